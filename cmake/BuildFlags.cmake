@@ -1,0 +1,22 @@
+# normscope_build_flags: what every target of ours is compiled with, and nobody else's.
+add_library(normscope_build_flags INTERFACE)
+target_compile_options(normscope_build_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  # The same expression must round the same way on every machine; fusion is written std::fma.
+  -ffp-contract=off)
+if(NORMSCOPE_WARNINGS_AS_ERRORS)
+  target_compile_options(normscope_build_flags INTERFACE -Werror)
+endif()
+if(NORMSCOPE_ASSERTIONS)
+  target_compile_definitions(normscope_build_flags INTERFACE NORMSCOPE_ASSERTIONS _GLIBCXX_ASSERTIONS)
+endif()
+
+# Sanitizers change every object in the program, so they are set for the whole build.
+if(NORMSCOPE_SANITIZE)
+  add_compile_options(-fsanitize=${NORMSCOPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${NORMSCOPE_SANITIZE})
+endif()
+if(NORMSCOPE_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()

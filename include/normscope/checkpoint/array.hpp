@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/core/dtype.hpp>
+
+namespace normscope::checkpoint {
+
+/// An array with its own values, row-major, decoded to float64. `dtype` is what the file held.
+struct Array {
+  std::vector<std::uint64_t> shape;
+  Dtype dtype = Dtype::F64;
+  std::vector<double> values;
+};
+
+/// Reads an array by its command-line name:
+///   X.npy                    NumPy formats 1.0 to 3.0, C or Fortran order, either byte order
+///   X.npz:NAME               a member of a zip, stored or deflated (NAME with or without ".npy")
+///   X.safetensors:TENSOR     a tensor; TENSOR[i] is its i-th slice along the first axis
+///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise
+/// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
+///           name that is not there; messages name the file
+[[nodiscard]] Array read_array(const std::string& name);
+
+/// Writes a `.npy` file of F64, F32 or F16 (NumPy has no BF16: those arrays are written as F32),
+/// atomically.
+/// Errors    Io; Shape if values and shape disagree
+void write_npy(const std::filesystem::path& path, const Array& array);
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/core/dtype.hpp>
+
+namespace normscope::checkpoint {
+
+/// One named tensor of an open checkpoint; a view, valid as long as the `Checkpoint` lives.
+/// Row-major, little-endian.
+struct Tensor {
+  std::string_view name;
+  Dtype dtype = Dtype::F32;
+  std::span<const std::uint64_t> shape;
+  std::span<const std::byte> bytes;
+
+  /// Product of the shape; 1 for a scalar.
+  [[nodiscard]] std::uint64_t elements() const;
+};
+
+/// A checkpoint open for reading: bytes → named tensor views. It knows nothing of architectures.
+/// Files are memory-mapped and validated in full before the constructor returns, so a `Checkpoint`
+/// that exists is sound.
+class Checkpoint {
+ public:
+  /// Opens a `.safetensors` file, a `.safetensors.index.json` with its shards, or a Hugging Face
+  /// folder that holds `model.safetensors` or `model.safetensors.index.json` (or exactly one other
+  /// `.safetensors` file).
+  /// Errors    Io, Format, Shape, Unsupported: each names file, tensor and expectation
+  explicit Checkpoint(const std::filesystem::path& path);
+  Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
+  ~Checkpoint();
+
+  /// What was opened, as it was named.
+  [[nodiscard]] const std::filesystem::path& path() const;
+  /// Every file that holds tensors.
+  [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
+  /// "safetensors".
+  [[nodiscard]] std::string_view format() const;
+  /// Tensors sorted by name.
+  [[nodiscard]] std::span<const Tensor> tensors() const;
+  /// The tensor of that name, or null.
+  [[nodiscard]] const Tensor* find(std::string_view name) const;
+  /// Free-form `__metadata__` of the files; the first file's value where two files disagree.
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const;
+  /// Text of the `config.json` beside the weights, where there is one (at most 16 MiB).
+  [[nodiscard]] const std::optional<std::string>& config_text() const;
+  /// The file that holds `tensor`.
+  [[nodiscard]] const std::filesystem::path& file_of(const Tensor& tensor) const;
+
+ private:
+  struct Contents;
+  std::unique_ptr<Contents> contents_;
+};
+
+/// Elements [offset, offset + count) of `tensor`, flattened row-major, as float64.
+/// Errors    Shape if the range leaves the tensor; Unsupported for a dtype without decoder
+[[nodiscard]] std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count);
+/// All elements of `tensor` as float64.
+[[nodiscard]] std::vector<double> read(const Tensor& tensor);
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+
+/// safetensors, the format's layout:
+///   1. 8 bytes: header length n, unsigned, little-endian, n <= 100,000,000
+///   2. n bytes: one JSON object, first byte '{', space padding allowed at the end;
+///      name -> {"dtype", "shape", "data_offsets": [begin, end]}, and optionally
+///      "__metadata__" -> {string: string}
+///   3. the data: offsets count from its first byte, are in range, contiguous, without holes or
+///      overlaps, and reach the file's last byte.
+namespace normscope::checkpoint {
+
+/// The validated contents of one safetensors file held in memory. The tensors' names, shapes and
+/// bytes point into `bytes` or into the result itself.
+/// Errors    Format, Shape; messages begin with `where`
+/// Cost      O(header); memory at most the header's size plus a fixed bound
+struct SafetensorsContents {
+  std::vector<Tensor> tensors;  ///< sorted by name
+  std::map<std::string, std::string, std::less<>> metadata;
+  std::vector<std::uint64_t> extents;  ///< what the tensors' shapes point into
+  std::vector<std::string> escaped_names;  ///< names that JSON spells with escapes
+};
+[[nodiscard]] SafetensorsContents parse_safetensors(std::span<const std::byte> bytes,
+                                                    const std::string& where);
+
+/// A tensor to write.
+struct NewTensor {
+  std::string name;
+  Dtype dtype = Dtype::F32;
+  std::vector<std::uint64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// Writes `tensors` as one safetensors file, atomically: sorted by falling alignment and then by
+/// name, header padded so that the data starts 8-byte aligned, offsets contiguous.
+/// Errors    Shape if bytes and shape × dtype disagree; Argument for duplicate names; Io
+void write_safetensors(const std::filesystem::path& path, std::span<const NewTensor> tensors,
+                       const std::map<std::string, std::string, std::less<>>& metadata = {});
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace normscope {
+
+/// What kind of bad input an `Error` reports.
+enum class ErrorCode {
+  Io,           ///< a file that cannot be opened, read or written
+  Format,       ///< bytes that break the rules of their file format
+  Shape,        ///< sizes that do not fit together
+  Argument,     ///< a value outside its domain
+  Unsupported,  ///< well formed, but not something this library handles
+  Cancelled,    ///< the caller's `Progress` asked to stop
+};
+
+/// Bad input. The message is one line: who complains, what is there, what was expected.
+/// Outcomes of the mathematics (not selectable, not converged) are values, never an `Error`.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+}  // namespace normscope

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope {
+
+/// How long work tells its caller where it is, and learns that it should stop.
+/// The callback is called from one thread at a time; it returns false to cancel.
+class Progress {
+ public:
+  using Callback = std::function<bool(std::string_view what, std::size_t done, std::size_t total)>;
+
+  Progress() = default;
+  explicit Progress(Callback callback) : callback_(std::move(callback)) {}
+
+  /// Reports `done` of `total` steps of `what`.
+  /// Errors    Cancelled when the callback asks to stop
+  void operator()(std::string_view what, std::size_t done, std::size_t total) const {
+    if (callback_ && !callback_(what, done, total)) {
+      throw Error(ErrorCode::Cancelled, "cancelled");
+    }
+  }
+
+ private:
+  Callback callback_;
+};
+
+}  // namespace normscope

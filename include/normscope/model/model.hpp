@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/norm_spec.hpp>
+
+/// What a checkpoint is a model of: its norms in the order the forward pass meets them, who reads
+/// and who writes each of them, its heads, its vocabulary, and what is missing.
+namespace normscope::model {
+
+/// Consecutive elements of a stored tensor, flattened row-major.
+struct Slice {
+  std::string tensor;
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;
+  /// Index on the tensor's first axis where the slice is one entry of a stacked tensor.
+  std::optional<std::uint64_t> index{};
+
+  /// As `read_array` and `normscope geometry --gain` take it: "name" or "name[3]".
+  [[nodiscard]] std::string selector() const;
+};
+
+/// How a stored matrix maps features: `out_in` is y = W x (torch Linear), `in_out` is y = Wᵀ x
+/// (GPT-2's Conv1D).
+enum class Layout { out_in, in_out };
+
+/// A linear map, or the part of a stored one that serves one purpose (the query rows of a fused
+/// query-key-value matrix). Output feature j of the part is output feature `first_out + j` of the
+/// stored matrix, or `out_indices[j]` where the part is not consecutive.
+struct Linear {
+  std::string role;  ///< "query", "key", "value", "attention out", "mlp in", "mlp gate", "mlp out", "unembedding", ...
+  Slice weight;
+  std::optional<Slice> bias{};
+  Layout layout = Layout::out_in;
+  std::uint64_t in = 0;          ///< features the stored matrix reads
+  std::uint64_t stored_out = 0;  ///< output features the stored matrix has
+  std::uint64_t first_out = 0;
+  std::uint64_t out = 0;  ///< output features of this part
+  std::vector<std::uint64_t> out_indices{};
+};
+
+/// Where a number of the model comes from.
+enum class Source { config, tensors, metadata, assumed };
+
+/// Whether a block normalizes what it reads (pre), the sum it writes (post), or neither is known.
+enum class Placement { pre, post, inside, unknown };
+
+/// One application of a normalization layer in the forward pass. Shared parameters (ALBERT) appear
+/// once, with `applications` > 1.
+struct Norm {
+  std::string name;  ///< tensor name without its last part, such as "h.0.ln_1"; or "rms_att[0]"
+  std::string role;  ///< "attention input", "mlp input", "final", "embedding", "attention output", ...
+  std::optional<int> layer{};
+  std::string stack{};  ///< "encoder", "decoder" where a model has more than one, else empty
+  NormKind kind = NormKind::layer;
+  std::size_t width = 0;
+  std::size_t groups = 1;
+  double eps = 1e-5;
+  Source eps_source = Source::assumed;
+  std::optional<Slice> gain{};
+  std::optional<Slice> bias{};
+  double gain_offset = 0.0;  ///< 1 where the file stores gain − 1 (Gemma)
+  Placement placement = Placement::unknown;
+  int applications = 1;
+  bool connections_known = false;  ///< whether `readers` and `writers` are complete
+  std::vector<Linear> readers{};   ///< linear maps that read this norm's output directly
+  /// Tensors that write into the stream this norm reads, since the previous norm of that stream;
+  /// for pre-norms the earlier writers reach it as well, through the residual.
+  std::vector<Linear> writers{};
+};
+
+/// One attention head: parts of the projections it owns.
+struct Head {
+  int layer = 0;
+  int head = 0;
+  int key_value_head = 0;
+  std::size_t head_dim = 0;
+  std::string norm;  ///< name of the norm it reads, empty when unknown
+  std::optional<Linear> query{}, key{}, value{};
+  bool rotary = false;
+};
+
+struct Vocabulary {
+  std::size_t size = 0;
+  std::optional<Linear> unembedding{};
+  bool tied = false;
+  std::string final_norm;  ///< name of the norm the unembedding reads
+};
+
+struct Model {
+  std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
+  std::string title;         ///< "GPT-2 or minGPT"
+  std::string evidence;      ///< why that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
+  int layers = 0;
+  std::size_t width = 0;
+  std::size_t heads_per_layer = 0;
+  std::size_t key_value_heads = 0;
+  std::uint64_t parameters = 0;
+  std::vector<Norm> norms;
+  std::vector<Head> heads;
+  std::optional<Vocabulary> vocabulary{};
+  std::vector<std::string> missing;  ///< tensors the architecture needs and the file lacks
+  std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be told
+};
+
+/// Recognises the architecture of `checkpoint` and describes it. Never fails for an unknown one: its
+/// norms are found by shape and name, with their connections said to be unknown.
+/// Errors    Format when config.json is not a JSON object; Shape when a tensor of a recognised
+///           architecture has the wrong shape (names file, tensor and expectation)
+[[nodiscard]] Model describe(const checkpoint::Checkpoint& checkpoint);
+
+/// The layer itself, with gain and bias read (the gain as used: `gain_offset` added).
+[[nodiscard]] NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm);
+
+}  // namespace normscope::model

@@ -1,0 +1,33 @@
+# normscope_architecture_registry(<target> <function> <folder>): compiles every <folder>/<name>.cpp,
+# which defines `const Architecture normscope::model::architectures::<name>`, into <target>, and
+# generates `normscope::model::<function>()`, the list of them. Adding a file is all it takes.
+function(normscope_architecture_registry target function folder)
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  set(declarations "")
+  set(entries "")
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    string(APPEND declarations "extern const Architecture ${name};\n")
+    string(APPEND entries "      &architectures::${name},\n")
+  endforeach()
+  set(generated "${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp")
+  file(CONFIGURE OUTPUT "${generated}" @ONLY CONTENT [=[
+#include <vector>
+
+#include "architecture.hpp"
+
+namespace normscope::model {
+
+namespace architectures {
+@declarations@}  // namespace architectures
+
+std::vector<const Architecture*> @function@() {
+  return {
+@entries@  };
+}
+
+}  // namespace normscope::model
+]=])
+  target_sources(${target} PRIVATE ${sources} "${generated}")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/model")
+endfunction()

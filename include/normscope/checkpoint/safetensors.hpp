@@ -21,13 +21,14 @@ namespace normscope::checkpoint {
 
 /// The validated contents of one safetensors file held in memory. The tensors' names, shapes and
 /// bytes point into `bytes` or into the result itself.
-/// Errors    Format, Shape; messages begin with `where`
-/// Cost      O(header); memory at most the header's size plus a fixed bound
+/// Errors    Format, Shape; Unsupported for a string over 4 MiB or a header whose tensors and metadata
+///           take more memory than the file's size plus 32 MiB; messages begin with `where`
+/// Cost      O(header · log tensors); memory at most the file's size plus 64 MiB
 struct SafetensorsContents {
   std::vector<Tensor> tensors;  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata;
   std::vector<std::uint64_t> extents;  ///< what the tensors' shapes point into
-  std::vector<std::string> escaped_names;  ///< names that JSON spells with escapes
+  std::vector<char> escaped_names;     ///< the names that JSON spells with escapes, one after another
 };
 [[nodiscard]] SafetensorsContents parse_safetensors(std::span<const std::byte> bytes,
                                                     const std::string& where);

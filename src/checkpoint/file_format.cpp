@@ -1,0 +1,71 @@
+#include "file_format.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace normscope::checkpoint {
+namespace {
+
+FileFormat by_content(std::string_view text) {
+  using namespace std::string_view_literals;
+  const auto begins = [text](std::string_view magic) { return text.substr(0, magic.size()) == magic; };
+  if (begins("GGUF")) return FileFormat::gguf;
+  if (begins("PK\x03\x04") || begins("PK\x05\x06")) return FileFormat::zip;
+  if (begins("\x93NUMPY")) return FileFormat::npy;
+  if (begins("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
+  if (text.size() >= 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) return FileFormat::pickle;
+  // A ModelProto: field 1 (ir_version), a small number, then field 2 (producer_name) or 7 (graph).
+  if (text.size() >= 3 && text[0] == 0x08 && text[1] >= 1 && text[1] <= 31 &&
+      (text[2] == 0x12 || text[2] == 0x3a)) {
+    return FileFormat::onnx;
+  }
+  // The length in front of a safetensors header is below 2^27, so its upper bytes are zero; text has none.
+  if (text.size() >= 9 && text.substr(4, 5) == "\0\0\0\0{"sv) return FileFormat::safetensors;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') return FileFormat::shard_index;
+  return FileFormat::unknown;
+}
+
+FileFormat by_name(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  if (extension == ".safetensors") return FileFormat::safetensors;
+  if (extension == ".json") return FileFormat::shard_index;
+  if (extension == ".npy") return FileFormat::npy;
+  if (extension == ".npz") return FileFormat::zip;
+  if (extension == ".gguf") return FileFormat::gguf;
+  if (extension == ".onnx") return FileFormat::onnx;
+  const bool is_torch_bin = extension == ".bin" && path.filename().string().rfind("pytorch_model", 0) == 0;
+  if (is_torch_bin || extension == ".pt" || extension == ".pth" || extension == ".ckpt") {
+    return FileFormat::pickle;
+  }
+  if (extension == ".h5" || extension == ".hdf5") return FileFormat::hdf5;
+  return FileFormat::unknown;
+}
+
+}  // namespace
+
+FileFormat file_format(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  const FileFormat named = by_name(path);
+  const FileFormat held =
+      by_content({reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 4096)});
+  // Any text may begin with a brace; only a name tells an index of shards.
+  if (held == FileFormat::shard_index && named != FileFormat::shard_index) return named;
+  return held == FileFormat::unknown ? named : held;
+}
+
+std::string_view describe(FileFormat format) {
+  switch (format) {
+    case FileFormat::safetensors: return "safetensors";
+    case FileFormat::shard_index: return "safetensors index";
+    case FileFormat::npy: return "NumPy array";
+    case FileFormat::zip: return "PyTorch or NumPy zip";
+    case FileFormat::gguf: return "GGUF";
+    case FileFormat::onnx: return "ONNX";
+    case FileFormat::pickle: return "PyTorch pickle";
+    case FileFormat::hdf5: return "HDF5";
+    case FileFormat::unknown: break;
+  }
+  return "unknown";
+}
+
+}  // namespace normscope::checkpoint

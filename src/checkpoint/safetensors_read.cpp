@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/core/error.hpp>
+
+#include "quote.hpp"
+#include "safetensors_header.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+constexpr std::uint64_t longest_header = 100'000'000;
+constexpr std::size_t length_bytes = 8;
+// The JSON library holds a few copies of the token it reads, so a token's length is bounded before.
+constexpr std::size_t longest_string = std::size_t{4} << 20;
+constexpr std::size_t longest_run = std::size_t{64} << 10;
+constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
+
+[[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
+  throw Error(code, where + ": " + what);
+}
+
+struct Parts {
+  std::string_view header;  ///< without the spaces at its end
+  std::span<const std::byte> data;
+};
+
+Parts split(std::span<const std::byte> bytes, const std::string& where) {
+  const auto reject = [&where](const std::string& what) { fail(ErrorCode::Format, where, what); };
+  if (bytes.size() < length_bytes) {
+    reject(fmt::format("file has {} bytes, expected at least {}", bytes.size(), length_bytes));
+  }
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > longest_header) {
+    reject(fmt::format("header length is {}, expected at most {}", length, longest_header));
+  }
+  if (length > bytes.size() - length_bytes) {
+    reject(fmt::format("header ends at byte {}, file has {}", length_bytes + length, bytes.size()));
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
+  if (text.empty()) reject("header is empty, expected a JSON object");
+  if (text.front() != '{') {
+    reject(fmt::format("header begins with byte 0x{:02x}, expected '{{'",
+                       static_cast<unsigned char>(text.front())));
+  }
+  const std::string_view object = text.substr(0, text.find_last_not_of(' ') + 1);
+  if (object.back() != '}') {
+    reject(fmt::format("header ends with byte 0x{:02x}, expected '}}' and then only spaces",
+                       static_cast<unsigned char>(object.back())));
+  }
+  return {object, bytes.subspan(length_bytes + length)};
+}
+
+void bound_tokens(std::string_view text, const std::string& where) {
+  bool in_string = false;
+  std::size_t begin = 0;  // of the string, or of what follows the last string or comma
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (i - begin >= (in_string ? longest_string : longest_run)) {
+      fail(ErrorCode::Unsupported, where,
+           fmt::format("header has {} more than {} bytes at byte {}",
+                       in_string ? "a string of" : "a number or blanks of",
+                       in_string ? longest_string : longest_run, begin));
+    }
+    if (c == '"') {
+      in_string = !in_string;
+      begin = i;
+    } else if (in_string && c == '\\') {
+      ++i;
+    } else if (!in_string && c == ',') {
+      begin = i;
+    }
+  }
+}
+
+/// Tensors must have different names and come sorted by them.
+void sort_by_name(std::vector<Tensor>& tensors, const std::string& where) {
+  std::sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
+  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
+                                        [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
+  if (twice != tensors.end()) {
+    fail(ErrorCode::Format, where, fmt::format("header has tensor {} twice", quote(twice->name)));
+  }
+}
+
+/// Tensors must fill the data one after another.
+void check_layout(const std::vector<Tensor>& tensors, std::span<const std::byte> data,
+                  const std::string& where) {
+  std::vector<std::uint32_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&tensors](std::uint32_t a, std::uint32_t b) {
+    const std::span<const std::byte> left = tensors[a].bytes;
+    const std::span<const std::byte> right = tensors[b].bytes;
+    return left.data() != right.data() ? left.data() < right.data() : left.size() < right.size();
+  });
+  std::size_t filled = 0;
+  for (const std::uint32_t index : order) {
+    const Tensor& tensor = tensors[index];
+    const auto begin = static_cast<std::size_t>(tensor.bytes.data() - data.data());
+    if (begin != filled) {
+      fail(ErrorCode::Format, where,
+           fmt::format("tensor {} begins at byte {}, expected {}, where the one before ends ({})",
+                       quote(tensor.name), begin, filled, begin < filled ? "overlap" : "hole"));
+    }
+    filled = begin + tensor.bytes.size();
+  }
+  if (filled != data.size()) {
+    fail(ErrorCode::Format, where, fmt::format("tensors end at byte {}, data has {}", filled, data.size()));
+  }
+}
+
+}  // namespace
+
+SafetensorsContents parse_safetensors(std::span<const std::byte> bytes, const std::string& where) {
+  const auto [header, data] = split(bytes, where);
+  bound_tokens(header, where);
+
+  const std::size_t memory_limit = bytes.size() + memory_beyond_file;
+  const HeaderSizes sizes = SafetensorsHeader(header, data, where, memory_limit, nullptr).read();
+  SafetensorsContents contents;
+  contents.tensors.reserve(sizes.tensors);
+  contents.extents.reserve(sizes.extents);
+  contents.escaped_names.reserve(sizes.escaped_bytes);
+  SafetensorsHeader(header, data, where, memory_limit, &contents).read();
+
+  sort_by_name(contents.tensors, where);
+  check_layout(contents.tensors, data, where);
+  return contents;
+}
+
+}  // namespace normscope::checkpoint

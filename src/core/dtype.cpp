@@ -1,0 +1,230 @@
+#include <normscope/core/dtype.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <normscope/core/assert.hpp>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied as they lie in the file");
+
+namespace normscope {
+namespace {
+
+struct DtypeFacts {
+  std::string_view name;
+  std::size_t bits;
+};
+
+// In the order of the enumeration.
+constexpr std::array<DtypeFacts, 22> dtype_facts = {{
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
+}};
+
+const DtypeFacts& facts(Dtype dtype) { return dtype_facts[static_cast<std::size_t>(dtype)]; }
+
+template <typename To, typename From>
+To reinterpret(From value) {
+  static_assert(sizeof(To) == sizeof(From));
+  To result;
+  std::memcpy(&result, &value, sizeof result);
+  return result;
+}
+
+// The loops read through memcpy because a tensor may start at any byte; compilers still vectorize.
+template <typename Stored, typename Convert>
+void decode_each(std::span<const std::byte> bytes, std::span<double> values, Convert convert) {
+  const std::byte* from = bytes.data();
+  double* to = values.data();
+  const std::size_t count = values.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Stored stored;
+    std::memcpy(&stored, from + i * sizeof stored, sizeof stored);
+    to[i] = convert(stored);
+  }
+}
+
+template <typename Stored>
+void decode_number(std::span<const std::byte> bytes, std::span<double> values) {
+  decode_each<Stored>(bytes, values, [](Stored stored) { return static_cast<double>(stored); });
+}
+
+double decode_f16(std::uint16_t half) {
+  const std::uint32_t magnitude = (half & 0x7fffu) << 13;
+  // Read as float, the shifted bits are 2^-112 times the value, subnormals included.
+  const float scaled = reinterpret<float>(magnitude) * 0x1p112f;
+  const std::uint32_t special = magnitude | 0x7f800000u;
+  const std::uint32_t absolute = magnitude >= (0x7c00u << 13) ? special : reinterpret<std::uint32_t>(scaled);
+  return reinterpret<float>(absolute | (half & 0x8000u) << 16);
+}
+
+double decode_bf16(std::uint16_t bits) { return reinterpret<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+/// What the codes of an 8-bit float mean beyond its finite numbers.
+enum class Specials {
+  ieee,           ///< all ones in the exponent: infinity with mantissa 0, NaN otherwise
+  nan_all_ones,   ///< no infinities; NaN where exponent and mantissa are all ones
+  nan_minus_zero  ///< no infinities and no -0, whose code is the only NaN
+};
+
+using Table = std::array<double, 256>;
+
+Table table_of(int exponent_bits, int bias, Specials specials) {
+  const int mantissa_bits = 7 - exponent_bits;
+  const int top_exponent = (1 << exponent_bits) - 1;
+  const int top_mantissa = (1 << mantissa_bits) - 1;
+  Table table{};
+  for (int code = 0; code < 256; ++code) {
+    const int exponent = (code >> mantissa_bits) & top_exponent;
+    const int mantissa = code & top_mantissa;
+    double value = exponent == 0
+                       ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                       : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+    if (specials == Specials::ieee && exponent == top_exponent) {
+      value =
+          mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    }
+    if (specials == Specials::nan_all_ones && exponent == top_exponent && mantissa == top_mantissa) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    }
+    if (specials == Specials::nan_minus_zero && code == 0x80)
+      value = std::numeric_limits<double>::quiet_NaN();
+    table[static_cast<std::size_t>(code)] = code >= 0x80 ? -value : value;
+  }
+  return table;
+}
+
+void decode_by(const Table& table, std::span<const std::byte> bytes, std::span<double> values) {
+  decode_each<std::uint8_t>(bytes, values, [&table](std::uint8_t code) { return table[code]; });
+}
+
+/// The nearest code, ties to even, of a 16-bit IEEE-like format.
+template <int mantissa_bits>
+std::uint16_t encode_16(double value) {
+  constexpr int exponent_bits = 15 - mantissa_bits;
+  constexpr std::uint64_t bias = (std::uint64_t{1} << (exponent_bits - 1)) - 1;
+  constexpr std::uint64_t infinity = ((std::uint64_t{1} << exponent_bits) - 1) << mantissa_bits;
+  constexpr int shift = 52 - mantissa_bits;
+  constexpr std::uint64_t exponent_shift = (1023 - bias) << 52;
+  constexpr std::uint64_t smallest_normal = exponent_shift + (std::uint64_t{1} << 52);
+
+  const auto bits = reinterpret<std::uint64_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 63 << 15);
+  const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
+  std::uint64_t code;
+  if (magnitude > 0x7ff0000000000000u) {
+    code = infinity | (std::uint64_t{1} << (mantissa_bits - 1));
+  } else if (magnitude >= smallest_normal) {
+    const std::uint64_t wide = magnitude - exponent_shift;
+    const std::uint64_t half_less_tie = (std::uint64_t{1} << (shift - 1)) - 1 + (wide >> shift & 1);
+    code = (wide + half_less_tie) >> shift;
+    if (code > infinity) code = infinity;
+  } else {
+    // In units of the smallest subnormal; a round up to 2^mantissa_bits is the smallest normal's code.
+    constexpr int unit = 1 - static_cast<int>(bias) - mantissa_bits;
+    code = static_cast<std::uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), -unit)));
+  }
+  return static_cast<std::uint16_t>(sign | code);
+}
+
+template <typename Stored, typename Convert>
+void encode_each(std::span<const double> values, std::span<std::byte> bytes, Convert convert) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Stored stored = convert(values[i]);
+    std::memcpy(bytes.data() + i * sizeof stored, &stored, sizeof stored);
+  }
+}
+
+}  // namespace
+
+std::size_t bits(Dtype dtype) { return facts(dtype).bits; }
+
+std::string_view to_string(Dtype dtype) { return facts(dtype).name; }
+
+std::optional<Dtype> dtype(std::string_view name) {
+  for (std::size_t i = 0; i < dtype_facts.size(); ++i) {
+    if (dtype_facts[i].name == name) return static_cast<Dtype>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_decodable(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F4:
+    case Dtype::F6_E2M3:
+    case Dtype::F6_E3M2:
+    case Dtype::F8_E8M0:
+    case Dtype::C64: return false;
+    default: return true;
+  }
+}
+
+bool is_floating(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F8_E5M2:
+    case Dtype::F8_E4M3:
+    case Dtype::F8_E4M3FNUZ:
+    case Dtype::F8_E5M2FNUZ:
+    case Dtype::F16:
+    case Dtype::BF16:
+    case Dtype::F32:
+    case Dtype::F64: return true;
+    default: return false;
+  }
+}
+
+void decode(Dtype dtype, std::span<const std::byte> bytes, std::span<double> values) {
+  NORMSCOPE_ASSERT(is_decodable(dtype));
+  NORMSCOPE_ASSERT(bytes.size() * 8 == values.size() * bits(dtype));
+  static const Table e4m3 = table_of(4, 7, Specials::nan_all_ones);
+  static const Table e5m2 = table_of(5, 15, Specials::ieee);
+  static const Table e4m3fnuz = table_of(4, 8, Specials::nan_minus_zero);
+  static const Table e5m2fnuz = table_of(5, 16, Specials::nan_minus_zero);
+  switch (dtype) {
+    case Dtype::F64: decode_number<double>(bytes, values); return;
+    case Dtype::F32: decode_number<float>(bytes, values); return;
+    case Dtype::F16: decode_each<std::uint16_t>(bytes, values, decode_f16); return;
+    case Dtype::BF16: decode_each<std::uint16_t>(bytes, values, decode_bf16); return;
+    case Dtype::F8_E4M3: decode_by(e4m3, bytes, values); return;
+    case Dtype::F8_E5M2: decode_by(e5m2, bytes, values); return;
+    case Dtype::F8_E4M3FNUZ: decode_by(e4m3fnuz, bytes, values); return;
+    case Dtype::F8_E5M2FNUZ: decode_by(e5m2fnuz, bytes, values); return;
+    case Dtype::I8: decode_number<std::int8_t>(bytes, values); return;
+    case Dtype::U8: decode_number<std::uint8_t>(bytes, values); return;
+    case Dtype::I16: decode_number<std::int16_t>(bytes, values); return;
+    case Dtype::U16: decode_number<std::uint16_t>(bytes, values); return;
+    case Dtype::I32: decode_number<std::int32_t>(bytes, values); return;
+    case Dtype::U32: decode_number<std::uint32_t>(bytes, values); return;
+    case Dtype::I64: decode_number<std::int64_t>(bytes, values); return;
+    case Dtype::U64: decode_number<std::uint64_t>(bytes, values); return;
+    case Dtype::BOOL:
+      decode_each<std::uint8_t>(bytes, values, [](std::uint8_t stored) { return stored == 0 ? 0.0 : 1.0; });
+      return;
+    case Dtype::F4:
+    case Dtype::F6_E2M3:
+    case Dtype::F6_E3M2:
+    case Dtype::F8_E8M0:
+    case Dtype::C64: return;
+  }
+}
+
+void encode(Dtype dtype, std::span<const double> values, std::span<std::byte> bytes) {
+  NORMSCOPE_ASSERT(bytes.size() * 8 == values.size() * bits(dtype));
+  switch (dtype) {
+    case Dtype::F64: encode_each<double>(values, bytes, [](double value) { return value; }); return;
+    case Dtype::F32:
+      encode_each<float>(values, bytes, [](double value) { return static_cast<float>(value); });
+      return;
+    case Dtype::F16: encode_each<std::uint16_t>(values, bytes, encode_16<10>); return;
+    case Dtype::BF16: encode_each<std::uint16_t>(values, bytes, encode_16<7>); return;
+    default: NORMSCOPE_ASSERT(!"encode: F64, F32, F16 or BF16"); return;
+  }
+}
+
+}  // namespace normscope

@@ -1,0 +1,47 @@
+import { parse, View, Warn } from "vega";
+import type { Loader } from "vega";
+import { expressionInterpreter } from "vega-interpreter";
+import { compile } from "vega-lite";
+import type { TopLevelSpec } from "vega-lite";
+import type { Chart } from "./data";
+import { chartConfig } from "./chart_theme";
+import { showTooltip } from "./tooltip";
+
+const refuse = (): Promise<never> => Promise.reject(new Error("a report loads nothing from outside itself"));
+const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse } as unknown as Loader;
+
+/** Draws a chart into `host` in the page's present theme. */
+export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> {
+  const { spec } = compile(chart.spec as unknown as TopLevelSpec, { config: chartConfig() });
+  // The interpreter walks Vega's expressions instead of compiling them, which the page's policy forbids.
+  const view = new View(parse(spec, {}, { ast: true }), {
+    loader,
+    expr: expressionInterpreter,
+    renderer: "svg",
+    logLevel: Warn,
+    container: host,
+    hover: true,
+    tooltip: showTooltip,
+  });
+  await view.runAsync();
+  return view;
+}
+
+/** True where a chart's own data is an empty list. */
+export function isEmpty(chart: Chart): boolean {
+  const data = chart.spec["data"] as { values?: unknown } | undefined;
+  return Array.isArray(data?.values) && data.values.length === 0;
+}
+
+/** Hands the chart as drawn to the reader as a file. */
+export async function saveChart(view: View, id: string, format: "png" | "svg"): Promise<void> {
+  const blob = format === "svg"
+    ? new Blob([await view.toSVG()], { type: "image/svg+xml" })
+    : await view.toCanvas(2).then((canvas) => new Promise<Blob | null>((done) => canvas.toBlob(done)));
+  if (blob === null) return;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `normscope-${id}.${format}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,89 @@
+import type { View } from "vega";
+import { drawChart, isEmpty, saveChart } from "./chart_view";
+import type { Chart } from "./data";
+import { button, el, slot } from "./dom";
+
+/** A chart's place in the page. `data-state` is pending, drawing, ready, empty or failed. */
+class Figure {
+  readonly element: HTMLElement;
+  private readonly host: HTMLElement;
+  private view: View | null = null;
+  private generation = 0;
+
+  constructor(private readonly chart: Chart, index: number) {
+    const height = chart.spec["height"];
+    this.host = el("div", { class: "plot", role: "img", "aria-label": chart.description });
+    this.host.style.minHeight = `${typeof height === "number" ? height + 60 : 260}px`;
+    const save = (format: "png" | "svg") =>
+      button(format.toUpperCase(), () => void (this.view && saveChart(this.view, chart.id, format)), {
+        class: "quiet",
+        "aria-label": `Save figure ${index + 1} as ${format.toUpperCase()}`,
+      });
+    this.element = el(
+      "figure",
+      { id: `chart-${chart.id}`, "data-state": "pending" },
+      el("h3", {}, chart.question),
+      el("div", { class: "plot-scroll" }, this.host),
+      el("figcaption", {},
+        el("p", {}, el("b", {}, `Figure ${index + 1}. `), chart.answer),
+        el("span", { class: "actions" }, save("png"), save("svg"))),
+    );
+  }
+
+  get drawn(): boolean {
+    return this.element.dataset["state"] !== "pending";
+  }
+
+  async draw(): Promise<void> {
+    const generation = (this.generation += 1);
+    this.view?.finalize();
+    this.view = null;
+    if (isEmpty(this.chart)) {
+      this.say("empty", "Nothing to draw: the checkpoint holds no values for this figure.");
+      return;
+    }
+    this.element.dataset["state"] = "drawing";
+    try {
+      const view = await drawChart(this.chart, this.host);
+      // A newer drawing, in another theme, may have begun meanwhile.
+      if (generation !== this.generation) return view.finalize(), undefined;
+      this.view = view;
+      this.element.dataset["state"] = "ready";
+    } catch (error) {
+      if (generation === this.generation) this.say("failed", `This figure could not be drawn: ${String(error)}`);
+    }
+  }
+
+  private say(state: string, text: string): void {
+    this.host.replaceChildren(el("p", { class: "muted" }, text));
+    this.host.removeAttribute("role");
+    this.host.style.minHeight = "";
+    this.element.dataset["state"] = state;
+  }
+}
+
+/** Fills the section of charts: each is drawn when it comes near the window, all before printing. */
+export function showCharts(charts: Chart[]): { redraw: () => void } {
+  const figures = charts.map((chart, index) => new Figure(chart, index));
+  slot("charts-body").append(
+    ...(figures.length > 0 ? figures.map((figure) => figure.element) : [el("p", { class: "muted" }, "No figures.")]),
+  );
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const figure = figures.find(({ element }) => element === entry.target);
+      if (!entry.isIntersecting || figure === undefined) continue;
+      observer.unobserve(entry.target);
+      if (!figure.drawn) void figure.draw();
+    }
+  }, { rootMargin: "600px 0px" });
+  for (const figure of figures) observer.observe(figure.element);
+
+  addEventListener("beforeprint", () => {
+    for (const figure of figures) if (!figure.drawn) void figure.draw();
+  });
+  return {
+    redraw: () => {
+      for (const figure of figures) if (figure.drawn) void figure.draw();
+    },
+  };
+}

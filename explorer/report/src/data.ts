@@ -1,0 +1,152 @@
+/** The report as `normscope report` writes it: schema "normscope.report/1". */
+export interface Report {
+  schema: string;
+  version: string;
+  model: Model;
+  norms: Norm[];
+  heads: Head[];
+  vocabulary: Vocabulary | null;
+  findings: Finding[];
+}
+
+/** null where a number is not finite or not known. */
+export type Maybe = number | null;
+
+export interface Model {
+  name: string;
+  path: string;
+  format: string;
+  files: { name: string; bytes: Maybe }[];
+  architecture: string;
+  title: string;
+  evidence: string;
+  layers: Maybe;
+  width: Maybe;
+  heads_per_layer: Maybe;
+  key_value_heads: Maybe;
+  parameters: Maybe;
+  tensors: Maybe;
+  metadata: Record<string, unknown>;
+  missing: string[];
+  notes: string[];
+}
+
+/** One trained vector of a norm, its gain or its bias. */
+export interface Parameter {
+  tensor: string;
+  dtype: string;
+  min: Maybe;
+  max: Maybe;
+  mean: Maybe;
+  std: Maybe;
+  median_abs: Maybe;
+  negative: Maybe;
+  zero: Maybe;
+}
+
+export interface Axis {
+  rank: number;
+  length: Maybe;
+  ratio_to_median: Maybe;
+  coordinate: number;
+  weight: Maybe;
+}
+
+export interface Image {
+  semi_axes: Maybe;
+  longest: Maybe;
+  median: Maybe;
+  shortest: Maybe;
+  condition: Maybe;
+  effective_dimension: Maybe;
+  energy_top_1: Maybe;
+  energy_top_8: Maybe;
+  spectrum: { rank: number; length: Maybe }[];
+  top_axes: Axis[];
+}
+
+/** A weight matrix that reads from a norm or writes towards it. */
+export interface Connection {
+  role: string;
+  tensor: string;
+  layout: string;
+  first_out: Maybe;
+  out: Maybe;
+  in: Maybe;
+}
+
+export interface Norm {
+  index: number;
+  name: string;
+  role: string;
+  layer: Maybe;
+  stack: string;
+  kind: string;
+  width: Maybe;
+  groups: Maybe;
+  eps: Maybe;
+  eps_source: string;
+  placement: string;
+  applications: Maybe;
+  gain_offset: Maybe;
+  gain: Parameter | null;
+  bias: Parameter | null;
+  null_space: {
+    dim: Maybe;
+    cosine_to_ones: Maybe;
+    top: { coordinate: number; weight: Maybe }[];
+  } | null;
+  image: Image | null;
+  outliers: { coordinate: number; gain: Maybe; ratio_to_median: Maybe }[];
+  next: { name: string; similarity: Maybe; top_axis_cosine: Maybe } | null;
+  connections_known: boolean;
+  readers: Connection[];
+  writers: Connection[];
+  reproduce: string;
+}
+
+export interface Head {
+  layer: Maybe;
+  head: number;
+  key_value_head: Maybe;
+  head_dim: Maybe;
+  norm: string;
+  query: string;
+  key: string;
+  value: string;
+  rotary: unknown;
+}
+
+export interface Vocabulary {
+  size: Maybe;
+  tied: boolean | null;
+  unembedding: string;
+  final_norm: string;
+}
+
+export interface Finding {
+  kind: string;
+  norm: string | null;
+  text: string;
+  numbers: Record<string, unknown>;
+  severity: Maybe;
+  reproduce: string;
+}
+
+/** A chart the core made: a question, its answer in words, and the Vega-Lite specification. */
+export interface Chart {
+  id: string;
+  question: string;
+  answer: string;
+  description: string;
+  spec: Record<string, unknown>;
+}
+
+const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");
+
+/** The report and charts of this page, or null where none was filled in. */
+export function pageData(): { report: Report; charts: Chart[] } | null {
+  const report = read("report-data") as Report | null;
+  if (report?.schema !== "normscope.report/1") return null;
+  return { report, charts: (read("chart-data") as Chart[] | null) ?? [] };
+}

@@ -1,0 +1,59 @@
+import type { Maybe } from "./data";
+
+/** What stands where a number is not known. */
+export const unknown = "–";
+
+const minus = (text: string): string => text.replace("-", "\u2212");
+
+const superscripts = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const superscript = (exponent: number): string =>
+  (exponent < 0 ? "⁻" : "") + [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]).join("");
+
+/** A number with `digits` significant digits: 17.4, −0.0003 as −3·10⁻⁴, – where not known. */
+export function number(value: unknown, digits = 3): string {
+  if (typeof value !== "number" || !Number.isFinite(value)) return unknown;
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e-3 && size < 1e5) {
+    return minus(Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(digits))));
+  }
+  const [mantissa = "", exponent = "0"] = value.toExponential(digits - 1).split("e");
+  const factor = String(Number(mantissa));
+  const power = `10${superscript(Number(exponent))}`;
+  return minus(factor === "1" ? power : factor === "-1" ? `-${power}` : `${factor}·${power}`);
+}
+
+/** A whole number with its thousands apart: 20 000. */
+export function count(value: Maybe): string {
+  if (value === null || !Number.isFinite(value)) return unknown;
+  return minus(String(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+const scaled = (value: Maybe, units: string[]): string => {
+  if (value === null || !Number.isFinite(value)) return unknown;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${Number(value.toPrecision(3))}${units[unit] === "" ? "" : "\u00a0"}${units[unit]}`;
+};
+
+/** 498 MB, in powers of ten as disks are sold. */
+export const bytes = (value: Maybe): string => scaled(value, ["bytes", "kB", "MB", "GB", "TB"]);
+
+/** 124 million. */
+export const large = (value: Maybe): string => scaled(value, ["", "thousand", "million", "billion", "trillion"]);
+
+/** "1 norm", "25 norms", "20 000 heads". */
+export const plural = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
+
+/** A key of the JSON as words. */
+export const words = (key: string): string => key.replaceAll("_", " ");
+
+const kinds: Record<string, string> = { layer: "LayerNorm", rms: "RMSNorm", spherical: "spherical norm" };
+
+/** The kind of a norm as papers write it. */
+export const kindName = (kind: string, groups: Maybe): string =>
+  kind === "layer" && groups !== null && groups > 1 ? "GroupNorm" : (kinds[kind] ?? kind);

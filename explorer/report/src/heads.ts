@@ -1,0 +1,66 @@
+import type { Head, Vocabulary } from "./data";
+import { definitions, el, name, slot, table } from "./dom";
+import { count, plural } from "./format";
+
+const shownRows = 200;
+
+interface Group {
+  first: Head;
+  heads: number;
+  keyValueHeads: number;
+}
+
+/** Heads of one layer that read the same norm through the same tensors, in order of appearance. */
+function grouped(heads: Head[]): Group[] {
+  const groups = new Map<string, { first: Head; heads: number; keyValues: Set<unknown> }>();
+  for (const head of heads) {
+    const key = JSON.stringify([head.layer, head.norm, head.query, head.key, head.head_dim]);
+    const group = groups.get(key) ?? { first: head, heads: 0, keyValues: new Set() };
+    group.heads += 1;
+    group.keyValues.add(head.key_value_head ?? head.head);
+    groups.set(key, group);
+  }
+  return [...groups.values()].map(({ first, heads: n, keyValues }) => ({ first, heads: n, keyValueHeads: keyValues.size }));
+}
+
+function rotation(rotary: unknown): string {
+  if (rotary === null || rotary === undefined || rotary === false || rotary === "") return "no";
+  return rotary === true ? "yes" : typeof rotary === "object" ? JSON.stringify(rotary) : String(rotary);
+}
+
+function showHeads(heads: Head[], body: HTMLElement): void {
+  if (heads.length === 0) {
+    body.append(el("p", {}, "No attention heads were recognized."));
+    return;
+  }
+  const groups = grouped(heads);
+  body.append(
+    el("p", {}, `${plural(heads.length, "attention head")} in ${plural(new Set(heads.map((head) => head.layer)).size, "layer")}. `
+      + "Each compares what its norm lets through; the heads of one layer share a row."),
+    el("details", { open: groups.length <= 16 },
+      el("summary", {}, `Heads by layer (${plural(groups.length, "row")})`),
+      el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of heads" },
+        table("", ["layer", "heads", "key/value heads", "size", "rotary", "norm", "query", "key", "value"],
+          groups.slice(0, shownRows).map(({ first, heads: n, keyValueHeads }) => [
+            count(first.layer), count(n), count(keyValueHeads), count(first.head_dim), rotation(first.rotary),
+            name(first.norm), name(first.query), name(first.key), name(first.value)]),
+          [0, 1, 2, 3])),
+      groups.length > shownRows
+        ? el("p", { class: "muted" }, `and ${plural(groups.length - shownRows, "more row")}, in the JSON of this report`) : null));
+}
+
+/** Fills the summary of heads and vocabulary. */
+export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | null): void {
+  const body = slot("heads-body");
+  showHeads(heads, body);
+  if (vocabulary === null) {
+    body.append(el("p", {}, "The checkpoint holds no unembedding, so nothing is known about a vocabulary."));
+    return;
+  }
+  body.append(definitions([
+    ["Vocabulary", plural(vocabulary.size ?? 0, "token")],
+    ["Unembedding", name(vocabulary.unembedding)],
+    ["Tied to the embedding", vocabulary.tied === null ? "not known" : vocabulary.tied ? "yes" : "no"],
+    ["Behind the norm", vocabulary.final_norm === "" ? "not known" : name(vocabulary.final_norm)],
+  ]));
+}

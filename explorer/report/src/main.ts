@@ -1,0 +1,29 @@
+import { showCharts } from "./charts";
+import { pageData } from "./data";
+import { slot } from "./dom";
+import { showFindings } from "./findings";
+import { showHeadsAndVocabulary } from "./heads";
+import { showNorms } from "./norms";
+import { showOverview } from "./overview";
+import { startTheme } from "./theme";
+
+function start(): void {
+  const data = pageData();
+  if (data === null) {
+    slot("model-line").textContent = "This page holds no report; `normscope report MODEL` writes one.";
+    return;
+  }
+  const { report, charts } = data;
+  showOverview(report);
+  showFindings(report.findings, report.norms);
+  // The theme listens for printing before the charts do, so that they are drawn once, for paper.
+  let redraw = () => {};
+  startTheme(() => redraw());
+  ({ redraw } = showCharts(charts));
+  showHeadsAndVocabulary(report.heads, report.vocabulary);
+  showNorms(report.norms);
+  slot("print").addEventListener("click", () => print());
+  document.documentElement.dataset["ready"] = "";
+}
+
+start();

@@ -1,0 +1,56 @@
+import type { Norm } from "./data";
+import { el, name } from "./dom";
+import { kindName, number, unknown } from "./format";
+
+type Value = number | string | null;
+
+/** A column of the table of norms: what it sorts by and how it looks. */
+export interface Column {
+  title: string;
+  about: string;
+  value: (norm: Norm) => Value;
+  numeric: boolean;
+  cell?: (norm: Norm) => Node | string;
+}
+
+const text = (title: string, about: string, value: (norm: Norm) => string): Column =>
+  ({ title, about, value, numeric: false });
+
+const numeric = (title: string, about: string, value: (norm: Norm) => number | null): Column =>
+  ({ title, about, value, numeric: true });
+
+export const columns: Column[] = [
+  numeric("#", "Place in the model", (norm) => norm.index),
+  { ...text("Norm", "Name in the checkpoint", (norm) => norm.name), cell: (norm) => name(norm.name) },
+  text("Role", "What the norm stands before or after", (norm) => norm.role),
+  numeric("Layer", "Layer of the stack", (norm) => norm.layer),
+  text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
+  numeric("Width", "Length of the vectors", (norm) => norm.width),
+  numeric("ε", "Added to the variance under the root", (norm) => norm.eps),
+  numeric("Gain min", "Smallest gain", (norm) => norm.gain?.min ?? null),
+  numeric("Gain max", "Largest gain", (norm) => norm.gain?.max ?? null),
+  numeric("Condition", "Longest semi-axis of the image over the shortest", (norm) => norm.image?.condition ?? null),
+  numeric("Eff. dim.", "Effective dimension of the image", (norm) => norm.image?.effective_dimension ?? null),
+  { ...numeric("Top 8", "Share of the squared lengths in the eight longest axes", (norm) => norm.image?.energy_top_8 ?? null),
+    cell: (norm) => percent(norm.image?.energy_top_8 ?? null) },
+  numeric("cos 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
+  numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outliers.length),
+];
+
+const percent = (share: number | null): string => (share === null ? unknown : `${number(share * 100)}\u00a0%`);
+
+export function cell(column: Column, norm: Norm): Node | string {
+  if (column.cell) return column.cell(norm);
+  const value = column.value(norm);
+  return column.numeric ? number(value) : el("bdi", {}, value === "" || value === null ? unknown : String(value));
+}
+
+/** Orders two norms by a column; the unknown come last in both directions. */
+export function compare(column: Column, a: Norm, b: Norm, direction: 1 | -1): number {
+  const x = column.value(a);
+  const y = column.value(b);
+  if (x === null || y === null) return x === y ? a.index - b.index : x === null ? 1 : -1;
+  const order = typeof x === "number" && typeof y === "number"
+    ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
+  return order === 0 ? a.index - b.index : order * direction;
+}

@@ -1,0 +1,65 @@
+import type { Connection, Maybe, Norm, Parameter } from "./data";
+import { command, definitions, el, name, table } from "./dom";
+import { count, kindName, number, plural, unknown } from "./format";
+
+const shown = 10;
+
+/** A table of at most ten rows that says how many it leaves out. */
+function short<T>(caption: string, heads: string[], items: T[], row: (item: T) => (Node | string)[], numeric: number[]): HTMLElement | null {
+  if (items.length === 0) return null;
+  const result = table(caption, heads, items.slice(0, shown).map(row), numeric);
+  if (items.length <= shown) return result;
+  return el("div", {}, result, el("p", { class: "muted" }, `and ${plural(items.length - shown, "more", "more")}`));
+}
+
+const coordinate = (value: Maybe): string => (value === null ? unknown : String(value));
+
+function parameters(norm: Norm): HTMLElement | null {
+  const rows = ([["gain", norm.gain], ["bias", norm.bias]] as [string, Parameter | null][])
+    .filter((row): row is [string, Parameter] => row[1] !== null);
+  if (rows.length === 0) return el("p", { class: "muted" }, "Neither gain nor bias: the image is a sphere.");
+  return el("div", { class: "wide" }, table(
+    "Gain and bias",
+    ["", "min", "max", "mean", "std", "median size", "negative", "zero", "type", "tensor"],
+    rows.map(([label, p]) => [label, number(p.min), number(p.max), number(p.mean), number(p.std), number(p.median_abs),
+      count(p.negative), count(p.zero), p.dtype, name(p.tensor)]),
+    [1, 2, 3, 4, 5, 6, 7]));
+}
+
+const connections = (caption: string, items: Connection[]): HTMLElement | null => {
+  const result = short(caption, ["role", "tensor", "in → out"], items,
+    (item) => [item.role, name(item.tensor), `${count(item.in)} → ${count(item.out)}`], [2]);
+  return result && el("div", { class: "wide" }, result);
+};
+
+/** Everything the report knows about one norm, below its row. */
+export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement {
+  const { image, null_space: nullSpace, next } = norm;
+  const next_line = next && el("span", {}, linkTo(next.name),
+    `, gains ${number(next.similarity)} alike, longest axes at cosine ${number(next.top_axis_cosine)}`);
+  return el("div", { class: "detail" },
+    definitions([
+      ["Kind", kindName(norm.kind, norm.groups) + (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : "")],
+      ["Placement", norm.placement],
+      ["Stack", norm.stack === "" ? null : name(norm.stack)],
+      ["Applied", norm.applications === null ? null : plural(norm.applications, "time")],
+      ["ε", `${number(norm.eps)} (${norm.eps_source})`],
+      ["Stored gain", norm.gain_offset ? `plus ${number(norm.gain_offset)}` : null],
+      ["Null space", nullSpace && `dimension ${count(nullSpace.dim)}, cosine to all ones ${number(nullSpace.cosine_to_ones)}`],
+      ["Semi-axes", image && `${count(image.semi_axes)}: longest ${number(image.longest)}, median ${number(image.median)}, shortest ${number(image.shortest)}`],
+      ["Energy", image && `${number(image.energy_top_1)} in the longest axis, ${number(image.energy_top_8)} in eight`],
+      ["Next norm", next_line],
+    ]),
+    parameters(norm),
+    short("Longest axes", ["rank", "length", "× median", "coordinate", "weight"], image?.top_axes ?? [],
+      (axis) => [String(axis.rank), number(axis.length), number(axis.ratio_to_median), coordinate(axis.coordinate), number(axis.weight)],
+      [0, 1, 2, 3, 4]),
+    short("Null direction", ["coordinate", "weight"], nullSpace?.top ?? [],
+      (entry) => [coordinate(entry.coordinate), number(entry.weight)], [0, 1]),
+    short("Unusual gains", ["coordinate", "gain", "× median"], norm.outliers,
+      (entry) => [coordinate(entry.coordinate), number(entry.gain), number(entry.ratio_to_median)], [0, 1, 2]),
+    norm.connections_known ? connections("Read by", norm.readers)
+      : el("p", { class: "muted" }, "Its readers and writers are not known."),
+    norm.connections_known ? connections("Written by", norm.writers) : null,
+    command(norm.reproduce));
+}

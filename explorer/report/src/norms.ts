@@ -1,0 +1,160 @@
+import type { Norm } from "./data";
+import { button, el, name, slot } from "./dom";
+import { kindName, plural } from "./format";
+import { cell, columns, compare } from "./norm_columns";
+import type { Column } from "./norm_columns";
+import { detail } from "./norm_detail";
+
+interface Row {
+  norm: Norm;
+  element: HTMLTableRowElement;
+  toggle: HTMLButtonElement;
+  panel: HTMLTableRowElement | null;
+}
+
+/** The table of norms: sorted by any column, filtered by text, role and kind; each row opens. */
+class NormTable {
+  private readonly rows: Row[];
+  private readonly body = el("tbody");
+  private readonly heads: HTMLTableCellElement[];
+  private readonly search = el("input", { type: "search", id: "norm-filter", autocomplete: "off", spellcheck: "false" });
+  private readonly role: HTMLSelectElement;
+  private readonly kind: HTMLSelectElement;
+  private readonly status = el("output", { class: "muted", for: "norm-filter" });
+  private sorted: Column;
+  private direction: 1 | -1 = 1;
+
+  constructor(private readonly norms: Norm[], host: HTMLElement) {
+    this.rows = norms.map((norm) => this.row(norm));
+    this.role = this.choice("Every role", norms.map((norm) => norm.role));
+    this.kind = this.choice("Every kind", norms.map((norm) => kindName(norm.kind, norm.groups)));
+    this.search.addEventListener("input", () => this.filter());
+    const [first] = columns;
+    if (first === undefined) throw new Error("the table of norms has no columns");
+    this.sorted = first;
+    this.heads = columns.map((column) => el("th",
+      { scope: "col", class: column.numeric ? "number" : null, title: column.about },
+      button(column.title, () => this.sortBy(column))));
+    host.append(
+      el("div", { class: "controls" },
+        el("label", {}, "Find ", this.search),
+        el("label", {}, "Role ", this.role),
+        el("label", {}, "Kind ", this.kind),
+        this.status),
+      el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of norms" },
+        el("table", { class: "norms" },
+          el("caption", {}, el("b", {}, "Table 1. "),
+            "Every norm of the model in its order. A column head sorts; a row opens what is known about its norm."),
+          el("thead", {}, el("tr", {}, ...this.heads)),
+          this.body)));
+    this.arrange();
+    this.filter();
+  }
+
+  /** Opens the row of that norm and brings it into view. */
+  reveal(index: number): void {
+    const row = this.rows.find(({ norm }) => norm.index === index);
+    if (row === undefined) return;
+    if (row.element.hidden) {
+      this.search.value = this.role.value = this.kind.value = "";
+      this.filter();
+    }
+    this.open(row, true);
+    row.element.scrollIntoView({ block: "start" });
+    row.toggle.focus({ preventScroll: true });
+  }
+
+  private row(norm: Norm): Row {
+    const toggle = button("", () => this.open(row, row.panel === null),
+      { class: "opener", "aria-expanded": "false", "aria-controls": `detail-${norm.index}` });
+    toggle.append(name(norm.name));
+    const element = el("tr", { id: `norm-${norm.index}` }, ...columns.map((column) =>
+      column.title === "Norm" ? el("th", { scope: "row" }, toggle)
+        : el("td", { class: column.numeric ? "number" : null }, cell(column, norm))));
+    element.addEventListener("click", (event) => {
+      if (!toggle.contains(event.target as Node) && getSelection()?.isCollapsed !== false) toggle.click();
+    });
+    const row: Row = { norm, element, toggle, panel: null };
+    return row;
+  }
+
+  private open(row: Row, open: boolean): void {
+    if (open === (row.panel !== null)) return;
+    if (open) {
+      row.panel = el("tr", { id: `detail-${row.norm.index}`, class: "panel" },
+        el("td", { colspan: columns.length }, detail(row.norm, (target) => this.link(target))));
+      row.element.after(row.panel);
+    } else {
+      row.panel?.remove();
+      row.panel = null;
+    }
+    row.toggle.setAttribute("aria-expanded", String(open));
+  }
+
+  private link(target: string): Node {
+    const norm = this.norms.find((candidate) => candidate.name === target);
+    return norm ? el("a", { href: `#norm-${norm.index}` }, name(target)) : name(target);
+  }
+
+  private choice(every: string, values: string[]): HTMLSelectElement {
+    const options = [...new Set(values)].filter((value) => value !== "").sort();
+    const select = el("select", {}, el("option", { value: "" }, every),
+      ...options.map((value) => el("option", { value }, value)));
+    select.addEventListener("change", () => this.filter());
+    return select;
+  }
+
+  private sortBy(column: Column): void {
+    this.direction = column === this.sorted ? (this.direction === 1 ? -1 : 1) : 1;
+    this.sorted = column;
+    this.arrange();
+  }
+
+  private arrange(): void {
+    this.rows.sort((a, b) => compare(this.sorted, a.norm, b.norm, this.direction));
+    this.body.append(...this.rows.flatMap((row) => (row.panel ? [row.element, row.panel] : [row.element])));
+    columns.forEach((column, i) => {
+      const order = column !== this.sorted ? "none" : this.direction === 1 ? "ascending" : "descending";
+      this.heads[i]?.setAttribute("aria-sort", order);
+    });
+  }
+
+  private filter(): void {
+    const sought = this.search.value.trim().toLowerCase();
+    let visible = 0;
+    for (const { norm, element, panel } of this.rows) {
+      const kind = kindName(norm.kind, norm.groups);
+      const matches = (this.role.value === "" || this.role.value === norm.role)
+        && (this.kind.value === "" || this.kind.value === kind)
+        && `${norm.name} ${norm.role} ${kind} ${norm.gain?.tensor ?? ""}`.toLowerCase().includes(sought);
+      element.hidden = !matches;
+      if (panel) panel.hidden = !matches;
+      visible += Number(matches);
+    }
+    this.status.textContent = visible === this.norms.length ? plural(visible, "norm")
+      : `${visible} of ${plural(this.norms.length, "norm")}`;
+  }
+}
+
+/** Fills the table of norms; links to a norm open its row. */
+export function showNorms(norms: Norm[]): void {
+  const body = slot("norms-body");
+  if (norms.length === 0) {
+    body.append(el("p", {}, "No normalization layer was recognized in this checkpoint."));
+    return;
+  }
+  const shown = new NormTable(norms, body);
+  const follow = (hash: string): boolean => {
+    const index = /^#norm-(\d+)$/.exec(hash)?.[1];
+    if (index === undefined) return false;
+    shown.reveal(Number(index));
+    return true;
+  };
+  addEventListener("hashchange", () => follow(location.hash));
+  document.addEventListener("click", (event) => {
+    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#norm-"]');
+    // Following the link again must open the row again, though the address does not change.
+    if (link !== null && link.hash === location.hash) follow(link.hash);
+  });
+  follow(location.hash);
+}

@@ -62,4 +62,12 @@ void validate(const NormSpec& spec) {
   validate_parameter("bias", spec.bias, spec.width);
 }
 
+void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> y) {
+  validate(spec);
+  if (x.width() != spec.width || y.width() != spec.width || x.rows() != y.rows()) {
+    throw Error(ErrorCode::Shape, fmt::format("{}: x is {} x {}, y is {} x {}, expected equal rows of width {}", who,
+                                              x.rows(), x.width(), y.rows(), y.width(), spec.width));
+  }
+}
+
 }  // namespace normscope

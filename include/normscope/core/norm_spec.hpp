@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include <normscope/core/view.hpp>
+
 namespace normscope {
 
 /// The family a normalization layer belongs to. With x a row of `width` N, Π x = x − mean(x):
@@ -48,5 +50,9 @@ struct NormSpec {
 /// eps >= 0 and finite, gain and bias absent or of `width` finite entries.
 /// Errors    Argument, Shape
 void validate(const NormSpec& spec);
+
+/// As above, and that `x` and `y` have equally many rows of `spec.width`; `who` begins the message.
+/// Errors    Argument, Shape
+void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> y);
 
 }  // namespace normscope

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/model/model.hpp>
+
+/// Everything about the norms of one checkpoint as one document.
+namespace normscope::audit {
+
+/// A gain or a bias in numbers.
+struct ParameterStatistics {
+  double min = 0.0, max = 0.0, mean = 0.0, std = 0.0;
+  double median_abs = 0.0;
+  double length = 0.0;  ///< Euclidean
+  std::size_t negative = 0;
+  std::size_t zero = 0;
+  std::size_t not_finite = 0;  ///< where any, the other numbers speak of the finite entries
+};
+
+/// An entry of a unit vector.
+struct Component {
+  std::size_t coordinate = 0;
+  double weight = 0.0;
+};
+
+/// What the norm erases.
+struct NullSpace {
+  std::size_t dim = 0;
+  /// |cosine| between the one erased direction and all-ones; only where dim is 1.
+  std::optional<double> cosine_to_ones{};
+  std::vector<Component> top{};  ///< largest entries of that direction
+};
+
+struct Axis {
+  std::size_t rank = 0;  ///< 1: the longest
+  double length = 0.0;
+  double ratio_to_median = 0.0;
+  Component largest{};
+};
+
+/// The ellipsoid the norm fills; see geometry::NormImage.
+struct Image {
+  std::size_t semi_axes = 0;  ///< how many are not zero
+  double longest = 0.0, median = 0.0, shortest = 0.0;
+  double condition = 1.0;
+  double effective_dimension = 0.0;
+  double energy = 0.0;  ///< sum of the squared semi-axes
+  double energy_top_1 = 0.0, energy_top_8 = 0.0;  ///< shares of it
+  std::vector<std::pair<std::size_t, double>> spectrum{};  ///< (rank, length), ranks thinned
+  std::vector<Axis> top_axes{};
+};
+
+/// A gain far from its norm's median.
+struct Outlier {
+  std::size_t coordinate = 0;
+  double gain = 0.0;
+  double ratio_to_median = 0.0;  ///< of absolute values
+};
+
+/// How the image of a norm resembles that of the next one of its width.
+struct Neighbour {
+  std::size_t index = 0;
+  double similarity = 0.0;       ///< geometry::image_similarity
+  double top_axis_cosine = 0.0;  ///< |cosine| between the two longest axes
+};
+
+struct NormReport {
+  model::Norm norm{};
+  std::optional<ParameterStatistics> gain{}, bias{};
+  /// Absent, like `image`, where the gain is not finite.
+  std::optional<NullSpace> null_space{};
+  std::optional<Image> image{};
+  std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
+  std::size_t outlier_count = 0;    ///< all of them; `outliers` holds the first few
+  std::optional<Neighbour> next{};
+  std::string reproduce{};  ///< the normscope command that computes the image again
+};
+
+/// A gain is an outlier from this many times its norm's median on.
+inline constexpr double outlier_ratio = 4.0;
+
+/// A sentence worth writing down, with its numbers and the command that shows them again.
+struct Finding {
+  std::string kind;
+  std::optional<std::size_t> norm{};  ///< index into `norms`
+  std::string text;
+  std::vector<std::pair<std::string, double>> numbers{};
+  double severity = 0.0;  ///< 0: good to know … 1: changes how the model must be read
+  std::string reproduce{};
+};
+
+struct FileSize {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+struct Report {
+  std::string path;
+  std::string format;
+  std::vector<FileSize> files;
+  std::size_t tensors = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  model::Model model;
+  std::vector<NormReport> norms;   ///< in the order of `model.norms`
+  std::vector<Finding> findings;   ///< most severe first
+};
+
+/// Measures every norm of `checkpoint`.
+/// Errors    as `model::describe`; Cancelled
+/// Cost      a secular solve a norm; memory O(width) beside the result
+[[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
+                           const Progress& progress = {});
+
+/// The sentences that follow from `norms` and `model` of a report.
+[[nodiscard]] std::vector<Finding> find(const Report& report);
+
+/// The document, schema "normscope.report/1" (docs/schemas/report.schema.json).
+[[nodiscard]] std::string to_json(const Report& report);
+
+/// The report's figures as Vega-Lite specifications with their data: an array of
+/// {id, question, answer, description, spec}.
+[[nodiscard]] std::string charts_json(const Report& report);
+
+/// A checkpoint's tensors and the model found in it, schema "normscope.inspect/1"
+/// (docs/schemas/inspect.schema.json).
+[[nodiscard]] std::string inspection_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+
+/// The `normscope geometry` command that computes the image of `norm` again; `axes` of them shown.
+[[nodiscard]] std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm,
+                                           std::size_t axes);
+
+}  // namespace normscope::audit

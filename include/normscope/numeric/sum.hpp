@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cmath>
+#include <span>
+
+namespace normscope {
+
+/// A running sum whose error does not grow with the number of terms (Neumaier's variant of
+/// Kahan's sum): |computed − Σx| <= 2u |Σx| + O(n u²) Σ|x|, u = 2^-53.
+class CompensatedSum {
+ public:
+  void add(double term) {
+    const double sum = sum_ + term;
+    compensation_ += std::abs(sum_) >= std::abs(term) ? (sum_ - sum) + term : (term - sum) + sum_;
+    sum_ = sum;
+  }
+  [[nodiscard]] double value() const { return sum_ + compensation_; }
+
+ private:
+  double sum_ = 0.0;
+  double compensation_ = 0.0;
+};
+
+/// Σ values, compensated.
+[[nodiscard]] inline double sum(std::span<const double> values) {
+  CompensatedSum total;
+  for (const double value : values) total.add(value);
+  return total.value();
+}
+
+/// Mean of `values`, compensated.
+/// Requires  values not empty
+[[nodiscard]] inline double mean(std::span<const double> values) {
+  return sum(values) / static_cast<double>(values.size());
+}
+
+/// Σ (values − center)², compensated.
+[[nodiscard]] inline double sum_of_squares(std::span<const double> values, double center = 0.0) {
+  CompensatedSum total;
+  for (const double value : values) total.add((value - center) * (value - center));
+  return total.value();
+}
+
+/// sqrt(Σ values²), compensated, without overflow or underflow of the squares.
+/// Accuracy  8 u relative (test: Sum.NormSurvivesExtremeScales)
+[[nodiscard]] inline double euclidean_norm(std::span<const double> values) {
+  double largest = 0.0;
+  for (const double value : values) {
+    if (!(std::abs(value) <= largest)) largest = std::abs(value);
+  }
+  if (largest == 0.0 || !std::isfinite(largest)) return largest;
+  // A power of two, so that scaling rounds nothing.
+  const int exponent = std::ilogb(largest);
+  CompensatedSum total;
+  for (const double value : values) {
+    const double scaled = std::scalbn(value, -exponent);
+    total.add(scaled * scaled);
+  }
+  return std::scalbn(std::sqrt(total.value()), exponent);
+}
+
+}  // namespace normscope

@@ -1,0 +1,240 @@
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/core/version.hpp>
+
+namespace normscope::audit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* to_text(model::Source source) {
+  switch (source) {
+    case model::Source::config: return "config";
+    case model::Source::tensors: return "tensors";
+    case model::Source::metadata: return "metadata";
+    case model::Source::assumed: return "assumed";
+  }
+  return "";
+}
+
+const char* to_text(model::Placement placement) {
+  switch (placement) {
+    case model::Placement::pre: return "pre";
+    case model::Placement::post: return "post";
+    case model::Placement::inside: return "inside";
+    case model::Placement::unknown: return "unknown";
+  }
+  return "";
+}
+
+template <typename T, typename Convert>
+Json list(const std::vector<T>& items, Convert convert) {
+  Json result = Json::array();
+  for (const T& item : items) result.push_back(convert(item));
+  return result;
+}
+
+template <typename T, typename Convert>
+Json optional(const std::optional<T>& item, Convert convert) {
+  return item ? Json(convert(*item)) : Json(nullptr);
+}
+
+Json to_json(const model::Linear& linear) {
+  return {{"role", linear.role},
+          {"tensor", linear.weight.selector()},
+          {"bias", optional(linear.bias, [](const model::Slice& bias) { return bias.selector(); })},
+          {"layout", linear.layout == model::Layout::in_out ? "in_out" : "out_in"},
+          {"in", linear.in},
+          {"first_out", linear.first_out},
+          {"out", linear.out}};
+}
+
+Json to_json(const Component& component) {
+  return {{"coordinate", component.coordinate}, {"weight", component.weight}};
+}
+
+Json to_json(const ParameterStatistics& statistics, const model::Slice& slice) {
+  return {{"tensor", slice.selector()},       {"min", statistics.min},
+          {"max", statistics.max},            {"mean", statistics.mean},
+          {"std", statistics.std},            {"median_abs", statistics.median_abs},
+          {"length", statistics.length},      {"negative", statistics.negative},
+          {"zero", statistics.zero},          {"not_finite", statistics.not_finite}};
+}
+
+Json to_json(const NullSpace& space) {
+  return {{"dim", space.dim},
+          {"cosine_to_ones", optional(space.cosine_to_ones, [](double cosine) { return cosine; })},
+          {"top", list(space.top, [](const Component& component) { return to_json(component); })}};
+}
+
+Json to_json(const Image& image) {
+  return {{"semi_axes", image.semi_axes},
+          {"longest", image.longest},
+          {"median", image.median},
+          {"shortest", image.shortest},
+          {"condition", image.condition},
+          {"effective_dimension", image.effective_dimension},
+          {"energy", image.energy},
+          {"energy_top_1", image.energy_top_1},
+          {"energy_top_8", image.energy_top_8},
+          {"spectrum", list(image.spectrum,
+                            [](const auto& point) {
+                              return Json{{"rank", point.first}, {"length", point.second}};
+                            })},
+          {"top_axes", list(image.top_axes, [](const Axis& axis) {
+             return Json{{"rank", axis.rank},
+                         {"length", axis.length},
+                         {"ratio_to_median", axis.ratio_to_median},
+                         {"coordinate", axis.largest.coordinate},
+                         {"weight", axis.largest.weight}};
+           })}};
+}
+
+Json identity(const model::Norm& norm) {
+  return {{"name", norm.name},
+          {"role", norm.role},
+          {"layer", optional(norm.layer, [](int layer) { return layer; })},
+          {"stack", norm.stack},
+          {"kind", std::string(to_string(norm.kind))},
+          {"width", norm.width},
+          {"groups", norm.groups},
+          {"eps", norm.eps},
+          {"eps_source", to_text(norm.eps_source)},
+          {"placement", to_text(norm.placement)},
+          {"applications", norm.applications},
+          {"gain_offset", norm.gain_offset}};
+}
+
+void add_connections(Json& json, const model::Norm& norm) {
+  json["connections_known"] = norm.connections_known;
+  json["readers"] = list(norm.readers, [](const model::Linear& linear) { return to_json(linear); });
+  json["writers"] = list(norm.writers, [](const model::Linear& linear) { return to_json(linear); });
+}
+
+Json to_json(const NormReport& report, std::size_t index, const Report& whole) {
+  Json json = {{"index", index}};
+  json.update(identity(report.norm));
+  const auto parameter = [](const std::optional<ParameterStatistics>& statistics,
+                            const std::optional<model::Slice>& slice) {
+    return statistics && slice ? to_json(*statistics, *slice) : Json(nullptr);
+  };
+  json["gain"] = parameter(report.gain, report.norm.gain);
+  json["bias"] = parameter(report.bias, report.norm.bias);
+  json["null_space"] = optional(report.null_space, [](const NullSpace& space) { return to_json(space); });
+  json["image"] = optional(report.image, [](const Image& image) { return to_json(image); });
+  json["outlier_count"] = report.outlier_count;
+  json["outliers"] = list(report.outliers, [](const Outlier& outlier) {
+    return Json{{"coordinate", outlier.coordinate},
+                {"gain", outlier.gain},
+                {"ratio_to_median", outlier.ratio_to_median}};
+  });
+  json["next"] = optional(report.next, [&](const Neighbour& next) {
+    return Json{{"index", next.index},
+                {"name", whole.norms[next.index].norm.name},
+                {"similarity", next.similarity},
+                {"top_axis_cosine", next.top_axis_cosine}};
+  });
+  add_connections(json, report.norm);
+  json["reproduce"] = report.reproduce;
+  return json;
+}
+
+Json model_json(const model::Model& model) {
+  return {{"architecture", model.architecture},
+          {"title", model.title},
+          {"evidence", model.evidence},
+          {"layers", model.layers},
+          {"width", model.width},
+          {"heads_per_layer", model.heads_per_layer},
+          {"key_value_heads", model.key_value_heads},
+          {"parameters", model.parameters},
+          {"missing", model.missing},
+          {"notes", model.notes}};
+}
+
+Json to_json(const model::Head& head) {
+  const auto selector = [](const model::Linear& linear) { return linear.weight.selector(); };
+  return {{"layer", head.layer},
+          {"head", head.head},
+          {"key_value_head", head.key_value_head},
+          {"head_dim", head.head_dim},
+          {"norm", head.norm},
+          {"query", optional(head.query, selector)},
+          {"key", optional(head.key, selector)},
+          {"value", optional(head.value, selector)},
+          {"rotary", head.rotary}};
+}
+
+/// Names from a file may hold bytes that are not UTF-8; they show as replacement characters.
+std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  Json json = {{"schema", "normscope.report/1"}, {"version", version}};
+  Json model = {{"name", std::filesystem::path(report.path).filename().string()},
+                {"path", report.path},
+                {"format", report.format},
+                {"files", list(report.files,
+                               [](const FileSize& file) {
+                                 return Json{{"name", file.name}, {"bytes", file.bytes}};
+                               })},
+                {"tensors", report.tensors}};
+  model.update(model_json(report.model));
+  model["metadata"] = Json::object();
+  for (const auto& [key, value] : report.metadata) model["metadata"][key] = value;
+  json["model"] = model;
+  json["norms"] = Json::array();
+  for (std::size_t i = 0; i < report.norms.size(); ++i) json["norms"].push_back(to_json(report.norms[i], i, report));
+  json["heads"] = list(report.model.heads, [](const model::Head& head) { return to_json(head); });
+  json["vocabulary"] = optional(report.model.vocabulary, [](const model::Vocabulary& vocabulary) {
+    return Json{{"size", vocabulary.size},
+                {"tied", vocabulary.tied},
+                {"unembedding",
+                 optional(vocabulary.unembedding, [](const model::Linear& linear) { return linear.weight.selector(); })},
+                {"final_norm", vocabulary.final_norm}};
+  });
+  json["findings"] = list(report.findings, [&](const Finding& finding) {
+    Json numbers = Json::object();
+    for (const auto& [name, value] : finding.numbers) numbers[name] = value;
+    return Json{{"kind", finding.kind},
+                {"norm", optional(finding.norm, [&](std::size_t i) { return report.norms[i].norm.name; })},
+                {"norm_index", optional(finding.norm, [](std::size_t i) { return i; })},
+                {"text", finding.text},
+                {"numbers", numbers},
+                {"severity", finding.severity},
+                {"reproduce", finding.reproduce}};
+  });
+  return dump(json);
+}
+
+std::string inspection_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
+  Json json = {{"schema", "normscope.inspect/1"},
+               {"version", version},
+               {"path", checkpoint.path().string()},
+               {"format", std::string(checkpoint.format())},
+               {"metadata", Json::object()},
+               {"tensors", Json::array()}};
+  for (const auto& [key, value] : checkpoint.metadata()) json["metadata"][key] = value;
+  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+    json["tensors"].push_back({{"name", std::string(tensor.name)},
+                               {"dtype", std::string(to_string(tensor.dtype))},
+                               {"shape", std::vector<std::uint64_t>(tensor.shape.begin(), tensor.shape.end())},
+                               {"bytes", tensor.bytes.size()},
+                               {"file", checkpoint.file_of(tensor).filename().string()}});
+  }
+  json["architecture"] = model_json(model);
+  json["norms"] = list(model.norms, [](const model::Norm& norm) {
+    Json item = identity(norm);
+    const auto selector = [](const model::Slice& slice) { return slice.selector(); };
+    item["gain"] = optional(norm.gain, selector);
+    item["bias"] = optional(norm.bias, selector);
+    add_connections(item, norm);
+    return item;
+  });
+  return dump(json);
+}
+
+}  // namespace normscope::audit

@@ -1,0 +1,226 @@
+#include <normscope/audit/report.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include <normscope/geometry/image.hpp>
+#include <normscope/geometry/moments.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::audit {
+namespace {
+
+constexpr std::size_t top_components = 8;
+constexpr std::size_t top_axes = 4;
+constexpr std::size_t listed_outliers = 16;
+constexpr std::size_t spectrum_points = 128;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
+ParameterStatistics statistics(const std::vector<double>& values) {
+  ParameterStatistics result;
+  std::vector<double> finite;
+  std::vector<double> magnitudes;
+  for (const double value : values) {
+    if (!std::isfinite(value)) {
+      ++result.not_finite;
+      continue;
+    }
+    finite.push_back(value);
+    magnitudes.push_back(std::abs(value));
+    result.negative += value < 0.0 ? 1 : 0;
+    result.zero += value == 0.0 ? 1 : 0;
+  }
+  if (finite.empty()) return result;
+  const auto [min, max] = std::minmax_element(finite.begin(), finite.end());
+  result.min = *min;
+  result.max = *max;
+  result.mean = mean(finite);
+  result.std = std::sqrt(sum_of_squares(finite, result.mean) / static_cast<double>(finite.size()));
+  result.median_abs = median(magnitudes);
+  result.length = euclidean_norm(finite);
+  return result;
+}
+
+/// The `count` entries of largest magnitude, largest first.
+std::vector<Component> largest_components(const std::vector<double>& vector, std::size_t count) {
+  std::vector<std::size_t> order(vector.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  count = std::min(count, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](std::size_t a, std::size_t b) {
+                      const double x = std::abs(vector[a]);
+                      const double y = std::abs(vector[b]);
+                      return x != y ? x > y : a < b;
+                    });
+  std::vector<Component> result;
+  for (std::size_t i = 0; i < count; ++i) result.push_back({order[i], vector[order[i]]});
+  return result;
+}
+
+NullSpace null_space(const geometry::NormImage& image, const NormSpec& spec) {
+  NullSpace result{.dim = image.null_space_dim()};
+  if (result.dim != 1) return result;
+  std::vector<double> direction(spec.width);
+  image.null_space({direction.data(), 1, spec.width});
+  result.cosine_to_ones = std::abs(sum(direction)) / std::sqrt(static_cast<double>(spec.width));
+  result.top = largest_components(direction, top_components);
+  return result;
+}
+
+/// Ranks 1 … count, all of the first ones and then ever sparser, the last always among them.
+std::vector<std::size_t> thinned_ranks(std::size_t count) {
+  std::vector<std::size_t> ranks;
+  const double step = std::log(static_cast<double>(std::max<std::size_t>(count, 2))) / (spectrum_points - 1);
+  for (std::size_t i = 0; i < spectrum_points; ++i) {
+    const auto rank = static_cast<std::size_t>(std::lround(std::exp(step * static_cast<double>(i))));
+    if (rank <= count && (ranks.empty() || rank > ranks.back())) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
+  const std::span<const double> lengths = image.semi_axes();
+  Image result{.semi_axes = lengths.size()};
+  if (lengths.empty()) return result;
+  const std::size_t middle = lengths.size() / 2;
+  result.longest = lengths.front();
+  result.median = lengths.size() % 2 == 1 ? lengths[middle] : 0.5 * (lengths[middle - 1] + lengths[middle]);
+  result.shortest = lengths.back();
+  result.condition = image.condition();
+  result.effective_dimension = geometry::effective_dimension(spec);
+  result.energy = geometry::energy(spec);
+  result.energy_top_1 = sum_of_squares(lengths.first(1)) / result.energy;
+  result.energy_top_8 = sum_of_squares(lengths.first(std::min<std::size_t>(8, lengths.size()))) / result.energy;
+  for (const std::size_t rank : thinned_ranks(lengths.size())) {
+    result.spectrum.emplace_back(rank, lengths[rank - 1]);
+  }
+  std::vector<double> axis(spec.width);
+  for (std::size_t i = 0; i < std::min(top_axes, lengths.size()); ++i) {
+    image.axis(i, axis);
+    result.top_axes.push_back({i + 1, lengths[i], lengths[i] / result.median, largest_components(axis, 1)[0]});
+  }
+  return result;
+}
+
+void add_outliers(NormReport& report, const std::vector<double>& gain) {
+  const double typical = report.gain->median_abs;
+  if (typical == 0.0) return;
+  for (std::size_t i = 0; i < gain.size(); ++i) {
+    const double ratio = std::abs(gain[i]) / typical;
+    if (ratio >= outlier_ratio) report.outliers.push_back({i, gain[i], ratio});
+  }
+  std::stable_sort(report.outliers.begin(), report.outliers.end(),
+                   [](const Outlier& a, const Outlier& b) { return a.ratio_to_median > b.ratio_to_median; });
+  report.outlier_count = report.outliers.size();
+  report.outliers.resize(std::min(report.outliers.size(), listed_outliers));
+}
+
+/// A measured norm that waits for the next one of its width to be compared with.
+struct Measured {
+  std::size_t index;
+  NormSpec spec;
+  std::vector<double> longest_axis;
+};
+
+NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, unsigned threads,
+                   std::unique_ptr<Measured>& measured) {
+  NormReport report{.norm = norm};
+  report.reproduce = geometry_command(checkpoint, norm, 1);
+  NormSpec spec = model::read_norm(checkpoint, norm);
+  if (norm.gain) report.gain = statistics(spec.gain);
+  if (norm.bias) report.bias = statistics(spec.bias);
+  if (report.gain && report.gain->not_finite > 0) return report;
+  if (report.gain) add_outliers(report, spec.gain);
+
+  // The image is that of the norm before its bias, which may hold anything.
+  spec.bias.clear();
+  const geometry::NormImage image(spec, threads);
+  report.null_space = null_space(image, spec);
+  report.image = image_summary(image, spec);
+  measured = std::make_unique<Measured>();
+  measured->longest_axis.resize(spec.width, 0.0);
+  if (!image.semi_axes().empty()) image.axis(0, measured->longest_axis);
+  measured->spec = std::move(spec);
+  return report;
+}
+
+/// Norms inside attention (of one head's query, say) live in another space than the stream's.
+bool comparable(const model::Norm& a, const model::Norm& b) {
+  return a.width == b.width && a.stack == b.stack &&
+         (a.placement == model::Placement::inside) == (b.placement == model::Placement::inside) &&
+         (a.placement != model::Placement::inside || a.role == b.role);
+}
+
+std::string shell_quoted(const std::string& text) {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+=@%,";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, std::size_t axes) {
+  std::string command = "normscope geometry";
+  if (norm.gain) {
+    command += " --gain " + shell_quoted(checkpoint.path().string() + ":" + norm.gain->selector());
+  } else {
+    command += fmt::format(" --width {}", norm.width);
+  }
+  if (norm.gain_offset != 0.0) command += fmt::format(" --gain-offset {}", norm.gain_offset);
+  command += fmt::format(" --norm {}", to_string(norm.kind));
+  if (norm.groups != 1) command += fmt::format(" --groups {}", norm.groups);
+  return command + fmt::format(" --eps {} --axes {}", norm.eps, axes);
+}
+
+Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const Progress& progress) {
+  Report report;
+  report.path = checkpoint.path().string();
+  report.format = checkpoint.format();
+  for (const std::filesystem::path& file : checkpoint.files()) {
+    report.files.push_back({file.filename().string(), std::filesystem::file_size(file)});
+  }
+  report.tensors = checkpoint.tensors().size();
+  report.metadata.assign(checkpoint.metadata().begin(), checkpoint.metadata().end());
+  report.model = model::describe(checkpoint);
+
+  // Norms of different stacks and widths interleave, so several may wait for their successor.
+  std::vector<std::unique_ptr<Measured>> waiting;
+  const std::vector<model::Norm>& norms = report.model.norms;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    progress("measuring norms", i, norms.size());
+    std::unique_ptr<Measured> measured;
+    report.norms.push_back(measure(checkpoint, norms[i], threads, measured));
+    if (!measured) continue;
+    measured->index = i;
+    const auto before = std::find_if(waiting.begin(), waiting.end(), [&](const auto& other) {
+      return comparable(norms[other->index], norms[i]);
+    });
+    if (before == waiting.end()) {
+      waiting.push_back(std::move(measured));
+      continue;
+    }
+    double cosine = 0.0;
+    for (std::size_t j = 0; j < norms[i].width; ++j) cosine += (*before)->longest_axis[j] * measured->longest_axis[j];
+    report.norms[(*before)->index].next = {i, geometry::image_similarity((*before)->spec, measured->spec),
+                                           std::abs(cosine)};
+    *before = std::move(measured);
+  }
+  progress("measuring norms", norms.size(), norms.size());
+  report.findings = find(report);
+  return report;
+}
+
+}  // namespace normscope::audit

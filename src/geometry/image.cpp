@@ -1,0 +1,86 @@
+#include <normscope/geometry/image.hpp>
+
+#include <algorithm>
+
+#include <normscope/core/assert.hpp>
+
+#include "block_image.hpp"
+
+namespace normscope::geometry {
+
+/// Which block a semi-axis belongs to, and which of the block's eigenvectors it is.
+struct NormImage::Origin {
+  std::size_t block;
+  std::size_t index;
+};
+
+struct NormImage::Blocks {
+  std::vector<detail::BlockImage> images;
+  std::vector<Origin> origins;  ///< by descending length
+
+  /// The part of `vector` that block `block` owns; the rest is set to zero.
+  [[nodiscard]] std::span<double> only(std::size_t block, std::span<double> vector) const {
+    std::fill(vector.begin(), vector.end(), 0.0);
+    const std::size_t width = images[block].width();
+    return vector.subspan(block * width, width);
+  }
+};
+
+NormImage::NormImage(const NormSpec& spec, unsigned threads)
+    : width_(spec.width), blocks_(std::make_unique<Blocks>()) {
+  validate(spec);
+  std::vector<double> gain = spec.gain;
+  gain.resize(spec.width, 1.0);
+  const std::size_t block_width = spec.block_width();
+  std::vector<Origin>& origins = blocks_->origins;
+  for (std::size_t block = 0; block < spec.groups; ++block) {
+    blocks_->images.emplace_back(std::span<const double>(gain).subspan(block * block_width, block_width),
+                                 spec.centers(), threads);
+    for (std::size_t i = 0; i < blocks_->images.back().lengths().size(); ++i) origins.push_back({block, i});
+  }
+  const auto length = [&](const Origin& origin) { return blocks_->images[origin.block].lengths()[origin.index]; };
+  std::stable_sort(origins.begin(), origins.end(),
+                   [&](const Origin& a, const Origin& b) { return length(a) > length(b); });
+  semi_axes_.reserve(origins.size());
+  for (const Origin& origin : origins) semi_axes_.push_back(spec.radius() * length(origin));
+}
+
+NormImage::NormImage(NormImage&&) noexcept = default;
+NormImage& NormImage::operator=(NormImage&&) noexcept = default;
+NormImage::~NormImage() = default;
+
+double NormImage::condition() const {
+  return semi_axes_.empty() ? 1.0 : semi_axes_.front() / semi_axes_.back();
+}
+
+void NormImage::axis(std::size_t rank, std::span<double> axis) const {
+  NORMSCOPE_ASSERT(rank < semi_axes_.size() && axis.size() == width_);
+  const Origin& origin = blocks_->origins[rank];
+  const detail::BlockImage& image = blocks_->images[origin.block];
+  image.vector(origin.index, image.unit_factors(), blocks_->only(origin.block, axis));
+}
+
+void NormImage::axes(std::size_t first, MatrixView<double> axes, unsigned threads) const {
+  NORMSCOPE_ASSERT(first + axes.rows() <= semi_axes_.size() && axes.width() == width_);
+  std::vector<std::vector<double>> factors(blocks_->images.size());
+  for (std::size_t row = 0; row < axes.rows(); ++row) {
+    const Origin& origin = blocks_->origins[first + row];
+    const detail::BlockImage& image = blocks_->images[origin.block];
+    std::vector<double>& of_block = factors[origin.block];
+    if (of_block.empty()) of_block = image.orthogonal_factors(threads);
+    image.vector(origin.index, of_block, blocks_->only(origin.block, axes.row(row)));
+  }
+}
+
+void NormImage::null_space(MatrixView<double> basis) const {
+  NORMSCOPE_ASSERT(basis.rows() == null_space_dim() && basis.width() == width_);
+  std::size_t row = 0;
+  for (std::size_t block = 0; block < blocks_->images.size(); ++block) {
+    const detail::BlockImage& image = blocks_->images[block];
+    for (std::size_t i = 0; i < image.null_space_dim(); ++i) {
+      image.null_vector(i, blocks_->only(block, basis.row(row++)));
+    }
+  }
+}
+
+}  // namespace normscope::geometry

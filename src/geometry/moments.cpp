@@ -1,0 +1,79 @@
+#include <normscope/geometry/moments.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::geometry {
+namespace {
+
+/// What centring takes from a diagonal entry: 1/n for layer with blocks of n, nothing otherwise.
+double centring(const NormSpec& spec) {
+  return spec.centers() ? 1.0 / static_cast<double>(spec.block_width()) : 0.0;
+}
+
+/// Gains over a power of two near the largest, so that their fourth powers stay in range.
+std::vector<double> scaled_gain(const NormSpec& spec) {
+  std::vector<double> gain = spec.gain;
+  gain.resize(spec.width, 1.0);
+  double largest = 0.0;
+  for (const double g : gain) largest = std::max(largest, std::abs(g));
+  if (largest == 0.0) return gain;
+  for (double& g : gain) g = std::scalbn(g, -std::ilogb(largest));
+  return gain;
+}
+
+/// tr((G_a Π_a G_a)(G_b Π_b G_b)): both are diagonal minus rank one a block, so the product's trace
+/// needs Σ g_a² g_b² and, where two blocks overlap, (Σ g_a g_b)².
+double inner_product(const NormSpec& a, const NormSpec& b, const std::vector<double>& ga,
+                     const std::vector<double>& gb) {
+  CompensatedSum squares;
+  for (std::size_t i = 0; i < a.width; ++i) squares.add(ga[i] * gb[i] * ga[i] * gb[i]);
+  CompensatedSum crossed;
+  for (std::size_t begin = 0; begin < a.width;) {
+    const std::size_t end_a = (begin / a.block_width() + 1) * a.block_width();
+    const std::size_t end = std::min(end_a, (begin / b.block_width() + 1) * b.block_width());
+    CompensatedSum overlap;
+    for (std::size_t i = begin; i < end; ++i) overlap.add(ga[i] * gb[i]);
+    crossed.add(overlap.value() * overlap.value());
+    begin = end;
+  }
+  return squares.value() * (1.0 - centring(a) - centring(b)) + crossed.value() * centring(a) * centring(b);
+}
+
+}  // namespace
+
+double energy(const NormSpec& spec) {
+  validate(spec);
+  CompensatedSum squares;
+  for (std::size_t i = 0; i < spec.width; ++i) squares.add(spec.gain_at(i) * spec.gain_at(i));
+  return spec.radius() * spec.radius() * (1.0 - centring(spec)) * squares.value();
+}
+
+double effective_dimension(const NormSpec& spec) {
+  validate(spec);
+  const std::vector<double> gain = scaled_gain(spec);
+  const double trace = (1.0 - centring(spec)) * sum_of_squares(gain);
+  const double square = inner_product(spec, spec, gain, gain);
+  return square > 0.0 ? trace * trace / square : 0.0;
+}
+
+double image_similarity(const NormSpec& a, const NormSpec& b) {
+  validate(a);
+  validate(b);
+  if (a.width != b.width) {
+    throw Error(ErrorCode::Shape, fmt::format("image_similarity: widths are {} and {}, expected equal", a.width, b.width));
+  }
+  const std::vector<double> ga = scaled_gain(a);
+  const std::vector<double> gb = scaled_gain(b);
+  const double square_a = inner_product(a, a, ga, ga);
+  const double square_b = inner_product(b, b, gb, gb);
+  if (square_a <= 0.0 || square_b <= 0.0) return 0.0;
+  return inner_product(a, b, ga, gb) / (std::sqrt(square_a) * std::sqrt(square_b));
+}
+
+}  // namespace normscope::geometry

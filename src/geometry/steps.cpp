@@ -1,0 +1,75 @@
+#include <normscope/geometry/steps.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::geometry {
+namespace {
+
+/// Calls `map` on each block of each row, after the checks every step shares.
+template <typename Map>
+void for_each_block(std::string_view name, const NormSpec& spec, MatrixView<const double> x,
+                    MatrixView<double> y, Map map) {
+  validate(name, spec, x, y);
+  const std::size_t block = spec.block_width();
+  for (std::size_t row = 0; row < x.rows(); ++row) {
+    for (std::size_t begin = 0; begin < spec.width; begin += block) {
+      map(begin, x.row(row).subspan(begin, block), y.row(row).subspan(begin, block));
+    }
+  }
+}
+
+}  // namespace
+
+Step step(std::string_view name) {
+  if (name == "project") return Step::project;
+  if (name == "scale") return Step::scale;
+  if (name == "stretch") return Step::stretch;
+  if (name == "shift") return Step::shift;
+  throw Error(ErrorCode::Argument, fmt::format("step \"{}\" is none of project, scale, stretch, shift", name));
+}
+
+void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
+  for_each_block("project", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
+    const double center = spec.centers() ? mean(from) : 0.0;
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] - center;
+  });
+}
+
+void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
+  for_each_block("scale", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
+    const double length = euclidean_norm(from);
+    const double denominator = std::hypot(length, spec.radius() * std::sqrt(spec.eps));
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      to[i] = length == 0.0 ? 0.0 : from[i] / denominator * spec.radius();
+    }
+  });
+}
+
+void stretch(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
+  for_each_block("stretch", spec, x, y, [&](std::size_t begin, std::span<const double> from, std::span<double> to) {
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] * spec.gain_at(begin + i);
+  });
+}
+
+void shift(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
+  for_each_block("shift", spec, x, y, [&](std::size_t begin, std::span<const double> from, std::span<double> to) {
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] + spec.bias_at(begin + i);
+  });
+}
+
+void apply(Step step, const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
+  switch (step) {
+    case Step::project: return project(spec, x, y);
+    case Step::scale: return scale(spec, x, y);
+    case Step::stretch: return stretch(spec, x, y);
+    case Step::shift: return shift(spec, x, y);
+  }
+}
+
+}  // namespace normscope::geometry

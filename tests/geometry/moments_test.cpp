@@ -1,0 +1,78 @@
+#include <cmath>
+#include <vector>
+
+#include <Eigen/Dense>
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/geometry/image.hpp>
+#include <normscope/geometry/moments.hpp>
+
+#include "support/gains.hpp"
+
+namespace normscope::geometry {
+namespace {
+
+Eigen::MatrixXd image_matrix(const NormSpec& spec) {
+  Eigen::MatrixXd result(spec.width, spec.width);
+  const std::size_t block = spec.block_width();
+  for (std::size_t i = 0; i < spec.width; ++i) {
+    for (std::size_t j = 0; j < spec.width; ++j) {
+      const double centring = spec.centers() && i / block == j / block ? 1.0 / static_cast<double>(block) : 0.0;
+      result(i, j) = ((i == j ? 1.0 : 0.0) - centring) * spec.gain_at(i) * spec.gain_at(j);
+    }
+  }
+  return spec.radius() * spec.radius() * result;
+}
+
+TEST(Moments, AgreeWithTheSemiAxes) {
+  for (const char* shape : {"ordinary", "wide", "signed", "zeros", "repeated"}) {
+    for (const std::size_t groups : {1, 4}) {
+      const NormSpec spec{.width = 48, .groups = groups, .gain = test::random_gain(48, shape, 21)};
+      double squares = 0.0;
+      double fourths = 0.0;
+      const NormImage image(spec);
+      for (const double length : image.semi_axes()) {
+        squares += length * length;
+        fourths += std::pow(length, 4);
+      }
+      EXPECT_NEAR(energy(spec) / squares, 1.0, 1e-13) << shape;
+      EXPECT_NEAR(effective_dimension(spec) / (squares * squares / fourths), 1.0, 1e-13) << shape;
+    }
+  }
+}
+
+TEST(Moments, SimilarityIsTheCosineOfTheMatrices) {
+  const std::vector<NormSpec> specs{{.width = 24, .gain = test::random_gain(24, "signed", 1)},
+                                    {.width = 24, .groups = 3, .gain = test::random_gain(24, "wide", 2)},
+                                    {.width = 24, .groups = 4, .gain = test::random_gain(24, "ordinary", 3)},
+                                    {.kind = NormKind::rms, .width = 24, .gain = test::random_gain(24, "zeros", 4)},
+                                    {.width = 24}};
+  for (const NormSpec& a : specs) {
+    for (const NormSpec& b : specs) {
+      const Eigen::MatrixXd ma = image_matrix(a);
+      const Eigen::MatrixXd mb = image_matrix(b);
+      EXPECT_NEAR(image_similarity(a, b), (ma * mb).trace() / (ma.norm() * mb.norm()), 1e-13);
+    }
+    EXPECT_NEAR(image_similarity(a, a), 1.0, 1e-15);
+  }
+}
+
+TEST(Moments, EqualGainsUseEveryAxis) {
+  EXPECT_NEAR(effective_dimension({.width = 100}), 99.0, 1e-10);
+  EXPECT_NEAR(effective_dimension({.kind = NormKind::rms, .width = 100}), 100.0, 1e-10);
+  EXPECT_EQ(effective_dimension({.width = 1}), 0.0);
+  EXPECT_EQ(effective_dimension({.width = 3, .gain = {0, 0, 0}}), 0.0);
+}
+
+TEST(Moments, HugeGainsDoNotOverflow) {
+  EXPECT_NEAR(effective_dimension({.width = 3, .gain = {1e200, 1e200, 1e200}}), 2.0, 1e-12);
+  EXPECT_NEAR(image_similarity({.width = 2, .gain = {1e200, 1e200}}, {.width = 2, .gain = {1e-200, 1e-200}}), 1.0, 1e-14);
+}
+
+TEST(Moments, DifferentWidthsAreRefused) {
+  EXPECT_THROW(static_cast<void>(image_similarity({.width = 2}, {.width = 3})), Error);
+}
+
+}  // namespace
+}  // namespace normscope::geometry

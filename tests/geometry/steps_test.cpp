@@ -1,0 +1,97 @@
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/core/random.hpp>
+#include <normscope/geometry/image.hpp>
+#include <normscope/geometry/steps.hpp>
+#include <normscope/norm/norm.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::geometry {
+namespace {
+
+MatrixView<double> one_row(std::vector<double>& x) { return {x.data(), 1, x.size()}; }
+
+NormSpec random_spec(NormKind kind, std::size_t groups, std::uint64_t seed) {
+  Random random(seed);
+  NormSpec spec{.kind = kind, .width = groups * (2 + random.below(6)), .groups = groups, .eps = 1e-5};
+  for (std::size_t i = 0; i < spec.width; ++i) {
+    spec.gain.push_back(random.normal());
+    spec.bias.push_back(random.normal());
+  }
+  return spec;
+}
+
+std::vector<double> random_row(std::size_t width, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> x(width);
+  for (double& value : x) value = 1.0 + 3.0 * random.normal();
+  return x;
+}
+
+RC_GTEST_PROP(Steps, TogetherAreTheNorm, (std::uint64_t seed)) {
+  const auto kind = *rc::gen::element(NormKind::layer, NormKind::rms, NormKind::spherical);
+  const NormSpec spec = random_spec(kind, *rc::gen::element<std::size_t>(1, 2, 5), seed);
+  std::vector<double> x = random_row(spec.width, seed + 1);
+  std::vector<double> y(spec.width);
+  norm::forward(spec, one_row(x), one_row(y));
+  for (const Step step : {Step::project, Step::scale, Step::stretch, Step::shift}) {
+    apply(step, spec, one_row(x), one_row(x));
+  }
+  for (std::size_t i = 0; i < spec.width; ++i) RC_ASSERT(std::abs(x[i] - y[i]) <= 1e-13 * (1.0 + std::abs(y[i])));
+}
+
+RC_GTEST_PROP(Steps, ProjectionRemovesAllOnesAndRepeatsToItself, (std::uint64_t seed)) {
+  const NormSpec spec = random_spec(NormKind::layer, 2, seed);
+  std::vector<double> x = random_row(spec.width, seed);
+  project(spec, one_row(x), one_row(x));
+  for (std::size_t begin = 0; begin < spec.width; begin += spec.block_width()) {
+    RC_ASSERT(std::abs(sum(std::span<const double>(x).subspan(begin, spec.block_width()))) <= 1e-13);
+  }
+  std::vector<double> again = x;
+  project(spec, one_row(again), one_row(again));
+  for (std::size_t i = 0; i < x.size(); ++i) RC_ASSERT(std::abs(again[i] - x[i]) <= 1e-14);
+}
+
+RC_GTEST_PROP(Steps, ScaleFillsTheSphereOnlyWithoutEps, (std::uint64_t seed)) {
+  NormSpec spec = random_spec(NormKind::rms, 1, seed);
+  std::vector<double> x = random_row(spec.width, seed);
+  std::vector<double> y(spec.width);
+  spec.eps = 0.0;
+  scale(spec, one_row(x), one_row(y));
+  RC_ASSERT(std::abs(euclidean_norm(y) / std::sqrt(static_cast<double>(spec.width)) - 1.0) <= 1e-14);
+  // With eps, the relative radius is r / sqrt(r² + N eps).
+  spec.eps = 0.5;
+  scale(spec, one_row(x), one_row(y));
+  const double r = euclidean_norm(x);
+  const double expected = r / std::sqrt(r * r + static_cast<double>(spec.width) * spec.eps);
+  RC_ASSERT(std::abs(euclidean_norm(y) / std::sqrt(static_cast<double>(spec.width)) - expected) <= 1e-14);
+}
+
+RC_GTEST_PROP(Steps, EveryOutputLiesInTheImage, (std::uint64_t seed)) {
+  NormSpec spec = random_spec(NormKind::layer, 1, seed);
+  std::vector<double> x = random_row(spec.width, seed);
+  for (const Step step : {Step::project, Step::scale, Step::stretch}) apply(step, spec, one_row(x), one_row(x));
+  const NormImage image(spec);
+  std::vector<double> axis(spec.width);
+  double relative = 0.0;
+  for (std::size_t rank = 0; rank < image.semi_axes().size(); ++rank) {
+    image.axis(rank, axis);
+    double along = 0.0;
+    for (std::size_t i = 0; i < spec.width; ++i) along += axis[i] * x[i];
+    relative += along * along / (image.semi_axes()[rank] * image.semi_axes()[rank]);
+  }
+  RC_ASSERT(relative <= 1.0 + 1e-10);
+  RC_ASSERT(relative >= 0.9);
+}
+
+TEST(Steps, NamesAreTheFour) {
+  EXPECT_EQ(step("stretch"), Step::stretch);
+  EXPECT_ANY_THROW(static_cast<void>(step("squash")));
+}
+
+}  // namespace
+}  // namespace normscope::geometry

@@ -1,0 +1,137 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/norm/norm.hpp>
+
+namespace normscope::norm {
+namespace {
+
+std::vector<double> normalized(const NormSpec& spec, const std::vector<double>& x) {
+  std::vector<double> y(x.size());
+  forward(spec, {x.data(), x.size() / spec.width, spec.width}, {y.data(), x.size() / spec.width, spec.width});
+  return y;
+}
+
+/// The formulas at NormKind, word for word, in extended precision.
+std::vector<long double> exact(const NormSpec& spec, const std::vector<double>& x) {
+  std::vector<long double> y(x.begin(), x.end());
+  const std::size_t block = spec.block_width();
+  for (std::size_t begin = 0; begin < x.size(); begin += block) {
+    long double center = 0.0L;
+    for (std::size_t i = begin; i < begin + block; ++i) center += y[i] / static_cast<long double>(block);
+    long double square = 0.0L;
+    for (std::size_t i = begin; i < begin + block; ++i) {
+      if (spec.centers()) y[i] -= center;
+      square += y[i] * y[i];
+    }
+    const long double divisor = spec.kind == NormKind::spherical ? 1.0L : static_cast<long double>(block);
+    const long double scale = std::sqrt(square / divisor + static_cast<long double>(spec.eps));
+    for (std::size_t i = begin; i < begin + block; ++i) {
+      const std::size_t feature = i % spec.width;
+      y[i] = y[i] / scale * spec.gain_at(feature) + spec.bias_at(feature);
+    }
+  }
+  return y;
+}
+
+struct Case {
+  const char* name;
+  NormKind kind;
+  std::size_t width;
+  std::size_t groups;
+  double eps;
+  double mean;
+  double spread;
+};
+
+class NormCases : public testing::TestWithParam<Case> {};
+
+TEST_P(NormCases, MatchesExtendedPrecision) {
+  const Case& c = GetParam();
+  Random random(11);
+  NormSpec spec{.kind = c.kind, .width = c.width, .groups = c.groups, .eps = c.eps};
+  for (std::size_t i = 0; i < c.width; ++i) {
+    spec.gain.push_back(random.normal());
+    spec.bias.push_back(0.1 * random.normal());
+  }
+  std::vector<double> x(5 * c.width);
+  for (double& value : x) value = c.mean + c.spread * random.normal();
+  const std::vector<double> y = normalized(spec, x);
+  const std::vector<long double> expected = exact(spec, x);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double bias = spec.bias_at(i % c.width);
+    const double core = std::abs(static_cast<double>(expected[i]) - bias) + std::abs(spec.gain_at(i % c.width));
+    EXPECT_NEAR(y[i], static_cast<double>(expected[i]), 8 * 0x1p-53 * (core + std::abs(bias))) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, NormCases,
+    testing::Values(Case{"layer", NormKind::layer, 768, 1, 1e-5, 0.0, 1.0},
+                    Case{"layer_without_eps", NormKind::layer, 33, 1, 0.0, 1.0, 1.0},
+                    Case{"layer_far_mean", NormKind::layer, 512, 1, 1e-5, 1e3, 1.0},
+                    Case{"layer_tiny", NormKind::layer, 64, 1, 1e-12, 0.0, 1e-9},
+                    Case{"grouped", NormKind::layer, 96, 8, 1e-5, 2.0, 1.0},
+                    Case{"rms", NormKind::rms, 768, 1, 1e-6, 0.3, 1.0},
+                    Case{"grouped_rms", NormKind::rms, 64, 4, 1e-6, 0.3, 1.0},
+                    Case{"spherical", NormKind::spherical, 3, 1, 1e-5, 0.0, 1.0},
+                    Case{"width_two", NormKind::layer, 2, 1, 1e-5, 0.0, 1.0}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(Norm, SurvivesSquaresThatOverflow) {
+  const NormSpec spec{.kind = NormKind::layer, .width = 4, .eps = 1e-5};
+  const std::vector<double> y = normalized(spec, {1e200, -1e200, 1e200, -1e200});
+  EXPECT_NEAR(y[0], 1.0, 1e-15);
+  EXPECT_NEAR(y[1], -1.0, 1e-15);
+}
+
+TEST(Norm, ConstantRowGivesTheBiasEvenWithoutEps) {
+  const NormSpec spec{.kind = NormKind::layer, .width = 3, .eps = 0.0, .gain = {2, 2, 2}, .bias = {1, 2, 3}};
+  EXPECT_EQ(normalized(spec, {7.0, 7.0, 7.0}), (std::vector<double>{1, 2, 3}));
+}
+
+TEST(Norm, NotANumberStaysInItsBlock) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const NormSpec spec{.kind = NormKind::layer, .width = 4, .groups = 2, .eps = 1e-5};
+  const std::vector<double> y = normalized(spec, {nan, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0});
+  EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]));
+  for (std::size_t i = 2; i < 8; ++i) EXPECT_TRUE(std::isfinite(y[i])) << i;
+}
+
+TEST(Norm, WidthOneIsTheBias) {
+  const NormSpec spec{.kind = NormKind::layer, .width = 1, .eps = 1e-5, .gain = {5}, .bias = {0.25}};
+  EXPECT_EQ(normalized(spec, {3.0}), (std::vector<double>{0.25}));
+}
+
+TEST(Norm, InPlaceGivesTheSame) {
+  const NormSpec spec{.kind = NormKind::rms, .width = 3, .eps = 1e-6, .gain = {1, 2, 3}};
+  std::vector<double> x{0.5, -1.0, 2.0};
+  const std::vector<double> apart = normalized(spec, x);
+  forward(spec, {x.data(), 1, 3}, {x.data(), 1, 3});
+  EXPECT_EQ(x, apart);
+}
+
+TEST(Norm, ErrorsNameTheSizes) {
+  const auto message = [](const NormSpec& spec, std::size_t width) -> std::string {
+    try {
+      std::vector<double> x(width);
+      forward(spec, {x.data(), 1, width}, {x.data(), 1, width});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({.width = 4}, 3), "norm: x is 1 x 3, y is 1 x 3, expected equal rows of width 4");
+  EXPECT_EQ(message({.width = 4, .groups = 3}, 4), "norm: 3 groups do not divide width 4");
+  EXPECT_EQ(message({.width = 4, .gain = {1, 2}}, 4), "norm: gain has 2 entries, width is 4");
+  EXPECT_EQ(message({.width = 1, .eps = -1}, 1), "norm: eps is -1, expected a finite number >= 0");
+  EXPECT_EQ(message({.width = 1, .bias = {NAN}}, 1), "norm: bias[0] is nan, expected a finite number");
+}
+
+}  // namespace
+}  // namespace normscope::norm

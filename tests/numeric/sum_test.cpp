@@ -1,0 +1,41 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/random.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope {
+namespace {
+
+TEST(Sum, KeepsWhatPlainAdditionLoses) {
+  const std::vector<double> values{1.0, 1e100, 1.0, -1e100};
+  EXPECT_EQ(sum(values), 2.0);
+}
+
+TEST(Sum, ErrorDoesNotGrowWithTheNumberOfTerms) {
+  Random random(3);
+  std::vector<double> values(200'000);
+  long double exact = 0.0L;
+  for (double& value : values) {
+    value = 1e6 + random.normal();
+    exact += value;
+  }
+  EXPECT_NEAR(sum(values), static_cast<double>(exact), 0x1p-51 * std::abs(static_cast<double>(exact)));
+}
+
+TEST(Sum, NormSurvivesExtremeScales) {
+  for (const double unit : {1e-320, 1e-160, 1.0, 1e160, 1e307}) {
+    const std::vector<double> values{3.0 * unit, -4.0 * unit, 12.0 * unit};
+    EXPECT_NEAR(euclidean_norm(values) / unit, 13.0, unit < 1e-300 ? 0.01 : 1e-14) << unit;
+  }
+  EXPECT_EQ(euclidean_norm(std::vector<double>{}), 0.0);
+  EXPECT_EQ(euclidean_norm(std::vector<double>{0.0, -0.0}), 0.0);
+  EXPECT_TRUE(std::isnan(euclidean_norm(std::vector<double>{1.0, std::nan(""), 2.0})));
+  EXPECT_TRUE(std::isinf(euclidean_norm(std::vector<double>{1.0, -std::numeric_limits<double>::infinity()})));
+}
+
+}  // namespace
+}  // namespace normscope

@@ -1,7 +1,6 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include <normscope/core/file.hpp>
 
 #include "file_format.hpp"
+#include "hub_folder.hpp"
 #include "quote.hpp"
 #include "shard_index.hpp"
 
@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t largest_index = std::size_t{64} << 20;
-constexpr std::size_t largest_config = std::size_t{16} << 20;
 
 /// One open file; its tensors have moved out.
 struct Shard {
@@ -32,70 +31,6 @@ struct Shard {
 
 std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
-/// The file to open for `path`, which may be a folder as `save_pretrained` leaves it.
-fs::path entry_file(const fs::path& path) {
-  if (!fs::is_directory(path)) return path;
-  const fs::path single = path / "model.safetensors";
-  const fs::path index = path / "model.safetensors.index.json";
-  const bool has_single = fs::exists(single);
-  const bool has_index = fs::exists(index);
-  if (has_single && has_index) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("checkpoint: {}: has both model.safetensors and model.safetensors.index.json, "
-                            "expected one; name the file to open",
-                            path.string()));
-  }
-  if (has_single) return single;
-  if (has_index) return index;
-
-  std::vector<std::string> candidates;
-  std::set<std::string> others;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-    const std::string extension = entry.path().extension().string();
-    const std::string name = entry.path().filename().string();
-    if (extension == ".safetensors") candidates.push_back(name);
-    if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".gguf" ||
-        extension == ".onnx") {
-      others.insert(name);
-    }
-  }
-  std::sort(candidates.begin(), candidates.end());
-  if (candidates.size() == 1) return path / candidates.front();
-  if (candidates.size() > 1) {
-    throw Error(
-        ErrorCode::Argument,
-        fmt::format("checkpoint: {}: has {} .safetensors files ({}, {}, ...) and no index, expected one",
-                    path.string(), candidates.size(), quote(candidates[0]), quote(candidates[1])));
-  }
-  if (!others.empty()) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("checkpoint: {}: has {} but no .safetensors file, which is what is read",
-                            path.string(), quote(*others.begin())));
-  }
-  throw Error(ErrorCode::Io, fmt::format("checkpoint: {}: folder has no .safetensors file", path.string()));
-}
-
-/// Whether a `config.json` beside a file of this name is about this file.
-bool is_hub_name(const std::string& name) {
-  if (name == "model.safetensors") return true;
-  const std::string_view begin = "model-";
-  const std::string_view end = ".safetensors";
-  return name.size() > begin.size() + end.size() && name.compare(0, begin.size(), begin) == 0 &&
-         name.compare(name.size() - end.size(), end.size(), end) == 0 &&
-         name.find("-of-") != std::string::npos;
-}
-
-std::optional<std::string> config_beside(const fs::path& file) {
-  const fs::path path = file.parent_path() / "config.json";
-  if (!fs::exists(path)) return std::nullopt;
-  const MappedFile config(path);
-  if (config.bytes().size() > largest_config) {
-    throw Error(ErrorCode::Format, fmt::format("checkpoint: {}: has {} bytes, expected at most {}",
-                                               path.string(), config.bytes().size(), largest_config));
-  }
-  return std::string(text_of(config));
 }
 
 Shard open_shard(MappedFile file, const fs::path& path) {
@@ -146,7 +81,7 @@ void Checkpoint::Contents::open_index(const MappedFile& file, const fs::path& at
   for (auto& [name, number] : numbers) {
     number = static_cast<std::uint32_t>(files.size());
     const fs::path shard_path = at.parent_path() / name;
-    if (!fs::exists(shard_path))
+    if (std::error_code ignored; !fs::exists(shard_path, ignored))
       fail_index(at, fmt::format("names the shard {}, which is missing", quote(name)));
     add(open_shard(MappedFile(shard_path), shard_path), shard_path);
   }
@@ -194,7 +129,7 @@ Checkpoint::Checkpoint(const fs::path& path) : contents_(std::make_unique<Conten
       throw Error(ErrorCode::Unsupported, fmt::format("checkpoint: {}: format is {}, expected safetensors",
                                                       at.string(), describe(format)));
   }
-  if (at != path || format == FileFormat::shard_index || is_hub_name(at.filename().string())) {
+  if (at != path || format == FileFormat::shard_index || is_hub_weights_name(at.filename().string())) {
     contents_->config_text = config_beside(at);
   }
 }

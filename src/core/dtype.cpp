@@ -167,6 +167,9 @@ bool is_decodable(Dtype dtype) {
 
 bool is_floating(Dtype dtype) {
   switch (dtype) {
+    case Dtype::F4:
+    case Dtype::F6_E2M3:
+    case Dtype::F6_E3M2:
     case Dtype::F8_E5M2:
     case Dtype::F8_E4M3:
     case Dtype::F8_E4M3FNUZ:

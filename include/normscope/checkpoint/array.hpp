@@ -27,8 +27,8 @@ struct Array {
 ///           name that is not there; messages name the file
 [[nodiscard]] Array read_array(const std::string& name);
 
-/// Writes a `.npy` file of F64, F32 or F16 (NumPy has no BF16: those arrays are written as F32),
-/// atomically.
+/// Writes a `.npy` file, atomically: F64, F32 and F16 as such, BF16, which NumPy lacks, as F32, and
+/// every other dtype as F64.
 /// Errors    Io; Shape if values and shape disagree
 void write_npy(const std::filesystem::path& path, const Array& array);
 

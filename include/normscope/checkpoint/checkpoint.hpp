@@ -35,7 +35,8 @@ class Checkpoint {
   /// Opens a `.safetensors` file, a `.safetensors.index.json` with its shards, or a Hugging Face
   /// folder that holds `model.safetensors` or `model.safetensors.index.json` (or exactly one other
   /// `.safetensors` file).
-  /// Errors    Io, Format, Shape, Unsupported: each names file, tensor and expectation
+  /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
+  ///           each names file, tensor and expectation
   explicit Checkpoint(const std::filesystem::path& path);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;

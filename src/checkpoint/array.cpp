@@ -1,0 +1,193 @@
+#include <normscope/checkpoint/array.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+
+#include "file_format.hpp"
+#include "npy.hpp"
+#include "quote.hpp"
+#include "shape.hpp"
+#include "zip.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::span<const std::byte>;
+
+/// FILE or FILE:MEMBER.
+struct ArrayName {
+  fs::path file;
+  std::optional<std::string> member;
+};
+
+/// Both halves may hold colons: the file is the longest part that exists.
+ArrayName split_name(const std::string& name) {
+  std::error_code ignored;  // a name that is too long for a path is none
+  if (fs::exists(name, ignored)) return {name, std::nullopt};
+  for (std::size_t colon = name.rfind(':'); colon != std::string::npos && colon > 0;
+       colon = name.rfind(':', colon - 1)) {
+    const std::string file = name.substr(0, colon);
+    if (fs::exists(file, ignored)) return {file, name.substr(colon + 1)};
+  }
+  throw Error(ErrorCode::Io, fmt::format("array: {}: no such file", name));
+}
+
+/// "3 tensors: "a", "b", ..." for a message.
+template <typename Items>
+std::string list_names(const Items& items, std::string_view what) {
+  constexpr std::size_t most = 6;
+  std::string list = fmt::format("it has {} {}{}", items.size(), what, items.empty() ? "" : ": ");
+  for (std::size_t i = 0; i < std::min(items.size(), most); ++i) {
+    list += (i > 0 ? ", " : "") + quote(items[i].name);
+  }
+  return items.size() > most ? list + ", ..." : list;
+}
+
+[[noreturn]] void fail_name(const fs::path& file, const std::optional<std::string>& member,
+                            const std::string& list) {
+  const std::string complaint = member ? fmt::format("has no {}", quote(*member))
+                                       : std::string("holds arrays by name, expected FILE:NAME");
+  throw Error(ErrorCode::Argument, fmt::format("array: {}: {}; {}", file.string(), complaint, list));
+}
+
+Array read_npy(Bytes bytes, const std::string& where) {
+  const std::size_t begin = npy_data_begin(bytes.first(std::min(bytes.size(), npy_prefix)), where);
+  if (begin > bytes.size()) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: header ends at byte {}, file has {}", where, begin, bytes.size()));
+  }
+  NpyHeader header = parse_npy_header(bytes.first(begin), where);
+  const Bytes data = bytes.subspan(begin);
+  check_data_size(header, data.size(), where);
+  return decode_npy(std::move(header), data);
+}
+
+Array read_member(Bytes bytes, const ZipMember& member, const std::string& zip_where) {
+  const std::string where = fmt::format("{}: member {}", zip_where, quote(member.name));
+  ZipStream stream(bytes, member, zip_where);
+  std::vector<std::byte> before_data(std::min<std::uint64_t>(member.size, npy_prefix));
+  stream.read(before_data);
+  const std::size_t begin = npy_data_begin(before_data, where);
+  if (begin > member.size) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: header ends at byte {}, member has {}", where, begin, member.size));
+  }
+  before_data.resize(begin);
+  stream.read(std::span(before_data).subspan(npy_prefix));
+  NpyHeader header = parse_npy_header(before_data, where);
+  check_data_size(header, member.size - begin, where);
+  std::vector<std::byte> data(header.data_bytes());
+  stream.read(data);
+  stream.finish();
+  return decode_npy(std::move(header), data);
+}
+
+Array read_npz(Bytes bytes, const ArrayName& name) {
+  const std::string where = "npz: " + name.file.string();
+  const std::vector<ZipMember> members = read_zip_directory(bytes, where);
+  if (name.member) {
+    for (const std::string& spelling : {*name.member, *name.member + ".npy"}) {
+      const auto found = std::find_if(members.begin(), members.end(), [&spelling](const ZipMember& member) {
+        return member.name == spelling;
+      });
+      if (found != members.end()) return read_member(bytes, *found, where);
+    }
+  }
+  fail_name(name.file, name.member, list_names(members, "members"));
+}
+
+struct Slice {
+  std::string_view tensor;
+  std::uint64_t index = 0;
+};
+
+/// TENSOR[i], if `name` is written so.
+std::optional<Slice> parse_slice(std::string_view name) {
+  const std::size_t open = name.rfind('[');
+  if (open == std::string_view::npos || name.back() != ']') return std::nullopt;
+  const std::string_view digits = name.substr(open + 1, name.size() - open - 2);
+  if (digits.empty() || digits.size() > 18 ||
+      digits.find_first_not_of("0123456789") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return Slice{name.substr(0, open), std::stoull(std::string(digits))};
+}
+
+Array read_slice(const Tensor& tensor, std::uint64_t index, const fs::path& file) {
+  if (tensor.shape.empty() || index >= tensor.shape[0]) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("array: {}: slice {} of tensor {}, which has {}", file.string(), index,
+                            quote(tensor.name), tensor.shape.empty() ? 0 : tensor.shape[0]));
+  }
+  const std::uint64_t size = tensor.elements() / tensor.shape[0];
+  return {{tensor.shape.begin() + 1, tensor.shape.end()}, tensor.dtype, read(tensor, index * size, size)};
+}
+
+Array read_tensor(const ArrayName& name) {
+  const Checkpoint checkpoint(name.file);
+  if (name.member) {
+    if (const Tensor* tensor = checkpoint.find(*name.member)) {
+      return {{tensor->shape.begin(), tensor->shape.end()}, tensor->dtype, read(*tensor)};
+    }
+    if (const std::optional<Slice> slice = parse_slice(*name.member)) {
+      if (const Tensor* tensor = checkpoint.find(slice->tensor))
+        return read_slice(*tensor, slice->index, name.file);
+    }
+  }
+  fail_name(name.file, name.member, list_names(checkpoint.tensors(), "tensors"));
+}
+
+}  // namespace
+
+Array read_array(const std::string& name) {
+  const ArrayName parts = split_name(name);
+  std::error_code ignored;
+  if (fs::is_directory(parts.file, ignored)) return read_tensor(parts);
+  const MappedFile file(parts.file);
+  switch (file_format(parts.file, file.bytes())) {
+    case FileFormat::npy:
+      if (parts.member) {
+        throw Error(ErrorCode::Argument,
+                    fmt::format("array: {}: is a single array, expected no name after it, found {}",
+                                parts.file.string(), quote(*parts.member)));
+      }
+      return read_npy(file.bytes(), "npy: " + parts.file.string());
+    case FileFormat::zip: return read_npz(file.bytes(), parts);
+    default: return read_tensor(parts);
+  }
+}
+
+void write_npy(const fs::path& path, const Array& array) {
+  const std::optional<std::uint64_t> elements = element_count(array.shape);
+  if (elements != array.values.size()) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("write_npy: {}: shape has {} elements, values {}", path.string(),
+                            elements ? std::to_string(*elements) : "too many", array.values.size()));
+  }
+  const Dtype dtype = array.dtype == Dtype::BF16                               ? Dtype::F32
+                      : array.dtype == Dtype::F32 || array.dtype == Dtype::F16 ? array.dtype
+                                                                               : Dtype::F64;
+  const std::size_t width = bits(dtype) / 8;
+  constexpr std::size_t step = 8192;
+  std::array<std::byte, step * sizeof(double)> buffer;
+  AtomicFile file(path);
+  file.write(npy_preamble(dtype, array.shape));
+  for (std::size_t begin = 0; begin < array.values.size(); begin += step) {
+    const std::size_t count = std::min(step, array.values.size() - begin);
+    const std::span<std::byte> bytes(buffer.data(), count * width);
+    encode(dtype, std::span(array.values).subspan(begin, count), bytes);
+    file.write(bytes);
+  }
+  file.commit();
+}
+
+}  // namespace normscope::checkpoint

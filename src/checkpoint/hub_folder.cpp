@@ -1,0 +1,101 @@
+#include "hub_folder.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+
+#include "file_format.hpp"
+#include "quote.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t largest_config = std::size_t{16} << 20;
+
+// What cannot be examined cannot be opened either, and opening reports it.
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::vector<fs::path> list(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) paths.push_back(entry->path());
+  if (error) {
+    throw Error(ErrorCode::Io,
+                fmt::format("checkpoint: {}: cannot be listed: {}", folder.string(), error.message()));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string quoted_name(const fs::path& path) { return quote(path.filename().string()); }
+
+fs::path only_safetensors(const fs::path& folder) {
+  std::vector<fs::path> candidates;
+  std::string other;
+  for (const fs::path& path : list(folder)) {
+    const FileFormat format = file_format(path, {});
+    if (format == FileFormat::safetensors) candidates.push_back(path);
+    if (format == FileFormat::pickle || format == FileFormat::gguf || format == FileFormat::onnx) {
+      other = fmt::format("; {} is {}, which is not read", quoted_name(path), describe(format));
+    }
+  }
+  if (candidates.size() == 1) return candidates.front();
+  if (candidates.empty()) {
+    throw Error(other.empty() ? ErrorCode::Io : ErrorCode::Unsupported,
+                fmt::format("checkpoint: {}: has no .safetensors file{}", folder.string(), other));
+  }
+  throw Error(ErrorCode::Argument,
+              fmt::format("checkpoint: {}: has {} .safetensors files ({}, {}{}) and no index, expected one",
+                          folder.string(), candidates.size(), quoted_name(candidates[0]),
+                          quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
+}
+
+}  // namespace
+
+fs::path entry_file(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return path;
+  const fs::path single = path / "model.safetensors";
+  const fs::path index = path / "model.safetensors.index.json";
+  if (!is_there(single)) return is_there(index) ? index : only_safetensors(path);
+  if (!is_there(index)) return single;
+  throw Error(ErrorCode::Argument,
+              fmt::format("checkpoint: {}: has model.safetensors and model.safetensors.index.json, expected "
+                          "one of them; name the file to open",
+                          path.string()));
+}
+
+bool is_hub_weights_name(const std::string& name) {
+  const std::string_view begin = "model-";
+  const std::string_view end = ".safetensors";
+  return name == "model.safetensors" ||
+         (name.size() > begin.size() + end.size() && name.compare(0, begin.size(), begin) == 0 &&
+          name.compare(name.size() - end.size(), end.size(), end) == 0 &&
+          name.find("-of-") != std::string::npos);
+}
+
+std::optional<std::string> config_beside(const fs::path& file) {
+  const fs::path path = file.parent_path() / "config.json";
+  if (!is_there(path)) return std::nullopt;
+  const MappedFile config(path);
+  const std::span<const std::byte> bytes = config.bytes();
+  if (bytes.size() > largest_config) {
+    throw Error(ErrorCode::Format, fmt::format("checkpoint: {}: has {} bytes, expected at most {}",
+                                               path.string(), bytes.size(), largest_config));
+  }
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace normscope::checkpoint

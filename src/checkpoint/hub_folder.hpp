@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+/// How the Hugging Face hub lays files out in a model's folder.
+namespace normscope::checkpoint {
+
+/// The file to open for `path`: itself, or, for a folder, its `model.safetensors`, else its
+/// `model.safetensors.index.json`, else its only `.safetensors` file.
+/// Errors    Argument for a folder that leaves a choice; Unsupported for one with other formats only; Io
+[[nodiscard]] std::filesystem::path entry_file(const std::filesystem::path& path);
+
+/// Whether weights of this file name, opened by themselves, are what a `config.json` beside them
+/// describes. Files of other names may share a folder with anything.
+[[nodiscard]] bool is_hub_weights_name(const std::string& name);
+
+/// Text of the `config.json` in the folder of `file`.
+/// Errors    Io; Format beyond 16 MiB
+[[nodiscard]] std::optional<std::string> config_beside(const std::filesystem::path& file);
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/array.hpp>
+
+/// The `.npy` format's layout:
+///   1. 6 bytes: 0x93 "NUMPY"; 2 bytes: major and minor version
+///   2. header length n, little-endian: 2 bytes in version 1.0, 4 bytes in 2.0 and 3.0
+///   3. n bytes: a Python dict of literals, {'descr': str, 'fortran_order': bool, 'shape': tuple}
+///   4. the elements
+namespace normscope::checkpoint {
+
+/// What comes before the elements of a `.npy` file.
+struct NpyHeader {
+  Dtype dtype = Dtype::F64;
+  bool big_endian = false;
+  bool fortran_order = false;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t elements = 1;
+
+  [[nodiscard]] std::uint64_t data_bytes() const { return elements * (bits(dtype) / 8); }
+};
+
+/// The longest prefix that `npy_data_begin` needs.
+inline constexpr std::size_t npy_prefix = 12;
+
+/// Where the elements begin, told by the first bytes of a file.
+/// Errors    Format; messages begin with `where`
+[[nodiscard]] std::size_t npy_data_begin(std::span<const std::byte> prefix, const std::string& where);
+
+/// The header in the bytes before the elements. Its `data_bytes` does not overflow.
+/// Errors    Format, Unsupported; messages begin with `where`
+[[nodiscard]] NpyHeader parse_npy_header(std::span<const std::byte> before_data, const std::string& where);
+
+/// Throws unless an array of this header has `size` bytes of elements.
+/// Errors    Format; messages begin with `where`
+void check_data_size(const NpyHeader& header, std::uint64_t size, const std::string& where);
+
+/// The elements as an array.
+/// Requires  data.size() == header.data_bytes()
+[[nodiscard]] Array decode_npy(NpyHeader header, std::span<const std::byte> data);
+
+/// The bytes before the elements of a row-major array, ending 64-byte aligned.
+[[nodiscard]] std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape);
+
+}  // namespace normscope::checkpoint

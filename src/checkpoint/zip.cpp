@@ -1,0 +1,282 @@
+#include "zip.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include <fmt/core.h>
+#include <zlib.h>
+
+#include <normscope/core/error.hpp>
+
+#include "quote.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint32_t local_magic = 0x04034b50;
+constexpr std::uint32_t directory_magic = 0x02014b50;
+constexpr std::uint32_t end_magic = 0x06054b50;
+constexpr std::uint32_t end64_magic = 0x06064b50;
+constexpr std::uint32_t locator64_magic = 0x07064b50;
+constexpr std::size_t end_size = 22;
+constexpr std::size_t locator64_size = 20;
+constexpr std::uint16_t in_zip64_16 = 0xffff;
+constexpr std::uint32_t in_zip64_32 = 0xffffffff;
+constexpr std::uint16_t stored = 0;
+constexpr std::uint16_t deflated = 8;
+// Deflate cannot pack tighter than this.
+constexpr std::uint64_t largest_ratio = 1032;
+
+[[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
+  throw Error(code, where + ": " + what);
+}
+
+/// Takes little-endian numbers one after another from a part of the file that has been checked to lie
+/// within it.
+class Fields {
+ public:
+  Fields(Bytes bytes, std::uint64_t begin, std::uint64_t size, std::string_view what,
+         const std::string& where)
+      : where_(where), what_(what) {
+    if (begin > bytes.size() || size > bytes.size() - begin) {
+      fail(ErrorCode::Format, where,
+           fmt::format("zip: {} at byte {} leaves the file, which has {}", what, begin, bytes.size()));
+    }
+    rest_ = bytes.subspan(begin, size);
+  }
+
+  Bytes bytes(std::size_t size) {
+    if (size > rest_.size()) fail(ErrorCode::Format, where_, fmt::format("zip: {} is cut off", what_));
+    const Bytes taken = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return taken;
+  }
+  template <typename Number>
+  Number number() {
+    Number value;
+    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
+    return value;
+  }
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+
+ private:
+  const std::string& where_;
+  std::string_view what_;
+  Bytes rest_;
+};
+
+struct Directory {
+  std::uint64_t entries = 0;
+  std::uint64_t size = 0;
+  std::uint64_t begin = 0;
+};
+
+/// The record that ends the file, at the last place where its comment reaches the file's end.
+std::size_t find_end(Bytes bytes, const std::string& where) {
+  constexpr std::size_t longest_comment = 0xffff;
+  for (std::size_t comment = 0; comment <= longest_comment && comment + end_size <= bytes.size(); ++comment) {
+    const std::size_t at = bytes.size() - end_size - comment;
+    Fields fields(bytes, at, end_size, "end record", where);
+    if (fields.number<std::uint32_t>() != end_magic) continue;
+    fields.bytes(16);
+    if (fields.number<std::uint16_t>() == comment) return at;
+  }
+  fail(ErrorCode::Format, where, "zip: has no end record; the file is cut off");
+}
+
+Directory find_directory(Bytes bytes, const std::string& where) {
+  const std::size_t end = find_end(bytes, where);
+  Fields fields(bytes, end, end_size, "end record", where);
+  fields.bytes(4);
+  const auto disk = fields.number<std::uint16_t>();
+  fields.bytes(4);
+  Directory directory;
+  directory.entries = fields.number<std::uint16_t>();
+  directory.size = fields.number<std::uint32_t>();
+  directory.begin = fields.number<std::uint32_t>();
+  const bool is_zip64 =
+      directory.entries == in_zip64_16 || directory.size == in_zip64_32 || directory.begin == in_zip64_32;
+  if (is_zip64 && end >= locator64_size) {
+    Fields locator(bytes, end - locator64_size, locator64_size, "zip64 locator", where);
+    if (locator.number<std::uint32_t>() == locator64_magic) {
+      locator.bytes(4);
+      Fields end64(bytes, locator.number<std::uint64_t>(), 56, "zip64 end record", where);
+      if (end64.number<std::uint32_t>() != end64_magic)
+        fail(ErrorCode::Format, where, "zip: has no zip64 end record");
+      end64.bytes(28);
+      directory.entries = end64.number<std::uint64_t>();
+      directory.size = end64.number<std::uint64_t>();
+      directory.begin = end64.number<std::uint64_t>();
+      return directory;
+    }
+  }
+  if (disk != 0) fail(ErrorCode::Unsupported, where, "zip: is one part of several");
+  return directory;
+}
+
+/// Sizes and offset that did not fit into 32 bits, from the zip64 extra field, in this order.
+void apply_zip64(ZipMember& member, Bytes extra, const std::string& where) {
+  const bool has_size = member.size == in_zip64_32;
+  const bool has_packed = member.packed_size == in_zip64_32;
+  const bool has_offset = member.local_header == in_zip64_32;
+  Fields fields(extra, 0, extra.size(), "extra field", where);
+  while (!fields.empty()) {
+    const auto tag = fields.number<std::uint16_t>();
+    const auto size = fields.number<std::uint16_t>();
+    const Bytes content = fields.bytes(size);
+    if (tag != 1) continue;
+    Fields numbers(content, 0, content.size(), "zip64 field", where);
+    if (has_size) member.size = numbers.number<std::uint64_t>();
+    if (has_packed) member.packed_size = numbers.number<std::uint64_t>();
+    if (has_offset) member.local_header = numbers.number<std::uint64_t>();
+    return;
+  }
+}
+
+ZipMember read_entry(Fields& fields, const std::string& where) {
+  if (fields.number<std::uint32_t>() != directory_magic) {
+    fail(ErrorCode::Format, where, "zip: directory has no entry where one was expected");
+  }
+  ZipMember member;
+  fields.bytes(4);
+  member.flags = fields.number<std::uint16_t>();
+  member.method = fields.number<std::uint16_t>();
+  fields.bytes(4);
+  member.crc = fields.number<std::uint32_t>();
+  member.packed_size = fields.number<std::uint32_t>();
+  member.size = fields.number<std::uint32_t>();
+  const auto name_size = fields.number<std::uint16_t>();
+  const auto extra_size = fields.number<std::uint16_t>();
+  const auto comment_size = fields.number<std::uint16_t>();
+  fields.bytes(8);
+  member.local_header = fields.number<std::uint32_t>();
+  const Bytes name = fields.bytes(name_size);
+  member.name = {reinterpret_cast<const char*>(name.data()), name.size()};
+  apply_zip64(member, fields.bytes(extra_size), where);
+  fields.bytes(comment_size);
+  return member;
+}
+
+/// The packed bytes; the local header only tells how long it is itself.
+Bytes packed_bytes(Bytes bytes, const ZipMember& member, const std::string& where) {
+  constexpr std::size_t local_size = 30;
+  Fields fields(bytes, member.local_header, local_size, "local header of " + quote(member.name), where);
+  if (fields.number<std::uint32_t>() != local_magic) {
+    fail(ErrorCode::Format, where, fmt::format("zip: member {} has no local header", quote(member.name)));
+  }
+  fields.bytes(22);
+  const std::uint64_t name_size = fields.number<std::uint16_t>();
+  const std::uint64_t extra_size = fields.number<std::uint16_t>();
+  const std::uint64_t begin = member.local_header + local_size + name_size + extra_size;
+  return Fields(bytes, begin, member.packed_size, "data", where).bytes(member.packed_size);
+}
+
+}  // namespace
+
+std::vector<ZipMember> read_zip_directory(Bytes bytes, const std::string& where) {
+  const Directory directory = find_directory(bytes, where);
+  Fields fields(bytes, directory.begin, directory.size, "directory", where);
+  std::vector<ZipMember> members;
+  for (std::uint64_t i = 0; i < directory.entries; ++i) members.push_back(read_entry(fields, where));
+
+  std::vector<std::string_view> names;
+  for (const ZipMember& member : members) names.push_back(member.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end())
+    fail(ErrorCode::Format, where, fmt::format("zip: member {} is there twice", quote(*twice)));
+  return members;
+}
+
+struct ZipStream::State {
+  std::string where;
+  std::uint16_t method = stored;
+  Bytes packed;  ///< not yet read
+  std::uint64_t left = 0;
+  std::uint32_t expected_crc = 0;
+  uLong crc = 0;
+  z_stream inflater{};
+
+  ~State() {
+    if (method == deflated) inflateEnd(&inflater);
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorCode::Format, where + ": " + what);
+  }
+  void copy(std::span<std::byte> out);
+  void inflate_into(std::span<std::byte> out);
+};
+
+ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& where)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.where = fmt::format("{}: zip: member {}", where, quote(member.name));
+  if ((member.flags & 1) != 0) throw Error(ErrorCode::Unsupported, state.where + ": is encrypted");
+  if (member.method != stored && member.method != deflated) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: packing method is {}, expected stored (0) or deflated (8)", state.where,
+                            member.method));
+  }
+  state.packed = packed_bytes(bytes, member, where);
+  state.left = member.size;
+  state.expected_crc = member.crc;
+  state.crc = crc32(0, nullptr, 0);
+  if (member.method == stored && member.packed_size != member.size) {
+    state.fail(fmt::format("is stored in {} bytes, its size is {}", member.packed_size, member.size));
+  }
+  if (member.size / largest_ratio > member.packed_size) {
+    state.fail(fmt::format("claims {} bytes unpacked from {}, more than can be packed", member.size,
+                           member.packed_size));
+  }
+  if (member.method == deflated) {
+    if (inflateInit2(&state.inflater, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
+    state.method = deflated;
+  }
+}
+
+ZipStream::~ZipStream() = default;
+
+void ZipStream::State::copy(std::span<std::byte> out) {
+  if (!out.empty()) std::memcpy(out.data(), packed.data(), out.size());
+  packed = packed.subspan(out.size());
+}
+
+void ZipStream::State::inflate_into(std::span<std::byte> out) {
+  constexpr std::size_t largest_step = std::numeric_limits<uInt>::max();
+  while (!out.empty()) {
+    inflater.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
+    inflater.avail_in = static_cast<uInt>(std::min(packed.size(), largest_step));
+    inflater.next_out = reinterpret_cast<Bytef*>(out.data());
+    inflater.avail_out = static_cast<uInt>(std::min(out.size(), largest_step));
+    const std::size_t in = inflater.avail_in;
+    const std::size_t room = inflater.avail_out;
+    const int result = ::inflate(&inflater, Z_NO_FLUSH);
+    packed = packed.subspan(in - inflater.avail_in);
+    out = out.subspan(room - inflater.avail_out);
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
+    const bool ends = result == Z_STREAM_END && !out.empty();
+    if (ends || (result != Z_OK && result != Z_STREAM_END)) fail("packed data is broken or ends too early");
+  }
+}
+
+void ZipStream::read(std::span<std::byte> out) {
+  State& state = *state_;
+  if (out.size() > state.left) state.fail("ends too early");
+  state.method == deflated ? state.inflate_into(out) : state.copy(out);
+  state.left -= out.size();
+  state.crc = crc32_z(state.crc, reinterpret_cast<const Bytef*>(out.data()), out.size());
+}
+
+void ZipStream::finish() {
+  const State& state = *state_;
+  if (state.left != 0) state.fail(fmt::format("has {} bytes more than expected", state.left));
+  if (state.crc != state.expected_crc) {
+    state.fail(fmt::format("CRC-32 is {:08x}, expected {:08x}", state.crc, state.expected_crc));
+  }
+}
+
+}  // namespace normscope::checkpoint

@@ -12,15 +12,21 @@ const superscript = (exponent: number): string =>
 /** A number with `digits` significant digits: 17.4, −0.0003 as −3·10⁻⁴, – where not known. */
 export function number(value: unknown, digits = 3): string {
   if (typeof value !== "number" || !Number.isFinite(value)) return unknown;
-  if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e-3 && size < 1e5) {
+  if (value === 0 || (size >= 1e-3 && size < 1e5)) {
     return minus(Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(digits))));
   }
   const [mantissa = "", exponent = "0"] = value.toExponential(digits - 1).split("e");
   const factor = String(Number(mantissa));
   const power = `10${superscript(Number(exponent))}`;
   return minus(factor === "1" ? power : factor === "-1" ? `-${power}` : `${factor}·${power}`);
+}
+
+/** A measured number for a column: as `number`, but a zero at its end is kept, 19.0 below 19.4. */
+export function measured(value: Maybe): string {
+  if (value === null) return unknown;
+  const size = Math.abs(value);
+  return size >= 1e-3 && size < 999.5 ? minus(value.toPrecision(3)) : number(value);
 }
 
 /** A whole number with its thousands apart: 20 000. */

@@ -1,6 +1,6 @@
 import type { Norm } from "./data";
 import { el, name } from "./dom";
-import { kindName, number, unknown } from "./format";
+import { count, kindName, measured, number, unknown } from "./format";
 
 type Value = number | string | null;
 
@@ -10,6 +10,8 @@ export interface Column {
   about: string;
   value: (norm: Norm) => Value;
   numeric: boolean;
+  /** Said once above the table, in place of a column, where every norm has the same. */
+  common?: (norm: Norm) => string;
   cell?: (norm: Norm) => Node | string;
 }
 
@@ -19,25 +21,40 @@ const text = (title: string, about: string, value: (norm: Norm) => string): Colu
 const numeric = (title: string, about: string, value: (norm: Norm) => number | null): Column =>
   ({ title, about, value, numeric: true });
 
-export const columns: Column[] = [
+const measure = (title: string, about: string, value: (norm: Norm) => number | null): Column =>
+  ({ ...numeric(title, about, value), cell: (norm) => measured(value(norm)) });
+
+const columns: Column[] = [
   numeric("#", "Place in the model", (norm) => norm.index),
   { ...text("Norm", "Name in the checkpoint", (norm) => norm.name), cell: (norm) => name(norm.name) },
   text("Role", "What the norm stands before or after", (norm) => norm.role),
   numeric("Layer", "Layer of the stack", (norm) => norm.layer),
-  text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
-  numeric("Width", "Length of the vectors", (norm) => norm.width),
-  numeric("ε", "Added to the variance under the root", (norm) => norm.eps),
-  numeric("Gain min", "Smallest gain", (norm) => norm.gain?.min ?? null),
-  numeric("Gain max", "Largest gain", (norm) => norm.gain?.max ?? null),
-  numeric("Condition", "Longest semi-axis of the image over the shortest", (norm) => norm.image?.condition ?? null),
-  numeric("Eff. dim.", "Effective dimension of the image", (norm) => norm.image?.effective_dimension ?? null),
+  { ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
+    common: (norm) => kindName(norm.kind, norm.groups) },
+  { ...numeric("Width", "Length of the vectors", (norm) => norm.width), common: (norm) => `width ${count(norm.width)}` },
+  { ...numeric("ε", "Added to the variance under the root", (norm) => norm.eps), common: (norm) => `ε = ${number(norm.eps)}` },
+  measure("Gain min", "Smallest gain", (norm) => norm.gain?.min ?? null),
+  measure("Gain max", "Largest gain", (norm) => norm.gain?.max ?? null),
+  measure("Condition", "Longest semi-axis of the image over the shortest", (norm) => norm.image?.condition ?? null),
+  measure("Eff. dim.", "Effective dimension of the image", (norm) => norm.image?.effective_dimension ?? null),
   { ...numeric("Top 8", "Share of the squared lengths in the eight longest axes", (norm) => norm.image?.energy_top_8 ?? null),
     cell: (norm) => percent(norm.image?.energy_top_8 ?? null) },
-  numeric("cos 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
+  measure("cos 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
   numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outliers.length),
 ];
 
-const percent = (share: number | null): string => (share === null ? unknown : `${number(share * 100)}\u00a0%`);
+const percent = (share: number | null): string => (share === null ? unknown : `${measured(share * 100)}\u00a0%`);
+
+/** The columns to show for these norms, and in words what all of them have in common. */
+export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] } {
+  const [first] = norms;
+  const same = (column: Column) => column.common !== undefined && norms.length > 1
+    && norms.every((norm) => column.value(norm) !== null && first !== undefined && column.value(norm) === column.value(first));
+  return {
+    shown: columns.filter((column) => !same(column)),
+    common: columns.filter(same).flatMap((column) => (first && column.common ? [column.common(first)] : [])),
+  };
+}
 
 export function cell(column: Column, norm: Norm): Node | string {
   if (column.cell) return column.cell(norm);

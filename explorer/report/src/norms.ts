@@ -1,7 +1,7 @@
 import type { Norm } from "./data";
 import { button, el, name, slot } from "./dom";
 import { kindName, plural } from "./format";
-import { cell, columns, compare } from "./norm_columns";
+import { cell, columnsFor, compare } from "./norm_columns";
 import type { Column } from "./norm_columns";
 import { detail } from "./norm_detail";
 
@@ -21,18 +21,21 @@ class NormTable {
   private readonly role: HTMLSelectElement;
   private readonly kind: HTMLSelectElement;
   private readonly status = el("output", { class: "muted", for: "norm-filter" });
+  private readonly columns: Column[];
   private sorted: Column;
   private direction: 1 | -1 = 1;
 
   constructor(private readonly norms: Norm[], host: HTMLElement) {
+    const { shown, common } = columnsFor(norms);
+    this.columns = shown;
     this.rows = norms.map((norm) => this.row(norm));
     this.role = this.choice("Every role", norms.map((norm) => norm.role));
     this.kind = this.choice("Every kind", norms.map((norm) => kindName(norm.kind, norm.groups)));
     this.search.addEventListener("input", () => this.filter());
-    const [first] = columns;
+    const [first] = shown;
     if (first === undefined) throw new Error("the table of norms has no columns");
     this.sorted = first;
-    this.heads = columns.map((column) => el("th",
+    this.heads = shown.map((column) => el("th",
       { scope: "col", class: column.numeric ? "number" : null, title: column.about },
       button(column.title, () => this.sortBy(column))));
     host.append(
@@ -44,7 +47,8 @@ class NormTable {
       el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of norms" },
         el("table", { class: "norms" },
           el("caption", {}, el("b", {}, "Table 1. "),
-            "Every norm of the model in its order. A column head sorts; a row opens what is known about its norm."),
+            common.length > 0 ? `All are alike in ${common.join(", ")}. ` : null,
+            el("span", { class: "screen" }, "A column head sorts; a row opens what is known about its norm.")),
           el("thead", {}, el("tr", {}, ...this.heads)),
           this.body)));
     this.arrange();
@@ -68,7 +72,7 @@ class NormTable {
     const toggle = button("", () => this.open(row, row.panel === null),
       { class: "opener", "aria-expanded": "false", "aria-controls": `detail-${norm.index}` });
     toggle.append(name(norm.name));
-    const element = el("tr", { id: `norm-${norm.index}` }, ...columns.map((column) =>
+    const element = el("tr", { id: `norm-${norm.index}` }, ...this.columns.map((column) =>
       column.title === "Norm" ? el("th", { scope: "row" }, toggle)
         : el("td", { class: column.numeric ? "number" : null }, cell(column, norm))));
     element.addEventListener("click", (event) => {
@@ -82,7 +86,7 @@ class NormTable {
     if (open === (row.panel !== null)) return;
     if (open) {
       row.panel = el("tr", { id: `detail-${row.norm.index}`, class: "panel" },
-        el("td", { colspan: columns.length }, detail(row.norm, (target) => this.link(target))));
+        el("td", { colspan: this.columns.length }, detail(row.norm, (target) => this.link(target))));
       row.element.after(row.panel);
     } else {
       row.panel?.remove();
@@ -113,7 +117,7 @@ class NormTable {
   private arrange(): void {
     this.rows.sort((a, b) => compare(this.sorted, a.norm, b.norm, this.direction));
     this.body.append(...this.rows.flatMap((row) => (row.panel ? [row.element, row.panel] : [row.element])));
-    columns.forEach((column, i) => {
+    this.columns.forEach((column, i) => {
       const order = column !== this.sorted ? "none" : this.direction === 1 ? "ascending" : "descending";
       this.heads[i]?.setAttribute("aria-sort", order);
     });

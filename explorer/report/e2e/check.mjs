@@ -1,0 +1,195 @@
+// Opens reports in a browser and fails on anything a reader would notice:
+// `node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] FILE.html|DIR…`
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { contrastFailures } from "./contrast.mjs";
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { chromium: { type: "string", default: "/usr/bin/chromium" }, screenshots: { type: "string" } },
+});
+const files = positionals.flatMap((path) =>
+  statSync(path).isDirectory() ? readdirSync(path).filter((name) => name.endsWith(".html")).sort().map((name) => join(path, name)) : [path]);
+if (files.length === 0) {
+  console.error("usage: node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] FILE.html|DIR…");
+  process.exit(2);
+}
+
+function expect(condition, message) {
+  if (!condition) throw new Error(message);
+}
+
+/** Waits until no figure is being drawn, then expects each to be drawn or to say that it is empty. */
+async function figuresReady(page, when) {
+  await page.waitForFunction(() => document.querySelector('figure[data-state="drawing"]') === null);
+  const bad = await page.$$eval("figure", (figures) => figures
+    .filter(({ dataset, querySelector }) => dataset.state !== "ready" && dataset.state !== "empty" && querySelector !== null)
+    .map((figure) => `${figure.id} is ${figure.dataset.state}: ${figure.querySelector(".plot").textContent.slice(0, 200)}`));
+  expect(bad.length === 0, `${when}: ${bad.join("; ")}`);
+  const blank = await page.$$eval('figure[data-state="ready"]', (figures) =>
+    figures.filter((figure) => figure.querySelectorAll("svg path, svg line, svg text").length < 3).map((figure) => figure.id));
+  expect(blank.length === 0, `${when}: ${blank.join(", ")} drawn without marks`);
+}
+
+async function scrollThrough(page) {
+  const figures = await page.$$("figure");
+  for (const figure of figures) await figure.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.querySelector('figure[data-state="pending"]') === null);
+  await figuresReady(page, "after scrolling");
+}
+
+/** Sorts by each column in both directions and compares with the report's order of its numbers. */
+async function checkSort(page) {
+  const problems = await page.evaluate(() => {
+    const value = (text) => {
+      const plain = text.replaceAll("−", "-").replace(/[\u202f\u00a0%]/g, "").replace(/^(-?)10(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])/, "$11·10");
+      const [factor, power] = plain.split("·10");
+      const digits = (power ?? "").replace("⁻", "-").replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c));
+      return plain === "–" ? null : Number(factor) * 10 ** Number(digits || 0);
+    };
+    const problems = [];
+    const heads = [...document.querySelectorAll(".norms > thead th")];
+    heads.forEach((head, column) => {
+      for (let press = 0; press < 2; press += 1) {
+        head.querySelector("button").click();
+        const direction = head.getAttribute("aria-sort");
+        if (direction === "none") problems.push(`${head.textContent}: aria-sort stays none`);
+        if (heads.filter((other) => other.getAttribute("aria-sort") !== "none").length !== 1) problems.push("two columns sorted");
+        if (!head.classList.contains("number")) continue;
+        const cells = [...document.querySelectorAll(".norms > tbody > tr:not(.panel)")].map((row) => value(row.cells[column].textContent));
+        const known = cells.filter((cell) => cell !== null);
+        const sign = direction === "ascending" ? 1 : -1;
+        if (known.some((cell, i) => i > 0 && sign * (cell - known[i - 1]) < -1e-12)) problems.push(`${head.textContent}: not ${direction}`);
+        if (cells.findLastIndex((cell) => cell !== null) >= known.length) problems.push(`${head.textContent}: unknown not last`);
+      }
+    });
+    heads[0].querySelector("button").click();
+    return problems;
+  });
+  expect(problems.length === 0, `sorting: ${problems.join("; ")}`);
+}
+
+async function checkFilter(page, total) {
+  const visible = () => page.$$eval(".norms > tbody > tr:not(.panel)", (rows) => rows.filter((row) => !row.hidden).length);
+  await page.fill("#norm-filter", "no norm is called this");
+  expect((await visible()) === 0, "filter: a text found nowhere leaves rows");
+  await page.fill("#norm-filter", "");
+  expect((await visible()) === total, "filter: an empty text hides rows");
+  const option = await page.$(".controls select option:nth-child(2)");
+  if (option === null) return;
+  const role = await option.evaluate((element) => element.value);
+  await page.selectOption(".controls select >> nth=0", role);
+  const shown = await visible();
+  expect(shown > 0 && shown <= total, "filter: a role of the table finds no row");
+  await page.selectOption(".controls select >> nth=0", "");
+}
+
+async function checkKeyboard(page, total) {
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate(() => document.activeElement?.classList.contains("skip")), "keyboard: the first stop is not the skip link");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(() => document.activeElement?.id === "main"), "keyboard: the skip link leads nowhere");
+  if (total === 0) return;
+  await page.focus(".norms .opener");
+  for (const open of [true, false]) {
+    await page.keyboard.press("Enter");
+    expect((await page.$$(".norms .panel")).length === Number(open), `keyboard: Enter does not ${open ? "open" : "close"} a row`);
+  }
+  await page.evaluate(() => { location.hash = "#norm-0"; });
+  await page.waitForSelector("#norm-0 + .panel", { timeout: 2000 });
+}
+
+const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+async function checkFile(browser, file) {
+  const started = Date.now();
+  const bytes = statSync(file).size;
+  expect(bytes < 10e6, `${bytes} bytes, more than 10 MB`);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+  try {
+    const page = await context.newPage();
+    page.setDefaultTimeout(30_000);
+    const complaints = [];
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) complaints.push(`console ${message.type()}: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => complaints.push(`page error: ${error.message}`));
+    const address = pathToFileURL(resolve(file)).href;
+    page.on("request", (request) => {
+      if (!request.url().startsWith(address) && !/^(data|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`);
+    });
+    const shot = async (kind) => {
+      if (options.screenshots === undefined) return;
+      await page.screenshot({ path: join(options.screenshots, `${basename(file, ".html")}-${kind}.png`), fullPage: true });
+    };
+
+    await page.goto(address);
+    await page.waitForSelector("html[data-ready]", { timeout: 10_000 });
+    const title = await page.title();
+    expect(title.endsWith("· Normscope report") && title.length > 20, `title is "${title}"`);
+    expect((await page.$$("script:not([type]), img, iframe, object")).length === 1, "data became markup");
+    await scrollThrough(page);
+    const total = (await page.$$(".norms > tbody > tr")).length;
+    await page.evaluate(() => scrollTo(0, 0));
+    await shot("light");
+    await checkKeyboard(page, total);
+    if (total > 0) {
+      await checkSort(page);
+      await checkFilter(page, total);
+    }
+    const faint = await page.evaluate(contrastFailures);
+    expect(faint.length === 0, `light: faint text: ${faint.join("; ")}`);
+
+    await page.click("#theme-toggle");
+    expect(await page.evaluate(() => document.documentElement.dataset.theme === "dark"), "dark: the toggle does nothing");
+    await figuresReady(page, "dark");
+    const faintDark = await page.evaluate(contrastFailures);
+    expect(faintDark.length === 0, `dark: faint text: ${faintDark.join("; ")}`);
+    await shot("dark");
+
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    const pdf = await page.pdf({ format: "A4", printBackground: true,
+      ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }) });
+    expect(pdf.length > 10_000, `print: only ${pdf.length} bytes of PDF`);
+    await figuresReady(page, "print");
+
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.waitForTimeout(100);
+    expect((await sideways(page)) <= 0, `phone: the page scrolls sideways by ${await sideways(page)} pixels`);
+    await shot("phone");
+    await page.setViewportSize({ width: 2200, height: 1200 });
+    expect((await sideways(page)) <= 0, "wide screen: the page scrolls sideways");
+
+    expect(complaints.length === 0, complaints.slice(0, 3).join("; "));
+    const charts = (await page.$$("figure")).length;
+    return `${total} norms, ${charts} figures, ${(bytes / 1e6).toFixed(2)} MB, ${((Date.now() - started) / 1000).toFixed(1)} s`;
+  } finally {
+    await context.close();
+  }
+}
+
+if (options.screenshots !== undefined) mkdirSync(options.screenshots, { recursive: true });
+const home = mkdtempSync(join(tmpdir(), "normscope-check-"));
+const browser = await chromium.launch({
+  executablePath: options.chromium,
+  env: { ...process.env, HOME: home },
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync"],
+});
+let failed = 0;
+for (const file of files) {
+  try {
+    console.log(`ok    ${basename(file)}: ${await checkFile(browser, file)}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${basename(file)}: ${error.message.split("\n")[0]}`);
+  }
+}
+await browser.close();
+rmSync(home, { recursive: true, force: true });
+process.exit(failed === 0 ? 0 : 1);

@@ -1,11 +1,28 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 namespace normscope::model {
 
-struct Architecture;
+class Builder;
 
+/// One family of models: how to recognise it, and its forward pass told in tensor names.
+/// A file of architectures/ defines one, named like the file.
+struct Architecture {
+  std::string_view name;
+  std::string_view title;
+  /// Values of config.json's "model_type" it answers to.
+  std::vector<std::string_view> model_types;
+  /// Beginnings of tensor names that a checkpoint of this family has, "{}" standing for a number and
+  /// leading components left out. The first one tells where in the file the model is.
+  std::vector<std::string_view> signature;
+  /// Beginnings that it does not have.
+  std::vector<std::string_view> without;
+  void (*describe)(Builder& b);
+};
+
+/// Every architecture of src/model/architectures; generated from the folder.
 std::vector<const Architecture*> all_architectures();
 
 }  // namespace normscope::model

@@ -72,6 +72,9 @@ struct Norm {
   /// Tensors that write into the stream this norm reads, since the previous norm of that stream;
   /// for pre-norms the earlier writers reach it as well, through the residual.
   std::vector<Linear> writers{};
+  /// Names of norms whose output itself enters that stream since then: the previous norm of a
+  /// post-norm block, the norm at the end of a branch (Gemma 2).
+  std::vector<std::string> writing_norms{};
 };
 
 /// One attention head: parts of the projections it owns.
@@ -96,7 +99,7 @@ struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
   std::string evidence;      ///< why that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
-  int layers = 0;
+  int layers = 0;         ///< of all stacks together; shared ones counted as often as they are applied
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;

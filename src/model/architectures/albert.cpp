@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <string>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+void layer(Builder& b) {
+  const std::uint64_t attended = b.attention("attention.query", "attention.key", "attention.value");
+  b.writes("attention out", "attention.dense", attended);
+  b.norm("attention.LayerNorm", "attention output");
+  const std::uint64_t inner = b.reads("mlp in", "ffn");
+  b.writes("mlp out", "ffn_output", inner);
+  b.norm("full_layer_layer_norm", "mlp output");
+}
+
+void forward(Builder& b) {
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
+  b.buffer("embeddings.position_ids");
+  const std::uint64_t width = b.width();
+  b.stream(0);  // embeddings have a width of their own
+  b.embedding("token embedding", "embeddings.word_embeddings");
+  b.embedding("position embedding", "embeddings.position_embeddings");
+  b.embedding("token type embedding", "embeddings.token_type_embeddings");
+  b.norm("embeddings.LayerNorm", "embedding");
+  b.leads_over("embedding projection", "encoder.embedding_hidden_mapping_in", width);
+
+  const std::uint64_t groups = b.config().count({"num_hidden_groups"}).value_or(1);
+  const std::uint64_t layers = b.config().count({"num_hidden_layers"}).value_or(groups);
+  const std::uint64_t inner_layers = b.config().count({"inner_group_num"}).value_or(1);
+  const int times = static_cast<int>(std::max<std::uint64_t>(layers / groups, 1));
+  if (!b.config().count({"num_hidden_layers"})) {
+    b.note("how often the shared layers are applied is not known: no configuration states num_hidden_layers");
+  }
+  b.applications(times);
+  b.each_layer("encoder.albert_layer_groups.{}.", [&] {
+    // Told twice where it is applied again: the second time reads what the first wrote.
+    for (int pass = 0; pass < std::min(times, 2); ++pass) {
+      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(inner_layers, 64); ++i) {
+        b.within("albert_layers." + std::to_string(i) + ".", [&] { layer(b); });
+      }
+    }
+  });
+  b.applications(1);
+  b.reads("pooler", "pooler", 0, Need::optional);
+  b.where("predictions.", [&] {
+    const std::uint64_t inner = b.reads("prediction transform", "dense");
+    b.norm_inside("LayerNorm", "final", inner);
+    b.unembedding({"decoder"}, true, true, "bias");
+  });
+}
+
+}  // namespace
+
+extern const Architecture albert = {
+    .name = "albert",
+    .title = "ALBERT",
+    .model_types = {"albert"},
+    .signature = {"encoder.albert_layer_groups.{}."},
+    .without = {},
+    .describe = forward,
+};
+
+}  // namespace normscope::model::architectures

@@ -1,0 +1,48 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+void forward(Builder& b) {
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
+  b.rotary();
+  b.grouped_queries();
+  // Gemma 2 and 3 normalize what a branch reads and what it writes. There post_attention_layernorm
+  // is the second of the two; in Gemma 1, as in Llama, it is what the MLP reads.
+  const bool sandwich = b.has("layers.0.pre_feedforward_layernorm.");
+  b.head_dim_from("layers.0.self_attn.q_norm");
+  b.embedding("token embedding", "embed_tokens");
+  b.each_layer("layers.{}.", [&] {
+    b.norm("input_layernorm", "attention input");
+    const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+    if (b.has("self_attn.q_norm.")) {
+      b.norm_of_heads("self_attn.q_norm", "query norm", "query");
+      b.norm_of_heads("self_attn.k_norm", "key norm", "key");
+    }
+    b.writes("attention out", "self_attn.o_proj", attended);
+    if (sandwich) b.norm_of_branch("post_attention_layernorm", "attention output");
+    b.norm(sandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm", "mlp input");
+    const std::uint64_t inner = b.reads("mlp gate", "mlp.gate_proj");
+    b.reads("mlp in", "mlp.up_proj", inner);
+    b.writes("mlp out", "mlp.down_proj", inner);
+    if (sandwich) b.norm_of_branch("post_feedforward_layernorm", "mlp output");
+  });
+  b.norm("norm", "final");
+  b.unembedding({"lm_head"}, true);
+}
+
+}  // namespace
+
+extern const Architecture gemma = {
+    .name = "gemma",
+    .title = "Gemma",
+    .model_types = {"gemma", "gemma2", "gemma3", "gemma3_text"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.pre_feedforward_layernorm.",
+                  "layers.{}.post_feedforward_layernorm."},
+    .without = {},
+    .describe = forward,
+};
+
+}  // namespace normscope::model::architectures

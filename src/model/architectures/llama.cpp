@@ -1,0 +1,47 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+void forward(Builder& b) {
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.rotary();
+  b.grouped_queries();
+  b.head_dim_from("layers.0.self_attn.q_norm");
+  if (b.config().model_types().empty()) {
+    b.note("without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1");
+  }
+  b.embedding("token embedding", "embed_tokens");
+  b.each_layer("layers.{}.", [&] {
+    b.buffer("self_attn.rotary_emb.inv_freq");
+    b.norm("input_layernorm", "attention input");
+    const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+    if (b.has("self_attn.q_norm.")) {
+      b.norm_of_heads("self_attn.q_norm", "query norm", "query");
+      b.norm_of_heads("self_attn.k_norm", "key norm", "key");
+    }
+    b.writes("attention out", "self_attn.o_proj", attended);
+    b.norm("post_attention_layernorm", "mlp input");
+    const std::uint64_t inner = b.reads("mlp gate", "mlp.gate_proj");
+    b.reads("mlp in", "mlp.up_proj", inner);
+    b.writes("mlp out", "mlp.down_proj", inner);
+  });
+  b.norm("norm", "final");
+  b.unembedding({"lm_head"}, false);
+}
+
+}  // namespace
+
+extern const Architecture llama = {
+    .name = "llama",
+    .title = "Llama, Mistral or Qwen",
+    .model_types = {"llama", "mistral", "qwen2", "qwen3"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
+                  "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
+    .without = {"layers.{}.pre_feedforward_layernorm."},
+    .describe = forward,
+};
+
+}  // namespace normscope::model::architectures

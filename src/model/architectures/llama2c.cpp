@@ -1,0 +1,44 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+void forward(Builder& b) {
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.rotary();
+  b.grouped_queries();
+  // Exporters have declared wk and wv [layers, dim, kv_dim] over bytes in llama2.c's own order,
+  // [layers, kv_dim, dim]; only so does the model speak English.
+  b.trust_rows_not_shapes();
+  if (b.heads().heads == 0) {
+    b.heads().heads = b.config().metadata_count("heads").value_or(0);
+    b.heads().key_value_heads = b.config().metadata_count("kv").value_or(0);
+  }
+  b.embedding("token embedding", "tok_emb");
+  b.each_stacked("rms_att", [&] {
+    b.norm("rms_att", "attention input");
+    const std::uint64_t attended = b.attention("wq", "wk", "wv");
+    b.writes("attention out", "wo", attended);
+    b.norm("rms_ffn", "mlp input");
+    const std::uint64_t inner = b.reads("mlp gate", "w1");
+    b.reads("mlp in", "w3", inner);
+    b.writes("mlp out", "w2", inner);
+  });
+  b.norm("rms_final", "final");
+  b.unembedding({"wcls"}, true);
+}
+
+}  // namespace
+
+extern const Architecture llama2c = {
+    .name = "llama2c",
+    .title = "Llama, as llama2.c stores it",
+    .model_types = {},
+    .signature = {"rms_att", "rms_ffn", "rms_final", "tok_emb"},
+    .without = {},
+    .describe = forward,
+};
+
+}  // namespace normscope::model::architectures

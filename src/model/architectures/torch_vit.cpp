@@ -1,0 +1,39 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+void forward(Builder& b) {
+  // Nothing in the file tells pre from post. The public checkpoint of this form reads 8 of 10 MNIST
+  // digits as Post-LN and 4 of 10 as Pre-LN.
+  b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-5});
+  b.note("Post-LN is assumed, as its publisher says: neither names nor shapes tell it");
+  b.input_map("patch embedding", "patch_embed.proj");
+  b.embedding("position embedding", "pos_embed");
+  b.each_layer("encoder.{}.", [&] {
+    const std::uint64_t attended = b.fused_attention("attn.in_proj_weight");
+    b.writes("attention out", "attn.out_proj", attended);
+    b.norm("norm1", "attention output");
+    const std::uint64_t inner = b.reads("mlp in", "ffn.fc1");
+    b.writes("mlp out", "ffn.fc2", inner);
+    b.norm("norm2", "mlp output");
+  });
+  b.norm("norm", "final", Placement::pre);
+  b.reads("classifier", "classifier");
+  b.reads_are_indirect();  // tokens are pooled in between
+}
+
+}  // namespace
+
+extern const Architecture torch_vit = {
+    .name = "torch_vit",
+    .title = "ViT with torch.nn.MultiheadAttention",
+    .model_types = {},
+    .signature = {"encoder.{}.attn.in_proj_weight", "encoder.{}.norm1.", "patch_embed.proj."},
+    .without = {},
+    .describe = forward,
+};
+
+}  // namespace normscope::model::architectures

@@ -1,0 +1,176 @@
+#include "builder.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::model {
+
+namespace {
+
+constexpr std::size_t kListed = 100;
+constexpr std::uint64_t kStackedLayers = 10'000;
+
+}  // namespace
+
+Builder::Builder(const checkpoint::Checkpoint& checkpoint, const Config& config, const Inventory& inventory,
+                 std::string prefix, Model& model)
+    : checkpoint_(checkpoint), config_(config), inventory_(inventory), model_(model) {
+  scope_.prefix = std::move(prefix);
+  width_ = config.count({"hidden_size", "n_embd", "d_model"}).value_or(0);
+  counts_.heads = config.count({"num_attention_heads", "n_head", "num_heads", "n_heads"}).value_or(0);
+  counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
+  counts_.head_dim = config.count({"head_dim"}).value_or(0);
+  if (counts_.heads > 0 && counts_.key_value_heads > 0 && counts_.heads % counts_.key_value_heads != 0) {
+    throw Error(
+        ErrorCode::Format,
+        fmt::format("model: config.json: \"num_key_value_heads\" is {}, expected a divisor of the {} heads",
+                    counts_.key_value_heads, counts_.heads));
+  }
+}
+
+bool Builder::has(std::string_view name) const { return !inventory_.starting_with(full(name)).empty(); }
+
+std::vector<std::uint64_t> Builder::shape(std::string_view name) const {
+  const checkpoint::Tensor* tensor = checkpoint_.find(full(name));
+  return tensor == nullptr ? std::vector<std::uint64_t>{}
+                           : std::vector<std::uint64_t>(tensor->shape.begin(), tensor->shape.end());
+}
+
+void Builder::note(std::string text) {
+  if (std::find(model_.notes.begin(), model_.notes.end(), text) == model_.notes.end()) {
+    model_.notes.push_back(std::move(text));
+  }
+}
+
+void Builder::norms(const NormStyle& style) {
+  style_ = style;
+  const std::optional<double> configured =
+      config_.number({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps", "norm_epsilon",
+                      "layernorm_epsilon"});
+  const std::optional<double> told = configured ? configured : config_.metadata_eps();
+  eps_ = told.value_or(style.eps);
+  eps_source_ = configured ? config_.source() : told ? Source::metadata : Source::assumed;
+  if (!told) {
+    note(fmt::format("eps {} is assumed, the published default: neither configuration nor metadata state it",
+                     style.eps));
+  }
+}
+
+void Builder::in_scope(Scope scope, const std::function<void()>& body) {
+  std::swap(scope, scope_);
+  body();
+  scope_ = std::move(scope);
+}
+
+void Builder::within(std::string_view prefix, const std::function<void()>& body) {
+  Scope inner = scope_;
+  inner.prefix += prefix;
+  in_scope(std::move(inner), body);
+}
+
+void Builder::where(std::string_view prefix, const std::function<void()>& body) {
+  Scope outer = scope_;
+  while (inventory_.starting_with(outer.prefix + std::string(prefix)).empty()) {
+    if (outer.prefix.empty()) return;
+    const std::size_t dot = outer.prefix.rfind('.', outer.prefix.size() - 2);
+    outer.prefix.resize(dot == std::string::npos ? 0 : dot + 1);
+  }
+  outer.prefix += prefix;
+  in_scope(std::move(outer), body);
+}
+
+void Builder::each_layer(std::string_view pattern, const std::function<void()>& body) {
+  const std::size_t hole = pattern.find("{}");
+  const std::string head = full(pattern.substr(0, hole));
+  const std::string_view tail = pattern.substr(hole + 2);
+  const std::vector<int> numbers = inventory_.numbers_after(head);
+  const int found = numbers.empty() ? 0 : numbers.back() + 1;
+  const int configured = static_cast<int>(
+      config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"}).value_or(0));
+  const int stated = applications_ == 1 ? configured : 0;
+  if (stated != 0 && stated < found) {
+    note(fmt::format("the configuration says {} layers, the tensors number {}", stated, found));
+  }
+  const auto miss_layers = [&](int from, int to) {
+    if (from < to) writers_known_ = false;
+    for (int layer = from; layer < to; ++layer) {
+      if (model_.missing.size() == kListed) {
+        unlisted_ += static_cast<std::uint64_t>(to - layer);
+        break;
+      }
+      miss(fmt::format("{}{}{}*", head, layer, tail));
+    }
+  };
+  int expected = 0;
+  for (const int number : numbers) {
+    miss_layers(expected, number);
+    expected = number + 1;
+    std::string prefix = fmt::format("{}{}{}", head, number, tail);
+    layer_prefixes_.insert(prefix);
+    in_scope({std::move(prefix), number}, body);
+  }
+  miss_layers(expected, stated);
+  model_.layers += std::max(found, stated) * applications_;
+}
+
+void Builder::each_stacked(std::string_view name, const std::function<void()>& body) {
+  const checkpoint::Tensor* tensor = checkpoint_.find(full(name));
+  if (tensor == nullptr) return miss(full(name));
+  if (tensor->shape.size() < 2 || tensor->elements() == 0 || tensor->shape[0] > kStackedLayers) {
+    reject({tensor, tensor->shape, {}}, fmt::format("a stack of 1 to {} layers", kStackedLayers));
+  }
+  const std::uint64_t count = tensor->shape[0];
+  for (std::uint64_t layer = 0; layer < count; ++layer) {
+    in_scope({scope_.prefix, static_cast<int>(layer), count}, body);
+  }
+  model_.layers += static_cast<int>(count);
+}
+
+std::optional<Builder::Parameter> Builder::find(std::string_view name,
+                                                std::initializer_list<std::string_view> endings) {
+  for (const std::string_view ending : endings) {
+    const checkpoint::Tensor* tensor = checkpoint_.find(full(name).append(ending));
+    if (tensor == nullptr) continue;
+    used_.insert(tensor);
+    Parameter parameter{tensor, tensor->shape, {std::string(tensor->name), 0, tensor->elements()}};
+    if (scope_.stacked == 0) return parameter;
+    if (parameter.shape.empty() || parameter.shape[0] != scope_.stacked) {
+      reject(parameter, fmt::format("{} layers on its first axis", scope_.stacked));
+    }
+    parameter.shape = parameter.shape.subspan(1);
+    parameter.slice.count /= scope_.stacked;
+    parameter.slice.index = static_cast<std::uint64_t>(*scope_.layer);
+    parameter.slice.offset = parameter.slice.count * *parameter.slice.index;
+    return parameter;
+  }
+  return {};
+}
+
+std::string Builder::wanted(std::string_view name) const {
+  return full(name) + (scope_.stacked != 0 || name.ends_with("weight") ? "" : ".weight");
+}
+
+void Builder::miss(const std::string& tensor, std::uint64_t times) {
+  if (model_.missing.size() < kListed) {
+    // A layer that is told twice, as shared ones are, misses its tensors once.
+    if (std::find(model_.missing.begin(), model_.missing.end(), tensor) == model_.missing.end()) {
+      model_.missing.push_back(tensor);
+    }
+  } else {
+    unlisted_ += times;
+  }
+}
+
+void Builder::reject(const Parameter& parameter, const std::string& expected) const {
+  throw Error(ErrorCode::Shape,
+              fmt::format("model: {}: tensor \"{}\" has shape [{}], expected {}",
+                          checkpoint_.file_of(*parameter.tensor).string(), parameter.tensor->name,
+                          fmt::join(parameter.tensor->shape, ", "), expected));
+}
+
+}  // namespace normscope::model

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+
+#include "builder.hpp"
+
+namespace normscope::model {
+
+namespace {
+
+// Far above every real model, and a bound on what a hostile file can make of small matrices.
+constexpr std::size_t kHeads = 200'000;
+
+Linear part_of(const Linear& whole, const char* role, std::uint64_t first, std::uint64_t count) {
+  Linear part = whole;
+  part.role = role;
+  part.first_out = first;
+  part.out = count;
+  part.out_indices.clear();
+  return part;
+}
+
+constexpr std::array<const char*, 3> kParts = {"query", "key", "value"};
+
+}  // namespace
+
+void Builder::head_dim_from(std::string_view norm) {
+  const std::vector<std::uint64_t> gain = shape(std::string(norm) + ".weight");
+  if (counts_.head_dim == 0 && gain.size() == 1) counts_.head_dim = gain[0];
+}
+
+void Builder::resolve_heads(const Linear& query, const Linear* key) {
+  const auto fail = [&](const Linear& linear, std::uint64_t divisor, std::string_view what) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("model: {}: tensor \"{}\" has {} outputs, expected a multiple of {} {}",
+                            checkpoint_.file_of(*checkpoint_.find(linear.weight.tensor)).string(),
+                            linear.weight.tensor, linear.out, divisor, what));
+  };
+  attends_ = true;
+  if (counts_.heads != 0 && counts_.head_dim == 0) {
+    if (query.out % counts_.heads != 0) fail(query, counts_.heads, "heads");
+    counts_.head_dim = query.out / counts_.heads;
+  } else if (counts_.heads == 0 && counts_.head_dim != 0) {
+    if (query.out % counts_.head_dim != 0) fail(query, counts_.head_dim, "features a head");
+    counts_.heads = query.out / counts_.head_dim;
+  }
+  if (counts_.heads == 0) return;
+  if (!grouped_) counts_.key_value_heads = counts_.heads;
+  if (counts_.key_value_heads == 0 && key != nullptr) {
+    if (key->out % counts_.head_dim != 0) fail(*key, counts_.head_dim, "features a head");
+    counts_.key_value_heads = key->out / counts_.head_dim;
+    if (counts_.heads % counts_.key_value_heads != 0) {
+      fail(query, counts_.key_value_heads * counts_.head_dim, "features of the key-value heads");
+    }
+  }
+  model_.heads_per_layer = counts_.heads;
+  model_.key_value_heads = counts_.key_value_heads;
+}
+
+std::uint64_t Builder::attention(std::string_view query, std::string_view key, std::string_view value) {
+  const std::array<std::string_view, 3> names = {query, key, value};
+  std::array<std::optional<Linear>, 3> parts;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::uint64_t count = i == 0 ? counts_.heads : counts_.key_value_heads;
+    std::uint64_t out = count * counts_.head_dim;
+    if (!grouped_ && i > 0 && parts[0]) out = parts[0]->out;
+    if (i == 2 && parts[1]) out = parts[1]->out;
+    parts[i] = find_linear(kParts[i], names[i], read_width(), out);
+    if (!parts[i]) {
+      miss(wanted(names[i]));
+      read_incompletely();
+      continue;
+    }
+    if (i == 0) resolve_heads(*parts[0], nullptr);
+    if (i == 1 && parts[0]) resolve_heads(*parts[0], &*parts[1]);
+    add_reader(*parts[i]);
+  }
+  add_heads(parts[0], parts[1], parts[2], counts_.head_dim);
+  return parts[0] ? parts[0]->out : 0;
+}
+
+std::uint64_t Builder::fused_attention(std::string_view name) {
+  const std::uint64_t told = counts_.heads * counts_.head_dim;
+  const std::uint64_t width = told != 0 ? told : read_width();
+  const std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
+  if (!fused) {
+    miss(wanted(name));
+    read_incompletely();
+    return 0;
+  }
+  const std::uint64_t third = fused->out / 3;
+  std::array<std::optional<Linear>, 3> parts;
+  for (std::size_t i = 0; i < 3; ++i) {
+    parts[i] = part_of(*fused, kParts[i], i * third, third);
+    add_reader(*parts[i]);
+  }
+  resolve_heads(*parts[0], nullptr);
+  add_heads(parts[0], parts[1], parts[2], counts_.head_dim);
+  return third;
+}
+
+std::uint64_t Builder::attention_fused_per_head(std::string_view name) {
+  const std::uint64_t told = counts_.heads * counts_.head_dim;
+  const std::uint64_t width = told != 0 ? told : read_width();
+  const std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
+  if (!fused) {
+    miss(wanted(name));
+    read_incompletely();
+    return 0;
+  }
+  resolve_heads(part_of(*fused, "query", 0, fused->out / 3), nullptr);
+  if (counts_.heads == 0) {
+    add_reader(*fused);
+    return fused->out / 3;
+  }
+  const std::uint64_t dim = counts_.head_dim;
+  std::array<std::optional<Linear>, 3> first;
+  for (std::size_t i = 0; i < 3; ++i) {
+    first[i] = part_of(*fused, kParts[i], i * dim, dim);
+    Linear all = part_of(*fused, kParts[i], i * dim, counts_.heads * dim);
+    for (std::uint64_t head = 0; head < counts_.heads; ++head) {
+      for (std::uint64_t feature = 0; feature < dim; ++feature) {
+        all.out_indices.push_back((head * 3 + i) * dim + feature);
+      }
+    }
+    add_reader(all);
+  }
+  add_heads(first[0], first[1], first[2], 3 * dim);
+  return fused->out / 3;
+}
+
+void Builder::add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
+                        const std::optional<Linear>& value, std::uint64_t stride) {
+  if (!query || counts_.heads == 0) return;
+  const std::string norm = reading_ ? model_.norms[*reading_].name : "";
+  const auto [known, is_new] = head_indices_.emplace(query->weight.selector(), model_.heads.size());
+  if (!is_new) {
+    for (std::size_t i = known->second; i < std::min(known->second + counts_.heads, model_.heads.size());
+         ++i) {
+      if (model_.heads[i].norm.empty()) model_.heads[i].norm = norm;
+    }
+    return;
+  }
+  if (model_.heads.size() + counts_.heads > kHeads) {
+    return note(fmt::format("only the first {} heads are listed", model_.heads.size()));
+  }
+  const std::uint64_t dim = counts_.head_dim;
+  const auto cut = [&](const std::optional<Linear>& part, std::uint64_t index) -> std::optional<Linear> {
+    if (!part) return {};
+    return part_of(*part, part->role.c_str(), part->first_out + index * stride, dim);
+  };
+  const std::uint64_t sharing = counts_.key_value_heads == 0 ? 1 : counts_.heads / counts_.key_value_heads;
+  for (std::uint64_t index = 0; index < counts_.heads; ++index) {
+    Head head;
+    head.layer = scope_.layer.value_or(0);
+    head.head = static_cast<int>(index);
+    head.key_value_head = static_cast<int>(index / sharing);
+    head.head_dim = dim;
+    head.norm = norm;
+    head.rotary = rotary_;
+    head.query = cut(query, index);
+    head.key = cut(key, index / sharing);
+    head.value = cut(value, index / sharing);
+    model_.heads.push_back(std::move(head));
+  }
+}
+
+}  // namespace normscope::model

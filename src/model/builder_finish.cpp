@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "builder.hpp"
+
+namespace normscope::model {
+
+void Builder::other(std::string_view name) {
+  if (const checkpoint::Tensor* tensor = checkpoint_.find(full(name))) used_.insert(tensor);
+}
+
+void Builder::buffer(std::string_view name) {
+  if (const checkpoint::Tensor* tensor = checkpoint_.find(full(name))) {
+    if (used_.insert(tensor).second) buffered_ += tensor->elements();
+  }
+}
+
+// The prefix of the described layer that a tensor lies in, empty for none.
+std::string Builder::layer_of(std::string_view tensor) const {
+  auto after = layer_prefixes_.upper_bound(tensor);
+  if (after == layer_prefixes_.begin()) return {};
+  --after;
+  return tensor.starts_with(*after) ? *after : std::string();
+}
+
+// A matrix the description does not know may read a norm or write the stream: the norms of its layer,
+// or those outside the layers, are no longer known to be complete.
+void Builder::flag_leftovers() {
+  std::vector<std::string> names;
+  std::size_t count = 0;
+  std::set<std::string> places;
+  for (const checkpoint::Tensor& tensor : checkpoint_.tensors()) {
+    if (used(tensor) || tensor.shape.size() < 2) continue;
+    if (++count <= 3) names.push_back(fmt::format("\"{}\"", tensor.name));
+    places.insert(layer_of(tensor.name));
+  }
+  if (count == 0) return;
+  note(
+      fmt::format("{} tensors have no place in the description, {} {}: norms near them may have more readers "
+                  "or writers",
+                  count, count <= 3 ? "namely" : "such as", fmt::join(names, ", ")));
+  for (Norm& norm : model_.norms) {
+    if (places.count(layer_of(norm.name)) != 0) norm.connections_known = false;
+  }
+}
+
+void Builder::finish() {
+  for (const auto& [name, use] : biases_) {
+    if (!use.present) continue;
+    for (const std::string& tensor : use.absent) miss(tensor);
+  }
+  flag_leftovers();
+  for (const checkpoint::Tensor& tensor : checkpoint_.tensors()) model_.parameters += tensor.elements();
+  model_.parameters -= buffered_;
+  model_.width = width_;
+  if (unlisted_ != 0) note(fmt::format("{} more tensors are missing than are listed", unlisted_));
+  if (attends_ && counts_.heads == 0) {
+    note("the number of heads is not known: neither configuration nor shapes tell it");
+  }
+}
+
+}  // namespace normscope::model

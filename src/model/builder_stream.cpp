@@ -1,0 +1,340 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <normscope/core/error.hpp>
+
+#include "builder.hpp"
+
+namespace normscope::model {
+
+namespace {
+
+std::string size_text(std::uint64_t size) { return size == 0 ? "any" : fmt::format("{}", size); }
+
+bool fits(std::uint64_t found, std::uint64_t expected) {
+  return found != 0 && (expected == 0 || found == expected);
+}
+
+// The entries of `shape` but the one at `skipped`, multiplied.
+std::uint64_t product_without(std::span<const std::uint64_t> shape, std::size_t skipped) {
+  std::uint64_t product = 1;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) product *= axis == skipped ? 1 : shape[axis];
+  return product;
+}
+
+bool same_part(const Linear& a, const Linear& b) {
+  return a.weight.tensor == b.weight.tensor && a.weight.offset == b.weight.offset && a.role == b.role;
+}
+
+void append_new(std::vector<Linear>& list, std::vector<Linear> more) {
+  for (Linear& linear : more) {
+    const auto same = [&](const Linear& other) { return same_part(linear, other); };
+    if (std::none_of(list.begin(), list.end(), same)) list.push_back(std::move(linear));
+  }
+}
+
+}  // namespace
+
+std::optional<Slice> Builder::find_bias(const std::string& name,
+                                        std::initializer_list<std::string_view> endings,
+                                        std::uint64_t width) {
+  const std::optional<Parameter> bias = find(name, endings);
+  if (bias && width != 0 && (bias->shape.size() != 1 || bias->shape[0] != width)) {
+    reject(*bias, fmt::format("[{}]", width));
+  }
+  BiasUse& use = biases_[name];
+  use.present = use.present || bias;
+  if (!bias) use.absent.push_back(full(name).append(*endings.begin()));
+  return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
+}
+
+std::optional<Linear> Builder::find_linear(std::string_view role, std::string_view name, std::uint64_t in,
+                                           std::uint64_t out) {
+  std::optional<Parameter> weight = find(name, {".weight", ""});
+  const bool named_whole = name.ends_with("weight");
+  const std::string stem(named_whole ? name.substr(0, name.size() - 6) : name);
+  if (!weight) {
+    find(stem, {named_whole ? "bias" : ".bias"});
+    return {};
+  }
+  const bool transposed = layout_ == Layout::in_out;
+  const std::uint64_t row_count = transposed ? in : out;
+  const std::uint64_t column_count = transposed ? out : in;
+  const bool is_matrix = weight->shape.size() == 2;
+  std::uint64_t rows = is_matrix ? weight->shape[0] : 0;
+  std::uint64_t columns = is_matrix ? weight->shape[1] : 0;
+  if (relabel_ && !fits(columns, column_count)) {
+    std::swap(rows, columns);
+    note(fmt::format(
+        "\"{}\" is declared [{}] and read as [{}, {}] a layer, outputs by inputs: the order in which "
+        "its format stores the bytes",
+        weight->tensor->name, fmt::join(weight->tensor->shape, ", "), rows, columns));
+  }
+  if (!fits(rows, row_count) || !fits(columns, column_count)) {
+    reject(*weight, fmt::format("[{}{}, {}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
+                                size_text(row_count), size_text(column_count)));
+  }
+  Linear linear;
+  linear.role = role;
+  linear.weight = weight->slice;
+  linear.layout = layout_;
+  linear.in = transposed ? rows : columns;
+  linear.stored_out = linear.out = transposed ? columns : rows;
+  linear.bias = find_bias(stem, {named_whole ? "bias" : ".bias"}, linear.out);
+  return linear;
+}
+
+void Builder::add_writer(std::optional<Linear> writer, std::string_view name, Need need) {
+  if (writer) {
+    if (width_ == 0) width_ = writer->out;
+    writers_.push_back(std::move(*writer));
+  } else if (need == Need::required) {
+    miss(wanted(name));
+    writers_known_ = false;
+  }
+}
+
+void Builder::writes(std::string_view role, std::string_view name, std::uint64_t in, Need need) {
+  add_writer(find_linear(role, name, in, width_), name, need);
+}
+
+void Builder::embedding(std::string_view role, std::string_view name, Need need) {
+  const std::optional<Parameter> table = find(name, {".weight", ""});
+  std::optional<Linear> writer;
+  if (table) {
+    const std::size_t last = table->shape.size() - 1;
+    if (table->shape.empty() || table->slice.count == 0 || !fits(table->shape[last], width_)) {
+      reject(*table, fmt::format("[..., {}]", size_text(width_)));
+    }
+    writer = Linear{std::string(role),
+                    table->slice,
+                    {},
+                    Layout::in_out,
+                    product_without(table->shape, last),
+                    table->shape[last],
+                    0,
+                    table->shape[last],
+                    {}};
+    if (role == "token embedding") token_embedding_ = writer;
+  }
+  add_writer(std::move(writer), name, need);
+}
+
+void Builder::input_map(std::string_view role, std::string_view name, Need need) {
+  const std::optional<Parameter> map = find(name, {".weight", ""});
+  std::optional<Linear> writer;
+  if (map) {
+    if (map->shape.size() < 2 || map->slice.count == 0 || !fits(map->shape[0], width_)) {
+      reject(*map, fmt::format("[{}, ...]", size_text(width_)));
+    }
+    writer = Linear{
+        std::string(role), map->slice, {}, Layout::out_in, product_without(map->shape, 0), map->shape[0], 0,
+        map->shape[0],     {}};
+    writer->bias = find_bias(std::string(name), {".bias"}, writer->out);
+  }
+  add_writer(std::move(writer), name, need);
+}
+
+void Builder::partial_input(std::string_view name) {
+  for (const checkpoint::Tensor& tensor : inventory_.starting_with(full(name))) {
+    used_.insert(&tensor);
+    writers_known_ = false;
+  }
+}
+
+std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_view role,
+                                             Placement placement, std::uint64_t width, std::uint64_t groups) {
+  const std::string stem(name);
+  const std::optional<Parameter> gain = find(name, {".weight", ".gamma", ".scale", ".g", ""});
+  if (!gain) {
+    miss(wanted(name));
+    find(name, {".bias", ".beta", ".b"});
+    return {};
+  }
+  if (gain->shape.size() != 1 || !fits(gain->shape[0], width)) {
+    reject(*gain, fmt::format("[{}{}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
+                              size_text(width)));
+  }
+  Norm norm;
+  norm.name = full(name);
+  if (gain->slice.index) norm.name += fmt::format("[{}]", *gain->slice.index);
+  const auto [known, is_new] = norm_indices_.emplace(norm.name, model_.norms.size());
+  if (!is_new) return known->second;
+  norm.role = role;
+  norm.layer = scope_.layer;
+  norm.stack = stack_;
+  norm.kind = style_.kind;
+  norm.width = gain->shape[0];
+  norm.groups = groups;
+  norm.eps = eps_;
+  norm.eps_source = eps_source_;
+  norm.gain = gain->slice;
+  norm.bias = find_bias(stem, {".bias", ".beta", ".b"}, norm.width);
+  norm.gain_offset = style_.gain_offset;
+  norm.placement = placement;
+  norm.applications = applications_;
+  norm.connections_known = true;
+  model_.norms.push_back(std::move(norm));
+  return model_.norms.size() - 1;
+}
+
+void Builder::give_writers(Norm& norm) {
+  append_new(norm.writers, std::move(writers_));
+  for (std::string& writing : writing_norms_) {
+    if (std::find(norm.writing_norms.begin(), norm.writing_norms.end(), writing) ==
+        norm.writing_norms.end()) {
+      norm.writing_norms.push_back(std::move(writing));
+    }
+  }
+  norm.connections_known = norm.connections_known && writers_known_;
+  writers_.clear();
+  writing_norms_.clear();
+  writers_known_ = true;
+}
+
+void Builder::norm(std::string_view name, std::string_view role) { norm(name, role, style_.placement); }
+
+void Builder::norm(std::string_view name, std::string_view role, Placement placement) {
+  reading_ = add_norm(name, role, placement, width_, 1);
+  if (!reading_) {
+    writers_.clear();
+    writing_norms_.clear();
+    writers_known_ = placement != Placement::post;
+    return;
+  }
+  Norm& norm = model_.norms[*reading_];
+  width_ = norm.width;
+  give_writers(norm);
+  if (placement == Placement::post) writing_norms_.push_back(norm.name);
+}
+
+void Builder::norm_beside(std::string_view name, std::string_view role) {
+  writers_known_ = reading_ && model_.norms[*reading_].connections_known;
+  if (reading_) {
+    writers_ = model_.norms[*reading_].writers;
+    writing_norms_ = model_.norms[*reading_].writing_norms;
+  }
+  norm(name, role);
+}
+
+void Builder::norm_of_branch(std::string_view name, std::string_view role) {
+  const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, width_, 1);
+  if (index) {
+    give_writers(model_.norms[*index]);
+    writing_norms_.push_back(model_.norms[*index].name);
+  } else {
+    writers_.clear();
+    writers_known_ = false;
+  }
+}
+
+void Builder::norm_of_heads(std::string_view name, std::string_view role, std::string_view part) {
+  const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, counts_.head_dim, 1);
+  if (!index) return;
+  Norm& norm = model_.norms[*index];
+  norm.connections_known = reading_.has_value();
+  if (!reading_) return;
+  for (const Linear& reader : model_.norms[*reading_].readers) {
+    if (reader.role == part) append_new(norm.writers, {reader});
+  }
+}
+
+void Builder::norm_inside(std::string_view name, std::string_view role, std::uint64_t width,
+                          std::uint64_t groups) {
+  reading_ = add_norm(name, role, Placement::inside, width, groups);
+  read_incompletely();
+}
+
+void Builder::last_eps(double eps, Config::Keys keys) {
+  if (!reading_) return;
+  const std::optional<double> configured = config_.number(keys);
+  model_.norms[*reading_].eps = configured.value_or(eps);
+  model_.norms[*reading_].eps_source = configured ? config_.source() : Source::assumed;
+}
+
+std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*reading_].width : width_; }
+
+void Builder::read_incompletely() {
+  if (reading_) model_.norms[*reading_].connections_known = false;
+}
+
+void Builder::reads_each(std::string_view role, std::string_view prefix) {
+  for (const checkpoint::Tensor& tensor : inventory_.starting_with(full(prefix))) {
+    if (tensor.name.ends_with(".weight")) reads(role, tensor.name.substr(scope_.prefix.size()));
+  }
+}
+
+void Builder::reads_are_indirect() { read_incompletely(); }
+
+void Builder::add_reader(const Linear& reader) {
+  if (reading_) append_new(model_.norms[*reading_].readers, {reader});
+}
+
+std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::uint64_t out, Need need) {
+  const std::optional<Linear> reader = find_linear(role, name, read_width(), out);
+  if (reader) {
+    add_reader(*reader);
+    return reader->out;
+  }
+  if (need == Need::required) {
+    miss(wanted(name));
+    read_incompletely();
+  }
+  return 0;
+}
+
+void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
+  const std::optional<Linear> map = find_linear(role, name, read_width(), width);
+  if (map) {
+    add_reader(*map);
+  } else {
+    read_incompletely();
+  }
+  reading_.reset();
+  writers_.clear();
+  writing_norms_.clear();
+  writers_known_ = true;
+  width_ = width;
+  add_writer(map, name, Need::required);
+}
+
+void Builder::unembedding(std::initializer_list<std::string_view> names, bool tied, bool reads_norm,
+                          std::string_view bias) {
+  tied = config_.flag({"tie_word_embeddings"}).value_or(tied);
+  std::optional<Linear> map;
+  for (const std::string_view name : names) {
+    if (map) break;
+    where(name, [&] { map = find_linear("unembedding", "", reads_norm ? read_width() : 0, 0); });
+  }
+  if (!map && tied && token_embedding_) {
+    map = *token_embedding_;
+    map->role = "unembedding";
+    map->layout = Layout::out_in;
+    std::swap(map->in, map->out);
+    map->stored_out = map->out;
+  }
+  if (!map) {
+    if (!tied && scope_.prefix.empty()) {
+      note("no map to a vocabulary is stored: a model without a language head");
+    } else if (!tied) {
+      miss(std::string(*names.begin()) + ".weight");
+    }
+    if (reads_norm && (tied || !scope_.prefix.empty())) read_incompletely();
+    return;
+  }
+  if (!bias.empty()) {
+    const std::optional<Parameter> apart = find(bias, {""});
+    if (apart && !map->bias) map->bias = apart->slice;
+  }
+  if (reads_norm) add_reader(*map);
+  Vocabulary vocabulary;
+  vocabulary.size = map->out;
+  vocabulary.tied = tied;
+  if (reads_norm && reading_) vocabulary.final_norm = model_.norms[*reading_].name;
+  vocabulary.unembedding = std::move(map);
+  model_.vocabulary = std::move(vocabulary);
+}
+
+}  // namespace normscope::model

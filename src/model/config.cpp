@@ -1,0 +1,176 @@
+#include "config.hpp"
+
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::model {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kLargestCount = 1'000'000;
+// Configurations nest a few levels; what lies deeper is not read and not kept.
+constexpr int kDepth = 16;
+
+// A value as an error message shows it.
+std::string shown(const Json& value) {
+  if (value.is_object() || value.is_array()) return fmt::format("an {}", value.type_name());
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.size() <= 40 ? text : text.substr(0, 40) + "...";
+}
+
+bool is_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+}  // namespace
+
+struct Config::Contents {
+  std::string where;
+  Source source = Source::config;
+  Json root = Json::object();
+  std::vector<const Json*> sections;
+  std::map<std::string, std::string, std::less<>> metadata;
+
+  [[noreturn]] void reject(std::string_view key, const Json& value, std::string_view expected) const {
+    throw Error(ErrorCode::Format,
+                fmt::format("model: {}: \"{}\" is {}, expected {}", where, key, shown(value), expected));
+  }
+
+  // null is how many writers spell "not set".
+  const Json* child(const Json& section, const char* key) const {
+    const auto found = section.find(key);
+    return found == section.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  const Json* section(const Json& parent, const char* key) const {
+    const Json* found = child(parent, key);
+    if (found != nullptr && !found->is_object()) reject(key, *found, "an object");
+    return found;
+  }
+
+  // The value under the first key that a section has, with that key.
+  std::pair<const char*, const Json*> find(Keys keys) const {
+    for (const Json* place : sections) {
+      for (const char* key : keys) {
+        if (const Json* value = child(*place, key)) return {key, value};
+      }
+    }
+    return {nullptr, nullptr};
+  }
+};
+
+Config::Config(const checkpoint::Checkpoint& checkpoint) : contents_(std::make_unique<Contents>()) {
+  Contents& contents = *contents_;
+  contents.metadata = checkpoint.metadata();
+  const auto parse = [](const std::string& text) {
+    const auto keep = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDepth; };
+    return Json::parse(text, keep, false);
+  };
+  if (checkpoint.config_text()) {
+    contents.where = "config.json";
+    contents.root = parse(*checkpoint.config_text());
+    if (contents.root.is_discarded()) {
+      throw Error(ErrorCode::Format, "model: config.json: is not valid JSON, expected a JSON object");
+    }
+    if (!contents.root.is_object()) {
+      throw Error(ErrorCode::Format,
+                  fmt::format("model: config.json: holds {}, expected a JSON object", shown(contents.root)));
+    }
+  } else if (const auto embedded = contents.metadata.find("config"); embedded != contents.metadata.end()) {
+    // Metadata is free text: what is not an object is somebody else's note, not a broken file.
+    Json parsed = parse(embedded->second);
+    if (parsed.is_object()) {
+      contents.where = "metadata \"config\"";
+      contents.source = Source::metadata;
+      contents.root = std::move(parsed);
+    }
+  }
+  if (const Json* text = contents.section(contents.root, "text_config")) contents.sections.push_back(text);
+  if (const Json* model = contents.child(contents.root, "model"); model != nullptr && model->is_object()) {
+    if (const Json* encoder = contents.section(*model, "encoder")) contents.sections.push_back(encoder);
+  }
+  contents.sections.push_back(&contents.root);
+}
+
+Config::Config(Config&&) noexcept = default;
+Config::~Config() = default;
+
+std::vector<std::string> Config::model_types() const {
+  std::vector<std::string> types;
+  for (auto place = contents_->sections.rbegin(); place != contents_->sections.rend(); ++place) {
+    const Json* value = contents_->child(**place, "model_type");
+    if (value == nullptr) continue;
+    if (!value->is_string()) contents_->reject("model_type", *value, "a string");
+    types.push_back(value->get<std::string>());
+  }
+  return types;
+}
+
+std::optional<std::uint64_t> Config::count(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  const double number = value->is_number() ? value->get<double>() : 0.0;
+  if (!(number >= 1.0 && number <= static_cast<double>(kLargestCount) && std::floor(number) == number)) {
+    contents_->reject(key, *value, fmt::format("a whole number from 1 to {}", kLargestCount));
+  }
+  return static_cast<std::uint64_t>(number);
+}
+
+std::optional<double> Config::number(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  const double number = value->is_number() ? value->get<double>() : -1.0;
+  if (!(number >= 0.0 && std::isfinite(number))) contents_->reject(key, *value, "a finite number >= 0");
+  return number;
+}
+
+std::optional<bool> Config::flag(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  if (!value->is_boolean()) contents_->reject(key, *value, "true or false");
+  return value->get<bool>();
+}
+
+Source Config::source() const { return contents_->source; }
+
+std::optional<std::uint64_t> Config::metadata_count(std::string_view word) const {
+  for (const auto& [key, text] : contents_->metadata) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      if (at > 0 && is_word(text[at - 1])) continue;
+      std::size_t end = at + word.size();
+      std::uint64_t number = 0;
+      while (end < text.size() && text[end] >= '0' && text[end] <= '9' && number <= kLargestCount) {
+        number = number * 10 + static_cast<std::uint64_t>(text[end++] - '0');
+      }
+      const bool ends = end == text.size() || !is_word(text[end]);
+      if (ends && number >= 1 && number <= kLargestCount) return number;
+    }
+  }
+  return {};
+}
+
+std::optional<double> Config::metadata_eps() const {
+  for (const auto& [key, text] : contents_->metadata) {
+    for (std::size_t at = text.find("eps"); at != std::string::npos; at = text.find("eps", at + 1)) {
+      if (at > 0 && is_word(text[at - 1])) continue;
+      const std::size_t digits = text.find_first_not_of(" =:", at + 3);
+      if (digits == std::string::npos || digits == at + 3) continue;
+      const std::size_t end = std::min(text.find_first_not_of("0123456789.eE+-", digits), text.size());
+      const std::string number = text.substr(digits, std::min<std::size_t>(end - digits, 32));
+      // A JSON number: strtod would follow the user's locale.
+      const Json value = Json::parse(number, nullptr, false);
+      if (value.is_number() && value.get<double>() >= 0.0 && value.get<double>() < 1.0)
+        return value.get<double>();
+    }
+  }
+  return {};
+}
+
+}  // namespace normscope::model

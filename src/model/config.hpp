@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::model {
+
+/// What a checkpoint says about itself outside its tensors: config.json, else the metadata entry
+/// "config" that holds the same JSON, else numbers in the words of the metadata.
+/// A key is looked up in the sections "text_config", "model.encoder" and the top level, in this order.
+/// Errors    Format when config.json is not a JSON object, or when a value asked for has the wrong
+///           type or is absurd; messages name file and key
+class Config {
+ public:
+  explicit Config(const checkpoint::Checkpoint& checkpoint);
+  Config(Config&&) noexcept;
+  ~Config();
+
+  using Keys = std::initializer_list<const char*>;
+
+  /// The values of "model_type": the top level's, then text_config's.
+  [[nodiscard]] std::vector<std::string> model_types() const;
+  /// A whole number from 1 to 1,000,000 under the first of `keys` that is there.
+  [[nodiscard]] std::optional<std::uint64_t> count(Keys keys) const;
+  /// A finite number >= 0.
+  [[nodiscard]] std::optional<double> number(Keys keys) const;
+  [[nodiscard]] std::optional<bool> flag(Keys keys) const;
+  /// Whether the values come from config.json or from metadata.
+  [[nodiscard]] Source source() const;
+
+  /// The number in a metadata word such as "heads8", for `word` "heads".
+  [[nodiscard]] std::optional<std::uint64_t> metadata_count(std::string_view word) const;
+  /// The number that follows "eps" in the metadata, as in "LayerNorm eps=1e-5".
+  [[nodiscard]] std::optional<double> metadata_eps() const;
+
+ private:
+  struct Contents;
+  std::unique_ptr<Contents> contents_;
+};
+
+}  // namespace normscope::model

@@ -1,0 +1,126 @@
+#include "describe.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+
+#include "builder.hpp"
+#include "config.hpp"
+#include "found_norms.hpp"
+#include "inventory.hpp"
+
+namespace normscope::model {
+
+namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::Tensor;
+
+struct Match {
+  const Architecture* architecture = nullptr;
+  std::string evidence;
+  bool certain = true;  // whether nothing in the configuration speaks against it
+};
+
+bool answers_to(const Architecture& architecture, const std::string& type) {
+  return std::find(architecture.model_types.begin(), architecture.model_types.end(), type) !=
+         architecture.model_types.end();
+}
+
+bool fits_names(const Architecture& architecture, const Inventory& inventory) {
+  const auto there = [&](std::string_view pattern) { return inventory.prefix_of(pattern).has_value(); };
+  return std::all_of(architecture.signature.begin(), architecture.signature.end(), there) &&
+         std::none_of(architecture.without.begin(), architecture.without.end(), there);
+}
+
+std::string with_stars(std::string_view pattern) {
+  std::string text(pattern);
+  for (std::size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}"))
+    text.replace(at, 2, "*");
+  return text + (text.ends_with('.') ? "*" : "");
+}
+
+std::optional<Match> recognise(const std::vector<const Architecture*>& architectures, const Config& config,
+                               const Inventory& inventory) {
+  const std::vector<std::string> types = config.model_types();
+  for (const std::string& type : types) {
+    for (const Architecture* architecture : architectures) {
+      if (answers_to(*architecture, type) && inventory.prefix_of(architecture->signature.front())) {
+        return Match{architecture, fmt::format("config.json model_type {}", type)};
+      }
+    }
+  }
+  // The longest signature says most.
+  const Architecture* best = nullptr;
+  for (const Architecture* architecture : architectures) {
+    if (fits_names(*architecture, inventory) &&
+        (best == nullptr || architecture->signature.size() > best->signature.size())) {
+      best = architecture;
+    }
+  }
+  if (best == nullptr) return {};
+  return Match{best, fmt::format("tensor names {}", with_stars(best->signature.front())), types.empty()};
+}
+
+// An architecture is told in full, or, where it was only a guess that the shapes refute, not at all.
+bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& config,
+                 const Inventory& inventory, Model& model) {
+  Model described;
+  described.architecture = match.architecture->name;
+  described.title = match.architecture->title;
+  described.evidence = match.evidence;
+  Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature.front()),
+                  described);
+  try {
+    match.architecture->describe(builder);
+  } catch (const Error& error) {
+    if (match.certain || error.code() != ErrorCode::Shape) throw;
+    model.notes.push_back(
+        fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
+    return false;
+  }
+  builder.finish();
+  append_found_norms(
+      checkpoint, config, [&](const Tensor& tensor) { return builder.used(tensor); }, described);
+  model = std::move(described);
+  return true;
+}
+
+void describe_unknown(const Checkpoint& checkpoint, const Config& config, Model& model) {
+  model.architecture = "unknown";
+  model.title = "unknown architecture";
+  model.evidence = "no known tensor names";
+  for (const Tensor& tensor : checkpoint.tensors()) model.parameters += tensor.elements();
+  append_found_norms(
+      checkpoint, config, [](const Tensor&) { return false; }, model);
+  std::map<std::size_t, std::size_t> widths;
+  for (const Norm& norm : model.norms) {
+    if (++widths[norm.width] > widths[model.width]) model.width = norm.width;
+  }
+}
+
+}  // namespace
+
+Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
+                         const Checkpoint& checkpoint) {
+  const Config config(checkpoint);
+  const Inventory inventory(checkpoint);
+  Model model;
+  const std::optional<Match> match = recognise(architectures, config, inventory);
+  if (match && describe_as(*match, checkpoint, config, inventory, model)) {
+    if (!match->certain) {
+      model.notes.push_back(
+          fmt::format("config.json's model_type {} is not known here; the tensor names are those of {}",
+                      config.model_types().front(), model.title));
+    }
+    return model;
+  }
+  describe_unknown(checkpoint, config, model);
+  return model;
+}
+
+Model describe(const Checkpoint& checkpoint) { return describe_as_one_of(all_architectures(), checkpoint); }
+
+}  // namespace normscope::model

@@ -1,0 +1,126 @@
+#include "found_norms.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "inventory.hpp"
+
+namespace normscope::model {
+
+namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::Tensor;
+
+struct Found {
+  std::string stem;
+  const Tensor* gain = nullptr;
+  const Tensor* bias = nullptr;
+};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+// Whether the last component of `stem` names a norm.
+bool names_a_norm(std::string_view stem) {
+  const std::string last = lower(stem.substr(stem.rfind('.') + 1));
+  return last.find("norm") != std::string::npos || last == "ln" || last.starts_with("ln_") ||
+         (last.size() > 2 && last.starts_with("ln") && last[2] >= '0' && last[2] <= '9') ||
+         last.starts_with("rms_") || last == "rms";
+}
+
+std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor) {
+  if (tensor.shape.size() != 1 || tensor.shape[0] == 0) return {};
+  for (const std::string_view ending : {".weight", ".gamma", ".scale", ".g", ""}) {
+    if (!tensor.name.ends_with(ending)) continue;
+    const std::string stem(tensor.name.substr(0, tensor.name.size() - ending.size()));
+    if (!names_a_norm(stem) || checkpoint.find(stem + ".running_mean") != nullptr) continue;
+    Found found{stem, &tensor};
+    for (const char* bias : {".bias", ".beta", ".b"}) {
+      const Tensor* beside = checkpoint.find(stem + bias);
+      if (found.bias == nullptr && beside != nullptr && beside->shape.size() == 1 &&
+          beside->shape[0] == tensor.shape[0]) {
+        found.bias = beside;
+      }
+    }
+    return found;
+  }
+  return {};
+}
+
+// The name's first number.
+std::optional<int> layer_in(std::string_view name) {
+  while (!name.empty()) {
+    const std::size_t dot = std::min(name.find('.'), name.size());
+    if (const std::optional<int> number = layer_number(name.substr(0, dot))) return number;
+    name.remove_prefix(std::min(dot + 1, name.size()));
+  }
+  return {};
+}
+
+Slice whole(const Tensor& tensor) { return {std::string(tensor.name), 0, tensor.elements(), {}}; }
+
+}  // namespace
+
+void append_found_norms(const Checkpoint& checkpoint, const Config& config,
+                        const std::function<bool(const Tensor&)>& described, Model& model) {
+  std::vector<Found> norms;
+  for (const Tensor& tensor : checkpoint.tensors()) {
+    if (described(tensor)) continue;
+    if (std::optional<Found> found = norm_at(checkpoint, tensor)) norms.push_back(std::move(*found));
+  }
+  if (norms.empty()) return;
+  const std::optional<double> configured =
+      config.number({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps", "norm_epsilon",
+                     "layernorm_epsilon"});
+  const std::optional<double> told = configured ? configured : config.metadata_eps();
+  const bool any_bias =
+      std::any_of(norms.begin(), norms.end(), [](const Found& norm) { return norm.bias; }) ||
+      std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
+  std::size_t assumed_rms = 0;
+  std::size_t assumed_layer = 0;
+  // By layer: the order of names is not the order of numbers.
+  std::stable_sort(norms.begin(), norms.end(), [](const Found& a, const Found& b) {
+    return layer_in(a.stem).value_or(-1) < layer_in(b.stem).value_or(-1);
+  });
+  for (const Found& found : norms) {
+    const bool named_rms = lower(found.stem).find("rms") != std::string::npos;
+    Norm norm;
+    norm.name = found.stem;
+    norm.role = "unknown";
+    norm.layer = layer_in(found.stem);
+    norm.kind = found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
+    norm.width = found.gain->shape[0];
+    norm.eps = told.value_or(1e-5);
+    norm.eps_source = configured ? config.source() : told ? Source::metadata : Source::assumed;
+    norm.gain = whole(*found.gain);
+    if (found.bias != nullptr) norm.bias = whole(*found.bias);
+    if (found.bias == nullptr && !named_rms) ++(any_bias ? assumed_layer : assumed_rms);
+    model.norms.push_back(std::move(norm));
+  }
+  model.notes.push_back(
+      fmt::format("{} norms were found by name and shape alone: who reads and writes them is not "
+                  "known, nor whether they are one norm or several groups",
+                  norms.size()));
+  if (!told)
+    model.notes.push_back("eps 1e-05 is assumed for them: neither configuration nor metadata state it");
+  if (assumed_rms != 0) {
+    model.notes.push_back(
+        fmt::format("{} of them are taken for RMSNorm because no norm has a bias; they may be "
+                    "LayerNorm without bias",
+                    assumed_rms));
+  }
+  if (assumed_layer != 0) {
+    model.notes.push_back(
+        fmt::format("{} of them have no bias where others do, and are taken for LayerNorm; they "
+                    "may be RMSNorm",
+                    assumed_layer));
+  }
+}
+
+}  // namespace normscope::model

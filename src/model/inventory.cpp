@@ -1,0 +1,74 @@
+#include "inventory.hpp"
+
+#include <algorithm>
+
+namespace normscope::model {
+
+namespace {
+
+// The name with every component that is a layer number replaced by "{}".
+std::string form_of(std::string_view name) {
+  std::string form;
+  while (true) {
+    const std::size_t dot = name.find('.');
+    const std::string_view component = name.substr(0, dot);
+    form += layer_number(component) ? "{}" : component;
+    if (dot == std::string_view::npos) return form;
+    form += '.';
+    name.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<int> layer_number(std::string_view digits) {
+  if (digits.empty() || digits.size() > 6 || (digits.size() > 1 && digits[0] == '0')) return {};
+  int number = 0;
+  for (const char c : digits) {
+    if (c < '0' || c > '9') return {};
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+Inventory::Inventory(const checkpoint::Checkpoint& checkpoint) : tensors_(checkpoint.tensors()) {
+  for (const checkpoint::Tensor& tensor : tensors_) forms_.insert(form_of(tensor.name));
+}
+
+std::optional<std::string> Inventory::prefix_of(std::string_view pattern) const {
+  std::optional<std::string> shortest;
+  for (const std::string& form : forms_) {
+    for (std::size_t at = form.find(pattern); at != std::string::npos; at = form.find(pattern, at + 1)) {
+      if (at != 0 && form[at - 1] != '.') continue;
+      if (!shortest || at < shortest->size()) shortest = form.substr(0, at);
+      break;
+    }
+  }
+  return shortest;
+}
+
+std::vector<int> Inventory::numbers_after(std::string_view head) const {
+  std::vector<int> numbers;
+  for (const checkpoint::Tensor& tensor : starting_with(head)) {
+    const std::string_view rest = tensor.name.substr(head.size());
+    const std::size_t dot = rest.find('.');
+    if (dot == std::string_view::npos) continue;
+    const std::optional<int> number = layer_number(rest.substr(0, dot));
+    if (number && (numbers.empty() || numbers.back() != *number)) numbers.push_back(*number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+std::span<const checkpoint::Tensor> Inventory::starting_with(std::string_view head) const {
+  const auto before = [](const checkpoint::Tensor& tensor, std::string_view name) {
+    return tensor.name < name;
+  };
+  const auto first = std::lower_bound(tensors_.begin(), tensors_.end(), head, before);
+  const auto last = std::partition_point(
+      first, tensors_.end(), [&](const checkpoint::Tensor& tensor) { return tensor.name.starts_with(head); });
+  return {first, last};
+}
+
+}  // namespace normscope::model

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+
+namespace normscope::model {
+
+/// The tensor names of a checkpoint, prepared for questions about their form.
+class Inventory {
+ public:
+  explicit Inventory(const checkpoint::Checkpoint& checkpoint);
+
+  /// What stands before `pattern` in the names that contain it from a component on: "" or a prefix
+  /// ending in '.'; the shortest where there are several, nothing where there is none.
+  [[nodiscard]] std::optional<std::string> prefix_of(std::string_view pattern) const;
+
+  /// The numbers that follow `head` in names such as head + "12.rest", ascending.
+  [[nodiscard]] std::vector<int> numbers_after(std::string_view head) const;
+
+  /// The tensors whose name starts with `head`.
+  [[nodiscard]] std::span<const checkpoint::Tensor> starting_with(std::string_view head) const;
+
+ private:
+  std::span<const checkpoint::Tensor> tensors_;
+  std::set<std::string, std::less<>> forms_;
+};
+
+/// The layer number that `digits` spell, nothing unless it is below 1,000,000 without leading zeros.
+[[nodiscard]] std::optional<int> layer_number(std::string_view digits);
+
+}  // namespace normscope::model

@@ -6,10 +6,15 @@
 
 #include <normscope/audit/report.hpp>
 
+#include "spectrum.hpp"
+
 namespace normscope::audit {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Points that draw one spectrum.
+constexpr std::size_t curve_points = 64;
 
 /// One question, its figure, and what the figure says in words.
 Json chart(const char* id, const char* question, const std::string& answer, const std::string& description, Json spec) {
@@ -105,13 +110,13 @@ void spectra(const Report& report, Json& charts) {
   Json table = Json::array();
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     if (!has_image(report.norms[i])) continue;
-    // Every second point is enough for a curve, and keeps deep models' pages small.
-    const auto& spectrum = report.norms[i].image->spectrum;
-    for (std::size_t k = 0; k < spectrum.size(); k += k < 16 || k + 2 >= spectrum.size() ? 1 : 2) {
+    const std::vector<double>& lengths = report.norms[i].image->lengths;
+    for (const std::size_t rank : thinned_ranks(lengths.size(), curve_points)) {
+      // Five digits draw the same curve and keep the pages of deep models small.
       table.push_back({{"position", i},
                        {"name", report.norms[i].norm.name},
-                       {"rank", spectrum[k].first},
-                       {"length", std::stod(fmt::format("{:.5g}", spectrum[k].second))}});
+                       {"rank", rank},
+                       {"length", std::stod(fmt::format("{:.5g}", lengths[rank - 1]))}});
     }
   }
   if (table.empty()) return;

@@ -4,8 +4,13 @@
 #include <normscope/audit/report.hpp>
 #include <normscope/core/version.hpp>
 
+#include "spectrum.hpp"
+
 namespace normscope::audit {
 namespace {
+
+/// Points of a spectrum that is not asked for whole.
+constexpr std::size_t spectrum_points = 128;
 
 using Json = nlohmann::ordered_json;
 
@@ -69,7 +74,12 @@ Json to_json(const NullSpace& space) {
           {"top", list(space.top, [](const Component& component) { return to_json(component); })}};
 }
 
-Json to_json(const Image& image) {
+Json to_json(const Image& image, bool whole_spectrum) {
+  Json spectrum = Json::array();
+  for (const std::size_t rank :
+       thinned_ranks(image.lengths.size(), whole_spectrum ? image.lengths.size() : spectrum_points)) {
+    spectrum.push_back({{"rank", rank}, {"length", image.lengths[rank - 1]}});
+  }
   return {{"semi_axes", image.semi_axes},
           {"longest", image.longest},
           {"median", image.median},
@@ -79,10 +89,7 @@ Json to_json(const Image& image) {
           {"energy", image.energy},
           {"energy_top_1", image.energy_top_1},
           {"energy_top_8", image.energy_top_8},
-          {"spectrum", list(image.spectrum,
-                            [](const auto& point) {
-                              return Json{{"rank", point.first}, {"length", point.second}};
-                            })},
+          {"spectrum", spectrum},
           {"top_axes", list(image.top_axes, [](const Axis& axis) {
              return Json{{"rank", axis.rank},
                          {"length", axis.length},
@@ -113,7 +120,7 @@ void add_connections(Json& json, const model::Norm& norm) {
   json["writers"] = list(norm.writers, [](const model::Linear& linear) { return to_json(linear); });
 }
 
-Json to_json(const NormReport& report, std::size_t index, const Report& whole) {
+Json to_json(const NormReport& report, std::size_t index, const Report& whole, bool whole_spectra) {
   Json json = {{"index", index}};
   json.update(identity(report.norm));
   const auto parameter = [](const std::optional<ParameterStatistics>& statistics,
@@ -123,7 +130,7 @@ Json to_json(const NormReport& report, std::size_t index, const Report& whole) {
   json["gain"] = parameter(report.gain, report.norm.gain);
   json["bias"] = parameter(report.bias, report.norm.bias);
   json["null_space"] = optional(report.null_space, [](const NullSpace& space) { return to_json(space); });
-  json["image"] = optional(report.image, [](const Image& image) { return to_json(image); });
+  json["image"] = optional(report.image, [&](const Image& image) { return to_json(image, whole_spectra); });
   json["outlier_count"] = report.outlier_count;
   json["outliers"] = list(report.outliers, [](const Outlier& outlier) {
     return Json{{"coordinate", outlier.coordinate},
@@ -172,7 +179,7 @@ std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error
 
 }  // namespace
 
-std::string to_json(const Report& report) {
+std::string to_json(const Report& report, bool whole_spectra) {
   Json json = {{"schema", "normscope.report/1"}, {"version", version}};
   Json model = {{"name", std::filesystem::path(report.path).filename().string()},
                 {"path", report.path},
@@ -187,7 +194,9 @@ std::string to_json(const Report& report) {
   for (const auto& [key, value] : report.metadata) model["metadata"][key] = value;
   json["model"] = model;
   json["norms"] = Json::array();
-  for (std::size_t i = 0; i < report.norms.size(); ++i) json["norms"].push_back(to_json(report.norms[i], i, report));
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    json["norms"].push_back(to_json(report.norms[i], i, report, whole_spectra));
+  }
   json["heads"] = list(report.model.heads, [](const model::Head& head) { return to_json(head); });
   json["vocabulary"] = optional(report.model.vocabulary, [](const model::Vocabulary& vocabulary) {
     return Json{{"size", vocabulary.size},

@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t top_components = 8;
 constexpr std::size_t top_axes = 4;
 constexpr std::size_t listed_outliers = 16;
-constexpr std::size_t spectrum_points = 128;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
@@ -78,17 +77,6 @@ NullSpace null_space(const geometry::NormImage& image, const NormSpec& spec) {
   return result;
 }
 
-/// Ranks 1 … count, all of the first ones and then ever sparser, the last always among them.
-std::vector<std::size_t> thinned_ranks(std::size_t count) {
-  std::vector<std::size_t> ranks;
-  const double step = std::log(static_cast<double>(std::max<std::size_t>(count, 2))) / (spectrum_points - 1);
-  for (std::size_t i = 0; i < spectrum_points; ++i) {
-    const auto rank = static_cast<std::size_t>(std::lround(std::exp(step * static_cast<double>(i))));
-    if (rank <= count && (ranks.empty() || rank > ranks.back())) ranks.push_back(rank);
-  }
-  return ranks;
-}
-
 Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   const std::span<const double> lengths = image.semi_axes();
   Image result{.semi_axes = lengths.size()};
@@ -102,9 +90,7 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   result.energy = geometry::energy(spec);
   result.energy_top_1 = sum_of_squares(lengths.first(1)) / result.energy;
   result.energy_top_8 = sum_of_squares(lengths.first(std::min<std::size_t>(8, lengths.size()))) / result.energy;
-  for (const std::size_t rank : thinned_ranks(lengths.size())) {
-    result.spectrum.emplace_back(rank, lengths[rank - 1]);
-  }
+  result.lengths.assign(lengths.begin(), lengths.end());
   std::vector<double> axis(spec.width);
   for (std::size_t i = 0; i < std::min(top_axes, lengths.size()); ++i) {
     image.axis(i, axis);

@@ -52,7 +52,7 @@ struct Image {
   double effective_dimension = 0.0;
   double energy = 0.0;  ///< sum of the squared semi-axes
   double energy_top_1 = 0.0, energy_top_8 = 0.0;  ///< shares of it
-  std::vector<std::pair<std::size_t, double>> spectrum{};  ///< (rank, length), ranks thinned
+  std::vector<double> lengths{};  ///< every semi-axis, descending
   std::vector<Axis> top_axes{};
 };
 
@@ -120,8 +120,9 @@ struct Report {
 /// The sentences that follow from `norms` and `model` of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
 
-/// The document, schema "normscope.report/1" (docs/schemas/report.schema.json).
-[[nodiscard]] std::string to_json(const Report& report);
+/// The document, schema "normscope.report/1" (docs/schemas/report.schema.json). A spectrum is a
+/// selection of ranks, dense at the top; `whole_spectra` lists every rank.
+[[nodiscard]] std::string to_json(const Report& report, bool whole_spectra = false);
 
 /// The report's figures as Vega-Lite specifications with their data: an array of
 /// {id, question, answer, description, spec}.

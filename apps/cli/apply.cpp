@@ -1,0 +1,71 @@
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/geometry/steps.hpp>
+#include <normscope/norm/norm.hpp>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  std::string step;
+  NormOptions norm;
+};
+
+/// The type NumPy can hold that the result keeps of its input.
+Dtype output_dtype(Dtype input) {
+  if (input == Dtype::BF16) return Dtype::F32;
+  return input == Dtype::F32 || input == Dtype::F16 ? input : Dtype::F64;
+}
+
+int run(const Session& session, const Options& options) {
+  checkpoint::Array array = checkpoint::read_array(options.input);
+  if (array.shape.empty() || array.shape.back() == 0) {
+    throw Error(ErrorCode::Shape, fmt::format("{}: has no features, expected rows x width", printable(options.input)));
+  }
+  const std::size_t width = array.shape.back();
+  const std::size_t rows = array.values.size() / width;
+  const NormSpec spec = options.norm.read(width);
+  const MatrixView<double> x(array.values.data(), rows, width);
+  if (options.step.empty()) {
+    norm::forward(spec, x, x);
+  } else {
+    geometry::apply(geometry::step(options.step), spec, x, x);
+  }
+  array.dtype = output_dtype(array.dtype);
+  checkpoint::write_npy(options.output, array);
+
+  const nlohmann::ordered_json json = {{"schema", "normscope.apply/1"},
+                                       {"version", version},
+                                       {"output", options.output},
+                                       {"dtype", std::string(to_string(array.dtype))},
+                                       {"rows", rows},
+                                       {"width", width}};
+  session.write_json(json.dump());
+  session.say(fmt::format("{}: {} rows of width {}, {}", options.output, rows, width, to_string(array.dtype)));
+  return ok;
+}
+
+}  // namespace
+
+void add_apply(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "apply", "Apply a norm, or one of its four steps, to an array",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("X", options->input, "Rows x width; more axes are rows of the last one")->required();
+  command->add_option("-o,--output", options->output, "Result, of X's shape and precision")->type_name("Y.npy")->required();
+  options->norm.declare(*command);
+  command->add_option("--step", options->step, "Only this step")
+      ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));
+}
+
+}  // namespace normscope::cli

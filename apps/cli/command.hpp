@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/progress.hpp>
+
+/// What the subcommands share. A subcommand is one file with one `add_…` function, which declares
+/// its options and sets `Session::run` when it is the one chosen; it parses and prints, no more.
+namespace normscope::cli {
+
+/// Exit statuses of the command's contract.
+enum Exit : int { ok = 0, negative = 1, usage = 2, bad_input = 3, bug = 70, cancelled = 130 };
+
+/// Options every subcommand takes, and the work it chose.
+struct Session {
+  std::string json;  ///< --json: a file, "-" for standard output, empty for none
+  unsigned threads = 0;
+  bool quiet = false;
+  std::function<int()> run;
+
+  /// Shows progress on a terminal; stops the work after Ctrl-C.
+  [[nodiscard]] Progress progress() const;
+  /// A line for people on standard output, unless --quiet or standard output carries the JSON.
+  void say(std::string_view line) const;
+  /// Writes the machine form where --json wants it.
+  void write_json(std::string_view text) const;
+};
+
+/// A subcommand with the shared options and `run` as what it does.
+CLI::App* add_command(CLI::App& root, Session& session, const std::string& name, const std::string& description,
+                      std::function<int()> run);
+
+/// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps.
+struct NormOptions {
+  std::string kind = "layer";
+  std::string gain;
+  std::string bias;
+  double gain_offset = 0.0;
+  std::size_t groups = 1;
+  double eps = 1e-5;
+
+  void declare(CLI::App& command);
+  /// The norm they describe, arrays read; `width` where no array gives it.
+  [[nodiscard]] NormSpec read(std::size_t width) const;
+};
+
+/// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
+[[nodiscard]] std::string printable(std::string_view text);
+
+void add_report(CLI::App& root, Session& session);
+void add_inspect(CLI::App& root, Session& session);
+void add_geometry(CLI::App& root, Session& session);
+void add_apply(CLI::App& root, Session& session);
+
+}  // namespace normscope::cli

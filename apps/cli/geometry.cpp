@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/geometry/image.hpp>
+#include <normscope/geometry/moments.hpp>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  NormOptions norm;
+  std::size_t width = 0;
+  std::size_t axes = 0;
+  bool null_space = false;
+};
+
+/// Coordinates that a direction is printed by.
+constexpr std::size_t shown_coordinates = 5;
+
+using Rows = std::vector<std::vector<double>>;
+
+Rows rows_of(const std::vector<double>& values, std::size_t width) {
+  Rows rows;
+  for (auto at = values.begin(); at != values.end(); at += static_cast<std::ptrdiff_t>(width)) {
+    rows.emplace_back(at, at + static_cast<std::ptrdiff_t>(width));
+  }
+  return rows;
+}
+
+Rows leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted, unsigned threads) {
+  const std::size_t count = std::min(wanted, image.semi_axes().size());
+  std::vector<double> axes(count * width);
+  image.axes(0, {axes.data(), count, width}, threads);
+  return rows_of(axes, width);
+}
+
+Rows null_space(const geometry::NormImage& image, std::size_t width) {
+  std::vector<double> basis(image.null_space_dim() * width);
+  image.null_space({basis.data(), image.null_space_dim(), width});
+  return rows_of(basis, width);
+}
+
+std::string direction(const std::vector<double>& vector) {
+  std::vector<std::size_t> order(vector.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::size_t shown = std::min(shown_coordinates, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
+                    [&](std::size_t a, std::size_t b) { return std::abs(vector[a]) > std::abs(vector[b]); });
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += fmt::format("  {}: {:+.4f}", order[i], vector[order[i]]);
+  return text + (shown < vector.size() ? "  …" : "");
+}
+
+int run(const Session& session, const Options& options) {
+  const NormSpec spec = options.norm.read(options.width);
+  const geometry::NormImage image(spec, session.threads);
+  const std::span<const double> lengths = image.semi_axes();
+  const Rows axes = leading_axes(image, spec.width, options.axes, session.threads);
+  const Rows erased = options.null_space ? null_space(image, spec.width) : Rows{};
+
+  nlohmann::ordered_json json = {{"schema", "normscope.geometry/1"},
+                                 {"version", version},
+                                 {"norm", std::string(to_string(spec.kind))},
+                                 {"width", spec.width},
+                                 {"groups", spec.groups},
+                                 {"eps", spec.eps},
+                                 {"null_space_dim", image.null_space_dim()},
+                                 {"semi_axes", lengths},
+                                 {"condition", image.condition()},
+                                 {"effective_dimension", geometry::effective_dimension(spec)},
+                                 {"energy", geometry::energy(spec)},
+                                 {"axes", axes}};
+  if (options.null_space) json["null_space"] = erased;
+  session.write_json(json.dump());
+
+  session.say(fmt::format("{} of width {}{}: null space of dimension {}, {} semi-axes", options.norm.kind, spec.width,
+                          spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "", image.null_space_dim(),
+                          lengths.size()));
+  if (!lengths.empty()) {
+    session.say(fmt::format("longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
+                            lengths.front(), lengths[lengths.size() / 2], lengths.back(), image.condition(),
+                            geometry::effective_dimension(spec)));
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    session.say(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes[i])));
+  }
+  for (const std::vector<double>& vector : erased) session.say("erased " + direction(vector));
+  return ok;
+}
+
+}  // namespace
+
+void add_geometry(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "geometry", "Null space, semi-axes and axes of a norm's image",
+                                  [&session, options] { return run(session, *options); });
+  options->norm.declare(*command);
+  command->add_option("--width", options->width, "Width, where neither gain nor bias gives it")->type_name("N");
+  command->add_option("--axes", options->axes, "Also give the K longest axes (default 0)")->type_name("K");
+  command->add_flag("--null-space", options->null_space, "Also give an orthonormal basis of the null space");
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,58 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+namespace {
+
+std::string tensors_of(const std::vector<model::Linear>& linears) {
+  std::string result;
+  for (const model::Linear& linear : linears) {
+    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", linear.role, printable(linear.weight.selector()));
+  }
+  return result.empty() ? "none in the file" : result;
+}
+
+void print_norm(const Session& session, const model::Norm& norm) {
+  session.say(fmt::format("{}  {}, {} of width {}{}, eps {:g}{}{}", printable(norm.name), norm.role,
+                          to_string(norm.kind), norm.width,
+                          norm.groups > 1 ? fmt::format(" in {} groups", norm.groups) : "", norm.eps,
+                          norm.eps_source == model::Source::assumed ? " (assumed)" : "",
+                          norm.applications > 1 ? fmt::format(", applied {} times", norm.applications) : ""));
+  if (!norm.connections_known) return session.say("    readers and writers unknown");
+  session.say("    read by     " + tensors_of(norm.readers));
+  session.say("    written by  " + tensors_of(norm.writers));
+}
+
+int run(const Session& session, const std::string& file) {
+  const checkpoint::Checkpoint checkpoint(file);
+  const model::Model model = model::describe(checkpoint);
+  session.write_json(audit::inspection_json(checkpoint, model));
+  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+    session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype), fmt::format("[{}]", fmt::join(tensor.shape, ", ")),
+                            printable(tensor.name)));
+  }
+  session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file), checkpoint.format(),
+                          checkpoint.tensors().size(), model.parameters, model.title, printable(model.evidence)));
+  for (const model::Norm& norm : model.norms) print_norm(session, norm);
+  for (const std::string& name : model.missing) session.say("missing: " + printable(name));
+  for (const std::string& note : model.notes) session.say("note: " + printable(note));
+  return ok;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& root, Session& session) {
+  const auto file = std::make_shared<std::string>();
+  CLI::App* command = add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
+                                  [&session, file] { return run(session, *file); });
+  command->add_option("FILE", *file, "The checkpoint")->required();
+}
+
+}  // namespace normscope::cli

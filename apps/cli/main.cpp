@@ -1,0 +1,54 @@
+#include <cstdio>
+#include <exception>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/version.hpp>
+
+#include "command.hpp"
+
+namespace {
+
+using namespace normscope;
+
+int run(int argc, char** argv) {
+  cli::Session session;
+  CLI::App root(
+      "See, measure and rewrite what normalization layers do.\n\n"
+      "  normscope report MODEL        everything about every norm, as one HTML page\n",
+      "normscope");
+  root.set_version_flag("--version", version);
+  root.require_subcommand(1);
+  root.get_formatter()->column_width(34);
+  cli::add_report(root, session);
+  cli::add_inspect(root, session);
+  cli::add_geometry(root, session);
+  cli::add_apply(root, session);
+  root.footer(
+      "MODEL is a .safetensors file, a sharded .safetensors.index.json or a Hugging Face folder.\n"
+      "ARRAY is X.npy, X.npz:NAME or FILE.safetensors:TENSOR; TENSOR[i] is its i-th slice.\n"
+      "Exit status: 0 ok, 1 negative answer, 2 usage, 3 bad input, 70 bug.");
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return root.exit(error);
+    fmt::print(stderr, "normscope: {} (see normscope --help)\n", cli::printable(error.what()));
+    return cli::usage;
+  }
+  return session.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const normscope::Error& error) {
+    fmt::print(stderr, "normscope: {}\n", cli::printable(error.what()));
+    return error.code() == ErrorCode::Cancelled ? cli::cancelled : cli::bad_input;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "normscope: internal error: {}\n", error.what());
+    return cli::bug;
+  }
+}

@@ -1,0 +1,54 @@
+#include <filesystem>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/file.hpp>
+
+#include "command.hpp"
+#include "report_page.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string output = "report.html";
+  bool deep = false;
+};
+
+constexpr std::size_t shown_findings = 5;
+
+void summarize(const Session& session, const Options& options, const audit::Report& report) {
+  session.say(fmt::format("{}: {}, {} norms, {} findings", options.output, printable(report.model.title),
+                          report.norms.size(), report.findings.size()));
+  for (std::size_t i = 0; i < std::min(shown_findings, report.findings.size()); ++i) {
+    session.say("  - " + printable(report.findings[i].text));
+  }
+}
+
+int run(const Session& session, const Options& options) {
+  const checkpoint::Checkpoint checkpoint(options.model);
+  const audit::Report report = audit::audit(checkpoint, session.threads, session.progress());
+  AtomicFile page(options.output);
+  page.write(report::fill(audit::to_json(report), audit::charts_json(report)));
+  session.write_json(audit::to_json(report, options.deep));
+  page.commit();
+  summarize(session, options, report);
+  return ok;
+}
+
+}  // namespace
+
+void add_report(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "report", "Everything about a checkpoint's norms, as one HTML page",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("MODEL", options->model, "The checkpoint")->required();
+  command->add_option("-o,--output", options->output, "Where the page goes (default report.html)")->type_name("FILE");
+  command->add_flag("--deep", options->deep, "Put every semi-axis into the JSON, not a selection");
+}
+
+}  // namespace normscope::cli

@@ -153,9 +153,14 @@ async function checkFile(browser, file) {
 
     await page.reload();
     await page.waitForSelector("html[data-ready]");
+    await page.click("#theme-toggle");
+    await page.evaluate(() => addEventListener("beforeprint", () => queueMicrotask(() => {
+      globalThis.paper = getComputedStyle(document.documentElement).backgroundColor;
+    })));
     const pdf = await page.pdf({ format: "A4", printBackground: true,
       ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }) });
     expect(pdf.length > 10_000, `print: only ${pdf.length} bytes of PDF`);
+    expect((await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)", "print: the paper is not white");
     await figuresReady(page, "print");
 
     await page.setViewportSize({ width: 360, height: 740 });

@@ -22,7 +22,7 @@ export function chartConfig(): Config {
     point: { filled: true, size: 40 },
     axis: {
       labelColor: muted, titleColor: ink, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal",
-      gridColor: rule, gridOpacity: 0.7, domainColor: muted, tickColor: muted, tickSize: 4, titlePadding: 8,
+      gridColor: rule, gridOpacity: 0.5, domainColor: muted, tickColor: muted, tickSize: 4, titlePadding: 8,
       labelLimit: 140,
     },
     axisX: { grid: false },

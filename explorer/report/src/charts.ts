@@ -78,12 +78,13 @@ export function showCharts(charts: Chart[]): { redraw: () => void } {
   }, { rootMargin: "600px 0px" });
   for (const figure of figures) observer.observe(figure.element);
 
-  addEventListener("beforeprint", () => {
-    for (const figure of figures) if (!figure.drawn) void figure.draw();
-  });
-  return {
-    redraw: () => {
-      for (const figure of figures) if (figure.drawn) void figure.draw();
-    },
+  const redraw = () => {
+    for (const figure of figures) if (figure.drawn) void figure.draw();
   };
+  // On paper the figures have another width and the light theme; class `printing` sets both.
+  addEventListener("beforeprint", () => {
+    for (const figure of figures) void figure.draw();
+  });
+  addEventListener("afterprint", redraw);
+  return { redraw };
 }

@@ -1,6 +1,6 @@
 import type { Head, Vocabulary } from "./data";
 import { definitions, el, name, slot, table } from "./dom";
-import { count, plural } from "./format";
+import { count, plural, unknown } from "./format";
 
 const shownRows = 200;
 
@@ -40,10 +40,10 @@ function showHeads(heads: Head[], body: HTMLElement): void {
     el("details", { open: groups.length <= 16 },
       el("summary", {}, `Heads by layer (${plural(groups.length, "row")})`),
       el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of heads" },
-        table("", ["layer", "heads", "key/value heads", "size", "rotary", "norm", "query", "key", "value"],
+        table("", ["layer", "heads", "key/value heads", "size", "rotary", "norm", "query, key and value weights"],
           groups.slice(0, shownRows).map(({ first, heads: n, keyValueHeads }) => [
             count(first.layer), count(n), count(keyValueHeads), count(first.head_dim), rotation(first.rotary),
-            name(first.norm), name(first.query), name(first.key), name(first.value)]),
+            name(first.norm), name([...new Set([first.query, first.key, first.value])].join(", "))]),
           [0, 1, 2, 3])),
       groups.length > shownRows
         ? el("p", { class: "muted" }, `and ${plural(groups.length - shownRows, "more row")}, in the JSON of this report`) : null));
@@ -58,7 +58,7 @@ export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | n
     return;
   }
   body.append(definitions([
-    ["Vocabulary", plural(vocabulary.size ?? 0, "token")],
+    ["Vocabulary", vocabulary.size === null ? unknown : plural(vocabulary.size, "token")],
     ["Unembedding", name(vocabulary.unembedding)],
     ["Tied to the embedding", vocabulary.tied === null ? "not known" : vocabulary.tied ? "yes" : "no"],
     ["Behind the norm", vocabulary.final_norm === "" ? "not known" : name(vocabulary.final_norm)],

@@ -4,12 +4,12 @@ import { count, kindName, number, plural, unknown } from "./format";
 
 const shown = 10;
 
-/** A table of at most ten rows that says how many it leaves out. */
-function short<T>(caption: string, heads: string[], items: T[], row: (item: T) => (Node | string)[], numeric: number[]): HTMLElement | null {
+/** A table of at most ten rows that says how many it leaves out; nothing for no rows. */
+function short<T>(caption: string, heads: string[], items: T[], row: (item: T) => (Node | string)[], numeric: number[], wide = false): HTMLElement | null {
   if (items.length === 0) return null;
-  const result = table(caption, heads, items.slice(0, shown).map(row), numeric);
-  if (items.length <= shown) return result;
-  return el("div", {}, result, el("p", { class: "muted" }, `and ${plural(items.length - shown, "more", "more")}`));
+  return el("div", { class: wide ? "block wide" : "block" },
+    table(caption, heads, items.slice(0, shown).map(row), numeric),
+    items.length > shown ? el("p", { class: "muted" }, `and ${count(items.length - shown)} more`) : null);
 }
 
 const coordinate = (value: Maybe): string => (value === null ? unknown : String(value));
@@ -18,19 +18,18 @@ function parameters(norm: Norm): HTMLElement | null {
   const rows = ([["gain", norm.gain], ["bias", norm.bias]] as [string, Parameter | null][])
     .filter((row): row is [string, Parameter] => row[1] !== null);
   if (rows.length === 0) return el("p", { class: "muted" }, "Neither gain nor bias: the image is a sphere.");
-  return el("div", { class: "wide" }, table(
+  return short(
     "Gain and bias",
     ["", "min", "max", "mean", "std", "median size", "negative", "zero", "type", "tensor"],
-    rows.map(([label, p]) => [label, number(p.min), number(p.max), number(p.mean), number(p.std), number(p.median_abs),
-      count(p.negative), count(p.zero), p.dtype, name(p.tensor)]),
-    [1, 2, 3, 4, 5, 6, 7]));
+    rows,
+    ([label, p]) => [label, number(p.min), number(p.max), number(p.mean), number(p.std), number(p.median_abs),
+      count(p.negative), count(p.zero), p.dtype, name(p.tensor)],
+    [1, 2, 3, 4, 5, 6, 7], true);
 }
 
-const connections = (caption: string, items: Connection[]): HTMLElement | null => {
-  const result = short(caption, ["role", "tensor", "in → out"], items,
-    (item) => [item.role, name(item.tensor), `${count(item.in)} → ${count(item.out)}`], [2]);
-  return result && el("div", { class: "wide" }, result);
-};
+const connections = (caption: string, items: Connection[]): HTMLElement | null =>
+  short(caption, ["role", "tensor", "in → out"], items,
+    (item) => [item.role, name(item.tensor), `${count(item.in)} → ${count(item.out)}`], [2], true);
 
 /** Everything the report knows about one norm, below its row. */
 export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement {
@@ -42,7 +41,7 @@ export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement 
       ["Kind", kindName(norm.kind, norm.groups) + (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : "")],
       ["Placement", norm.placement],
       ["Stack", norm.stack === "" ? null : name(norm.stack)],
-      ["Applied", norm.applications === null ? null : plural(norm.applications, "time")],
+      ["Applied", norm.applications === null || norm.applications === 1 ? null : plural(norm.applications, "time")],
       ["ε", `${number(norm.eps)} (${norm.eps_source})`],
       ["Stored gain", norm.gain_offset ? `plus ${number(norm.gain_offset)}` : null],
       ["Null space", nullSpace && `dimension ${count(nullSpace.dim)}, cosine to all ones ${number(nullSpace.cosine_to_ones)}`],

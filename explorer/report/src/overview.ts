@@ -35,7 +35,7 @@ function keyFacts({ model, norms, heads }: Report): HTMLElement[] {
     model.heads_per_layer === null && heads.length > 0 ? plural(heads.length, "head") : "",
   ].filter((part) => part !== "");
   if (model.width !== null) facts.push(fact("Width", count(model.width), stack.join(", ")));
-  facts.push(fact("Parameters", large(model.parameters), `in ${plural(model.tensors ?? 0, "tensor")}`));
+  facts.push(fact("Parameters", large(model.parameters), model.tensors === null ? "" : `in ${plural(model.tensors, "tensor")}`));
 
   const stretched = largest(norms, (norm) => norm.image?.condition ?? null);
   if (stretched) facts.push(fact("Most stretched", `${number(stretched.value)} : 1`, "longest to shortest axis, ", at(stretched.norm)));

@@ -15,33 +15,23 @@ export function color(variable: string): string {
   return getComputedStyle(probe).color;
 }
 
-/** Wires the toggle and paper's light theme; `changed` runs after each change. */
+/** Wires the toggle; `changed` runs after each change of theme. Paper is always light. */
 export function startTheme(changed: () => void): void {
   const toggle = slot("theme-toggle");
   const label = () => {
     toggle.textContent = theme() === "dark" ? "Light" : "Dark";
     toggle.setAttribute("aria-label", `Switch to the ${theme() === "dark" ? "light" : "dark"} theme`);
   };
-  let shown = theme();
   const update = () => {
     label();
-    if (theme() === shown) return;
-    shown = theme();
     changed();
   };
-  const set = (to: Theme | undefined) => {
-    if (to === undefined) delete root.dataset["theme"];
-    else root.dataset["theme"] = to;
+  toggle.addEventListener("click", () => {
+    root.dataset["theme"] = theme() === "dark" ? "light" : "dark";
     update();
-  };
-  toggle.addEventListener("click", () => set(theme() === "dark" ? "light" : "dark"));
-  systemDark.addEventListener("change", update);
-
-  let before: Theme | undefined;
-  addEventListener("beforeprint", () => {
-    before = root.dataset["theme"] as Theme | undefined;
-    set("light");
   });
-  addEventListener("afterprint", () => set(before));
+  systemDark.addEventListener("change", update);
+  addEventListener("beforeprint", () => root.classList.add("printing"));
+  addEventListener("afterprint", () => root.classList.remove("printing"));
   label();
 }

@@ -63,9 +63,10 @@ void bound_tokens(std::string_view text, const std::string& where) {
     const char c = text[i];
     if (i - begin >= (in_string ? longest_string : longest_run)) {
       fail(ErrorCode::Unsupported, where,
-           fmt::format("header has {} more than {} bytes at byte {}",
-                       in_string ? "a string of" : "a number or blanks of",
-                       in_string ? longest_string : longest_run, begin));
+           in_string
+               ? fmt::format("header has a string of more than {} bytes at byte {}", longest_string, begin)
+               : fmt::format("header has more than {} bytes without a string or comma at byte {}",
+                             longest_run, begin));
     }
     if (c == '"') {
       in_string = !in_string;

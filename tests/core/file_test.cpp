@@ -1,0 +1,201 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+
+#include "support/scratch.hpp"
+
+namespace normscope {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Scratch;
+
+void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::string get(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+std::size_t count_files(const fs::path& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
+}
+
+/// The message of the Error of code Io that `action` throws.
+std::string io_error(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Io);
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+TEST(MappedFile, HoldsTheFilesBytes) {
+  const Scratch scratch;
+  put(scratch / "a", std::string("x\0y", 3));
+  MappedFile file(scratch / "a");
+  EXPECT_EQ(text_of(file), std::string("x\0y", 3));
+  MappedFile moved = std::move(file);
+  EXPECT_EQ(text_of(moved), std::string("x\0y", 3));
+  put(scratch / "b", "other");
+  moved = MappedFile(scratch / "b");
+  EXPECT_EQ(text_of(moved), "other");
+}
+
+TEST(MappedFile, IsEmptyForAnEmptyFile) {
+  const Scratch scratch;
+  put(scratch / "empty", "");
+  EXPECT_TRUE(MappedFile(scratch / "empty").bytes().empty());
+}
+
+TEST(MappedFile, NamesWhatItCannotOpen) {
+  const Scratch scratch;
+  const std::string folder = scratch.folder().string();
+  EXPECT_EQ(io_error([&] { MappedFile file(scratch / "none"); }),
+            "file: " + folder + "/none: cannot be opened: No such file or directory");
+  EXPECT_EQ(io_error([&] { MappedFile file(scratch.folder()); }),
+            "file: " + folder + ": is a folder, expected a regular file");
+  EXPECT_EQ(io_error([&] { MappedFile file("/dev/null"); }), "file: /dev/null: is not a regular file");
+}
+
+TEST(MappedFile, DoesNotWaitForAPipesWriter) {
+  const Scratch scratch;
+  const fs::path pipe = scratch / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(io_error([&] { MappedFile file(pipe); }), "file: " + pipe.string() + ": is not a regular file");
+}
+
+TEST(MappedFile, RefusesUnreadableFiles) {
+  if (::geteuid() == 0) GTEST_SKIP() << "the superuser reads every file";
+  const Scratch scratch;
+  put(scratch / "secret", "x");
+  ASSERT_EQ(::chmod((scratch / "secret").c_str(), 0), 0);
+  EXPECT_NE(io_error([&] { MappedFile file(scratch / "secret"); }).find("Permission denied"),
+            std::string::npos);
+}
+
+TEST(AtomicFile, AppearsCompleteOnCommitOnly) {
+  const Scratch scratch;
+  const fs::path path = scratch / "out";
+  AtomicFile file(path);
+  file.write("first ");
+  file.write("second");
+  EXPECT_FALSE(fs::exists(path));
+  file.commit();
+  EXPECT_EQ(get(path), "first second");
+  EXPECT_EQ(count_files(scratch.folder()), 1u);
+}
+
+TEST(AtomicFile, WithoutCommitLeavesTheOldFileAndNothingElse) {
+  const Scratch scratch;
+  const fs::path path = scratch / "out";
+  put(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+  }
+  EXPECT_EQ(get(path), "old");
+  EXPECT_EQ(count_files(scratch.folder()), 1u);
+}
+
+TEST(AtomicFile, ReplacesAFileThatIsMapped) {
+  const Scratch scratch;
+  const fs::path path = scratch / "out";
+  put(path, "old");
+  const MappedFile mapped(path);
+  AtomicFile file(path);
+  file.write("newer");
+  file.commit();
+  EXPECT_EQ(text_of(mapped), "old");
+  EXPECT_EQ(get(path), "newer");
+}
+
+TEST(AtomicFile, HonoursUmaskAndKeepsAnOldFilesMode) {
+  const Scratch scratch;
+  const mode_t old_mask = ::umask(027);
+  AtomicFile fresh(scratch / "fresh");
+  fresh.commit();
+  ::umask(old_mask);
+  EXPECT_EQ(mode_of(scratch / "fresh"), 0640u);
+
+  put(scratch / "kept", "old");
+  ASSERT_EQ(::chmod((scratch / "kept").c_str(), 0604), 0);
+  AtomicFile kept(scratch / "kept");
+  kept.commit();
+  EXPECT_EQ(mode_of(scratch / "kept"), 0604u);
+}
+
+TEST(AtomicFile, ReplacesWhatALinkPointsTo) {
+  const Scratch scratch;
+  fs::create_directory(scratch / "folder");
+  put(scratch / "folder/target", "old");
+  fs::create_symlink("folder/target", scratch / "inner");
+  fs::create_symlink("inner", scratch / "link");
+  AtomicFile file(scratch / "link");
+  file.write("new");
+  file.commit();
+  EXPECT_TRUE(fs::is_symlink(scratch / "link"));
+  EXPECT_EQ(get(scratch / "folder/target"), "new");
+}
+
+TEST(AtomicFile, CreatesWhatADanglingLinkPointsTo) {
+  const Scratch scratch;
+  fs::create_symlink("later", scratch / "link");
+  AtomicFile file(scratch / "link");
+  file.write("new");
+  file.commit();
+  EXPECT_TRUE(fs::is_symlink(scratch / "link"));
+  EXPECT_EQ(get(scratch / "later"), "new");
+}
+
+TEST(AtomicFile, WritesPlainlyToADevice) {
+  AtomicFile file("/dev/null");
+  file.write("gone");
+  file.commit();
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST(AtomicFile, NamesWhatItCannotWrite) {
+  const Scratch scratch;
+  const std::string folder = scratch.folder().string();
+  EXPECT_EQ(io_error([&] { AtomicFile file(scratch / "none/out"); }),
+            "file: " + folder + "/none/out: cannot be written: No such file or directory");
+  EXPECT_EQ(io_error([&] { AtomicFile file(scratch.folder()); }),
+            "file: " + folder + ": is a folder, expected a file to write");
+  fs::create_symlink("loop", scratch / "loop");
+  EXPECT_NE(io_error([&] { AtomicFile file(scratch / "loop"); }).find("too many symbolic links"),
+            std::string::npos);
+}
+
+TEST(AtomicFile, ReportsAFullDeviceAndLeavesNothingBehind) {
+  AtomicFile file("/dev/full");
+  EXPECT_EQ(io_error([&] { file.write("x"); }),
+            "file: /dev/full: cannot be written: No space left on device");
+}
+
+}  // namespace
+}  // namespace normscope

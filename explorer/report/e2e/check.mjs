@@ -27,7 +27,7 @@ function expect(condition, message) {
 async function figuresReady(page, when) {
   await page.waitForFunction(() => document.querySelector('figure[data-state="drawing"]') === null);
   const bad = await page.$$eval("figure", (figures) => figures
-    .filter(({ dataset, querySelector }) => dataset.state !== "ready" && dataset.state !== "empty" && querySelector !== null)
+    .filter(({ dataset }) => dataset.state !== "ready" && dataset.state !== "empty")
     .map((figure) => `${figure.id} is ${figure.dataset.state}: ${figure.querySelector(".plot").textContent.slice(0, 200)}`));
   expect(bad.length === 0, `${when}: ${bad.join("; ")}`);
   const blank = await page.$$eval('figure[data-state="ready"]', (figures) =>
@@ -103,6 +103,18 @@ async function checkKeyboard(page, total) {
   await page.waitForSelector("#norm-0 + .panel", { timeout: 2000 });
 }
 
+async function checkActions(page) {
+  const figure = await page.$('figure[data-state="ready"]');
+  for (const format of figure === null ? [] : ["PNG", "SVG"]) {
+    const [download] = await Promise.all([page.waitForEvent("download", { timeout: 10_000 }), (await figure.$(`button:text("${format}")`)).click()]);
+    expect(statSync(await download.path()).size > 1000, `${format}: the saved figure is empty`);
+  }
+  const copy = await page.$(".command button");
+  if (copy === null) return;
+  await copy.click();
+  await page.waitForFunction(() => /Copied/.test(document.querySelector(".command button").textContent), undefined, { timeout: 2000 });
+}
+
 const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 async function checkFile(browser, file) {
@@ -130,7 +142,7 @@ async function checkFile(browser, file) {
     await page.goto(address);
     await page.waitForSelector("html[data-ready]", { timeout: 10_000 });
     const title = await page.title();
-    expect(title.endsWith("· Normscope report") && title.length > 20, `title is "${title}"`);
+    expect(/^.+ · Normscope report$/s.test(title), `title is "${title}"`);
     expect((await page.$$("script:not([type]), img, iframe, object")).length === 1, "data became markup");
     await scrollThrough(page);
     const total = (await page.$$(".norms > tbody > tr")).length;
@@ -141,6 +153,7 @@ async function checkFile(browser, file) {
       await checkSort(page);
       await checkFilter(page, total);
     }
+    await checkActions(page);
     const faint = await page.evaluate(contrastFailures);
     expect(faint.length === 0, `light: faint text: ${faint.join("; ")}`);
 

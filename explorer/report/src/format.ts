@@ -29,6 +29,9 @@ export function measured(value: Maybe): string {
   return size >= 1e-3 && size < 999.5 ? minus(value.toPrecision(3)) : number(value);
 }
 
+/** A share of one as a percentage. */
+export const percent = (share: Maybe): string => (share === null ? unknown : `${measured(share * 100)}\u00a0%`);
+
 /** A whole number with its thousands apart: 20 000. */
 export function count(value: Maybe): string {
   if (value === null || !Number.isFinite(value)) return unknown;

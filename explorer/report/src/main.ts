@@ -26,4 +26,9 @@ function start(): void {
   document.documentElement.dataset["ready"] = "";
 }
 
-start();
+try {
+  start();
+} catch (error) {
+  slot("model-line").textContent = `This report could not be shown in full: ${String(error)}`;
+  throw error;
+}

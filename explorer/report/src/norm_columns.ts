@@ -1,6 +1,6 @@
 import type { Norm } from "./data";
 import { el, name } from "./dom";
-import { count, kindName, measured, number, unknown } from "./format";
+import { count, kindName, measured, number, percent, unknown } from "./format";
 
 type Value = number | string | null;
 
@@ -39,11 +39,9 @@ const columns: Column[] = [
   measure("Eff. dim.", "Effective dimension of the image", (norm) => norm.image?.effective_dimension ?? null),
   { ...numeric("Top 8", "Share of the squared lengths in the eight longest axes", (norm) => norm.image?.energy_top_8 ?? null),
     cell: (norm) => percent(norm.image?.energy_top_8 ?? null) },
-  measure("cos 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
+  measure("cos to 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
   numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outliers.length),
 ];
-
-const percent = (share: number | null): string => (share === null ? unknown : `${measured(share * 100)}\u00a0%`);
 
 /** The columns to show for these norms, and in words what all of them have in common. */
 export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] } {

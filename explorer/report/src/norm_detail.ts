@@ -1,6 +1,6 @@
 import type { Connection, Maybe, Norm, Parameter } from "./data";
 import { command, definitions, el, name, table } from "./dom";
-import { count, kindName, number, plural, unknown } from "./format";
+import { count, kindName, number, percent, plural, unknown } from "./format";
 
 const shown = 10;
 
@@ -46,7 +46,7 @@ export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement 
       ["Stored gain", norm.gain_offset ? `plus ${number(norm.gain_offset)}` : null],
       ["Null space", nullSpace && `dimension ${count(nullSpace.dim)}, cosine to all ones ${number(nullSpace.cosine_to_ones)}`],
       ["Semi-axes", image && `${count(image.semi_axes)}: longest ${number(image.longest)}, median ${number(image.median)}, shortest ${number(image.shortest)}`],
-      ["Energy", image && `${number(image.energy_top_1)} in the longest axis, ${number(image.energy_top_8)} in eight`],
+      ["Energy", image && `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`],
       ["Next norm", next_line],
     ]),
     parameters(norm),

@@ -26,10 +26,9 @@ Builder::Builder(const checkpoint::Checkpoint& checkpoint, const Config& config,
   counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
   counts_.head_dim = config.count({"head_dim"}).value_or(0);
   if (counts_.heads > 0 && counts_.key_value_heads > 0 && counts_.heads % counts_.key_value_heads != 0) {
-    throw Error(
-        ErrorCode::Format,
-        fmt::format("model: config.json: \"num_key_value_heads\" is {}, expected a divisor of the {} heads",
-                    counts_.key_value_heads, counts_.heads));
+    throw Error(ErrorCode::Format,
+                fmt::format("model: {}: \"num_key_value_heads\" is {}, expected a divisor of the {} heads",
+                            config.where(), counts_.key_value_heads, counts_.heads));
   }
 }
 

@@ -104,7 +104,7 @@ class Builder {
   /// A norm of something that is not a linear map's output. What follows reads it.
   void norm_inside(std::string_view name, std::string_view role, std::uint64_t width,
                    std::uint64_t groups = 1);
-  /// The last norm again takes an eps of its own, assumed unless the configuration has one of `keys`.
+  /// The last norm has an eps of its own, assumed unless the configuration has one of `keys`.
   void last_eps(double eps, Config::Keys keys);
   /// A linear map of the last norm. Returns the features it writes, 0 when it is missing.
   std::uint64_t reads(std::string_view role, std::string_view name, std::uint64_t out = 0,
@@ -172,6 +172,7 @@ class Builder {
   void add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
                  const std::optional<Linear>& value, std::uint64_t stride);
 
+  [[nodiscard]] bool repeats_token_embedding(const Linear& map) const;
   void flag_leftovers();
   [[nodiscard]] std::string layer_of(std::string_view tensor) const;
 

@@ -39,7 +39,6 @@ void Builder::resolve_heads(const Linear& query, const Linear* key) {
                             checkpoint_.file_of(*checkpoint_.find(linear.weight.tensor)).string(),
                             linear.weight.tensor, linear.out, divisor, what));
   };
-  attends_ = true;
   if (counts_.heads != 0 && counts_.head_dim == 0) {
     if (query.out % counts_.heads != 0) fail(query, counts_.heads, "heads");
     counts_.head_dim = query.out / counts_.heads;
@@ -61,6 +60,7 @@ void Builder::resolve_heads(const Linear& query, const Linear* key) {
 }
 
 std::uint64_t Builder::attention(std::string_view query, std::string_view key, std::string_view value) {
+  attends_ = true;
   const std::array<std::string_view, 3> names = {query, key, value};
   std::array<std::optional<Linear>, 3> parts;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -83,6 +83,7 @@ std::uint64_t Builder::attention(std::string_view query, std::string_view key, s
 }
 
 std::uint64_t Builder::fused_attention(std::string_view name) {
+  attends_ = true;
   const std::uint64_t told = counts_.heads * counts_.head_dim;
   const std::uint64_t width = told != 0 ? told : read_width();
   const std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
@@ -103,6 +104,7 @@ std::uint64_t Builder::fused_attention(std::string_view name) {
 }
 
 std::uint64_t Builder::attention_fused_per_head(std::string_view name) {
+  attends_ = true;
   const std::uint64_t told = counts_.heads * counts_.head_dim;
   const std::uint64_t width = told != 0 ? told : read_width();
   const std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);

@@ -300,41 +300,4 @@ void Builder::leads_over(std::string_view role, std::string_view name, std::uint
   add_writer(map, name, Need::required);
 }
 
-void Builder::unembedding(std::initializer_list<std::string_view> names, bool tied, bool reads_norm,
-                          std::string_view bias) {
-  tied = config_.flag({"tie_word_embeddings"}).value_or(tied);
-  std::optional<Linear> map;
-  for (const std::string_view name : names) {
-    if (map) break;
-    where(name, [&] { map = find_linear("unembedding", "", reads_norm ? read_width() : 0, 0); });
-  }
-  if (!map && tied && token_embedding_) {
-    map = *token_embedding_;
-    map->role = "unembedding";
-    map->layout = Layout::out_in;
-    std::swap(map->in, map->out);
-    map->stored_out = map->out;
-  }
-  if (!map) {
-    if (!tied && scope_.prefix.empty()) {
-      note("no map to a vocabulary is stored: a model without a language head");
-    } else if (!tied) {
-      miss(std::string(*names.begin()) + ".weight");
-    }
-    if (reads_norm && (tied || !scope_.prefix.empty())) read_incompletely();
-    return;
-  }
-  if (!bias.empty()) {
-    const std::optional<Parameter> apart = find(bias, {""});
-    if (apart && !map->bias) map->bias = apart->slice;
-  }
-  if (reads_norm) add_reader(*map);
-  Vocabulary vocabulary;
-  vocabulary.size = map->out;
-  vocabulary.tied = tied;
-  if (reads_norm && reading_) vocabulary.final_norm = model_.norms[*reading_].name;
-  vocabulary.unembedding = std::move(map);
-  model_.vocabulary = std::move(vocabulary);
-}
-
 }  // namespace normscope::model

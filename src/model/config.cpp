@@ -138,6 +138,8 @@ std::optional<bool> Config::flag(Keys keys) const {
   return value->get<bool>();
 }
 
+const std::string& Config::where() const { return contents_->where; }
+
 Source Config::source() const { return contents_->source; }
 
 std::optional<std::uint64_t> Config::metadata_count(std::string_view word) const {

@@ -33,7 +33,9 @@ class Config {
   /// A finite number >= 0.
   [[nodiscard]] std::optional<double> number(Keys keys) const;
   [[nodiscard]] std::optional<bool> flag(Keys keys) const;
-  /// Whether the values come from config.json or from metadata.
+  /// Where the values come from, in words: "config.json", or "metadata \"config\"".
+  [[nodiscard]] const std::string& where() const;
+  /// Likewise.
   [[nodiscard]] Source source() const;
 
   /// The number in a metadata word such as "heads8", for `word` "heads".

@@ -48,7 +48,7 @@ std::optional<Match> recognise(const std::vector<const Architecture*>& architect
   for (const std::string& type : types) {
     for (const Architecture* architecture : architectures) {
       if (answers_to(*architecture, type) && inventory.prefix_of(architecture->signature.front())) {
-        return Match{architecture, fmt::format("config.json model_type {}", type)};
+        return Match{architecture, fmt::format("{} model_type {}", config.where(), type)};
       }
     }
   }
@@ -112,7 +112,7 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
   if (match && describe_as(*match, checkpoint, config, inventory, model)) {
     if (!match->certain) {
       model.notes.push_back(
-          fmt::format("config.json's model_type {} is not known here; the tensor names are those of {}",
+          fmt::format("{} model_type {} is not known here; the tensor names are those of {}", config.where(),
                       config.model_types().front(), model.title));
     }
     return model;

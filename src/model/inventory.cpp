@@ -40,6 +40,7 @@ std::optional<std::string> Inventory::prefix_of(std::string_view pattern) const 
   for (const std::string& form : forms_) {
     for (std::size_t at = form.find(pattern); at != std::string::npos; at = form.find(pattern, at + 1)) {
       if (at != 0 && form[at - 1] != '.') continue;
+      if (form.find("{}") < at) break;
       if (!shortest || at < shortest->size()) shortest = form.substr(0, at);
       break;
     }

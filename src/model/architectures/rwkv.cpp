@@ -36,8 +36,11 @@ void forward(Builder& b) {
       const bool told = !decay.empty() && decay[0] > 0 && values % decay[0] == 0;
       if (!told) b.note("the number of heads, and so of the groups of ln_x, is not known");
       b.norm_inside("att.ln_x", "attention heads", values, told ? decay[0] : 1);
-      // Training divides the heads by 8 before it normalizes them with 1e-5.
+      // Training divides the heads by 8 and normalizes them with 1e-5.
       b.last_eps(64e-5, {"group_norm_eps"});
+      b.note(
+          "eps 0.00064 of ln_x is the published inference code's, unless the configuration has "
+          "group_norm_eps");
       if (!gated) b.reads("attention out", "att.output");
     }
     b.writes("attention out", "att.output");

@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include "builder.hpp"
+
+namespace normscope::model {
+
+namespace {
+
+// The map to the vocabulary that shares the embedding's table.
+Linear transposed(Linear embedding) {
+  embedding.role = "unembedding";
+  embedding.layout = Layout::out_in;
+  std::swap(embedding.in, embedding.out);
+  embedding.stored_out = embedding.out;
+  return embedding;
+}
+
+}  // namespace
+
+bool Builder::repeats_token_embedding(const Linear& map) const {
+  if (!token_embedding_) return false;
+  const checkpoint::Tensor* stored = checkpoint_.find(map.weight.tensor);
+  const checkpoint::Tensor* table = checkpoint_.find(token_embedding_->weight.tensor);
+  return stored->dtype == table->dtype &&
+         std::equal(stored->bytes.begin(), stored->bytes.end(), table->bytes.begin(), table->bytes.end());
+}
+
+void Builder::unembedding(std::initializer_list<std::string_view> names, bool tied, bool reads_norm,
+                          std::string_view bias) {
+  const std::optional<bool> configured = config_.flag({"tie_word_embeddings"});
+  tied = configured.value_or(tied);
+  std::optional<Linear> map;
+  for (const std::string_view name : names) {
+    if (map) break;
+    where(name, [&] { map = find_linear("unembedding", "", reads_norm ? read_width() : 0, 0); });
+  }
+  const bool stored = map.has_value();
+  if (!stored && tied && token_embedding_) map = transposed(*token_embedding_);
+  if (!map) {
+    const bool headless = !tied && scope_.prefix.empty();
+    if (headless) note("no map to a vocabulary is stored: a model without a language head");
+    if (!headless && !tied) miss(std::string(*names.begin()) + ".weight");
+    if (!headless && reads_norm) read_incompletely();
+    return;
+  }
+  const bool same = !stored || repeats_token_embedding(*map);
+  if (!same && configured.value_or(false)) {
+    note(
+        "the configuration ties the token embedding to the unembedding, but the file stores a different one");
+  }
+  if (!bias.empty()) {
+    const std::optional<Slice> apart = find_bias(std::string(bias), {""}, map->out);
+    if (!map->bias) map->bias = apart;
+  }
+  if (reads_norm) add_reader(*map);
+  Vocabulary vocabulary;
+  vocabulary.size = map->out;
+  vocabulary.tied = same;
+  if (reads_norm && reading_) vocabulary.final_norm = model_.norms[*reading_].name;
+  vocabulary.unembedding = std::move(map);
+  model_.vocabulary = std::move(vocabulary);
+}
+
+}  // namespace normscope::model

@@ -63,8 +63,7 @@ void run(const Options& options) {
   lab::write_text(options.out / "README.md",
                   lab::model_card(job, options.words.filename().string(), network, state));
   std::filesystem::remove(state_path);
-  fmt::print("{}: {:.3f} nats per character on words it has not seen\n", options.out.string(),
-             state.curve.back().validation_loss);
+  fmt::print("wrote {}\n", options.out.string());
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ and its possessive always on the same side. Other inflections may fall on differ
 
 The list is part of SCOWL, copyright 2000-2011 by Kevin Atkinson, which may be used, copied, modified
 and distributed for any purpose; `/usr/share/doc/wamerican/copyright` has the full notice. The list
-itself is not part of this repository.
+itself is not part of this repository; the samples below quote a few of its words.
 
 )",
                      job.words.training.size() + job.words.validation.size(), words_name, job.words.dropped,
@@ -141,7 +141,7 @@ std::string making(const Job& job) {
 
 AdamW, {} steps of {} rows, {} steps of warm-up to {}, half a cosine down to {}, weight decay {}
 on matrices only, gradient norm at most {}, no dropout, seed {}; all of it is in
-`lab/wordlist_gpt/recipe.json`. To make it again:
+`lab/wordlist_gpt/recipe.json`. To make it again, with `libtorch-dev` and `wamerican` installed:
 
 ```
 cmake --preset lab && cmake --build --preset lab

@@ -18,8 +18,8 @@ using torch::Tensor;
 /// no such function.
 void set_blas_threads(int threads) {
   using Setter = void (*)(int);
-  if (auto* setter = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads")))
-    setter(threads);
+  auto* setter = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+  if (setter != nullptr) setter(threads);
 }
 
 Tensor token_tensor(const std::vector<std::int64_t>& tokens, const Batch& batch) {

@@ -73,15 +73,18 @@ Json rows(const Report& report, Keep keep, Fill fill) {
 
 bool has_image(const NormReport& norm) { return norm.image && norm.image->semi_axes > 0; }
 
+std::string plain(double value) { return fmt::format("{:.3g}", value); }
+std::string percent(double value) { return fmt::format("{:.3g}%", 100.0 * value); }
+
 /// "from 2.1 to 41" over a field of the rows.
-std::string range(const Json& table, const char* field, const char* format = "{:.3g}") {
+std::string range(const Json& table, const char* field, std::string (*text)(double) = plain) {
   double low = INFINITY;
   double high = -INFINITY;
   for (const Json& row : table) {
     low = std::min(low, row[field].get<double>());
     high = std::max(high, row[field].get<double>());
   }
-  return fmt::format("from {} to {}", fmt::format(fmt::runtime(format), low), fmt::format(fmt::runtime(format), high));
+  return fmt::format("from {} to {}", text(low), text(high));
 }
 
 std::string text_alternative(const char* what, const Json& table, const char* field) {
@@ -148,7 +151,7 @@ void effective_dimension(const Report& report, Json& charts) {
   if (table.empty()) return;
   charts.push_back(chart(
       "effective-dimension", "How many directions does each image really use?",
-      fmt::format("The effective dimension is {} of the axes there are.", range(table, "share", "{:.0%}")),
+      fmt::format("The effective dimension is {} of the axes there are.", range(table, "share", percent)),
       text_alternative("Participation ratio of the image over its axes", table, "share"),
       depth_figure(table, {{"field", "share"}, {"type", "quantitative"}, {"title", "effective dimension over axes"},
                            {"axis", {{"format", "%"}}}, {"scale", {{"domain", {0, 1}}}}},
@@ -166,7 +169,7 @@ void effective_dimension(const Report& report, Json& charts) {
   figure["encoding"]["color"]["title"] = "held by";
   charts.push_back(chart("energy", "How much do the top axes hold?",
                          fmt::format("The longest axis alone holds {} of the squared semi-axes' sum.",
-                                     range(table, "top1", "{:.1%}")),
+                                     range(table, "top1", percent)),
                          text_alternative("Share of the energy in the longest axis", table, "top1"), figure));
 }
 

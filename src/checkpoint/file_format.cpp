@@ -10,6 +10,7 @@ FileFormat by_content(std::string_view text) {
   using namespace std::string_view_literals;
   const auto begins = [text](std::string_view magic) { return text.substr(0, magic.size()) == magic; };
   if (begins("GGUF")) return FileFormat::gguf;
+  if (begins("version https://git-lfs")) return FileFormat::lfs_pointer;
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return FileFormat::zip;
   if (begins("\x93NUMPY")) return FileFormat::npy;
   if (begins("\x89HDF\r\n\x1a\n")) return FileFormat::hdf5;
@@ -63,6 +64,7 @@ std::string_view describe(FileFormat format) {
     case FileFormat::onnx: return "ONNX";
     case FileFormat::pickle: return "PyTorch pickle";
     case FileFormat::hdf5: return "HDF5";
+    case FileFormat::lfs_pointer: return "Git LFS pointer";
     case FileFormat::unknown: break;
   }
   return "unknown";

@@ -241,7 +241,7 @@ ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& wh
 ZipStream::~ZipStream() = default;
 
 void ZipStream::State::copy(std::span<std::byte> out) {
-  if (!out.empty()) std::memcpy(out.data(), packed.data(), out.size());
+  std::memcpy(out.data(), packed.data(), out.size());
   packed = packed.subspan(out.size());
 }
 
@@ -266,6 +266,7 @@ void ZipStream::State::inflate_into(std::span<std::byte> out) {
 void ZipStream::read(std::span<std::byte> out) {
   State& state = *state_;
   if (out.size() > state.left) state.fail("ends too early");
+  if (out.empty()) return;  // zlib takes a null pointer for the wish to start its sum anew
   state.method == deflated ? state.inflate_into(out) : state.copy(out);
   state.left -= out.size();
   state.crc = crc32_z(state.crc, reinterpret_cast<const Bytef*>(out.data()), out.size());

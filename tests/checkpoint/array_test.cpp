@@ -1,0 +1,75 @@
+#include <normscope/checkpoint/array.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+
+#include "checkpoint/test_files.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+using Values = std::vector<double>;
+
+class NamedArray : public testing::Test {
+ protected:
+  NamedArray() {
+    test::put(folder_ / "model.safetensors",
+              test::safetensors_file(R"({"w":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]},)"
+                                     R"("w[0]":{"dtype":"U8","shape":[1],"data_offsets":[6,7]},)"
+                                     R"("x:0":{"dtype":"U8","shape":[],"data_offsets":[7,8]}})",
+                                     "\1\2\3\4\5\6\7\10"));
+  }
+  std::string file() const { return (folder_ / "model.safetensors").string(); }
+  std::string complaint(ErrorCode code, const std::string& name) const {
+    return test::error_of(code, [&] { (void)read_array(name); });
+  }
+
+  test::Scratch folder_;
+};
+
+TEST_F(NamedArray, ReadsTensorsOfFilesAndFolders) {
+  for (const std::string& checkpoint : {file(), folder_.folder().string()}) {
+    const Array array = read_array(checkpoint + ":w");
+    EXPECT_EQ(array.shape, (Shape{2, 3}));
+    EXPECT_EQ(array.values, (Values{1, 2, 3, 4, 5, 6}));
+  }
+}
+
+TEST_F(NamedArray, ReadsSlicesUnlessATensorHasThatName) {
+  const Array slice = read_array(file() + ":w[1]");
+  EXPECT_EQ(slice.shape, Shape{3});
+  EXPECT_EQ(slice.values, (Values{4, 5, 6}));
+  EXPECT_EQ(read_array(file() + ":w[0]").values, Values{7});
+  EXPECT_EQ(read_array(file() + ":w[0][0]").shape, Shape{});
+}
+
+TEST_F(NamedArray, AllowsColonsInFilesAndTensors) {
+  EXPECT_EQ(read_array(file() + ":x:0").values, Values{8});
+  std::filesystem::rename(file(), folder_ / "a:b.safetensors");
+  EXPECT_EQ(read_array((folder_ / "a:b.safetensors").string() + ":x:0").values, Values{8});
+}
+
+TEST_F(NamedArray, NamesWhatIsMissing) {
+  EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":w[2]"),
+            "array: " + file() + ": slice 2 of tensor \"w\", which has 2");
+  EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":x:0[0]"),
+            "array: " + file() + ": slice 0 of tensor \"x:0\", which has 0");
+  const std::string list = "; it has 3 tensors: \"w\", \"w[0]\", \"x:0\"";
+  EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":v"), "array: " + file() + ": has no \"v\"" + list);
+  EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":w[-1]"),
+            "array: " + file() + ": has no \"w[-1]\"" + list);
+  EXPECT_EQ(complaint(ErrorCode::Argument, file()),
+            "array: " + file() + ": holds arrays by name, expected FILE:NAME" + list);
+  EXPECT_EQ(complaint(ErrorCode::Io, "none.npz:a"), "array: none.npz:a: no such file");
+  EXPECT_EQ(complaint(ErrorCode::Io, std::string(100'000, 'x')).substr(0, 8), "array: x");
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

@@ -1,0 +1,217 @@
+#include <normscope/checkpoint/checkpoint.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+
+#include "checkpoint/test_files.hpp"
+#include "support/data.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::one_tensor_file;
+using test::put;
+using test::Scratch;
+
+/// The complaint about `path`, whose own name is cut off in front.
+std::string complaint(ErrorCode code, const fs::path& path) {
+  const std::string message = error_of(code, [&path] { const Checkpoint checkpoint(path); });
+  const std::string prefix = "checkpoint: " + path.string() + ": ";
+  return message.rfind(prefix, 0) == 0 ? message.substr(prefix.size()) : message;
+}
+
+TEST(Checkpoint, OpensOneFile) {
+  const Scratch scratch;
+  put(scratch / "x.safetensors", one_tensor_file("a"));
+  const Checkpoint checkpoint(scratch / "x.safetensors");
+  EXPECT_EQ(checkpoint.format(), "safetensors");
+  EXPECT_EQ(checkpoint.path(), scratch / "x.safetensors");
+  EXPECT_EQ(checkpoint.files(), std::vector<fs::path>{scratch / "x.safetensors"});
+  ASSERT_NE(checkpoint.find("a"), nullptr);
+  EXPECT_EQ(checkpoint.find("b"), nullptr);
+  EXPECT_EQ(checkpoint.file_of(*checkpoint.find("a")), scratch / "x.safetensors");
+}
+
+TEST(Checkpoint, KeepsItsViewsThroughAMove) {
+  const Scratch scratch;
+  put(scratch / "x.safetensors", one_tensor_file("a"));
+  Checkpoint checkpoint(scratch / "x.safetensors");
+  const Tensor* tensor = checkpoint.find("a");
+  const Checkpoint moved = std::move(checkpoint);
+  EXPECT_EQ(moved.find("a"), tensor);
+  EXPECT_EQ(read(*tensor), (std::vector<double>{0, 0}));
+}
+
+TEST(Checkpoint, ReadsElementsAsDoubles) {
+  const Scratch scratch;
+  const float values[] = {1.5f, -2.0f, 0.25f, 8.0f};
+  std::string data(sizeof values, '\0');
+  std::memcpy(data.data(), values, sizeof values);
+  put(scratch / "x.safetensors",
+      test::safetensors_file(R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})", data));
+  const Checkpoint checkpoint(scratch / "x.safetensors");
+  const Tensor& tensor = *checkpoint.find("a");
+  EXPECT_EQ(read(tensor), (std::vector<double>{1.5, -2.0, 0.25, 8.0}));
+  EXPECT_EQ(read(tensor, 1, 2), (std::vector<double>{-2.0, 0.25}));
+  EXPECT_EQ(read(tensor, 4, 0), std::vector<double>{});
+  EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 3, 2); }),
+            "read: 2 elements from 3 on, tensor \"a\" has 4");
+  EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 2, ~std::uint64_t{0}); }),
+            "read: 18446744073709551615 elements from 2 on, tensor \"a\" has 4");
+}
+
+TEST(Checkpoint, SaysWhichDtypesItCannotDecode) {
+  const Scratch scratch;
+  put(scratch / "x.safetensors",
+      test::safetensors_file(R"({"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})", "x"));
+  const Checkpoint checkpoint(scratch / "x.safetensors");
+  EXPECT_EQ(error_of(ErrorCode::Unsupported, [&] { (void)read(checkpoint.tensors()[0]); }),
+            "read: tensor \"a\" is F4, which has no decoder");
+}
+
+TEST(Checkpoint, ReadsTheConfigOfAFolderOnly) {
+  const Scratch scratch;
+  put(scratch / "config.json", "{\"a\": 1}");
+  put(scratch / "other.safetensors", one_tensor_file("a"));
+  EXPECT_EQ(Checkpoint(scratch.folder()).config_text(), "{\"a\": 1}");
+  EXPECT_EQ(Checkpoint(scratch / "other.safetensors").config_text(), std::nullopt);
+  for (const char* name : {"model.safetensors", "model-00001-of-00002.safetensors"}) {
+    fs::rename(scratch / "other.safetensors", scratch / name);
+    EXPECT_EQ(Checkpoint(scratch / name).config_text(), "{\"a\": 1}") << name;
+    fs::rename(scratch / name, scratch / "other.safetensors");
+  }
+}
+
+TEST(Checkpoint, RejectsAHugeConfig) {
+  const Scratch scratch;
+  put(scratch / "model.safetensors", one_tensor_file("a"));
+  put(scratch / "config.json", "{}");
+  fs::resize_file(scratch / "config.json", (16u << 20) + 1);
+  EXPECT_EQ(error_of(ErrorCode::Format, [&] { Checkpoint checkpoint(scratch.folder()); }),
+            "checkpoint: " + (scratch / "config.json").string() +
+                ": has 16777217 bytes, expected at most 16777216");
+}
+
+TEST(Checkpoint, ChoosesTheFileOfAFolder) {
+  const Scratch scratch;
+  EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file");
+  put(scratch / "pytorch_model.bin", "PK\x03\x04");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
+            "has no .safetensors file; \"pytorch_model.bin\" is PyTorch pickle, which is not read");
+  put(scratch / "b.safetensors", one_tensor_file("b"));
+  EXPECT_NE(Checkpoint(scratch.folder()).find("b"), nullptr);
+  put(scratch / "c.safetensors", one_tensor_file("c"));
+  EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
+            "has 2 .safetensors files (\"b.safetensors\", \"c.safetensors\") and no index, expected one");
+  put(scratch / "model.safetensors.index.json", R"({"weight_map":{"c":"c.safetensors"}})");
+  EXPECT_NE(Checkpoint(scratch.folder()).find("c"), nullptr);
+  put(scratch / "model.safetensors", one_tensor_file("m"));
+  EXPECT_EQ(
+      complaint(ErrorCode::Argument, scratch.folder()),
+      "has model.safetensors and model.safetensors.index.json, expected one of them; name the file to open");
+  fs::remove(scratch / "model.safetensors.index.json");
+  EXPECT_NE(Checkpoint(scratch.folder()).find("m"), nullptr);
+}
+
+TEST(Checkpoint, NamesFormatsItDoesNotRead) {
+  const Scratch scratch;
+  const auto expect = [&scratch](const std::string& name, const std::string& content,
+                                 const std::string& format) {
+    put(scratch / name, content);
+    EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
+              "format is " + format + ", expected safetensors");
+  };
+  expect("a.gguf", "GGUF\3\0\0\0", "GGUF");
+  expect("lies.safetensors", "GGUF\3", "GGUF");
+  expect("pytorch_model.bin", "PK\x03\x04rest", "PyTorch or NumPy zip");
+  expect("model.pt", "\x80\x02}q", "PyTorch pickle");
+  expect("model.pth", "", "PyTorch pickle");
+  expect("model.onnx", "", "ONNX");
+  expect("lies2.safetensors", "\x08\x07\x12\x07pytorch", "ONNX");
+  expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5");
+  expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+         "Git LFS pointer");
+  expect("a.npy", "\x93NUMPY\1", "NumPy array");
+}
+
+TEST(Checkpoint, TrustsContentBeforeNames) {
+  const Scratch scratch;
+  put(scratch / "model.bin", one_tensor_file("a"));
+  EXPECT_NE(Checkpoint(scratch / "model.bin").find("a"), nullptr);
+}
+
+TEST(Checkpoint, NamesTheFileInEveryComplaint) {
+  const Scratch scratch;
+  put(scratch / "x.safetensors", "not a checkpoint");
+  EXPECT_EQ(complaint(ErrorCode::Format, scratch / "x.safetensors"),
+            "safetensors: " + (scratch / "x.safetensors").string() +
+                ": header length is 7521891404167278446, expected at most 100000000");
+  EXPECT_EQ(complaint(ErrorCode::Io, scratch / "none"),
+            "file: " + (scratch / "none").string() + ": cannot be opened: No such file or directory");
+}
+
+TEST(Checkpoint, DoesNotWaitForAPipe) {
+  const Scratch scratch;
+  ASSERT_EQ(::mkfifo((scratch / "model.safetensors").c_str(), 0600), 0);
+  complaint(ErrorCode::Io, scratch / "model.safetensors");
+  complaint(ErrorCode::Io, scratch.folder());
+}
+
+TEST(Checkpoint, OpensEveryRealCheckpoint) {
+  NORMSCOPE_NEED_DATA(folder, "checkpoints");
+  std::size_t opened = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const Checkpoint checkpoint(entry.path());
+    EXPECT_FALSE(checkpoint.tensors().empty()) << entry.path();
+    ++opened;
+  }
+  EXPECT_GT(opened, 0u);
+}
+
+TEST(Checkpoint, DecodesRealWeights) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/gpt2_small_without_mlp");
+  const Checkpoint checkpoint(path);
+  const std::vector<double> gain = read(*checkpoint.find("ln_f.weight"));
+  ASSERT_EQ(gain.size(), 768u);
+  EXPECT_FLOAT_EQ(static_cast<float>(*std::max_element(gain.begin(), gain.end())), 17.419317f);
+  EXPECT_TRUE(checkpoint.config_text().has_value());
+}
+
+TEST(Checkpoint, OpensAHugeSparseFileWithoutReadingIt) {
+  const Scratch scratch;
+  const std::uint64_t size = (std::uint64_t{1} << 32) + 5;
+  const fs::path path = scratch / "huge.safetensors";
+  const std::string header = R"({"a":{"dtype":"U8","shape":[)" + std::to_string(size) +
+                             R"(],"data_offsets":[0,)" + std::to_string(size) + "]}}";
+  put(path, test::safetensors_file(header));
+  std::error_code error;
+  fs::resize_file(path, 8 + header.size() + size, error);
+  if (error) GTEST_SKIP() << "no files over 4 GiB here: " << error.message();
+
+  const auto begin = std::chrono::steady_clock::now();
+  const Checkpoint checkpoint(path);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  const Tensor& tensor = checkpoint.tensors()[0];
+  EXPECT_EQ(tensor.elements(), size);
+  EXPECT_EQ(read(tensor, size - 2, 2), (std::vector<double>{0, 0}));
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

@@ -1,0 +1,252 @@
+#include <zlib.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/core/error.hpp>
+
+#include "checkpoint/test_files.hpp"
+#include "support/data.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using namespace std::string_literals;
+using Shape = std::vector<std::uint64_t>;
+using Values = std::vector<double>;
+
+// numpy.savez_compressed(f, a=numpy.array([[1, 2], [3, 4.5]], 'f4'), b=numpy.arange(3))
+constexpr const char* compressed_by_numpy =
+    "504b0304140000000800000021001fe9e23f530000009000000005001400612e6e7079010010009000000000000000530000"
+    "00000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a2aea3a09e965f54529498179f5f94920a12774bcc"
+    "294e058a17672416a402f91a463a0a469a3a0ab50a64032e0686067b060606072002e2090e00504b03041400000008000000"
+    "2100f74012ea4c0000009800000005001400622e6e70790100100098000000000000004c000000000000009bec17ea1b10c9"
+    "c850c650ad9e925a9c5ca46ea5a06e9369a1aea3a09e965f54529498179f5f94920a12774bcc294e058a17672416a402f91a"
+    "c63a9a3a0ab50a14002e06286084d24c501a00504b01021403140000000800000021001fe9e23f5300000090000000050000"
+    "000000000000000000800100000000612e6e7079504b0102140314000000080000002100f74012ea4c000000980000000500"
+    "0000000000000000000080018a000000622e6e7079504b05060000000002000200660000000d0100000000";
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+template <typename Number>
+std::string le(Number value) {
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+std::string deflate_raw(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string packed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+/// One member as its two headers should describe it; a test lies in any of the fields.
+struct Member {
+  explicit Member(std::string content, std::string member_name = "a.npy")
+      : name(std::move(member_name)), packed(content), size(static_cast<std::uint32_t>(content.size())) {
+    crc = static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(content.data()), size));
+    packed_size = size;
+  }
+  Member& deflated() {
+    packed = deflate_raw(packed);
+    packed_size = static_cast<std::uint32_t>(packed.size());
+    method = 8;
+    return *this;
+  }
+
+  std::string name;
+  std::string packed;
+  std::uint32_t size;
+  std::uint32_t packed_size;
+  std::uint32_t crc;
+  std::uint16_t method = 0;
+  std::uint16_t flags = 0;
+  std::uint32_t offset_error = 0;
+  std::string extra;
+};
+
+std::string zip(const std::vector<Member>& members, const std::string& comment = "",
+                std::uint32_t directory_error = 0) {
+  std::string file;
+  std::string directory;
+  for (const Member& member : members) {
+    const std::string shared = le(member.flags) + le(member.method) + "\0\0\0\0"s + le(member.crc) +
+                               le(member.packed_size) + le(member.size) +
+                               le(static_cast<std::uint16_t>(member.name.size()));
+    directory += "PK\1\2\0\0\0\0"s + shared + le(static_cast<std::uint16_t>(member.extra.size())) +
+                 std::string(10, '\0') + le(static_cast<std::uint32_t>(file.size() + member.offset_error)) +
+                 member.name + member.extra;
+    file += "PK\3\4\0\0"s + shared + "\0\0"s + member.name + member.packed;
+  }
+  const auto count = le(static_cast<std::uint16_t>(members.size()));
+  const auto begin = static_cast<std::uint32_t>(file.size() + directory_error);
+  return file + directory + "PK\5\6\0\0\0\0"s + count + count +
+         le(static_cast<std::uint32_t>(directory.size())) + le(begin) +
+         le(static_cast<std::uint16_t>(comment.size())) + comment;
+}
+
+std::string npy_of_bytes(const std::string& data, std::uint64_t claimed) {
+  const std::string header =
+      "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(claimed) + ",), }\n";
+  return "\x93NUMPY\1\0"s + static_cast<char>(header.size()) + '\0' + header + data;
+}
+
+std::string npy_of_bytes(const std::string& data) { return npy_of_bytes(data, data.size()); }
+
+class Npz : public testing::Test {
+ protected:
+  Array read(const std::string& file, const std::string& name = "a") const {
+    test::put(path_, file);
+    return read_array(path_.string() + ":" + name);
+  }
+  std::string complaint(const std::string& file, ErrorCode code = ErrorCode::Format) const {
+    const std::string message = test::error_of(code, [&] { (void)read(file); });
+    const std::string prefix = "npz: " + path_.string() + ": ";
+    return message.rfind(prefix, 0) == 0 ? message.substr(prefix.size()) : message;
+  }
+
+  test::Scratch scratch_;
+  std::filesystem::path path_ = scratch_ / "x.npz";
+};
+
+TEST_F(Npz, ReadsWhatNumPyCompresses) {
+  const Array a = read(from_hex(compressed_by_numpy), "a");
+  EXPECT_EQ(a.shape, (Shape{2, 2}));
+  EXPECT_EQ(a.dtype, Dtype::F32);
+  EXPECT_EQ(a.values, (Values{1, 2, 3, 4.5}));
+  EXPECT_EQ(read(from_hex(compressed_by_numpy), "b.npy").values, (Values{0, 1, 2}));
+}
+
+TEST_F(Npz, ReadsStoredAndDeflatedMembers) {
+  const std::string npy = npy_of_bytes("\1\2\3");
+  EXPECT_EQ(read(zip({Member(npy)})).values, (Values{1, 2, 3}));
+  EXPECT_EQ(read(zip({Member(npy).deflated()}, "a comment PK\5\6")).values, (Values{1, 2, 3}));
+  EXPECT_EQ(read(zip({Member(npy_of_bytes(""))})).values, Values{});
+}
+
+TEST_F(Npz, PrefersTheExactName) {
+  const std::string file = zip({Member(npy_of_bytes("\1"), "a.npy"), Member(npy_of_bytes("\2"), "a")});
+  EXPECT_EQ(read(file, "a").values, Values{2});
+  EXPECT_EQ(read(file, "a.npy").values, Values{1});
+}
+
+TEST_F(Npz, SaysWhatItHoldsInstead) {
+  const std::string file = zip({Member(npy_of_bytes("\1"), "x.npy"), Member(npy_of_bytes("\2"), "y.npy")});
+  EXPECT_EQ(complaint(file, ErrorCode::Argument),
+            "array: " + path_.string() + ": has no \"a\"; it has 2 members: \"x.npy\", \"y.npy\"");
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)read_array(path_.string()); }),
+            "array: " + path_.string() +
+                ": holds arrays by name, expected FILE:NAME; it has 2 members: \"x.npy\", \"y.npy\"");
+}
+
+TEST_F(Npz, ReadsZip64Sizes) {
+  Member member(npy_of_bytes("\7"));
+  member.extra =
+      "\x99\0\1\0x\1\0\x10\0"s + le(std::uint64_t{member.size}) + le(std::uint64_t{member.packed_size});
+  member.size = member.packed_size = 0xffffffff;
+  EXPECT_EQ(read(zip({member})).values, Values{7});
+  member.extra.resize(member.extra.size() - 8);
+  member.extra[7] = 8;
+  EXPECT_EQ(complaint(zip({member})), "zip: zip64 field is cut off");
+}
+
+TEST_F(Npz, ReadsAZip64Directory) {
+  const std::string plain = zip({Member(npy_of_bytes("\7"))});
+  const std::string body = plain.substr(0, plain.size() - 22);
+  const std::uint64_t begin = body.find("PK\1\2");
+  const std::string end64 = "PK\6\6"s + le(std::uint64_t{44}) + std::string(12, '\0') + le(std::uint64_t{1}) +
+                            le(std::uint64_t{1}) + le(std::uint64_t{body.size() - begin}) + le(begin);
+  const std::string locator = "PK\6\7\0\0\0\0"s + le(std::uint64_t{body.size()}) + "\1\0\0\0"s;
+  const std::string end = "PK\5\6"s + std::string(4, '\0') + std::string(12, '\xff') + "\0\0"s;
+  EXPECT_EQ(read(body + end64 + locator + end).values, Values{7});
+}
+
+TEST_F(Npz, RejectsBombsBeforeAllocating) {
+  Member lies(npy_of_bytes("\1\2\3", std::uint64_t{1} << 60));
+  EXPECT_EQ(complaint(zip({lies.deflated()})),
+            "member \"a.npy\": has 3 bytes of data, expected 1152921504606846976 for "
+            "1152921504606846976 elements of U8");
+  Member huge(npy_of_bytes("\1\2\3", 4'000'000'000u - 64));
+  huge.deflated().size = 4'000'000'000u;
+  EXPECT_EQ(complaint(zip({huge})), "zip: member \"a.npy\": claims 4000000000 bytes unpacked from " +
+                                        std::to_string(huge.packed_size) + ", more than can be packed");
+}
+
+TEST_F(Npz, RejectsBrokenMembers) {
+  const std::string npy = npy_of_bytes("\1\2\3");
+  Member wrong_crc(npy);
+  wrong_crc.crc ^= 1;
+  EXPECT_NE(complaint(zip({wrong_crc})).find("CRC-32 is"), std::string::npos);
+  Member garbage(npy);
+  garbage.deflated().packed[0] = '\7';
+  EXPECT_EQ(complaint(zip({garbage})), "zip: member \"a.npy\": packed data is broken or ends too early");
+  Member cut(npy);
+  cut.deflated().packed_size -= 4;
+  EXPECT_EQ(complaint(zip({cut})), "zip: member \"a.npy\": packed data is broken or ends too early");
+  Member size(npy);
+  size.size += 1;
+  EXPECT_EQ(complaint(zip({size})), "zip: member \"a.npy\": is stored in " + std::to_string(npy.size()) +
+                                        " bytes, its size is " + std::to_string(npy.size() + 1));
+  Member padded(npy + "x");
+  EXPECT_EQ(complaint(zip({padded})),
+            "member \"a.npy\": has 4 bytes of data, expected 3 for 3 elements of U8");
+  EXPECT_EQ(complaint(zip({Member("short")})),
+            "member \"a.npy\": does not begin with the magic of a .npy file");
+  EXPECT_EQ(complaint(zip({Member("\x93NUMPY\1\0\xff\0{}"s)})),
+            "member \"a.npy\": header ends at byte 265, member has 12");
+}
+
+TEST_F(Npz, RejectsMembersItCannotUnpack) {
+  Member encrypted(npy_of_bytes("\1"));
+  encrypted.flags = 1;
+  EXPECT_EQ(complaint(zip({encrypted}), ErrorCode::Unsupported), "zip: member \"a.npy\": is encrypted");
+  Member lzma(npy_of_bytes("\1"));
+  lzma.method = 14;
+  EXPECT_EQ(complaint(zip({lzma}), ErrorCode::Unsupported),
+            "zip: member \"a.npy\": packing method is 14, expected stored (0) or deflated (8)");
+}
+
+TEST_F(Npz, RejectsOffsetsOutsideTheFile) {
+  Member member(npy_of_bytes("\1"));
+  EXPECT_EQ(complaint(zip({member}, "", 1'000'000)).substr(0, 22), "zip: directory at byte");
+  EXPECT_EQ(complaint(zip({member}, "", 1)), "zip: directory has no entry where one was expected");
+  member.offset_error = 1;
+  EXPECT_EQ(complaint(zip({member})), "zip: member \"a.npy\" has no local header");
+  member.offset_error = 0x7fffffff;
+  EXPECT_EQ(complaint(zip({member})).substr(0, 36), "zip: local header of \"a.npy\" at byte");
+  member.offset_error = 0;
+  member.size = member.packed_size = 1'000'000;
+  EXPECT_EQ(complaint(zip({member})).substr(0, 12), "zip: data at");
+}
+
+TEST_F(Npz, RejectsNamesThatComeTwice) {
+  EXPECT_EQ(complaint(zip({Member(npy_of_bytes("\1")), Member(npy_of_bytes("\2"))})),
+            "zip: member \"a.npy\" is there twice");
+}
+
+TEST_F(Npz, RejectsEveryCut) {
+  const std::string file = from_hex(compressed_by_numpy);
+  for (std::size_t size = 4; size < file.size(); ++size) complaint(file.substr(0, size));
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

@@ -1,0 +1,133 @@
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
+
+#include "checkpoint/test_files.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::one_tensor_file;
+using test::put;
+
+/// A folder with an index and two shards: 1.safetensors holds a, 2.safetensors holds b.
+class ShardIndex : public testing::Test {
+ protected:
+  ShardIndex() {
+    put(scratch_ / "1.safetensors", one_tensor_file("a"));
+    put(scratch_ / "2.safetensors", one_tensor_file("b"));
+  }
+  Checkpoint open(const std::string& index) const {
+    put(index_, index);
+    return Checkpoint(index_);
+  }
+  std::string complaint(const std::string& index, ErrorCode code = ErrorCode::Format) const {
+    const std::string message = test::error_of(code, [&] { (void)open(index); });
+    const std::string prefix = "checkpoint: " + index_.string() + ": ";
+    return message.rfind(prefix, 0) == 0 ? message.substr(prefix.size()) : message;
+  }
+
+  test::Scratch scratch_;
+  fs::path index_ = scratch_ / "model.safetensors.index.json";
+};
+
+TEST_F(ShardIndex, JoinsShards) {
+  put(scratch_ / "config.json", "{}");
+  const Checkpoint checkpoint = open(
+      R"({"metadata":{"total_size":16,"x":[1,{"y":null}]},"weight_map":{"b":"2.safetensors","a":"1.safetensors"}})");
+  ASSERT_EQ(checkpoint.tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.tensors()[0].name, "a");
+  EXPECT_EQ(checkpoint.files().size(), 2u);
+  EXPECT_EQ(checkpoint.file_of(*checkpoint.find("a")), scratch_ / "1.safetensors");
+  EXPECT_EQ(checkpoint.file_of(*checkpoint.find("b")), scratch_ / "2.safetensors");
+  EXPECT_EQ(read(*checkpoint.find("b")).size(), 2u);
+  EXPECT_EQ(checkpoint.config_text(), "{}");
+}
+
+TEST_F(ShardIndex, KeepsTheFirstShardsMetadata) {
+  put(scratch_ / "1.safetensors",
+      test::safetensors_file(
+          R"({"__metadata__":{"k":"1"},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"));
+  put(scratch_ / "2.safetensors",
+      test::safetensors_file(
+          R"({"__metadata__":{"k":"2","l":"2"},"b":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"));
+  const Checkpoint checkpoint = open(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})");
+  EXPECT_EQ(checkpoint.metadata().at("k"), "1");
+  EXPECT_EQ(checkpoint.metadata().at("l"), "2");
+}
+
+TEST_F(ShardIndex, RejectsTensorsThatAreNotWhereTheyShouldBe) {
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","b":"1.safetensors"}})"),
+            "puts tensor \"b\" into \"1.safetensors\", which does not have it");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","c":"2.safetensors"}})"),
+            "puts tensor \"c\" into \"2.safetensors\", which does not have it");
+}
+
+TEST_F(ShardIndex, RejectsTensorsThatAreNotListed) {
+  put(scratch_ / "2.safetensors",
+      test::safetensors_file(
+          R"({"b":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"extra":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"));
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})"),
+            "does not list tensor \"extra\" of \"2.safetensors\"");
+}
+
+TEST_F(ShardIndex, RejectsTensorsThatAreInTwoShards) {
+  put(scratch_ / "2.safetensors",
+      test::safetensors_file(
+          R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"));
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})"),
+            "tensor \"a\" is in both \"1.safetensors\" and \"2.safetensors\"");
+}
+
+TEST_F(ShardIndex, RejectsMissingAndBrokenShards) {
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"3.safetensors"}})"),
+            "names the shard \"3.safetensors\", which is missing");
+  put(scratch_ / "2.safetensors", "");
+  EXPECT_EQ(
+      complaint(R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})"),
+      "safetensors: " + (scratch_ / "2.safetensors").string() + ": file has 0 bytes, expected at least 8");
+}
+
+TEST_F(ShardIndex, RejectsShardNamesThatLeaveTheFolder) {
+  for (const char* name : {"../1.safetensors", "/etc/passwd", "sub/1.safetensors", "..", ".", "",
+                           "..\\\\1.safetensors", "a\\u0000b"}) {
+    const std::string message = complaint("{\"weight_map\":{\"a\":\"" + std::string(name) + "\"}}");
+    EXPECT_EQ(message.substr(0, 30), "weight_map puts tensor \"a\" int") << message;
+    EXPECT_NE(message.find("expected a plain file name"), std::string::npos) << message;
+  }
+}
+
+TEST_F(ShardIndex, RejectsOtherShapesOfJson) {
+  EXPECT_EQ(complaint("{}"), "index has no weight_map");
+  EXPECT_EQ(complaint(R"({"weight_map":{}})"), "weight_map is empty");
+  EXPECT_EQ(complaint(R"({"weight_map":[]})"), "weight_map is an array, expected an object");
+  EXPECT_EQ(complaint(R"({"weight_map":null})"), "weight_map is null, expected an object");
+  EXPECT_EQ(complaint(R"({"weight_map":"x"})"), "weight_map is a string, expected an object");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":1}})"),
+            "weight_map has a number for tensor \"a\", expected a file name");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":{}}})"),
+            "weight_map has an object for tensor \"a\", expected a file name");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":["1.safetensors"]}})"),
+            "weight_map has an array for tensor \"a\", expected a file name");
+  EXPECT_EQ(complaint(R"({"metadata":{"weight_map":{"a":"1.safetensors"}}})"), "index has no weight_map");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors"})"),
+            "not one JSON object: syntax error at byte 36");
+  EXPECT_EQ(complaint("[1]"), "index is an array, expected an object");
+  EXPECT_EQ(complaint(""), "not one JSON object: syntax error at byte 1");
+}
+
+TEST_F(ShardIndex, RejectsNamesThatComeTwice) {
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","a":"2.safetensors"}})"),
+            "weight_map has tensor \"a\" twice");
+  EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors"},"weight_map":{}})"),
+            "index has weight_map twice");
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

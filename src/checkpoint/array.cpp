@@ -13,6 +13,7 @@
 
 #include "file_format.hpp"
 #include "npy.hpp"
+#include "npz.hpp"
 #include "quote.hpp"
 #include "shape.hpp"
 #include "zip.hpp"
@@ -59,39 +60,7 @@ std::string list_names(const Items& items, std::string_view what) {
   throw Error(ErrorCode::Argument, fmt::format("array: {}: {}; {}", file.string(), complaint, list));
 }
 
-Array read_npy(Bytes bytes, const std::string& where) {
-  const std::size_t begin = npy_data_begin(bytes.first(std::min(bytes.size(), npy_prefix)), where);
-  if (begin > bytes.size()) {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: header ends at byte {}, file has {}", where, begin, bytes.size()));
-  }
-  NpyHeader header = parse_npy_header(bytes.first(begin), where);
-  const Bytes data = bytes.subspan(begin);
-  check_data_size(header, data.size(), where);
-  return decode_npy(std::move(header), data);
-}
-
-Array read_member(Bytes bytes, const ZipMember& member, const std::string& zip_where) {
-  const std::string where = fmt::format("{}: member {}", zip_where, quote(member.name));
-  ZipStream stream(bytes, member, zip_where);
-  std::vector<std::byte> before_data(std::min<std::uint64_t>(member.size, npy_prefix));
-  stream.read(before_data);
-  const std::size_t begin = npy_data_begin(before_data, where);
-  if (begin > member.size) {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: header ends at byte {}, member has {}", where, begin, member.size));
-  }
-  before_data.resize(begin);
-  stream.read(std::span(before_data).subspan(npy_prefix));
-  NpyHeader header = parse_npy_header(before_data, where);
-  check_data_size(header, member.size - begin, where);
-  std::vector<std::byte> data(header.data_bytes());
-  stream.read(data);
-  stream.finish();
-  return decode_npy(std::move(header), data);
-}
-
-Array read_npz(Bytes bytes, const ArrayName& name) {
+Array read_member(Bytes bytes, const ArrayName& name) {
   const std::string where = "npz: " + name.file.string();
   const std::vector<ZipMember> members = read_zip_directory(bytes, where);
   if (name.member) {
@@ -99,7 +68,7 @@ Array read_npz(Bytes bytes, const ArrayName& name) {
       const auto found = std::find_if(members.begin(), members.end(), [&spelling](const ZipMember& member) {
         return member.name == spelling;
       });
-      if (found != members.end()) return read_member(bytes, *found, where);
+      if (found != members.end()) return read_npz_member(bytes, *found, where);
     }
   }
   fail_name(name.file, name.member, list_names(members, "members"));
@@ -161,7 +130,7 @@ Array read_array(const std::string& name) {
                                 parts.file.string(), quote(*parts.member)));
       }
       return read_npy(file.bytes(), "npy: " + parts.file.string());
-    case FileFormat::zip: return read_npz(file.bytes(), parts);
+    case FileFormat::zip: return read_member(file.bytes(), parts);
     default: return read_tensor(parts);
   }
 }

@@ -232,6 +232,18 @@ Array decode_npy(NpyHeader header, std::span<const std::byte> data) {
   return array;
 }
 
+Array read_npy(std::span<const std::byte> bytes, const std::string& where) {
+  const std::size_t begin = npy_data_begin(bytes.first(std::min(bytes.size(), npy_prefix)), where);
+  if (begin > bytes.size()) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: header ends at byte {}, file has {}", where, begin, bytes.size()));
+  }
+  NpyHeader header = parse_npy_header(bytes.first(begin), where);
+  const std::span<const std::byte> data = bytes.subspan(begin);
+  check_data_size(header, data.size(), where);
+  return decode_npy(std::move(header), data);
+}
+
 std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape) {
   const auto* type = std::find_if(std::begin(numpy_types), std::end(numpy_types),
                                   [dtype](const NumpyType& candidate) { return candidate.dtype == dtype; });

@@ -34,7 +34,7 @@ inline constexpr std::size_t npy_prefix = 12;
 [[nodiscard]] std::size_t npy_data_begin(std::span<const std::byte> prefix, const std::string& where);
 
 /// The header in the bytes before the elements. Its `data_bytes` does not overflow.
-/// Errors    Format, Unsupported; messages begin with `where`
+/// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] NpyHeader parse_npy_header(std::span<const std::byte> before_data, const std::string& where);
 
 /// Throws unless an array of this header has `size` bytes of elements.
@@ -44,6 +44,10 @@ void check_data_size(const NpyHeader& header, std::uint64_t size, const std::str
 /// The elements as an array.
 /// Requires  data.size() == header.data_bytes()
 [[nodiscard]] Array decode_npy(NpyHeader header, std::span<const std::byte> data);
+
+/// The array in the bytes of a `.npy` file.
+/// Errors    Format, Shape, Unsupported; messages begin with `where`
+[[nodiscard]] Array read_npy(std::span<const std::byte> bytes, const std::string& where);
 
 /// The bytes before the elements of a row-major array, ending 64-byte aligned.
 [[nodiscard]] std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+/// What a fuzz target defines: the entry that libFuzzer calls, and a few sound inputs to start from.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+std::vector<std::string> fuzz_seeds();
+
+/// Stops the fuzzer where a promise does not hold.
+inline void fuzz_require(bool holds) {
+  if (!holds) std::abort();
+}

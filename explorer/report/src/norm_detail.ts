@@ -44,7 +44,8 @@ export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement 
       ["Applied", norm.applications === null || norm.applications === 1 ? null : plural(norm.applications, "time")],
       ["ε", `${number(norm.eps)} (${norm.eps_source})`],
       ["Stored gain", norm.gain_offset ? `plus ${number(norm.gain_offset)}` : null],
-      ["Null space", nullSpace && `dimension ${count(nullSpace.dim)}, cosine to all ones ${number(nullSpace.cosine_to_ones)}`],
+      ["Null space", nullSpace && (nullSpace.dim === 0 ? "none: no direction is lost" : `dimension ${count(nullSpace.dim)}`
+        + (nullSpace.cosine_to_ones === null ? "" : `, cosine to all ones ${number(nullSpace.cosine_to_ones)}`))],
       ["Semi-axes", image && `${count(image.semi_axes)}: longest ${number(image.longest)}, median ${number(image.median)}, shortest ${number(image.shortest)}`],
       ["Energy", image && `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`],
       ["Next norm", next_line],

@@ -35,10 +35,9 @@ inline Recipe tiny_recipe() {
 }
 
 inline constexpr const char* tiny_words =
-    "apple\nbanana\ncherry\nDate\nelderberry\nfig\ngooseberry\ngrape\nhoneydew\nkiwi\nlemon\nmango\nnectarine"
-    "\norange\n"
-    "papaya\nquince\nraspberry\nsatsuma\ntangerine\nugli\nvanilla\nwalnut\nwatermelon\nxigua\nyuzu\nzucchini"
-    "\n"
+    "apple\nbanana\ncherry\nDate\nelderberry\nfig\ngooseberry\ngrape\nhoneydew\nkiwi\n"
+    "lemon\nmango\nnectarine\norange\npapaya\nquince\nraspberry\nsatsuma\ntangerine\n"
+    "ugli\nvanilla\nwalnut\nwatermelon\nxigua\nyuzu\nzucchini\n"
     "apple's\nbanana's\ncaf\xc3\xa9\nfig\ngrape's\nwalnut's\n";
 
 inline void write_file(const std::filesystem::path& path, const std::string& text) {

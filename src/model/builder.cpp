@@ -48,12 +48,9 @@ void Builder::note(std::string text) {
 
 void Builder::norms(const NormStyle& style) {
   style_ = style;
-  const std::optional<double> configured =
-      config_.number({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps", "norm_epsilon",
-                      "layernorm_epsilon"});
-  const std::optional<double> told = configured ? configured : config_.metadata_eps();
-  eps_ = told.value_or(style.eps);
-  eps_source_ = configured ? config_.source() : told ? Source::metadata : Source::assumed;
+  const std::optional<Config::Eps> told = config_.eps();
+  eps_ = told ? told->value : style.eps;
+  eps_source_ = told ? told->source : Source::assumed;
   if (!told) {
     note(fmt::format("eps {} is assumed, the published default: neither configuration nor metadata state it",
                      style.eps));
@@ -114,7 +111,12 @@ void Builder::each_layer(std::string_view pattern, const std::function<void()>& 
     in_scope({std::move(prefix), number}, body);
   }
   miss_layers(expected, stated);
-  model_.layers += std::max(found, stated) * applications_;
+  add_layers(std::int64_t{std::max(found, stated)} * applications_);
+}
+
+void Builder::add_layers(std::int64_t count) {
+  model_.layers =
+      static_cast<int>(std::min<std::int64_t>(model_.layers + count, std::numeric_limits<int>::max()));
 }
 
 void Builder::each_stacked(std::string_view name, const std::function<void()>& body) {
@@ -127,7 +129,7 @@ void Builder::each_stacked(std::string_view name, const std::function<void()>& b
   for (std::uint64_t layer = 0; layer < count; ++layer) {
     in_scope({scope_.prefix, static_cast<int>(layer), count}, body);
   }
-  model_.layers += static_cast<int>(count);
+  add_layers(static_cast<std::int64_t>(count));
 }
 
 std::optional<Builder::Parameter> Builder::find(std::string_view name,
@@ -154,14 +156,14 @@ std::string Builder::wanted(std::string_view name) const {
   return full(name) + (scope_.stacked != 0 || name.ends_with("weight") ? "" : ".weight");
 }
 
-void Builder::miss(const std::string& tensor, std::uint64_t times) {
+void Builder::miss(const std::string& tensor) {
   if (model_.missing.size() < kListed) {
     // A layer that is told twice, as shared ones are, misses its tensors once.
     if (std::find(model_.missing.begin(), model_.missing.end(), tensor) == model_.missing.end()) {
       model_.missing.push_back(tensor);
     }
   } else {
-    unlisted_ += times;
+    ++unlisted_;
   }
 }
 

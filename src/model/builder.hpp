@@ -150,6 +150,7 @@ class Builder {
   };
 
   [[nodiscard]] std::string full(std::string_view name) const { return scope_.prefix + std::string(name); }
+  void add_layers(std::int64_t count);
   void in_scope(Scope scope, const std::function<void()>& body);
   std::optional<Parameter> find(std::string_view name, std::initializer_list<std::string_view> endings);
   std::optional<Slice> find_bias(const std::string& name, std::initializer_list<std::string_view> endings,
@@ -157,7 +158,8 @@ class Builder {
   std::optional<Linear> find_linear(std::string_view role, std::string_view name, std::uint64_t in,
                                     std::uint64_t out);
   [[nodiscard]] std::string wanted(std::string_view name) const;
-  void miss(const std::string& tensor, std::uint64_t times = 1);
+  void miss(const std::string& tensor);
+  void miss_reader(std::string_view name);
   [[noreturn]] void reject(const Parameter& parameter, const std::string& expected) const;
 
   std::optional<std::size_t> add_norm(std::string_view name, std::string_view role, Placement placement,
@@ -165,9 +167,9 @@ class Builder {
   void give_writers(Norm& norm);
   void add_reader(const Linear& reader);
   void add_writer(std::optional<Linear> writer, std::string_view name, Need need);
-  void read_incompletely();
   [[nodiscard]] std::uint64_t read_width() const;
 
+  std::optional<Linear> find_fused(std::string_view name);
   void resolve_heads(const Linear& query, const Linear* key);
   void add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
                  const std::optional<Linear>& value, std::uint64_t stride);

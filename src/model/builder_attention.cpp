@@ -70,8 +70,7 @@ std::uint64_t Builder::attention(std::string_view query, std::string_view key, s
     if (i == 2 && parts[1]) out = parts[1]->out;
     parts[i] = find_linear(kParts[i], names[i], read_width(), out);
     if (!parts[i]) {
-      miss(wanted(names[i]));
-      read_incompletely();
+      miss_reader(names[i]);
       continue;
     }
     if (i == 0) resolve_heads(*parts[0], nullptr);
@@ -82,16 +81,18 @@ std::uint64_t Builder::attention(std::string_view query, std::string_view key, s
   return parts[0] ? parts[0]->out : 0;
 }
 
-std::uint64_t Builder::fused_attention(std::string_view name) {
+std::optional<Linear> Builder::find_fused(std::string_view name) {
   attends_ = true;
   const std::uint64_t told = counts_.heads * counts_.head_dim;
   const std::uint64_t width = told != 0 ? told : read_width();
-  const std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
-  if (!fused) {
-    miss(wanted(name));
-    read_incompletely();
-    return 0;
-  }
+  std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
+  if (!fused) miss_reader(name);
+  return fused;
+}
+
+std::uint64_t Builder::fused_attention(std::string_view name) {
+  const std::optional<Linear> fused = find_fused(name);
+  if (!fused) return 0;
   const std::uint64_t third = fused->out / 3;
   std::array<std::optional<Linear>, 3> parts;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -104,15 +105,8 @@ std::uint64_t Builder::fused_attention(std::string_view name) {
 }
 
 std::uint64_t Builder::attention_fused_per_head(std::string_view name) {
-  attends_ = true;
-  const std::uint64_t told = counts_.heads * counts_.head_dim;
-  const std::uint64_t width = told != 0 ? told : read_width();
-  const std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
-  if (!fused) {
-    miss(wanted(name));
-    read_incompletely();
-    return 0;
-  }
+  const std::optional<Linear> fused = find_fused(name);
+  if (!fused) return 0;
   resolve_heads(part_of(*fused, "query", 0, fused->out / 3), nullptr);
   if (counts_.heads == 0) {
     add_reader(*fused);

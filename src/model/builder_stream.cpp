@@ -244,7 +244,7 @@ void Builder::norm_of_heads(std::string_view name, std::string_view role, std::s
 void Builder::norm_inside(std::string_view name, std::string_view role, std::uint64_t width,
                           std::uint64_t groups) {
   reading_ = add_norm(name, role, Placement::inside, width, groups);
-  read_incompletely();
+  reads_are_indirect();
 }
 
 void Builder::last_eps(double eps, Config::Keys keys) {
@@ -256,8 +256,13 @@ void Builder::last_eps(double eps, Config::Keys keys) {
 
 std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*reading_].width : width_; }
 
-void Builder::read_incompletely() {
+void Builder::reads_are_indirect() {
   if (reading_) model_.norms[*reading_].connections_known = false;
+}
+
+void Builder::miss_reader(std::string_view name) {
+  miss(wanted(name));
+  reads_are_indirect();
 }
 
 void Builder::reads_each(std::string_view role, std::string_view prefix) {
@@ -265,8 +270,6 @@ void Builder::reads_each(std::string_view role, std::string_view prefix) {
     if (tensor.name.ends_with(".weight")) reads(role, tensor.name.substr(scope_.prefix.size()));
   }
 }
-
-void Builder::reads_are_indirect() { read_incompletely(); }
 
 void Builder::add_reader(const Linear& reader) {
   if (reading_) append_new(model_.norms[*reading_].readers, {reader});
@@ -278,10 +281,7 @@ std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::
     add_reader(*reader);
     return reader->out;
   }
-  if (need == Need::required) {
-    miss(wanted(name));
-    read_incompletely();
-  }
+  if (need == Need::required) miss_reader(name);
   return 0;
 }
 
@@ -290,7 +290,7 @@ void Builder::leads_over(std::string_view role, std::string_view name, std::uint
   if (map) {
     add_reader(*map);
   } else {
-    read_incompletely();
+    reads_are_indirect();
   }
   reading_.reset();
   writers_.clear();

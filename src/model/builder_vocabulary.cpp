@@ -40,7 +40,7 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
     const bool headless = !tied && scope_.prefix.empty();
     if (headless) note("no map to a vocabulary is stored: a model without a language head");
     if (!headless && !tied) miss(std::string(*names.begin()) + ".weight");
-    if (!headless && reads_norm) read_incompletely();
+    if (!headless && reads_norm) reads_are_indirect();
     return;
   }
   const bool same = !stored || repeats_token_embedding(*map);

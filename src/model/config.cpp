@@ -1,7 +1,7 @@
 #include "config.hpp"
 
 #include <cmath>
-#include <cstdlib>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,11 +32,13 @@ bool is_word(char c) {
 }  // namespace
 
 struct Config::Contents {
+  explicit Contents(const checkpoint::Checkpoint& checkpoint) : metadata(checkpoint.metadata()) {}
+
   std::string where;
   Source source = Source::config;
   Json root = Json::object();
   std::vector<const Json*> sections;
-  std::map<std::string, std::string, std::less<>> metadata;
+  const std::map<std::string, std::string, std::less<>>& metadata;
 
   [[noreturn]] void reject(std::string_view key, const Json& value, std::string_view expected) const {
     throw Error(ErrorCode::Format,
@@ -66,9 +68,8 @@ struct Config::Contents {
   }
 };
 
-Config::Config(const checkpoint::Checkpoint& checkpoint) : contents_(std::make_unique<Contents>()) {
+Config::Config(const checkpoint::Checkpoint& checkpoint) : contents_(std::make_unique<Contents>(checkpoint)) {
   Contents& contents = *contents_;
-  contents.metadata = checkpoint.metadata();
   const auto parse = [](const std::string& text) {
     const auto keep = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDepth; };
     return Json::parse(text, keep, false);
@@ -158,6 +159,15 @@ std::optional<std::uint64_t> Config::metadata_count(std::string_view word) const
   return {};
 }
 
+std::optional<Config::Eps> Config::eps() const {
+  if (const std::optional<double> configured = number({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps",
+                                                       "norm_eps", "norm_epsilon", "layernorm_epsilon"})) {
+    return Eps{*configured, source()};
+  }
+  if (const std::optional<double> told = metadata_eps()) return Eps{*told, Source::metadata};
+  return {};
+}
+
 std::optional<double> Config::metadata_eps() const {
   for (const auto& [key, text] : contents_->metadata) {
     for (std::size_t at = text.find("eps"); at != std::string::npos; at = text.find("eps", at + 1)) {
@@ -168,8 +178,9 @@ std::optional<double> Config::metadata_eps() const {
       const std::string number = text.substr(digits, std::min<std::size_t>(end - digits, 32));
       // A JSON number: strtod would follow the user's locale.
       const Json value = Json::parse(number, nullptr, false);
-      if (value.is_number() && value.get<double>() >= 0.0 && value.get<double>() < 1.0)
+      if (value.is_number() && value.get<double>() >= 0.0 && value.get<double>() < 1.0) {
         return value.get<double>();
+      }
     }
   }
   return {};

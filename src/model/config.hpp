@@ -16,6 +16,7 @@ namespace normscope::model {
 /// What a checkpoint says about itself outside its tensors: config.json, else the metadata entry
 /// "config" that holds the same JSON, else numbers in the words of the metadata.
 /// A key is looked up in the sections "text_config", "model.encoder" and the top level, in this order.
+/// Refers to the checkpoint.
 /// Errors    Format when config.json is not a JSON object, or when a value asked for has the wrong
 ///           type or is absurd; messages name file and key
 class Config {
@@ -40,10 +41,18 @@ class Config {
 
   /// The number in a metadata word such as "heads8", for `word` "heads".
   [[nodiscard]] std::optional<std::uint64_t> metadata_count(std::string_view word) const;
-  /// The number that follows "eps" in the metadata, as in "LayerNorm eps=1e-5".
-  [[nodiscard]] std::optional<double> metadata_eps() const;
+
+  struct Eps {
+    double value;
+    Source source;
+  };
+  /// The eps of the norms: the configuration's, else the number that follows "eps" in the metadata, as
+  /// in "LayerNorm eps=1e-5".
+  [[nodiscard]] std::optional<Eps> eps() const;
 
  private:
+  [[nodiscard]] std::optional<double> metadata_eps() const;
+
   struct Contents;
   std::unique_ptr<Contents> contents_;
 };

@@ -1,6 +1,7 @@
 #include "describe.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 

@@ -75,10 +75,7 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     if (std::optional<Found> found = norm_at(checkpoint, tensor)) norms.push_back(std::move(*found));
   }
   if (norms.empty()) return;
-  const std::optional<double> configured =
-      config.number({"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps", "norm_eps", "norm_epsilon",
-                     "layernorm_epsilon"});
-  const std::optional<double> told = configured ? configured : config.metadata_eps();
+  const std::optional<Config::Eps> told = config.eps();
   const bool any_bias =
       std::any_of(norms.begin(), norms.end(), [](const Found& norm) { return norm.bias; }) ||
       std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
@@ -96,8 +93,8 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     norm.layer = layer_in(found.stem);
     norm.kind = found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
     norm.width = found.gain->shape[0];
-    norm.eps = told.value_or(1e-5);
-    norm.eps_source = configured ? config.source() : told ? Source::metadata : Source::assumed;
+    norm.eps = told ? told->value : 1e-5;
+    norm.eps_source = told ? told->source : Source::assumed;
     norm.gain = whole(*found.gain);
     if (found.bias != nullptr) norm.bias = whole(*found.bias);
     if (found.bias == nullptr && !named_rms) ++(any_bias ? assumed_layer : assumed_rms);

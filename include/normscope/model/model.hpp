@@ -47,7 +47,8 @@ struct Linear {
 /// Where a number of the model comes from.
 enum class Source { config, tensors, metadata, assumed };
 
-/// Whether a block normalizes what it reads (pre), the sum it writes (post), or neither is known.
+/// Whether a norm stands before a branch (pre), on the sum that a branch was added to (post), within a
+/// branch (inside: heads, or what a branch writes), or where is not known.
 enum class Placement { pre, post, inside, unknown };
 
 /// One application of a normalization layer in the forward pass. Shared parameters (ALBERT) appear
@@ -92,7 +93,7 @@ struct Vocabulary {
   std::size_t size = 0;
   std::optional<Linear> unembedding{};
   bool tied = false;
-  std::string final_norm;  ///< name of the norm the unembedding reads
+  std::string final_norm;  ///< name of the norm the unembedding reads, empty where none is read directly
 };
 
 struct Model {

@@ -9,6 +9,9 @@ namespace {
 FileFormat by_content(std::string_view text) {
   using namespace std::string_view_literals;
   const auto begins = [text](std::string_view magic) { return text.substr(0, magic.size()) == magic; };
+  // The length in front of a safetensors header is below 2^27: its lower bytes may look like another
+  // format's magic, its upper bytes are zero as in no other format.
+  if (text.size() >= 9 && text.substr(4, 5) == "\0\0\0\0{"sv) return FileFormat::safetensors;
   if (begins("GGUF")) return FileFormat::gguf;
   if (begins("version https://git-lfs")) return FileFormat::lfs_pointer;
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return FileFormat::zip;
@@ -20,8 +23,6 @@ FileFormat by_content(std::string_view text) {
       (text[2] == 0x12 || text[2] == 0x3a)) {
     return FileFormat::onnx;
   }
-  // The length in front of a safetensors header is below 2^27, so its upper bytes are zero; text has none.
-  if (text.size() >= 9 && text.substr(4, 5) == "\0\0\0\0{"sv) return FileFormat::safetensors;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') return FileFormat::shard_index;
   return FileFormat::unknown;

@@ -1,6 +1,8 @@
 #include "hub_folder.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <vector>

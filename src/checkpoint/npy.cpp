@@ -48,7 +48,8 @@ class Literals {
     if (quotation == '"') require('"');
     const std::size_t end = text_.find(quotation, at_);
     if (end == std::string_view::npos) fail("the end of a string");
-    return text_.substr(std::exchange(at_, end + 1), end - at_);
+    const std::size_t begin = std::exchange(at_, end + 1);
+    return text_.substr(begin, end - begin);
   }
   bool boolean() {
     skip_blanks();

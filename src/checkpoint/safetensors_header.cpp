@@ -1,7 +1,7 @@
 #include "safetensors_header.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 
 #include <fmt/core.h>
 
@@ -31,7 +31,7 @@ std::string SafetensorsHeader::place() const {
   switch (expect_) {
     case Expect::header:
     case Expect::name: return "header";
-    case Expect::tensor: return "tensor " + quote(name_);
+    case Expect::tensor:
     case Expect::field: return "tensor " + quote(name_);
     case Expect::dtype: return field("dtype");
     case Expect::shape:

@@ -156,6 +156,17 @@ TEST(Checkpoint, TrustsContentBeforeNames) {
   EXPECT_NE(Checkpoint(scratch / "model.bin").find("a"), nullptr);
 }
 
+TEST(Checkpoint, IsNotFooledByAHeaderLengthThatLooksLikeAnotherFormat) {
+  const Scratch scratch;
+  // 0x0280 begins like a pickle, 0x120708 like an ONNX model.
+  for (const std::size_t length : {0x0280u, 0x120708u}) {
+    std::string header = R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})";
+    header.resize(length, ' ');
+    put(scratch / "x.bin", test::safetensors_file(header));
+    EXPECT_NE(Checkpoint(scratch / "x.bin").find("a"), nullptr) << length;
+  }
+}
+
 TEST(Checkpoint, NamesTheFileInEveryComplaint) {
   const Scratch scratch;
   put(scratch / "x.safetensors", "not a checkpoint");

@@ -20,10 +20,11 @@
 namespace normscope::checkpoint {
 
 /// The validated contents of one safetensors file held in memory. The tensors' names, shapes and
-/// bytes point into `bytes` or into the result itself.
+/// bytes point into `bytes` or into the result itself; they stay valid when it moves, not when it is
+/// copied.
 /// Errors    Format, Shape; Unsupported for a string over 4 MiB or a header whose tensors and metadata
 ///           take more memory than the file's size plus 32 MiB; messages begin with `where`
-/// Cost      O(header · log tensors); memory at most the file's size plus 64 MiB
+/// Cost      O(header + tensors · log tensors); memory at most the file's size plus 64 MiB
 struct SafetensorsContents {
   std::vector<Tensor> tensors;  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata;

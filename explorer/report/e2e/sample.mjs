@@ -13,8 +13,8 @@ function generator(seed) {
 }
 
 const parameter = (tensor, random, top, bottom) => ({
-  tensor, dtype: "F32", min: bottom, max: top, mean: 0.2 + 0.1 * random(), std: 0.05 + 0.1 * random(),
-  median_abs: 0.2 + 0.05 * random(), negative: Math.floor(4 * random()), zero: 0,
+  tensor, min: bottom, max: top, mean: 0.2 + 0.1 * random(), std: 0.05 + 0.1 * random(),
+  median_abs: 0.2 + 0.05 * random(), negative: Math.floor(4 * random()), zero: 0, not_finite: 0,
 });
 
 function gpt2Norm(index, layers, width, random) {
@@ -52,9 +52,10 @@ function gpt2Norm(index, layers, width, random) {
       energy_top_1: last ? 0.52 : 0.02 + 0.05 * random(), energy_top_8: last ? 0.61 : 0.08 + 0.1 * random(), spectrum,
       top_axes: Array.from({ length: 8 }, (_, i) => ({ rank: i + 1, length: lengths[0] / (1 + i / 2),
         ratio_to_median: lengths[0] / lengths[1] / (1 + i / 2), coordinate: coordinate(i), weight: 0.99 - i / 40 })) },
-    outliers: Array.from({ length: last ? 14 : Math.floor(4 * random()) }, (_, i) =>
+    outlier_count: last ? 14 : 3,
+    outliers: Array.from({ length: last ? 14 : 3 }, (_, i) =>
       ({ coordinate: coordinate(i), gain: top / (i + 1), ratio_to_median: top / median / (i + 1) })),
-    next: last ? null : { name: index === 2 * layers - 1 ? "ln_f" : `h.${Math.floor((index + 1) / 2)}.ln_${((index + 1) % 2) + 1}`,
+    next: last ? null : { index: index + 1, name: index === 2 * layers - 1 ? "ln_f" : `h.${Math.floor((index + 1) / 2)}.ln_${((index + 1) % 2) + 1}`,
       similarity: 0.6 + 0.39 * random(), top_axis_cosine: random() },
     connections_known: true, readers, writers: [],
     reproduce: `normscope geometry --gain model.safetensors:${tensor("weight")} --bias model.safetensors:${tensor("bias")} --eps 1e-05`,
@@ -62,7 +63,7 @@ function gpt2Norm(index, layers, width, random) {
 }
 
 function finding(kind, norm, text, numbers, severity) {
-  return { kind, norm: norm.name, text, numbers, severity, reproduce: norm.reproduce };
+  return { kind, norm: norm.name, norm_index: norm.index, text, numbers, severity, reproduce: norm.reproduce };
 }
 
 function gpt2(layers = 12, width = 768, heads = 12) {
@@ -92,7 +93,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
     heads: Array.from({ length: layers * heads }, (_, i) => ({ layer: Math.floor(i / heads), head: i % heads,
       key_value_head: i % heads, head_dim: width / heads, norm: `h.${Math.floor(i / heads)}.ln_1`,
       query: `h.${Math.floor(i / heads)}.attn.c_attn.weight`, key: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
-      value: `h.${Math.floor(i / heads)}.attn.c_attn.weight`, rotary: null })),
+      value: `h.${Math.floor(i / heads)}.attn.c_attn.weight`, rotary: false })),
     vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },
     findings,
   };
@@ -113,11 +114,11 @@ function hostile() {
     bias: null, null_space: { dim: null, cosine_to_ones: null, top: [] },
     image: i % 3 === 0 ? null : { ...norm.image, condition: null, effective_dimension: null, energy_top_8: null, longest: null },
     outliers: [{ coordinate: 0, gain: null, ratio_to_median: null }], connections_known: i % 2 === 0,
-    next: { name: traps[(i + 1) % 7], similarity: null, top_axis_cosine: null }, reproduce: traps[i] }));
-  report.findings = traps.map((text, i) => ({ kind: text, norm: i % 2 ? text : null, text, numbers: { [text]: null, second: text },
+    next: { index: 0, name: traps[(i + 1) % 7], similarity: null, top_axis_cosine: null }, reproduce: traps[i] }));
+  report.findings = traps.map((text, i) => ({ kind: text, norm: i % 2 ? text : null, norm_index: i % 2 ? i % 7 : null, text, numbers: { [text]: null, second: text },
     severity: i === 3 ? null : i / 9, reproduce: text }));
   report.heads = [];
-  report.vocabulary = { size: null, tied: null, unembedding: traps[0], final_norm: traps[5] };
+  report.vocabulary = { size: null, tied: false, unembedding: traps[0], final_norm: traps[5] };
   return report;
 }
 

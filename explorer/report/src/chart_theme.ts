@@ -30,6 +30,7 @@ export function chartConfig(): Config {
     axisX: { grid: false },
     axisY: { domain: false, ticks: false },
     legend: {
+      symbolOpacity: 1,
       labelColor: muted, titleColor: ink, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal",
       orient: "top", direction: "horizontal", labelLimit: 160, columns: { signal: "max(1, floor(width / 170))" },
     },

@@ -34,14 +34,14 @@ export interface Model {
 /** One trained vector of a norm, its gain or its bias. */
 export interface Parameter {
   tensor: string;
-  dtype: string;
   min: Maybe;
   max: Maybe;
   mean: Maybe;
   std: Maybe;
   median_abs: Maybe;
-  negative: Maybe;
-  zero: Maybe;
+  negative: number;
+  zero: number;
+  not_finite: number;
 }
 
 export interface Axis {
@@ -97,8 +97,9 @@ export interface Norm {
     top: { coordinate: number; weight: Maybe }[];
   } | null;
   image: Image | null;
+  outlier_count: number;
   outliers: { coordinate: number; gain: Maybe; ratio_to_median: Maybe }[];
-  next: { name: string; similarity: Maybe; top_axis_cosine: Maybe } | null;
+  next: { index: number; name: string; similarity: Maybe; top_axis_cosine: Maybe } | null;
   connections_known: boolean;
   readers: Connection[];
   writers: Connection[];
@@ -111,24 +112,24 @@ export interface Head {
   key_value_head: Maybe;
   head_dim: Maybe;
   norm: string;
-  query: string;
-  key: string;
-  value: string;
-  rotary: unknown;
+  query: string | null;
+  key: string | null;
+  value: string | null;
+  rotary: boolean;
 }
 
 export interface Vocabulary {
   size: Maybe;
-  tied: boolean | null;
-  unembedding: string;
+  tied: boolean;
+  unembedding: string | null;
   final_norm: string;
 }
 
 export interface Finding {
   kind: string;
   norm: string | null;
+  norm_index: Maybe;
   text: string;
-  numbers: Record<string, unknown>;
   severity: Maybe;
   reproduce: string;
 }

@@ -18,6 +18,9 @@ export function el<K extends keyof HTMLElementTagNameMap>(
 /** A name from a file: isolated, so that right-to-left letters leave the sentence around it alone. */
 export const name = (text: string): HTMLElement => el("bdi", { class: "name" }, text);
 
+/** A link that opens a norm's row in the table. */
+export const normLink = (index: number, text: string): HTMLElement => el("a", { href: `#norm-${index}` }, name(text));
+
 export function button(label: string, onClick: () => void, attributes: Attributes = {}): HTMLButtonElement {
   const result = el("button", { type: "button", ...attributes }, label);
   result.addEventListener("click", onClick);

@@ -1,6 +1,6 @@
-import type { Finding, Norm } from "./data";
-import { button, command, el, name, slot } from "./dom";
-import { number, plural, words } from "./format";
+import type { Finding } from "./data";
+import { button, command, el, normLink, slot } from "./dom";
+import { plural } from "./format";
 
 const shownAtFirst = 12;
 
@@ -13,30 +13,24 @@ function meter(finding: Finding): HTMLElement {
   return el("span", { class: `severity ${strength(severity)}` }, strength(severity), el("span", { class: "bar", "aria-hidden": "true" }, bar));
 }
 
-function item(finding: Finding, norms: Map<string, Norm>): HTMLElement {
-  const norm = finding.norm === null ? undefined : norms.get(finding.norm);
-  const numbers = Object.entries(finding.numbers ?? {})
-    .map(([key, value]) => `${words(key)} ${typeof value === "number" || value === null ? number(value) : String(value)}`);
+function item(finding: Finding): HTMLElement {
   return el("li", {},
     meter(finding),
     el("div", {},
       el("p", { class: "sentence", dir: "auto" }, finding.text),
-      el("p", { class: "about" },
-        norm ? el("a", { href: `#norm-${norm.index}` }, name(norm.name)) : null,
-        numbers.length > 0 ? el("span", { class: "muted" }, numbers.join(" · ")) : null),
+      finding.norm_index === null ? null : el("p", { class: "about" }, normLink(finding.norm_index, finding.norm ?? "its norm")),
       command(finding.reproduce)));
 }
 
 /** Fills the findings, the most severe first; a long list ends in a button for the rest. */
-export function showFindings(findings: Finding[], norms: Norm[]): void {
+export function showFindings(findings: Finding[]): void {
   const body = slot("findings-body");
   if (findings.length === 0) {
     body.append(el("p", {}, "Nothing unusual: no norm of this checkpoint stands out by the measures taken."));
     return;
   }
-  const byName = new Map(norms.map((norm) => [norm.name, norm]));
   const sorted = [...findings].sort((a, b) => (b.severity ?? 0) - (a.severity ?? 0));
-  const rows = sorted.map((finding) => item(finding, byName));
+  const rows = sorted.map(item);
   const listed = el("ol", { class: "findings" }, ...rows);
   body.append(listed);
   if (rows.length <= shownAtFirst) return;

@@ -58,9 +58,6 @@ export const large = (value: Maybe): string => scaled(value, ["", "thousand", "m
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;
 
-/** A key of the JSON as words. */
-export const words = (key: string): string => key.replaceAll("_", " ");
-
 const kinds: Record<string, string> = { layer: "LayerNorm", rms: "RMSNorm", spherical: "spherical norm" };
 
 /** The kind of a norm as papers write it. */

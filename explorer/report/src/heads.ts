@@ -23,11 +23,6 @@ function grouped(heads: Head[]): Group[] {
   return [...groups.values()].map(({ first, heads: n, keyValues }) => ({ first, heads: n, keyValueHeads: keyValues.size }));
 }
 
-function rotation(rotary: unknown): string {
-  if (rotary === null || rotary === undefined || rotary === false || rotary === "") return "no";
-  return rotary === true ? "yes" : typeof rotary === "object" ? JSON.stringify(rotary) : String(rotary);
-}
-
 function showHeads(heads: Head[], body: HTMLElement): void {
   if (heads.length === 0) {
     body.append(el("p", {}, "No attention heads were recognized."));
@@ -42,8 +37,8 @@ function showHeads(heads: Head[], body: HTMLElement): void {
       el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of heads" },
         table("", ["layer", "heads", "key/value heads", "size", "rotary", "norm", "query, key and value weights"],
           groups.slice(0, shownRows).map(({ first, heads: n, keyValueHeads }) => [
-            count(first.layer), count(n), count(keyValueHeads), count(first.head_dim), rotation(first.rotary),
-            name(first.norm), name([...new Set([first.query, first.key, first.value])].join(", "))]),
+            count(first.layer), count(n), count(keyValueHeads), count(first.head_dim), first.rotary ? "yes" : "no",
+            name(first.norm), name([...new Set([first.query, first.key, first.value])].map((weight) => weight ?? unknown).join(", "))]),
           [0, 1, 2, 3])),
       groups.length > shownRows
         ? el("p", { class: "muted" }, `and ${plural(groups.length - shownRows, "more row")}, in the JSON of this report`) : null));
@@ -59,8 +54,8 @@ export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | n
   }
   body.append(definitions([
     ["Vocabulary", vocabulary.size === null ? unknown : plural(vocabulary.size, "token")],
-    ["Unembedding", name(vocabulary.unembedding)],
-    ["Tied to the embedding", vocabulary.tied === null ? "not known" : vocabulary.tied ? "yes" : "no"],
-    ["Behind the norm", vocabulary.final_norm === "" ? "not known" : name(vocabulary.final_norm)],
+    ["Unembedding", name(vocabulary.unembedding ?? unknown)],
+    ["Tied to the embedding", vocabulary.tied ? "yes" : "no"],
+    ["Behind the norm", name(vocabulary.final_norm === "" ? unknown : vocabulary.final_norm)],
   ]));
 }

@@ -15,7 +15,7 @@ function start(): void {
   }
   const { report, charts } = data;
   showOverview(report);
-  showFindings(report.findings, report.norms);
+  showFindings(report.findings);
   // The theme listens for printing before the charts do, so that they are drawn once, for paper.
   let redraw = () => {};
   startTheme(() => redraw());

@@ -40,7 +40,7 @@ const columns: Column[] = [
   { ...numeric("Top 8", "Share of the squared lengths in the eight longest axes", (norm) => norm.image?.energy_top_8 ?? null),
     cell: (norm) => percent(norm.image?.energy_top_8 ?? null) },
   measure("cos to 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
-  numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outliers.length),
+  numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outlier_count),
 ];
 
 /** The columns to show for these norms, and in words what all of them have in common. */

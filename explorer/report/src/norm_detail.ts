@@ -1,5 +1,5 @@
 import type { Connection, Maybe, Norm, Parameter } from "./data";
-import { command, definitions, el, name, table } from "./dom";
+import { command, definitions, el, name, normLink, table } from "./dom";
 import { count, kindName, number, percent, plural, unknown } from "./format";
 
 const shown = 10;
@@ -20,11 +20,11 @@ function parameters(norm: Norm): HTMLElement | null {
   if (rows.length === 0) return el("p", { class: "muted" }, "Neither gain nor bias: the image is a sphere.");
   return short(
     "Gain and bias",
-    ["", "min", "max", "mean", "std", "median size", "negative", "zero", "type", "tensor"],
+    ["", "min", "max", "mean", "std", "median size", "negative", "zero", "not finite", "tensor"],
     rows,
     ([label, p]) => [label, number(p.min), number(p.max), number(p.mean), number(p.std), number(p.median_abs),
-      count(p.negative), count(p.zero), p.dtype, name(p.tensor)],
-    [1, 2, 3, 4, 5, 6, 7], true);
+      count(p.negative), count(p.zero), count(p.not_finite), name(p.tensor)],
+    [1, 2, 3, 4, 5, 6, 7, 8], true);
 }
 
 const connections = (caption: string, items: Connection[]): HTMLElement | null =>
@@ -32,10 +32,8 @@ const connections = (caption: string, items: Connection[]): HTMLElement | null =
     (item) => [item.role, name(item.tensor), `${count(item.in)} → ${count(item.out)}`], [2], true);
 
 /** Everything the report knows about one norm, below its row. */
-export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement {
+export function detail(norm: Norm): HTMLElement {
   const { image, null_space: nullSpace, next } = norm;
-  const next_line = next && el("span", {}, linkTo(next.name),
-    `, gains ${number(next.similarity)} alike, longest axes at cosine ${number(next.top_axis_cosine)}`);
   return el("div", { class: "detail" },
     definitions([
       ["Kind", kindName(norm.kind, norm.groups) + (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : "")],
@@ -48,7 +46,8 @@ export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement 
         + (nullSpace.cosine_to_ones === null ? "" : `, cosine to all ones ${number(nullSpace.cosine_to_ones)}`))],
       ["Semi-axes", image && `${count(image.semi_axes)}: longest ${number(image.longest)}, median ${number(image.median)}, shortest ${number(image.shortest)}`],
       ["Energy", image && `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`],
-      ["Next norm", next_line],
+      ["Next norm", next && el("span", {}, normLink(next.index, next.name),
+        `, similarity ${number(next.similarity)}, longest axes at cosine ${number(next.top_axis_cosine)}`)],
     ]),
     parameters(norm),
     short("Longest axes", ["rank", "length", "× median", "coordinate", "weight"], image?.top_axes ?? [],
@@ -58,8 +57,8 @@ export function detail(norm: Norm, linkTo: (name: string) => Node): HTMLElement 
       (entry) => [coordinate(entry.coordinate), number(entry.weight)], [0, 1]),
     short("Unusual gains", ["coordinate", "gain", "× median"], norm.outliers,
       (entry) => [coordinate(entry.coordinate), number(entry.gain), number(entry.ratio_to_median)], [0, 1, 2]),
-    norm.connections_known ? connections("Read by", norm.readers)
-      : el("p", { class: "muted" }, "Its readers and writers are not known."),
-    norm.connections_known ? connections("Written by", norm.writers) : null,
+    connections("Read by", norm.readers),
+    connections("Written by", norm.writers),
+    norm.connections_known ? null : el("p", { class: "muted" }, "Not all of its readers and writers are known."),
     command(norm.reproduce));
 }

@@ -86,18 +86,13 @@ class NormTable {
     if (open === (row.panel !== null)) return;
     if (open) {
       row.panel = el("tr", { id: `detail-${row.norm.index}`, class: "panel" },
-        el("td", { colspan: this.columns.length }, detail(row.norm, (target) => this.link(target))));
+        el("td", { colspan: this.columns.length }, detail(row.norm)));
       row.element.after(row.panel);
     } else {
       row.panel?.remove();
       row.panel = null;
     }
     row.toggle.setAttribute("aria-expanded", String(open));
-  }
-
-  private link(target: string): Node {
-    const norm = this.norms.find((candidate) => candidate.name === target);
-    return norm ? el("a", { href: `#norm-${norm.index}` }, name(target)) : name(target);
   }
 
   private choice(every: string, values: string[]): HTMLSelectElement {

@@ -1,5 +1,5 @@
 import type { Maybe, Model, Norm, Report } from "./data";
-import { definitions, el, name, slot } from "./dom";
+import { definitions, el, name, normLink, slot } from "./dom";
 import { bytes, count, kindName, large, number, plural, unknown } from "./format";
 
 /** How many of each, most frequent first: "24 pre, 1 post". */
@@ -22,19 +22,18 @@ function largest(norms: Norm[], measure: (norm: Norm) => Maybe): { norm: Norm; v
 const fact = (term: string, value: string, ...about: (Node | string)[]): HTMLElement =>
   el("div", {}, el("dt", {}, term), el("dd", { class: "value" }, value), el("dd", { class: "about" }, ...about));
 
-const at = (norm: Norm): HTMLElement => el("a", { href: `#norm-${norm.index}` }, name(norm.name));
+const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 
-function keyFacts({ model, norms, heads }: Report): HTMLElement[] {
+function keyFacts({ model, norms }: Report): HTMLElement[] {
   const kinds = tally(norms.map((norm) => kindName(norm.kind, norm.groups)));
   const facts = [
     fact("Norms", count(norms.length), kinds.map(([kind, n]) => (kinds.length > 1 ? `${n} ${kind}` : kind)).join(", ")),
   ];
   const stack = [
-    model.layers === null ? "" : plural(model.layers, "layer"),
-    model.heads_per_layer === null ? "" : `${plural(model.heads_per_layer, "head")} each`,
-    model.heads_per_layer === null && heads.length > 0 ? plural(heads.length, "head") : "",
+    model.layers ? plural(model.layers, "layer") : "",
+    model.heads_per_layer ? `${plural(model.heads_per_layer, "head")} each` : "",
   ].filter((part) => part !== "");
-  if (model.width !== null) facts.push(fact("Width", count(model.width), stack.join(", ")));
+  if (model.width) facts.push(fact("Width", count(model.width), stack.join(", ")));
   facts.push(fact("Parameters", large(model.parameters), model.tensors === null ? "" : `in ${plural(model.tensors, "tensor")}`));
 
   const stretched = largest(norms, (norm) => norm.image?.condition ?? null);
@@ -49,9 +48,17 @@ function keyFacts({ model, norms, heads }: Report): HTMLElement[] {
   return facts;
 }
 
-const list = (heading: string, items: string[]): HTMLElement | null =>
-  items.length === 0 ? null : el("div", { class: "remarks" },
-    el("h3", {}, heading), el("ul", {}, ...items.map((item) => el("li", {}, item))));
+/** Remarks under a heading, the ninth and later ones folded away. */
+function remarks(heading: string, items: string[]): HTMLElement | null {
+  if (items.length === 0) return null;
+  const list = (part: string[]) => el("ul", {}, ...part.map((item) => el("li", {}, name(item))));
+  const first = items.length > 8 ? 5 : 8;
+  return el("div", { class: "remarks" },
+    el("h3", {}, heading),
+    list(items.slice(0, first)),
+    items.length > first
+      ? el("details", {}, el("summary", {}, `and ${count(items.length - first)} more`), list(items.slice(first))) : null);
+}
 
 function provenance(model: Model): HTMLElement {
   const size = model.files.reduce<Maybe>((sum, file) => (sum === null || file.bytes === null ? null : sum + file.bytes), 0);
@@ -79,7 +86,7 @@ export function showOverview(report: Report): void {
   ].filter((part) => part !== "" && part !== unknown);
   slot("model-line").textContent = line.join(" · ");
   slot("key-facts").append(...keyFacts(report));
-  for (const part of [list("Missing", model.missing), list("Notes", model.notes), provenance(model)]) {
+  for (const part of [remarks("Missing", model.missing), remarks("Notes", model.notes), provenance(model)]) {
     if (part !== null) slot("overview-body").append(part);
   }
   slot("colophon").textContent = `Made by Normscope ${report.version}.`;

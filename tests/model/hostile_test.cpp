@@ -106,7 +106,7 @@ TEST(HostileModel, MutilatedFilesAreDescribedOrRefusedWithAnError) {
       "h.0.attn.c_attn.bias", "h.0.mlp.c_fc.weight", "h.1.mlp.c_fc.weight", "h.1.attn.c_proj.weight"};
   Random random(7);
   int refused = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     Synthetic file = gpt2({0, 1});
     file.config(R"({"model_type": "gpt2", "n_head": )" + std::to_string(random.below(5)) + "}");
     for (std::uint64_t blow = 0; blow < 2; ++blow) {
@@ -120,8 +120,8 @@ TEST(HostileModel, MutilatedFilesAreDescribedOrRefusedWithAnError) {
     });
     refused += refusal.empty() ? 0 : 1;
   }
-  EXPECT_GT(refused, 100);
-  EXPECT_LT(refused, 300);
+  EXPECT_GT(refused, 30);
+  EXPECT_LT(refused, 100);
 }
 
 TEST(HostileModel, HeadsMustDivideTheirProjection) {

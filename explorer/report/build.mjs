@@ -11,7 +11,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 function licences(inputs) {
   const folders = new Set(inputs.flatMap((path) => path.match(/^.*node_modules\/(?:@[^/]+\/)?[^/]+/) ?? []));
   const packages = [...folders].sort().map((folder) => {
-    const { name, version, license, repository } = JSON.parse(readFileSync(join(here, folder, "package.json"), "utf8"));
+    const { name, version, license, repository } = JSON.parse(
+      readFileSync(join(here, folder, "package.json"), "utf8"),
+    );
     const file = readdirSync(join(here, folder)).find((entry) => /^licen[cs]e/i.test(entry));
     return {
       label: `${name} ${version} (${license})`,
@@ -48,26 +50,39 @@ async function bundle(entry) {
 /** A C++ string literal, one line of the page a line. */
 function literal(page) {
   const escapes = { "\\": "\\\\", '"': '\\"', "?": "\\?" };
-  return page.split("\n").map((line, index, lines) => {
-    const body = line.replace(/[\\"?]/g, (c) => escapes[c]).replace(/[\x00-\x1f]/g, (c) =>
-      `\\${c.charCodeAt(0).toString(8).padStart(3, "0")}`);
-    return `"${body}${index < lines.length - 1 ? "\\n" : ""}"`;
-  }).join("\n");
+  return page
+    .split("\n")
+    .map((line, index, lines) => {
+      const body = line
+        .replace(/[\\"?]/g, (c) => escapes[c])
+        .replace(/[\x00-\x1f]/g, (c) => `\\${c.charCodeAt(0).toString(8).padStart(3, "0")}`);
+      return `"${body}${index < lines.length - 1 ? "\\n" : ""}"`;
+    })
+    .join("\n");
 }
 
 const output = resolve(process.argv[2] ?? "dist");
 const script = await bundle("src/main.ts");
 const style = await bundle("style.css");
-const code = `${script.text}\n/*! The libraries in this page and their licences:\n\n${licences(script.inputs).replaceAll("*/", "* /")}\n*/`;
-if (/<\/script|<!--/i.test(code)) throw new Error("build: the bundle holds text that would end its script element");
+const notice = licences(script.inputs).replaceAll("*/", "* /");
+const code = `${script.text}\n/*! The libraries in this page and their licences:\n\n${notice}\n*/`;
+if (/<\/script|<!--/i.test(code))
+  throw new Error("build: the bundle holds text that would end its script element");
 
 const hash = createHash("sha256").update(code).digest("base64");
 const policy = [
-  "default-src 'none'", `script-src 'sha256-${hash}'`, "style-src 'unsafe-inline'", "img-src data: blob:",
-  "base-uri 'none'", "form-action 'none'",
+  "default-src 'none'",
+  `script-src 'sha256-${hash}'`,
+  "style-src 'unsafe-inline'",
+  "img-src data: blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
 ].join("; ");
 const parts = { POLICY: policy, STYLE: style.text, SCRIPT: code };
-const page = readFileSync(join(here, "template.html"), "utf8").replace(/@(POLICY|STYLE|SCRIPT)@/g, (_, part) => parts[part]);
+const page = readFileSync(join(here, "template.html"), "utf8").replace(
+  /@(POLICY|STYLE|SCRIPT)@/g,
+  (_, part) => parts[part],
+);
 
 for (const id of ["report-data", "chart-data"]) {
   if (page.split(`<script type="application/json" id="${id}">null</script>`).length !== 2) {
@@ -76,7 +91,9 @@ for (const id of ["report-data", "chart-data"]) {
 }
 mkdirSync(output, { recursive: true });
 writeFileSync(join(output, "report-page.html"), page);
-writeFileSync(join(output, "report_page_data.cpp"), `#include "report_page.hpp"
+writeFileSync(
+  join(output, "report_page_data.cpp"),
+  `#include "report_page.hpp"
 
 namespace normscope::report {
 std::string_view page() {
@@ -85,4 +102,5 @@ ${literal(page)};
   return {text, sizeof text - 1};
 }
 }  // namespace normscope::report
-`);
+`,
+);

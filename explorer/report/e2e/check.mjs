@@ -13,7 +13,13 @@ const { values: options, positionals } = parseArgs({
   options: { chromium: { type: "string", default: "/usr/bin/chromium" }, screenshots: { type: "string" } },
 });
 const files = positionals.flatMap((path) =>
-  statSync(path).isDirectory() ? readdirSync(path).filter((name) => name.endsWith(".html")).sort().map((name) => join(path, name)) : [path]);
+  statSync(path).isDirectory()
+    ? readdirSync(path)
+        .filter((name) => name.endsWith(".html"))
+        .sort()
+        .map((name) => join(path, name))
+    : [path],
+);
 if (files.length === 0) {
   console.error("usage: node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] FILE.html|DIR…");
   process.exit(2);
@@ -26,12 +32,20 @@ function expect(condition, message) {
 /** Waits until no figure is being drawn, then expects each to be drawn or to say that it is empty. */
 async function figuresReady(page, when) {
   await page.waitForFunction(() => document.querySelector('figure[data-state="drawing"]') === null);
-  const bad = await page.$$eval("figure", (figures) => figures
-    .filter(({ dataset }) => dataset.state !== "ready" && dataset.state !== "empty")
-    .map((figure) => `${figure.id} is ${figure.dataset.state}: ${figure.querySelector(".plot").textContent.slice(0, 200)}`));
+  const bad = await page.$$eval("figure", (figures) =>
+    figures
+      .filter(({ dataset }) => dataset.state !== "ready" && dataset.state !== "empty")
+      .map(
+        (figure) =>
+          `${figure.id} is ${figure.dataset.state}: ${figure.querySelector(".plot").textContent.slice(0, 200)}`,
+      ),
+  );
   expect(bad.length === 0, `${when}: ${bad.join("; ")}`);
   const blank = await page.$$eval('figure[data-state="ready"]', (figures) =>
-    figures.filter((figure) => figure.querySelectorAll("svg path, svg line, svg text").length < 3).map((figure) => figure.id));
+    figures
+      .filter((figure) => figure.querySelectorAll("svg path, svg line, svg text").length < 3)
+      .map((figure) => figure.id),
+  );
   expect(blank.length === 0, `${when}: ${blank.join(", ")} drawn without marks`);
 }
 
@@ -46,7 +60,10 @@ async function scrollThrough(page) {
 async function checkSort(page) {
   const problems = await page.evaluate(() => {
     const value = (text) => {
-      const plain = text.replaceAll("−", "-").replace(/[\u202f\u00a0%]/g, "").replace(/^(-?)10(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])/, "$11·10");
+      const plain = text
+        .replaceAll("−", "-")
+        .replace(/[\u202f\u00a0%]/g, "")
+        .replace(/^(-?)10(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])/, "$11·10");
       const [factor, power] = plain.split("·10");
       const digits = (power ?? "").replace("⁻", "-").replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c));
       return plain === "–" ? null : Number(factor) * 10 ** Number(digits || 0);
@@ -58,13 +75,18 @@ async function checkSort(page) {
         head.querySelector("button").click();
         const direction = head.getAttribute("aria-sort");
         if (direction === "none") problems.push(`${head.textContent}: aria-sort stays none`);
-        if (heads.filter((other) => other.getAttribute("aria-sort") !== "none").length !== 1) problems.push("two columns sorted");
+        if (heads.filter((other) => other.getAttribute("aria-sort") !== "none").length !== 1)
+          problems.push("two columns sorted");
         if (!head.classList.contains("number")) continue;
-        const cells = [...document.querySelectorAll(".norms > tbody > tr:not(.panel)")].map((row) => value(row.cells[column].textContent));
+        const cells = [...document.querySelectorAll(".norms > tbody > tr:not(.panel)")].map((row) =>
+          value(row.cells[column].textContent),
+        );
         const known = cells.filter((cell) => cell !== null);
         const sign = direction === "ascending" ? 1 : -1;
-        if (known.some((cell, i) => i > 0 && sign * (cell - known[i - 1]) < -1e-12)) problems.push(`${head.textContent}: not ${direction}`);
-        if (cells.findLastIndex((cell) => cell !== null) >= known.length) problems.push(`${head.textContent}: unknown not last`);
+        if (known.some((cell, i) => i > 0 && sign * (cell - known[i - 1]) < -1e-12))
+          problems.push(`${head.textContent}: not ${direction}`);
+        if (cells.findLastIndex((cell) => cell !== null) >= known.length)
+          problems.push(`${head.textContent}: unknown not last`);
       }
     });
     heads[0].querySelector("button").click();
@@ -74,7 +96,8 @@ async function checkSort(page) {
 }
 
 async function checkFilter(page, total) {
-  const visible = () => page.$$eval(".norms > tbody > tr:not(.panel)", (rows) => rows.filter((row) => !row.hidden).length);
+  const visible = () =>
+    page.$$eval(".norms > tbody > tr:not(.panel)", (rows) => rows.filter((row) => !row.hidden).length);
   await page.fill("#norm-filter", "no norm is called this");
   expect((await visible()) === 0, "filter: a text found nowhere leaves rows");
   await page.fill("#norm-filter", "");
@@ -90,32 +113,51 @@ async function checkFilter(page, total) {
 
 async function checkKeyboard(page, total) {
   await page.keyboard.press("Tab");
-  expect(await page.evaluate(() => document.activeElement?.classList.contains("skip")), "keyboard: the first stop is not the skip link");
+  expect(
+    await page.evaluate(() => document.activeElement?.classList.contains("skip")),
+    "keyboard: the first stop is not the skip link",
+  );
   await page.keyboard.press("Enter");
-  expect(await page.evaluate(() => document.activeElement?.id === "main"), "keyboard: the skip link leads nowhere");
+  expect(
+    await page.evaluate(() => document.activeElement?.id === "main"),
+    "keyboard: the skip link leads nowhere",
+  );
   if (total === 0) return;
   await page.focus(".norms .opener");
   for (const open of [true, false]) {
     await page.keyboard.press("Enter");
-    expect((await page.$$(".norms .panel")).length === Number(open), `keyboard: Enter does not ${open ? "open" : "close"} a row`);
+    expect(
+      (await page.$$(".norms .panel")).length === Number(open),
+      `keyboard: Enter does not ${open ? "open" : "close"} a row`,
+    );
   }
-  await page.evaluate(() => { location.hash = "#norm-0"; });
+  await page.evaluate(() => {
+    location.hash = "#norm-0";
+  });
   await page.waitForSelector("#norm-0 + .panel", { timeout: 2000 });
 }
 
 async function checkActions(page) {
   const figure = await page.$('figure[data-state="ready"]');
   for (const format of figure === null ? [] : ["PNG", "SVG"]) {
-    const [download] = await Promise.all([page.waitForEvent("download", { timeout: 10_000 }), (await figure.$(`button:text("${format}")`)).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download", { timeout: 10_000 }),
+      (await figure.$(`button:text("${format}")`)).click(),
+    ]);
     expect(statSync(await download.path()).size > 1000, `${format}: the saved figure is empty`);
   }
   const copy = await page.$(".command button");
   if (copy === null) return;
   await copy.click();
-  await page.waitForFunction(() => /Copied/.test(document.querySelector(".command button").textContent), undefined, { timeout: 2000 });
+  await page.waitForFunction(
+    () => /Copied/.test(document.querySelector(".command button").textContent),
+    undefined,
+    { timeout: 2000 },
+  );
 }
 
-const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+const sideways = (page) =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 async function checkFile(browser, file) {
   const started = Date.now();
@@ -127,16 +169,21 @@ async function checkFile(browser, file) {
     page.setDefaultTimeout(30_000);
     const complaints = [];
     page.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) complaints.push(`console ${message.type()}: ${message.text()}`);
+      if (["error", "warning"].includes(message.type()))
+        complaints.push(`console ${message.type()}: ${message.text()}`);
     });
     page.on("pageerror", (error) => complaints.push(`page error: ${error.message}`));
     const address = pathToFileURL(resolve(file)).href;
     page.on("request", (request) => {
-      if (!request.url().startsWith(address) && !/^(data|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`);
+      if (!request.url().startsWith(address) && !/^(data|blob):/.test(request.url()))
+        complaints.push(`request: ${request.url()}`);
     });
     const shot = async (kind) => {
       if (options.screenshots === undefined) return;
-      await page.screenshot({ path: join(options.screenshots, `${basename(file, ".html")}-${kind}.png`), fullPage: true });
+      await page.screenshot({
+        path: join(options.screenshots, `${basename(file, ".html")}-${kind}.png`),
+        fullPage: true,
+      });
     };
 
     await page.goto(address);
@@ -158,7 +205,10 @@ async function checkFile(browser, file) {
     expect(faint.length === 0, `light: faint text: ${faint.join("; ")}`);
 
     await page.click("#theme-toggle");
-    expect(await page.evaluate(() => document.documentElement.dataset.theme === "dark"), "dark: the toggle does nothing");
+    expect(
+      await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
+      "dark: the toggle does nothing",
+    );
     await figuresReady(page, "dark");
     const faintDark = await page.evaluate(contrastFailures);
     expect(faintDark.length === 0, `dark: faint text: ${faintDark.join("; ")}`);
@@ -167,13 +217,23 @@ async function checkFile(browser, file) {
     await page.reload();
     await page.waitForSelector("html[data-ready]");
     await page.click("#theme-toggle");
-    await page.evaluate(() => addEventListener("beforeprint", () => queueMicrotask(() => {
-      globalThis.paper = getComputedStyle(document.documentElement).backgroundColor;
-    })));
-    const pdf = await page.pdf({ format: "A4", printBackground: true,
-      ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }) });
+    await page.evaluate(() =>
+      addEventListener("beforeprint", () =>
+        queueMicrotask(() => {
+          globalThis.paper = getComputedStyle(document.documentElement).backgroundColor;
+        }),
+      ),
+    );
+    const pdf = await page.pdf({
+      format: "A4",
+      printBackground: true,
+      ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }),
+    });
     expect(pdf.length > 10_000, `print: only ${pdf.length} bytes of PDF`);
-    expect((await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)", "print: the paper is not white");
+    expect(
+      (await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)",
+      "print: the paper is not white",
+    );
     await figuresReady(page, "print");
 
     await page.setViewportSize({ width: 360, height: 740 });
@@ -185,7 +245,8 @@ async function checkFile(browser, file) {
 
     expect(complaints.length === 0, complaints.slice(0, 3).join("; "));
     const charts = (await page.$$("figure")).length;
-    return `${total} norms, ${charts} figures, ${(bytes / 1e6).toFixed(2)} MB, ${((Date.now() - started) / 1000).toFixed(1)} s`;
+    const seconds = (Date.now() - started) / 1000;
+    return `${total} norms, ${charts} figures, ${(bytes / 1e6).toFixed(2)} MB, ${seconds.toFixed(1)} s`;
   } finally {
     await context.close();
   }
@@ -196,8 +257,15 @@ const home = mkdtempSync(join(tmpdir(), "normscope-check-"));
 const browser = await chromium.launch({
   executablePath: options.chromium,
   env: { ...process.env, HOME: home },
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
 });
 let failed = 0;
 for (const file of files) {

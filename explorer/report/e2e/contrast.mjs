@@ -8,7 +8,9 @@ export function contrastFailures() {
     return [...canvas.getImageData(0, 0, 1, 1).data];
   };
   const luminance = (color) => {
-    const [r, g, b] = color.slice(0, 3).map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = color
+      .slice(0, 3)
+      .map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const behind = (element) => {
@@ -22,7 +24,12 @@ export function contrastFailures() {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
-    if (walker.currentNode.data.trim() === "" || element.closest("script, noscript, option, .skip") || !element.checkVisibility()) continue;
+    if (
+      walker.currentNode.data.trim() === "" ||
+      element.closest("script, noscript, option, .skip") ||
+      !element.checkVisibility()
+    )
+      continue;
     const style = getComputedStyle(element);
     const kind = `${element.tagName}.${element.getAttribute("class") ?? ""}`;
     const color = element instanceof SVGElement ? style.fill : style.color;
@@ -31,7 +38,10 @@ export function contrastFailures() {
     const [low, high] = [luminance(rgba(color)), luminance(behind(element))].sort((a, b) => a - b);
     const ratio = (high + 0.05) / (low + 0.05);
     const needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
-    failures.set(key, ratio < needed ? `${kind} "${walker.currentNode.data.trim().slice(0, 30)}" ${ratio.toFixed(2)}` : null);
+    failures.set(
+      key,
+      ratio < needed ? `${kind} "${walker.currentNode.data.trim().slice(0, 30)}" ${ratio.toFixed(2)}` : null,
+    );
   }
   return [...failures.values()].filter((failure) => failure !== null);
 }

@@ -13,8 +13,15 @@ function generator(seed) {
 }
 
 const parameter = (tensor, random, top, bottom) => ({
-  tensor, min: bottom, max: top, mean: 0.2 + 0.1 * random(), std: 0.05 + 0.1 * random(),
-  median_abs: 0.2 + 0.05 * random(), negative: Math.floor(4 * random()), zero: 0, not_finite: 0,
+  tensor,
+  min: bottom,
+  max: top,
+  mean: 0.2 + 0.1 * random(),
+  std: 0.05 + 0.1 * random(),
+  median_abs: 0.2 + 0.05 * random(),
+  negative: Math.floor(4 * random()),
+  zero: 0,
+  not_finite: 0,
 });
 
 function gpt2Norm(index, layers, width, random) {
@@ -30,40 +37,103 @@ function gpt2Norm(index, layers, width, random) {
   const spectrum = Array.from({ length: steps }, (_, i) => {
     const at = i / (steps - 1);
     const rank = Math.max(i + 1, Math.round((width - 1) ** at));
-    return { rank, length: 27.7 * (median * (1.6 - at) ** 2 + (top - median) * Math.exp(-i / 3) + shortest * (1 - at)) };
+    return {
+      rank,
+      length: 27.7 * (median * (1.6 - at) ** 2 + (top - median) * Math.exp(-i / 3) + shortest * (1 - at)),
+    };
   }).filter((point, i, all) => i === 0 || point.rank > all[i - 1].rank);
   const lengths = [spectrum[0].length, 27.7 * median, spectrum.at(-1).length];
   const coordinate = (i) => [138, 378, 447, 64, 393, 266, 481, 87, 496, 719, 36, 430][i % 12];
   const tensor = (what) => (last ? `ln_f.${what}` : `${name}.${what}`);
-  const connection = (role, suffix, out, first) =>
-    ({ role, tensor: `h.${layer}.${suffix}`, layout: "in_out", first_out: first, out, in: width });
-  const readers = last ? [] : index % 2 === 0
-    ? ["query", "key", "value"].map((role, i) => connection(role, "attn.c_attn.weight", width, i * width))
-    : [connection("MLP up", "mlp.c_fc.weight", 4 * width, 0)];
+  const connection = (role, suffix, out, first) => ({
+    role,
+    tensor: `h.${layer}.${suffix}`,
+    layout: "in_out",
+    first_out: first,
+    out,
+    in: width,
+  });
+  const readers = last
+    ? []
+    : index % 2 === 0
+      ? ["query", "key", "value"].map((role, i) => connection(role, "attn.c_attn.weight", width, i * width))
+      : [connection("MLP up", "mlp.c_fc.weight", 4 * width, 0)];
   return {
-    index, name, role, layer, stack: "", kind: "layer", width, groups: 1, eps: 1e-5,
-    eps_source: "config", placement: last ? "post" : "pre", applications: 1, gain_offset: 0,
+    index,
+    name,
+    role,
+    layer,
+    stack: "",
+    kind: "layer",
+    width,
+    groups: 1,
+    eps: 1e-5,
+    eps_source: "config",
+    placement: last ? "post" : "pre",
+    applications: 1,
+    gain_offset: 0,
     gain: parameter(tensor("weight"), random, top, index === 3 ? -0.000312 : shortest),
     bias: parameter(tensor("bias"), random, 0.4 + random(), -0.8 - random()),
-    null_space: { dim: 1, cosine_to_ones: 0.995 - 0.6 * random() * (1 - depth),
-      top: Array.from({ length: 8 }, (_, i) => ({ coordinate: coordinate(i + index), weight: 0.41 / (i + 1) })) },
-    image: { semi_axes: width - 1, longest: lengths[0], median: lengths[1], shortest: lengths[2],
-      condition: lengths[0] / lengths[2], effective_dimension: width * (0.35 + 0.6 * random() * depth),
-      energy_top_1: last ? 0.52 : 0.02 + 0.05 * random(), energy_top_8: last ? 0.61 : 0.08 + 0.1 * random(), spectrum,
-      top_axes: Array.from({ length: 8 }, (_, i) => ({ rank: i + 1, length: lengths[0] / (1 + i / 2),
-        ratio_to_median: lengths[0] / lengths[1] / (1 + i / 2), coordinate: coordinate(i), weight: 0.99 - i / 40 })) },
+    null_space: {
+      dim: 1,
+      cosine_to_ones: 0.995 - 0.6 * random() * (1 - depth),
+      top: Array.from({ length: 8 }, (_, i) => ({
+        coordinate: coordinate(i + index),
+        weight: 0.41 / (i + 1),
+      })),
+    },
+    image: {
+      semi_axes: width - 1,
+      longest: lengths[0],
+      median: lengths[1],
+      shortest: lengths[2],
+      condition: lengths[0] / lengths[2],
+      effective_dimension: width * (0.35 + 0.6 * random() * depth),
+      energy_top_1: last ? 0.52 : 0.02 + 0.05 * random(),
+      energy_top_8: last ? 0.61 : 0.08 + 0.1 * random(),
+      spectrum,
+      top_axes: Array.from({ length: 8 }, (_, i) => ({
+        rank: i + 1,
+        length: lengths[0] / (1 + i / 2),
+        ratio_to_median: lengths[0] / lengths[1] / (1 + i / 2),
+        coordinate: coordinate(i),
+        weight: 0.99 - i / 40,
+      })),
+    },
     outlier_count: last ? 14 : 3,
-    outliers: Array.from({ length: last ? 14 : 3 }, (_, i) =>
-      ({ coordinate: coordinate(i), gain: top / (i + 1), ratio_to_median: top / median / (i + 1) })),
-    next: last ? null : { index: index + 1, name: index === 2 * layers - 1 ? "ln_f" : `h.${Math.floor((index + 1) / 2)}.ln_${((index + 1) % 2) + 1}`,
-      similarity: 0.6 + 0.39 * random(), top_axis_cosine: random() },
-    connections_known: true, readers, writers: [],
+    outliers: Array.from({ length: last ? 14 : 3 }, (_, i) => ({
+      coordinate: coordinate(i),
+      gain: top / (i + 1),
+      ratio_to_median: top / median / (i + 1),
+    })),
+    next: last
+      ? null
+      : {
+          index: index + 1,
+          name:
+            index === 2 * layers - 1
+              ? "ln_f"
+              : `h.${Math.floor((index + 1) / 2)}.ln_${((index + 1) % 2) + 1}`,
+          similarity: 0.6 + 0.39 * random(),
+          top_axis_cosine: random(),
+        },
+    connections_known: true,
+    readers,
+    writers: [],
     reproduce: `normscope geometry --gain model.safetensors:${tensor("weight")} --bias model.safetensors:${tensor("bias")} --eps 1e-05`,
   };
 }
 
 function finding(kind, norm, text, numbers, severity) {
-  return { kind, norm: norm.name, norm_index: norm.index, text, numbers, severity, reproduce: norm.reproduce };
+  return {
+    kind,
+    norm: norm.name,
+    norm_index: norm.index,
+    text,
+    numbers,
+    severity,
+    reproduce: norm.reproduce,
+  };
 }
 
 function gpt2(layers = 12, width = 768, heads = 12) {
@@ -71,29 +141,75 @@ function gpt2(layers = 12, width = 768, heads = 12) {
   const norms = Array.from({ length: 2 * layers + 1 }, (_, i) => gpt2Norm(i, layers, width, random));
   const last = norms.at(-1);
   const findings = [
-    finding("stretched_axis", last, `One axis of ln_f is ${(last.image.longest / last.image.median).toFixed(1)} times the median axis; it follows coordinate 138 almost exactly.`,
-      { ratio: last.image.longest / last.image.median, coordinate: 138 }, 0.94),
-    finding("energy", last, "Half of all that ln_f lets through lies in a single direction.", { energy_top_1: 0.52 }, 0.81),
-    finding("negative_gain", norms[3], "The gain of h.1.ln_2 changes sign: one of its entries is slightly negative, so the image folds over itself nowhere but is mirrored there.",
-      { smallest: -0.000312, negative: 1 }, 0.47),
-    ...norms.filter((norm) => norm.null_space.cosine_to_ones < 0.75).map((norm) =>
-      finding("tilted_null_direction", norm, `The direction ${norm.name} cannot see is far from the all-ones vector: their cosine is ${norm.null_space.cosine_to_ones.toFixed(2)}.`,
-        { cosine: norm.null_space.cosine_to_ones }, 0.9 * (1 - norm.null_space.cosine_to_ones))),
+    finding(
+      "stretched_axis",
+      last,
+      `One axis of ln_f is ${(last.image.longest / last.image.median).toFixed(1)} times the median axis; it follows coordinate 138 almost exactly.`,
+      { ratio: last.image.longest / last.image.median, coordinate: 138 },
+      0.94,
+    ),
+    finding(
+      "energy",
+      last,
+      "Half of all that ln_f lets through lies in a single direction.",
+      { energy_top_1: 0.52 },
+      0.81,
+    ),
+    finding(
+      "negative_gain",
+      norms[3],
+      "The gain of h.1.ln_2 changes sign: one of its entries is slightly negative, so the image folds over itself nowhere but is mirrored there.",
+      { smallest: -0.000312, negative: 1 },
+      0.47,
+    ),
+    ...norms
+      .filter((norm) => norm.null_space.cosine_to_ones < 0.75)
+      .map((norm) =>
+        finding(
+          "tilted_null_direction",
+          norm,
+          `The direction ${norm.name} cannot see is far from the all-ones vector: their cosine is ${norm.null_space.cosine_to_ones.toFixed(2)}.`,
+          { cosine: norm.null_space.cosine_to_ones },
+          0.9 * (1 - norm.null_space.cosine_to_ones),
+        ),
+      ),
   ];
   return {
-    schema: "normscope.report/1", version: "0.1.0",
-    model: { name: "gpt2_small_without_mlp", path: "checkpoints/gpt2_small_without_mlp", format: "safetensors",
-      files: [{ name: "config.json", bytes: 665 }, { name: "model.safetensors", bytes: 61_412_352 }],
-      architecture: "gpt2", title: "GPT-2", evidence: "config.json: model_type is gpt2", layers, width,
-      heads_per_layer: heads, key_value_heads: heads, parameters: 30_687_744, tensors: 100,
+    schema: "normscope.report/1",
+    version: "0.1.0",
+    model: {
+      name: "gpt2_small_without_mlp",
+      path: "checkpoints/gpt2_small_without_mlp",
+      format: "safetensors",
+      files: [
+        { name: "config.json", bytes: 665 },
+        { name: "model.safetensors", bytes: 61_412_352 },
+      ],
+      architecture: "gpt2",
+      title: "GPT-2",
+      evidence: "config.json: model_type is gpt2",
+      layers,
+      width,
+      heads_per_layer: heads,
+      key_value_heads: heads,
+      parameters: 30_687_744,
+      tensors: 100,
       metadata: { format: "pt", license: "modified MIT" },
       missing: ["MLP weights of all 12 layers", "token embedding, and with it the unembedding"],
-      notes: ["Attention weights are stored as F16; the norms as F32."] },
+      notes: ["Attention weights are stored as F16; the norms as F32."],
+    },
     norms,
-    heads: Array.from({ length: layers * heads }, (_, i) => ({ layer: Math.floor(i / heads), head: i % heads,
-      key_value_head: i % heads, head_dim: width / heads, norm: `h.${Math.floor(i / heads)}.ln_1`,
-      query: `h.${Math.floor(i / heads)}.attn.c_attn.weight`, key: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
-      value: `h.${Math.floor(i / heads)}.attn.c_attn.weight`, rotary: false })),
+    heads: Array.from({ length: layers * heads }, (_, i) => ({
+      layer: Math.floor(i / heads),
+      head: i % heads,
+      key_value_head: i % heads,
+      head_dim: width / heads,
+      norm: `h.${Math.floor(i / heads)}.ln_1`,
+      query: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
+      key: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
+      value: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
+      rotary: false,
+    })),
     vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },
     findings,
   };
@@ -103,20 +219,61 @@ function gpt2(layers = 12, width = 768, heads = 12) {
 function hostile() {
   const report = gpt2(3);
   const traps = [
-    "</script><script>document.title='broken'</script>", "<img src=x onerror=alert(1)>", "\u202eesrever.thgiew", "שכבה.נרמול.משקל",
-    "a".repeat(180), "transformer.".repeat(24) + "weight", "$& $` {{x}} ${y}", "line\nbreak\ttab\u0000nul", "🦜.ln",
+    "</script><script>document.title='broken'</script>",
+    "<img src=x onerror=alert(1)>",
+    "\u202eesrever.thgiew",
+    "שכבה.נרמול.משקל",
+    "a".repeat(180),
+    "transformer.".repeat(24) + "weight",
+    "$& $` {{x}} ${y}",
+    "line\nbreak\ttab\u0000nul",
+    "🦜.ln",
   ];
-  report.model = { ...report.model, name: traps[0], title: traps[1], path: traps[4], evidence: traps[7], parameters: null,
-    layers: null, width: null, heads_per_layer: null, tensors: null, files: [{ name: traps[5], bytes: null }],
-    metadata: { [traps[4]]: traps[5], nested: traps[1] }, missing: traps, notes: [traps[3]] };
-  report.norms = report.norms.map((norm, i) => ({ ...norm, name: traps[i], role: traps[(i + 1) % 9], kind: traps[(i + 2) % 9],
-    eps: null, width: null, layer: null, gain: i % 2 ? null : { ...norm.gain, tensor: traps[i], min: null, max: null, median_abs: null },
-    bias: null, null_space: { dim: null, cosine_to_ones: null, top: [] },
-    image: i % 3 === 0 ? null : { ...norm.image, condition: null, effective_dimension: null, energy_top_8: null, longest: null },
-    outliers: [{ coordinate: 0, gain: null, ratio_to_median: null }], connections_known: i % 2 === 0,
-    next: { index: 0, name: traps[(i + 1) % 7], similarity: null, top_axis_cosine: null }, reproduce: traps[i] }));
-  report.findings = traps.map((text, i) => ({ kind: text, norm: i % 2 ? text : null, norm_index: i % 2 ? i % 7 : null, text, numbers: { [text]: null, second: text },
-    severity: i === 3 ? null : i / 9, reproduce: text }));
+  report.model = {
+    ...report.model,
+    name: traps[0],
+    title: traps[1],
+    path: traps[4],
+    evidence: traps[7],
+    parameters: null,
+    layers: null,
+    width: null,
+    heads_per_layer: null,
+    tensors: null,
+    files: [{ name: traps[5], bytes: null }],
+    metadata: { [traps[4]]: traps[5], nested: traps[1] },
+    missing: traps,
+    notes: [traps[3]],
+  };
+  report.norms = report.norms.map((norm, i) => ({
+    ...norm,
+    name: traps[i],
+    role: traps[(i + 1) % 9],
+    kind: traps[(i + 2) % 9],
+    eps: null,
+    width: null,
+    layer: null,
+    gain: i % 2 ? null : { ...norm.gain, tensor: traps[i], min: null, max: null, median_abs: null },
+    bias: null,
+    null_space: { dim: null, cosine_to_ones: null, top: [] },
+    image:
+      i % 3 === 0
+        ? null
+        : { ...norm.image, condition: null, effective_dimension: null, energy_top_8: null, longest: null },
+    outliers: [{ coordinate: 0, gain: null, ratio_to_median: null }],
+    connections_known: i % 2 === 0,
+    next: { index: 0, name: traps[(i + 1) % 7], similarity: null, top_axis_cosine: null },
+    reproduce: traps[i],
+  }));
+  report.findings = traps.map((text, i) => ({
+    kind: text,
+    norm: i % 2 ? text : null,
+    norm_index: i % 2 ? i % 7 : null,
+    text,
+    numbers: { [text]: null, second: text },
+    severity: i === 3 ? null : i / 9,
+    reproduce: text,
+  }));
   report.heads = [];
   report.vocabulary = { size: null, tied: false, unembedding: traps[0], final_norm: traps[5] };
   return report;
@@ -124,20 +281,46 @@ function hostile() {
 
 function empty() {
   const report = gpt2(2);
-  return { ...report, norms: [], heads: [], findings: [], vocabulary: null,
-    model: { ...report.model, name: "no_norms", architecture: "", title: "", files: [], metadata: {}, missing: [], notes: [] } };
+  return {
+    ...report,
+    norms: [],
+    heads: [],
+    findings: [],
+    vocabulary: null,
+    model: {
+      ...report.model,
+      name: "no_norms",
+      architecture: "",
+      title: "",
+      files: [],
+      metadata: {},
+      missing: [],
+      notes: [],
+    },
+  };
 }
 
 function single() {
   const report = gpt2(2);
-  return { ...report, norms: [{ ...report.norms[2], index: 0, gain: null, bias: null, outliers: [] }], heads: report.heads.slice(0, 1),
-    findings: report.findings.slice(0, 1), model: { ...report.model, name: "one_norm", missing: [], notes: [] } };
+  return {
+    ...report,
+    norms: [{ ...report.norms[2], index: 0, gain: null, bias: null, outliers: [] }],
+    heads: report.heads.slice(0, 1),
+    findings: report.findings.slice(0, 1),
+    model: { ...report.model, name: "one_norm", missing: [], notes: [] },
+  };
 }
 
 function large() {
   const report = gpt2(80, 8192, 250);
-  report.model = { ...report.model, name: "large_model", layers: 80, parameters: 70_553_706_496, tensors: 12_345,
-    files: Array.from({ length: 61 }, (_, i) => ({ name: `model-${i + 1}-of-61.safetensors`, bytes: 4.8e9 })) };
+  report.model = {
+    ...report.model,
+    name: "large_model",
+    layers: 80,
+    parameters: 70_553_706_496,
+    tensors: 12_345,
+    files: Array.from({ length: 61 }, (_, i) => ({ name: `model-${i + 1}-of-61.safetensors`, bytes: 4.8e9 })),
+  };
   return report;
 }
 
@@ -147,10 +330,19 @@ if (folder === undefined) {
   process.exit(2);
 }
 const template = readFileSync(page, "utf8");
-const fill = (html, id, data) => html.replace(`id="${id}">null<`, () =>
-  `id="${id}">${JSON.stringify(data).replaceAll("<", "\\u003c")}<`);
+const fill = (html, id, data) =>
+  html.replace(`id="${id}">null<`, () => `id="${id}">${JSON.stringify(data).replaceAll("<", "\\u003c")}<`);
 
 mkdirSync(folder, { recursive: true });
-for (const [name, report] of Object.entries({ gpt2: gpt2(), hostile: hostile(), empty: empty(), single: single(), large: large() })) {
-  writeFileSync(join(folder, `sample-${name}.html`), fill(fill(template, "report-data", report), "chart-data", charts(report.norms)));
+for (const [name, report] of Object.entries({
+  gpt2: gpt2(),
+  hostile: hostile(),
+  empty: empty(),
+  single: single(),
+  large: large(),
+})) {
+  writeFileSync(
+    join(folder, `sample-${name}.html`),
+    fill(fill(template, "report-data", report), "chart-data", charts(report.norms)),
+  );
 }

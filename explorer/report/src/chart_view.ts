@@ -35,9 +35,10 @@ export function isEmpty(chart: Chart): boolean {
 
 /** Hands the chart as drawn to the reader as a file. */
 export async function saveChart(view: View, id: string, format: "png" | "svg"): Promise<void> {
-  const blob = format === "svg"
-    ? new Blob([await view.toSVG()], { type: "image/svg+xml" })
-    : await view.toCanvas(2).then((canvas) => new Promise<Blob | null>((done) => canvas.toBlob(done)));
+  const blob =
+    format === "svg"
+      ? new Blob([await view.toSVG()], { type: "image/svg+xml" })
+      : await view.toCanvas(2).then((canvas) => new Promise<Blob | null>((done) => canvas.toBlob(done)));
   if (blob === null) return;
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -10,7 +10,10 @@ class Figure {
   private view: View | null = null;
   private generation = 0;
 
-  constructor(private readonly chart: Chart, index: number) {
+  constructor(
+    private readonly chart: Chart,
+    index: number,
+  ) {
     const height = chart.spec["height"];
     this.host = el("div", { class: "plot", role: "img", "aria-label": chart.description });
     this.host.style.minHeight = `${typeof height === "number" ? height + 60 : 260}px`;
@@ -24,9 +27,12 @@ class Figure {
       { id: `chart-${chart.id}`, "data-state": "pending" },
       el("h3", {}, chart.question),
       el("div", { class: "plot-scroll" }, this.host),
-      el("figcaption", {},
+      el(
+        "figcaption",
+        {},
         el("p", {}, el("b", {}, `Figure ${index + 1}. `), chart.answer),
-        el("span", { class: "actions" }, save("png"), save("svg"))),
+        el("span", { class: "actions" }, save("png"), save("svg")),
+      ),
     );
   }
 
@@ -46,11 +52,15 @@ class Figure {
     try {
       const view = await drawChart(this.chart, this.host);
       // A newer drawing, in another theme, may have begun meanwhile.
-      if (generation !== this.generation) return view.finalize(), undefined;
+      if (generation !== this.generation) {
+        view.finalize();
+        return;
+      }
       this.view = view;
       this.element.dataset["state"] = "ready";
     } catch (error) {
-      if (generation === this.generation) this.say("failed", `This figure could not be drawn: ${String(error)}`);
+      if (generation === this.generation)
+        this.say("failed", `This figure could not be drawn: ${String(error)}`);
     }
   }
 
@@ -66,16 +76,21 @@ class Figure {
 export function showCharts(charts: Chart[]): { redraw: () => void } {
   const figures = charts.map((chart, index) => new Figure(chart, index));
   slot("charts-body").append(
-    ...(figures.length > 0 ? figures.map((figure) => figure.element) : [el("p", { class: "muted" }, "No figures.")]),
+    ...(figures.length > 0
+      ? figures.map((figure) => figure.element)
+      : [el("p", { class: "muted" }, "No figures.")]),
   );
-  const observer = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      const figure = figures.find(({ element }) => element === entry.target);
-      if (!entry.isIntersecting || figure === undefined) continue;
-      observer.unobserve(entry.target);
-      if (!figure.drawn) void figure.draw();
-    }
-  }, { rootMargin: "600px 0px" });
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        const figure = figures.find(({ element }) => element === entry.target);
+        if (!entry.isIntersecting || figure === undefined) continue;
+        observer.unobserve(entry.target);
+        if (!figure.drawn) void figure.draw();
+      }
+    },
+    { rootMargin: "600px 0px" },
+  );
   for (const figure of figures) observer.observe(figure.element);
 
   const redraw = () => {

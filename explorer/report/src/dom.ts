@@ -19,7 +19,8 @@ export function el<K extends keyof HTMLElementTagNameMap>(
 export const name = (text: string): HTMLElement => el("bdi", { class: "name" }, text);
 
 /** A link that opens a norm's row in the table. */
-export const normLink = (index: number, text: string): HTMLElement => el("a", { href: `#norm-${index}` }, name(text));
+export const normLink = (index: number, text: string): HTMLElement =>
+  el("a", { href: `#norm-${index}` }, name(text));
 
 export function button(label: string, onClick: () => void, attributes: Attributes = {}): HTMLButtonElement {
   const result = el("button", { type: "button", ...attributes }, label);
@@ -39,14 +40,19 @@ export function definitions(entries: [string, Child][], className = "facts"): HT
   return el(
     "dl",
     { class: className },
-    ...entries.filter(([, value]) => value !== null && value !== "").map(([term, value]) =>
-      el("div", {}, el("dt", {}, term), el("dd", {}, value)),
-    ),
+    ...entries
+      .filter(([, value]) => value !== null && value !== "")
+      .map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))),
   );
 }
 
 /** A small table: a caption, column heads and rows; `numeric` columns align right. */
-export function table(caption: string, heads: string[], rows: Child[][], numeric: number[] = []): HTMLElement {
+export function table(
+  caption: string,
+  heads: string[],
+  rows: Child[][],
+  numeric: number[] = [],
+): HTMLElement {
   const align = (column: number) => ({ class: numeric.includes(column) ? "number" : null });
   return el(
     "table",
@@ -59,12 +65,16 @@ export function table(caption: string, heads: string[], rows: Child[][], numeric
 
 /** Puts `text` on the clipboard and says so on the button. */
 export function copyButton(text: string, what: string): HTMLButtonElement {
-  const result = button("Copy", () => {
-    void copy(text).then((done) => {
-      result.textContent = done ? "Copied" : "Select and copy";
-      setTimeout(() => (result.textContent = "Copy"), 1600);
-    });
-  }, { class: "quiet", "aria-label": `Copy ${what}` });
+  const result = button(
+    "Copy",
+    () => {
+      void copy(text).then((done) => {
+        result.textContent = done ? "Copied" : "Select and copy";
+        setTimeout(() => (result.textContent = "Copy"), 1600);
+      });
+    },
+    { class: "quiet", "aria-label": `Copy ${what}` },
+  );
   result.ariaLive = "polite";
   return result;
 }
@@ -88,6 +98,10 @@ async function copy(text: string): Promise<boolean> {
 /** A shell command with a button that copies it; nothing for an empty command. */
 export function command(text: string): HTMLElement | null {
   if (text === "") return null;
-  return el("div", { class: "command" },
-    el("code", { dir: "ltr", tabindex: 0, role: "group", "aria-label": "Command" }, text), copyButton(text, "the command"));
+  return el(
+    "div",
+    { class: "command" },
+    el("code", { dir: "ltr", tabindex: 0, role: "group", "aria-label": "Command" }, text),
+    copyButton(text, "the command"),
+  );
 }

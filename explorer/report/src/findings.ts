@@ -4,22 +4,36 @@ import { plural } from "./format";
 
 const shownAtFirst = 12;
 
-const strength = (severity: number): string => (severity >= 0.7 ? "strong" : severity >= 0.35 ? "notable" : "slight");
+const strength = (severity: number): string =>
+  severity >= 0.7 ? "strong" : severity >= 0.35 ? "notable" : "slight";
 
 function meter(finding: Finding): HTMLElement {
   const severity = Math.min(1, Math.max(0, finding.severity ?? 0));
   const bar = el("i", {});
   bar.style.width = `${Math.round(severity * 100)}%`;
-  return el("span", { class: `severity ${strength(severity)}` }, strength(severity), el("span", { class: "bar", "aria-hidden": "true" }, bar));
+  return el(
+    "span",
+    { class: `severity ${strength(severity)}` },
+    strength(severity),
+    el("span", { class: "bar", "aria-hidden": "true" }, bar),
+  );
 }
 
 function item(finding: Finding): HTMLElement {
-  return el("li", {},
+  return el(
+    "li",
+    {},
     meter(finding),
-    el("div", {},
+    el(
+      "div",
+      {},
       el("p", { class: "sentence", dir: "auto" }, finding.text),
-      finding.norm_index === null ? null : el("p", { class: "about" }, normLink(finding.norm_index, finding.norm ?? "its norm")),
-      command(finding.reproduce)));
+      finding.norm_index === null
+        ? null
+        : el("p", { class: "about" }, normLink(finding.norm_index, finding.norm ?? "its norm")),
+      command(finding.reproduce),
+    ),
+  );
 }
 
 /** Fills the findings, the most severe first; a long list ends in a button for the rest. */
@@ -35,10 +49,14 @@ export function showFindings(findings: Finding[]): void {
   body.append(listed);
   if (rows.length <= shownAtFirst) return;
   for (const row of rows.slice(shownAtFirst)) row.classList.add("later");
-  const more = button(`Show ${plural(rows.length - shownAtFirst, "more finding")}`, () => {
-    listed.classList.add("all");
-    more.remove();
-    rows[shownAtFirst]?.querySelector<HTMLElement>("a, button")?.focus();
-  }, { class: "more" });
+  const more = button(
+    `Show ${plural(rows.length - shownAtFirst, "more finding")}`,
+    () => {
+      listed.classList.add("all");
+      more.remove();
+      rows[shownAtFirst]?.querySelector<HTMLElement>("a, button")?.focus();
+    },
+    { class: "more" },
+  );
   body.append(more);
 }

@@ -20,7 +20,11 @@ function grouped(heads: Head[]): Group[] {
     group.keyValues.add(head.key_value_head ?? head.head);
     groups.set(key, group);
   }
-  return [...groups.values()].map(({ first, heads: n, keyValues }) => ({ first, heads: n, keyValueHeads: keyValues.size }));
+  return [...groups.values()].map(({ first, heads: n, keyValues }) => ({
+    first,
+    heads: n,
+    keyValueHeads: keyValues.size,
+  }));
 }
 
 function showHeads(heads: Head[], body: HTMLElement): void {
@@ -29,19 +33,51 @@ function showHeads(heads: Head[], body: HTMLElement): void {
     return;
   }
   const groups = grouped(heads);
+  const layers = new Set(heads.map((head) => head.layer)).size;
   body.append(
-    el("p", {}, `${plural(heads.length, "attention head")} in ${plural(new Set(heads.map((head) => head.layer)).size, "layer")}. `
-      + "Each compares what its norm lets through; the heads of one layer share a row."),
-    el("details", { open: groups.length <= 16 },
+    el(
+      "p",
+      {},
+      `${plural(heads.length, "attention head")} in ${plural(layers, "layer")}. ` +
+        "Each compares what its norm lets through; the heads of one layer share a row.",
+    ),
+    el(
+      "details",
+      { open: groups.length <= 16 },
       el("summary", {}, `Heads by layer (${plural(groups.length, "row")})`),
-      el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of heads" },
-        table("", ["layer", "heads", "key/value heads", "size", "rotary", "norm", "query, key and value weights"],
-          groups.slice(0, shownRows).map(({ first, heads: n, keyValueHeads }) => [
-            count(first.layer), count(n), count(keyValueHeads), count(first.head_dim), first.rotary ? "yes" : "no",
-            name(first.norm), name([...new Set([first.query, first.key, first.value])].map((weight) => weight ?? unknown).join(", "))]),
-          [0, 1, 2, 3])),
+      el(
+        "div",
+        { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of heads" },
+        table(
+          "",
+          ["layer", "heads", "key/value heads", "size", "rotary", "norm", "query, key and value weights"],
+          groups
+            .slice(0, shownRows)
+            .map(({ first, heads: n, keyValueHeads }) => [
+              count(first.layer),
+              count(n),
+              count(keyValueHeads),
+              count(first.head_dim),
+              first.rotary ? "yes" : "no",
+              name(first.norm),
+              name(
+                [...new Set([first.query, first.key, first.value])]
+                  .map((weight) => weight ?? unknown)
+                  .join(", "),
+              ),
+            ]),
+          [0, 1, 2, 3],
+        ),
+      ),
       groups.length > shownRows
-        ? el("p", { class: "muted" }, `and ${plural(groups.length - shownRows, "more row")}, in the JSON of this report`) : null));
+        ? el(
+            "p",
+            { class: "muted" },
+            `and ${plural(groups.length - shownRows, "more row")}, in the JSON of this report`,
+          )
+        : null,
+    ),
+  );
 }
 
 /** Fills the summary of heads and vocabulary. */
@@ -52,10 +88,12 @@ export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | n
     body.append(el("p", {}, "The checkpoint holds no unembedding, so nothing is known about a vocabulary."));
     return;
   }
-  body.append(definitions([
-    ["Vocabulary", vocabulary.size === null ? unknown : plural(vocabulary.size, "token")],
-    ["Unembedding", name(vocabulary.unembedding ?? unknown)],
-    ["Tied to the embedding", vocabulary.tied ? "yes" : "no"],
-    ["Behind the norm", name(vocabulary.final_norm === "" ? unknown : vocabulary.final_norm)],
-  ]));
+  body.append(
+    definitions([
+      ["Vocabulary", vocabulary.size === null ? unknown : plural(vocabulary.size, "token")],
+      ["Unembedding", name(vocabulary.unembedding ?? unknown)],
+      ["Tied to the embedding", vocabulary.tied ? "yes" : "no"],
+      ["Behind the norm", name(vocabulary.final_norm === "" ? unknown : vocabulary.final_norm)],
+    ]),
+  );
 }

@@ -15,39 +15,76 @@ export interface Column {
   cell?: (norm: Norm) => Node | string;
 }
 
-const text = (title: string, about: string, value: (norm: Norm) => string): Column =>
-  ({ title, about, value, numeric: false });
+const text = (title: string, about: string, value: (norm: Norm) => string): Column => ({
+  title,
+  about,
+  value,
+  numeric: false,
+});
 
-const numeric = (title: string, about: string, value: (norm: Norm) => number | null): Column =>
-  ({ title, about, value, numeric: true });
+const numeric = (title: string, about: string, value: (norm: Norm) => number | null): Column => ({
+  title,
+  about,
+  value,
+  numeric: true,
+});
 
-const measure = (title: string, about: string, value: (norm: Norm) => number | null): Column =>
-  ({ ...numeric(title, about, value), cell: (norm) => measured(value(norm)) });
+const measure = (title: string, about: string, value: (norm: Norm) => number | null): Column => ({
+  ...numeric(title, about, value),
+  cell: (norm) => measured(value(norm)),
+});
 
 const columns: Column[] = [
   numeric("#", "Place in the model", (norm) => norm.index),
   { ...text("Norm", "Name in the checkpoint", (norm) => norm.name), cell: (norm) => name(norm.name) },
   text("Role", "What the norm stands before or after", (norm) => norm.role),
   numeric("Layer", "Layer of the stack", (norm) => norm.layer),
-  { ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
-    common: (norm) => kindName(norm.kind, norm.groups) },
-  { ...numeric("Width", "Length of the vectors", (norm) => norm.width), common: (norm) => `width ${count(norm.width)}` },
-  { ...numeric("ε", "Added to the variance under the root", (norm) => norm.eps), common: (norm) => `ε = ${number(norm.eps)}` },
+  {
+    ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
+    common: (norm) => kindName(norm.kind, norm.groups),
+  },
+  {
+    ...numeric("Width", "Length of the vectors", (norm) => norm.width),
+    common: (norm) => `width ${count(norm.width)}`,
+  },
+  {
+    ...numeric("ε", "Added to the variance under the root", (norm) => norm.eps),
+    common: (norm) => `ε = ${number(norm.eps)}`,
+  },
   measure("Gain min", "Smallest gain", (norm) => norm.gain?.min ?? null),
   measure("Gain max", "Largest gain", (norm) => norm.gain?.max ?? null),
-  measure("Condition", "Longest semi-axis of the image over the shortest", (norm) => norm.image?.condition ?? null),
+  measure(
+    "Condition",
+    "Longest semi-axis of the image over the shortest",
+    (norm) => norm.image?.condition ?? null,
+  ),
   measure("Eff. dim.", "Effective dimension of the image", (norm) => norm.image?.effective_dimension ?? null),
-  { ...numeric("Top 8", "Share of the squared lengths in the eight longest axes", (norm) => norm.image?.energy_top_8 ?? null),
-    cell: (norm) => percent(norm.image?.energy_top_8 ?? null) },
-  measure("cos to 1", "Cosine between the null direction and the all-ones vector", (norm) => norm.null_space?.cosine_to_ones ?? null),
+  {
+    ...numeric(
+      "Top 8",
+      "Share of the squared lengths in the eight longest axes",
+      (norm) => norm.image?.energy_top_8 ?? null,
+    ),
+    cell: (norm) => percent(norm.image?.energy_top_8 ?? null),
+  },
+  measure(
+    "cos to 1",
+    "Cosine between the null direction and the all-ones vector",
+    (norm) => norm.null_space?.cosine_to_ones ?? null,
+  ),
   numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outlier_count),
 ];
 
 /** The columns to show for these norms, and in words what all of them have in common. */
 export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] } {
   const [first] = norms;
-  const same = (column: Column) => column.common !== undefined && norms.length > 1
-    && norms.every((norm) => column.value(norm) !== null && first !== undefined && column.value(norm) === column.value(first));
+  const same = (column: Column) =>
+    column.common !== undefined &&
+    norms.length > 1 &&
+    norms.every(
+      (norm) =>
+        column.value(norm) !== null && first !== undefined && column.value(norm) === column.value(first),
+    );
   return {
     shown: columns.filter((column) => !same(column)),
     common: columns.filter(same).flatMap((column) => (first && column.common ? [column.common(first)] : [])),
@@ -57,7 +94,9 @@ export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] }
 export function cell(column: Column, norm: Norm): Node | string {
   if (column.cell) return column.cell(norm);
   const value = column.value(norm);
-  return column.numeric ? number(value) : el("bdi", {}, value === "" || value === null ? unknown : String(value));
+  return column.numeric
+    ? number(value)
+    : el("bdi", {}, value === "" || value === null ? unknown : String(value));
 }
 
 /** Orders two norms by a column; the unknown come last in both directions. */
@@ -65,7 +104,9 @@ export function compare(column: Column, a: Norm, b: Norm, direction: 1 | -1): nu
   const x = column.value(a);
   const y = column.value(b);
   if (x === null || y === null) return x === y ? a.index - b.index : x === null ? 1 : -1;
-  const order = typeof x === "number" && typeof y === "number"
-    ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
+  const order =
+    typeof x === "number" && typeof y === "number"
+      ? x - y
+      : String(x).localeCompare(String(y), "en", { numeric: true });
   return order === 0 ? a.index - b.index : order * direction;
 }

@@ -5,60 +5,149 @@ import { count, kindName, number, percent, plural, unknown } from "./format";
 const shown = 10;
 
 /** A table of at most ten rows that says how many it leaves out; nothing for no rows. */
-function short<T>(caption: string, heads: string[], items: T[], row: (item: T) => (Node | string)[], numeric: number[], wide = false): HTMLElement | null {
+function short<T>(
+  caption: string,
+  heads: string[],
+  items: T[],
+  row: (item: T) => (Node | string)[],
+  numeric: number[],
+  wide = false,
+): HTMLElement | null {
   if (items.length === 0) return null;
-  return el("div", { class: wide ? "block wide" : "block" },
+  return el(
+    "div",
+    { class: wide ? "block wide" : "block" },
     table(caption, heads, items.slice(0, shown).map(row), numeric),
-    items.length > shown ? el("p", { class: "muted" }, `and ${count(items.length - shown)} more`) : null);
+    items.length > shown ? el("p", { class: "muted" }, `and ${count(items.length - shown)} more`) : null,
+  );
 }
 
 const coordinate = (value: Maybe): string => (value === null ? unknown : String(value));
 
 function parameters(norm: Norm): HTMLElement | null {
-  const rows = ([["gain", norm.gain], ["bias", norm.bias]] as [string, Parameter | null][])
-    .filter((row): row is [string, Parameter] => row[1] !== null);
+  const rows = (
+    [
+      ["gain", norm.gain],
+      ["bias", norm.bias],
+    ] as [string, Parameter | null][]
+  ).filter((row): row is [string, Parameter] => row[1] !== null);
   if (rows.length === 0) return el("p", { class: "muted" }, "Neither gain nor bias: the image is a sphere.");
   return short(
     "Gain and bias",
     ["", "min", "max", "mean", "std", "median size", "negative", "zero", "not finite", "tensor"],
     rows,
-    ([label, p]) => [label, number(p.min), number(p.max), number(p.mean), number(p.std), number(p.median_abs),
-      count(p.negative), count(p.zero), count(p.not_finite), name(p.tensor)],
-    [1, 2, 3, 4, 5, 6, 7, 8], true);
+    ([label, p]) => [
+      label,
+      number(p.min),
+      number(p.max),
+      number(p.mean),
+      number(p.std),
+      number(p.median_abs),
+      count(p.negative),
+      count(p.zero),
+      count(p.not_finite),
+      name(p.tensor),
+    ],
+    [1, 2, 3, 4, 5, 6, 7, 8],
+    true,
+  );
 }
 
 const connections = (caption: string, items: Connection[]): HTMLElement | null =>
-  short(caption, ["role", "tensor", "in → out"], items,
-    (item) => [item.role, name(item.tensor), `${count(item.in)} → ${count(item.out)}`], [2], true);
+  short(
+    caption,
+    ["role", "tensor", "in → out"],
+    items,
+    (item) => [item.role, name(item.tensor), `${count(item.in)} → ${count(item.out)}`],
+    [2],
+    true,
+  );
 
 /** Everything the report knows about one norm, below its row. */
 export function detail(norm: Norm): HTMLElement {
   const { image, null_space: nullSpace, next } = norm;
-  return el("div", { class: "detail" },
+  return el(
+    "div",
+    { class: "detail" },
     definitions([
-      ["Kind", kindName(norm.kind, norm.groups) + (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : "")],
+      [
+        "Kind",
+        kindName(norm.kind, norm.groups) +
+          (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : ""),
+      ],
       ["Placement", norm.placement],
       ["Stack", norm.stack === "" ? null : name(norm.stack)],
-      ["Applied", norm.applications === null || norm.applications === 1 ? null : plural(norm.applications, "time")],
+      [
+        "Applied",
+        norm.applications === null || norm.applications === 1 ? null : plural(norm.applications, "time"),
+      ],
       ["ε", `${number(norm.eps)} (${norm.eps_source})`],
       ["Stored gain", norm.gain_offset ? `plus ${number(norm.gain_offset)}` : null],
-      ["Null space", nullSpace && (nullSpace.dim === 0 ? "none: no direction is lost" : `dimension ${count(nullSpace.dim)}`
-        + (nullSpace.cosine_to_ones === null ? "" : `, cosine to all ones ${number(nullSpace.cosine_to_ones)}`))],
-      ["Semi-axes", image && `${count(image.semi_axes)}: longest ${number(image.longest)}, median ${number(image.median)}, shortest ${number(image.shortest)}`],
-      ["Energy", image && `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`],
-      ["Next norm", next && el("span", {}, normLink(next.index, next.name),
-        `, similarity ${number(next.similarity)}, longest axes at cosine ${number(next.top_axis_cosine)}`)],
+      [
+        "Null space",
+        nullSpace &&
+          (nullSpace.dim === 0
+            ? "none: no direction is lost"
+            : `dimension ${count(nullSpace.dim)}` +
+              (nullSpace.cosine_to_ones === null
+                ? ""
+                : `, cosine to all ones ${number(nullSpace.cosine_to_ones)}`)),
+      ],
+      [
+        "Semi-axes",
+        image &&
+          `${count(image.semi_axes)}: longest ${number(image.longest)}, ` +
+            `median ${number(image.median)}, shortest ${number(image.shortest)}`,
+      ],
+      [
+        "Energy",
+        image &&
+          `${percent(image.energy_top_1)} in the longest axis, ${percent(image.energy_top_8)} in eight`,
+      ],
+      [
+        "Next norm",
+        next &&
+          el(
+            "span",
+            {},
+            normLink(next.index, next.name),
+            `, similarity ${number(next.similarity)}, longest axes at cosine ${number(next.top_axis_cosine)}`,
+          ),
+      ],
     ]),
     parameters(norm),
-    short("Longest axes", ["rank", "length", "× median", "coordinate", "weight"], image?.top_axes ?? [],
-      (axis) => [String(axis.rank), number(axis.length), number(axis.ratio_to_median), coordinate(axis.coordinate), number(axis.weight)],
-      [0, 1, 2, 3, 4]),
-    short("Null direction", ["coordinate", "weight"], nullSpace?.top ?? [],
-      (entry) => [coordinate(entry.coordinate), number(entry.weight)], [0, 1]),
-    short("Unusual gains", ["coordinate", "gain", "× median"], norm.outliers,
-      (entry) => [coordinate(entry.coordinate), number(entry.gain), number(entry.ratio_to_median)], [0, 1, 2]),
+    short(
+      "Longest axes",
+      ["rank", "length", "× median", "coordinate", "weight"],
+      image?.top_axes ?? [],
+      (axis) => [
+        String(axis.rank),
+        number(axis.length),
+        number(axis.ratio_to_median),
+        coordinate(axis.coordinate),
+        number(axis.weight),
+      ],
+      [0, 1, 2, 3, 4],
+    ),
+    short(
+      "Null direction",
+      ["coordinate", "weight"],
+      nullSpace?.top ?? [],
+      (entry) => [coordinate(entry.coordinate), number(entry.weight)],
+      [0, 1],
+    ),
+    short(
+      "Unusual gains",
+      ["coordinate", "gain", "× median"],
+      norm.outliers,
+      (entry) => [coordinate(entry.coordinate), number(entry.gain), number(entry.ratio_to_median)],
+      [0, 1, 2],
+    ),
     connections("Read by", norm.readers),
     connections("Written by", norm.writers),
-    norm.connections_known ? null : el("p", { class: "muted" }, "Not all of its readers and writers are known."),
-    command(norm.reproduce));
+    norm.connections_known
+      ? null
+      : el("p", { class: "muted" }, "Not all of its readers and writers are known."),
+    command(norm.reproduce),
+  );
 }

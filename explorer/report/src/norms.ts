@@ -17,7 +17,12 @@ class NormTable {
   private readonly rows: Row[];
   private readonly body = el("tbody");
   private readonly heads: HTMLTableCellElement[];
-  private readonly search = el("input", { type: "search", id: "norm-filter", autocomplete: "off", spellcheck: "false" });
+  private readonly search = el("input", {
+    type: "search",
+    id: "norm-filter",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   private readonly role: HTMLSelectElement;
   private readonly kind: HTMLSelectElement;
   private readonly status = el("output", { class: "muted", for: "norm-filter" });
@@ -25,32 +30,59 @@ class NormTable {
   private sorted: Column;
   private direction: 1 | -1 = 1;
 
-  constructor(private readonly norms: Norm[], host: HTMLElement) {
+  constructor(
+    private readonly norms: Norm[],
+    host: HTMLElement,
+  ) {
     const { shown, common } = columnsFor(norms);
     this.columns = shown;
     this.rows = norms.map((norm) => this.row(norm));
-    this.role = this.choice("Every role", norms.map((norm) => norm.role));
-    this.kind = this.choice("Every kind", norms.map((norm) => kindName(norm.kind, norm.groups)));
+    this.role = this.choice(
+      "Every role",
+      norms.map((norm) => norm.role),
+    );
+    this.kind = this.choice(
+      "Every kind",
+      norms.map((norm) => kindName(norm.kind, norm.groups)),
+    );
     this.search.addEventListener("input", () => this.filter());
     const [first] = shown;
     if (first === undefined) throw new Error("the table of norms has no columns");
     this.sorted = first;
-    this.heads = shown.map((column) => el("th",
-      { scope: "col", class: column.numeric ? "number" : null, title: column.about },
-      button(column.title, () => this.sortBy(column))));
+    this.heads = shown.map((column) =>
+      el(
+        "th",
+        { scope: "col", class: column.numeric ? "number" : null, title: column.about },
+        button(column.title, () => this.sortBy(column)),
+      ),
+    );
     host.append(
-      el("div", { class: "controls" },
+      el(
+        "div",
+        { class: "controls" },
         el("label", {}, "Find ", this.search),
         el("label", {}, "Role ", this.role),
         el("label", {}, "Kind ", this.kind),
-        this.status),
-      el("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of norms" },
-        el("table", { class: "norms" },
-          el("caption", {}, el("b", {}, "Table 1. "),
-            common.length > 0 ? `All are alike in ${common.join(", ")}. ` : null,
-            el("span", { class: "screen" }, "A column head sorts; a row opens what is known about its norm.")),
+        this.status,
+      ),
+      el(
+        "div",
+        { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of norms" },
+        el(
+          "table",
+          { class: "norms" },
+          el(
+            "caption",
+            {},
+            el("b", {}, "Table 1. "),
+            common.length > 0 ? `The same for all: ${common.join(", ")}. ` : null,
+            el("span", { class: "screen" }, "A column head sorts; a row opens what is known about its norm."),
+          ),
           el("thead", {}, el("tr", {}, ...this.heads)),
-          this.body)));
+          this.body,
+        ),
+      ),
+    );
     this.arrange();
     this.filter();
   }
@@ -69,12 +101,21 @@ class NormTable {
   }
 
   private row(norm: Norm): Row {
-    const toggle = button("", () => this.open(row, row.panel === null),
-      { class: "opener", "aria-expanded": "false", "aria-controls": `detail-${norm.index}` });
+    const toggle = button("", () => this.open(row, row.panel === null), {
+      class: "opener",
+      "aria-expanded": "false",
+      "aria-controls": `detail-${norm.index}`,
+    });
     toggle.append(name(norm.name));
-    const element = el("tr", { id: `norm-${norm.index}` }, ...this.columns.map((column) =>
-      column.title === "Norm" ? el("th", { scope: "row" }, toggle)
-        : el("td", { class: column.numeric ? "number" : null }, cell(column, norm))));
+    const element = el(
+      "tr",
+      { id: `norm-${norm.index}` },
+      ...this.columns.map((column) =>
+        column.title === "Norm"
+          ? el("th", { scope: "row" }, toggle)
+          : el("td", { class: column.numeric ? "number" : null }, cell(column, norm)),
+      ),
+    );
     element.addEventListener("click", (event) => {
       if (!toggle.contains(event.target as Node) && getSelection()?.isCollapsed !== false) toggle.click();
     });
@@ -85,8 +126,11 @@ class NormTable {
   private open(row: Row, open: boolean): void {
     if (open === (row.panel !== null)) return;
     if (open) {
-      row.panel = el("tr", { id: `detail-${row.norm.index}`, class: "panel" },
-        el("td", { colspan: this.columns.length }, detail(row.norm)));
+      row.panel = el(
+        "tr",
+        { id: `detail-${row.norm.index}`, class: "panel" },
+        el("td", { colspan: this.columns.length }, detail(row.norm)),
+      );
       row.element.after(row.panel);
     } else {
       row.panel?.remove();
@@ -97,8 +141,12 @@ class NormTable {
 
   private choice(every: string, values: string[]): HTMLSelectElement {
     const options = [...new Set(values)].filter((value) => value !== "").sort();
-    const select = el("select", {}, el("option", { value: "" }, every),
-      ...options.map((value) => el("option", { value }, value)));
+    const select = el(
+      "select",
+      {},
+      el("option", { value: "" }, every),
+      ...options.map((value) => el("option", { value }, value)),
+    );
     select.addEventListener("change", () => this.filter());
     return select;
   }
@@ -123,15 +171,18 @@ class NormTable {
     let visible = 0;
     for (const { norm, element, panel } of this.rows) {
       const kind = kindName(norm.kind, norm.groups);
-      const matches = (this.role.value === "" || this.role.value === norm.role)
-        && (this.kind.value === "" || this.kind.value === kind)
-        && `${norm.name} ${norm.role} ${kind} ${norm.gain?.tensor ?? ""}`.toLowerCase().includes(sought);
+      const matches =
+        (this.role.value === "" || this.role.value === norm.role) &&
+        (this.kind.value === "" || this.kind.value === kind) &&
+        `${norm.name} ${norm.role} ${kind} ${norm.gain?.tensor ?? ""}`.toLowerCase().includes(sought);
       element.hidden = !matches;
       if (panel) panel.hidden = !matches;
       visible += Number(matches);
     }
-    this.status.textContent = visible === this.norms.length ? plural(visible, "norm")
-      : `${visible} of ${plural(this.norms.length, "norm")}`;
+    this.status.textContent =
+      visible === this.norms.length
+        ? plural(visible, "norm")
+        : `${visible} of ${plural(this.norms.length, "norm")}`;
   }
 }
 
@@ -143,17 +194,15 @@ export function showNorms(norms: Norm[]): void {
     return;
   }
   const shown = new NormTable(norms, body);
-  const follow = (hash: string): boolean => {
-    const index = /^#norm-(\d+)$/.exec(hash)?.[1];
-    if (index === undefined) return false;
-    shown.reveal(Number(index));
-    return true;
+  const follow = () => {
+    const index = /^#norm-(\d+)$/.exec(location.hash)?.[1];
+    if (index !== undefined) shown.reveal(Number(index));
   };
-  addEventListener("hashchange", () => follow(location.hash));
+  addEventListener("hashchange", follow);
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#norm-"]');
     // Following the link again must open the row again, though the address does not change.
-    if (link !== null && link.hash === location.hash) follow(link.hash);
+    if (link?.hash === location.hash) follow();
   });
-  follow(location.hash);
+  follow();
 }

@@ -20,30 +20,64 @@ function largest(norms: Norm[], measure: (norm: Norm) => Maybe): { norm: Norm; v
 }
 
 const fact = (term: string, value: string, ...about: (Node | string)[]): HTMLElement =>
-  el("div", {}, el("dt", {}, term), el("dd", { class: "value" }, value), el("dd", { class: "about" }, ...about));
+  el(
+    "div",
+    {},
+    el("dt", {}, term),
+    el("dd", { class: "value" }, value),
+    el("dd", { class: "about" }, ...about),
+  );
 
 const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 
 function keyFacts({ model, norms }: Report): HTMLElement[] {
   const kinds = tally(norms.map((norm) => kindName(norm.kind, norm.groups)));
   const facts = [
-    fact("Norms", count(norms.length), kinds.map(([kind, n]) => (kinds.length > 1 ? `${n} ${kind}` : kind)).join(", ")),
+    fact(
+      "Norms",
+      count(norms.length),
+      kinds.map(([kind, n]) => (kinds.length > 1 ? `${n} ${kind}` : kind)).join(", "),
+    ),
   ];
   const stack = [
     model.layers ? plural(model.layers, "layer") : "",
     model.heads_per_layer ? `${plural(model.heads_per_layer, "head")} each` : "",
   ].filter((part) => part !== "");
   if (model.width) facts.push(fact("Width", count(model.width), stack.join(", ")));
-  facts.push(fact("Parameters", large(model.parameters), model.tensors === null ? "" : `in ${plural(model.tensors, "tensor")}`));
+  facts.push(
+    fact(
+      "Parameters",
+      large(model.parameters),
+      model.tensors === null ? "" : `in ${plural(model.tensors, "tensor")}`,
+    ),
+  );
 
   const stretched = largest(norms, (norm) => norm.image?.condition ?? null);
-  if (stretched) facts.push(fact("Most stretched", `${number(stretched.value)} : 1`, "longest to shortest axis, ", at(stretched.norm)));
-  const gain = largest(norms, ({ gain: g }) => (g?.min == null || g.max == null ? null : Math.max(-g.min, g.max)));
+  if (stretched)
+    facts.push(
+      fact(
+        "Most stretched",
+        `${number(stretched.value)} : 1`,
+        "longest to shortest axis, ",
+        at(stretched.norm),
+      ),
+    );
+  const gain = largest(norms, ({ gain: g }) =>
+    g?.min == null || g.max == null ? null : Math.max(-g.min, g.max),
+  );
   if (gain) facts.push(fact("Largest gain", number(gain.value), "by size, ", at(gain.norm)));
-  const flattest = largest(norms, ({ image }) => (image?.effective_dimension == null ? null : -image.effective_dimension));
+  const flattest = largest(norms, ({ image }) =>
+    image?.effective_dimension == null ? null : -image.effective_dimension,
+  );
   if (flattest) {
-    facts.push(fact("Fewest directions", number(-flattest.value),
-      `effective, of ${count(flattest.norm.image?.semi_axes ?? null)}, `, at(flattest.norm)));
+    facts.push(
+      fact(
+        "Fewest directions",
+        number(-flattest.value),
+        `effective, of ${count(flattest.norm.image?.semi_axes ?? null)}, `,
+        at(flattest.norm),
+      ),
+    );
   }
   return facts;
 }
@@ -53,25 +87,47 @@ function remarks(heading: string, items: string[]): HTMLElement | null {
   if (items.length === 0) return null;
   const list = (part: string[]) => el("ul", {}, ...part.map((item) => el("li", {}, name(item))));
   const first = items.length > 8 ? 5 : 8;
-  return el("div", { class: "remarks" },
+  return el(
+    "div",
+    { class: "remarks" },
     el("h3", {}, heading),
     list(items.slice(0, first)),
     items.length > first
-      ? el("details", {}, el("summary", {}, `and ${count(items.length - first)} more`), list(items.slice(first))) : null);
+      ? el(
+          "details",
+          {},
+          el("summary", {}, `and ${count(items.length - first)} more`),
+          list(items.slice(first)),
+        )
+      : null,
+  );
 }
 
 function provenance(model: Model): HTMLElement {
-  const size = model.files.reduce<Maybe>((sum, file) => (sum === null || file.bytes === null ? null : sum + file.bytes), 0);
-  const files = model.files.slice(0, 40).map((file): [string, Node] =>
-    [bytes(file.bytes), name(file.name)]);
-  const metadata = Object.entries(model.metadata).map(([key, value]): [string, Node] =>
-    [key, name(typeof value === "string" ? value : JSON.stringify(value))]);
-  return el("details", { class: "provenance" },
+  const size = model.files.reduce<Maybe>(
+    (sum, file) => (sum === null || file.bytes === null ? null : sum + file.bytes),
+    0,
+  );
+  const files = model.files.slice(0, 40).map((file): [string, Node] => [bytes(file.bytes), name(file.name)]);
+  const metadata = Object.entries(model.metadata).map(([key, value]): [string, Node] => [
+    key,
+    name(typeof value === "string" ? value : JSON.stringify(value)),
+  ]);
+  return el(
+    "details",
+    { class: "provenance" },
     el("summary", {}, `Files and metadata (${plural(model.files.length, "file")}, ${bytes(size)})`),
-    definitions([["Path", name(model.path)], ["Format", model.format], ["Recognized by", model.evidence]]),
+    definitions([
+      ["Path", name(model.path)],
+      ["Format", model.format],
+      ["Recognized by", model.evidence],
+    ]),
     definitions(files),
-    model.files.length > 40 ? el("p", { class: "muted" }, `and ${plural(model.files.length - 40, "more file")}`) : null,
-    definitions(metadata));
+    model.files.length > 40
+      ? el("p", { class: "muted" }, `and ${plural(model.files.length - 40, "more file")}`)
+      : null,
+    definitions(metadata),
+  );
 }
 
 /** Fills the title block and the overview. */

@@ -12,8 +12,11 @@ export function showTooltip(_handler: unknown, event: MouseEvent, _item: unknown
     return;
   }
   const entries = typeof value === "object" ? Object.entries(value) : [["", value]];
-  box.replaceChildren(...entries.map(([key, entry]) =>
-    el("div", {}, key === "" ? null : el("span", {}, `${key} `), el("bdi", {}, text(entry)))));
+  box.replaceChildren(
+    ...entries.map(([key, entry]) =>
+      el("div", {}, key === "" ? null : el("span", {}, `${key} `), el("bdi", {}, text(entry))),
+    ),
+  );
   document.body.append(box);
   const left = Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8);
   const below = event.clientY + 16;

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/file.hpp>
@@ -35,8 +35,9 @@ bool agree(const std::vector<double>& a, const std::vector<double>& b, double to
 }
 
 nlohmann::ordered_json to_json(const Row& row) {
-  return {{"task", row.task},           {"shape", row.shape.text}, {"dtype", row.shape.dtype},
-          {"threads", row.shape.threads}, {"contender", row.contender}, {"ratio", row.ratio},
+  return {{"task", row.task},           {"shape", row.shape.text},
+          {"dtype", row.shape.dtype},   {"threads", row.shape.threads},
+          {"contender", row.contender}, {"ratio", row.ratio},
           {"ours_ms", row.ours_ms},     {"agrees", row.agrees}};
 }
 
@@ -54,7 +55,8 @@ std::vector<Row> compare(const std::string& task, const Shape& shape, const Cont
       own.push_back(seconds(ours.run));
       ratios.push_back(seconds(peer.run) / own.back());
     }
-    rows.push_back({task, shape, peer.name, median(ratios), 1e3 * median(own), agree(expected, peer.answer(), tolerance)});
+    rows.push_back({task, shape, peer.name, median(ratios), 1e3 * median(own),
+                    agree(expected, peer.answer(), tolerance)});
   }
   return rows;
 }
@@ -68,13 +70,14 @@ int main(int argc, char** argv, const std::function<std::vector<Row>(bool)>& row
   CLI11_PARSE(app, argc, argv);
 
   const std::vector<Row> table = rows(quick);
-  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10} {:>10}  {}\n", "task", "shape", "dtype", "threads", "contender",
-             "ratio", "ours, ms", "agrees");
+  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10} {:>10}  {}\n", "task", "shape", "dtype", "threads",
+             "contender", "ratio", "ours, ms", "agrees");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   bool all_agree = true;
   for (const Row& row : table) {
-    fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10.1f} {:>10.3f}  {}\n", row.task, row.shape.text, row.shape.dtype,
-               row.shape.threads, row.contender, row.ratio, row.ours_ms, row.agrees ? "yes" : "NO");
+    fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10.1f} {:>10.3f}  {}\n", row.task, row.shape.text,
+               row.shape.dtype, row.shape.threads, row.contender, row.ratio, row.ours_ms,
+               row.agrees ? "yes" : "NO");
     list.push_back(to_json(row));
     all_agree = all_agree && row.agrees;
   }

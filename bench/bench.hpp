@@ -28,9 +28,9 @@ struct Row {
   std::string task;
   Shape shape;
   std::string contender;
-  double ratio = 0.0;      ///< the contender's time over ours: above 1, ours is faster
-  double ours_ms = 0.0;    ///< median of our times, for orientation only
-  bool agrees = false;     ///< answers within the tolerance, relative to the largest entry
+  double ratio = 0.0;    ///< the contender's time over ours: above 1, ours is faster
+  double ours_ms = 0.0;  ///< median of our times, for orientation only
+  bool agrees = false;   ///< answers within the tolerance, relative to the largest entry
 };
 
 /// Runs `ours` and each peer `pairs` times alternately.

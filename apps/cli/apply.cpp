@@ -30,7 +30,8 @@ Dtype output_dtype(Dtype input) {
 int run(const Session& session, const Options& options) {
   checkpoint::Array array = checkpoint::read_array(options.input);
   if (array.shape.empty() || array.shape.back() == 0) {
-    throw Error(ErrorCode::Shape, fmt::format("{}: has no features, expected rows x width", printable(options.input)));
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: has no features, expected rows x width", printable(options.input)));
   }
   const std::size_t width = array.shape.back();
   const std::size_t rows = array.values.size() / width;
@@ -51,7 +52,8 @@ int run(const Session& session, const Options& options) {
                                        {"rows", rows},
                                        {"width", width}};
   session.write_json(json.dump());
-  session.say(fmt::format("{}: {} rows of width {}, {}", options.output, rows, width, to_string(array.dtype)));
+  session.say(
+      fmt::format("{}: {} rows of width {}, {}", options.output, rows, width, to_string(array.dtype)));
   return ok;
 }
 
@@ -59,10 +61,13 @@ int run(const Session& session, const Options& options) {
 
 void add_apply(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "apply", "Apply a norm, or one of its four steps, to an array",
-                                  [&session, options] { return run(session, *options); });
+  CLI::App* command =
+      add_command(root, session, "apply", "Apply a norm, or one of its four steps, to an array",
+                  [&session, options] { return run(session, *options); });
   command->add_option("X", options->input, "Rows x width; more axes are rows of the last one")->required();
-  command->add_option("-o,--output", options->output, "Result, of X's shape and precision")->type_name("Y.npy")->required();
+  command->add_option("-o,--output", options->output, "Result, of X's shape and precision")
+      ->type_name("Y.npy")
+      ->required();
   options->norm.declare(*command);
   command->add_option("--step", options->step, "Only this step")
       ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));

@@ -35,8 +35,10 @@ std::vector<double> read_parameter(const char* option, const std::string& name) 
   std::size_t long_axes = 0;
   for (const std::uint64_t extent : array.shape) long_axes += extent != 1 ? 1 : 0;
   if (long_axes > 1) {
-    throw Error(ErrorCode::Shape, fmt::format("{} {}: has {} axes longer than 1, expected one row; TENSOR[i] takes "
-                                              "the i-th slice", option, printable(name), long_axes));
+    throw Error(ErrorCode::Shape,
+                fmt::format("{} {}: has {} axes longer than 1, expected one row; TENSOR[i] takes "
+                            "the i-th slice",
+                            option, printable(name), long_axes));
   }
   return std::move(array.values);
 }
@@ -68,10 +70,12 @@ void Session::write_json(std::string_view text) const {
   file.commit();
 }
 
-CLI::App* add_command(CLI::App& root, Session& session, const std::string& name, const std::string& description,
-                      std::function<int()> run) {
+CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
+                      const std::string& description, std::function<int()> run) {
   CLI::App* command = root.add_subcommand(name, description);
-  command->add_option("--json", session.json, "Write the machine-readable result to FILE, or - for standard output")
+  command
+      ->add_option("--json", session.json,
+                   "Write the machine-readable result to FILE, or - for standard output")
       ->type_name("FILE|-");
   command->add_option("--threads", session.threads, "Threads to use (default: all)")->type_name("N");
   command->add_flag("--quiet,-q", session.quiet, "Print nothing but errors");
@@ -88,9 +92,11 @@ void NormOptions::declare(CLI::App& command) {
       ->type_name("X");
   command.add_option("--bias", bias, "Bias, given like the gain (default: zeros)")->type_name("ARRAY");
   command.add_option("--groups", groups, "Blocks normalized on their own (default 1)")
-      ->type_name("K")->check(CLI::PositiveNumber);
+      ->type_name("K")
+      ->check(CLI::PositiveNumber);
   command.add_option("--eps", eps, "Added to the mean square (default 1e-5)")
-      ->type_name("E")->check(CLI::NonNegativeNumber);
+      ->type_name("E")
+      ->check(CLI::NonNegativeNumber);
 }
 
 NormSpec NormOptions::read(std::size_t width) const {

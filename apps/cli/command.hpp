@@ -33,8 +33,8 @@ struct Session {
 };
 
 /// A subcommand with the shared options and `run` as what it does.
-CLI::App* add_command(CLI::App& root, Session& session, const std::string& name, const std::string& description,
-                      std::function<int()> run);
+CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
+                      const std::string& description, std::function<int()> run);
 
 /// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps.
 struct NormOptions {

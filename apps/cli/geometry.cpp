@@ -81,13 +81,14 @@ int run(const Session& session, const Options& options) {
   if (options.null_space) json["null_space"] = erased;
   session.write_json(json.dump());
 
-  session.say(fmt::format("{} of width {}{}: null space of dimension {}, {} semi-axes", options.norm.kind, spec.width,
-                          spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "", image.null_space_dim(),
-                          lengths.size()));
+  session.say(fmt::format("{} of width {}{}: null space of dimension {}, {} semi-axes", options.norm.kind,
+                          spec.width, spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "",
+                          image.null_space_dim(), lengths.size()));
   if (!lengths.empty()) {
-    session.say(fmt::format("longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
-                            lengths.front(), lengths[lengths.size() / 2], lengths.back(), image.condition(),
-                            geometry::effective_dimension(spec)));
+    session.say(fmt::format(
+        "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
+        lengths.front(), lengths[lengths.size() / 2], lengths.back(), image.condition(),
+        geometry::effective_dimension(spec)));
   }
   for (std::size_t i = 0; i < axes.size(); ++i) {
     session.say(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes[i])));
@@ -100,10 +101,12 @@ int run(const Session& session, const Options& options) {
 
 void add_geometry(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "geometry", "Null space, semi-axes and axes of a norm's image",
-                                  [&session, options] { return run(session, *options); });
+  CLI::App* command =
+      add_command(root, session, "geometry", "Null space, semi-axes and axes of a norm's image",
+                  [&session, options] { return run(session, *options); });
   options->norm.declare(*command);
-  command->add_option("--width", options->width, "Width, where neither gain nor bias gives it")->type_name("N");
+  command->add_option("--width", options->width, "Width, where neither gain nor bias gives it")
+      ->type_name("N");
   command->add_option("--axes", options->axes, "Also give the K longest axes (default 0)")->type_name("K");
   command->add_flag("--null-space", options->null_space, "Also give an orthonormal basis of the null space");
 }

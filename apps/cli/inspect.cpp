@@ -14,7 +14,8 @@ namespace {
 std::string tensors_of(const std::vector<model::Linear>& linears) {
   std::string result;
   for (const model::Linear& linear : linears) {
-    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", linear.role, printable(linear.weight.selector()));
+    result +=
+        fmt::format("{}{} {}", result.empty() ? "" : ", ", linear.role, printable(linear.weight.selector()));
   }
   return result.empty() ? "none in the file" : result;
 }
@@ -35,11 +36,12 @@ int run(const Session& session, const std::string& file) {
   const model::Model model = model::describe(checkpoint);
   session.write_json(audit::inspection_json(checkpoint, model));
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
-    session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype), fmt::format("[{}]", fmt::join(tensor.shape, ", ")),
-                            printable(tensor.name)));
+    session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype),
+                            fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));
   }
-  session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file), checkpoint.format(),
-                          checkpoint.tensors().size(), model.parameters, model.title, printable(model.evidence)));
+  session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file),
+                          checkpoint.format(), checkpoint.tensors().size(), model.parameters, model.title,
+                          printable(model.evidence)));
   for (const model::Norm& norm : model.norms) print_norm(session, norm);
   for (const std::string& name : model.missing) session.say("missing: " + printable(name));
   for (const std::string& note : model.notes) session.say("note: " + printable(note));
@@ -50,8 +52,9 @@ int run(const Session& session, const std::string& file) {
 
 void add_inspect(CLI::App& root, Session& session) {
   const auto file = std::make_shared<std::string>();
-  CLI::App* command = add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
-                                  [&session, file] { return run(session, *file); });
+  CLI::App* command =
+      add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
+                  [&session, file] { return run(session, *file); });
   command->add_option("FILE", *file, "The checkpoint")->required();
 }
 

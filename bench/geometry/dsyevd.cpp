@@ -4,8 +4,9 @@
 #include <cmath>
 #include <memory>
 
-extern "C" void dsyevd_(const char* job, const char* triangle, const int* n, double* a, const int* lda, double* w,
-                        double* work, const int* work_size, int* integers, const int* integer_size, int* info);
+extern "C" void dsyevd_(const char* job, const char* triangle, const int* n, double* a, const int* lda,
+                        double* w, double* work, const int* work_size, int* integers, const int* integer_size,
+                        int* info);
 
 namespace normscope::bench {
 
@@ -28,7 +29,8 @@ Contender dsyevd(const std::vector<double>& gain) {
     std::vector<double> work(static_cast<std::size_t>(work_size));
     std::vector<int> integers(static_cast<std::size_t>(integer_size));
     const int size = static_cast<int>(work.size());
-    dsyevd_("V", "U", &n, a.data(), &n, eigenvalues.data(), work.data(), &size, integers.data(), &integer_size, &info);
+    dsyevd_("V", "U", &n, a.data(), &n, eigenvalues.data(), work.data(), &size, integers.data(),
+            &integer_size, &info);
     semi_axes->clear();
     for (int i = n; i-- > 1;) semi_axes->push_back(std::sqrt(std::max(0.0, eigenvalues[i] * n)));
   };

@@ -25,8 +25,8 @@ bench::Contender ours(const std::vector<double>& gain, unsigned threads) {
 
 std::vector<bench::Row> rows(bool quick) {
   std::vector<bench::Row> table;
-  const std::vector<std::size_t> widths = quick ? std::vector<std::size_t>{256, 768}
-                                                : std::vector<std::size_t>{768, 2048, 4096};
+  const std::vector<std::size_t> widths =
+      quick ? std::vector<std::size_t>{256, 768} : std::vector<std::size_t>{768, 2048, 4096};
   for (const std::size_t width : widths) {
     for (const unsigned threads : {1U, 2U}) {
       Random random(width);

@@ -17,18 +17,23 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t curve_points = 64;
 
 /// One question, its figure, and what the figure says in words.
-Json chart(const char* id, const char* question, const std::string& answer, const std::string& description, Json spec) {
+Json chart(const char* id, const char* question, const std::string& answer, const std::string& description,
+           Json spec) {
   spec["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json";
   spec["width"] = "container";
-  return {{"id", id}, {"question", question}, {"answer", answer}, {"description", description}, {"spec", spec}};
+  return {
+      {"id", id}, {"question", question}, {"answer", answer}, {"description", description}, {"spec", spec}};
 }
 
 Json values(Json rows) { return {{"values", std::move(rows)}}; }
 
 /// Position in the forward pass, the x axis of everything that runs through depth.
 Json depth_axis() {
-  return {{"field", "position"}, {"type", "quantitative"}, {"title", "norm, in the order of the forward pass"},
-          {"axis", {{"tickMinStep", 1}, {"format", "d"}}}, {"scale", {{"nice", false}, {"padding", 12}}}};
+  return {{"field", "position"},
+          {"type", "quantitative"},
+          {"title", "norm, in the order of the forward pass"},
+          {"axis", {{"tickMinStep", 1}, {"format", "d"}}},
+          {"scale", {{"nice", false}, {"padding", 12}}}};
 }
 
 Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", "role"}}; }
@@ -49,12 +54,14 @@ Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) 
 
 /// Points over depth, joined by a thin line for each role.
 Json depth_figure(Json rows, Json y, Json tips) {
-  const Json encoding = {{"x", depth_axis()}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
+  const Json encoding = {
+      {"x", depth_axis()}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
   return {{"data", values(std::move(rows))},
           {"height", 220},
           {"encoding", encoding},
-          {"layer", {{{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}},
-                     {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}}}}};
+          {"layer",
+           {{{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}},
+            {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}}}}};
 }
 
 /// One row a norm that `keep` accepts: position, name, role, and what `fill` adds.
@@ -88,7 +95,8 @@ std::string range(const Json& table, const char* field, std::string (*text)(doub
 }
 
 std::string text_alternative(const char* what, const Json& table, const char* field) {
-  return fmt::format("{} for {} norms in the order of the forward pass, {}.", what, table.size(), range(table, field));
+  return fmt::format("{} for {} norms in the order of the forward pass, {}.", what, table.size(),
+                     range(table, field));
 }
 
 void condition(const Report& report, Json& charts) {
@@ -97,11 +105,12 @@ void condition(const Report& report, Json& charts) {
     row["ratio"] = norm.image->top_axes[0].ratio_to_median;
   });
   if (table.empty()) return;
-  charts.push_back(chart("condition", "How stretched is each norm's image?",
-                         fmt::format("The longest axis over the shortest runs {}.", range(table, "condition")),
-                         text_alternative("Condition number of the image", table, "condition"),
-                         depth_figure(table, measure("condition", "longest over shortest axis", true),
-                                      tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
+  charts.push_back(
+      chart("condition", "How stretched is each norm's image?",
+            fmt::format("The longest axis over the shortest runs {}.", range(table, "condition")),
+            text_alternative("Condition number of the image", table, "condition"),
+            depth_figure(table, measure("condition", "longest over shortest axis", true),
+                         tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
   charts.push_back(chart("longest-axis", "Does one axis stand out?",
                          fmt::format("The longest axis is {} times the median one.", range(table, "ratio")),
                          text_alternative("Longest over median semi-axis", table, "ratio"),
@@ -125,7 +134,8 @@ void spectra(const Report& report, Json& charts) {
   if (table.empty()) return;
   charts.push_back(chart(
       "spectra", "What shape is each ellipsoid?",
-      "Each line holds one norm's semi-axes, longest first: flat is a sphere, a cliff at the left is a few outlier axes.",
+      "Each line holds one norm's semi-axes, longest first: flat is a sphere, a cliff at the left is a few "
+      "outlier axes.",
       fmt::format("Semi-axes by rank on logarithmic axes, one line for each of {} norms; lengths run {}.",
                   report.norms.size(), range(table, "length")),
       {{"data", values(table)},
@@ -136,7 +146,10 @@ void spectra(const Report& report, Json& charts) {
          {"y", measure("length", "semi-axis", true)},
          {"detail", {{"field", "position"}, {"type", "nominal"}}},
          {"color",
-          {{"field", "position"}, {"type", "quantitative"}, {"title", "depth"}, {"scale", {{"scheme", "viridis"}}},
+          {{"field", "position"},
+           {"type", "quantitative"},
+           {"title", "depth"},
+           {"scale", {{"scheme", "viridis"}}},
            {"legend", {{"format", "d"}, {"tickMinStep", 1}}}}},
          {"tooltip", tooltip({{"rank", "rank"}, {"length", "semi-axis"}})}}}}));
 }
@@ -153,18 +166,28 @@ void effective_dimension(const Report& report, Json& charts) {
       "effective-dimension", "How many directions does each image really use?",
       fmt::format("The effective dimension is {} of the axes there are.", range(table, "share", percent)),
       text_alternative("Participation ratio of the image over its axes", table, "share"),
-      depth_figure(table, {{"field", "share"}, {"type", "quantitative"}, {"title", "effective dimension over axes"},
-                           {"axis", {{"format", "%"}}}, {"scale", {{"domain", {0, 1}}}}},
-                   tooltip({{"dimension", "effective dimension"}, {"top1", "energy of the longest"},
+      depth_figure(table,
+                   {{"field", "share"},
+                    {"type", "quantitative"},
+                    {"title", "effective dimension over axes"},
+                    {"axis", {{"format", "%"}}},
+                    {"scale", {{"domain", {0, 1}}}}},
+                   tooltip({{"dimension", "effective dimension"},
+                            {"top1", "energy of the longest"},
                             {"top8", "energy of the eight longest"}}))));
   Json shares = Json::array();
   for (const Json& row : table) {
-    for (const auto& [field, what] : {std::pair{"top1", "the longest axis"}, std::pair{"top8", "the eight longest"}}) {
-      shares.push_back({{"position", row["position"]}, {"name", row["name"]}, {"role", what}, {"share", row[field]}});
+    for (const auto& [field, what] :
+         {std::pair{"top1", "the longest axis"}, std::pair{"top8", "the eight longest"}}) {
+      shares.push_back(
+          {{"position", row["position"]}, {"name", row["name"]}, {"role", what}, {"share", row[field]}});
     }
   }
-  Json figure = depth_figure(shares, {{"field", "share"}, {"type", "quantitative"}, {"title", "share of the energy"},
-                                      {"axis", {{"format", "%"}}}},
+  Json figure = depth_figure(shares,
+                             {{"field", "share"},
+                              {"type", "quantitative"},
+                              {"title", "share of the energy"},
+                              {"axis", {{"format", "%"}}}},
                              tooltip({{"share", "share"}}));
   figure["encoding"]["color"]["title"] = "held by";
   charts.push_back(chart("energy", "How much do the top axes hold?",
@@ -184,21 +207,22 @@ void gains(const Report& report, Json& charts) {
   });
   if (table.empty()) return;
   const Json tips = tooltip({{"min", "min"}, {"mean", "mean"}, {"max", "max"}});
-  charts.push_back(chart(
-      "gains", "How do the gains spread through depth?",
-      fmt::format("Mean gains run {}; thin bars reach to the extremes, thick ones over one standard deviation.",
-                  range(table, "mean")),
-      text_alternative("Mean gain", table, "mean"),
-      {{"data", values(table)},
-       {"height", 240},
-       {"encoding", {{"x", depth_axis()}, {"color", role_colour()}, {"tooltip", tips}}},
-       {"layer",
-        {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
-          {"encoding", {{"y", measure("min", "gain")}, {"y2", {{"field", "max"}}}}}},
-         {{"mark", {{"type", "rule"}, {"strokeWidth", 4}, {"opacity", 0.8}}},
-          {"encoding", {{"y", measure("low", "gain")}, {"y2", {{"field", "high"}}}}}},
-         {{"mark", {{"type", "point"}, {"filled", true}, {"size", 40}, {"opacity", 1}}},
-          {"encoding", {{"y", measure("mean", "gain")}}}}}}}));
+  charts.push_back(
+      chart("gains", "How do the gains spread through depth?",
+            fmt::format(
+                "Mean gains run {}; thin bars reach to the extremes, thick ones over one standard deviation.",
+                range(table, "mean")),
+            text_alternative("Mean gain", table, "mean"),
+            {{"data", values(table)},
+             {"height", 240},
+             {"encoding", {{"x", depth_axis()}, {"color", role_colour()}, {"tooltip", tips}}},
+             {"layer",
+              {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
+                {"encoding", {{"y", measure("min", "gain")}, {"y2", {{"field", "max"}}}}}},
+               {{"mark", {{"type", "rule"}, {"strokeWidth", 4}, {"opacity", 0.8}}},
+                {"encoding", {{"y", measure("low", "gain")}, {"y2", {{"field", "high"}}}}}},
+               {{"mark", {{"type", "point"}, {"filled", true}, {"size", 40}, {"opacity", 1}}},
+                {"encoding", {{"y", measure("mean", "gain")}}}}}}}));
 }
 
 void outliers(const Report& report, Json& charts) {
@@ -215,7 +239,8 @@ void outliers(const Report& report, Json& charts) {
   if (table.empty()) return;
   charts.push_back(chart(
       "outliers", "Do the same features stand out in many norms?",
-      "Each mark is a gain at least four times its norm's median; marks in one row are one feature through depth.",
+      "Each mark is a gain at least four times its norm's median; marks in one row are one feature through "
+      "depth.",
       fmt::format("{} outlier gains by norm and coordinate; ratios to the median run {}.", table.size(),
                   range(table, "ratio")),
       {{"data", values(table)},
@@ -224,8 +249,13 @@ void outliers(const Report& report, Json& charts) {
        {"encoding",
         {{"x", depth_axis()},
          {"y", measure("coordinate", "coordinate")},
-         {"size", {{"field", "ratio"}, {"type", "quantitative"}, {"title", "times the median"}, {"scale", {{"type", "sqrt"}}}}},
-         {"tooltip", tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
+         {"size",
+          {{"field", "ratio"},
+           {"type", "quantitative"},
+           {"title", "times the median"},
+           {"scale", {{"type", "sqrt"}}}}},
+         {"tooltip",
+          tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
 }
 
 void null_directions(const Report& report, Json& charts) {
@@ -233,13 +263,17 @@ void null_directions(const Report& report, Json& charts) {
       report, [](const NormReport& norm) { return norm.null_space && norm.null_space->cosine_to_ones; },
       [](const NormReport& norm, Json& row) { row["cosine"] = *norm.null_space->cosine_to_ones; });
   if (table.empty()) return;
-  charts.push_back(chart(
-      "null-direction", "Which direction can no output of the norm have?",
-      fmt::format("Before the gain it is all-ones; after it, the cosine to all-ones is {}.", range(table, "cosine")),
-      text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
-      depth_figure(table, {{"field", "cosine"}, {"type", "quantitative"}, {"title", "cosine to all-ones"},
-                           {"scale", {{"domain", {0, 1}}}}},
-                   tooltip({{"cosine", "cosine to all-ones"}}))));
+  charts.push_back(
+      chart("null-direction", "Which direction can no output of the norm have?",
+            fmt::format("Before the gain it is all-ones; after it, the cosine to all-ones is {}.",
+                        range(table, "cosine")),
+            text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
+            depth_figure(table,
+                         {{"field", "cosine"},
+                          {"type", "quantitative"},
+                          {"title", "cosine to all-ones"},
+                          {"scale", {{"domain", {0, 1}}}}},
+                         tooltip({{"cosine", "cosine to all-ones"}}))));
 }
 
 void neighbours(const Report& report, Json& charts) {
@@ -251,23 +285,27 @@ void neighbours(const Report& report, Json& charts) {
         row["name"] = norm.norm.name + " → " + report.norms[norm.next->index].norm.name;
       });
   if (table.empty()) return;
-  charts.push_back(chart("similarity", "Does the next norm stretch the same directions?",
-                         fmt::format("Similarity of each image to the next one's is {}.", range(table, "similarity")),
-                         text_alternative("Similarity to the next norm's image", table, "similarity"),
-                         depth_figure(table, measure("similarity", "similarity to the next"),
-                                      tooltip({{"similarity", "similarity"}, {"top", "cosine of the longest axes"}}))));
+  charts.push_back(
+      chart("similarity", "Does the next norm stretch the same directions?",
+            fmt::format("Similarity of each image to the next one's is {}.", range(table, "similarity")),
+            text_alternative("Similarity to the next norm's image", table, "similarity"),
+            depth_figure(table, measure("similarity", "similarity to the next"),
+                         tooltip({{"similarity", "similarity"}, {"top", "cosine of the longest axes"}}))));
 }
 
 void biases(const Report& report, Json& charts) {
   const Json table = rows(
-      report,
-      [](const NormReport& norm) { return norm.bias && has_image(norm) && norm.image->energy > 0.0; },
-      [](const NormReport& norm, Json& row) { row["shift"] = norm.bias->length / std::sqrt(norm.image->energy); });
+      report, [](const NormReport& norm) { return norm.bias && has_image(norm) && norm.image->energy > 0.0; },
+      [](const NormReport& norm, Json& row) {
+        row["shift"] = norm.bias->length / std::sqrt(norm.image->energy);
+      });
   if (table.empty()) return;
   charts.push_back(chart(
       "shift", "How far is the ellipsoid moved from the origin?",
-      fmt::format("The bias is {} times the image's root-mean-square radius; above 1, most of every output is the same "
-                  "constant vector.", range(table, "shift")),
+      fmt::format("The bias is {} times the image's root-mean-square radius; above 1, most of every output "
+                  "is the same "
+                  "constant vector.",
+                  range(table, "shift")),
       text_alternative("Length of the bias over the image's radius", table, "shift"),
       depth_figure(table, measure("shift", "bias over radius"), tooltip({{"shift", "bias over radius"}}))));
 }

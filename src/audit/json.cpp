@@ -61,11 +61,11 @@ Json to_json(const Component& component) {
 }
 
 Json to_json(const ParameterStatistics& statistics, const model::Slice& slice) {
-  return {{"tensor", slice.selector()},       {"min", statistics.min},
-          {"max", statistics.max},            {"mean", statistics.mean},
-          {"std", statistics.std},            {"median_abs", statistics.median_abs},
-          {"length", statistics.length},      {"negative", statistics.negative},
-          {"zero", statistics.zero},          {"not_finite", statistics.not_finite}};
+  return {{"tensor", slice.selector()},  {"min", statistics.min},
+          {"max", statistics.max},       {"mean", statistics.mean},
+          {"std", statistics.std},       {"median_abs", statistics.median_abs},
+          {"length", statistics.length}, {"negative", statistics.negative},
+          {"zero", statistics.zero},     {"not_finite", statistics.not_finite}};
 }
 
 Json to_json(const NullSpace& space) {
@@ -199,11 +199,12 @@ std::string to_json(const Report& report, bool whole_spectra) {
   }
   json["heads"] = list(report.model.heads, [](const model::Head& head) { return to_json(head); });
   json["vocabulary"] = optional(report.model.vocabulary, [](const model::Vocabulary& vocabulary) {
-    return Json{{"size", vocabulary.size},
-                {"tied", vocabulary.tied},
-                {"unembedding",
-                 optional(vocabulary.unembedding, [](const model::Linear& linear) { return linear.weight.selector(); })},
-                {"final_norm", vocabulary.final_norm}};
+    return Json{
+        {"size", vocabulary.size},
+        {"tied", vocabulary.tied},
+        {"unembedding", optional(vocabulary.unembedding,
+                                 [](const model::Linear& linear) { return linear.weight.selector(); })},
+        {"final_norm", vocabulary.final_norm}};
   });
   json["findings"] = list(report.findings, [&](const Finding& finding) {
     Json numbers = Json::object();
@@ -220,19 +221,17 @@ std::string to_json(const Report& report, bool whole_spectra) {
 }
 
 std::string inspection_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
-  Json json = {{"schema", "normscope.inspect/1"},
-               {"version", version},
-               {"path", checkpoint.path().string()},
-               {"format", std::string(checkpoint.format())},
-               {"metadata", Json::object()},
-               {"tensors", Json::array()}};
+  Json json = {{"schema", "normscope.inspect/1"},    {"version", version},
+               {"path", checkpoint.path().string()}, {"format", std::string(checkpoint.format())},
+               {"metadata", Json::object()},         {"tensors", Json::array()}};
   for (const auto& [key, value] : checkpoint.metadata()) json["metadata"][key] = value;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
-    json["tensors"].push_back({{"name", std::string(tensor.name)},
-                               {"dtype", std::string(to_string(tensor.dtype))},
-                               {"shape", std::vector<std::uint64_t>(tensor.shape.begin(), tensor.shape.end())},
-                               {"bytes", tensor.bytes.size()},
-                               {"file", checkpoint.file_of(tensor).filename().string()}});
+    json["tensors"].push_back(
+        {{"name", std::string(tensor.name)},
+         {"dtype", std::string(to_string(tensor.dtype))},
+         {"shape", std::vector<std::uint64_t>(tensor.shape.begin(), tensor.shape.end())},
+         {"bytes", tensor.bytes.size()},
+         {"file", checkpoint.file_of(tensor).filename().string()}});
   }
   json["architecture"] = model_json(model);
   json["norms"] = list(model.norms, [](const model::Norm& norm) {

@@ -89,12 +89,14 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   result.effective_dimension = geometry::effective_dimension(spec);
   result.energy = geometry::energy(spec);
   result.energy_top_1 = sum_of_squares(lengths.first(1)) / result.energy;
-  result.energy_top_8 = sum_of_squares(lengths.first(std::min<std::size_t>(8, lengths.size()))) / result.energy;
+  result.energy_top_8 =
+      sum_of_squares(lengths.first(std::min<std::size_t>(8, lengths.size()))) / result.energy;
   result.lengths.assign(lengths.begin(), lengths.end());
   std::vector<double> axis(spec.width);
   for (std::size_t i = 0; i < std::min(top_axes, lengths.size()); ++i) {
     image.axis(i, axis);
-    result.top_axes.push_back({i + 1, lengths[i], lengths[i] / result.median, largest_components(axis, 1)[0]});
+    result.top_axes.push_back(
+        {i + 1, lengths[i], lengths[i] / result.median, largest_components(axis, 1)[0]});
   }
   return result;
 }
@@ -158,7 +160,8 @@ std::string shell_quoted(const std::string& text) {
 
 }  // namespace
 
-std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, std::size_t axes) {
+std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm,
+                             std::size_t axes) {
   std::string command = "normscope geometry";
   if (norm.gain) {
     command += " --gain " + shell_quoted(checkpoint.path().string() + ":" + norm.gain->selector());
@@ -199,7 +202,8 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
       continue;
     }
     double cosine = 0.0;
-    for (std::size_t j = 0; j < norms[i].width; ++j) cosine += (*before)->longest_axis[j] * measured->longest_axis[j];
+    for (std::size_t j = 0; j < norms[i].width; ++j)
+      cosine += (*before)->longest_axis[j] * measured->longest_axis[j];
     report.norms[(*before)->index].next = {i, geometry::image_similarity((*before)->spec, measured->spec),
                                            std::abs(cosine)};
     *before = std::move(measured);

@@ -22,8 +22,7 @@ NormKind norm_kind(std::string_view name) {
   for (NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
     if (to_string(kind) == name) return kind;
   }
-  throw Error(ErrorCode::Argument,
-              fmt::format("norm kind \"{}\" is none of layer, rms, spherical", name));
+  throw Error(ErrorCode::Argument, fmt::format("norm kind \"{}\" is none of layer, rms, spherical", name));
 }
 
 double NormSpec::radius() const {
@@ -51,22 +50,23 @@ void validate_parameter(std::string_view what, const std::vector<double>& values
 void validate(const NormSpec& spec) {
   if (spec.width == 0) throw Error(ErrorCode::Shape, "norm: width is 0, expected at least 1");
   if (spec.groups == 0 || spec.width % spec.groups != 0) {
-    throw Error(ErrorCode::Shape, fmt::format("norm: {} groups do not divide width {}", spec.groups,
-                                              spec.width));
+    throw Error(ErrorCode::Shape,
+                fmt::format("norm: {} groups do not divide width {}", spec.groups, spec.width));
   }
   if (!(spec.eps >= 0.0) || !std::isfinite(spec.eps)) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("norm: eps is {}, expected a finite number >= 0", spec.eps));
+    throw Error(ErrorCode::Argument, fmt::format("norm: eps is {}, expected a finite number >= 0", spec.eps));
   }
   validate_parameter("gain", spec.gain, spec.width);
   validate_parameter("bias", spec.bias, spec.width);
 }
 
-void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> y) {
+void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x,
+              MatrixView<const double> y) {
   validate(spec);
   if (x.width() != spec.width || y.width() != spec.width || x.rows() != y.rows()) {
-    throw Error(ErrorCode::Shape, fmt::format("{}: x is {} x {}, y is {} x {}, expected equal rows of width {}", who,
-                                              x.rows(), x.width(), y.rows(), y.width(), spec.width));
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: x is {} x {}, y is {} x {}, expected equal rows of width {}", who, x.rows(),
+                            x.width(), y.rows(), y.width(), spec.width));
   }
 }
 

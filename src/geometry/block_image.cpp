@@ -112,7 +112,8 @@ std::vector<double> BlockImage::orthogonal_factors(unsigned threads) const {
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t i = first + begin; i < first + end; ++i) {
                    double product = to_root_below(i, i);
-                   for (std::size_t k = first; k < i; ++k) product *= to_root_below(i, k) / (poles_[i] - poles_[k]);
+                   for (std::size_t k = first; k < i; ++k)
+                     product *= to_root_below(i, k) / (poles_[i] - poles_[k]);
                    for (std::size_t k = i + 1; k < poles_.size(); ++k) {
                      product *= to_root_below(i, k) / (poles_[i] - poles_[k]);
                    }

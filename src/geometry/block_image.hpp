@@ -45,12 +45,13 @@ class BlockImage {
     return (poles_[pole] - poles_[root.origin]) - root.offset;
   }
   void add_inner_vectors(std::size_t pole, std::size_t count);
-  void fill_root_vector(const SecularRoot& root, std::span<const double> factors, std::span<double> out) const;
+  void fill_root_vector(const SecularRoot& root, std::span<const double> factors,
+                        std::span<double> out) const;
   void fill_inner_vector(std::size_t pole, std::size_t index, std::span<double> out) const;
 
   bool centered_;
-  double scale_ = 1.0;        ///< power of two near the largest |gain|
-  std::vector<double> gain_;  ///< divided by `scale_`, tiny ones set to zero
+  double scale_ = 1.0;               ///< power of two near the largest |gain|
+  std::vector<double> gain_;         ///< divided by `scale_`, tiny ones set to zero
   std::vector<std::size_t> order_;   ///< coordinates by ascending square
   std::vector<double> poles_;        ///< distinct squares, ascending
   std::vector<std::size_t> starts_;  ///< pole k owns order_[starts_[k], starts_[k + 1])

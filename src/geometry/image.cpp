@@ -38,7 +38,9 @@ NormImage::NormImage(const NormSpec& spec, unsigned threads)
                                  spec.centers(), threads);
     for (std::size_t i = 0; i < blocks_->images.back().lengths().size(); ++i) origins.push_back({block, i});
   }
-  const auto length = [&](const Origin& origin) { return blocks_->images[origin.block].lengths()[origin.index]; };
+  const auto length = [&](const Origin& origin) {
+    return blocks_->images[origin.block].lengths()[origin.index];
+  };
   std::stable_sort(origins.begin(), origins.end(),
                    [&](const Origin& a, const Origin& b) { return length(a) > length(b); });
   semi_axes_.reserve(origins.size());

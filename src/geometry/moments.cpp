@@ -66,7 +66,8 @@ double image_similarity(const NormSpec& a, const NormSpec& b) {
   validate(a);
   validate(b);
   if (a.width != b.width) {
-    throw Error(ErrorCode::Shape, fmt::format("image_similarity: widths are {} and {}, expected equal", a.width, b.width));
+    throw Error(ErrorCode::Shape,
+                fmt::format("image_similarity: widths are {} and {}, expected equal", a.width, b.width));
   }
   const std::vector<double> ga = scaled_gain(a);
   const std::vector<double> gb = scaled_gain(b);

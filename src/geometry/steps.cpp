@@ -31,7 +31,8 @@ Step step(std::string_view name) {
   if (name == "scale") return Step::scale;
   if (name == "stretch") return Step::stretch;
   if (name == "shift") return Step::shift;
-  throw Error(ErrorCode::Argument, fmt::format("step \"{}\" is none of project, scale, stretch, shift", name));
+  throw Error(ErrorCode::Argument,
+              fmt::format("step \"{}\" is none of project, scale, stretch, shift", name));
 }
 
 void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
@@ -52,15 +53,17 @@ void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> 
 }
 
 void stretch(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
-  for_each_block("stretch", spec, x, y, [&](std::size_t begin, std::span<const double> from, std::span<double> to) {
-    for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] * spec.gain_at(begin + i);
-  });
+  for_each_block("stretch", spec, x, y,
+                 [&](std::size_t begin, std::span<const double> from, std::span<double> to) {
+                   for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] * spec.gain_at(begin + i);
+                 });
 }
 
 void shift(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
-  for_each_block("shift", spec, x, y, [&](std::size_t begin, std::span<const double> from, std::span<double> to) {
-    for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] + spec.bias_at(begin + i);
-  });
+  for_each_block("shift", spec, x, y,
+                 [&](std::size_t begin, std::span<const double> from, std::span<double> to) {
+                   for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] + spec.bias_at(begin + i);
+                 });
 }
 
 void apply(Step step, const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {

@@ -109,8 +109,6 @@ class Builder {
   /// A linear map of the last norm. Returns the features it writes, 0 when it is missing.
   std::uint64_t reads(std::string_view role, std::string_view name, std::uint64_t out = 0,
                       Need need = Need::required);
-  /// Every linear map under `prefix` reads the last norm.
-  void reads_each(std::string_view role, std::string_view prefix);
   /// Something lies between the last norm and its readers, or readers are not in the file.
   void reads_are_indirect();
   /// A map from the last norm to a new stream, of `width` features.

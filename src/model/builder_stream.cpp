@@ -265,12 +265,6 @@ void Builder::miss_reader(std::string_view name) {
   reads_are_indirect();
 }
 
-void Builder::reads_each(std::string_view role, std::string_view prefix) {
-  for (const checkpoint::Tensor& tensor : inventory_.starting_with(full(prefix))) {
-    if (tensor.name.ends_with(".weight")) reads(role, tensor.name.substr(scope_.prefix.size()));
-  }
-}
-
 void Builder::add_reader(const Linear& reader) {
   if (reading_) append_new(model_.norms[*reading_].readers, {reader});
 }

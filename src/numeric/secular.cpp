@@ -38,8 +38,10 @@ class RunField {
         end_gap + 1, std::upper_bound(poles.begin(), poles.end(), center_ + reach) - poles.begin());
     below_.fill(0.0);
     above_.fill(0.0);
-    detail::expand_poles(poles.first(near_begin_), weights.first(near_begin_), center_, radius_, below_.data());
-    detail::expand_poles(poles.subspan(near_end_), weights.subspan(near_end_), center_, radius_, above_.data());
+    detail::expand_poles(poles.first(near_begin_), weights.first(near_begin_), center_, radius_,
+                         below_.data());
+    detail::expand_poles(poles.subspan(near_end_), weights.subspan(near_end_), center_, radius_,
+                         above_.data());
   }
 
   /// Sums over the poles up to `gap` (all terms negative) and above it (all positive), at

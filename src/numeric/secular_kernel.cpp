@@ -11,7 +11,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-PoleSum SumPoles(const double* poles, const double* weights, std::size_t count, double origin, double offset) {
+PoleSum SumPoles(const double* poles, const double* weights, std::size_t count, double origin,
+                 double offset) {
   const hn::ScalableTag<double> tag;
   const std::size_t lanes = hn::Lanes(tag);
   const auto o = hn::Set(tag, origin);
@@ -56,7 +57,8 @@ void ExpandPoles(const double* poles, const double* weights, std::size_t count, 
     };
     const Vector t0 = reciprocal(i), t1 = reciprocal(i + lanes);
     const Vector t2 = reciprocal(i + 2 * lanes), t3 = reciprocal(i + 3 * lanes);
-    Vector p0 = hn::Mul(t0, hn::LoadU(tag, weights + i)), p1 = hn::Mul(t1, hn::LoadU(tag, weights + i + lanes));
+    Vector p0 = hn::Mul(t0, hn::LoadU(tag, weights + i)),
+           p1 = hn::Mul(t1, hn::LoadU(tag, weights + i + lanes));
     Vector p2 = hn::Mul(t2, hn::LoadU(tag, weights + i + 2 * lanes));
     Vector p3 = hn::Mul(t3, hn::LoadU(tag, weights + i + 3 * lanes));
     const Vector x0 = hn::Mul(t0, r), x1 = hn::Mul(t1, r), x2 = hn::Mul(t2, r), x3 = hn::Mul(t3, r);
@@ -92,12 +94,13 @@ namespace normscope::detail {
 HWY_EXPORT(SumPoles);
 HWY_EXPORT(ExpandPoles);
 
-PoleSum sum_poles(std::span<const double> poles, std::span<const double> weights, double origin, double offset) {
+PoleSum sum_poles(std::span<const double> poles, std::span<const double> weights, double origin,
+                  double offset) {
   return HWY_DYNAMIC_DISPATCH(SumPoles)(poles.data(), weights.data(), poles.size(), origin, offset);
 }
 
-void expand_poles(std::span<const double> poles, std::span<const double> weights, double center, double radius,
-                  double* coefficients) {
+void expand_poles(std::span<const double> poles, std::span<const double> weights, double center,
+                  double radius, double* coefficients) {
   HWY_DYNAMIC_DISPATCH(ExpandPoles)(poles.data(), weights.data(), poles.size(), center, radius, coefficients);
 }
 

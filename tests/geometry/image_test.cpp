@@ -2,8 +2,8 @@
 #include <tuple>
 #include <vector>
 
-#include <Eigen/Dense>
 #include <gtest/gtest.h>
+#include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
 #include <normscope/geometry/image.hpp>
@@ -24,7 +24,8 @@ Matrix image_matrix(const NormSpec& spec) {
       if (i / block != j / block) continue;
       const long double centring = spec.centers() ? 1.0L / static_cast<long double>(block) : 0.0L;
       result(i, j) = (i == j ? 1.0L : 0.0L) - centring;
-      result(i, j) *= static_cast<long double>(spec.gain_at(i)) * spec.gain_at(j) * spec.radius() * spec.radius();
+      result(i, j) *=
+          static_cast<long double>(spec.gain_at(i)) * spec.gain_at(j) * spec.radius() * spec.radius();
     }
   }
   return result;
@@ -77,11 +78,13 @@ TEST_P(ImageShapes, AxesDiagonalizeTheImageMatrix) {
   const std::span<const double> lengths = image.semi_axes();
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
     const Eigen::Matrix<long double, Eigen::Dynamic, 1> v =
-        Eigen::Map<const Eigen::VectorXd>(axes.data() + rank * given.width, static_cast<Eigen::Index>(given.width))
+        Eigen::Map<const Eigen::VectorXd>(axes.data() + rank * given.width,
+                                          static_cast<Eigen::Index>(given.width))
             .cast<long double>();
     const long double square = static_cast<long double>(lengths[rank]) * lengths[rank];
     const long double residual = (m * v - square * v).norm();
-    EXPECT_LE(static_cast<double>(residual), 1e-13 * lengths[0] * lengths[0] * static_cast<double>(given.width))
+    EXPECT_LE(static_cast<double>(residual),
+              1e-13 * lengths[0] * lengths[0] * static_cast<double>(given.width))
         << "rank " << rank;
   }
 }
@@ -110,7 +113,8 @@ TEST_P(ImageShapes, NullSpaceIsErased) {
   const Matrix m = image_matrix(given);
   for (std::size_t row = 0; row < image.null_space_dim(); ++row) {
     const auto v = Eigen::Map<const Eigen::VectorXd>(basis.data() + row * given.width,
-                                                     static_cast<Eigen::Index>(given.width)).cast<long double>();
+                                                     static_cast<Eigen::Index>(given.width))
+                       .cast<long double>();
     EXPECT_LE(static_cast<double>((m * v).norm()), 1e-15 * static_cast<double>(m.norm()));
   }
 }
@@ -128,11 +132,12 @@ TEST_P(ImageShapes, OneAxisAgreesWithAllAxes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ImageShapes,
-                         testing::Combine(testing::Values("ordinary", "wide", "signed", "crowded", "repeated", "zeros",
-                                                          "outlier"),
+                         testing::Combine(testing::Values("ordinary", "wide", "signed", "crowded", "repeated",
+                                                          "zeros", "outlier"),
                                           testing::Values(2, 3, 17, 96)),
                          [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param)) + std::to_string(std::get<1>(instance.param));
+                           return std::string(std::get<0>(instance.param)) +
+                                  std::to_string(std::get<1>(instance.param));
                          });
 
 TEST(NormImage, SemiAxesMatchADenseEigensolver) {

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <vector>
 
-#include <Eigen/Dense>
 #include <gtest/gtest.h>
+#include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
 #include <normscope/geometry/image.hpp>
@@ -18,7 +18,8 @@ Eigen::MatrixXd image_matrix(const NormSpec& spec) {
   const std::size_t block = spec.block_width();
   for (std::size_t i = 0; i < spec.width; ++i) {
     for (std::size_t j = 0; j < spec.width; ++j) {
-      const double centring = spec.centers() && i / block == j / block ? 1.0 / static_cast<double>(block) : 0.0;
+      const double centring =
+          spec.centers() && i / block == j / block ? 1.0 / static_cast<double>(block) : 0.0;
       result(i, j) = ((i == j ? 1.0 : 0.0) - centring) * spec.gain_at(i) * spec.gain_at(j);
     }
   }
@@ -43,11 +44,12 @@ TEST(Moments, AgreeWithTheSemiAxes) {
 }
 
 TEST(Moments, SimilarityIsTheCosineOfTheMatrices) {
-  const std::vector<NormSpec> specs{{.width = 24, .gain = test::random_gain(24, "signed", 1)},
-                                    {.width = 24, .groups = 3, .gain = test::random_gain(24, "wide", 2)},
-                                    {.width = 24, .groups = 4, .gain = test::random_gain(24, "ordinary", 3)},
-                                    {.kind = NormKind::rms, .width = 24, .gain = test::random_gain(24, "zeros", 4)},
-                                    {.width = 24}};
+  const std::vector<NormSpec> specs{
+      {.width = 24, .gain = test::random_gain(24, "signed", 1)},
+      {.width = 24, .groups = 3, .gain = test::random_gain(24, "wide", 2)},
+      {.width = 24, .groups = 4, .gain = test::random_gain(24, "ordinary", 3)},
+      {.kind = NormKind::rms, .width = 24, .gain = test::random_gain(24, "zeros", 4)},
+      {.width = 24}};
   for (const NormSpec& a : specs) {
     for (const NormSpec& b : specs) {
       const Eigen::MatrixXd ma = image_matrix(a);
@@ -67,7 +69,8 @@ TEST(Moments, EqualGainsUseEveryAxis) {
 
 TEST(Moments, HugeGainsDoNotOverflow) {
   EXPECT_NEAR(effective_dimension({.width = 3, .gain = {1e200, 1e200, 1e200}}), 2.0, 1e-12);
-  EXPECT_NEAR(image_similarity({.width = 2, .gain = {1e200, 1e200}}, {.width = 2, .gain = {1e-200, 1e-200}}), 1.0, 1e-14);
+  EXPECT_NEAR(image_similarity({.width = 2, .gain = {1e200, 1e200}}, {.width = 2, .gain = {1e-200, 1e-200}}),
+              1.0, 1e-14);
 }
 
 TEST(Moments, DifferentWidthsAreRefused) {

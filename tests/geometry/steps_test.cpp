@@ -41,7 +41,8 @@ RC_GTEST_PROP(Steps, TogetherAreTheNorm, (std::uint64_t seed)) {
   for (const Step step : {Step::project, Step::scale, Step::stretch, Step::shift}) {
     apply(step, spec, one_row(x), one_row(x));
   }
-  for (std::size_t i = 0; i < spec.width; ++i) RC_ASSERT(std::abs(x[i] - y[i]) <= 1e-13 * (1.0 + std::abs(y[i])));
+  for (std::size_t i = 0; i < spec.width; ++i)
+    RC_ASSERT(std::abs(x[i] - y[i]) <= 1e-13 * (1.0 + std::abs(y[i])));
 }
 
 RC_GTEST_PROP(Steps, ProjectionRemovesAllOnesAndRepeatsToItself, (std::uint64_t seed)) {
@@ -74,7 +75,8 @@ RC_GTEST_PROP(Steps, ScaleFillsTheSphereOnlyWithoutEps, (std::uint64_t seed)) {
 RC_GTEST_PROP(Steps, EveryOutputLiesInTheImage, (std::uint64_t seed)) {
   NormSpec spec = random_spec(NormKind::layer, 1, seed);
   std::vector<double> x = random_row(spec.width, seed);
-  for (const Step step : {Step::project, Step::scale, Step::stretch}) apply(step, spec, one_row(x), one_row(x));
+  for (const Step step : {Step::project, Step::scale, Step::stretch})
+    apply(step, spec, one_row(x), one_row(x));
   const NormImage image(spec);
   std::vector<double> axis(spec.width);
   double relative = 0.0;

@@ -221,7 +221,8 @@ TEST(Llama, SharesKeyHeadsAmongQueryHeads) {
   Synthetic file = llama("model.", false, true, false);
   file.add("lm_head.weight", {11, 8});
   file.config(R"({"model_type": "qwen2", "hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2,
-                  "num_hidden_layers": 2, "rms_norm_eps": 1e-6, "head_dim": null, "tie_word_embeddings": false})");
+                  "num_hidden_layers": 2, "rms_norm_eps": 1e-6, "head_dim": null,
+                  "tie_word_embeddings": false})");
   for (const std::size_t shards : {1u, 3u}) {
     const Model model = file.describe(shards);
     EXPECT_EQ(model.architecture, "llama");

@@ -65,23 +65,23 @@ TEST_P(NormCases, MatchesExtendedPrecision) {
   const std::vector<long double> expected = exact(spec, x);
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double bias = spec.bias_at(i % c.width);
-    const double core = std::abs(static_cast<double>(expected[i]) - bias) + std::abs(spec.gain_at(i % c.width));
+    const double core =
+        std::abs(static_cast<double>(expected[i]) - bias) + std::abs(spec.gain_at(i % c.width));
     EXPECT_NEAR(y[i], static_cast<double>(expected[i]), 8 * 0x1p-53 * (core + std::abs(bias))) << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, NormCases,
-    testing::Values(Case{"layer", NormKind::layer, 768, 1, 1e-5, 0.0, 1.0},
-                    Case{"layer_without_eps", NormKind::layer, 33, 1, 0.0, 1.0, 1.0},
-                    Case{"layer_far_mean", NormKind::layer, 512, 1, 1e-5, 1e3, 1.0},
-                    Case{"layer_tiny", NormKind::layer, 64, 1, 1e-12, 0.0, 1e-9},
-                    Case{"grouped", NormKind::layer, 96, 8, 1e-5, 2.0, 1.0},
-                    Case{"rms", NormKind::rms, 768, 1, 1e-6, 0.3, 1.0},
-                    Case{"grouped_rms", NormKind::rms, 64, 4, 1e-6, 0.3, 1.0},
-                    Case{"spherical", NormKind::spherical, 3, 1, 1e-5, 0.0, 1.0},
-                    Case{"width_two", NormKind::layer, 2, 1, 1e-5, 0.0, 1.0}),
-    [](const auto& instance) { return std::string(instance.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, NormCases,
+                         testing::Values(Case{"layer", NormKind::layer, 768, 1, 1e-5, 0.0, 1.0},
+                                         Case{"layer_without_eps", NormKind::layer, 33, 1, 0.0, 1.0, 1.0},
+                                         Case{"layer_far_mean", NormKind::layer, 512, 1, 1e-5, 1e3, 1.0},
+                                         Case{"layer_tiny", NormKind::layer, 64, 1, 1e-12, 0.0, 1e-9},
+                                         Case{"grouped", NormKind::layer, 96, 8, 1e-5, 2.0, 1.0},
+                                         Case{"rms", NormKind::rms, 768, 1, 1e-6, 0.3, 1.0},
+                                         Case{"grouped_rms", NormKind::rms, 64, 4, 1e-6, 0.3, 1.0},
+                                         Case{"spherical", NormKind::spherical, 3, 1, 1e-5, 0.0, 1.0},
+                                         Case{"width_two", NormKind::layer, 2, 1, 1e-5, 0.0, 1.0}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(Norm, SurvivesSquaresThatOverflow) {
   const NormSpec spec{.kind = NormKind::layer, .width = 4, .eps = 1e-5};

@@ -45,7 +45,9 @@ TEST_P(SecularShapes, RootsMatchTheReferenceToRoundingOfTheirOffset) {
   const auto expected = secular_roots_reference(p.poles, p.weights);
   ASSERT_EQ(roots.size(), expected.size());
   for (std::size_t k = 0; k < roots.size(); ++k) {
-    const auto from_left = [&](const SecularRoot& root) { return (p.poles[root.origin] - p.poles[k]) + root.offset; };
+    const auto from_left = [&](const SecularRoot& root) {
+      return (p.poles[root.origin] - p.poles[k]) + root.offset;
+    };
     const double gap = p.poles[k + 1] - p.poles[k];
     EXPECT_NEAR(from_left(roots[k]) / gap, from_left(expected[k]) / gap, 1e-13) << "gap " << k;
     if (roots[k].origin == expected[k].origin) {
@@ -98,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(All, SecularShapes,
                                                           "zeros", "outlier"),
                                           testing::Values(2, 3, 7, 64, 300)),
                          [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param)) + std::to_string(std::get<1>(instance.param));
+                           return std::string(std::get<0>(instance.param)) +
+                                  std::to_string(std::get<1>(instance.param));
                          });
 
 TEST(Secular, FewerThanTwoPolesHaveNoRoot) {

@@ -50,9 +50,9 @@ struct Image {
   double longest = 0.0, median = 0.0, shortest = 0.0;
   double condition = 1.0;
   double effective_dimension = 0.0;
-  double energy = 0.0;  ///< sum of the squared semi-axes
+  double energy = 0.0;                            ///< sum of the squared semi-axes
   double energy_top_1 = 0.0, energy_top_8 = 0.0;  ///< shares of it
-  std::vector<double> lengths{};  ///< every semi-axis, descending
+  std::vector<double> lengths{};                  ///< every semi-axis, descending
   std::vector<Axis> top_axes{};
 };
 
@@ -107,8 +107,8 @@ struct Report {
   std::size_t tensors = 0;
   std::vector<std::pair<std::string, std::string>> metadata;
   model::Model model;
-  std::vector<NormReport> norms;   ///< in the order of `model.norms`
-  std::vector<Finding> findings;   ///< most severe first
+  std::vector<NormReport> norms;  ///< in the order of `model.norms`
+  std::vector<Finding> findings;  ///< most severe first
 };
 
 /// Measures every norm of `checkpoint`.
@@ -130,7 +130,8 @@ struct Report {
 
 /// A checkpoint's tensors and the model found in it, schema "normscope.inspect/1"
 /// (docs/schemas/inspect.schema.json).
-[[nodiscard]] std::string inspection_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+[[nodiscard]] std::string inspection_json(const checkpoint::Checkpoint& checkpoint,
+                                          const model::Model& model);
 
 /// The `normscope geometry` command that computes the image of `norm` again; `axes` of them shown.
 [[nodiscard]] std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm,

@@ -53,6 +53,7 @@ void validate(const NormSpec& spec);
 
 /// As above, and that `x` and `y` have equally many rows of `spec.width`; `who` begins the message.
 /// Errors    Argument, Shape
-void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> y);
+void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x,
+              MatrixView<const double> y);
 
 }  // namespace normscope

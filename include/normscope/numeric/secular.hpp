@@ -27,8 +27,7 @@ struct SecularRoot {
 /// Cost      about N²/40 multiply-adds and 200 N divisions at ordinary spacing; O(N) memory;
 ///           `threads` as in `parallel_for`
 [[nodiscard]] std::vector<SecularRoot> secular_roots(std::span<const double> poles,
-                                                     std::span<const double> weights,
-                                                     unsigned threads = 1);
+                                                     std::span<const double> weights, unsigned threads = 1);
 
 /// The same roots by bisection over plain sums in extended precision: slow, and obviously right.
 [[nodiscard]] std::vector<SecularRoot> secular_roots_reference(std::span<const double> poles,

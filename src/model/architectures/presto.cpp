@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 #include "timm_block.hpp"
@@ -26,7 +28,10 @@ void forward(Builder& b) {
     }
     b.each_layer("decoder_blocks.{}.", [&] { timm_block(b); });
     b.norm("decoder_norm", "final");
-    b.reads_each("prediction", "eo_decoder_pred.");
+    for (const char* group :
+         {"S1", "S2_RGB", "S2_Red_Edge", "S2_NIR_10m", "S2_NIR_20m", "S2_SWIR", "ERA5", "SRTM", "NDVI"}) {
+      b.reads("prediction", std::string("eo_decoder_pred.") + group);
+    }
     b.reads("prediction", "dw_decoder_pred");
   });
 }

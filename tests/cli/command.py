@@ -1,0 +1,69 @@
+"""Runs the normscope command for the tests, and makes the files they feed it."""
+
+import json
+import os
+import struct
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+
+COMMAND = os.environ["NORMSCOPE"]
+SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
+CHECKPOINTS = Path(os.environ["NORMSCOPE_DATA"]) / "checkpoints"
+OWN_MODEL = SOURCE / "models/wordlist_gpt"
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
+
+
+def safetensors(path, tensors, metadata=None):
+    """Writes {name: array} as a safetensors file."""
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, array in tensors.items():
+        dtype = next(k for k, v in DTYPES.items() if array.dtype == v)
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+class CommandTest(unittest.TestCase):
+    """A test in an empty folder of its own, which the command runs in."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def run_command(self, *arguments, **options):
+        return subprocess.run([COMMAND, *map(str, arguments)], cwd=self.folder, capture_output=True, timeout=120,
+                              encoding="utf-8", errors="replace", **options)
+
+    def ok(self, *arguments):
+        """Standard output of a command that must succeed silently on standard error."""
+        done = self.run_command(*arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+        return done.stdout
+
+    def json(self, *arguments):
+        """The machine form, checked against the schema that it names."""
+        document = json.loads(self.ok(*arguments, "--json", "-"))
+        what = document["schema"].removeprefix("normscope.").removesuffix("/1")
+        schema = json.loads((SOURCE / f"docs/schemas/{what}.schema.json").read_text())
+        jsonschema.Draft202012Validator(schema).validate(document)
+        return document
+
+    def fails(self, status, *arguments):
+        """The one line of an error, after which no new file is there."""
+        before = sorted(self.folder.rglob("*"))
+        done = self.run_command(*arguments)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(sorted(self.folder.rglob("*")), before, "a file was left behind")
+        return done.stderr

@@ -1,0 +1,170 @@
+"""What each subcommand promises: results, schemas, exit statuses."""
+
+import json
+import subprocess
+import unittest
+
+import numpy as np
+
+from command import CHECKPOINTS, COMMAND, OWN_MODEL, CommandTest, safetensors
+
+
+class Geometry(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.gain = np.random.default_rng(1).normal(1.0, 0.3, 24)
+        np.save(self.folder / "g.npy", self.gain)
+
+    def image_matrix(self, width):
+        return width * np.diag(self.gain) @ (np.eye(width) - 1 / width) @ np.diag(self.gain)
+
+    def test_semi_axes_are_those_of_a_dense_solver(self):
+        got = self.json("geometry", "--gain", "g.npy", "--axes", 23, "--null-space")
+        eigenvalues = np.linalg.eigvalsh(self.image_matrix(24))[::-1]
+        np.testing.assert_allclose(got["semi_axes"], np.sqrt(eigenvalues[:23]), rtol=1e-12)
+        self.assertEqual(got["null_space_dim"], 1)
+        axes = np.array(got["axes"] + got["null_space"])
+        np.testing.assert_allclose(axes @ axes.T, np.eye(24), atol=1e-12)
+        np.testing.assert_allclose(got["condition"], got["semi_axes"][0] / got["semi_axes"][-1])
+
+    def test_every_source_of_a_gain_gives_the_same(self):
+        expected = self.json("geometry", "--gain", "g.npy")
+        np.savez(self.folder / "z.npz", gain=self.gain)
+        np.savez_compressed(self.folder / "c.npz", gain=self.gain)
+        safetensors(self.folder / "s.safetensors", {"gain": self.gain, "stack": np.stack([self.gain, 0 * self.gain])})
+        for source in ("z.npz:gain", "c.npz:gain", "s.safetensors:gain", "s.safetensors:stack[0]"):
+            self.assertEqual(self.json("geometry", "--gain", source), expected, source)
+
+    def test_gain_offset_is_added(self):
+        np.save(self.folder / "minus.npy", self.gain - 1.0)
+        np.testing.assert_allclose(self.json("geometry", "--gain", "minus.npy", "--gain-offset", 1)["semi_axes"],
+                                   self.json("geometry", "--gain", "g.npy")["semi_axes"], rtol=1e-14)
+
+    def test_kinds_and_groups(self):
+        rms = self.json("geometry", "--gain", "g.npy", "--norm", "rms")
+        np.testing.assert_allclose(rms["semi_axes"], np.sort(np.sqrt(24) * np.abs(self.gain))[::-1], rtol=1e-14)
+        self.assertEqual(self.json("geometry", "--gain", "g.npy", "--groups", 4)["null_space_dim"], 4)
+        self.assertEqual(self.json("geometry", "--width", 5)["semi_axes"], [5 ** 0.5] * 4)
+
+    def test_text_names_the_axes(self):
+        text = self.ok("geometry", "--gain", "g.npy", "--axes", 1)
+        self.assertIn("null space of dimension 1, 23 semi-axes", text)
+        self.assertIn(f"{np.argmax(np.abs(self.gain))}: +", text)
+
+
+class Apply(CommandTest):
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(2)
+        self.x, self.gain, self.bias = random.normal(size=(7, 12)), random.normal(size=12), random.normal(size=12)
+        for name in ("x", "gain", "bias"):
+            np.save(self.folder / f"{name}.npy", getattr(self, name))
+
+    def apply(self, *options):
+        self.json("apply", "x.npy", "-o", "y.npy", *options)
+        return np.load(self.folder / "y.npy")
+
+    def test_layer_norm(self):
+        centred = self.x - self.x.mean(1, keepdims=True)
+        expected = centred / np.sqrt(centred.var(1, keepdims=True) + 1e-5) * self.gain + self.bias
+        np.testing.assert_allclose(self.apply("--gain", "gain.npy", "--bias", "bias.npy"), expected, rtol=1e-13)
+
+    def test_four_steps_make_the_norm(self):
+        expected = self.apply("--gain", "gain.npy", "--bias", "bias.npy", "--groups", 3)
+        for step in ("project", "scale", "stretch", "shift"):
+            result = self.apply("--gain", "gain.npy", "--bias", "bias.npy", "--groups", 3, "--step", step)
+            np.save(self.folder / "x.npy", result)
+        np.testing.assert_allclose(result, expected, rtol=1e-13)
+
+    def test_shape_and_precision_are_kept(self):
+        for dtype in (np.float64, np.float32, np.float16):
+            np.save(self.folder / "x.npy", self.x.reshape(7, 3, 4).astype(dtype))
+            y = self.apply()
+            self.assertEqual((y.shape, y.dtype), ((7, 3, 4), dtype))
+        np.save(self.folder / "x.npy", np.arange(12))
+        self.assertEqual(self.apply().dtype, np.float64)
+        np.save(self.folder / "x.npy", np.zeros((0, 12), np.float32))
+        self.assertEqual(self.apply().shape, (0, 12))
+
+    def test_width_must_fit(self):
+        np.save(self.folder / "short.npy", np.ones(3))
+        self.assertEqual(self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "short.npy"),
+                         "normscope: norm: gain has 3 entries, width is 12\n")
+        self.assertIn("--gain x.npy: has 2 axes longer than 1",
+                      self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "x.npy"))
+
+
+class Models(CommandTest):
+    def checkpoints(self):
+        yield OWN_MODEL
+        if not CHECKPOINTS.exists():
+            self.skipTest(f"real data absent: {CHECKPOINTS}")
+        for path in sorted(CHECKPOINTS.iterdir()):
+            if path.is_dir() or path.suffix in (".safetensors", ".onnx", ".pt"):
+                yield path
+
+    def test_every_checkpoint_yields_a_report(self):
+        for path in self.checkpoints():
+            with self.subTest(path.name):
+                document = self.json("report", path, "-o", "r.html")
+                page = (self.folder / "r.html").read_text()
+                self.assertLess(len(page), 10e6)
+                self.assertNotIn('id="report-data">null<', page)
+                self.assertGreater(len(document["norms"]), 0)
+                self.assertGreater(len(document["findings"]), 0)
+                for norm in document["norms"]:
+                    self.assertGreater(norm["image"]["condition"], 0.999, norm["name"])
+
+    def test_every_finding_can_be_reproduced(self):
+        for path in self.checkpoints():
+            document = self.json("report", path, "-o", "r.html")
+            for norm in document["norms"][:3] + document["norms"][-1:]:
+                # As a person would: through a shell.
+                command = norm["reproduce"].replace("normscope", COMMAND, 1) + " --json -"
+                again = json.loads(subprocess.run(command, shell=True, cwd=self.folder, check=True,
+                                                  capture_output=True).stdout)
+                self.assertEqual(again["condition"], norm["image"]["condition"], norm["name"])
+                self.assertEqual(again["semi_axes"][0], norm["image"]["longest"])
+
+    def test_inspect_lists_tensors_norms_and_their_connections(self):
+        document = self.json("inspect", OWN_MODEL)
+        self.assertEqual(document["architecture"]["architecture"], "gpt2")
+        norm = next(norm for norm in document["norms"] if norm["name"].endswith("h.1.ln_2"))
+        self.assertEqual([reader["role"] for reader in norm["readers"]], ["mlp in"])
+        self.assertEqual([writer["role"] for writer in norm["writers"]], ["attention out"])
+        self.assertIn("read by", self.ok("inspect", OWN_MODEL))
+
+    def test_deep_lists_every_semi_axis(self):
+        norm = self.json("report", OWN_MODEL, "-o", "r.html", "--deep")["norms"][0]
+        self.assertEqual(len(norm["image"]["spectrum"]), norm["image"]["semi_axes"])
+
+    def test_threads_do_not_change_the_document(self):
+        one, two = (self.json("report", OWN_MODEL, "-o", "r.html", "--threads", n) for n in (1, 2))
+        self.assertEqual(one, two)
+
+    def test_quiet_says_nothing(self):
+        self.assertEqual(self.ok("report", OWN_MODEL, "-o", "r.html", "--quiet"), "")
+
+
+class Usage(CommandTest):
+    def test_help_fits_a_screen_and_shows_the_main_job_first(self):
+        text = self.ok("--help")
+        self.assertLessEqual(text.count("\n"), 40)
+        self.assertIn("report MODEL", text.splitlines()[2])
+        for name in ("report", "inspect", "geometry", "apply"):
+            self.assertLessEqual(self.ok(name, "--help").count("\n"), 40)
+
+    def test_wrong_words_exit_with_2(self):
+        for words in ([], ["reprot"], ["report"], ["geometry", "--norm", "batch"], ["geometry", "--eps", "-1"],
+                      ["geometry", "--groups", "0"], ["apply", "x.npy"], ["report", "a", "b"],
+                      ["apply", "x.npy", "-o", "y.npy", "--step", "fold"]):
+            with self.subTest(words):
+                self.fails(2, *words)
+
+    def test_failing_to_write_is_an_error(self):
+        self.assertIn("no/such/folder", self.fails(3, "report", OWN_MODEL, "-o", "no/such/folder/r.html"))
+        self.assertIn("/dev/full", self.fails(3, "geometry", "--width", 5, "--json", "/dev/full"))
+
+
+if __name__ == "__main__":
+    unittest.main()

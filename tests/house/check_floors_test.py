@@ -1,0 +1,43 @@
+"""The checker of the floors finds what it is there to find."""
+
+import importlib.util
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(os.environ["NORMSCOPE_SOURCE_DIR"]) / "scripts/check_floors.py"
+spec = importlib.util.spec_from_file_location("check_floors", SCRIPT)
+check_floors = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(check_floors)
+
+
+class Floors(unittest.TestCase):
+    def violations(self, path, text, layers='{"core": [], "norm": ["core"], "geometry": ["core"]}'):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name, content in (("cmake/layers.json", layers), (path, text)):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(content)
+            return check_floors.violations(root)
+
+    def test_downward_and_own_includes_pass(self):
+        self.assertEqual(self.violations("src/norm/a.cpp", "#include <normscope/core/a.hpp>\n#include <vector>\n"), [])
+
+    def test_siblings_and_upward_includes_are_found(self):
+        self.assertIn("geometry may not include norm",
+                      self.violations("src/geometry/a.cpp", "#include <normscope/norm/a.hpp>\n")[0])
+        self.assertIn("core may not include norm",
+                      self.violations("include/normscope/core/a.hpp", " # include <normscope/norm/a.hpp>\n")[0])
+
+    def test_back_doors_are_found(self):
+        self.assertTrue(self.violations("src/norm/a.cpp", '#include "../geometry/b.hpp"\n'))
+        self.assertTrue(self.violations("src/attic/a.cpp", "\n"))
+
+    def test_circles_are_found(self):
+        with self.assertRaises(ValueError):
+            self.violations("src/core/a.cpp", "\n", '{"core": ["norm"], "norm": ["core"]}')
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,19 @@
+# Installs the build into a folder of its own, then configures, builds and runs the outside project.
+set(prefix "${BUILD}/consumer/prefix")
+set(build "${BUILD}/consumer/build")
+file(REMOVE_RECURSE "${BUILD}/consumer")
+set(flags "")
+if(FLAGS)
+  set(flags "-fsanitize=${FLAGS}")
+endif()
+foreach(command
+    "--install|${BUILD}|--prefix|${prefix}"
+    "-S|${CONSUMER}|-B|${build}|-G|${GENERATOR}|-DCMAKE_PREFIX_PATH=${prefix}|-DCMAKE_CXX_FLAGS=${flags}"
+    "--build|${build}")
+  string(REPLACE "|" ";" command "${command}")
+  execute_process(COMMAND "${CMAKE_COMMAND}" ${command} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+execute_process(COMMAND "${build}/consumer" OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
+if(NOT printed STREQUAL "3 semi-axes, the longest 2\n")
+  message(FATAL_ERROR "the consumer printed: ${printed}")
+endif()

@@ -7,6 +7,7 @@
 #include <normscope/audit/report.hpp>
 
 #include "spectrum.hpp"
+#include "text.hpp"
 
 namespace normscope::audit {
 namespace {
@@ -36,7 +37,7 @@ Json depth_axis() {
           {"scale", {{"nice", false}, {"padding", 12}}}};
 }
 
-Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", "role"}}; }
+Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
 
 Json measure(const char* field, const char* title, bool logarithmic = false) {
   Json axis = {{"field", field}, {"type", "quantitative"}, {"title", title}};
@@ -80,11 +81,10 @@ Json rows(const Report& report, Keep keep, Fill fill) {
 
 bool has_image(const NormReport& norm) { return norm.image && norm.image->semi_axes > 0; }
 
-std::string plain(double value) { return fmt::format("{:.3g}", value); }
-std::string percent(double value) { return fmt::format("{:.3g}%", 100.0 * value); }
+std::string percent(double value) { return number(100.0 * value) + "%"; }
 
 /// "from 2.1 to 41" over a field of the rows.
-std::string range(const Json& table, const char* field, std::string (*text)(double) = plain) {
+std::string range(const Json& table, const char* field, std::string (*text)(double) = number) {
   double low = INFINITY;
   double high = -INFINITY;
   for (const Json& row : table) {
@@ -149,7 +149,6 @@ void spectra(const Report& report, Json& charts) {
           {{"field", "position"},
            {"type", "quantitative"},
            {"title", "depth"},
-           {"scale", {{"scheme", "viridis"}}},
            {"legend", {{"format", "d"}, {"tickMinStep", 1}}}}},
          {"tooltip", tooltip({{"rank", "rank"}, {"length", "semi-axis"}})}}}}));
 }
@@ -253,7 +252,8 @@ void outliers(const Report& report, Json& charts) {
           {{"field", "ratio"},
            {"type", "quantitative"},
            {"title", "times the median"},
-           {"scale", {{"type", "sqrt"}}}}},
+           {"legend", {{"values", {4, 8, 16, 32, 64}}}},
+           {"scale", {{"type", "sqrt"}, {"zero", false}}}}},
          {"tooltip",
           tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
 }

@@ -7,6 +7,8 @@
 
 #include <normscope/audit/report.hpp>
 
+#include "text.hpp"
+
 namespace normscope::audit {
 namespace {
 
@@ -45,9 +47,9 @@ void stretched_axes(const Report& report, std::vector<Finding>& findings) {
     findings.push_back(
         {"stretched_axis",
          order[k],
-         fmt::format(
-             "{} stretches one axis {:.3g} times the median: coordinate {} (weight {:.2f} of the axis).",
-             name_of(norm), axis.ratio_to_median, axis.largest.coordinate, std::abs(axis.largest.weight)),
+         fmt::format("{} stretches one axis {} times the median: coordinate {} (weight {:.2f} of the axis).",
+                     name_of(norm), number(axis.ratio_to_median), axis.largest.coordinate,
+                     std::abs(axis.largest.weight)),
          {{"ratio_to_median", axis.ratio_to_median},
           {"length", axis.length},
           {"coordinate", static_cast<double>(axis.largest.coordinate)},
@@ -76,7 +78,7 @@ void shared_outliers(const Report& report, std::vector<Finding>& findings) {
   }
   std::vector<std::pair<std::size_t, std::size_t>> shared;  // (norms, coordinate)
   for (const auto& [coordinate, norms] : norms_by_coordinate) {
-    if (norms.size() >= 3 && 4 * norms.size() >= with_gain) shared.emplace_back(norms.size(), coordinate);
+    if (norms.size() >= 3 && 8 * norms.size() >= with_gain) shared.emplace_back(norms.size(), coordinate);
   }
   std::sort(shared.rbegin(), shared.rend());
   for (std::size_t k = 0; k < std::min(shared.size(), named_per_rule); ++k) {
@@ -106,11 +108,10 @@ void collapsed_images(const Report& report, std::vector<Finding>& findings) {
   findings.push_back(
       {"concentrated_image",
        order[0],
-       fmt::format(
-           "{} has the most concentrated image: effective dimension {:.4g} of {}; its longest axis holds "
-           "{:.1f}% of the energy, its eight longest {:.1f}%.",
-           name_of(norm), norm.image->effective_dimension, norm.image->semi_axes,
-           100.0 * norm.image->energy_top_1, 100.0 * norm.image->energy_top_8),
+       fmt::format("{} has the most concentrated image: effective dimension {} of {}; its longest axis holds "
+                   "{:.1f}% of the energy, its eight longest {:.1f}%.",
+                   name_of(norm), number(norm.image->effective_dimension), norm.image->semi_axes,
+                   100.0 * norm.image->energy_top_1, 100.0 * norm.image->energy_top_8),
        {{"effective_dimension", norm.image->effective_dimension},
         {"energy_top_1", norm.image->energy_top_1},
         {"energy_top_8", norm.image->energy_top_8}},
@@ -127,8 +128,8 @@ void condition_through_depth(const Report& report, std::vector<Finding>& finding
   findings.push_back(
       {"condition_range",
        order.front(),
-       fmt::format("Condition numbers run from {:.3g} ({}) to {:.3g} ({}).", best.image->condition,
-                   name_of(best), worst.image->condition, name_of(worst)),
+       fmt::format("Condition numbers run from {} ({}) to {} ({}).", number(best.image->condition),
+                   name_of(best), number(worst.image->condition), name_of(worst)),
        {{"least", best.image->condition}, {"most", worst.image->condition}},
        0.1 + 0.5 * log_severity(std::max(1.0, worst.image->condition), 10.0, 1e6),
        worst.reproduce});
@@ -137,11 +138,11 @@ void condition_through_depth(const Report& report, std::vector<Finding>& finding
 void tilted_null_directions(const Report& report, std::vector<Finding>& findings) {
   std::optional<std::size_t> most;
   std::size_t tilted = 0;
-  std::size_t counted = 0;
+  std::size_t single = 0;
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     const auto& space = report.norms[i].null_space;
     if (!space || !space->cosine_to_ones) continue;
-    ++counted;
+    ++single;
     if (*space->cosine_to_ones < 0.5) ++tilted;
     if (!most || *space->cosine_to_ones < *report.norms[*most].null_space->cosine_to_ones) most = i;
   }
@@ -156,7 +157,7 @@ void tilted_null_directions(const Report& report, std::vector<Finding>& findings
        fmt::format(
            "After its gain, {} erases a direction far from all-ones (cosine {:.3f}): mostly coordinate {} "
            "(weight {:.2f}). {} of {} norms are tilted like this, below cosine 0.5.",
-           name_of(norm), cosine, top.coordinate, std::abs(top.weight), tilted, counted),
+           name_of(norm), cosine, top.coordinate, std::abs(top.weight), tilted, single),
        {{"cosine_to_ones", cosine},
         {"coordinate", static_cast<double>(top.coordinate)},
         {"weight", top.weight}},
@@ -170,8 +171,8 @@ void muted_and_negative_gains(const Report& report, std::vector<Finding>& findin
     if (norm.gain && norm.gain->zero > 0) {
       findings.push_back({"zero_gain",
                           i,
-                          fmt::format("{} erases {} coordinate{} outright: gain exactly zero.", name_of(norm),
-                                      norm.gain->zero, norm.gain->zero == 1 ? "" : "s"),
+                          fmt::format("{} erases {} outright: gain exactly zero.", name_of(norm),
+                                      counted(norm.gain->zero, "coordinate")),
                           {{"zero", static_cast<double>(norm.gain->zero)}},
                           0.8,
                           norm.reproduce});
@@ -186,14 +187,13 @@ void muted_and_negative_gains(const Report& report, std::vector<Finding>& findin
   }
   if (!most) return;
   const NormReport& norm = report.norms[*most];
-  findings.push_back(
-      {"negative_gain",
-       *most,
-       fmt::format("{} gains are negative, {} of them in {}: those features change sign there.", negative,
-                   norm.gain->negative, name_of(norm)),
-       {{"negative", static_cast<double>(negative)}},
-       0.25,
-       norm.reproduce});
+  findings.push_back({"negative_gain",
+                      *most,
+                      fmt::format("Features change sign at {} below zero; {} has the most, {}.",
+                                  counted(negative, "gain"), name_of(norm), norm.gain->negative),
+                      {{"negative", static_cast<double>(negative)}},
+                      0.25,
+                      norm.reproduce});
 }
 
 void large_biases(const Report& report, std::vector<Finding>& findings) {
@@ -206,9 +206,9 @@ void large_biases(const Report& report, std::vector<Finding>& findings) {
   findings.push_back(
       {"large_bias",
        order[0],
-       fmt::format("{} shifts its image by {:.3g} times the image's own root-mean-square radius: what it "
+       fmt::format("{} shifts its image by {} times the image's own root-mean-square radius: what it "
                    "outputs is {} one constant vector.",
-                   name_of(norm), ratio(norm), ratio(norm) >= 1.0 ? "mostly" : "in good part"),
+                   name_of(norm), number(ratio(norm)), ratio(norm) >= 1.0 ? "mostly" : "in good part"),
        {{"shift_over_radius", ratio(norm)}},
        0.2 + 0.4 * log_severity(ratio(norm), 0.5, 5.0),
        norm.reproduce});
@@ -239,13 +239,12 @@ void unusual_parameters(const Report& report, std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     const NormReport& norm = report.norms[i];
     if (norm.gain && norm.gain->not_finite > 0) {
-      findings.push_back(
-          {"not_finite",
-           i,
-           fmt::format("{} has {} gain{} that are not finite numbers; it has no image.", name_of(norm),
-                       norm.gain->not_finite, norm.gain->not_finite == 1 ? "" : "s"),
-           {{"not_finite", static_cast<double>(norm.gain->not_finite)}},
-           1.0});
+      findings.push_back({"not_finite",
+                          i,
+                          fmt::format("{} has {} without a finite value, and so no image.", name_of(norm),
+                                      counted(norm.gain->not_finite, "gain")),
+                          {{"not_finite", static_cast<double>(norm.gain->not_finite)}},
+                          1.0});
     }
     if (norm.gain && norm.gain->not_finite == 0 && norm.norm.width > 1 && norm.gain->std == 0.0) {
       findings.push_back({"constant_gain",
@@ -292,10 +291,10 @@ void unusual_parameters(const Report& report, std::vector<Finding>& findings) {
     findings.push_back(
         {"missing_tensors",
          {},
-         fmt::format("The file lacks {} tensor{} that {} has, the first {}: what they read and write is "
+         fmt::format("The file lacks {} that {} has, the first {}: what they read and write is "
                      "left out.",
-                     report.model.missing.size(), report.model.missing.size() == 1 ? "" : "s",
-                     report.model.title, report.model.missing.front()),
+                     counted(report.model.missing.size(), "tensor"), report.model.title,
+                     report.model.missing.front()),
          {{"missing", static_cast<double>(report.model.missing.size())}},
          0.5});
   }

@@ -118,6 +118,7 @@ void add_connections(Json& json, const model::Norm& norm) {
   json["connections_known"] = norm.connections_known;
   json["readers"] = list(norm.readers, [](const model::Linear& linear) { return to_json(linear); });
   json["writers"] = list(norm.writers, [](const model::Linear& linear) { return to_json(linear); });
+  json["writing_norms"] = norm.writing_norms;
 }
 
 Json to_json(const NormReport& report, std::size_t index, const Report& whole, bool whole_spectra) {

@@ -38,8 +38,8 @@ BAD = {
     "not_an_object": (raw([1, 2]), "{"),
     "text_file": (b"To be, or not to be, that is the question:\n" * 40, "safetensors"),
     "deep_nesting": (raw(b"{" + b'"a":{' * 100_000), "header"),
-    "two_objects": (raw(b"{}{}"), "header"),
-    "not_utf8": (raw(b'{"\xff\xfe":%s}' % json.dumps(tensor()).encode(), bytes(8)), "UTF-8"),
+    "two_objects": (raw(b"{}{}"), "one JSON object"),
+    "not_utf8": (raw(b'{"\xff\xfe":%s}' % json.dumps(tensor()).encode(), bytes(8)), "JSON"),
 }
 
 

@@ -16,6 +16,7 @@
 #include "npz.hpp"
 #include "quote.hpp"
 #include "shape.hpp"
+#include "torch_zip.hpp"
 #include "zip.hpp"
 
 namespace normscope::checkpoint {
@@ -60,9 +61,8 @@ std::string list_names(const Items& items, std::string_view what) {
   throw Error(ErrorCode::Argument, fmt::format("array: {}: {}; {}", file.string(), complaint, list));
 }
 
-Array read_member(Bytes bytes, const ArrayName& name) {
-  const std::string where = "npz: " + name.file.string();
-  const std::vector<ZipMember> members = read_zip_directory(bytes, where);
+Array read_member(Bytes bytes, const std::vector<ZipMember>& members, const ArrayName& name,
+                  const std::string& where) {
   if (name.member) {
     for (const std::string& spelling : {*name.member, *name.member + ".npy"}) {
       const auto found = std::find_if(members.begin(), members.end(), [&spelling](const ZipMember& member) {
@@ -130,7 +130,11 @@ Array read_array(const std::string& name) {
                                 parts.file.string(), quote(*parts.member)));
       }
       return read_npy(file.bytes(), "npy: " + parts.file.string());
-    case FileFormat::zip: return read_member(file.bytes(), parts);
+    case FileFormat::zip: {
+      const std::string where = "npz: " + parts.file.string();
+      const std::vector<ZipMember> members = read_zip_directory(file.bytes(), where);
+      return is_torch_zip(members) ? read_tensor(parts) : read_member(file.bytes(), members, parts, where);
+    }
     default: return read_tensor(parts);
   }
 }

@@ -13,8 +13,11 @@
 
 #include "file_format.hpp"
 #include "hub_folder.hpp"
+#include "onnx.hpp"
+#include "parsed_file.hpp"
 #include "quote.hpp"
 #include "shard_index.hpp"
+#include "torch_zip.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -52,9 +55,13 @@ struct Checkpoint::Contents {
   std::vector<std::uint32_t> file_of;  ///< index into `files`, one a tensor
   std::map<std::string, std::string, std::less<>> metadata;
   std::optional<std::string> config_text;
+  std::string_view format = "safetensors";
+  std::optional<Arena> arena;  ///< what tensors of other formats may point into
+  std::vector<StatedNorm> norms;
 
   void open_single(MappedFile file, const fs::path& at);
   void open_index(const MappedFile& file, const fs::path& at);
+  void open_parsed(MappedFile file, const fs::path& at, ParsedFile parsed);
   void add(Shard shard, const fs::path& at);
 };
 
@@ -69,6 +76,15 @@ void Checkpoint::Contents::open_single(MappedFile file, const fs::path& at) {
   add(open_shard(std::move(file), at), at);
   tensors = std::move(shards.front().contents.tensors);
   file_of.assign(tensors.size(), 0);
+}
+
+void Checkpoint::Contents::open_parsed(MappedFile file, const fs::path& at, ParsedFile parsed) {
+  add({std::move(file), {}}, at);
+  tensors = std::move(parsed.tensors);
+  file_of.assign(tensors.size(), 0);
+  metadata = std::move(parsed.metadata);
+  arena = std::move(parsed.arena);
+  norms = std::move(parsed.norms);
 }
 
 void Checkpoint::Contents::open_index(const MappedFile& file, const fs::path& at) {
@@ -125,9 +141,22 @@ Checkpoint::Checkpoint(const fs::path& path) : contents_(std::make_unique<Conten
     case FileFormat::safetensors:
     case FileFormat::unknown: contents_->open_single(std::move(file), at); break;
     case FileFormat::shard_index: contents_->open_index(file, at); break;
+    case FileFormat::onnx: {
+      contents_->format = "onnx";
+      ParsedFile parsed = parse_onnx(file.bytes(), "onnx: " + at.string());
+      contents_->open_parsed(std::move(file), at, std::move(parsed));
+      break;
+    }
+    case FileFormat::zip: {
+      contents_->format = "pytorch";
+      ParsedFile parsed = parse_torch_zip(file.bytes(), "pytorch: " + at.string());
+      contents_->open_parsed(std::move(file), at, std::move(parsed));
+      break;
+    }
     default:
-      throw Error(ErrorCode::Unsupported, fmt::format("checkpoint: {}: format is {}, expected safetensors",
-                                                      at.string(), describe(format)));
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("checkpoint: {}: format is {}, expected safetensors, ONNX or PyTorch zip",
+                              at.string(), describe(format)));
   }
   if (at != path || format == FileFormat::shard_index || is_hub_weights_name(at.filename().string())) {
     contents_->config_text = config_beside(at);
@@ -140,11 +169,12 @@ Checkpoint::~Checkpoint() = default;
 
 const fs::path& Checkpoint::path() const { return contents_->path; }
 const std::vector<fs::path>& Checkpoint::files() const { return contents_->files; }
-std::string_view Checkpoint::format() const { return "safetensors"; }
+std::string_view Checkpoint::format() const { return contents_->format; }
 std::span<const Tensor> Checkpoint::tensors() const { return contents_->tensors; }
 const std::map<std::string, std::string, std::less<>>& Checkpoint::metadata() const {
   return contents_->metadata;
 }
+std::span<const StatedNorm> Checkpoint::stated_norms() const { return contents_->norms; }
 const std::optional<std::string>& Checkpoint::config_text() const { return contents_->config_text; }
 
 const Tensor* Checkpoint::find(std::string_view name) const {

@@ -63,7 +63,7 @@ std::string_view describe(FileFormat format) {
     case FileFormat::zip: return "PyTorch or NumPy zip";
     case FileFormat::gguf: return "GGUF";
     case FileFormat::onnx: return "ONNX";
-    case FileFormat::pickle: return "PyTorch pickle";
+    case FileFormat::pickle: return "PyTorch pickle without a zip, as before PyTorch 1.6";
     case FileFormat::hdf5: return "HDF5";
     case FileFormat::lfs_pointer: return "Git LFS pointer";
     case FileFormat::unknown: break;

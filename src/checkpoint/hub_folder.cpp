@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* torch_weights = "pytorch_model.bin";
 constexpr std::size_t largest_config = std::size_t{16} << 20;
 
 // What cannot be examined cannot be opened either, and opening reports it.
@@ -43,20 +44,25 @@ std::vector<fs::path> list(const fs::path& folder) {
 
 std::string quoted_name(const fs::path& path) { return quote(path.filename().string()); }
 
-fs::path only_safetensors(const fs::path& folder) {
+/// The only .safetensors file, or else the weights as PyTorch saves them.
+fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::string other;
   for (const fs::path& path : list(folder)) {
     const FileFormat format = file_format(path, {});
     if (format == FileFormat::safetensors) candidates.push_back(path);
-    if (format == FileFormat::pickle || format == FileFormat::gguf || format == FileFormat::onnx) {
+    if (format == FileFormat::pickle || format == FileFormat::onnx) {
+      other = fmt::format("; {} may be opened by its own name", quoted_name(path));
+    } else if (format == FileFormat::gguf) {
       other = fmt::format("; {} is {}, which is not read", quoted_name(path), describe(format));
     }
   }
   if (candidates.size() == 1) return candidates.front();
+  if (candidates.empty() && is_there(folder / torch_weights)) return folder / torch_weights;
   if (candidates.empty()) {
     throw Error(other.empty() ? ErrorCode::Io : ErrorCode::Unsupported,
-                fmt::format("checkpoint: {}: has no .safetensors file{}", folder.string(), other));
+                fmt::format("checkpoint: {}: has no .safetensors file and no {}{}", folder.string(),
+                            torch_weights, other));
   }
   throw Error(ErrorCode::Argument,
               fmt::format("checkpoint: {}: has {} .safetensors files ({}, {}{}) and no index, expected one",
@@ -71,7 +77,7 @@ fs::path entry_file(const fs::path& path) {
   if (!fs::is_directory(path, ignored)) return path;
   const fs::path single = path / "model.safetensors";
   const fs::path index = path / "model.safetensors.index.json";
-  if (!is_there(single)) return is_there(index) ? index : only_safetensors(path);
+  if (!is_there(single)) return is_there(index) ? index : other_weights(path);
   if (!is_there(index)) return single;
   throw Error(ErrorCode::Argument,
               fmt::format("checkpoint: {}: has model.safetensors and model.safetensors.index.json, expected "
@@ -82,7 +88,7 @@ fs::path entry_file(const fs::path& path) {
 bool is_hub_weights_name(const std::string& name) {
   const std::string_view begin = "model-";
   const std::string_view end = ".safetensors";
-  return name == "model.safetensors" ||
+  return name == "model.safetensors" || name == torch_weights ||
          (name.size() > begin.size() + end.size() && name.compare(0, begin.size(), begin) == 0 &&
           name.compare(name.size() - end.size(), end.size(), end) == 0 &&
           name.find("-of-") != std::string::npos);

@@ -8,7 +8,7 @@
 namespace normscope::checkpoint {
 
 /// The file to open for `path`: itself, or, for a folder, its `model.safetensors`, else its
-/// `model.safetensors.index.json`, else its only `.safetensors` file.
+/// `model.safetensors.index.json`, else its only `.safetensors` file, else its `pytorch_model.bin`.
 /// Errors    Argument for a folder that leaves a choice; Unsupported for one with other formats only; Io
 [[nodiscard]] std::filesystem::path entry_file(const std::filesystem::path& path);
 

@@ -192,6 +192,19 @@ std::vector<ZipMember> read_zip_directory(Bytes bytes, const std::string& where)
   return members;
 }
 
+Bytes stored_member(Bytes bytes, const ZipMember& member, const std::string& where) {
+  if ((member.flags & 1) != 0 || member.method != stored) {
+    fail(ErrorCode::Unsupported, where,
+         fmt::format("zip: member {} is packed or encrypted, expected it stored", quote(member.name)));
+  }
+  if (member.packed_size != member.size) {
+    fail(ErrorCode::Format, where,
+         fmt::format("zip: member {} is stored in {} bytes, its size is {}", quote(member.name),
+                     member.packed_size, member.size));
+  }
+  return packed_bytes(bytes, member, where);
+}
+
 struct ZipStream::State {
   std::string where;
   std::uint16_t method = stored;

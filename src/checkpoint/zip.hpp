@@ -27,6 +27,11 @@ struct ZipMember {
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
 
+/// The bytes of a member that is stored as it is, in place; its CRC is not looked at.
+/// Errors    Format; Unsupported for a packed or encrypted member
+[[nodiscard]] std::span<const std::byte> stored_member(std::span<const std::byte> bytes,
+                                                       const ZipMember& member, const std::string& where);
+
 /// Unpacks one member, stored or deflated, front to back.
 class ZipStream {
  public:

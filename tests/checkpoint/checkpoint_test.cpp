@@ -110,10 +110,13 @@ TEST(Checkpoint, RejectsAHugeConfig) {
 
 TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   const Scratch scratch;
-  EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file");
-  put(scratch / "pytorch_model.bin", "PK\x03\x04");
+  EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file and no pytorch_model.bin");
+  put(scratch / "a.gguf", "GGUF");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file; \"pytorch_model.bin\" is PyTorch pickle, which is not read");
+            "has no .safetensors file and no pytorch_model.bin; \"a.gguf\" is GGUF, which is not read");
+  put(scratch / "b.onnx", "");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
+            "has no .safetensors file and no pytorch_model.bin; \"b.onnx\" may be opened by its own name");
   put(scratch / "b.safetensors", one_tensor_file("b"));
   EXPECT_NE(Checkpoint(scratch.folder()).find("b"), nullptr);
   put(scratch / "c.safetensors", one_tensor_file("c"));
@@ -135,15 +138,14 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors");
+              "format is " + format + ", expected safetensors, ONNX or PyTorch zip");
   };
   expect("a.gguf", "GGUF\3\0\0\0", "GGUF");
   expect("lies.safetensors", "GGUF\3", "GGUF");
-  expect("pytorch_model.bin", "PK\x03\x04rest", "PyTorch or NumPy zip");
-  expect("model.pt", "\x80\x02}q", "PyTorch pickle");
-  expect("model.pth", "", "PyTorch pickle");
-  expect("model.onnx", "", "ONNX");
-  expect("lies2.safetensors", "\x08\x07\x12\x07pytorch", "ONNX");
+  const std::string old_pickle = "PyTorch pickle without a zip, as before PyTorch 1.6";
+  expect("pytorch_model.bin", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", old_pickle);
+  expect("model.pt", "\x80\x02}q", old_pickle);
+  expect("model.pth", "", old_pickle);
   expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5");
   expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
          "Git LFS pointer");

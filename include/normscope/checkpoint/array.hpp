@@ -23,6 +23,7 @@ struct Array {
 ///   X.npz:NAME               a member of a zip, stored or deflated (NAME with or without ".npy")
 ///   X.safetensors:TENSOR     a tensor; TENSOR[i] is its i-th slice along the first axis
 ///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise
+///   X.onnx:TENSOR or X.pt:TENSOR   likewise
 /// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
 ///           name that is not there; messages name the file
 [[nodiscard]] Array read_array(const std::string& name);

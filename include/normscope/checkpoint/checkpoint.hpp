@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <normscope/core/dtype.hpp>
+#include <normscope/core/norm_spec.hpp>
 
 namespace normscope::checkpoint {
 
@@ -27,14 +28,36 @@ struct Tensor {
   [[nodiscard]] std::uint64_t elements() const;
 };
 
+/// A linear map that reads a norm's output, by the names of its tensors.
+struct StatedReader {
+  std::string weight;
+  std::string bias{};   ///< empty for none
+  bool in_out = false;  ///< whether the weight is stored [in, out]
+};
+
+/// A normalization layer that the file itself states, rather than leaving it to the names of tensors.
+struct StatedNorm {
+  std::string name;
+  NormKind kind = NormKind::layer;
+  std::uint64_t width = 0;
+  double eps = 0.0;
+  std::string gain{};      ///< tensor of `width` elements, empty for none
+  std::string bias{};      ///< likewise
+  std::int64_t axis = -1;  ///< normalized, counted from the end; -1 as well for several last ones as one
+  std::vector<StatedReader> readers{};
+};
+
 /// A checkpoint open for reading: bytes → named tensor views. It knows nothing of architectures.
 /// Files are memory-mapped and validated in full before the constructor returns, so a `Checkpoint`
 /// that exists is sound.
 class Checkpoint {
  public:
-  /// Opens a `.safetensors` file, a `.safetensors.index.json` with its shards, or a Hugging Face
-  /// folder that holds `model.safetensors` or `model.safetensors.index.json` (or exactly one other
-  /// `.safetensors` file).
+  /// Opens a `.safetensors` file, a `.safetensors.index.json` with its shards, an ONNX model, a PyTorch
+  /// zip, or a Hugging Face folder that holds `model.safetensors` or `model.safetensors.index.json` (or
+  /// exactly one other `.safetensors` file, or else `pytorch_model.bin`).
+  /// Of an ONNX model, tensors are the initializers and the Constant nodes, without strings. Of a PyTorch
+  /// zip, they are the state dict, which is the whole or its "state_dict", "model_state_dict" or "model";
+  /// nothing that its pickle names is run, and what names more than tensors take is refused.
   /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
   ///           each names file, tensor and expectation
   explicit Checkpoint(const std::filesystem::path& path);
@@ -46,14 +69,17 @@ class Checkpoint {
   [[nodiscard]] const std::filesystem::path& path() const;
   /// Every file that holds tensors.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
-  /// "safetensors".
+  /// "safetensors", "onnx" or "pytorch".
   [[nodiscard]] std::string_view format() const;
   /// Tensors sorted by name.
   [[nodiscard]] std::span<const Tensor> tensors() const;
   /// The tensor of that name, or null.
   [[nodiscard]] const Tensor* find(std::string_view name) const;
-  /// Free-form `__metadata__` of the files; the first file's value where two files disagree.
+  /// Free-form metadata of the files (`__metadata__`, `metadata_props`); the first file's value where two
+  /// files disagree.
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const;
+  /// The norms that the file states, in the order the forward pass meets them; only ONNX does.
+  [[nodiscard]] std::span<const StatedNorm> stated_norms() const;
   /// Text of the `config.json` beside the weights, where there is one (at most 16 MiB).
   [[nodiscard]] const std::optional<std::string>& config_text() const;
   /// The file that holds `tensor`.

@@ -1,0 +1,183 @@
+#include "onnx_graph.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+#include "onnx_tensor.hpp"
+#include "protobuf.hpp"
+#include "quote.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint32_t no_node = ~std::uint32_t{0};
+
+/// The parts of an AttributeProto that are looked at.
+struct Attribute {
+  std::string_view name;
+  std::optional<WireField> real;
+  std::optional<std::int64_t> integer;
+  std::optional<Bytes> tensor;
+  std::vector<std::int64_t> integers;
+};
+
+Attribute read_attribute(Bytes message, Arena& arena, const std::string& where) {
+  Attribute attribute;
+  WireReader reader(message, "AttributeProto", where);
+  while (const std::optional<WireField> field = reader.next()) {
+    switch (field->number) {
+      case 1: attribute.name = reader.text(*field); break;
+      case 2: attribute.real = field; break;
+      case 3: attribute.integer = static_cast<std::int64_t>(reader.integer(*field)); break;
+      case 5: attribute.tensor = reader.bytes(*field); break;
+      case 8:
+        reader.integers(*field, [&](std::uint64_t value) {
+          arena.charge(growth, sizeof value);
+          attribute.integers.push_back(static_cast<std::int64_t>(value));
+        });
+        break;
+      default: break;
+    }
+  }
+  if (attribute.real) (void)reader.real(*attribute.real);
+  return attribute;
+}
+
+}  // namespace
+
+void OnnxGraph::add_constant(std::string_view name, Dtype dtype, std::span<const std::uint64_t> shape,
+                             Bytes bytes, std::vector<Tensor>& tensors) {
+  arena_.charge(growth, sizeof(Tensor));
+  const std::span<std::uint64_t> own_shape = arena_.allocate<std::uint64_t>(shape.size());
+  std::copy(shape.begin(), shape.end(), own_shape.begin());
+  tensors.push_back({name, dtype, own_shape, bytes});
+}
+
+void OnnxGraph::add_attribute(Bytes message, OnnxNode& node, std::vector<Tensor>& tensors) {
+  const Attribute attribute = read_attribute(message, arena_, where_);
+  if (attribute.name == "axis") node.axis = attribute.integer;
+  if (attribute.name == "transA") node.transposes_a = attribute.integer.value_or(0) != 0;
+  if (attribute.name == "transB") node.transposes_b = attribute.integer.value_or(0) != 0;
+  if (attribute.name == "axes") {
+    node.has_axes = true;
+    if (attribute.integers.size() == 1) node.only_axis = attribute.integers[0];
+  }
+  if (attribute.name == "epsilon" && attribute.real) {
+    float epsilon = 0;
+    std::memcpy(&epsilon, attribute.real->bytes.data(), sizeof epsilon);
+    node.epsilon = epsilon;
+  }
+  if (node.op != "Constant" || arities_.back().outputs == 0) return;
+  const std::string_view name = operands_.back();
+  if (attribute.name == "value" && attribute.tensor) {
+    arena_.charge(growth, sizeof(Tensor));
+    if (const auto tensor = read_onnx_tensor(*attribute.tensor, name, arena_, where_))
+      tensors.push_back(*tensor);
+  } else if (attribute.name == "value_float" && attribute.real) {
+    add_constant(name, Dtype::F32, {}, attribute.real->bytes, tensors);
+  } else if (attribute.name == "value_ints") {
+    const std::uint64_t shape[] = {attribute.integers.size()};
+    const std::span<std::int64_t> values = arena_.allocate<std::int64_t>(shape[0]);
+    std::copy(attribute.integers.begin(), attribute.integers.end(), values.begin());
+    add_constant(name, Dtype::I64, shape, std::as_bytes(values), tensors);
+  }
+}
+
+void OnnxGraph::add_node(Bytes message, std::vector<Tensor>& tensors) {
+  arena_.charge(growth, sizeof(OnnxNode) + sizeof(Arity));
+  OnnxNode& node = nodes_.emplace_back();
+  Arity& arity = arities_.emplace_back();
+  const auto reread = [&](std::uint64_t number, const auto& take) {
+    WireReader reader(message, "NodeProto", where_);
+    while (const std::optional<WireField> field = reader.next()) {
+      if (field->number == number) take(reader, *field);
+    }
+  };
+  const auto add_operand = [&](const WireReader& reader, const WireField& field) {
+    arena_.charge(growth, 2 * sizeof(std::string_view) + 6 * sizeof(ValueId));
+    operands_.push_back(reader.text(field));
+  };
+  const std::size_t first = operands_.size();
+  reread(1, add_operand);
+  arity.inputs = operands_.size() - first;
+  reread(2, add_operand);
+  arity.outputs = operands_.size() - first - arity.inputs;
+  reread(3, [&](const WireReader& reader, const WireField& field) { node.name = reader.text(field); });
+  reread(4, [&](const WireReader& reader, const WireField& field) { node.op = reader.text(field); });
+  reread(5, [&](const WireReader& reader, const WireField& field) {
+    add_attribute(reader.bytes(field), node, tensors);
+  });
+}
+
+/// Gives every name a number, and every operand the number of its name.
+void OnnxGraph::name_values() {
+  names_ = operands_;
+  std::sort(names_.begin(), names_.end());
+  names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+  ids_.reserve(operands_.size());
+  for (const std::string_view operand : operands_) {
+    const auto at = std::lower_bound(names_.begin(), names_.end(), operand) - names_.begin();
+    ids_.push_back(operand.empty() ? no_value : static_cast<ValueId>(at));
+  }
+}
+
+void OnnxGraph::link(std::span<const Tensor> tensors) {
+  name_values();
+  constants_.assign(names_.size(), nullptr);
+  for (const Tensor& tensor : tensors) {
+    const auto at = std::lower_bound(names_.begin(), names_.end(), tensor.name);
+    if (at != names_.end() && *at == tensor.name) constants_[at - names_.begin()] = &tensor;
+  }
+
+  makers_.assign(names_.size(), no_node);
+  takers_begin_.assign(names_.size() + 1, 0);
+  std::span<const ValueId> rest = ids_;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    OnnxNode& node = nodes_[i];
+    node.inputs = rest.first(arities_[i].inputs);
+    node.outputs = rest.subspan(arities_[i].inputs, arities_[i].outputs);
+    rest = rest.subspan(arities_[i].inputs + arities_[i].outputs);
+    for (const ValueId output : node.outputs) {
+      if (output == no_value) continue;
+      if (makers_[output] != no_node) {
+        throw Error(ErrorCode::Format,
+                    fmt::format("{}: value {} is made by two nodes", where_, quote(names_[output])));
+      }
+      makers_[output] = i;
+    }
+    for (const ValueId input : node.inputs) {
+      if (input != no_value) ++takers_begin_[input + 1];
+    }
+  }
+
+  for (std::size_t value = 0; value < names_.size(); ++value)
+    takers_begin_[value + 1] += takers_begin_[value];
+  takers_.resize(takers_begin_.back());
+  std::vector<std::uint32_t> next(takers_begin_.begin(), takers_begin_.end() - 1);
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    for (const ValueId input : nodes_[i].inputs) {
+      if (input != no_value) takers_[next[input]++] = i;
+    }
+  }
+}
+
+const OnnxNode* OnnxGraph::maker(ValueId value) const {
+  return value == no_value || makers_[value] == no_node ? nullptr : &nodes_[makers_[value]];
+}
+
+std::span<const std::uint32_t> OnnxGraph::takers(ValueId value) const {
+  if (value == no_value) return {};
+  return std::span(takers_).subspan(takers_begin_[value], takers_begin_[value + 1] - takers_begin_[value]);
+}
+
+const Tensor* OnnxGraph::constant(ValueId value) const {
+  return value == no_value ? nullptr : constants_[value];
+}
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,198 @@
+#include "onnx_tensor.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+#include "protobuf.hpp"
+#include "quote.hpp"
+#include "shape.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::size_t most_axes = 64;
+
+// Fields of TensorProto.
+enum Field : std::uint64_t {
+  dims = 1,
+  data_type = 2,
+  segment = 3,
+  float_data = 4,
+  int32_data = 5,
+  int64_data = 7,
+  name_field = 8,
+  raw_data = 9,
+  double_data = 10,
+  uint64_data = 11,
+  data_location = 14,
+};
+
+constexpr std::uint64_t string_type = 8;
+
+/// A value of TensorProto.DataType: its element type here, and the field that holds elements which are
+/// not in raw_data.
+struct DataType {
+  std::uint64_t code;
+  Dtype dtype;
+  Field field;
+};
+constexpr DataType data_types[] = {
+    {1, Dtype::F32, float_data},          {2, Dtype::U8, int32_data},
+    {3, Dtype::I8, int32_data},           {4, Dtype::U16, int32_data},
+    {5, Dtype::I16, int32_data},          {6, Dtype::I32, int32_data},
+    {7, Dtype::I64, int64_data},          {9, Dtype::BOOL, int32_data},
+    {10, Dtype::F16, int32_data},         {11, Dtype::F64, double_data},
+    {12, Dtype::U32, uint64_data},        {13, Dtype::U64, uint64_data},
+    {16, Dtype::BF16, int32_data},        {17, Dtype::F8_E4M3, int32_data},
+    {18, Dtype::F8_E4M3FNUZ, int32_data}, {19, Dtype::F8_E5M2, int32_data},
+    {20, Dtype::F8_E5M2FNUZ, int32_data}, {24, Dtype::F8_E8M0, int32_data},
+};
+
+std::string describe_type(std::uint64_t code) {
+  const std::pair<std::uint64_t, std::string_view> known[] = {
+      {14, "COMPLEX64"}, {15, "COMPLEX128"}, {21, "UINT4"}, {22, "INT4"}, {23, "FLOAT4E2M1"}};
+  for (const auto& [number, name] : known) {
+    if (number == code) return fmt::format("{} ({})", code, name);
+  }
+  return std::to_string(code);
+}
+
+/// One TensorProto; elements are gathered in a second pass, when their number and type are known.
+class TensorProto {
+ public:
+  TensorProto(Bytes message, Arena& arena, const std::string& where)
+      : message_(message), arena_(arena), where_(where) {}
+
+  std::optional<Tensor> read(std::string_view name) {
+    scan();
+    if (!name.empty()) name_ = name;
+    if (name_.empty()) fail(ErrorCode::Format, "a tensor has no name");
+    if (type_ == string_type) return std::nullopt;
+    if (is_external_) {
+      fail(ErrorCode::Unsupported,
+           fmt::format("tensor {} has its data in another file, expected it in this one", quote(name_)));
+    }
+    const auto* type = std::find_if(std::begin(data_types), std::end(data_types),
+                                    [this](const DataType& known) { return known.code == type_; });
+    if (type == std::end(data_types)) {
+      fail(ErrorCode::Unsupported,
+           fmt::format("tensor {} has data type {}, which is not read", quote(name_), describe_type(type_)));
+    }
+    const std::span<std::uint64_t> shape = arena_.allocate<std::uint64_t>(shape_.size());
+    std::copy(shape_.begin(), shape_.end(), shape.begin());
+    Tensor tensor{name_, type->dtype, shape, {}};
+    if (raw_) {
+      tensor.bytes = *raw_;
+    } else {
+      tensor.bytes = type->field == float_data || type->field == double_data ? fixed_elements(*type)
+                                                                             : varint_elements(*type);
+    }
+    check_tensor_size(tensor, where_);
+    return tensor;
+  }
+
+ private:
+  void scan() {
+    WireReader reader = this->reader();
+    while (const std::optional<WireField> field = reader.next()) {
+      switch (field->number) {
+        case dims: reader.integers(*field, [this](std::uint64_t extent) { add_extent(extent); }); break;
+        case data_type: type_ = reader.integer(*field); break;
+        case segment: fail(ErrorCode::Unsupported, "a tensor comes in segments, which are not read");
+        case name_field: name_ = reader.text(*field); break;
+        case raw_data: raw_ = reader.bytes(*field); break;
+        case data_location: is_external_ = reader.integer(*field) == 1; break;
+        default: break;
+      }
+    }
+  }
+
+  void add_extent(std::uint64_t extent) {
+    if (extent > std::numeric_limits<std::int64_t>::max()) {
+      fail(ErrorCode::Format,
+           fmt::format("tensor {} has the extent {}", quote(name_), static_cast<std::int64_t>(extent)));
+    }
+    if (shape_.size() == most_axes) {
+      fail(ErrorCode::Unsupported, fmt::format("a tensor has more than {} axes", most_axes));
+    }
+    shape_.push_back(extent);
+  }
+
+  template <typename Take>
+  void each(Field number, const Take& take) const {
+    WireReader reader = this->reader();
+    while (const std::optional<WireField> field = reader.next()) {
+      if (field->number == number) take(reader, *field);
+    }
+  }
+
+  /// float_data or double_data: usually one packed run, which is a view.
+  Bytes fixed_elements(const DataType& type) const {
+    const WireType single = type.field == float_data ? WireType::fixed32 : WireType::fixed64;
+    std::size_t total = 0;
+    Bytes last;
+    each(type.field, [&](const WireReader& reader, const WireField& field) {
+      last = field.type == single ? field.bytes : reader.bytes(field);
+      total += last.size();
+    });
+    if (total == last.size()) return last;
+    const std::span<std::byte> elements = arena_.allocate<std::byte>(total);
+    std::size_t at = 0;
+    each(type.field, [&](const WireReader&, const WireField& field) {
+      if (!field.bytes.empty()) std::memcpy(&elements[at], field.bytes.data(), field.bytes.size());
+      at += field.bytes.size();
+    });
+    return elements;
+  }
+
+  Bytes varint_elements(const DataType& type) const {
+    const std::size_t width = bits(type.dtype) / 8;
+    std::size_t count = 0;
+    each(type.field, [&](const WireReader& reader, const WireField& field) {
+      reader.integers(field, [&count](std::uint64_t) { ++count; });
+    });
+    const std::span<std::byte> elements = arena_.allocate<std::byte>(count * width);
+    std::size_t at = 0;
+    each(type.field, [&](const WireReader& reader, const WireField& field) {
+      // The lower bytes hold the element, also where a negative one was extended to 64 bits.
+      reader.integers(field, [&](std::uint64_t value) {
+        std::memcpy(&elements[at], &value, width);
+        at += width;
+      });
+    });
+    return elements;
+  }
+
+  [[nodiscard]] WireReader reader() const { return {message_, "TensorProto", where_}; }
+  [[noreturn]] void fail(ErrorCode code, const std::string& what) const {
+    throw Error(code, where_ + ": " + what);
+  }
+
+  Bytes message_;
+  Arena& arena_;
+  const std::string& where_;
+  std::string_view name_;
+  std::uint64_t type_ = 0;
+  std::vector<std::uint64_t> shape_;
+  std::optional<Bytes> raw_;
+  bool is_external_ = false;
+};
+
+}  // namespace
+
+std::optional<Tensor> read_onnx_tensor(Bytes message, std::string_view name, Arena& arena,
+                                       const std::string& where) {
+  return TensorProto(message, arena, where).read(name);
+}
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,64 @@
+#include "parsed_file.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+#include "quote.hpp"
+#include "shape.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
+// What an allocator adds to a block, and the pointer to it.
+constexpr std::size_t block_overhead = 48;
+
+}  // namespace
+
+Arena::Arena(std::size_t file_size, std::string where)
+    : where_(std::move(where)), limit_(file_size + memory_beyond_file) {}
+
+void Arena::charge(std::size_t count, std::size_t size) {
+  if (size != 0 && count > (limit_ - used_) / size) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: describes more than fits into {} bytes of memory", where_, limit_));
+  }
+  used_ += count * size;
+}
+
+std::byte* Arena::allocate_bytes(std::size_t count, std::size_t size) {
+  charge(1, block_overhead);
+  charge(count, size);
+  return blocks_.emplace_back(std::make_unique<std::byte[]>(count * size)).get();
+}
+
+void sort_tensors(std::vector<Tensor>& tensors, const std::string& where) {
+  std::sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
+  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
+                                        [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
+  if (twice != tensors.end()) {
+    throw Error(ErrorCode::Format, fmt::format("{}: tensor {} is there twice", where, quote(twice->name)));
+  }
+}
+
+void check_tensor_size(const Tensor& tensor, const std::string& where) {
+  const std::optional<std::uint64_t> elements = element_count(tensor.shape);
+  std::uint64_t expected = 0;
+  if (!elements || __builtin_mul_overflow(*elements, bits(tensor.dtype) / 8, &expected)) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: size of tensor {} overflows 64 bits", where, quote(tensor.name)));
+  }
+  if (expected != tensor.bytes.size()) {
+    throw Error(ErrorCode::Shape, fmt::format("{}: tensor {} has {} bytes, expected {} for {} elements of {}",
+                                              where, quote(tensor.name), tensor.bytes.size(), expected,
+                                              *elements, to_string(tensor.dtype)));
+  }
+}
+
+}  // namespace normscope::checkpoint

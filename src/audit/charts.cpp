@@ -227,7 +227,9 @@ void gains(const Report& report, Json& charts) {
 void outliers(const Report& report, Json& charts) {
   Json table = Json::array();
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
-    for (const Outlier& outlier : report.norms[i].outliers) {
+    const std::vector<Outlier>& all = report.norms[i].outliers;
+    for (std::size_t k = 0; k < std::min(all.size(), listed_outliers); ++k) {
+      const Outlier& outlier = all[k];
       table.push_back({{"position", i},
                        {"name", report.norms[i].norm.name},
                        {"coordinate", outlier.coordinate},

@@ -1,4 +1,5 @@
-#include <fmt/core.h>
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
@@ -132,12 +133,14 @@ Json to_json(const NormReport& report, std::size_t index, const Report& whole, b
   json["bias"] = parameter(report.bias, report.norm.bias);
   json["null_space"] = optional(report.null_space, [](const NullSpace& space) { return to_json(space); });
   json["image"] = optional(report.image, [&](const Image& image) { return to_json(image, whole_spectra); });
-  json["outlier_count"] = report.outlier_count;
-  json["outliers"] = list(report.outliers, [](const Outlier& outlier) {
-    return Json{{"coordinate", outlier.coordinate},
-                {"gain", outlier.gain},
-                {"ratio_to_median", outlier.ratio_to_median}};
-  });
+  json["outlier_count"] = report.outliers.size();
+  json["outliers"] = Json::array();
+  for (std::size_t i = 0; i < std::min(report.outliers.size(), listed_outliers); ++i) {
+    const Outlier& outlier = report.outliers[i];
+    json["outliers"].push_back({{"coordinate", outlier.coordinate},
+                                {"gain", outlier.gain},
+                                {"ratio_to_median", outlier.ratio_to_median}});
+  }
   json["next"] = optional(report.next, [&](const Neighbour& next) {
     return Json{{"index", next.index},
                 {"name", whole.norms[next.index].norm.name},

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t top_components = 8;
 constexpr std::size_t top_axes = 4;
-constexpr std::size_t listed_outliers = 16;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
@@ -110,8 +109,6 @@ void add_outliers(NormReport& report, const std::vector<double>& gain) {
   }
   std::stable_sort(report.outliers.begin(), report.outliers.end(),
                    [](const Outlier& a, const Outlier& b) { return a.ratio_to_median > b.ratio_to_median; });
-  report.outlier_count = report.outliers.size();
-  report.outliers.resize(std::min(report.outliers.size(), listed_outliers));
 }
 
 /// A measured norm that waits for the next one of its width to be compared with.

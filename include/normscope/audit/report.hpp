@@ -77,13 +77,14 @@ struct NormReport {
   std::optional<NullSpace> null_space{};
   std::optional<Image> image{};
   std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
-  std::size_t outlier_count = 0;    ///< all of them; `outliers` holds the first few
   std::optional<Neighbour> next{};
   std::string reproduce{};  ///< the normscope command that computes the image again
 };
 
 /// A gain is an outlier from this many times its norm's median on.
 inline constexpr double outlier_ratio = 4.0;
+/// Outliers of one norm that documents and figures show; `find` looks at all.
+inline constexpr std::size_t listed_outliers = 16;
 
 /// A sentence worth writing down, with its numbers and the command that shows them again.
 struct Finding {
@@ -121,7 +122,8 @@ struct Report {
 [[nodiscard]] std::vector<Finding> find(const Report& report);
 
 /// The document, schema "normscope.report/1" (docs/schemas/report.schema.json). A spectrum is a
-/// selection of ranks, dense at the top; `whole_spectra` lists every rank.
+/// selection of ranks, dense at the top; `whole_spectra` lists every rank. Of a norm's outliers the
+/// first `listed_outliers` are there.
 [[nodiscard]] std::string to_json(const Report& report, bool whole_spectra = false);
 
 /// The report's figures as Vega-Lite specifications with their data: an array of

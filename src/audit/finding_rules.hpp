@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <normscope/audit/report.hpp>
+
+/// The rules behind `find`: each looks at the whole report and adds the sentences it has to say.
+namespace normscope::audit {
+
+using Findings = std::vector<Finding>;
+
+/// A rule names at most this many norms; counts speak for the rest.
+inline constexpr std::size_t named_per_rule = 3;
+
+/// Between 0 at `low` and 1 at `high`, by the logarithm.
+[[nodiscard]] double log_severity(double value, double low, double high);
+
+/// "a", "a and b", "a, b, c and 9 others": the names of the norms in `which`.
+[[nodiscard]] std::string names(const Report& report, const std::vector<std::size_t>& which);
+
+/// About images: stretch, concentration, condition, null directions, neighbours, shift.
+void add_image_findings(const Report& report, Findings& findings);
+/// About gains, eps and what the file does not say.
+void add_parameter_findings(const Report& report, Findings& findings);
+
+}  // namespace normscope::audit

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "finding_rules.hpp"
+#include "text.hpp"
+
+namespace normscope::audit {
+namespace {
+
+/// A direction with a smaller cosine to all-ones counts as tilted away from it.
+constexpr double tilted_cosine = 0.5;
+/// Axes over effective dimension from which an image counts as concentrated.
+constexpr double concentrated = 1.5;
+
+/// Indices of the norms whose image has two axes or more, by falling `score`.
+template <typename Score>
+std::vector<std::size_t> ranked(const Report& report, Score score) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    if (report.norms[i].image && report.norms[i].image->semi_axes > 1) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return score(report.norms[a]) > score(report.norms[b]);
+  });
+  return order;
+}
+
+void stretched_axes(const Report& report, Findings& findings) {
+  const auto ratio = [](const NormReport& norm) { return norm.image->top_axes[0].ratio_to_median; };
+  const std::vector<std::size_t> order = ranked(report, ratio);
+  if (order.empty()) return;
+  const std::size_t stretched = std::count_if(
+      order.begin(), order.end(), [&](std::size_t i) { return ratio(report.norms[i]) >= outlier_ratio; });
+  // Where nothing stands out, the most stretched norm is still worth its sentence.
+  for (std::size_t k = 0; k < std::clamp<std::size_t>(stretched, 1, named_per_rule); ++k) {
+    if (k >= order.size()) break;
+    const NormReport& norm = report.norms[order[k]];
+    const Axis& axis = norm.image->top_axes[0];
+    findings.push_back(
+        {"stretched_axis",
+         order[k],
+         fmt::format(
+             "{}{} stretches one axis {} times the median: coordinate {} (weight {:.2f} of the axis).",
+             stretched == 0 ? "No axis stands out; at most, " : "", norm.norm.name,
+             number(axis.ratio_to_median), axis.largest.coordinate, std::abs(axis.largest.weight)),
+         {{"ratio_to_median", axis.ratio_to_median},
+          {"length", axis.length},
+          {"coordinate", static_cast<double>(axis.largest.coordinate)},
+          {"weight", axis.largest.weight}},
+         stretched == 0 ? 0.1 : 0.3 + 0.6 * log_severity(axis.ratio_to_median, outlier_ratio, 50.0),
+         norm.reproduce});
+  }
+  if (stretched > named_per_rule) {
+    findings.push_back({"stretched_axes_count",
+                        {},
+                        fmt::format("{} of {} norms stretch some axis at least {:g} times their median.",
+                                    stretched, report.norms.size(), outlier_ratio),
+                        {{"norms", static_cast<double>(stretched)}},
+                        0.3});
+  }
+}
+
+void concentrated_images(const Report& report, Findings& findings) {
+  const auto concentration = [](const NormReport& norm) {
+    return static_cast<double>(norm.image->semi_axes) / norm.image->effective_dimension;
+  };
+  const std::vector<std::size_t> order = ranked(report, concentration);
+  if (order.empty()) return;
+  const NormReport& norm = report.norms[order[0]];
+  const double value = concentration(norm);
+  findings.push_back(
+      {"concentrated_image",
+       order[0],
+       fmt::format("{} has the most concentrated image: effective dimension {} of {}; its longest axis holds "
+                   "{:.1f}% of the energy, its eight longest {:.1f}%.",
+                   norm.norm.name, number(norm.image->effective_dimension), norm.image->semi_axes,
+                   100.0 * norm.image->energy_top_1, 100.0 * norm.image->energy_top_8),
+       {{"effective_dimension", norm.image->effective_dimension},
+        {"energy_top_1", norm.image->energy_top_1},
+        {"energy_top_8", norm.image->energy_top_8}},
+       value < concentrated ? 0.1 : 0.2 + 0.6 * log_severity(value, concentrated, 50.0),
+       norm.reproduce});
+}
+
+void condition_through_depth(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> order =
+      ranked(report, [](const NormReport& norm) { return norm.image->condition; });
+  if (order.size() < 2) return;
+  const NormReport& worst = report.norms[order.front()];
+  const NormReport& best = report.norms[order.back()];
+  findings.push_back(
+      {"condition_range",
+       order.front(),
+       fmt::format("Condition numbers run from {} ({}) to {} ({}).", number(best.image->condition),
+                   best.norm.name, number(worst.image->condition), worst.norm.name),
+       {{"least", best.image->condition}, {"most", worst.image->condition}},
+       0.1 + 0.5 * log_severity(std::max(1.0, worst.image->condition), 10.0, 1e6),
+       worst.reproduce});
+}
+
+void null_directions(const Report& report, Findings& findings) {
+  std::optional<std::size_t> most;
+  std::size_t tilted = 0;
+  std::size_t single = 0;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    const auto& space = report.norms[i].null_space;
+    if (!space || !space->cosine_to_ones) continue;
+    ++single;
+    if (*space->cosine_to_ones < tilted_cosine) ++tilted;
+    if (!most || *space->cosine_to_ones < *report.norms[*most].null_space->cosine_to_ones) most = i;
+  }
+  if (!most) return;
+  const NormReport& norm = report.norms[*most];
+  const double cosine = *norm.null_space->cosine_to_ones;
+  const Component& top = norm.null_space->top[0];
+  const std::string text =
+      tilted == 0
+          ? fmt::format("Every direction a norm erases stays near all-ones: cosine at least {:.3f}, in {}.",
+                        cosine, norm.norm.name)
+          : fmt::format(
+                "After its gain, {} erases a direction far from all-ones (cosine {:.3f}): mostly coordinate "
+                "{} (weight {:.2f}). {} of {} norms are tilted like this, below cosine {:g}.",
+                norm.norm.name, cosine, top.coordinate, std::abs(top.weight), tilted, single, tilted_cosine);
+  findings.push_back({"null_direction",
+                      *most,
+                      text,
+                      {{"cosine_to_ones", cosine},
+                       {"coordinate", static_cast<double>(top.coordinate)},
+                       {"weight", top.weight}},
+                      tilted == 0 ? 0.1 : 0.3 + 0.4 * (tilted_cosine - cosine) / tilted_cosine,
+                      norm.reproduce + " --null-space"});
+}
+
+void changes_between_neighbours(const Report& report, Findings& findings) {
+  std::optional<std::size_t> least;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    const auto& next = report.norms[i].next;
+    if (next && (!least || next->similarity < report.norms[*least].next->similarity)) least = i;
+  }
+  if (!least) return;
+  const NormReport& norm = report.norms[*least];
+  findings.push_back(
+      {"image_change",
+       least,
+       fmt::format("The image changes most from {} to {}: similarity {:.3f} (1 is the same shape).",
+                   norm.norm.name, report.norms[norm.next->index].norm.name, norm.next->similarity),
+       {{"similarity", norm.next->similarity}, {"top_axis_cosine", norm.next->top_axis_cosine}},
+       0.1 + 0.4 * (1.0 - norm.next->similarity),
+       norm.reproduce});
+}
+
+void shifts(const Report& report, Findings& findings) {
+  const auto ratio = [](const NormReport& norm) {
+    return norm.bias && norm.image->energy > 0.0 ? norm.bias->length / std::sqrt(norm.image->energy) : 0.0;
+  };
+  const std::vector<std::size_t> order = ranked(report, ratio);
+  if (order.empty() || ratio(report.norms[order[0]]) < 0.5) return;
+  const NormReport& norm = report.norms[order[0]];
+  findings.push_back(
+      {"large_bias",
+       order[0],
+       fmt::format(
+           "{} shifts its image by {} times the image's own root-mean-square radius: what it outputs is {} "
+           "one constant vector.",
+           norm.norm.name, number(ratio(norm)), ratio(norm) >= 1.0 ? "mostly" : "in good part"),
+       {{"shift_over_radius", ratio(norm)}},
+       0.2 + 0.4 * log_severity(ratio(norm), 0.5, 5.0),
+       norm.reproduce});
+}
+
+}  // namespace
+
+void add_image_findings(const Report& report, Findings& findings) {
+  stretched_axes(report, findings);
+  concentrated_images(report, findings);
+  condition_through_depth(report, findings);
+  null_directions(report, findings);
+  changes_between_neighbours(report, findings);
+  shifts(report, findings);
+}
+
+}  // namespace normscope::audit

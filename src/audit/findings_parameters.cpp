@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "finding_rules.hpp"
+#include "text.hpp"
+
+namespace normscope::audit {
+namespace {
+
+/// Norms for which `holds`, in forward order.
+template <typename Predicate>
+std::vector<std::size_t> where(const Report& report, Predicate holds) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    if (holds(report.norms[i])) result.push_back(i);
+  }
+  return result;
+}
+
+/// One finding about all norms for which `holds`; `text` gets their names and the first of them.
+template <typename Predicate, typename Text>
+void about_all(const Report& report, Findings& findings, const char* kind, double severity, Predicate holds,
+               Text text) {
+  const std::vector<std::size_t> which = where(report, holds);
+  if (which.empty()) return;
+  const NormReport& first = report.norms[which.front()];
+  findings.push_back({kind,
+                      which.front(),
+                      text(names(report, which), first),
+                      {{"norms", static_cast<double>(which.size())}},
+                      severity,
+                      first.reproduce});
+}
+
+void shared_outliers(const Report& report, Findings& findings) {
+  std::map<std::size_t, std::vector<std::size_t>> norms_by_coordinate;
+  std::size_t with_gain = 0;
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    // The coordinates of a norm inside attention are not those of the stream.
+    if (report.norms[i].norm.placement == model::Placement::inside || !report.norms[i].gain) continue;
+    ++with_gain;
+    for (const Outlier& outlier : report.norms[i].outliers)
+      norms_by_coordinate[outlier.coordinate].push_back(i);
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> shared;  // (norms, coordinate)
+  for (const auto& [coordinate, norms] : norms_by_coordinate) {
+    if (norms.size() >= 3 && 8 * norms.size() >= with_gain) shared.emplace_back(norms.size(), coordinate);
+  }
+  std::sort(shared.rbegin(), shared.rend());
+  for (std::size_t k = 0; k < std::min(shared.size(), named_per_rule); ++k) {
+    const auto [count, coordinate] = shared[k];
+    const std::vector<std::size_t>& norms = norms_by_coordinate[coordinate];
+    findings.push_back(
+        {"shared_outlier",
+         norms.front(),
+         fmt::format("Coordinate {} has an outlier gain in {} of {} norms, from {} to {}.", coordinate, count,
+                     with_gain, report.norms[norms.front()].norm.name, report.norms[norms.back()].norm.name),
+         {{"coordinate", static_cast<double>(coordinate)}, {"norms", static_cast<double>(count)}},
+         0.4 + 0.5 * static_cast<double>(count) / static_cast<double>(with_gain),
+         report.norms[norms.front()].reproduce});
+  }
+}
+
+void gain_through_depth(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> gains = where(report, [](const NormReport& norm) {
+    return norm.gain && norm.gain->not_finite == 0 && norm.norm.placement != model::Placement::inside;
+  });
+  if (gains.size() < 2) return;
+  const auto typical = [&](std::size_t i) { return report.norms[i].gain->median_abs; };
+  const auto [low, high] = std::minmax_element(
+      gains.begin(), gains.end(), [&](std::size_t a, std::size_t b) { return typical(a) < typical(b); });
+  findings.push_back(
+      {"gain_range",
+       *high,
+       fmt::format("The median gain runs from {} in {} to {} in {}.", number(typical(*low)),
+                   report.norms[*low].norm.name, number(typical(*high)), report.norms[*high].norm.name),
+       {{"least", typical(*low)}, {"most", typical(*high)}},
+       0.12});
+}
+
+void signs_and_zeros(const Report& report, Findings& findings) {
+  about_all(
+      report, findings, "zero_gain", 0.8,
+      [](const NormReport& norm) { return norm.gain && norm.gain->zero > 0; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format(
+            "Coordinates are erased outright, by gains of exactly zero, in {}: {} in the first.", which,
+            counted(first.gain->zero, "coordinate"));
+      });
+  std::size_t negative = 0;
+  const std::vector<std::size_t> flipping =
+      where(report, [](const NormReport& norm) { return norm.gain && norm.gain->negative > 0; });
+  if (flipping.empty()) return;
+  for (const std::size_t i : flipping) negative += report.norms[i].gain->negative;
+  const std::size_t most =
+      *std::max_element(flipping.begin(), flipping.end(), [&](std::size_t a, std::size_t b) {
+        return report.norms[a].gain->negative < report.norms[b].gain->negative;
+      });
+  findings.push_back(
+      {"negative_gain",
+       most,
+       fmt::format("Features change sign at {} below zero; {} has the most, {}.", counted(negative, "gain"),
+                   report.norms[most].norm.name, report.norms[most].gain->negative),
+       {{"negative", static_cast<double>(negative)}},
+       0.25,
+       report.norms[most].reproduce});
+}
+
+void suspicious_norms(const Report& report, Findings& findings) {
+  about_all(
+      report, findings, "not_finite", 1.0,
+      [](const NormReport& norm) { return norm.gain && norm.gain->not_finite > 0; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format("Gains without a finite value leave {} without an image: {} in the first.", which,
+                           counted(first.gain->not_finite, "gain"));
+      });
+  about_all(
+      report, findings, "constant_gain", 0.5,
+      [](const NormReport& norm) {
+        return norm.gain && norm.gain->not_finite == 0 && norm.norm.width > 1 && norm.gain->std == 0.0;
+      },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format(
+            "All gains are equal, as in an untrained or a folded norm: {} (to {} in the first).", which,
+            number(first.gain->mean));
+      });
+  about_all(
+      report, findings, "huge_eps", 0.9, [](const NormReport& norm) { return norm.norm.eps >= 1.0; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format(
+            "An eps of {:g} makes the divisor nearly constant, so that nothing is normalized: {}.",
+            first.norm.eps, which);
+      });
+}
+
+void what_the_file_says(const Report& report, Findings& findings) {
+  about_all(
+      report, findings, "gain_offset", 0.6,
+      [](const NormReport& norm) { return norm.norm.gain_offset != 0.0; },
+      [](const std::string& which, const NormReport&) {
+        return fmt::format("The file stores gain − 1; every number here is of the gain as used, 1 added: {}.",
+                           which);
+      });
+  std::set<std::string> assumed;
+  for (const NormReport& norm : report.norms) {
+    if (norm.norm.eps_source == model::Source::assumed) assumed.insert(fmt::format("{:g}", norm.norm.eps));
+  }
+  if (!assumed.empty()) {
+    findings.push_back(
+        {"assumed_eps",
+         {},
+         fmt::format("No file says eps; {} was assumed, which changes no axis and no null direction.",
+                     fmt::join(assumed, " or ")),
+         {},
+         0.15});
+  }
+  const std::vector<std::string>& missing = report.model.missing;
+  if (!missing.empty()) {
+    findings.push_back(
+        {"missing_tensors",
+         {},
+         fmt::format("The file lacks {} that {} has, the first {}: what they read and write is left out.",
+                     counted(missing.size(), "tensor"), report.model.title, missing.front()),
+         {{"missing", static_cast<double>(missing.size())}},
+         0.5});
+  }
+}
+
+}  // namespace
+
+void add_parameter_findings(const Report& report, Findings& findings) {
+  shared_outliers(report, findings);
+  gain_through_depth(report, findings);
+  signs_and_zeros(report, findings);
+  suspicious_norms(report, findings);
+  what_the_file_says(report, findings);
+}
+
+}  // namespace normscope::audit

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/geometry/image.hpp>
+
+#include "support/data.hpp"
+#include "support/gains.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::audit {
+namespace {
+
+/// A checkpoint of norms alone: norms.<i>.weight and .bias.
+class Norms : public testing::Test {
+ protected:
+  void add(std::vector<double> gain, std::vector<double> bias = {}) {
+    bias.resize(gain.size(), 0.0);
+    const std::string name = "norms." + std::to_string(arrays_.size() / 2) + ".norm.";
+    arrays_.push_back({name + "weight", std::move(gain)});
+    arrays_.push_back({name + "bias", std::move(bias)});
+  }
+
+  Report report() const {
+    std::vector<checkpoint::NewTensor> tensors;
+    for (const auto& [name, values] : arrays_) {
+      tensors.push_back({name, Dtype::F64, {values.size()}, std::as_bytes(std::span(values))});
+    }
+    checkpoint::write_safetensors(scratch_ / "m.safetensors", tensors);
+    return audit(checkpoint::Checkpoint(scratch_ / "m.safetensors"));
+  }
+
+  static const Finding* find_kind(const Report& report, const std::string& kind) {
+    for (const Finding& finding : report.findings) {
+      if (finding.kind == kind) return &finding;
+    }
+    return nullptr;
+  }
+
+ private:
+  test::Scratch scratch_;
+  std::vector<std::pair<std::string, std::vector<double>>> arrays_;
+};
+
+std::vector<double> ordinary(std::size_t width = 64) { return test::random_gain(width, "ordinary", 4); }
+
+TEST_F(Norms, AreMeasuredAsTheGeometrySays) {
+  add(ordinary());
+  const Report given = report();
+  ASSERT_EQ(given.norms.size(), 1U);
+  const NormReport& norm = given.norms[0];
+  const geometry::NormImage image({.width = 64, .gain = ordinary()});
+  EXPECT_EQ(norm.image->lengths, std::vector<double>(image.semi_axes().begin(), image.semi_axes().end()));
+  EXPECT_EQ(norm.image->condition, image.condition());
+  EXPECT_EQ(norm.image->median, image.semi_axes()[31]);
+  EXPECT_EQ(norm.null_space->dim, 1U);
+  double energy = 0.0;
+  for (const double length : image.semi_axes()) energy += length * length;
+  EXPECT_NEAR(norm.image->energy_top_1, std::pow(image.semi_axes()[0], 2) / energy, 1e-14);
+}
+
+TEST_F(Norms, StatisticsAreThoseOfTheGain) {
+  add({-1.0, 0.0, 2.0, 3.0, 6.0}, {3.0, 4.0, 0.0, 0.0, 0.0});
+  const NormReport norm = report().norms[0];
+  EXPECT_EQ(norm.gain->min, -1.0);
+  EXPECT_EQ(norm.gain->max, 6.0);
+  EXPECT_EQ(norm.gain->mean, 2.0);
+  EXPECT_EQ(norm.gain->std, std::sqrt(6.0));
+  EXPECT_EQ(norm.gain->median_abs, 2.0);
+  EXPECT_EQ(norm.gain->negative, 1U);
+  EXPECT_EQ(norm.gain->zero, 1U);
+  EXPECT_EQ(norm.bias->length, 5.0);
+}
+
+TEST_F(Norms, APlantedAxisIsFound) {
+  std::vector<double> gain = ordinary();
+  gain[17] = 41.0;
+  add(gain);
+  const Finding* finding = nullptr;
+  const Report given = report();
+  finding = find_kind(given, "stretched_axis");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("coordinate 17"), std::string::npos) << finding->text;
+  EXPECT_EQ(given.norms[0].image->top_axes[0].largest.coordinate, 17U);
+  ASSERT_EQ(given.norms[0].outliers.size(), 1U);
+  EXPECT_EQ(given.norms[0].outliers[0].gain, 41.0);
+}
+
+TEST_F(Norms, ATiltedNullDirectionIsFound) {
+  std::vector<double> gain(64, 1.0);
+  gain[9] = 0.01;
+  add(gain);
+  const Report given = report();
+  // The erased direction is 1/gain: one entry of 100 beside 63 ones.
+  const double expected = (100.0 + 63.0) / std::sqrt(1e4 + 63.0) / 8.0;
+  EXPECT_NEAR(*given.norms[0].null_space->cosine_to_ones, expected, 1e-14);
+  EXPECT_EQ(given.norms[0].null_space->top[0].coordinate, 9U);
+  const Finding* finding = find_kind(given, "null_direction");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("coordinate 9"), std::string::npos) << finding->text;
+}
+
+TEST_F(Norms, AFeatureThatStandsOutEverywhereIsFound) {
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    std::vector<double> gain = test::random_gain(64, "ordinary", i);
+    if (i != 2) gain[33] = 20.0;
+    add(gain);
+  }
+  const Report given = report();
+  const Finding* finding = find_kind(given, "shared_outlier");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("Coordinate 33 has an outlier gain in 4 of 5 norms"), std::string::npos)
+      << finding->text;
+}
+
+TEST_F(Norms, NeighboursAreComparedWithTheNextOfTheirWidth) {
+  add(ordinary());
+  add(ordinary(32));
+  add(ordinary());
+  const Report given = report();
+  ASSERT_TRUE(given.norms[0].next);
+  EXPECT_EQ(given.norms[0].next->index, 2U);
+  EXPECT_NEAR(given.norms[0].next->similarity, 1.0, 1e-14);
+  EXPECT_NEAR(given.norms[0].next->top_axis_cosine, 1.0, 1e-14);
+  EXPECT_FALSE(given.norms[1].next);
+}
+
+TEST_F(Norms, OneFindingSpeaksForManyNorms) {
+  for (int i = 0; i < 30; ++i) add({1.0, 0.0, 2.0, 1.0});
+  const Report given = report();
+  EXPECT_EQ(std::count_if(given.findings.begin(), given.findings.end(),
+                          [](const Finding& finding) { return finding.kind == "zero_gain"; }),
+            1);
+  EXPECT_NE(find_kind(given, "zero_gain")->text.find("27 others"), std::string::npos);
+}
+
+TEST_F(Norms, GainsThatAreNotFiniteLeaveOnlyTheirNormWithoutImage) {
+  add({1.0, NAN, 2.0});
+  add({1.0, 3.0, 2.0});
+  const Report given = report();
+  EXPECT_FALSE(given.norms[0].image);
+  EXPECT_EQ(given.norms[0].gain->not_finite, 1U);
+  EXPECT_TRUE(given.norms[1].image);
+  EXPECT_EQ(given.findings[0].kind, "not_finite");
+  const auto document = nlohmann::json::parse(to_json(given));
+  EXPECT_TRUE(document["norms"][0]["image"].is_null());
+  EXPECT_FALSE(nlohmann::json::parse(charts_json(given)).empty());
+}
+
+TEST_F(Norms, ABiasThatIsNotFiniteHurtsNoImage) {
+  add({1.0, 2.0, 3.0}, {INFINITY, 0.0, 0.0});
+  EXPECT_TRUE(report().norms[0].image);
+}
+
+TEST_F(Norms, FindingsComeMostSevereFirst) {
+  add(test::random_gain(64, "wide", 3));
+  add(test::random_gain(64, "signed", 3));
+  const Report given = report();
+  for (std::size_t i = 1; i < given.findings.size(); ++i) {
+    EXPECT_GE(given.findings[i - 1].severity, given.findings[i].severity);
+  }
+}
+
+TEST_F(Norms, FiguresCarryTheirDataAndTheirWords) {
+  add(test::random_gain(64, "wide", 3), std::vector<double>(64, 0.5));
+  add(ordinary());
+  for (const auto& chart : nlohmann::json::parse(charts_json(report()))) {
+    for (const char* field : {"id", "question", "answer", "description"}) {
+      EXPECT_FALSE(chart[field].get<std::string>().empty()) << chart["id"];
+    }
+    EXPECT_FALSE(chart["spec"]["data"]["values"].empty()) << chart["id"];
+    for (const auto& row : chart["spec"]["data"]["values"]) {
+      for (const auto& [name, value] : row.items())
+        EXPECT_FALSE(value.is_null()) << chart["id"] << " " << name;
+    }
+  }
+}
+
+TEST_F(Norms, CancellingStopsTheAudit) {
+  test::Scratch scratch;
+  const std::vector<double> gain = ordinary();
+  const std::vector<checkpoint::NewTensor> tensors{
+      {"norm.weight", Dtype::F64, {64}, std::as_bytes(std::span(gain))}};
+  checkpoint::write_safetensors(scratch / "m.safetensors", tensors);
+  const Progress cancel([](std::string_view, std::size_t, std::size_t) { return false; });
+  try {
+    static_cast<void>(audit(checkpoint::Checkpoint(scratch / "m.safetensors"), 1, cancel));
+    FAIL() << "expected Cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+  }
+}
+
+TEST(Audit, Gpt2SaysWhatIsKnownOfIt) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/gpt2_small_without_mlp");
+  const Report given = audit(checkpoint::Checkpoint(path));
+  ASSERT_EQ(given.norms.size(), 25U);
+  const NormReport& last = given.norms.back();
+  EXPECT_EQ(last.norm.name, "ln_f");
+  EXPECT_NEAR(last.gain->max, 17.4, 0.05);
+  EXPECT_EQ(given.norms[7].gain->negative, 1U);
+  EXPECT_EQ(given.norms[0].norm.eps_source, model::Source::config);
+  const auto shared = std::find_if(given.findings.begin(), given.findings.end(),
+                                   [](const Finding& finding) { return finding.kind == "shared_outlier"; });
+  ASSERT_NE(shared, given.findings.end());
+  EXPECT_NE(shared->text.find("Coordinate 138"), std::string::npos) << shared->text;
+}
+
+}  // namespace
+}  // namespace normscope::audit

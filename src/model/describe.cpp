@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "config.hpp"
 #include "found_norms.hpp"
 #include "inventory.hpp"
+#include "stated_norms.hpp"
 
 namespace normscope::model {
 
@@ -65,7 +67,8 @@ std::optional<Match> recognise(const std::vector<const Architecture*>& architect
   return Match{best, fmt::format("tensor names {}", with_stars(best->signature.front())), types.empty()};
 }
 
-// An architecture is told in full, or, where it was only a guess that the shapes refute, not at all.
+// An architecture is told in full, or, where it was only a guess that the shapes refute, not at all. A file
+// that states its norms can do without: exporters keep names and transpose matrices.
 bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& config,
                  const Inventory& inventory, Model& model) {
   Model described;
@@ -77,7 +80,8 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   try {
     match.architecture->describe(builder);
   } catch (const Error& error) {
-    if (match.certain || error.code() != ErrorCode::Shape) throw;
+    const bool is_needed = match.certain && checkpoint.stated_norms().empty();
+    if (is_needed || error.code() != ErrorCode::Shape) throw;
     model.notes.push_back(
         fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
     return false;
@@ -85,6 +89,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   builder.finish();
   append_found_norms(
       checkpoint, config, [&](const Tensor& tensor) { return builder.used(tensor); }, described);
+  take_stated_eps(checkpoint, described);
   model = std::move(described);
   return true;
 }
@@ -92,10 +97,17 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
 void describe_unknown(const Checkpoint& checkpoint, const Config& config, Model& model) {
   model.architecture = "unknown";
   model.title = "unknown architecture";
-  model.evidence = "no known tensor names";
-  for (const Tensor& tensor : checkpoint.tensors()) model.parameters += tensor.elements();
+  const bool states_norms = !checkpoint.stated_norms().empty();
+  model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
+  std::set<std::string_view> stated;
+  for (const checkpoint::StatedNorm& norm : checkpoint.stated_norms()) stated.insert({norm.gain, norm.bias});
+  for (const Tensor& tensor : checkpoint.tensors()) {
+    // The whole numbers of a graph are its shapes and axes.
+    if (!states_norms || is_floating(tensor.dtype)) model.parameters += tensor.elements();
+  }
+  if (states_norms) append_stated_norms(checkpoint, model);
   append_found_norms(
-      checkpoint, config, [](const Tensor&) { return false; }, model);
+      checkpoint, config, [&](const Tensor& tensor) { return stated.count(tensor.name) != 0; }, model);
   std::map<std::size_t, std::size_t> widths;
   for (const Norm& norm : model.norms) {
     if (++widths[norm.width] > widths[model.width]) model.width = norm.width;

@@ -53,16 +53,6 @@ std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor)
   return {};
 }
 
-// The name's first number.
-std::optional<int> layer_in(std::string_view name) {
-  while (!name.empty()) {
-    const std::size_t dot = std::min(name.find('.'), name.size());
-    if (const std::optional<int> number = layer_number(name.substr(0, dot))) return number;
-    name.remove_prefix(std::min(dot + 1, name.size()));
-  }
-  return {};
-}
-
 Slice whole(const Tensor& tensor) { return {std::string(tensor.name), 0, tensor.elements(), {}}; }
 
 }  // namespace
@@ -83,14 +73,14 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
   std::size_t assumed_layer = 0;
   // By layer: the order of names is not the order of numbers.
   std::stable_sort(norms.begin(), norms.end(), [](const Found& a, const Found& b) {
-    return layer_in(a.stem).value_or(-1) < layer_in(b.stem).value_or(-1);
+    return first_number(a.stem).value_or(-1) < first_number(b.stem).value_or(-1);
   });
   for (const Found& found : norms) {
     const bool named_rms = lower(found.stem).find("rms") != std::string::npos;
     Norm norm;
     norm.name = found.stem;
     norm.role = "unknown";
-    norm.layer = layer_in(found.stem);
+    norm.layer = first_number(found.stem);
     norm.kind = found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
     norm.width = found.gain->shape[0];
     norm.eps = told ? told->value : 1e-5;

@@ -31,6 +31,15 @@ std::optional<int> layer_number(std::string_view digits) {
   return number;
 }
 
+std::optional<int> first_number(std::string_view name) {
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("./"), name.size());
+    if (const std::optional<int> number = layer_number(name.substr(0, end))) return number;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return {};
+}
+
 Inventory::Inventory(const checkpoint::Checkpoint& checkpoint) : tensors_(checkpoint.tensors()) {
   for (const checkpoint::Tensor& tensor : tensors_) forms_.insert(form_of(tensor.name));
 }

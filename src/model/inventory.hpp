@@ -31,6 +31,9 @@ class Inventory {
   std::set<std::string, std::less<>> forms_;
 };
 
+/// The first layer number among the components of `name`, which '.' and '/' part.
+[[nodiscard]] std::optional<int> first_number(std::string_view name);
+
 /// The layer number that `digits` spell, nothing unless it is below 1,000,000 without leading zeros.
 [[nodiscard]] std::optional<int> layer_number(std::string_view digits);
 

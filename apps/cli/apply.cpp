@@ -53,7 +53,7 @@ int run(const Session& session, const Options& options) {
                                        {"width", width}};
   session.write_json(json.dump());
   session.say(
-      fmt::format("{}: {} rows of width {}, {}", options.output, rows, width, to_string(array.dtype)));
+      fmt::format("{}: {} row{} of width {}, {}", options.output, rows, rows == 1 ? "" : "s", width, to_string(array.dtype)));
   return ok;
 }
 

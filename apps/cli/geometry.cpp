@@ -74,6 +74,7 @@ int run(const Session& session, const Options& options) {
                                  {"eps", spec.eps},
                                  {"null_space_dim", image.null_space_dim()},
                                  {"semi_axes", lengths},
+                                 {"median", image.median()},
                                  {"condition", image.condition()},
                                  {"effective_dimension", geometry::effective_dimension(spec)},
                                  {"energy", geometry::energy(spec)},
@@ -87,7 +88,7 @@ int run(const Session& session, const Options& options) {
   if (!lengths.empty()) {
     session.say(fmt::format(
         "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
-        lengths.front(), lengths[lengths.size() / 2], lengths.back(), image.condition(),
+        lengths.front(), image.median(), lengths.back(), image.condition(),
         geometry::effective_dimension(spec)));
   }
   for (std::size_t i = 0; i < axes.size(); ++i) {

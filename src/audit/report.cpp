@@ -80,9 +80,8 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   const std::span<const double> lengths = image.semi_axes();
   Image result{.semi_axes = lengths.size()};
   if (lengths.empty()) return result;
-  const std::size_t middle = lengths.size() / 2;
   result.longest = lengths.front();
-  result.median = lengths.size() % 2 == 1 ? lengths[middle] : 0.5 * (lengths[middle - 1] + lengths[middle]);
+  result.median = image.median();
   result.shortest = lengths.back();
   result.condition = image.condition();
   result.effective_dimension = geometry::effective_dimension(spec);

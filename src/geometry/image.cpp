@@ -55,6 +55,12 @@ double NormImage::condition() const {
   return semi_axes_.empty() ? 1.0 : semi_axes_.front() / semi_axes_.back();
 }
 
+double NormImage::median() const {
+  if (semi_axes_.empty()) return 0.0;
+  const std::size_t middle = semi_axes_.size() / 2;
+  return semi_axes_.size() % 2 == 1 ? semi_axes_[middle] : 0.5 * (semi_axes_[middle - 1] + semi_axes_[middle]);
+}
+
 void NormImage::axis(std::size_t rank, std::span<double> axis) const {
   NORMSCOPE_ASSERT(rank < semi_axes_.size() && axis.size() == width_);
   const Origin& origin = blocks_->origins[rank];

@@ -194,6 +194,11 @@ TEST(NormImage, RmsAxesAreTheCoordinates) {
   EXPECT_EQ(axis, (std::vector<double>{0, 1, 0, 0}));
 }
 
+TEST(NormImage, MedianOfAnEvenNumberIsBetweenTheMiddleTwo) {
+  EXPECT_DOUBLE_EQ(NormImage({.kind = NormKind::rms, .width = 4, .gain = {1, 2, 4, 8}}).median(), 6.0);
+  EXPECT_DOUBLE_EQ(NormImage({.kind = NormKind::spherical, .width = 3, .gain = {5, 2, 4}}).median(), 4.0);
+}
+
 TEST(NormImage, EqualGainsMakeASphere) {
   const NormImage image({.width = 50, .gain = std::vector<double>(50, -2.0)});
   ASSERT_EQ(image.semi_axes().size(), 49U);

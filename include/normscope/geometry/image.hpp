@@ -38,6 +38,9 @@ class NormImage {
   /// Longest semi-axis over shortest nonzero one; 1 when there is none.
   [[nodiscard]] double condition() const;
 
+  /// Median of the nonzero semi-axes; 0 when there is none.
+  [[nodiscard]] double median() const;
+
   /// Unit vector along semi-axis `rank` (0: the longest), its largest entry positive.
   /// Shapes    axis (width)
   /// Requires  rank < semi_axes().size()

@@ -18,6 +18,10 @@ OWN_MODEL = SOURCE / "models/wordlist_gpt"
 DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
 
+def is_checkpoint(path):
+    return path.is_dir() or path.suffix in (".safetensors", ".onnx", ".pt")
+
+
 def safetensors(path, tensors, metadata=None):
     """Writes {name: array} as a safetensors file."""
     header, data = {}, b""

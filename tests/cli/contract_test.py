@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from command import CHECKPOINTS, COMMAND, OWN_MODEL, CommandTest, safetensors
+from command import CHECKPOINTS, COMMAND, OWN_MODEL, CommandTest, is_checkpoint, safetensors
 
 
 class Geometry(CommandTest):
@@ -99,9 +99,7 @@ class Models(CommandTest):
         yield OWN_MODEL
         if not CHECKPOINTS.exists():
             self.skipTest(f"real data absent: {CHECKPOINTS}")
-        for path in sorted(CHECKPOINTS.iterdir()):
-            if path.is_dir() or path.suffix in (".safetensors", ".onnx", ".pt"):
-                yield path
+        yield from filter(is_checkpoint, sorted(CHECKPOINTS.iterdir()))
 
     def test_every_checkpoint_yields_a_report(self):
         for path in self.checkpoints():

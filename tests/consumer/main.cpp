@@ -1,9 +1,11 @@
 #include <cstdio>
 
 #include <normscope/audit/report.hpp>
-#include <normscope/geometry/image.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
 
-int main() {
-  const normscope::geometry::NormImage image({.width = 4, .gain = {1.0, 1.0, 1.0, 1.0}});
-  std::printf("%zu semi-axes, the longest %g\n", image.semi_axes().size(), image.semi_axes()[0]);
+int main(int, char** argv) {
+  const normscope::checkpoint::Checkpoint checkpoint(argv[1]);
+  for (const auto& norm : normscope::audit::audit(checkpoint).norms) {
+    std::printf("%-22s condition %.3f\n", norm.norm.name.c_str(), norm.image->condition);
+  }
 }

@@ -1,0 +1,54 @@
+"""What README and the tour show is what happens: console blocks are run, code blocks are compiled ones."""
+
+import os
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+from command import COMMAND, SOURCE, CommandTest
+
+PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md"]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+class Documents(CommandTest):
+    def shell(self, command):
+        environment = {**os.environ, "PATH": f"{Path(COMMAND).parent}:/usr/bin:/bin"}
+        return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, check=True, text=True,
+                              capture_output=True).stdout
+
+    def test_console_blocks_print_what_they_show(self):
+        (self.folder / "models").symlink_to(SOURCE / "models")
+        for page in PAGES:
+            shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks(page, "console")), re.MULTILINE)
+            self.assertTrue(shown, page)
+            for command, expected in shown:
+                with self.subTest(command):
+                    self.assertEqual(self.shell(command), expected)
+
+    def test_code_blocks_are_compiled_ones(self):
+        compiled = (SOURCE / "tests/consumer/main.cpp").read_text()
+        for page in PAGES:
+            for block in blocks(page, "cpp"):
+                self.assertEqual(block, compiled)
+
+    def test_links_lead_somewhere(self):
+        for page in [*SOURCE.glob("*.md"), *(SOURCE / "docs").rglob("*.md"), *(SOURCE / "models").rglob("*.md")]:
+            for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+                if not target.startswith("http"):
+                    self.assertTrue((page.parent / target).exists(), f"{page}: {target}")
+
+    def test_promised_tests_exist(self):
+        tests = "".join(path.read_text() for path in (SOURCE / "tests").rglob("*_test.*"))
+        text = (SOURCE / "docs/numerics.md").read_text()
+        text += "".join(path.read_text() for path in (SOURCE / "include").rglob("*.hpp"))
+        for suite, name in re.findall(r"(?:`|test: )(\w+)\.([A-Z]\w+)[`)]", text):
+            self.assertRegex(tests, rf"\(\w*{suite}\w*,\s*{name}[,)]", f"{suite}.{name}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -255,7 +255,8 @@ void outliers(const Report& report, Json& charts) {
            {"type", "quantitative"},
            {"title", "times the median"},
            {"legend", {{"values", {4, 8, 16, 32, 64}}}},
-           {"scale", {{"type", "sqrt"}, {"zero", false}}}}},
+           {"scale",
+            {{"type", "sqrt"}, {"domain", {outlier_ratio, 64}}, {"range", {25, 500}}, {"clamp", true}}}}},
          {"tooltip",
           tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
 }

@@ -32,19 +32,13 @@ std::optional<std::string_view> pickle_prefix(const ZipMember& member) {
   return member.name.substr(0, slash);
 }
 
-/// The members below the archive's one prefix, by the rest of their names.
+/// The archive's members, by what follows its one prefix in their names.
 class Archive {
  public:
-  Archive(Bytes bytes, Arena& arena, const std::string& where) : bytes_(bytes), where_(where) {
-    const std::vector<ZipMember> members = read_zip_directory(bytes, where);
-    arena.charge(members.size(), 2 * sizeof(ZipMember));
-    const std::string_view prefix = find_prefix(members);
-    for (const ZipMember& member : members) {
-      if (member.name.size() > prefix.size() && member.name.substr(0, prefix.size()) == prefix) {
-        members_.push_back(member);
-        members_.back().name.remove_prefix(prefix.size());
-      }
-    }
+  Archive(Bytes bytes, Arena& arena, const std::string& where)
+      : bytes_(bytes), where_(where), members_(read_zip_directory(bytes, where)) {
+    arena.charge(members_.size(), sizeof(ZipMember));
+    prefix_ = find_prefix();
     std::sort(members_.begin(), members_.end(),
               [](const ZipMember& a, const ZipMember& b) { return a.name < b.name; });
   }
@@ -67,9 +61,9 @@ class Archive {
   }
 
  private:
-  [[nodiscard]] std::string_view find_prefix(const std::vector<ZipMember>& members) const {
+  [[nodiscard]] std::string_view find_prefix() const {
     std::optional<std::string_view> prefix;
-    for (const ZipMember& member : members) {
+    for (const ZipMember& member : members_) {
       const std::optional<std::string_view> found = pickle_prefix(member);
       if (!found) continue;
       if (prefix) fail(ErrorCode::Format, where_, "has two members data.pkl, expected one");
@@ -80,15 +74,17 @@ class Archive {
     }
     return *prefix;
   }
-  [[nodiscard]] const ZipMember* entry(std::string_view name) const {
+  [[nodiscard]] const ZipMember* entry(std::string_view rest) const {
+    const std::string name = fmt::format("{}{}", prefix_, rest);
     const auto found = std::lower_bound(members_.begin(), members_.end(), name,
-                                        [](const ZipMember& a, std::string_view b) { return a.name < b; });
+                                        [](const ZipMember& a, const std::string& b) { return a.name < b; });
     return found != members_.end() && found->name == name ? &*found : nullptr;
   }
 
   Bytes bytes_;
   const std::string& where_;
   std::vector<ZipMember> members_;
+  std::string_view prefix_;
 };
 
 /// Places a pickle's tensors in the archive's storages.

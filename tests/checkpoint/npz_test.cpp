@@ -1,6 +1,3 @@
-#include <zlib.h>
-
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -10,6 +7,7 @@
 #include <normscope/core/error.hpp>
 
 #include "checkpoint/test_files.hpp"
+#include "checkpoint/zip_files.hpp"
 #include "support/data.hpp"
 #include "support/scratch.hpp"
 
@@ -19,6 +17,9 @@ namespace {
 using namespace std::string_literals;
 using Shape = std::vector<std::uint64_t>;
 using Values = std::vector<double>;
+using test::le;
+using test::zip;
+using test::ZipEntry;
 
 // numpy.savez_compressed(f, a=numpy.array([[1, 2], [3, 4.5]], 'f4'), b=numpy.arange(3))
 constexpr const char* compressed_by_numpy =
@@ -36,72 +37,6 @@ std::string from_hex(const std::string& hex) {
   for (std::size_t i = 0; i < hex.size(); i += 2)
     bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   return bytes;
-}
-
-template <typename Number>
-std::string le(Number value) {
-  std::string bytes(sizeof value, '\0');
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-std::string deflate_raw(const std::string& text) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-
-/// One member as its two headers should describe it; a test lies in any of the fields.
-struct Member {
-  explicit Member(std::string content, std::string member_name = "a.npy")
-      : name(std::move(member_name)), packed(content), size(static_cast<std::uint32_t>(content.size())) {
-    crc = static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(content.data()), size));
-    packed_size = size;
-  }
-  Member& deflated() {
-    packed = deflate_raw(packed);
-    packed_size = static_cast<std::uint32_t>(packed.size());
-    method = 8;
-    return *this;
-  }
-
-  std::string name;
-  std::string packed;
-  std::uint32_t size;
-  std::uint32_t packed_size;
-  std::uint32_t crc;
-  std::uint16_t method = 0;
-  std::uint16_t flags = 0;
-  std::uint32_t offset_error = 0;
-  std::string extra;
-};
-
-std::string zip(const std::vector<Member>& members, const std::string& comment = "",
-                std::uint32_t directory_error = 0) {
-  std::string file;
-  std::string directory;
-  for (const Member& member : members) {
-    const std::string shared = le(member.flags) + le(member.method) + "\0\0\0\0"s + le(member.crc) +
-                               le(member.packed_size) + le(member.size) +
-                               le(static_cast<std::uint16_t>(member.name.size()));
-    directory += "PK\1\2\0\0\0\0"s + shared + le(static_cast<std::uint16_t>(member.extra.size())) +
-                 std::string(10, '\0') + le(static_cast<std::uint32_t>(file.size() + member.offset_error)) +
-                 member.name + member.extra;
-    file += "PK\3\4\0\0"s + shared + "\0\0"s + member.name + member.packed;
-  }
-  const auto count = le(static_cast<std::uint16_t>(members.size()));
-  const auto begin = static_cast<std::uint32_t>(file.size() + directory_error);
-  return file + directory + "PK\5\6\0\0\0\0"s + count + count +
-         le(static_cast<std::uint32_t>(directory.size())) + le(begin) +
-         le(static_cast<std::uint16_t>(comment.size())) + comment;
 }
 
 std::string npy_of_bytes(const std::string& data, std::uint64_t claimed) {
@@ -138,19 +73,20 @@ TEST_F(Npz, ReadsWhatNumPyCompresses) {
 
 TEST_F(Npz, ReadsStoredAndDeflatedMembers) {
   const std::string npy = npy_of_bytes("\1\2\3");
-  EXPECT_EQ(read(zip({Member(npy)})).values, (Values{1, 2, 3}));
-  EXPECT_EQ(read(zip({Member(npy).deflated()}, "a comment PK\5\6")).values, (Values{1, 2, 3}));
-  EXPECT_EQ(read(zip({Member(npy_of_bytes(""))})).values, Values{});
+  EXPECT_EQ(read(zip({ZipEntry(npy)})).values, (Values{1, 2, 3}));
+  EXPECT_EQ(read(zip({ZipEntry(npy).deflated()}, "a comment PK\5\6")).values, (Values{1, 2, 3}));
+  EXPECT_EQ(read(zip({ZipEntry(npy_of_bytes(""))})).values, Values{});
 }
 
 TEST_F(Npz, PrefersTheExactName) {
-  const std::string file = zip({Member(npy_of_bytes("\1"), "a.npy"), Member(npy_of_bytes("\2"), "a")});
+  const std::string file = zip({ZipEntry(npy_of_bytes("\1"), "a.npy"), ZipEntry(npy_of_bytes("\2"), "a")});
   EXPECT_EQ(read(file, "a").values, Values{2});
   EXPECT_EQ(read(file, "a.npy").values, Values{1});
 }
 
 TEST_F(Npz, SaysWhatItHoldsInstead) {
-  const std::string file = zip({Member(npy_of_bytes("\1"), "x.npy"), Member(npy_of_bytes("\2"), "y.npy")});
+  const std::string file =
+      zip({ZipEntry(npy_of_bytes("\1"), "x.npy"), ZipEntry(npy_of_bytes("\2"), "y.npy")});
   EXPECT_EQ(complaint(file, ErrorCode::Argument),
             "array: " + path_.string() + ": has no \"a\"; it has 2 members: \"x.npy\", \"y.npy\"");
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)read_array(path_.string()); }),
@@ -159,7 +95,7 @@ TEST_F(Npz, SaysWhatItHoldsInstead) {
 }
 
 TEST_F(Npz, ReadsZip64Sizes) {
-  Member member(npy_of_bytes("\7"));
+  ZipEntry member(npy_of_bytes("\7"));
   member.extra =
       "\x99\0\1\0x\1\0\x10\0"s + le(std::uint64_t{member.size}) + le(std::uint64_t{member.packed_size});
   member.size = member.packed_size = 0xffffffff;
@@ -170,7 +106,7 @@ TEST_F(Npz, ReadsZip64Sizes) {
 }
 
 TEST_F(Npz, ReadsAZip64Directory) {
-  const std::string plain = zip({Member(npy_of_bytes("\7"))});
+  const std::string plain = zip({ZipEntry(npy_of_bytes("\7"))});
   const std::string body = plain.substr(0, plain.size() - 22);
   const std::uint64_t begin = body.find("PK\1\2");
   const std::string end64 = "PK\6\6"s + le(std::uint64_t{44}) + std::string(12, '\0') + le(std::uint64_t{1}) +
@@ -181,11 +117,11 @@ TEST_F(Npz, ReadsAZip64Directory) {
 }
 
 TEST_F(Npz, RejectsBombsBeforeAllocating) {
-  Member lies(npy_of_bytes("\1\2\3", std::uint64_t{1} << 60));
+  ZipEntry lies(npy_of_bytes("\1\2\3", std::uint64_t{1} << 60));
   EXPECT_EQ(complaint(zip({lies.deflated()})),
             "member \"a.npy\": has 3 bytes of data, expected 1152921504606846976 for "
             "1152921504606846976 elements of U8");
-  Member huge(npy_of_bytes("\1\2\3", 4'000'000'000u - 64));
+  ZipEntry huge(npy_of_bytes("\1\2\3", 4'000'000'000u - 64));
   huge.deflated().size = 4'000'000'000u;
   EXPECT_EQ(complaint(zip({huge})), "zip: member \"a.npy\": claims 4000000000 bytes unpacked from " +
                                         std::to_string(huge.packed_size) + ", more than can be packed");
@@ -193,40 +129,40 @@ TEST_F(Npz, RejectsBombsBeforeAllocating) {
 
 TEST_F(Npz, RejectsBrokenMembers) {
   const std::string npy = npy_of_bytes("\1\2\3");
-  Member wrong_crc(npy);
+  ZipEntry wrong_crc(npy);
   wrong_crc.crc ^= 1;
   EXPECT_NE(complaint(zip({wrong_crc})).find("CRC-32 is"), std::string::npos);
-  Member garbage(npy);
+  ZipEntry garbage(npy);
   garbage.deflated().packed[0] = '\7';
   EXPECT_EQ(complaint(zip({garbage})), "zip: member \"a.npy\": packed data is broken or ends too early");
-  Member cut(npy);
+  ZipEntry cut(npy);
   cut.deflated().packed_size -= 4;
   EXPECT_EQ(complaint(zip({cut})), "zip: member \"a.npy\": packed data is broken or ends too early");
-  Member size(npy);
+  ZipEntry size(npy);
   size.size += 1;
   EXPECT_EQ(complaint(zip({size})), "zip: member \"a.npy\": is stored in " + std::to_string(npy.size()) +
                                         " bytes, its size is " + std::to_string(npy.size() + 1));
-  Member padded(npy + "x");
+  ZipEntry padded(npy + "x");
   EXPECT_EQ(complaint(zip({padded})),
             "member \"a.npy\": has 4 bytes of data, expected 3 for 3 elements of U8");
-  EXPECT_EQ(complaint(zip({Member("short")})),
+  EXPECT_EQ(complaint(zip({ZipEntry("short")})),
             "member \"a.npy\": does not begin with the magic of a .npy file");
-  EXPECT_EQ(complaint(zip({Member("\x93NUMPY\1\0\xff\0{}"s)})),
+  EXPECT_EQ(complaint(zip({ZipEntry("\x93NUMPY\1\0\xff\0{}"s)})),
             "member \"a.npy\": header ends at byte 265, member has 12");
 }
 
 TEST_F(Npz, RejectsMembersItCannotUnpack) {
-  Member encrypted(npy_of_bytes("\1"));
+  ZipEntry encrypted(npy_of_bytes("\1"));
   encrypted.flags = 1;
   EXPECT_EQ(complaint(zip({encrypted}), ErrorCode::Unsupported), "zip: member \"a.npy\": is encrypted");
-  Member lzma(npy_of_bytes("\1"));
+  ZipEntry lzma(npy_of_bytes("\1"));
   lzma.method = 14;
   EXPECT_EQ(complaint(zip({lzma}), ErrorCode::Unsupported),
             "zip: member \"a.npy\": packing method is 14, expected stored (0) or deflated (8)");
 }
 
 TEST_F(Npz, RejectsOffsetsOutsideTheFile) {
-  Member member(npy_of_bytes("\1"));
+  ZipEntry member(npy_of_bytes("\1"));
   EXPECT_EQ(complaint(zip({member}, "", 1'000'000)).substr(0, 22), "zip: directory at byte");
   EXPECT_EQ(complaint(zip({member}, "", 1)), "zip: directory has no entry where one was expected");
   member.offset_error = 1;
@@ -239,7 +175,7 @@ TEST_F(Npz, RejectsOffsetsOutsideTheFile) {
 }
 
 TEST_F(Npz, RejectsNamesThatComeTwice) {
-  EXPECT_EQ(complaint(zip({Member(npy_of_bytes("\1")), Member(npy_of_bytes("\2"))})),
+  EXPECT_EQ(complaint(zip({ZipEntry(npy_of_bytes("\1")), ZipEntry(npy_of_bytes("\2"))})),
             "zip: member \"a.npy\" is there twice");
 }
 

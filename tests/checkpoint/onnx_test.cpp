@@ -1,0 +1,208 @@
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+
+#include "checkpoint/onnx_files.hpp"
+#include "checkpoint/test_files.hpp"
+#include "support/data.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using namespace std::string_literals;
+using test::onnx_float;
+using test::onnx_int64;
+using test::OnnxFile;
+using test::Proto;
+using test::raw;
+using test::tensor_proto;
+using Values = std::vector<double>;
+
+Checkpoint open(const std::string& text) {
+  const test::Scratch scratch;
+  test::put(scratch / "m.onnx", text);
+  return Checkpoint(scratch / "m.onnx");  // the mapping outlives the file's name
+}
+Checkpoint open(const Proto& initializer) { return open(OnnxFile().initializer(initializer).text()); }
+
+/// The complaint about a file, whose name is cut off in front.
+std::string complaint(ErrorCode code, const std::string& text) {
+  const std::string message = test::error_of(code, [&text] { (void)open(text); });
+  const std::size_t name = message.find("m.onnx: ");
+  return message.rfind("onnx: ", 0) == 0 && name != std::string::npos ? message.substr(name + 8) : message;
+}
+std::string complaint(ErrorCode code, const Proto& initializer) {
+  return complaint(code, OnnxFile().initializer(initializer).text());
+}
+
+Values values_of(const Proto& initializer) { return read(open(initializer).tensors()[0]); }
+
+TEST(Onnx, ReadsRawData) {
+  const Checkpoint checkpoint = open(OnnxFile().weights("b", {2, 1}).scalar("a", 7).text());
+  EXPECT_EQ(checkpoint.format(), "onnx");
+  ASSERT_EQ(checkpoint.tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.tensors()[0].name, "a");
+  EXPECT_TRUE(checkpoint.tensors()[0].shape.empty());
+  const Tensor& b = checkpoint.tensors()[1];
+  EXPECT_EQ(b.dtype, Dtype::F32);
+  EXPECT_EQ(std::vector<std::uint64_t>(b.shape.begin(), b.shape.end()), (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(read(b), (Values{0.125, 0.25}));
+}
+
+TEST(Onnx, ReadsTypedFieldsPackedOrNot) {
+  const std::string floats = raw(std::vector<float>{1.5f, -2});
+  EXPECT_EQ(values_of(tensor_proto("a", onnx_float, {2}).bytes(4, floats)), (Values{1.5, -2}));
+  EXPECT_EQ(values_of(tensor_proto("a", onnx_float, {2}).real(4, 1.5f).real(4, -2)), (Values{1.5, -2}));
+  EXPECT_EQ(values_of(tensor_proto("a", onnx_float, {3}).real(4, 1).bytes(4, floats)), (Values{1, 1.5, -2}));
+  EXPECT_EQ(values_of(tensor_proto("a", 11, {1}).bytes(10, raw(std::vector<double>{0.1}))), Values{0.1});
+  const std::uint64_t minus_one = ~std::uint64_t{0};
+  EXPECT_EQ(values_of(tensor_proto("a", onnx_int64, {2}).integer(7, minus_one).integer(7, 300)),
+            (Values{-1, 300}));
+  const std::string packed = Proto().varint(minus_one).varint(300).text();
+  EXPECT_EQ(values_of(tensor_proto("a", onnx_int64, {2}).bytes(7, packed)), (Values{-1, 300}));
+  EXPECT_EQ(values_of(tensor_proto("a", 3, {1}).integer(5, minus_one)), Values{-1});
+  EXPECT_EQ(values_of(tensor_proto("a", test::onnx_float16, {1}).integer(5, 0x3c00)), Values{1});
+  EXPECT_EQ(values_of(tensor_proto("a", 16, {1}).integer(5, 0x3f80)), Values{1});
+  EXPECT_EQ(values_of(tensor_proto("a", 12, {1}).integer(11, 4'000'000'000)), Values{4e9});
+}
+
+TEST(Onnx, ReadsPackedExtents) {
+  const Proto tensor =
+      Proto().bytes(1, "\2\1").integer(2, onnx_float).bytes(8, "a").bytes(9, std::string(8, '\0'));
+  EXPECT_EQ(open(tensor).tensors()[0].elements(), 2u);
+}
+
+TEST(Onnx, TakesConstantNodesForTensors) {
+  const Proto value = Proto()
+                          .bytes(1, "value")
+                          .message(5, tensor_proto("", onnx_float, {1}).bytes(9, raw(std::vector<float>{3})));
+  const Checkpoint checkpoint =
+      open(OnnxFile()
+               .node("Constant", {}, "gain", {value})
+               .node("Constant", {}, "eps", {Proto().bytes(1, "value_float").real(2, 0.5f)})
+               .node("Constant", {}, "axes", {Proto().bytes(1, "value_ints").integer(8, ~std::uint64_t{0})})
+               .text());
+  EXPECT_EQ(read(*checkpoint.find("gain")), Values{3});
+  EXPECT_EQ(read(*checkpoint.find("eps")), Values{0.5});
+  EXPECT_EQ(read(*checkpoint.find("axes")), Values{-1});
+}
+
+TEST(Onnx, LeavesOutStrings) {
+  const Checkpoint checkpoint =
+      open(OnnxFile()
+               .initializer(tensor_proto("words", test::onnx_string, {1}).bytes(6, "x"))
+               .scalar("a", 1)
+               .text());
+  ASSERT_EQ(checkpoint.tensors().size(), 1u);
+  EXPECT_EQ(checkpoint.tensors()[0].name, "a");
+}
+
+TEST(Onnx, ReadsMetadata) {
+  const std::string text =
+      OnnxFile().text() + Proto().message(14, Proto().bytes(1, "key").bytes(2, "value")).text();
+  EXPECT_EQ(open(text).metadata().at("key"), "value");
+}
+
+TEST(Onnx, GivesArraysByName) {
+  const test::Scratch scratch;
+  test::put(scratch / "m.onnx", OnnxFile().weights("w", {2, 2}).text());
+  EXPECT_EQ(read_array((scratch / "m.onnx").string() + ":w[1]").values, (Values{0.375, 0.5}));
+}
+
+TEST(Onnx, SaysWhatItDoesNotRead) {
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 14, {1}).bytes(9, std::string(8, '\0'))),
+            "tensor \"w\" has data type 14 (COMPLEX64), which is not read");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 99, {})),
+            "tensor \"w\" has data type 99, which is not read");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", onnx_float, {1}).integer(14, 1)),
+            "tensor \"w\" has its data in another file, expected it in this one");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, Proto().bytes(3, "")),
+            "a tensor comes in segments, which are not read");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, Proto().integer(1, 8).message(7, Proto().bytes(15, "")).text()),
+            "has a sparse initializer, which is not read");
+}
+
+TEST(Onnx, RejectsWrongSizes) {
+  EXPECT_EQ(complaint(ErrorCode::Shape, tensor_proto("w", onnx_float, {3}).bytes(9, std::string(8, '\0'))),
+            "tensor \"w\" has 8 bytes, expected 12 for 3 elements of F32");
+  EXPECT_EQ(complaint(ErrorCode::Shape, tensor_proto("w", onnx_float, {1})),
+            "tensor \"w\" has 0 bytes, expected 4 for 1 elements of F32");
+  EXPECT_EQ(complaint(ErrorCode::Shape, tensor_proto("w", onnx_float, {1u << 31, 1u << 31})),
+            "size of tensor \"w\" overflows 64 bits");
+  EXPECT_EQ(complaint(ErrorCode::Format, Proto().bytes(8, "w").integer(1, ~std::uint64_t{0})),
+            "tensor \"w\" has the extent -1");
+  Proto many = tensor_proto("w", onnx_float, {});
+  for (int i = 0; i < 65; ++i) many.integer(1, 1);
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, many), "a tensor has more than 64 axes");
+}
+
+TEST(Onnx, RejectsNamesThatComeTwiceOrNotAtAll) {
+  EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().scalar("a", 1).scalar("a", 2).text()),
+            "tensor \"a\" is there twice");
+  EXPECT_EQ(complaint(ErrorCode::Format, tensor_proto("", onnx_float, {0})), "a tensor has no name");
+  EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().node("Add", {}, "v").node("Mul", {}, "v").text()),
+            "value \"v\" is made by two nodes");
+}
+
+TEST(Onnx, RejectsBrokenMessages) {
+  EXPECT_EQ(complaint(ErrorCode::Format, ""s), "has no graph");
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\xff"s), "ModelProto ends within a varint");
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\x05xyz"s),
+            "ModelProto field 2 has 5 bytes, 3 are left");
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\0\x0b"s),
+            "ModelProto field 1 has wire type 3, expected 0, 1, 2 or 5");
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\0\x01"s), "ModelProto has a field 0");
+  const std::string long_varint(10, '\xff');
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\0\x08"s + long_varint),
+            "ModelProto has a varint beyond 64 bits");
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12"s + std::string(9, '\xff') + '\1'),
+            "ModelProto field 2 has 18446744073709551615 bytes, 0 are left");
+  EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().text() + "\x3a\0"s), "has two graphs, expected one");
+  EXPECT_EQ(complaint(ErrorCode::Format, Proto().bytes(8, "w").bytes(2, "x")),
+            "TensorProto field 2 has wire type 2, expected 0");
+}
+
+TEST(Onnx, RejectsEveryCutOffFile) {
+  OnnxFile file;
+  const std::string text = test::add_written_out_norm(file, {4}, -1).text();
+  for (std::size_t size = 8; size < text.size(); ++size) {
+    complaint(ErrorCode::Format, text.substr(0, size));
+  }
+}
+
+TEST(Onnx, OpensMagika) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/magika_v3_3.onnx");
+  const Checkpoint checkpoint(path);
+  EXPECT_EQ(checkpoint.tensors().size(), 36u);
+  const Tensor* kernel = checkpoint.find("jax2tf_get_logits_/pjit_get_logits_/MagikaV2/Conv_0/transpose_3:0");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->elements(), 512u * 256u * 5u);
+
+  const std::span<const StatedNorm> norms = checkpoint.stated_norms();
+  ASSERT_EQ(norms.size(), 2u);
+  const std::string place = "jax2tf_get_logits_/pjit_get_logits_/MagikaV2/LayerNorm_";
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string name = place + std::to_string(i);
+    EXPECT_EQ(norms[i].name, name);
+    EXPECT_EQ(norms[i].kind, NormKind::layer);
+    EXPECT_EQ(norms[i].width, 512u);
+    EXPECT_EQ(norms[i].eps, static_cast<double>(1e-6f));
+    EXPECT_EQ(norms[i].gain, name + "/Reshape_2:0");
+    EXPECT_EQ(norms[i].bias, name + "/Reshape_3:0");
+  }
+  EXPECT_EQ(norms[0].axis, -2);
+  EXPECT_TRUE(norms[0].readers.empty());
+  EXPECT_EQ(norms[1].axis, -1);
+  ASSERT_EQ(norms[1].readers.size(), 1u);
+  EXPECT_EQ(norms[1].readers[0].weight, "jax2tf_get_logits_/Const_24:0");
+  EXPECT_TRUE(norms[1].readers[0].in_out);
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

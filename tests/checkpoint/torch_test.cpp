@@ -1,0 +1,295 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+
+#include "checkpoint/test_files.hpp"
+#include "checkpoint/torch_files.hpp"
+#include "support/data.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using namespace std::string_literals;
+using test::counting;
+using test::Pickle;
+using test::torch_members;
+using test::zip;
+using test::ZipEntry;
+using Values = std::vector<double>;
+
+Checkpoint open(const std::vector<ZipEntry>& members) {
+  const test::Scratch scratch;
+  test::put(scratch / "m.pt", zip(members));
+  return Checkpoint(scratch / "m.pt");  // the mapping outlives the file's name
+}
+/// A file of that pickle and one storage of six floats.
+Checkpoint open(const Pickle& pickle) { return open(torch_members(pickle.stop(), {counting(6)})); }
+
+/// The complaint about a file, whose name is cut off in front.
+template <typename File>
+std::string complaint(ErrorCode code, const File& file) {
+  const std::string message = test::error_of(code, [&file] { (void)open(file); });
+  const std::size_t name = message.find("m.pt: ");
+  return message.rfind("pytorch: ", 0) == 0 && name != std::string::npos ? message.substr(name + 6) : message;
+}
+
+/// {"a": tensor} of the storage of six floats.
+Pickle one_tensor(std::int32_t offset, const std::vector<std::int32_t>& shape,
+                  const std::vector<std::int32_t>& strides) {
+  return Pickle().op("}").text("a").tensor("0", 6, offset, shape, strides).op("s");
+}
+Values values_of(const Pickle& pickle) { return read(*open(pickle).find("a")); }
+
+TEST(Torch, ReadsAStateDict) {
+  const Pickle pickle = Pickle()
+                            .ordered_dict()
+                            .op("(")
+                            .text("b")
+                            .tensor("0", 6, 2, {2, 2}, {2, 1})
+                            .text("a")
+                            .global("torch._utils", "_rebuild_parameter")
+                            .op("(")
+                            .tensor("0", 6, 5, {}, {})
+                            .op("\x88")
+                            .ordered_dict()
+                            .op("tRu}")
+                            .text("_metadata")
+                            .ordered_dict()
+                            .op("sb");
+  const Checkpoint checkpoint = open(pickle);
+  EXPECT_EQ(checkpoint.format(), "pytorch");
+  EXPECT_TRUE(checkpoint.stated_norms().empty());
+  ASSERT_EQ(checkpoint.tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.tensors()[0].name, "a");
+  EXPECT_EQ(read(checkpoint.tensors()[0]), Values{6});
+  EXPECT_EQ(read(checkpoint.tensors()[1]), (Values{3, 4, 5, 6}));
+  const std::span<const std::uint64_t> shape = checkpoint.tensors()[1].shape;
+  EXPECT_EQ(std::vector<std::uint64_t>(shape.begin(), shape.end()), (std::vector<std::uint64_t>{2, 2}));
+}
+
+TEST(Torch, ReadsEveryLayout) {
+  EXPECT_EQ(values_of(one_tensor(0, {2, 3}, {3, 1})), (Values{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of(one_tensor(0, {3, 2}, {1, 3})), (Values{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(values_of(one_tensor(1, {2}, {3})), (Values{2, 5}));
+  EXPECT_EQ(values_of(one_tensor(5, {2, 2}, {0, 0})), (Values{6, 6, 6, 6}));
+  EXPECT_EQ(values_of(one_tensor(0, {1, 6, 1}, {99, 1, 77})), (Values{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of(one_tensor(6, {0, 2}, {2, 1})), Values{});
+}
+
+TEST(Torch, ReadsUntypedStorages) {
+  const Pickle pickle = Pickle()
+                            .op("}")
+                            .text("a")
+                            .global("torch._utils", "_rebuild_tensor_v3")
+                            .op("((")
+                            .text("storage")
+                            .global("torch.storage", "UntypedStorage")
+                            .text("0")
+                            .text("cpu")
+                            .integer(24)
+                            .op("tQ")
+                            .integer(4)
+                            .integers({2})
+                            .integers({1})
+                            .op("\x89}")
+                            .global("torch", "float32")
+                            .op("tRs");
+  EXPECT_EQ(values_of(pickle), (Values{5, 6}));
+}
+
+TEST(Torch, FindsTheStateDictATrainerHasWrapped) {
+  for (const char* wrapper : {"state_dict", "model_state_dict", "model"}) {
+    const Pickle pickle = Pickle()
+                              .op("}(")
+                              .text("step")
+                              .tensor("0", 6, 0, {}, {})
+                              .text("epoch")
+                              .integer(3)
+                              .text("loss")
+                              .op("G\x3f\xf0"s + std::string(6, '\0'))
+                              .text(wrapper)
+                              .op("}")
+                              .text("a")
+                              .tensor("0", 6, 0, {1}, {1})
+                              .op("su");
+    const Checkpoint checkpoint = open(pickle);
+    ASSERT_EQ(checkpoint.tensors().size(), 1u) << wrapper;
+    EXPECT_EQ(checkpoint.tensors()[0].name, "a");
+  }
+  EXPECT_EQ(open(Pickle().op("}")).tensors().size(), 0u);
+}
+
+TEST(Torch, SaysThatAFileHoldsNoStateDict) {
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("]")),
+            "holds something else than a dict, expected a state dict");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("}").text("a").integer(1).op("s")),
+            "its dict names no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+}
+
+TEST(Torch, ReadsProtocol4) {
+  const auto word = [](const std::string& text) { return "\x8c"s + static_cast<char>(text.size()) + text; };
+  Pickle pickle;
+  pickle.op("\x80\x04\x95"s + std::string(8, '\0')).op(word("collections") + word("OrderedDict") + "\x93");
+  pickle.op(")R\x94").op(word("a")).tensor("0", 6, 0, {1}, {1}).op("s");
+  EXPECT_EQ(values_of(pickle), Values{1});
+}
+
+TEST(Torch, RunsNoCode) {
+  const Pickle evil = Pickle().global("posix", "system").text("echo").op("\x85R");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, evil),
+            "data.pkl: at byte 2: refused: names \"posix.system\", code that a pickle would run");
+  for (const char* name : {"eval", "exec", "getattr", "__import__"}) {
+    complaint(ErrorCode::Unsupported, Pickle().global("builtins", name));
+    complaint(ErrorCode::Unsupported, Pickle().text("builtins").text(name).op("\x93"));
+  }
+  complaint(ErrorCode::Unsupported, Pickle().global("torch", "load"));
+  // INST, OBJ, NEWOBJ and EXT1 run code as well.
+  for (const char* opcode : {"iposix\nsystem\n", "o", "\x81", "\x82\x01"}) {
+    complaint(ErrorCode::Unsupported, Pickle().op("(").op(opcode));
+  }
+}
+
+TEST(Torch, RejectsCallsThatMakeNoSense) {
+  const auto expect = [](const Pickle& pickle, const std::string& fact) {
+    const std::string message = complaint(ErrorCode::Format, pickle);
+    EXPECT_EQ(message.substr(message.rfind(": ") + 2), fact);
+  };
+  expect(Pickle().integer(1).op(")R"), "something is called that is none");
+  expect(Pickle().global("torch", "FloatStorage").op(")R"),
+         "a class is called that is only named by state dicts");
+  expect(Pickle().global("torch._utils", "_rebuild_tensor_v2").op(")R"), "a call has too few arguments");
+  expect(Pickle().global("torch._utils", "_rebuild_parameter").integer(1).op("\x85R"),
+         "a parameter is built from what is not a tensor");
+  expect(Pickle().global("collections", "OrderedDict").integer(1).op("\x85R"),
+         "an OrderedDict is built from arguments, expected none");
+  expect(Pickle().integer(1).op("Q"), "a persistent id is not that of a storage");
+  expect(one_tensor(-1, {1}, {1}), "a size is not an integer >= 0");
+  expect(one_tensor(0, {1, 1}, {1}), "a tensor has 2 extents and 1 strides");
+  expect(Pickle().op("]").integer(1).integer(1).op("s"), "something is put into what is not a dict");
+  expect(Pickle().op("}").integer(1).op("a"), "something is put into what is not a list");
+  expect(Pickle().op("}(").integer(1).op("u"), "a key has no value");
+}
+
+TEST(Torch, RejectsBrokenPickles) {
+  const auto expect = [](const std::string& pickle, const std::string& fact) {
+    EXPECT_EQ(complaint(ErrorCode::Format, torch_members(pickle, {})), "data.pkl: at byte " + fact);
+  };
+  expect("", "0: 1 bytes are needed, 0 are left");
+  expect("\x80\x02", "2: 1 bytes are needed, 0 are left");
+  expect("\x80\x02X\xff\xff\xff\xff", "2: 4294967295 bytes are needed, 0 are left");
+  expect("\x80\x02.", "2: the stack is empty");
+  expect("\x80\x02(s.", "3: the stack is empty");
+  expect("\x80\x02t.", "2: there is no mark on the stack");
+  expect("\x80\x02h\x07.", "2: the memo has no entry 7");
+  expect("\x80\x02}q\x07.", "3: memo entry 7 comes after 0");
+  expect("\x80\x02}.x", "3: 1 bytes follow its end");
+  expect(
+      "\x80\x02"
+      "ctorch",
+      "2: ends within a name");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, torch_members("\x80\x09}.", {})),
+            "data.pkl: at byte 0: pickle protocol 9, expected 2 to 5");
+}
+
+TEST(Torch, IsNotFooledByValuesThatHoldThemselves) {
+  // d = {}; d["state_dict"] = d; l = [l, d]
+  const Pickle pickle =
+      Pickle().op("}q").op("\0"s).text("state_dict").op("h\0s"s).text("l").op("]q\1h\1a"s).op("h\0as"s);
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, pickle),
+            "its dict names no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+}
+
+TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
+  const std::string leaves = "tensor \"a\" leaves its storage, which has 6 elements";
+  EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(0, {7}, {1})), leaves);
+  EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(6, {}, {})), leaves);
+  EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(0, {2}, {0x7fffffff})), leaves);
+  const std::int32_t huge = 0x7fffffff;
+  EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(0, {huge, huge}, {huge, huge})), leaves);
+  EXPECT_EQ(complaint(ErrorCode::Shape, one_tensor(0, {huge, huge, huge}, {0, 0, 0})),
+            "size of tensor \"a\" overflows 64 bits");
+  // Each element is in the storage, but there are more than a file of this size may ask for.
+  const std::string message = complaint(ErrorCode::Unsupported, one_tensor(0, {huge, 3}, {0, 0}));
+  EXPECT_NE(message.find("describes more than fits into"), std::string::npos) << message;
+}
+
+TEST(Torch, RejectsStoragesOfAnotherSize) {
+  EXPECT_EQ(complaint(ErrorCode::Shape, torch_members(one_tensor(0, {1}, {1}).stop(), {counting(5)})),
+            "member \"data/0\" has 20 bytes, expected 6 elements of F32");
+  EXPECT_EQ(complaint(ErrorCode::Format, torch_members(one_tensor(0, {1}, {1}).stop(), {})),
+            "tensor \"a\" is in member \"data/0\", which is missing");
+}
+
+TEST(Torch, RejectsNamesThatComeTwice) {
+  const Pickle twice =
+      Pickle().op("}(").text("a").tensor("0", 6, 0, {1}, {1}).text("a").tensor("0", 6, 1, {1}, {1}).op("u");
+  EXPECT_EQ(complaint(ErrorCode::Format, twice), "tensor \"a\" is there twice");
+}
+
+TEST(Torch, RejectsUnusualZips) {
+  const std::string pickle = one_tensor(0, {6}, {1}).stop();
+  std::vector<ZipEntry> members = torch_members(pickle, {counting(6)});
+  members[1].deflated();
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, members),
+            "zip: member \"m/data/0\" is packed or encrypted, expected it stored");
+  members = torch_members(pickle, {counting(6)});
+  members[1].size += 4;
+  EXPECT_EQ(complaint(ErrorCode::Format, members),
+            "zip: member \"m/data/0\" is stored in 24 bytes, its size is 28");
+  members = torch_members(pickle, {counting(6)});
+  members[0].crc ^= 1;
+  EXPECT_NE(complaint(ErrorCode::Format, members).find("CRC-32"), std::string::npos);
+  members = torch_members(pickle, {counting(6)});
+  members[1].offset_error = 1 << 20;
+  complaint(ErrorCode::Format, members);
+  members = torch_members(pickle, {counting(6)});
+  members.push_back(ZipEntry("big", "m/byteorder"));
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, members), "byte order is \"big\", expected little");
+  members.back() = ZipEntry("little", "m/byteorder");
+  EXPECT_EQ(open(members).tensors().size(), 1u);
+  members.push_back(ZipEntry(pickle, "n/data.pkl"));
+  EXPECT_EQ(complaint(ErrorCode::Format, members), "has two members data.pkl, expected one");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, std::vector<ZipEntry>{ZipEntry("x", "a.npy")}),
+            "is a zip without data.pkl, expected what torch.save writes");
+}
+
+TEST(Torch, GivesArraysByName) {
+  const test::Scratch scratch;
+  const std::string path = (scratch / "m.pt").string();
+  test::put(path, zip(torch_members(one_tensor(0, {2, 3}, {3, 1}).stop(), {counting(6)})));
+  EXPECT_EQ(read_array(path + ":a[1]").values, (Values{4, 5, 6}));
+}
+
+TEST(Torch, IsReadFromAFolderWithoutSafetensors) {
+  const test::Scratch scratch;
+  test::put(scratch / "config.json", "{}");
+  test::put(scratch / "pytorch_model.bin", zip(torch_members(one_tensor(0, {6}, {1}).stop(), {counting(6)})));
+  const Checkpoint checkpoint(scratch.folder());
+  EXPECT_EQ(checkpoint.format(), "pytorch");
+  EXPECT_EQ(checkpoint.config_text(), "{}");
+}
+
+TEST(Torch, PrestoHoldsWhatItsSafetensorsTwinHolds) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/presto.pt");
+  NORMSCOPE_NEED_DATA(twin, "checkpoints/presto.safetensors");
+  const Checkpoint checkpoint(path);
+  const Checkpoint expected(twin);
+  ASSERT_EQ(checkpoint.tensors().size(), expected.tensors().size());
+  for (std::size_t i = 0; i < expected.tensors().size(); ++i) {
+    const Tensor& a = checkpoint.tensors()[i];
+    const Tensor& b = expected.tensors()[i];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.dtype, b.dtype);
+    EXPECT_TRUE(std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end())) << a.name;
+    EXPECT_TRUE(std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end())) << a.name;
+  }
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

@@ -9,10 +9,14 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
+#include "checkpoint/torch_files.hpp"
+#include "support/scratch.hpp"
 
 namespace {
 
@@ -52,16 +56,32 @@ std::string header_of(const std::string& begin, const std::function<std::string(
   return header + end;
 }
 
-void expect_bounded(const std::string& header) {
-  const std::string file = test::safetensors_file(header);
+void expect_bounded(std::size_t file_size, const std::function<void()>& read_file) {
   const std::size_t before = held;
   most_held = before;
   try {
-    const SafetensorsContents contents = parse_safetensors(test::as_bytes(file), "f");
+    read_file();
   } catch (const Error&) {
   }
-  EXPECT_LE(most_held - before, file.size() + allowance);
+  EXPECT_LE(most_held - before, file_size + allowance);
   testing::Test::RecordProperty("MebibytesHeld", static_cast<int>((most_held - before) >> 20));
+}
+
+void expect_bounded(const std::string& header) {
+  const std::string file = test::safetensors_file(header);
+  expect_bounded(file.size(), [&file] { (void)parse_safetensors(test::as_bytes(file), "f"); });
+}
+
+void expect_checkpoint_bounded(const std::string& file) {
+  const test::Scratch scratch;
+  test::put(scratch / "f", file);
+  expect_bounded(file.size(), [&scratch] { const Checkpoint checkpoint(scratch / "f"); });
+}
+
+std::string repeated(std::size_t times, const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < times; ++i) result += text;
+  return result;
 }
 
 TEST(SafetensorsMemory, IsBoundedForTinyTensors) {
@@ -107,6 +127,30 @@ TEST(SafetensorsMemory, IsBoundedForBrokenLongStrings) {
 TEST(SafetensorsMemory, IsBoundedForDeepNesting) {
   expect_bounded("{\"a\":{\"shape\":" + std::string(header_size, '[') + "}}");
   expect_bounded(std::string(header_size, '{') + "}");
+}
+
+TEST(OnnxMemory, IsBoundedForWhatTakesTwoBytesEach) {
+  const std::string empties = repeated(1'000'000, std::string("\x0a\0", 2));
+  const auto model = [](const test::Proto& graph) {
+    return test::Proto().integer(1, 8).message(7, graph).text();
+  };
+  const std::string attributes = test::Proto().bytes(5, repeated(1'000'000, "\x40\1")).text();
+  expect_checkpoint_bounded(test::Proto().integer(1, 8).bytes(7, empties).text());
+  expect_checkpoint_bounded(model(test::Proto().bytes(1, empties)));
+  expect_checkpoint_bounded(model(test::Proto().bytes(1, attributes)));
+}
+
+TEST(OnnxMemory, IsBoundedForTinyTensors) {
+  test::Proto graph;
+  for (int i = 0; i < 300'000; ++i) graph.message(5, test::tensor_proto(std::to_string(i), 1, {0}));
+  expect_checkpoint_bounded(test::Proto().integer(1, 8).message(7, graph).text());
+}
+
+TEST(TorchMemory, IsBoundedForValuesThatTakeOneByteEach) {
+  for (const char* opcodes : {"]", ")\x85", "}\x94", "]Na", "(", "N"}) {
+    const std::string pickle = test::Pickle().op(repeated(1'000'000, opcodes)).stop();
+    expect_checkpoint_bounded(test::zip(test::torch_members(pickle, {})));
+  }
 }
 
 }  // namespace

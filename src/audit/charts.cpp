@@ -16,6 +16,10 @@ using Json = nlohmann::ordered_json;
 
 /// Points that draw one spectrum.
 constexpr std::size_t curve_points = 64;
+/// Depth up to which the axis marks every norm.
+constexpr std::size_t named_positions = 40;
+/// Largest over smallest value from which an axis is logarithmic.
+constexpr double logarithmic_from = 8.0;
 
 /// One question, its figure, and what the figure says in words.
 Json chart(const char* id, const char* question, const std::string& answer, const std::string& description,
@@ -29,19 +33,48 @@ Json chart(const char* id, const char* question, const std::string& answer, cons
 Json values(Json rows) { return {{"values", std::move(rows)}}; }
 
 /// Position in the forward pass, the x axis of everything that runs through depth.
-Json depth_axis() {
+Json depth_axis(const Json& rows) {
+  Json axis = {{"format", "d"}};
+  const auto last = rows.back()["position"].get<std::size_t>();
+  if (last < named_positions) {
+    axis["values"] = Json::array();
+    for (std::size_t i = 0; i <= last; ++i) axis["values"].push_back(i);
+  }
   return {{"field", "position"},
           {"type", "quantitative"},
           {"title", "norm, in the order of the forward pass"},
-          {"axis", {{"tickMinStep", 1}, {"format", "d"}}},
+          {"axis", axis},
           {"scale", {{"nice", false}, {"padding", 12}}}};
 }
 
 Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
 
-Json measure(const char* field, const char* title, bool logarithmic = false) {
-  Json axis = {{"field", field}, {"type", "quantitative"}, {"title", title}};
-  if (logarithmic) axis["scale"] = {{"type", "log"}};
+Json measure(const char* field, const char* title) {
+  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
+}
+
+Json logarithmic(const char* field, const char* title) {
+  Json axis = measure(field, title);
+  axis["scale"] = {{"type", "log"}};
+  return axis;
+}
+
+std::pair<double, double> extent(const Json& rows, const char* field) {
+  double low = INFINITY;
+  double high = -INFINITY;
+  for (const Json& row : rows) {
+    low = std::min(low, row[field].get<double>());
+    high = std::max(high, row[field].get<double>());
+  }
+  return {low, high};
+}
+
+/// An axis for positive ratios: logarithmic where they differ by powers, else as close as they are.
+Json ratio_axis(const Json& rows, const char* field, const char* title) {
+  const auto [low, high] = extent(rows, field);
+  if (high >= logarithmic_from * low) return logarithmic(field, title);
+  Json axis = measure(field, title);
+  axis["scale"] = {{"zero", false}};
   return axis;
 }
 
@@ -56,7 +89,7 @@ Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) 
 /// Points over depth, joined by a thin line for each role.
 Json depth_figure(Json rows, Json y, Json tips) {
   const Json encoding = {
-      {"x", depth_axis()}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
+      {"x", depth_axis(rows)}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
   return {{"data", values(std::move(rows))},
           {"height", 220},
           {"encoding", encoding},
@@ -85,12 +118,7 @@ std::string percent(double value) { return number(100.0 * value) + "%"; }
 
 /// "from 2.1 to 41" over a field of the rows.
 std::string range(const Json& table, const char* field, std::string (*text)(double) = number) {
-  double low = INFINITY;
-  double high = -INFINITY;
-  for (const Json& row : table) {
-    low = std::min(low, row[field].get<double>());
-    high = std::max(high, row[field].get<double>());
-  }
+  const auto [low, high] = extent(table, field);
   return fmt::format("from {} to {}", text(low), text(high));
 }
 
@@ -109,12 +137,12 @@ void condition(const Report& report, Json& charts) {
       chart("condition", "How stretched is each norm's image?",
             fmt::format("The longest axis over the shortest runs {}.", range(table, "condition")),
             text_alternative("Condition number of the image", table, "condition"),
-            depth_figure(table, measure("condition", "longest over shortest axis", true),
+            depth_figure(table, ratio_axis(table, "condition", "longest over shortest axis"),
                          tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
   charts.push_back(chart("longest-axis", "Does one axis stand out?",
                          fmt::format("The longest axis is {} times the median one.", range(table, "ratio")),
                          text_alternative("Longest over median semi-axis", table, "ratio"),
-                         depth_figure(table, measure("ratio", "longest over median axis", true),
+                         depth_figure(table, ratio_axis(table, "ratio", "longest over median axis"),
                                       tooltip({{"ratio", "longest over median"}}))));
 }
 
@@ -142,8 +170,8 @@ void spectra(const Report& report, Json& charts) {
        {"height", 280},
        {"mark", {{"type", "line"}, {"opacity", 0.7}, {"strokeWidth", 1.3}}},
        {"encoding",
-        {{"x", measure("rank", "rank of the axis", true)},
-         {"y", measure("length", "semi-axis", true)},
+        {{"x", logarithmic("rank", "rank of the axis")},
+         {"y", ratio_axis(table, "length", "semi-axis")},
          {"detail", {{"field", "position"}, {"type", "nominal"}}},
          {"color",
           {{"field", "position"},
@@ -214,7 +242,7 @@ void gains(const Report& report, Json& charts) {
             text_alternative("Mean gain", table, "mean"),
             {{"data", values(table)},
              {"height", 240},
-             {"encoding", {{"x", depth_axis()}, {"color", role_colour()}, {"tooltip", tips}}},
+             {"encoding", {{"x", depth_axis(table)}, {"color", role_colour()}, {"tooltip", tips}}},
              {"layer",
               {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
                 {"encoding", {{"y", measure("min", "gain")}, {"y2", {{"field", "max"}}}}}},
@@ -248,7 +276,7 @@ void outliers(const Report& report, Json& charts) {
        {"height", 260},
        {"mark", {{"type", "circle"}, {"opacity", 0.75}}},
        {"encoding",
-        {{"x", depth_axis()},
+        {{"x", depth_axis(table)},
          {"y", measure("coordinate", "coordinate")},
          {"size",
           {{"field", "ratio"},

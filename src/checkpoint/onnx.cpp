@@ -14,9 +14,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// A node of the map with two strings, and what an allocator adds to three blocks.
-constexpr std::size_t metadata_entry_bytes = 160;
-
 void add_metadata(Bytes entry, ParsedFile& file, const std::string& where) {
   std::string_view key;
   std::string_view value;
@@ -61,7 +58,7 @@ ParsedFile parse_onnx(Bytes bytes, const std::string& where) {
       file.tensors.push_back(*tensor);
     }
   }
-  sort_tensors(file.tensors, where);
+  sort_tensors(file.tensors, where + ":");
   graph.link(file.tensors);
   file.norms = find_onnx_norms(graph, file.arena);
   return file;

@@ -185,7 +185,7 @@ std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph, Arena& arena) {
   for (const Found& found : candidates) {
     // A norm written out matches before its gain is multiplied on, and after.
     if (found.root != nullptr && found.gain == nullptr) {
-      if (with_gain.count(found.root) != 0 || !seen.insert(found.root).second) continue;
+      if (with_gain.contains(found.root) || !seen.insert(found.root).second) continue;
     }
     if (std::optional<StatedNorm> norm = stated(graph, found, arena)) norms.push_back(std::move(*norm));
   }

@@ -9,6 +9,7 @@
 namespace normscope::checkpoint {
 namespace {
 
+constexpr double most_axes = 64;
 constexpr int longest_chain = 16;
 constexpr int deepest_product = 4;
 
@@ -107,7 +108,9 @@ class Matcher {
     if (reduce.has_axes) return reduce.only_axis;
     const Tensor* axes = graph_.constant(reduce.input(1));
     if (axes == nullptr || axes->dtype != Dtype::I64 || axes->elements() != 1) return {};
-    return static_cast<std::int64_t>(read(*axes)[0]);
+    const double axis = read(*axes)[0];
+    if (!(std::abs(axis) <= most_axes)) return {};
+    return static_cast<std::int64_t>(axis);
   }
 
   [[nodiscard]] std::optional<Mean> mean(ValueId value) const {

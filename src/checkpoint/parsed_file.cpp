@@ -15,7 +15,6 @@
 namespace normscope::checkpoint {
 namespace {
 
-constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
 // What an allocator adds to a block, and the pointer to it.
 constexpr std::size_t block_overhead = 48;
 
@@ -38,12 +37,12 @@ std::byte* Arena::allocate_bytes(std::size_t count, std::size_t size) {
   return blocks_.emplace_back(std::make_unique<std::byte[]>(count * size)).get();
 }
 
-void sort_tensors(std::vector<Tensor>& tensors, const std::string& where) {
+void sort_tensors(std::vector<Tensor>& tensors, const std::string& who) {
   std::sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
   const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
                                         [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
   if (twice != tensors.end()) {
-    throw Error(ErrorCode::Format, fmt::format("{}: tensor {} is there twice", where, quote(twice->name)));
+    throw Error(ErrorCode::Format, fmt::format("{} has tensor {} twice", who, quote(twice->name)));
   }
 }
 

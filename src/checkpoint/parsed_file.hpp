@@ -11,8 +11,16 @@
 
 namespace normscope::checkpoint {
 
+/// What a file may make its reader hold beyond the file's own size.
+inline constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
+/// What an entry of the metadata takes beside its text: a node of the map with two strings, and what an
+/// allocator adds to three blocks.
+inline constexpr std::size_t metadata_entry_bytes = 160;
+/// What a growing vector holds for each element at its worst moment, in elements.
+inline constexpr std::size_t growth = 3;
+
 /// Memory that stays where it is as long as the arena lives. What a file makes its reader hold is counted
-/// here and ends at the file's size plus 32 MiB.
+/// here and ends at the file's size plus `memory_beyond_file`.
 class Arena {
  public:
   Arena(std::size_t file_size, std::string where);
@@ -36,9 +44,6 @@ class Arena {
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
 };
 
-/// What a growing vector holds for each element at its worst moment, in elements.
-inline constexpr std::size_t growth = 3;
-
 /// The validated contents of one file held in memory. Tensors point into the file's bytes or into the
 /// arena.
 struct ParsedFile {
@@ -49,8 +54,8 @@ struct ParsedFile {
 };
 
 /// Sorts tensors by their names, which must differ.
-/// Errors    Format; the message begins with `where`
-void sort_tensors(std::vector<Tensor>& tensors, const std::string& where);
+/// Errors    Format: `who` has a tensor twice
+void sort_tensors(std::vector<Tensor>& tensors, const std::string& who);
 
 /// Throws unless `bytes` is what a tensor of that type and shape takes.
 /// Errors    Shape; the message begins with `where`

@@ -97,7 +97,7 @@ class Machine {
   }
   std::vector<PickleValue> pop(std::size_t count) {
     if (stack_.size() - floor() < count) fail("the stack is empty");
-    const std::vector<PickleValue> values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
+    std::vector<PickleValue> values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     return values;
   }

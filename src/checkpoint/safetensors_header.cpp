@@ -8,14 +8,13 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
+#include "parsed_file.hpp"
 #include "quote.hpp"
 
 namespace normscope::checkpoint {
 namespace {
 
 constexpr std::string_view metadata_name = "__metadata__";
-// A node of the map with two strings, and what an allocator adds to three blocks.
-constexpr std::size_t metadata_entry_bytes = 160;
 
 }  // namespace
 

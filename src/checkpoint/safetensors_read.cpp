@@ -7,6 +7,7 @@
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
+#include "parsed_file.hpp"
 #include "quote.hpp"
 #include "safetensors_header.hpp"
 
@@ -18,7 +19,6 @@ constexpr std::size_t length_bytes = 8;
 // The JSON library holds a few copies of the token it reads, so a token's length is bounded before.
 constexpr std::size_t longest_string = std::size_t{4} << 20;
 constexpr std::size_t longest_run = std::size_t{64} << 10;
-constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
 
 [[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
   throw Error(code, where + ": " + what);
@@ -79,16 +79,6 @@ void bound_tokens(std::string_view text, const std::string& where) {
   }
 }
 
-/// Tensors must have different names and come sorted by them.
-void sort_by_name(std::vector<Tensor>& tensors, const std::string& where) {
-  std::sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
-  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
-                                        [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
-  if (twice != tensors.end()) {
-    fail(ErrorCode::Format, where, fmt::format("header has tensor {} twice", quote(twice->name)));
-  }
-}
-
 /// Tensors must fill the data one after another.
 void check_layout(const std::vector<Tensor>& tensors, std::span<const std::byte> data,
                   const std::string& where) {
@@ -129,7 +119,7 @@ SafetensorsContents parse_safetensors(std::span<const std::byte> bytes, const st
   contents.escaped_names.reserve(sizes.escaped_bytes);
   SafetensorsHeader(header, data, where, memory_limit, &contents).read();
 
-  sort_by_name(contents.tensors, where);
+  sort_tensors(contents.tensors, where + ": header");
   check_layout(contents.tensors, data, where);
   return contents;
 }

@@ -235,7 +235,7 @@ ParsedFile parse_torch_zip(Bytes bytes, const std::string& where) {
       tensors.add(named[i].text, pickled.tensors[named[i + 1].index]);
     }
   }
-  sort_tensors(file.tensors, where);
+  sort_tensors(file.tensors, where + ":");
   return file;
 }
 

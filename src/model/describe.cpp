@@ -107,7 +107,7 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config, Model&
   }
   if (states_norms) append_stated_norms(checkpoint, model);
   append_found_norms(
-      checkpoint, config, [&](const Tensor& tensor) { return stated.count(tensor.name) != 0; }, model);
+      checkpoint, config, [&](const Tensor& tensor) { return stated.contains(tensor.name); }, model);
   std::map<std::size_t, std::size_t> widths;
   for (const Norm& norm : model.norms) {
     if (++widths[norm.width] > widths[model.width]) model.width = norm.width;

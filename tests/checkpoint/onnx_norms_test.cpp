@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -136,6 +138,12 @@ TEST(OnnxNorms, AreFoundByTheirMoments) {
   EXPECT_EQ(norm.axis, -1);
 }
 
+TEST(OnnxNorms, AreFoundOnceWhereGainFollowsScaling) {
+  const StatedNorm norm = norm_of(
+      by_moments().node("Mul", {"centered", "inverse"}, "unit").node("Mul", {"unit", "n/gain"}, "out"));
+  EXPECT_EQ(norm.gain, "n/gain");
+}
+
 TEST(OnnxNorms, WithoutGainTakeTheirWidthFromTheirMeanOrReader) {
   const StatedNorm norm = norm_of(by_moments().node("Mul", {"centered", "inverse"}, "out/y"));
   EXPECT_EQ(norm.width, 4u);
@@ -208,6 +216,17 @@ TEST(OnnxNorms, AreNotOtherQuotients) {
   EXPECT_TRUE(norms_of(quotient("x", "ReduceMean")).empty());
   EXPECT_TRUE(norms_of(quotient("centered", "ReduceMax")).empty());
   EXPECT_TRUE(norms_of(quotient("centered", "ReduceSum")).empty());
+}
+
+TEST(OnnxNorms, SurviveAbsurdAxes) {
+  for (const std::int64_t axis :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+    OnnxFile file;
+    file.scalar("eps", 1).weights("g", {4}).axes("axes", {axis}).node("Mul", {"x", "x"}, "squares");
+    file.node("ReduceMean", {"squares", "axes"}, "mean").node("Add", {"mean", "eps"}, "padded");
+    file.node("Sqrt", {"padded"}, "root").node("Div", {"x", "root"}, "unit").node("Mul", {"unit", "g"}, "y");
+    EXPECT_TRUE(norms_of(file).empty());
+  }
 }
 
 TEST(OnnxNorms, SurviveGraphsThatGoInCircles) {

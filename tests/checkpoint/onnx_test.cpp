@@ -144,7 +144,7 @@ TEST(Onnx, RejectsWrongSizes) {
 
 TEST(Onnx, RejectsNamesThatComeTwiceOrNotAtAll) {
   EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().scalar("a", 1).scalar("a", 2).text()),
-            "tensor \"a\" is there twice");
+            "has tensor \"a\" twice");
   EXPECT_EQ(complaint(ErrorCode::Format, tensor_proto("", onnx_float, {0})), "a tensor has no name");
   EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().node("Add", {}, "v").node("Mul", {}, "v").text()),
             "value \"v\" is made by two nodes");
@@ -160,6 +160,8 @@ TEST(Onnx, RejectsBrokenMessages) {
   EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\0\x01"s), "ModelProto has a field 0");
   const std::string long_varint(10, '\xff');
   EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\0\x08"s + long_varint),
+            "ModelProto has a varint beyond 64 bits");
+  EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12\0\x08"s + std::string(9, '\xff') + '\2'),
             "ModelProto has a varint beyond 64 bits");
   EXPECT_EQ(complaint(ErrorCode::Format, "\x08\x07\x12"s + std::string(9, '\xff') + '\1'),
             "ModelProto field 2 has 18446744073709551615 bytes, 0 are left");

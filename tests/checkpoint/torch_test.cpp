@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,18 @@ TEST(Torch, ReadsEveryLayout) {
   EXPECT_EQ(values_of(one_tensor(5, {2, 2}, {0, 0})), (Values{6, 6, 6, 6}));
   EXPECT_EQ(values_of(one_tensor(0, {1, 6, 1}, {99, 1, 77})), (Values{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(values_of(one_tensor(6, {0, 2}, {2, 1})), Values{});
+}
+
+TEST(Torch, ViewsRowMajorTensorsInPlace) {
+  const Pickle pickle = Pickle()
+                            .op("}(")
+                            .text("a")
+                            .tensor("0", 6, 0, {1, 6, 1}, {99, 1, 77})
+                            .text("b")
+                            .tensor("0", 6, 2, {4}, {1})
+                            .op("u");
+  const Checkpoint checkpoint = open(pickle);
+  EXPECT_EQ(checkpoint.find("a")->bytes.data() + 2 * sizeof(float), checkpoint.find("b")->bytes.data());
 }
 
 TEST(Torch, ReadsUntypedStorages) {
@@ -185,6 +198,7 @@ TEST(Torch, RejectsBrokenPickles) {
   expect("\x80\x02X\xff\xff\xff\xff", "2: 4294967295 bytes are needed, 0 are left");
   expect("\x80\x02.", "2: the stack is empty");
   expect("\x80\x02(s.", "3: the stack is empty");
+  expect("\x80\x02}(\x94.", "4: the stack is empty");
   expect("\x80\x02t.", "2: there is no mark on the stack");
   expect("\x80\x02h\x07.", "2: the memo has no entry 7");
   expect("\x80\x02}q\x07.", "3: memo entry 7 comes after 0");
@@ -214,6 +228,11 @@ TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
   EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(0, {huge, huge}, {huge, huge})), leaves);
   EXPECT_EQ(complaint(ErrorCode::Shape, one_tensor(0, {huge, huge, huge}, {0, 0, 0})),
             "size of tensor \"a\" overflows 64 bits");
+  // 4 steps of 2^62 elements come back to the first.
+  Pickle wrapping = Pickle().op("}").text("a").global("torch._utils", "_rebuild_tensor_v2").op("(");
+  wrapping.storage("FloatStorage", "0", 6).integer(0).integers({5});
+  wrapping.op("\x8a\x08" + test::le(std::uint64_t{1} << 62)).op("\x85\x89}tRs");
+  EXPECT_EQ(complaint(ErrorCode::Format, wrapping), leaves);
   // Each element is in the storage, but there are more than a file of this size may ask for.
   const std::string message = complaint(ErrorCode::Unsupported, one_tensor(0, {huge, 3}, {0, 0}));
   EXPECT_NE(message.find("describes more than fits into"), std::string::npos) << message;
@@ -229,7 +248,7 @@ TEST(Torch, RejectsStoragesOfAnotherSize) {
 TEST(Torch, RejectsNamesThatComeTwice) {
   const Pickle twice =
       Pickle().op("}(").text("a").tensor("0", 6, 0, {1}, {1}).text("a").tensor("0", 6, 1, {1}, {1}).op("u");
-  EXPECT_EQ(complaint(ErrorCode::Format, twice), "tensor \"a\" is there twice");
+  EXPECT_EQ(complaint(ErrorCode::Format, twice), "has tensor \"a\" twice");
 }
 
 TEST(Torch, RejectsUnusualZips) {

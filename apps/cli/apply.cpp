@@ -52,8 +52,8 @@ int run(const Session& session, const Options& options) {
                                        {"rows", rows},
                                        {"width", width}};
   session.write_json(json.dump());
-  session.say(
-      fmt::format("{}: {} row{} of width {}, {}", options.output, rows, rows == 1 ? "" : "s", width, to_string(array.dtype)));
+  session.say(fmt::format("{}: {} row{} of width {}, {}", options.output, rows, rows == 1 ? "" : "s", width,
+                          to_string(array.dtype)));
   return ok;
 }
 

@@ -109,6 +109,22 @@ NormSpec NormOptions::read(std::size_t width) const {
   return spec;
 }
 
+void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> taken = inputs;
+  for (const std::string& output : outputs) {
+    if (output.empty() || output == "-") continue;
+    for (const fs::path& other : taken) {
+      std::error_code missing;  // a file that is not there yet is no other file
+      if (fs::equivalent(output, other, missing) || fs::path(output) == other) {
+        throw Error(ErrorCode::Argument,
+                    fmt::format("{}: would replace {}, expected another name", output, other.string()));
+      }
+    }
+    taken.emplace_back(output);
+  }
+}
+
 std::string printable(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -49,6 +51,11 @@ struct NormOptions {
   /// The norm they describe, arrays read; `width` where no array gives it.
   [[nodiscard]] NormSpec read(std::size_t width) const;
 };
+
+/// Throws unless every output (empty and "-" aside) names another file than each input and each
+/// other output: a slip of the keyboard must not replace somebody's model.
+/// Errors    Argument
+void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
 
 /// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
 [[nodiscard]] std::string printable(std::string_view text);

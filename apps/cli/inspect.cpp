@@ -33,6 +33,7 @@ void print_norm(const Session& session, const model::Norm& norm) {
 
 int run(const Session& session, const std::string& file) {
   const checkpoint::Checkpoint checkpoint(file);
+  keep_apart(checkpoint.files(), {session.json});
   const model::Model model = model::describe(checkpoint);
   session.write_json(audit::inspection_json(checkpoint, model));
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {

@@ -31,6 +31,7 @@ void summarize(const Session& session, const Options& options, const audit::Repo
 
 int run(const Session& session, const Options& options) {
   const checkpoint::Checkpoint checkpoint(options.model);
+  keep_apart(checkpoint.files(), {options.output, session.json});
   const audit::Report report = audit::audit(checkpoint, session.threads, session.progress());
   AtomicFile page(options.output);
   page.write(report::fill(audit::to_json(report), audit::charts_json(report)));

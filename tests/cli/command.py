@@ -14,6 +14,7 @@ import numpy as np
 COMMAND = os.environ["NORMSCOPE"]
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 CHECKPOINTS = Path(os.environ["NORMSCOPE_DATA"]) / "checkpoints"
+SANITIZED = bool(os.environ.get("NORMSCOPE_SANITIZE"))
 OWN_MODEL = SOURCE / "models/wordlist_gpt"
 DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 

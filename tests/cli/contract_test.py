@@ -1,12 +1,13 @@
 """What each subcommand promises: results, schemas, exit statuses."""
 
 import json
+import resource
 import subprocess
 import unittest
 
 import numpy as np
 
-from command import CHECKPOINTS, COMMAND, OWN_MODEL, CommandTest, is_checkpoint, safetensors
+from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, CommandTest, is_checkpoint, safetensors
 
 
 class Geometry(CommandTest):
@@ -45,6 +46,13 @@ class Geometry(CommandTest):
         np.testing.assert_allclose(rms["semi_axes"], np.sort(np.sqrt(24) * np.abs(self.gain))[::-1], rtol=1e-14)
         self.assertEqual(self.json("geometry", "--gain", "g.npy", "--groups", 4)["null_space_dim"], 4)
         self.assertEqual(self.json("geometry", "--width", 5)["semi_axes"], [5 ** 0.5] * 4)
+
+    @unittest.skipIf(SANITIZED, "sanitizers reserve terabytes of address space")
+    def test_wide_norms_need_little_memory(self):
+        # A matrix of this width would take 2 GiB.
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+        done = self.run_command("geometry", "--width", 16384, "--json", "-", preexec_fn=limit)
+        self.assertEqual((done.returncode, len(json.loads(done.stdout)["semi_axes"])), (0, 16383), done.stderr)
 
     def test_text_names_the_axes(self):
         text = self.ok("geometry", "--gain", "g.npy", "--axes", 1)
@@ -158,6 +166,18 @@ class Usage(CommandTest):
                       ["apply", "x.npy", "-o", "y.npy", "--step", "fold"]):
             with self.subTest(words):
                 self.fails(2, *words)
+
+    def test_no_output_replaces_the_model_or_another_output(self):
+        model = safetensors(self.folder / "m.safetensors", {"norm.weight": np.ones(4, np.float32)})
+        before = model.read_bytes()
+        (self.folder / "link").symlink_to("m.safetensors")
+        for words in (["report", "m.safetensors", "-o", "./m.safetensors"], ["report", "m.safetensors", "-o", "link"],
+                      ["report", "m.safetensors", "-o", "r.html", "--json", "m.safetensors"],
+                      ["report", "m.safetensors", "-o", "r", "--json", "r"],
+                      ["inspect", "m.safetensors", "--json", "m.safetensors"]):
+            with self.subTest(words):
+                self.assertIn("would replace", self.fails(3, *words))
+                self.assertEqual(model.read_bytes(), before)
 
     def test_failing_to_write_is_an_error(self):
         self.assertIn("no/such/folder", self.fails(3, "report", OWN_MODEL, "-o", "no/such/folder/r.html"))

@@ -50,8 +50,9 @@ class Geometry(CommandTest):
     @unittest.skipIf(SANITIZED, "sanitizers reserve terabytes of address space")
     def test_wide_norms_need_little_memory(self):
         # A matrix of this width would take 2 GiB.
+        np.save(self.folder / "wide.npy", np.random.default_rng(3).normal(1.0, 0.3, 16384))
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
-        done = self.run_command("geometry", "--width", 16384, "--json", "-", preexec_fn=limit)
+        done = self.run_command("geometry", "--gain", "wide.npy", "--json", "-", preexec_fn=limit)
         self.assertEqual((done.returncode, len(json.loads(done.stdout)["semi_axes"])), (0, 16383), done.stderr)
 
     def test_text_names_the_axes(self):

@@ -86,7 +86,7 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
 void NormOptions::declare(CLI::App& command) {
   command.add_option("--norm", kind, "Kind of norm (default layer)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
-  command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME or FILE.safetensors:TENSOR (default: ones)")
+  command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME or CHECKPOINT:TENSOR (default: ones)")
       ->type_name("ARRAY");
   command.add_option("--gain-offset", gain_offset, "Added to the gain; 1 for Gemma, which stores gain - 1")
       ->type_name("X");

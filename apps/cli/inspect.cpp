@@ -17,7 +17,7 @@ std::string tensors_of(const std::vector<model::Linear>& linears) {
     result +=
         fmt::format("{}{} {}", result.empty() ? "" : ", ", linear.role, printable(linear.weight.selector()));
   }
-  return result.empty() ? "none in the file" : result;
+  return result.empty() ? "nothing known in the file" : result;
 }
 
 void print_norm(const Session& session, const model::Norm& norm) {
@@ -26,9 +26,9 @@ void print_norm(const Session& session, const model::Norm& norm) {
                           norm.groups > 1 ? fmt::format(" in {} groups", norm.groups) : "", norm.eps,
                           norm.eps_source == model::Source::assumed ? " (assumed)" : "",
                           norm.applications > 1 ? fmt::format(", applied {} times", norm.applications) : ""));
-  if (!norm.connections_known) return session.say("    readers and writers unknown");
-  session.say("    read by     " + tensors_of(norm.readers));
-  session.say("    written by  " + tensors_of(norm.writers));
+  const char* others = norm.connections_known ? "" : " (others may too)";
+  session.say(fmt::format("    read by     {}{}", tensors_of(norm.readers), others));
+  session.say(fmt::format("    written by  {}{}", tensors_of(norm.writers), others));
 }
 
 int run(const Session& session, const std::string& file) {

@@ -26,8 +26,8 @@ int run(int argc, char** argv) {
   cli::add_geometry(root, session);
   cli::add_apply(root, session);
   root.footer(
-      "MODEL is a .safetensors file, a sharded .safetensors.index.json or a Hugging Face folder.\n"
-      "ARRAY is X.npy, X.npz:NAME or FILE.safetensors:TENSOR; TENSOR[i] is its i-th slice.\n"
+      "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\n"
+      "Face folder. ARRAY is X.npy, X.npz:NAME or MODEL:TENSOR; TENSOR[i] is its i-th slice.\n"
       "Exit status: 0 ok, 1 negative answer, 2 usage, 3 bad input, 70 bug.");
   try {
     root.parse(argc, argv);

@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/lnnet/net.hpp>
+
+namespace normscope::lnnet {
+namespace {
+
+/// Rows that are carried through all layers together; their values lie feature by feature, so that
+/// every loop over `lanes` is one over neighbours in memory.
+constexpr std::size_t lanes = 64;
+using Lane = std::array<double, lanes>;
+using Block = std::vector<Lane>;
+
+void apply_linear(const Layer& layer, const Block& x, Block& y) {
+  y.resize(layer.out);
+  for (std::size_t o = 0; o < layer.out; ++o) {
+    Lane sum;
+    sum.fill(layer.bias[o]);
+    const double* const weight = layer.weight.data() + o * layer.in;
+    for (std::size_t i = 0; i < layer.in; ++i) {
+      for (std::size_t r = 0; r < lanes; ++r) sum[r] += weight[i] * x[i][r];
+    }
+    y[o] = sum;
+  }
+}
+
+void subtract_mean(Lane* y, std::size_t width) {
+  Lane mean{};
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t r = 0; r < lanes; ++r) mean[r] += y[i][r];
+  }
+  const auto count = static_cast<double>(width);
+  for (std::size_t r = 0; r < lanes; ++r) mean[r] /= count;
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t r = 0; r < lanes; ++r) y[i][r] -= mean[r];
+  }
+}
+
+void apply_norm(const NormSpec& norm, Block& y) {
+  const std::size_t width = norm.block_width();
+  const double count = norm.kind == NormKind::spherical ? 1.0 : static_cast<double>(width);
+  for (std::size_t begin = 0; begin < norm.width; begin += width) {
+    Lane* const block = y.data() + begin;
+    if (norm.centers()) subtract_mean(block, width);
+    Lane length{};
+    for (std::size_t i = 0; i < width; ++i) {
+      for (std::size_t r = 0; r < lanes; ++r) length[r] += block[i][r] * block[i][r];
+    }
+    for (std::size_t r = 0; r < lanes; ++r) length[r] = std::sqrt(length[r] / count + norm.eps);
+    // A block without deviation and without eps is all zeros already.
+    for (std::size_t r = 0; r < lanes; ++r) length[r] = length[r] == 0.0 ? 1.0 : length[r];
+    for (std::size_t i = 0; i < width; ++i) {
+      for (std::size_t r = 0; r < lanes; ++r) block[i][r] /= length[r];
+    }
+  }
+  for (std::size_t i = 0; i < norm.width && !(norm.gain.empty() && norm.bias.empty()); ++i) {
+    for (std::size_t r = 0; r < lanes; ++r) y[i][r] = y[i][r] * norm.gain_at(i) + norm.bias_at(i);
+  }
+}
+
+void apply_activation(const Layer& layer, Block& y) {
+  switch (layer.activation) {
+    case Activation::none: return;
+    case Activation::norm: return apply_norm(layer.norm, y);
+    case Activation::relu:
+      for (Lane& lane : y) {
+        for (double& value : lane) value = value > 0.0 ? value : (value == value ? 0.0 : value);
+      }
+      return;
+    case Activation::gelu:
+      for (Lane& lane : y) {
+        for (double& value : lane) value = 0.5 * value * std::erfc(-value * 0.70710678118654752440);
+      }
+  }
+}
+
+/// Rows [begin, begin + count) of `x` as a block; lanes past the last row repeat it.
+Block load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
+  Block block(x.width());
+  for (std::size_t r = 0; r < lanes; ++r) {
+    const std::span<const double> row = x.row(begin + std::min(r, count - 1));
+    for (std::size_t i = 0; i < x.width(); ++i) block[i][r] = row[i];
+  }
+  return block;
+}
+
+void store(const Block& block, std::size_t begin, std::size_t count, std::vector<double>& y) {
+  for (std::size_t r = 0; r < count; ++r) {
+    for (std::size_t i = 0; i < block.size(); ++i) y[(begin + r) * block.size() + i] = block[i][r];
+  }
+}
+
+void validate_input(const Net& net, MatrixView<const double> x) {
+  validate(net);
+  if (x.width() != net.in()) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("net: x has {} features, the net reads {}", x.width(), net.in()));
+  }
+}
+
+/// Calls body(begin, count) for blocks of rows, on all threads, telling `progress` between rounds.
+template <typename Body>
+void for_each_block(std::size_t rows, unsigned threads, const Progress& progress, const Body& body) {
+  const std::size_t blocks = (rows + lanes - 1) / lanes;
+  const std::size_t round = 4 * static_cast<std::size_t>(thread_count(threads));
+  for (std::size_t first = 0; first < blocks; first += round) {
+    progress("evaluate", first * lanes, rows);
+    parallel_for(std::min(round, blocks - first), 1, threads, [&](std::size_t from, std::size_t to) {
+      for (std::size_t b = first + from; b < first + to; ++b) {
+        body(b * lanes, std::min(lanes, rows - b * lanes));
+      }
+    });
+  }
+  progress("evaluate", rows, rows);
+}
+
+}  // namespace
+
+std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigned threads,
+                             const Progress& progress) {
+  validate_input(net, x);
+  std::vector<double> outputs(x.rows() * net.out());
+  for_each_block(x.rows(), threads, progress, [&](std::size_t begin, std::size_t count) {
+    Block now = load(x, begin, count);
+    Block next;
+    for (const Layer& layer : net.layers) {
+      apply_linear(layer, now, next);
+      apply_activation(layer, next);
+      now.swap(next);
+    }
+    apply_linear(net.head, now, next);
+    store(next, begin, count, outputs);
+  });
+  return outputs;
+}
+
+std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x, unsigned threads,
+                                 const Progress& progress) {
+  const std::vector<double> outputs = evaluate(net, x, threads, progress);
+  std::vector<std::int64_t> labels(x.rows());
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const auto begin = outputs.begin() + static_cast<std::ptrdiff_t>(row * net.out());
+    const auto best = std::max_element(begin, begin + static_cast<std::ptrdiff_t>(net.out())) - begin;
+    labels[row] = net.classes.empty() ? best : net.classes[static_cast<std::size_t>(best)];
+  }
+  return labels;
+}
+
+std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> x, unsigned threads) {
+  validate_input(net, x);
+  std::vector<std::vector<double>> activations;
+  for (const Layer& layer : net.layers) activations.emplace_back(x.rows() * layer.out);
+  for_each_block(x.rows(), threads, {}, [&](std::size_t begin, std::size_t count) {
+    Block now = load(x, begin, count);
+    Block next;
+    for (std::size_t l = 0; l < net.layers.size(); ++l) {
+      apply_linear(net.layers[l], now, next);
+      apply_activation(net.layers[l], next);
+      store(next, begin, count, activations[l]);
+      now.swap(next);
+    }
+  });
+  return activations;
+}
+
+}  // namespace normscope::lnnet

@@ -75,7 +75,7 @@ TEST(Net, ABlockWithoutDeviationGivesTheBias) {
   Net net;
   net.layers = {random_layer(2, 3, Activation::norm, 3)};
   net.layers[0].weight.assign(6, 0.0);
-  net.layers[0].bias.assign(3, 0.1);
+  net.layers[0].bias.assign(3, 0.5);
   net.layers[0].norm = {.width = 3, .eps = 0.0, .bias = {1.0, 2.0, 3.0}};
   net.head = random_layer(3, 2, Activation::none, 4);
   const std::vector<double> x = {1.0, 2.0};

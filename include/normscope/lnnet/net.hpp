@@ -55,7 +55,7 @@ void validate(const Net& net);
 /// The head's outputs for each row of `x`.
 ///
 /// Sums run in index order and start from the bias. A norm is its plain definition in one pass: mean,
-/// deviations, mean square, division; a block without deviation gives the bias.
+/// deviations, mean square, division; a block whose computed deviations are all zero gives the bias.
 ///
 /// Shapes    x (rows, net.in()) → rows × net.out()
 /// Errors    Shape, Argument: see `validate`, and when x is not net.in() wide; Cancelled

@@ -75,8 +75,8 @@ fs::path other_weights(const fs::path& folder) {
 fs::path entry_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return path;
-  const fs::path single = path / "model.safetensors";
-  const fs::path index = path / "model.safetensors.index.json";
+  fs::path single = path / "model.safetensors";
+  fs::path index = path / "model.safetensors.index.json";
   if (!is_there(single)) return is_there(index) ? index : other_weights(path);
   if (!is_there(index)) return single;
   throw Error(ErrorCode::Argument,

@@ -58,7 +58,8 @@ double NormImage::condition() const {
 double NormImage::median() const {
   if (semi_axes_.empty()) return 0.0;
   const std::size_t middle = semi_axes_.size() / 2;
-  return semi_axes_.size() % 2 == 1 ? semi_axes_[middle] : 0.5 * (semi_axes_[middle - 1] + semi_axes_[middle]);
+  return semi_axes_.size() % 2 == 1 ? semi_axes_[middle]
+                                    : 0.5 * (semi_axes_[middle - 1] + semi_axes_[middle]);
 }
 
 void NormImage::axis(std::size_t rank, std::span<double> axis) const {

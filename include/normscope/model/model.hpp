@@ -33,7 +33,8 @@ enum class Layout { out_in, in_out };
 /// query-key-value matrix). Output feature j of the part is output feature `first_out + j` of the
 /// stored matrix, or `out_indices[j]` where the part is not consecutive.
 struct Linear {
-  std::string role;  ///< "query", "key", "value", "attention out", "mlp in", "mlp gate", "mlp out", "unembedding", ...
+  std::string role;  ///< "query", "key", "value", "attention out", "mlp in", "mlp gate", "mlp out",
+                     ///< "unembedding", ...
   Slice weight;
   std::optional<Slice> bias{};
   Layout layout = Layout::out_in;
@@ -99,8 +100,8 @@ struct Vocabulary {
 struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
-  std::string evidence;      ///< why that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
-  int layers = 0;         ///< of all stacks together; shared ones counted as often as they are applied
+  std::string evidence;  ///< why that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
+  int layers = 0;        ///< of all stacks together; shared ones counted as often as they are applied
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;

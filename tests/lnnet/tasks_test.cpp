@@ -1,0 +1,49 @@
+#include <normscope/lnnet/tasks.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace normscope::lnnet {
+namespace {
+
+TEST(Tasks, EveryTaskIsWhatItsNameSays) {
+  for (const Task& task : tasks()) {
+    const Dataset data = task.make(task.rows, 5);
+    EXPECT_EQ(data.rows(), task.rows) << task.name;
+    EXPECT_NO_THROW(validate(task.name, data));
+    EXPECT_EQ(data.x, task.make(task.rows, 5).x) << task.name;
+    EXPECT_NE(data.x, task.make(task.rows, 6).x) << task.name;
+    for (std::size_t label = 0; label < data.classes; ++label) {
+      const auto count = static_cast<double>(std::count(data.labels.begin(), data.labels.end(), label));
+      EXPECT_NEAR(count / static_cast<double>(data.rows()), 1.0 / static_cast<double>(data.classes), 0.06);
+    }
+    EXPECT_EQ(find_task(task.name), &task);
+  }
+  EXPECT_EQ(find_task("nothing"), nullptr);
+}
+
+TEST(Tasks, NeighbouringOctantsDiffer) {
+  const Dataset data = octants(500, 1);
+  for (std::size_t row = 0; row < data.rows(); ++row) {
+    const auto x = data.view().row(row);
+    EXPECT_NEAR(x[0] * x[0] + x[1] * x[1] + x[2] * x[2], 1.0, 1e-12);
+    EXPECT_EQ(data.labels[row], x[0] * x[1] * x[2] > 0.0 ? 1U : 0U);
+  }
+}
+
+TEST(Tasks, SpiralArmsAreHalfATurnApart) {
+  constexpr double pi = 3.14159265358979323846;
+  const Dataset data = spiral(400, 1, 1.0);
+  for (std::size_t row = 0; row < data.rows(); ++row) {
+    const auto x = data.view().row(row);
+    const double s = std::hypot(x[0], x[1]);
+    const double turn = std::cos(std::atan2(x[1], x[0]) - 2.0 * pi * s);
+    // Noise of 0.02 turns a point at radius 0.15 by little less than a radian.
+    EXPECT_GT(data.labels[row] == 0 ? turn : -turn, 0.0) << row;
+  }
+}
+
+}  // namespace
+}  // namespace normscope::lnnet

@@ -94,7 +94,7 @@ void NormOptions::declare(CLI::App& command) {
   command.add_option("--groups", groups, "Blocks normalized on their own (default 1)")
       ->type_name("K")
       ->check(CLI::PositiveNumber);
-  command.add_option("--eps", eps, "Added to the mean square (default 1e-5)")
+  command.add_option("--eps", eps, fmt::format("Added to the mean square (default {:g})", eps))
       ->type_name("E")
       ->check(CLI::NonNegativeNumber);
 }

@@ -5,19 +5,15 @@
 
 #include <normscope/numeric/sum.hpp>
 
+#include "deviations.hpp"
+
 namespace normscope::norm {
 namespace {
 
 /// One block, before gain and bias.
 void normalize(const NormSpec& spec, std::span<const double> x, std::span<double> y) {
   std::copy(x.begin(), x.end(), y.begin());
-  if (spec.centers()) {
-    // The second pass takes out what the rounding of the first mean left in.
-    for (int pass = 0; pass < 2; ++pass) {
-      const double center = mean(y);
-      for (double& value : y) value -= center;
-    }
-  }
+  if (spec.centers()) center(y);
   const double length = euclidean_norm(y);
   if (length == 0.0) return;
   const double eps_length = std::sqrt(spec.eps) * spec.radius();

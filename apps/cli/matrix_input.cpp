@@ -1,0 +1,33 @@
+#include "matrix_input.hpp"
+
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/core/error.hpp>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+
+MatrixInput read_matrix(const std::string& name) {
+  checkpoint::Array array = checkpoint::read_array(name);
+  if (array.shape.empty() || array.values.empty()) {
+    throw Error(ErrorCode::Shape, fmt::format("{}: is empty, expected rows x width", printable(name)));
+  }
+  MatrixInput result;
+  result.width = array.shape.back();
+  result.rows = array.values.size() / result.width;
+  result.values = std::move(array.values);
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    if (!std::isfinite(result.values[i])) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("{}: row {} has {} at {}, expected finite numbers", printable(name),
+                              i / result.width, result.values[i], i % result.width));
+    }
+  }
+  return result;
+}
+
+}  // namespace normscope::cli

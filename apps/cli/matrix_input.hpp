@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+
+namespace normscope::cli {
+
+/// Rows of finite numbers that an ARRAY on the command line holds: its last axis is the width, all
+/// other axes are rows.
+struct MatrixInput {
+  std::vector<double> values;
+  std::size_t rows = 0;
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
+};
+
+/// Reads the array of that name; errors name it.
+[[nodiscard]] MatrixInput read_matrix(const std::string& name);
+
+}  // namespace normscope::cli

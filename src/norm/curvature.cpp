@@ -1,0 +1,191 @@
+#include <normscope/norm/curvature.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/sum.hpp>
+
+#include "deviations.hpp"
+
+namespace normscope::norm {
+namespace {
+
+constexpr std::size_t rows_a_piece = 16;
+
+/// Sums over one cell of a row or over cells merged, deviations being from the cell's own mean (layer)
+/// or from zero. `weight` is Σ g², `tilt` Σ g² z, `stretched` Σ g² z².
+struct Statistics {
+  double mean = 0.0;
+  double squares = 0.0;
+  double weight = 0.0;
+  double tilt = 0.0;
+  double stretched = 0.0;
+};
+
+/// H of one block of `width` entries with those statistics, of a row that was divided by 2^exponent.
+double measure(const NormSpec& spec, std::size_t width, const Statistics& block, int exponent) {
+  const std::size_t dimension = spec.centers() ? width - 1 : width;
+  if (dimension == 0 || block.weight == 0.0) return 0.0;
+  const double n = static_cast<double>(dimension);
+  const double radius = spec.radius();
+  const double r = std::scalbn(std::sqrt(block.squares), exponent);
+  const double eps_length = std::sqrt(spec.eps) * radius;
+  const double s = std::hypot(r, eps_length);
+  if (s == 0.0) return dimension == 1 ? 0.0 : std::numeric_limits<double>::infinity();
+  if (r == 0.0) return 0.0;
+  const double across = (r / s) * (radius / s) / s;
+  const double along = 3.0 * across * (eps_length / s) * (eps_length / s);
+  const double trace = spec.centers() ? n / static_cast<double>(width) * block.weight : block.weight;
+  const double radial = block.stretched / block.squares;
+  // In one dimension there is nothing across, whatever rounding leaves of the difference.
+  const double sideways = dimension == 1 ? 0.0 : std::max(0.0, trace - radial);
+  return along * along * radial + across * across * (2.0 * sideways + (n - 1.0) * radial);
+}
+
+/// Statistics of one cell whose entries start at feature `begin`.
+Statistics statistics(const NormSpec& spec, std::span<const double> z, std::size_t begin) {
+  Statistics cell;
+  cell.mean = spec.centers() ? mean(z) : 0.0;
+  cell.squares = sum_of_squares(z, cell.mean);
+  if (spec.gain.empty()) {
+    cell.weight = static_cast<double>(z.size());
+    cell.stretched = cell.squares;
+    return cell;
+  }
+  CompensatedSum weight;
+  CompensatedSum tilt;
+  CompensatedSum stretched;
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const double g = spec.gain[begin + i];
+    const double deviation = z[i] - cell.mean;
+    weight.add(g * g);
+    tilt.add(g * g * deviation);
+    stretched.add(g * g * deviation * deviation);
+  }
+  cell.weight = weight.value();
+  cell.tilt = tilt.value();
+  cell.stretched = stretched.value();
+  return cell;
+}
+
+/// Statistics of a block from those of its cells of `cell_width` entries each.
+Statistics merged(const NormSpec& spec, std::span<const Statistics> cells, std::size_t cell_width) {
+  if (cells.size() == 1) return cells[0];
+  Statistics block;
+  CompensatedSum means;
+  for (const Statistics& cell : cells) means.add(cell.mean);
+  block.mean = means.value() / static_cast<double>(cells.size());
+  CompensatedSum squares;
+  CompensatedSum weight;
+  CompensatedSum stretched;
+  for (const Statistics& cell : cells) {
+    const double shift = cell.mean - block.mean;
+    squares.add(cell.squares);
+    squares.add(static_cast<double>(cell_width) * shift * shift);
+    weight.add(cell.weight);
+    stretched.add(cell.stretched);
+    stretched.add(2.0 * shift * cell.tilt);
+    stretched.add(shift * shift * cell.weight);
+  }
+  block.squares = squares.value();
+  block.weight = weight.value();
+  block.stretched = spec.gain.empty() ? block.squares : std::max(0.0, stretched.value());
+  return block;
+}
+
+/// Divides by a power of two near `largest`, so that no square overflows; returns its exponent.
+int balance(std::span<double> z, double largest) {
+  const int exponent = std::ilogb(largest);
+  for (double& value : z) value = std::scalbn(value, -exponent);
+  return exponent;
+}
+
+void measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::size_t cell_width,
+                 std::span<double> z, std::span<Statistics> cells, std::span<double> measures) {
+  if (spec.centers()) center(z);
+  const double largest = std::abs(
+      *std::max_element(z.begin(), z.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
+  if (!std::all_of(z.begin(), z.end(), [](double value) { return std::isfinite(value); })) {
+    return std::fill(measures.begin(), measures.end(), std::numeric_limits<double>::quiet_NaN());
+  }
+  const int exponent = largest == 0.0 ? 0 : balance(z, largest);
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    cells[cell] = statistics(spec, z.subspan(cell * cell_width, cell_width), cell * cell_width);
+  }
+  for (std::size_t k = 0; k < grouped.size(); ++k) {
+    const std::size_t width = grouped[k].block_width();
+    const std::size_t together = width / cell_width;
+    CompensatedSum total;
+    double infinite = 0.0;
+    for (std::size_t first = 0; first < cells.size(); first += together) {
+      const double h =
+          measure(grouped[k], width, merged(spec, cells.subspan(first, together), cell_width), exponent);
+      // A compensated sum of infinities is NaN.
+      if (std::isinf(h))
+        infinite = h;
+      else
+        total.add(h);
+    }
+    measures[k] = infinite + total.value();
+  }
+}
+
+}  // namespace
+
+void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
+                         std::span<const std::size_t> groups, MatrixView<double> measures, unsigned threads) {
+  std::vector<NormSpec> grouped;
+  std::size_t cell_width = 0;
+  for (const std::size_t count : groups) {
+    // Only kind, sizes and eps are asked of these; the gain stays in `spec`.
+    grouped.push_back({.kind = spec.kind, .width = spec.width, .groups = count, .eps = spec.eps});
+    validate(grouped.back());
+    cell_width = std::gcd(cell_width, grouped.back().block_width());
+  }
+  validate("curvature", spec, x, x);
+  if (measures.rows() != x.rows() || measures.width() != groups.size()) {
+    throw Error(ErrorCode::Shape, fmt::format("curvature: measures are {} x {}, expected {} x {}",
+                                              measures.rows(), measures.width(), x.rows(), groups.size()));
+  }
+  if (groups.empty()) return;
+  parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
+    std::vector<double> z(spec.width);
+    std::vector<Statistics> cells(spec.width / cell_width);
+    for (std::size_t row = first; row < last; ++row) {
+      std::copy(x.row(row).begin(), x.row(row).end(), z.begin());
+      measure_row(spec, grouped, cell_width, z, cells, measures.row(row));
+    }
+  });
+}
+
+std::vector<double> curvature(const NormSpec& spec, MatrixView<const double> x, unsigned threads) {
+  std::vector<double> measures(x.rows());
+  const std::size_t groups[] = {spec.groups};
+  curvature_of_groups(spec, x, groups, {measures.data(), x.rows(), 1}, threads);
+  return measures;
+}
+
+std::optional<double> curvature_ratio_bound(const NormSpec& spec) {
+  validate(spec);
+  if (spec.eps > 0.0 || spec.block_width() < least_curved_block(spec.kind)) return std::nullopt;
+  const double size = std::abs(spec.gain_at(0));
+  for (std::size_t i = 0; i < spec.width; ++i) {
+    if (std::abs(spec.gain_at(i)) != size || size == 0.0) return std::nullopt;
+  }
+  const double width = static_cast<double>(spec.width);
+  const double groups = static_cast<double>(spec.groups);
+  switch (spec.kind) {
+    case NormKind::layer: return groups * (width - 2.0 * groups) / (width - 2.0);
+    case NormKind::rms: return groups * (width - groups) / (width - 1.0);
+    case NormKind::spherical: return groups * groups * (width - groups) / (width - 1.0);
+  }
+  return std::nullopt;
+}
+
+}  // namespace normscope::norm

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+
+/// How well classes are separated, before and after every linear map. Labels are any numbers; rows with
+/// the same one are a class. Scatter matrices are never formed: everything is done on the centred rows.
+namespace normscope::separability {
+
+/// SS = Σ |x − mean|², the sum of squares of the rows of `x`.
+[[nodiscard]] double sum_of_squares(MatrixView<const double> x);
+
+/// SSR = Σ_classes SS(class) / SS(all), in [0, 1]: 0 when every class is one point, 1 when all class means
+/// agree; NaN when all rows are the same point.
+///
+/// Source    [Ni et al. 2024, SSR]
+/// Shapes    x (rows, width), labels (rows)
+/// Errors    Shape; Argument for less than two classes or an entry that is not finite
+[[nodiscard]] double sum_of_squares_ratio(MatrixView<const double> x, std::span<const std::size_t> labels);
+
+struct LinearRatio {
+  double ratio = 0.0;               ///< LSSR; NaN when all rows are the same point
+  std::vector<double> direction{};  ///< unit w, in the range of the total scatter where features vary
+  std::size_t rank = 0;             ///< of the total scatter
+  double rank_tolerance = 0.0;      ///< pivots below this part of the largest count as zero
+};
+
+/// LSSR: the least SSR that any linear map can give, and the direction w whose projection wᵀx gives it. It
+/// is the smallest eigenvalue of (S_W, S_T), within-class against total scatter, on the range of S_T; for
+/// two classes 1 − (m₁m₂/m) Δᵀ S_T⁺ Δ with Δ the difference of the class means and w ∝ S_T⁺ Δ. The
+/// features are first scaled by powers of two to like size, which changes nothing but the rounding.
+///
+/// Source    [Ni et al. 2024, LSSR]; [Fisher 1936]
+/// Shapes    x (rows, width), labels (rows)
+/// Errors    as `sum_of_squares_ratio`
+/// Accuracy  the ratio is that of `direction`, in compensated sums, and 1e-12 from the smallest
+///           eigenvalue of a dense solver (test: Scatter.LinearRatioIsTheSmallestEigenvalue)
+/// Cost      O(rows · width · rank), and O(min(classes, rank)³)
+[[nodiscard]] LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t> labels);
+
+}  // namespace normscope::separability

@@ -1,0 +1,176 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/convex/separate.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::convex {
+namespace {
+
+struct Points {
+  std::vector<double> values{};
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const {
+    return {values.data(), values.size() / width, width};
+  }
+};
+
+Points cloud(std::size_t rows, std::size_t width, std::uint64_t seed, double shift = 0.0) {
+  Random random(seed);
+  Points points{.width = width};
+  for (std::size_t i = 0; i < rows * width; ++i) {
+    points.values.push_back(random.normal() + (i % width == 0 ? shift : 0.0));
+  }
+  return points;
+}
+
+TEST(Separate, ExclusiveOrIsNot) {
+  const Points a{{0, 0, 1, 1}, 2};
+  const Points b{{0, 1, 1, 0}, 2};
+  const Separation result = separate(a.view(), b.view());
+  EXPECT_EQ(to_string(result.answer), "no");
+  EXPECT_LE(result.residual, 1e-15);
+  EXPECT_EQ(result.a.size() + result.b.size(), 4);
+  EXPECT_TRUE(verify(a.view(), b.view(), result));
+}
+
+TEST(Separate, MarginIsTheLargest) {
+  const Points a{{3, 1, 3, -7, 8, 0}, 2};
+  const Points b{{0, 0, -1, 5, -2, -4}, 2};
+  Separation result = separate(a.view(), b.view());
+  EXPECT_EQ(result.answer, Answer::yes);
+  EXPECT_NEAR(result.margin, 3.0, 1e-14);
+  EXPECT_NEAR(result.offset, 1.5, 1e-14);
+  // Where no closed form is known, the hulls' distance is at most that of two of their points.
+  for (const std::size_t width : {2, 10, 60}) {
+    const Points left = cloud(80, width, 1, 12.0);
+    const Points right = cloud(50, width, 2);
+    result = separate(left.view(), right.view());
+    ASSERT_EQ(result.answer, Answer::yes) << width;
+    EXPECT_LE(result.margin, result.residual * (1.0 + 1e-15));
+    EXPECT_GE(result.margin, result.residual * (1.0 - 1e-9));
+    EXPECT_TRUE(verify(left.view(), right.view(), result));
+  }
+}
+
+TEST(Separate, TouchingAndDuplicateRowsMeet) {
+  const Points a{{0, 0, 2, 0}, 2};
+  const Points touching{{1, 0, 1, 5}, 2};
+  const Points duplicate{{2, 0, 9, 9}, 2};
+  for (const Points& b : {touching, duplicate}) {
+    const Separation result = separate(a.view(), b.view());
+    EXPECT_EQ(result.answer, Answer::no);
+    EXPECT_TRUE(verify(a.view(), b.view(), result));
+  }
+  const Points one{{5, 5, 5, 5}, 2};
+  EXPECT_EQ(separate(one.view(), one.view()).answer, Answer::no);
+}
+
+TEST(Separate, SeesATinyMarginFarFromTheOrigin) {
+  const double gap = 0x1p-20;
+  const Points a{{1e6 + gap, 0, 1e6 + gap, 1, 1e6 + 1, -3}, 2};
+  const Points b{{1e6, 0, 1e6, 1, 1e6 - 2, 0.5}, 2};
+  const Separation result = separate(a.view(), b.view());
+  EXPECT_EQ(result.answer, Answer::yes);
+  EXPECT_NEAR(result.margin, gap, 1e-8);
+  EXPECT_TRUE(verify(a.view(), b.view(), result));
+}
+
+RC_GTEST_PROP(Separate, EveryAnswerIsProved, (std::uint64_t seed)) {
+  Random random(seed);
+  const std::size_t width = 1 + random.below(12);
+  // From surely separable (few rows) to surely not (Cover: more than twice the width).
+  Points a = cloud(1 + random.below(3 * width), width, seed);
+  Points b = cloud(1 + random.below(3 * width), width, seed + 1);
+  const bool rounded = random.below(2) == 0;
+  if (rounded) {
+    for (Points* points : {&a, &b}) {
+      for (double& value : points->values) value = std::round(value);
+    }
+  }
+  const Separation result = separate(a.view(), b.view());
+  RC_ASSERT(result.answer != Answer::undecided);
+  RC_ASSERT(verify(a.view(), b.view(), result));
+  if (!rounded && a.view().rows() + b.view().rows() <= width + 1) RC_ASSERT(result.answer == Answer::yes);
+}
+
+RC_GTEST_PROP(Separate, AnHonestHyperplaneIsFound, (std::uint64_t seed)) {
+  Random random(seed);
+  const std::size_t width = 1 + random.below(20);
+  const std::vector<double> normal = cloud(1, width, seed).values;
+  const double gap = std::exp(-10.0 * random.uniform());
+  Points a{.width = width};
+  Points b{.width = width};
+  for (int row = 0; row < 60; ++row) {
+    std::vector<double> x = cloud(1, width, seed + 2 + static_cast<std::uint64_t>(row)).values;
+    double along = 0.0;
+    for (std::size_t i = 0; i < width; ++i) along += x[i] * normal[i];
+    const double length = euclidean_norm(normal);
+    const double push = (along >= 0.0 ? gap : -gap) / length;
+    for (std::size_t i = 0; i < width; ++i) x[i] += push * normal[i] / length;
+    std::vector<double>& values = along >= 0.0 ? a.values : b.values;
+    values.insert(values.end(), x.begin(), x.end());
+  }
+  RC_PRE(!a.values.empty() && !b.values.empty());
+  const Separation result = separate(a.view(), b.view());
+  RC_ASSERT(result.answer == Answer::yes);
+  RC_ASSERT(result.margin >= 2.0 * gap / euclidean_norm(normal) * (1.0 - 1e-9));
+}
+
+TEST(Separate, ManyRowsOfManyFeatures) {
+  // Rows in general position, fewer than features, are separable however they are labelled.
+  const Points wide_a = cloud(100, 300, 5);
+  const Points wide_b = cloud(100, 300, 6);
+  const Separation wide = separate(wide_a.view(), wide_b.view());
+  EXPECT_EQ(wide.answer, Answer::yes);
+  EXPECT_TRUE(verify(wide_a.view(), wide_b.view(), wide));
+  const Points tall_a = cloud(2000, 20, 7);
+  const Points tall_b = cloud(2000, 20, 8);
+  const Separation tall = separate(tall_a.view(), tall_b.view());
+  EXPECT_EQ(tall.answer, Answer::no);
+  EXPECT_TRUE(verify(tall_a.view(), tall_b.view(), tall));
+}
+
+TEST(Separate, VerifyTrustsNothing) {
+  const Points a{{3, 1, 4, -1}, 2};
+  const Points b{{0, 0, -1, 2}, 2};
+  const Separation yes = separate(a.view(), b.view());
+  ASSERT_TRUE(verify(a.view(), b.view(), yes));
+  Separation forged = yes;
+  forged.margin *= 1.001;
+  EXPECT_FALSE(verify(a.view(), b.view(), forged));
+  forged = yes;
+  forged.offset = 5.0;
+  EXPECT_FALSE(verify(a.view(), b.view(), forged));
+  forged = yes;
+  forged.normal = {0.0, 1.0};
+  EXPECT_FALSE(verify(a.view(), b.view(), forged));
+  forged = yes;
+  forged.answer = Answer::no;
+  EXPECT_FALSE(verify(a.view(), b.view(), forged));
+  for (const std::vector<Share>& weights :
+       {std::vector<Share>{}, {{0, -1.0}, {1, 2.0}}, {{7, 1.0}}, {{0, std::nan("")}}}) {
+    EXPECT_TRUE(std::isinf(verified_residual(a.view(), b.view(), weights, {{0, 1.0}})));
+  }
+  EXPECT_LT(verified_margin(a.view(), b.view(), {0.0, 0.0}), 0.0);
+  EXPECT_LT(verified_margin(a.view(), b.view(), {std::nan(""), 0.0}), 0.0);
+}
+
+TEST(Separate, BadInputIsNamed) {
+  const Points a{{1, 2}, 2};
+  const Points narrow{{1}, 1};
+  const Points broken{{1, std::numeric_limits<double>::infinity()}, 2};
+  EXPECT_THROW(static_cast<void>(separate(a.view(), narrow.view())), Error);
+  EXPECT_THROW(static_cast<void>(separate(a.view(), broken.view())), Error);
+  EXPECT_THROW(static_cast<void>(separate(a.view(), {a.values.data(), 0, 2})), Error);
+}
+
+}  // namespace
+}  // namespace normscope::convex

@@ -66,5 +66,6 @@ void add_geometry(CLI::App& root, Session& session);
 void add_apply(CLI::App& root, Session& session);
 void add_curvature(CLI::App& root, Session& session);
 void add_separate(CLI::App& root, Session& session);
+void add_train(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

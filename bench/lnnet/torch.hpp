@@ -1,0 +1,14 @@
+#pragma once
+
+#include <normscope/lnnet/train.hpp>
+
+#include "bench.hpp"
+
+namespace normscope::bench {
+
+/// `steps` steps of the same training in libtorch, eager, with its own autograd and Adam, from the
+/// weights `begin`; the answer is the parameters after them.
+[[nodiscard]] Contender torch(const lnnet::TrainSpec& spec, const lnnet::Dataset& data,
+                              const std::vector<double>& begin, std::size_t steps, unsigned threads);
+
+}  // namespace normscope::bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+
+/// What u(x) = x/sqrt(|x|² + eps) makes of the unit circle after a stretch or a shift: the two moves a
+/// linear layer before a norm can make in the plane.
+///
+/// Source    [Winsor 2022] the operations; the formulas are derived from them
+namespace normscope::lnnet {
+
+/// First coordinate of u(t x, y) for a point (x, y) of the circle:  t x / sqrt(1 + (t² − 1) x² + eps).
+/// Requires  |x| <= 1, t >= 0, eps >= 0
+[[nodiscard]] double stretched(double t, double x, double eps = 0.0);
+
+/// First coordinate of u(x + t, y):  (x + t) / sqrt(1 + 2 t x + t² + eps).
+/// Requires  |x| <= 1; not t = 1, x = −1 and eps = 0 together
+[[nodiscard]] double folded(double t, double x, double eps = 0.0);
+
+/// Height of the surface over the plane whose slices these curves are: x / sqrt(x² + y² + eps).
+[[nodiscard]] double surface(double x, double y, double eps = 0.0);
+
+/// Share of the circle that a stretch brings to |x| > level:  (2/π) atan(t sqrt(1 − level²)/level).
+/// Requires  t >= 0, 0 < level < 1
+/// Accuracy  against a count of points (test: Circle.StretchGathersTheCircleAtItsEnds)
+[[nodiscard]] double stretched_share(double t, double level);
+
+/// Smallest first coordinate after a shift by t > 1:  sqrt(1 − 1/t²), at x = −1/t.
+/// Requires  t > 1
+/// Accuracy  against a search (test: Circle.FoldsDipWhereTheFormulaSays)
+[[nodiscard]] double fold_minimum(double t);
+
+/// Largest |dθ'/dθ| of the shifted circle's angle:  1/|1 − t|, at the point that passes the origin.
+/// Requires  t >= 0, t != 1
+/// Accuracy  against differences (test: Circle.PointsMoveFastestJustBeforeTheFold)
+[[nodiscard]] double fold_speed(double t);
+
+/// Turns that the shifted circle makes around the origin: 1 before the fold (t < 1), 0 after it; counted
+/// along `points` points.
+/// Requires  points >= 3, t != 1
+[[nodiscard]] int fold_winding(double t, std::size_t points = 4096);
+
+}  // namespace normscope::lnnet

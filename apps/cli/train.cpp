@@ -12,7 +12,6 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/lnnet/figures.hpp>
-#include <normscope/lnnet/net_file.hpp>
 #include <normscope/lnnet/train.hpp>
 
 #include "command.hpp"
@@ -39,7 +38,6 @@ struct Options {
   std::string optimizer = "adam";
   std::string schedule = "constant";
   std::string precision = "F64";
-  std::string output;
   std::string state;
   std::string figures;
   std::size_t rows = 0;
@@ -150,8 +148,7 @@ Json document(const Options& options, const lnnet::Task* task, const std::vector
           {"loss", best.trainer.loss()},
           {"accuracy", best.trainer.accuracy()},
           {"transitions", transitions_json(best.transitions())},
-          {"runs", all},
-          {"output", options.output.empty() ? Json() : Json(options.output)}};
+          {"runs", all}};
 }
 
 void write_text(const fs::path& path, const std::string& text) {
@@ -177,7 +174,7 @@ void write_figures(const std::string& folder, const Run& run) {
 }
 
 int run(const Session& session, Options options) {
-  keep_apart({}, {options.output, options.state, session.json});
+  keep_apart({}, {options.state, session.json});
   options.spec.norm = norm_kind(options.norm);
   options.spec.activation = lnnet::activation(options.activation);
   options.spec.optimizer = lnnet::optimizer(options.optimizer);
@@ -204,7 +201,6 @@ int run(const Session& session, Options options) {
   }
   const Run& best = *std::max_element(runs.begin(), runs.end(),
                                       [](const Run& a, const Run& b) { return a.accuracy() < b.accuracy(); });
-  if (!options.output.empty()) lnnet::save_net(options.output, best.trainer.net());
   if (!options.figures.empty()) write_figures(options.figures, best);
   session.write_json(document(options, task, runs, best).dump());
   for (const Run& one : runs) {
@@ -262,7 +258,6 @@ void add_train(CLI::App& root, Session& session) {
                    "Keep the training's state in FILE and go on from it; Ctrl-C saves it too")
       ->type_name("FILE")
       ->excludes(seeds);
-  command->add_option("-o,--output", options->output, "Write the net")->type_name("NET.safetensors");
   command
       ->add_option("--figures", options->figures,
                    "Write figures (Vega-Lite) and the morph's data into FOLDER")

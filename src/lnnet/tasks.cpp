@@ -92,15 +92,14 @@ Dataset octants(std::size_t rows, std::uint64_t seed) {
   return data;
 }
 
-Dataset xor_squares(std::size_t rows, std::uint64_t seed) {
+Dataset xor_corners(std::size_t rows, std::uint64_t seed) {
   Random random(seed);
   Dataset data{.width = 2, .classes = 2};
   for (std::size_t i = 0; i < rows; ++i) {
     std::uint32_t negative = 0;
     for (int axis = 0; axis < 2; ++axis) {
       const bool minus = random.below(2) != 0;
-      const double size = 0.1 + 0.9 * random.uniform();
-      data.x.push_back(minus ? -size : size);
+      data.x.push_back((minus ? -1.0 : 1.0) + 0.15 * random.normal());
       negative += minus ? 1 : 0;
     }
     data.labels.push_back(negative % 2);
@@ -138,7 +137,7 @@ const std::vector<Task>& tasks() {
        300, [](std::size_t rows, std::uint64_t seed) { return spiral(rows, seed); }},
       {"octants", "Deeper nets of width three separate a sphere cut into eight parts.", 1000, octants},
       {"xor", "One normalization makes XOR linearly separable, which no linear layer does.", 400,
-       xor_squares},
+       xor_corners},
       {"rings", "A circle inside a circle is separated.", 400, rings},
       {"random-labels", "Groups raise how many random labels a normalized net can learn.", 1000,
        random_labels, false},

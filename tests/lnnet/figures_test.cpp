@@ -21,7 +21,7 @@ TEST(Figures, CurvesHoldEveryRecordAndTransition) {
 TEST(Figures, TheBoundaryIsTheNets) {
   // Class 1 where x > 0.
   const Net net{.head = {.in = 2, .out = 2, .weight = {0, 0, 1, 0}, .bias = {0, 0}}};
-  const auto spec = nlohmann::json::parse(boundary_figure(net, xor_squares(50, 1), 10));
+  const auto spec = nlohmann::json::parse(boundary_figure(net, xor_corners(50, 1), 10));
   EXPECT_EQ(spec["layer"][1]["data"]["values"].size(), 50U);
   for (const auto& cell : spec["layer"][0]["data"]["values"]) {
     EXPECT_EQ(cell["class"], cell["x"].get<double>() + cell["x2"].get<double>() > 0.0 ? 1 : 0);

@@ -162,12 +162,12 @@ TEST(Train, ResumesBitwise) {
 TEST(Train, AStateOfSomethingElseIsRefused) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "train.other.safetensors";
   const TrainSpec spec{.steps = 5};
-  Trainer(spec, xor_squares(20, 1)).save(path);
+  Trainer(spec, xor_corners(20, 1)).save(path);
   TrainSpec other = spec;
   other.seed = 2;
-  EXPECT_THROW(Trainer(other, xor_squares(20, 1)).resume(path), Error);
-  EXPECT_THROW(Trainer(spec, xor_squares(20, 2)).resume(path), Error);
-  EXPECT_NO_THROW(Trainer(spec, xor_squares(20, 1)).resume(path));
+  EXPECT_THROW(Trainer(other, xor_corners(20, 1)).resume(path), Error);
+  EXPECT_THROW(Trainer(spec, xor_corners(20, 2)).resume(path), Error);
+  EXPECT_NO_THROW(Trainer(spec, xor_corners(20, 1)).resume(path));
   std::filesystem::remove(path);
 }
 
@@ -199,8 +199,8 @@ TEST(Train, BadInputIsNamed) {
             "train: 1 class, expected at least 2");
   EXPECT_EQ(message({}, {.width = 1, .classes = 2, .x = {NAN}, .labels = {0}}),
             "train: row 0 holds nan, expected finite numbers");
-  EXPECT_EQ(message({.width = 4, .groups = 3}, xor_squares(4, 1)), "train: 3 groups do not divide width 4");
-  EXPECT_EQ(message({.eps = 0.0}, xor_squares(4, 1)), "train: eps is 0, expected a finite number > 0");
+  EXPECT_EQ(message({.width = 4, .groups = 3}, xor_corners(4, 1)), "train: 3 groups do not divide width 4");
+  EXPECT_EQ(message({.eps = 0.0}, xor_corners(4, 1)), "train: eps is 0, expected a finite number > 0");
   EXPECT_THROW(static_cast<void>(dataset("y", 1, {1.0, 2.0}, {0.0, 0.5})), Error);
   EXPECT_THROW(static_cast<void>(dataset("y", 1, {1.0, 2.0}, {0.0, -1.0})), Error);
 }

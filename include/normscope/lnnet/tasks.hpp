@@ -42,10 +42,10 @@ void validate(std::string_view who, const Dataset& data);
 /// Source    [Winsor 2022], the sphere in eight parts
 [[nodiscard]] Dataset octants(std::size_t rows, std::uint64_t seed);
 
-/// Uniform points of the square (−1, 1)², both coordinates at least 0.1 from zero; the class says whether
-/// their signs differ.
+/// The four points (±1, ±1), each coordinate with noise 0.15 normal; the class says whether the signs of
+/// the point without noise differ.
 /// Source    [Ni et al. 2024, XOR]
-[[nodiscard]] Dataset xor_squares(std::size_t rows, std::uint64_t seed);
+[[nodiscard]] Dataset xor_corners(std::size_t rows, std::uint64_t seed);
 
 /// Two circles around the origin, of radius 1 and 2, with noise 0.1 normal.
 [[nodiscard]] Dataset rings(std::size_t rows, std::uint64_t seed);

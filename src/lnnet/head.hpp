@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <normscope/lnnet/net.hpp>
+
+namespace normscope::lnnet {
+
+/// A linear head whose largest output tells in which class's part of a line a value lies:
+///   s_k = k v − t_1 − … − t_k,   v = readout · a
+/// with thresholds t between neighbouring classes, halfway between what each of them reaches, or between
+/// their means where they overlap. `order` gets the labels in the order of the outputs.
+/// Shapes    values, classes (clusters); readout (3)
+[[nodiscard]] Layer threshold_head(const std::vector<double>& values,
+                                   const std::vector<std::uint32_t>& classes,
+                                   const std::vector<double>& readout, const std::vector<std::int64_t>& names,
+                                   std::vector<std::int64_t>& order);
+
+}  // namespace normscope::lnnet

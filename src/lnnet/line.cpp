@@ -1,0 +1,210 @@
+#include "line.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <normscope/core/parallel.hpp>
+
+#include "fold_plan.hpp"
+
+namespace normscope::lnnet {
+namespace {
+
+const double root3 = std::sqrt(3.0);
+/// Clusters whose folds are decided before the others follow.
+constexpr std::size_t window_size = 768;
+constexpr std::size_t window_layers = 256;
+/// Monotone layers in a row after which a tie counts as unbreakable.
+constexpr std::size_t most_breaks = 8;
+
+/// LN of (1 − C q, C q − 1, √3 R q), the third entry, in the operations and the order of `evaluate`.
+void fold_step(const Fold& fold, double* q, std::size_t count) {
+  const double c = fold.midpoint;
+  const double scale = root3 * fold.radius;
+  for (std::size_t k = 0; k < count; ++k) {
+    const double first = 1.0 + -c * q[k];
+    const double third = scale * q[k];
+    const double mean = third / 3.0;
+    const double a = first - mean;
+    const double b = -first - mean;
+    const double d = third - mean;
+    q[k] = d / std::sqrt((a * a + b * b + d * d) / 3.0);
+  }
+}
+
+NormSpec plain_norm() { return {.width = 3, .eps = 0.0}; }
+
+/// The clusters whose order the next folds decide, taken off the front of a line.
+class Window {
+ public:
+  Window(Line& line, const FoldRules& rules, std::size_t size)
+      : line_(line),
+        rules_(rules),
+        whole_(size >= line.q.size()),
+        end_(std::min(size, line.q.size())),
+        w_(end_) {}
+
+  /// Whether the next fold can be decided without clusters beyond the window.
+  [[nodiscard]] bool suffices() const {
+    return whole_ || end_ - begin_ >= 2 * front_size(rules_.class_count);
+  }
+  [[nodiscard]] bool done() const {
+    return line_.runs <= rules_.class_count &&
+           (rules_.early_stop || line_.q.size() - begin_ <= rules_.class_count);
+  }
+  [[nodiscard]] std::size_t begin() const { return begin_; }
+  [[nodiscard]] std::size_t end() const { return end_; }
+
+  enum class Outcome { merged, moved, too_small };
+  Outcome fold() {
+    const std::size_t count = end_ - begin_;
+    for (std::size_t k = 0; k < count; ++k) w_[k] = 1.0 / line_.q[begin_ + k];
+    const std::span<const double> w(w_.data(), count);
+    const std::span<const std::uint32_t> classes(line_.classes.data() + begin_, count);
+    const FoldPlan plan = plan_fold(w, classes, rules_.class_count, rules_.kappa);
+    const bool reflects = plan.midpoint > w[0];
+    if (!whole_ && reflects && !(w[count - 1] - plan.midpoint > 2.0 * (plan.midpoint - w[0]))) {
+      return Outcome::too_small;
+    }
+    Fold fold{.midpoint = plan.midpoint, .radius = plan.radius, .gap = plan.gap};
+    if (plan.merges()) {
+      fold.first = line_.rows[begin_ + plan.first];
+      fold.second = line_.rows[begin_ + plan.second];
+    }
+    fold_step(fold, line_.q.data() + begin_, count);
+    if (plan.merges()) interleave(w, plan);
+    fold.runs = line_.runs;
+    line_.folds.push_back(fold);
+    return plan.merges() ? Outcome::merged : Outcome::moved;
+  }
+
+ private:
+  /// Clusters left of the midpoint, reversed, go among those right of it; the near one of the pair goes away.
+  void interleave(std::span<const double> w, const FoldPlan& plan) {
+    std::size_t left = 0;
+    while (w[left] < plan.midpoint) ++left;
+    const std::size_t before = runs_of(begin_, end_);
+    struct Cluster {
+      double q;
+      std::uint32_t label;
+      std::size_t row;
+    };
+    const auto at = [&](std::size_t k) {
+      return Cluster{line_.q[begin_ + k], line_.classes[begin_ + k], line_.rows[begin_ + k]};
+    };
+    std::vector<Cluster> merged;
+    std::size_t right = left;
+    const std::size_t count = end_ - begin_;
+    for (std::size_t k = left; k-- > 0;) {
+      if (k == plan.first) continue;
+      const Cluster reflected = at(k);
+      while (right < count && line_.q[begin_ + right] > reflected.q) merged.push_back(at(right++));
+      merged.push_back(reflected);
+    }
+    begin_ += right - merged.size();
+    for (std::size_t k = 0; k < merged.size(); ++k) {
+      line_.q[begin_ + k] = merged[k].q;
+      line_.classes[begin_ + k] = merged[k].label;
+      line_.rows[begin_ + k] = merged[k].row;
+    }
+    line_.runs -= before - runs_of(begin_, end_);
+  }
+
+  [[nodiscard]] std::size_t runs_of(std::size_t begin, std::size_t end) const {
+    std::size_t runs = 1;
+    for (std::size_t k = begin + 1; k < end; ++k) runs += line_.classes[k] != line_.classes[k - 1] ? 1 : 0;
+    return runs;
+  }
+
+  Line& line_;
+  const FoldRules& rules_;
+  bool whole_;
+  std::size_t begin_ = 0;
+  std::size_t end_;
+  std::vector<double> w_;
+};
+
+void follow(Line& line, std::size_t begin, std::size_t first_fold, unsigned threads) {
+  parallel_for(line.q.size() - begin, 512, threads, [&](std::size_t from, std::size_t to) {
+    constexpr std::size_t piece = 512;  // stays in the first cache for all folds
+    for (std::size_t k = from; k < to; k += piece) {
+      for (std::size_t f = first_fold; f < line.folds.size(); ++f) {
+        fold_step(line.folds[f], line.q.data() + begin + k, std::min(piece, to - k));
+      }
+    }
+  });
+}
+
+void drop_front(Line& line, std::size_t count) {
+  const auto by = static_cast<std::ptrdiff_t>(count);
+  line.q.erase(line.q.begin(), line.q.begin() + by);
+  line.classes.erase(line.classes.begin(), line.classes.begin() + by);
+  line.rows.erase(line.rows.begin(), line.rows.begin() + by);
+}
+
+bool is_ordered(const Line& line) {
+  for (std::size_t k = 1; k < line.q.size(); ++k) {
+    if (line.classes[k] == line.classes[k - 1] ? line.q[k] > line.q[k - 1] : !(line.q[k] < line.q[k - 1])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Layer fold_layer(const Fold& fold) {
+  const double c = fold.midpoint;
+  return {.in = 3,
+          .out = 3,
+          .weight = {0.0, 0.0, -c, 0.0, 0.0, c, 0.0, 0.0, root3 * fold.radius},
+          .bias = {1.0, -1.0, 0.0},
+          .activation = Activation::norm,
+          .norm = plain_norm()};
+}
+
+Layer first_layer(const std::vector<double>& direction, const Fold& fold) {
+  Layer layer{.in = direction.size(),
+              .out = 3,
+              .weight = direction,
+              .bias = {-fold.midpoint, fold.midpoint, root3 * fold.radius},
+              .activation = Activation::norm,
+              .norm = plain_norm()};
+  for (const double weight : direction) layer.weight.push_back(-weight);
+  layer.weight.resize(3 * direction.size(), 0.0);
+  return layer;
+}
+
+std::size_t count_runs(const std::vector<std::uint32_t>& classes) {
+  std::size_t runs = classes.empty() ? 0 : 1;
+  for (std::size_t k = 1; k < classes.size(); ++k) runs += classes[k] != classes[k - 1] ? 1 : 0;
+  return runs;
+}
+
+LineState advance(Line& line, const FoldRules& rules, std::size_t most) {
+  std::size_t size = std::max(window_size, 4 * front_size(rules.class_count));
+  const std::size_t last = line.folds.size() + most;
+  std::size_t breaks = 0;
+  while (line.folds.size() < last) {
+    const std::size_t first_fold = line.folds.size();
+    Window window(line, rules, size);
+    bool too_small = false;
+    while (!window.done() && window.suffices() &&
+           line.folds.size() < std::min(last, first_fold + window_layers)) {
+      const Window::Outcome outcome = window.fold();
+      too_small = outcome == Window::Outcome::too_small;
+      if (too_small) break;
+      breaks = outcome == Window::Outcome::moved ? breaks + 1 : 0;
+      if (breaks > most_breaks) return LineState::lost;
+    }
+    const bool done = window.done();
+    follow(line, window.end(), first_fold, rules.threads);
+    drop_front(line, window.begin());
+    if (!is_ordered(line)) return LineState::lost;
+    if (done) return LineState::done;
+    if (too_small) size *= 2;
+  }
+  return LineState::folding;
+}
+
+}  // namespace normscope::lnnet

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <normscope/lnnet/construct.hpp>
+
+#include "samples.hpp"
+
+namespace normscope::lnnet {
+
+/// Algorithm 1 as published but for cluster ids in the place of equality tests; fills net and folds.
+/// Three neurons hold x ∈ S¹ as √3 (x₁ u₁ + x₂ u₂), u₁ = (1, −1, 0)/√2, u₂ = (1, 1, −2)/√6.
+///
+/// Source    [Ni et al. 2024, Algorithm 1]
+void construct_paper(MatrixView<const double> x, const Samples& samples, const ConstructOptions& options,
+                     const Progress& progress, Construction& construction);
+
+}  // namespace normscope::lnnet

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/idx.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
@@ -122,14 +123,17 @@ Array read_array(const std::string& name) {
   std::error_code ignored;
   if (fs::is_directory(parts.file, ignored)) return read_tensor(parts);
   const MappedFile file(parts.file);
-  switch (file_format(parts.file, file.bytes())) {
+  const FileFormat format = file_format(parts.file, file.bytes());
+  switch (format) {
     case FileFormat::npy:
+    case FileFormat::idx:
       if (parts.member) {
         throw Error(ErrorCode::Argument,
                     fmt::format("array: {}: is a single array, expected no name after it, found {}",
                                 parts.file.string(), quote(*parts.member)));
       }
-      return read_npy(file.bytes(), "npy: " + parts.file.string());
+      return format == FileFormat::npy ? read_npy(file.bytes(), "npy: " + parts.file.string())
+                                       : read_idx(file.bytes(), "idx: " + parts.file.string());
     case FileFormat::zip: {
       const std::string where = "npz: " + parts.file.string();
       const std::vector<ZipMember> members = read_zip_directory(file.bytes(), where);

@@ -36,7 +36,14 @@ FileFormat by_name(const std::filesystem::path& path) {
   if (extension == ".npz") return FileFormat::zip;
   if (extension == ".gguf") return FileFormat::gguf;
   if (extension == ".onnx") return FileFormat::onnx;
-  const bool is_torch_bin = extension == ".bin" && path.filename().string().rfind("pytorch_model", 0) == 0;
+  const std::string name = path.filename().string();
+  for (const std::string_view ending : {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"}) {
+    if (name.size() >= ending.size() &&
+        name.compare(name.size() - ending.size(), ending.size(), ending) == 0) {
+      return FileFormat::idx;
+    }
+  }
+  const bool is_torch_bin = extension == ".bin" && name.rfind("pytorch_model", 0) == 0;
   if (is_torch_bin || extension == ".pt" || extension == ".pth" || extension == ".ckpt") {
     return FileFormat::pickle;
   }
@@ -61,6 +68,7 @@ std::string_view describe(FileFormat format) {
     case FileFormat::shard_index: return "safetensors index";
     case FileFormat::npy: return "NumPy array";
     case FileFormat::zip: return "PyTorch or NumPy zip";
+    case FileFormat::idx: return "IDX array";
     case FileFormat::gguf: return "GGUF";
     case FileFormat::onnx: return "ONNX";
     case FileFormat::pickle: return "PyTorch pickle without a zip, as before PyTorch 1.6";

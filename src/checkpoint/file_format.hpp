@@ -7,7 +7,19 @@
 
 namespace normscope::checkpoint {
 
-enum class FileFormat { safetensors, shard_index, npy, zip, gguf, onnx, pickle, hdf5, lfs_pointer, unknown };
+enum class FileFormat {
+  safetensors,
+  shard_index,
+  npy,
+  zip,
+  idx,
+  gguf,
+  onnx,
+  pickle,
+  hdf5,
+  lfs_pointer,
+  unknown
+};
 
 /// What a file holds, told by its first bytes and, where they say nothing, by its name.
 [[nodiscard]] FileFormat file_format(const std::filesystem::path& path, std::span<const std::byte> bytes);

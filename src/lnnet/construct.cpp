@@ -20,7 +20,7 @@ namespace {
 
 /// What is tried one after the other: κ for one projection, then the next projection.
 constexpr double kappas[] = {1024.0, 64.0};
-constexpr std::size_t most_attempts = 6;
+constexpr std::size_t most_attempts = 10;
 
 struct Attempt {
   Projection projection;

@@ -20,6 +20,7 @@ struct Array {
 
 /// Reads an array by its command-line name:
 ///   X.npy                    NumPy formats 1.0 to 3.0, C or Fortran order, either byte order
+///   X-ubyte, X-ubyte.gz, X.idx or X.idx.gz   IDX, as MNIST comes
 ///   X.npz:NAME               a member of a zip, stored or deflated (NAME with or without ".npy")
 ///   X.safetensors:TENSOR     a tensor; TENSOR[i] is its i-th slice along the first axis
 ///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise

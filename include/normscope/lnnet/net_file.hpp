@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+
+#include <normscope/lnnet/net.hpp>
+
+/// A net as a safetensors file, for any safetensors reader:
+///   metadata  "normscope.lnnet": one JSON object
+///     {"schema": "normscope.lnnet/1",
+///      "layers": [{"count", "in", "out", "activation",
+///                  "norm": {"kind", "groups", "eps", "gain": bool, "bias": bool}}, …],
+///      "classes": [label of each output, …]}
+///     An entry of "layers" stands for `count` layers in a row that differ in their numbers only; "norm" is
+///     there where the activation is "norm"; an empty "classes" means 0, 1, ….
+///   tensors   float64, i the index of the entry:
+///     layers.i.weight (count, out, in)   layers.i.bias (count, out)
+///     layers.i.norm_gain (count, out) and layers.i.norm_bias (count, out) where the norm has them
+///     head.weight (outputs, width)       head.bias (outputs)
+///   So 60,000 layers of three neurons are four tensors and the head.
+namespace normscope::lnnet {
+
+/// Writes `net`, atomically. What `load_net` gives back is the same net, bit by bit.
+/// Errors    Shape, Argument: see `validate`; Io
+void save_net(const std::filesystem::path& path, const Net& net);
+
+/// Reads a net. Every name, count and number is checked, and no tensor may be there without a use.
+/// Errors    Io, Format, Shape, Argument; messages name the file
+[[nodiscard]] Net load_net(const std::filesystem::path& path);
+
+}  // namespace normscope::lnnet

@@ -1,0 +1,87 @@
+#include <zlib.h>
+
+#include <cstddef>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/idx.hpp>
+#include <normscope/core/error.hpp>
+
+#include "support/data.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+using namespace std::string_literals;
+
+Array read(const std::string& bytes) { return read_idx(std::as_bytes(std::span(bytes)), "idx: x"); }
+
+std::string gzip(const std::string& plain) {
+  std::string packed(plain.size() + 100, '\0');
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+const std::string bytes_2x3 = "\0\0\x08\x02\0\0\0\x02\0\0\0\x03\x01\x02\x03\x04\x05\xff"s;
+
+TEST(Idx, ReadsPlainAndPacked) {
+  for (const std::string& bytes : {bytes_2x3, gzip(bytes_2x3)}) {
+    const Array array = read(bytes);
+    EXPECT_EQ(array.shape, (std::vector<std::uint64_t>{2, 3}));
+    EXPECT_EQ(array.values, (std::vector<double>{1, 2, 3, 4, 5, 255}));
+    EXPECT_EQ(array.dtype, Dtype::U8);
+  }
+  EXPECT_EQ(read("\0\0\x0b\x01\0\0\0\x02\xff\xfe\x01\0"s).values, (std::vector<double>{-2, 256}));
+  EXPECT_EQ(read("\0\0\x0d\x01\0\0\0\x01\x3f\x80\0\0"s).values, (std::vector<double>{1}));
+}
+
+TEST(Idx, RefusesWhatIsNotWhole) {
+  const std::string packed = gzip(bytes_2x3);
+  for (std::size_t size = 0; size < bytes_2x3.size(); ++size) {
+    EXPECT_THROW(static_cast<void>(read(bytes_2x3.substr(0, size))), Error) << size;
+  }
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    EXPECT_THROW(static_cast<void>(read(packed.substr(0, size))), Error) << size;
+  }
+  EXPECT_THROW(static_cast<void>(read(bytes_2x3 + "x")), Error);
+  EXPECT_THROW(static_cast<void>(read(packed + "x")), Error);
+  EXPECT_THROW(static_cast<void>(read(gzip(bytes_2x3 + "x"))), Error);
+  EXPECT_THROW(static_cast<void>(read("\0\0\x07\x01\0\0\0\0"s)), Error);
+  EXPECT_THROW(static_cast<void>(read("\0\0\x08\0"s)), Error);
+  // Sizes that overflow, and ones that no such file can hold.
+  EXPECT_THROW(static_cast<void>(read("\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s)),
+               Error);
+  EXPECT_THROW(static_cast<void>(read(gzip("\0\0\x0e\x01\x7f\xff\xff\xff"s))), Error);
+}
+
+TEST(Idx, MnistIsReadByItsName) {
+  NORMSCOPE_NEED_DATA(folder, "mnist");
+  const Array images = read_array((folder / "t10k-images-idx3-ubyte.gz").string());
+  EXPECT_EQ(images.shape, (std::vector<std::uint64_t>{10000, 28, 28}));
+  const Array labels = read_array((folder / "t10k-labels-idx1-ubyte.gz").string());
+  EXPECT_EQ(std::vector(labels.values.begin(), labels.values.begin() + 5),
+            (std::vector<double>{7, 2, 1, 0, 4}));
+}
+
+TEST(Idx, IsAnArrayWithoutNames) {
+  const test::Scratch scratch;
+  const std::string path = (scratch / "x.idx").string();
+  std::ofstream(path, std::ios::binary) << bytes_2x3;
+  EXPECT_EQ(read_array(path).values.size(), 6U);
+  EXPECT_THROW(static_cast<void>(read_array(path + ":a")), Error);
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

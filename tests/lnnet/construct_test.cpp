@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/lnnet/construct.hpp>
+
+#include "lnnet/nets.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::lnnet {
+namespace {
+
+using test::random_values;
+
+std::vector<std::int64_t> random_labels(std::size_t count, std::uint64_t classes, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<std::int64_t> labels(count);
+  for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(classes));
+  return labels;
+}
+
+/// The class of each row by textbook code in the type T, one row and one layer after the other.
+template <typename T>
+std::vector<std::int64_t> replay(const Net& net, MatrixView<const double> x, bool backwards) {
+  std::vector<std::int64_t> given;
+  const auto linear = [&](const Layer& layer, const std::vector<T>& in) {
+    std::vector<T> out(layer.out, T(0));
+    for (std::size_t o = 0; o < layer.out; ++o) {
+      for (std::size_t i = 0; i < layer.in; ++i) {
+        const std::size_t at = backwards ? layer.in - 1 - i : i;
+        out[o] += static_cast<T>(layer.weight[o * layer.in + at]) * in[at];
+      }
+      out[o] += static_cast<T>(layer.bias[o]);
+    }
+    return out;
+  };
+  for (std::size_t row = 0; row < x.rows(); ++row) {
+    std::vector<T> now(x.row(row).begin(), x.row(row).end());
+    for (const Layer& layer : net.layers) {
+      now = linear(layer, now);
+      T mean = 0;
+      for (const T value : now) mean += value;
+      mean /= static_cast<T>(now.size());
+      T variance = 0;
+      for (T& value : now) {
+        value -= mean;
+        variance += value * value;
+      }
+      const T deviation = std::sqrt(variance / static_cast<T>(now.size()));
+      for (T& value : now) value /= deviation;
+    }
+    const std::vector<T> outputs = linear(net.head, now);
+    given.push_back(net.classes[static_cast<std::size_t>(std::max_element(outputs.begin(), outputs.end()) -
+                                                         outputs.begin())]);
+  }
+  return given;
+}
+
+RC_GTEST_PROP(Construct, EveryLabelling, (std::uint64_t seed)) {
+  const std::size_t rows = *rc::gen::inRange<std::size_t>(2, 200);
+  const std::uint64_t classes = *rc::gen::element<std::uint64_t>(2, 3, 10);
+  const bool grid = *rc::gen::arbitrary<bool>();
+  std::vector<double> x = random_values(rows * 3, seed);
+  // A grid is full of exact coincidences: equal differences, equal rows.
+  for (double& value : x) value = grid ? std::floor(3.0 * value) : value;
+  const std::vector<std::int64_t> wanted = random_labels(rows, classes, seed + 1);
+  const ConstructOptions options{.seed = seed, .first_label_wins = true};
+  const Construction made = construct({x.data(), rows, 3}, wanted, options);
+  RC_ASSERT(made.correct == rows);
+  RC_ASSERT(made.folds.size() == made.net.layers.size());
+  const std::vector<std::int64_t> given = replay<double>(made.net, {x.data(), rows, 3}, false);
+  std::size_t correct = 0;
+  for (std::size_t row = 0; row < rows; ++row) correct += given[row] == wanted[row] ? 1 : 0;
+  RC_ASSERT(correct + made.relabelled == rows);
+  std::size_t merges = 0;
+  for (const Fold& fold : made.folds) merges += fold.first != no_row ? 1 : 0;
+  RC_ASSERT(made.net.classes.size() == 1 || merges + made.net.classes.size() <= made.distinct);
+  for (const Layer& layer : made.net.layers) RC_ASSERT(layer.out == 3U);
+}
+
+TEST(Construct, EveryLabellingOfLPlusTwoPointsTakesLLayers) {
+  for (std::size_t depth = 1; depth <= 10; ++depth) {
+    const std::size_t points = depth + 2;
+    const std::vector<double> x = random_values(points * 2, depth);
+    for (std::uint64_t labelling = 0; labelling < std::uint64_t{1} << points; ++labelling) {
+      std::vector<std::int64_t> wanted(points);
+      for (std::size_t i = 0; i < points; ++i) wanted[i] = static_cast<std::int64_t>(labelling >> i & 1);
+      const Construction made = construct({x.data(), points, 2}, wanted, {.threads = 1});
+      ASSERT_EQ(made.correct, points) << depth << " " << labelling;
+      ASSERT_LE(made.net.layers.size(), depth) << labelling;
+    }
+  }
+}
+
+TEST(Construct, ManyRandomLabels) {
+  for (const std::uint64_t classes : {2, 3, 10}) {
+    const std::size_t rows = 4000;
+    const std::vector<double> x = random_values(rows * 8, classes);
+    const std::vector<std::int64_t> wanted = random_labels(rows, classes, classes);
+    const Construction made = construct({x.data(), rows, 8}, wanted);
+    EXPECT_EQ(made.correct, rows);
+    EXPECT_LE(made.net.layers.size(), rows - classes);
+    // The first of them by other code; `correct` counts all.
+    EXPECT_EQ(replay<double>(made.net, {x.data(), 256, 8}, false),
+              std::vector(wanted.begin(), wanted.begin() + 256));
+  }
+}
+
+TEST(Construct, WeightsStayExactUnderOtherRounding) {
+  const auto errors = [](std::size_t rows, auto number, bool backwards) {
+    const std::vector<double> x = random_values(rows * 4, 11);
+    const std::vector<std::int64_t> wanted = random_labels(rows, 2, 12);
+    const Construction made = construct({x.data(), rows, 4}, wanted);
+    const std::size_t tried = std::min<std::size_t>(rows, 512);
+    const std::vector<std::int64_t> given =
+        replay<decltype(number)>(made.net, {x.data(), tried, 4}, backwards);
+    std::size_t wrong = 0;
+    for (std::size_t row = 0; row < tried; ++row) wrong += given[row] != wanted[row] ? 1 : 0;
+    return wrong;
+  };
+  // Another order of summation and a wider type, at a size where the published weights would be lost.
+  EXPECT_EQ(errors(4096, 0.0, true), 0U);
+  EXPECT_EQ(errors(2048, 0.0L, false), 0U);
+  // Float32 tells some dozens of samples apart, not thousands.
+  EXPECT_EQ(errors(32, 0.0F, false), 0U);
+  EXPECT_GT(errors(4096, 0.0F, false), 0U);
+}
+
+TEST(Construct, PaperModeWorksUntilItsPrecisionEnds) {
+  const auto successes = [](std::size_t rows) {
+    std::size_t exact = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const std::vector<double> x = random_values(rows, seed);
+      const Construction made = construct({x.data(), rows, 1}, random_labels(rows, 2, seed + 100),
+                                          {.mode = Mode::paper, .seed = seed});
+      EXPECT_LE(made.net.layers.size(), rows - 2);
+      exact += made.correct == rows ? 1 : 0;
+    }
+    return exact;
+  };
+  EXPECT_EQ(successes(64), 20U);
+  EXPECT_EQ(successes(256), 0U);
+}
+
+TEST(Construct, PaperModeConfusesClassesOnAGrid) {
+  // The line 0 1 2 3, seen through any projection: merging 1 and 2 sends 0 and 3 to one value.
+  const std::vector<double> x = {0.0, 1.0, 2.0, 3.0};
+  const std::vector<std::int64_t> wanted = {0, 1, 1, 1};
+  const ConstructOptions published{.mode = Mode::paper, .early_stop = false};
+  std::size_t confused = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    ConstructOptions options = published;
+    options.seed = seed;
+    confused += construct({x.data(), 4, 1}, wanted, options).correct < 4 ? 1 : 0;
+    options.mode = Mode::stable;
+    EXPECT_EQ(construct({x.data(), 4, 1}, wanted, options).correct, 4U);
+  }
+  EXPECT_GT(confused, 0U);
+}
+
+TEST(Construct, ParallelChordsAreBroken) {
+  // The two diagonals' ends and the two other corners have one midpoint through every projection.
+  const std::vector<double> x = {0, 0, 1, 1, 0, 1, 1, 0};
+  const Construction made = construct({x.data(), 4, 2}, std::vector<std::int64_t>{0, 0, 1, 2});
+  EXPECT_EQ(made.correct, 4U);
+  EXPECT_LE(made.net.layers.size(), 2U);
+}
+
+TEST(Construct, ResumesToTheSameBits) {
+  const std::size_t rows = 6000;
+  const std::vector<double> x = random_values(rows * 2, 3);
+  const std::vector<std::int64_t> wanted = random_labels(rows, 4, 4);
+  const MatrixView<const double> view(x.data(), rows, 2);
+  const test::Scratch scratch;
+  ConstructOptions options{.resume = scratch / "state", .save_every = 1500};
+  const Construction whole = construct(view, wanted);
+  std::size_t calls = 0;
+  const Progress stop(
+      [&](std::string_view what, std::size_t, std::size_t) { return what != "fold" || ++calls < 2; });
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THROW(static_cast<void>(construct(view, wanted, options, stop)), Error);
+    calls = 0;
+  }
+  options.threads = 3;
+  std::size_t first = 0;
+  const Construction resumed =
+      construct(view, wanted, options, Progress([&](std::string_view what, std::size_t done, std::size_t) {
+                  if (what == "fold" && first == 0) first = done;
+                  return true;
+                }));
+  EXPECT_GT(first, 5000U);
+  ASSERT_EQ(resumed.net.layers.size(), whole.net.layers.size());
+  for (std::size_t l = 0; l < whole.net.layers.size(); ++l) {
+    ASSERT_EQ(resumed.net.layers[l].weight, whole.net.layers[l].weight);
+    ASSERT_EQ(resumed.net.layers[l].bias, whole.net.layers[l].bias);
+  }
+  EXPECT_EQ(resumed.net.head.bias, whole.net.head.bias);
+  EXPECT_EQ(resumed.folds.back().runs, whole.folds.back().runs);
+  std::vector<std::int64_t> others = wanted;
+  others[0] += 1;
+  EXPECT_THROW(static_cast<void>(construct(view, others, options)), Error);
+}
+
+TEST(Construct, OneClassIsAConstantHead) {
+  const std::vector<double> x = {1.0, 2.0, 3.0};
+  const Construction made = construct({x.data(), 3, 1}, std::vector<std::int64_t>(3, 5));
+  EXPECT_TRUE(made.net.layers.empty());
+  EXPECT_EQ(labels(made.net, {x.data(), 3, 1}), std::vector<std::int64_t>(3, 5));
+  EXPECT_EQ(made.correct, 3U);
+}
+
+TEST(Construct, BadInputIsNamed) {
+  const auto complaint = [](std::vector<double> x, std::size_t width,
+                            const std::vector<std::int64_t>& wanted) {
+    try {
+      static_cast<void>(construct({x.data(), x.size() / width, width}, wanted));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint({1, 2, 3, 4, 1, 2}, 2, {0, 1, 1}),
+            "construct: rows 0 and 2 are equal, their labels are 0 and 1; expected one label a sample");
+  EXPECT_EQ(complaint({1, 2, 3, 4, 1, 2}, 2, {0, 1, 0}), "");
+  EXPECT_EQ(complaint({1, std::numeric_limits<double>::quiet_NaN()}, 1, {0, 1}),
+            "construct: x[1][0] is nan, expected a finite number");
+  EXPECT_EQ(complaint({1, 2}, 1, {0}), "construct: x has 2 rows, there are 1 labels");
+  EXPECT_EQ(complaint({}, 1, {}), "construct: x is 0 x 1, expected at least one row and one feature");
+  EXPECT_NE(complaint({1.0, 5e-324, 1.0, 0.0}, 2, {0, 1}).find("no projection"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace normscope::lnnet

@@ -64,6 +64,8 @@ void add_report(CLI::App& root, Session& session);
 void add_inspect(CLI::App& root, Session& session);
 void add_geometry(CLI::App& root, Session& session);
 void add_apply(CLI::App& root, Session& session);
+void add_build(CLI::App& root, Session& session);
+void add_run(CLI::App& root, Session& session);
 void add_curvature(CLI::App& root, Session& session);
 void add_separate(CLI::App& root, Session& session);
 void add_train(CLI::App& root, Session& session);

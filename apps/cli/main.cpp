@@ -25,6 +25,8 @@ int run(int argc, char** argv) {
   cli::add_inspect(root, session);
   cli::add_geometry(root, session);
   cli::add_apply(root, session);
+  cli::add_build(root, session);
+  cli::add_run(root, session);
   cli::add_curvature(root, session);
   cli::add_separate(root, session);
   cli::add_train(root, session);

@@ -1,0 +1,127 @@
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/lnnet/construct.hpp>
+#include <normscope/lnnet/net_file.hpp>
+
+#include "command.hpp"
+#include "samples.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  std::string samples;
+  std::string labels;
+  std::string output;
+  std::string mode = "stable";
+  std::size_t random_labels = 0;
+  std::uint64_t seed = 1;
+  bool drop_conflicts = false;
+  std::string resume;
+  std::string trace;
+};
+
+std::vector<std::int64_t> wanted_labels(const Options& options, std::size_t rows) {
+  if (options.random_labels == 0) return read_labels(options.labels);
+  Random random(options.seed);
+  std::vector<std::int64_t> labels(rows);
+  for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(options.random_labels));
+  return labels;
+}
+
+/// One line of JSON a layer.
+void write_trace(const std::string& path, const std::vector<lnnet::Fold>& folds) {
+  if (path.empty()) return;
+  AtomicFile file(path);
+  for (std::size_t l = 0; l < folds.size(); ++l) {
+    const lnnet::Fold& fold = folds[l];
+    nlohmann::ordered_json line = {
+        {"layer", l},      {"pair", nullptr},  {"midpoint", fold.midpoint}, {"radius", fold.radius},
+        {"gap", fold.gap}, {"runs", fold.runs}};
+    if (fold.first != lnnet::no_row) line["pair"] = {fold.first, fold.second};
+    file.write(line.dump() + "\n");
+  }
+  file.commit();
+}
+
+int run(const Session& session, const Options& options) {
+  if (options.labels.empty() == (options.random_labels == 0)) {
+    throw Error(ErrorCode::Argument, "build: expected either LABELS or --random-labels");
+  }
+  std::vector<std::filesystem::path> inputs = {options.samples};
+  if (!options.labels.empty()) inputs.emplace_back(options.labels);
+  keep_apart(inputs, {options.output, options.resume, options.trace, session.json});
+  const SampleArray samples = read_samples(options.samples);
+  const lnnet::ConstructOptions how{
+      .mode = options.mode == "paper" ? lnnet::Mode::paper : lnnet::Mode::stable,
+      .seed = options.seed,
+      // Random labels belong to samples, not to rows.
+      .first_label_wins = options.drop_conflicts || options.random_labels != 0,
+      .resume = options.resume,
+      .threads = session.threads};
+  const lnnet::Construction made =
+      lnnet::construct(samples.view(), wanted_labels(options, samples.rows), how, session.progress());
+  lnnet::save_net(options.output, made.net);
+  write_trace(options.trace, made.folds);
+  if (!options.resume.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(options.resume, ignored);
+  }
+
+  const std::size_t width = made.net.layers.empty() ? 0 : 3;
+  const nlohmann::ordered_json json = {{"schema", "normscope.build/1"},
+                                       {"version", version},
+                                       {"output", options.output},
+                                       {"mode", options.mode},
+                                       {"layers", made.net.layers.size()},
+                                       {"width", width},
+                                       {"classes", made.net.classes},
+                                       {"correct", made.correct},
+                                       {"total", made.total},
+                                       {"distinct", made.distinct},
+                                       {"relabelled", made.relabelled},
+                                       {"attempts", made.attempts}};
+  session.write_json(json.dump());
+  session.say(made.net.layers.empty()
+                  ? fmt::format("{}: one class, a constant head", options.output)
+                  : fmt::format("{}: {} LN layers of width 3, {} of {} samples right", options.output,
+                                made.net.layers.size(), made.correct, made.total));
+  if (made.relabelled > 0) {
+    session.say(fmt::format("{} rows equal an earlier row and have its label", made.relabelled));
+  }
+  return made.correct == made.total ? ok : negative;
+}
+
+}  // namespace
+
+void add_build(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(root, session, "build", "Construct an LN-Net that gives every sample its label",
+                  [&session, options] { return run(session, *options); });
+  command->add_option("X", options->samples, "Samples, along the first axis")->required();
+  command->add_option("LABELS", options->labels, "Their labels, integers");
+  command->add_option("-o,--output", options->output, "The net")->type_name("NET.safetensors")->required();
+  command
+      ->add_option("--mode", options->mode,
+                   "Folds as published, or so that rounding does not matter (default stable)")
+      ->check(CLI::IsMember({"paper", "stable"}));
+  command->add_option("--random-labels", options->random_labels, "Draw the labels, of C classes")
+      ->type_name("C");
+  command->add_option("--seed", options->seed, "Of labels and projections (default 1)")->type_name("S");
+  command->add_flag("--drop-conflicts", options->drop_conflicts,
+                    "Equal rows take the label of the first of them");
+  command->add_option("--resume", options->resume, "Keep the unfinished state here, and go on from it")
+      ->type_name("FILE");
+  command->add_option("--trace", options->trace, "Write each layer's fold, a line of JSON each")
+      ->type_name("FILE");
+}
+
+}  // namespace normscope::cli

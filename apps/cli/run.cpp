@@ -1,0 +1,81 @@
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/lnnet/net_file.hpp>
+
+#include "command.hpp"
+#include "samples.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  std::string net;
+  std::string samples;
+  std::string output;
+  std::string trace;
+};
+
+/// What each layer gives, side by side: rows × (sum of the layers' widths).
+checkpoint::Array side_by_side(const lnnet::Net& net, const std::vector<std::vector<double>>& activations,
+                               std::size_t rows) {
+  std::size_t width = 0;
+  for (const lnnet::Layer& layer : net.layers) width += layer.out;
+  checkpoint::Array array{{rows, width}, Dtype::F64, {}};
+  array.values.reserve(rows * width);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t l = 0; l < net.layers.size(); ++l) {
+      const std::size_t out = net.layers[l].out;
+      const auto begin = activations[l].begin() + static_cast<std::ptrdiff_t>(row * out);
+      array.values.insert(array.values.end(), begin, begin + static_cast<std::ptrdiff_t>(out));
+    }
+  }
+  return array;
+}
+
+int run(const Session& session, const Options& options) {
+  keep_apart({options.net, options.samples}, {options.output, options.trace, session.json});
+  const lnnet::Net net = lnnet::load_net(options.net);
+  const SampleArray samples = read_samples(options.samples);
+  const std::vector<std::int64_t> given =
+      lnnet::labels(net, samples.view(), session.threads, session.progress());
+  if (!options.trace.empty()) {
+    checkpoint::write_npy(
+        options.trace, side_by_side(net, lnnet::trace(net, samples.view(), session.threads), samples.rows));
+  }
+  if (!options.output.empty()) {
+    checkpoint::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
+  }
+  const nlohmann::ordered_json json = {{"schema", "normscope.run/1"},
+                                       {"version", version},
+                                       {"layers", net.layers.size()},
+                                       {"rows", samples.rows},
+                                       {"labels", given}};
+  session.write_json(json.dump());
+  session.say(fmt::format("{} samples through {} layers", samples.rows, net.layers.size()));
+  constexpr std::size_t shown = 10;
+  for (std::size_t row = 0; row < given.size() && row < shown; ++row) {
+    session.say(fmt::format("{}: {}", row, given[row]));
+  }
+  if (given.size() > shown) session.say("…");
+  return ok;
+}
+
+}  // namespace
+
+void add_run(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "run", "Classify samples with an LN-Net",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("NET", options->net, "A net that build or train wrote")->required();
+  command->add_option("X", options->samples, "Samples, along the first axis")->required();
+  command->add_option("-o,--output", options->output, "Their labels, float64")->type_name("LABELS.npy");
+  command->add_option("--trace", options->trace, "What every layer gives, side by side")
+      ->type_name("FILE.npy");
+}
+
+}  // namespace normscope::cli

@@ -28,6 +28,7 @@ Dtype output_dtype(Dtype input) {
 }
 
 int run(const Session& session, const Options& options) {
+  keep_apart(files_of({options.input, options.norm.gain, options.norm.bias}), {options.output, session.json});
   checkpoint::Array array = checkpoint::read_array(options.input);
   if (array.shape.empty() || array.shape.back() == 0) {
     throw Error(ErrorCode::Shape,
@@ -43,7 +44,6 @@ int run(const Session& session, const Options& options) {
     geometry::apply(geometry::step(options.step), spec, x, x);
   }
   array.dtype = output_dtype(array.dtype);
-  checkpoint::write_npy(options.output, array);
 
   const nlohmann::ordered_json json = {{"schema", "normscope.apply/1"},
                                        {"version", version},
@@ -51,8 +51,10 @@ int run(const Session& session, const Options& options) {
                                        {"dtype", std::string(to_string(array.dtype))},
                                        {"rows", rows},
                                        {"width", width}};
-  session.write_json(json.dump());
-  session.say(fmt::format("{}: {} row{} of width {}, {}", options.output, rows, rows == 1 ? "" : "s", width,
+  JsonOutput machine_form(session, dump(json));
+  checkpoint::write_npy(options.output, array);
+  machine_form.commit();
+  session.say(fmt::format("{}: {} of width {}, {}", printable(options.output), counted(rows, "row"), width,
                           to_string(array.dtype)));
   return ok;
 }

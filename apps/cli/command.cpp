@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
@@ -16,10 +18,10 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-extern "C" void note_interrupt(int) {
+extern "C" void note_interrupt(int signal) {
   interrupted = 1;
-  // A second Ctrl-C ends the program at once.
-  std::signal(SIGINT, SIG_DFL);
+  // A second one ends the program at once.
+  std::signal(signal, SIG_DFL);
 }
 
 void print(std::string_view text) {
@@ -28,25 +30,34 @@ void print(std::string_view text) {
   }
 }
 
-/// One row of gains or biases.
-std::vector<double> read_parameter(const char* option, const std::string& name) {
-  if (name.empty()) return {};
-  checkpoint::Array array = checkpoint::read_array(name);
-  std::size_t long_axes = 0;
-  for (const std::uint64_t extent : array.shape) long_axes += extent != 1 ? 1 : 0;
-  if (long_axes > 1) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("{} {}: has {} axes longer than 1, expected one row; TENSOR[i] takes "
-                            "the i-th slice",
-                            option, printable(name), long_axes));
+std::vector<double> read_parameter(const std::string& name) {
+  return name.empty() ? std::vector<double>{} : checkpoint::read_row(name);
+}
+
+/// Bytes of the UTF-8 sequence at the front of `text` that a terminal may show; 0 for one it may not.
+std::size_t shown_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const std::size_t length = byte(0) < 0x80    ? 1
+                             : byte(0) >= 0xf0 ? 4
+                             : byte(0) >= 0xe0 ? 3
+                             : byte(0) >= 0xc2 ? 2
+                                               : 0;
+  if (length == 0 || length > text.size() || byte(0) > 0xf4) return 0;
+  unsigned code = length == 1 ? byte(0) : byte(0) & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+    code = code << 6 | (byte(i) & 0x3fU);
   }
-  return std::move(array.values);
+  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  const bool turns_text = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                          (code >= 0x2066 && code <= 0x2069);
+  return control || turns_text ? 0 : length;
 }
 
 }  // namespace
 
 Progress Session::progress() const {
-  std::signal(SIGINT, note_interrupt);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, note_interrupt);
   const bool show = !quiet && isatty(STDERR_FILENO) != 0;
   return Progress([show](std::string_view what, std::size_t done, std::size_t total) {
     if (show) {
@@ -61,13 +72,18 @@ void Session::say(std::string_view line) const {
   if (!quiet && json != "-") print(fmt::format("{}\n", line));
 }
 
-void Session::write_json(std::string_view text) const {
-  if (json.empty()) return;
-  if (json == "-") return print(fmt::format("{}\n", text));
-  AtomicFile file(json);
-  file.write(text);
-  file.write("\n");
-  file.commit();
+void Session::write_json(std::string_view text) const { JsonOutput(*this, text).commit(); }
+
+JsonOutput::JsonOutput(const Session& session, std::string_view text) : text_(text) {
+  to_standard_output_ = session.json == "-";
+  if (session.json.empty() || to_standard_output_) return;
+  file_.emplace(session.json);
+  file_->write(text_ + "\n");
+}
+
+void JsonOutput::commit() {
+  if (to_standard_output_) print(text_ + "\n");
+  if (file_) file_->commit();
 }
 
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
@@ -77,10 +93,17 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
       ->add_option("--json", session.json,
                    "Write the machine-readable result to FILE, or - for standard output")
       ->type_name("FILE|-");
-  command->add_option("--threads", session.threads, "Threads to use (default: all)")->type_name("N");
+  command->add_option("--threads", session.threads, "Threads to use (default: all)")
+      ->type_name("N")
+      ->check(counts(0, 1024));
   command->add_flag("--quiet,-q", session.quiet, "Print nothing but errors");
   command->callback([&session, run = std::move(run)] { session.run = run; });
   return command;
+}
+
+CLI::Validator counts(std::int64_t least, std::int64_t most) {
+  // Signed: an unsigned number would take -3 for a very large one.
+  return CLI::Range(least, most);
 }
 
 void NormOptions::declare(CLI::App& command) {
@@ -93,20 +116,51 @@ void NormOptions::declare(CLI::App& command) {
   command.add_option("--bias", bias, "Bias, given like the gain (default: zeros)")->type_name("ARRAY");
   command.add_option("--groups", groups, "Blocks normalized on their own (default 1)")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(counts(1, largest_count));
   command.add_option("--eps", eps, fmt::format("Added to the mean square (default {:g})", eps))
       ->type_name("E")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e300));
 }
 
 NormSpec NormOptions::read(std::size_t width) const {
   NormSpec spec{.kind = norm_kind(kind), .width = width, .groups = groups, .eps = eps};
-  spec.gain = read_parameter("--gain", gain);
-  spec.bias = read_parameter("--bias", bias);
+  spec.gain = read_parameter(gain);
+  spec.bias = read_parameter(bias);
+  if (gain.empty() && gain_offset != 0.0) throw CLI::ValidationError("--gain-offset", "needs --gain");
   for (double& g : spec.gain) g += gain_offset;
   if (spec.width == 0) spec.width = std::max(spec.gain.size(), spec.bias.size());
+  if (spec.width == 0) throw CLI::ValidationError("--gain, --bias or --width", "one of them is needed");
   validate(spec);
   return spec;
+}
+
+std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint) {
+  std::vector<std::filesystem::path> files = checkpoint.files();
+  files.push_back(checkpoint.path());
+  const std::filesystem::path folder = files.front().parent_path();
+  for (const char* name : {"config.json", "model.safetensors.index.json"}) files.push_back(folder / name);
+  return files;
+}
+
+std::vector<std::filesystem::path> files_of(const std::vector<std::string>& arrays) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : arrays) {
+    if (name.empty()) continue;
+    const std::filesystem::path file = checkpoint::array_file(name);
+    files.push_back(file);
+    if (!std::filesystem::is_directory(file)) continue;
+    const std::vector<std::filesystem::path> parts = files_of(checkpoint::Checkpoint(file));
+    files.insert(files.end(), parts.begin(), parts.end());
+  }
+  return files;
+}
+
+std::string dump(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
@@ -127,9 +181,11 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
 
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  while (!text.empty()) {
+    const std::size_t length = shown_length(text);
+    if (length == 0) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    result += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return result;
 }

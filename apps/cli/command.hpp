@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/progress.hpp>
 
@@ -30,9 +34,29 @@ struct Session {
   [[nodiscard]] Progress progress() const;
   /// A line for people on standard output, unless --quiet or standard output carries the JSON.
   void say(std::string_view line) const;
+  /// Whether there is a machine form to make.
+  [[nodiscard]] bool wants_json() const { return !json.empty(); }
   /// Writes the machine form where --json wants it.
   void write_json(std::string_view text) const;
 };
+
+/// The machine form on its way: written beside its place at once, put there by `commit`, so that a
+/// command with two outputs leaves both or neither.
+class JsonOutput {
+ public:
+  JsonOutput(const Session& session, std::string_view text);
+  void commit();
+
+ private:
+  std::string text_;
+  bool to_standard_output_ = false;
+  std::optional<AtomicFile> file_{};
+};
+
+/// Largest count an option takes.
+inline constexpr std::int64_t largest_count = std::int64_t{1} << 24;
+/// Whole numbers from `least` to `most`.
+[[nodiscard]] CLI::Validator counts(std::int64_t least, std::int64_t most);
 
 /// A subcommand with the shared options and `run` as what it does.
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
@@ -49,6 +73,7 @@ struct NormOptions {
 
   void declare(CLI::App& command);
   /// The norm they describe, arrays read; `width` where no array gives it.
+  /// Errors    as `read_row`, `validate`; CLI::ValidationError where options are missing
   [[nodiscard]] NormSpec read(std::size_t width) const;
 };
 
@@ -56,6 +81,16 @@ struct NormOptions {
 /// other output: a slip of the keyboard must not replace somebody's model.
 /// Errors    Argument
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
+
+/// Every file that makes up a checkpoint, and every file an array's name may stand for.
+[[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
+[[nodiscard]] std::vector<std::filesystem::path> files_of(const std::vector<std::string>& arrays);
+
+/// JSON as text; bytes that are not UTF-8 show as replacement characters.
+[[nodiscard]] std::string dump(const nlohmann::ordered_json& json);
+
+/// "1 norm", "2 norms".
+[[nodiscard]] std::string counted(std::size_t count, std::string_view what);
 
 /// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
 [[nodiscard]] std::string printable(std::string_view text);

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/audit/report.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/geometry/image.hpp>
@@ -20,7 +22,18 @@ struct Options {
   std::size_t width = 0;
   std::size_t axes = 0;
   bool null_space = false;
+  std::string similar_to;
 };
+
+/// Numbers of axes and null vectors that are given at once.
+constexpr std::size_t most_entries = std::size_t{1} << 24;
+
+void check_entries(const char* option, std::size_t rows, std::size_t width) {
+  if (rows > most_entries / width) {
+    throw Error(ErrorCode::Argument, fmt::format("{}: {} rows of width {}, expected at most {} numbers",
+                                                 option, rows, width, most_entries));
+  }
+}
 
 /// Coordinates that a direction is printed by.
 constexpr std::size_t shown_coordinates = 5;
@@ -37,12 +50,14 @@ Rows rows_of(const std::vector<double>& values, std::size_t width) {
 
 Rows leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted, unsigned threads) {
   const std::size_t count = std::min(wanted, image.semi_axes().size());
+  check_entries("--axes", count, width);
   std::vector<double> axes(count * width);
   image.axes(0, {axes.data(), count, width}, threads);
   return rows_of(axes, width);
 }
 
 Rows null_space(const geometry::NormImage& image, std::size_t width) {
+  check_entries("--null-space", image.null_space_dim(), width);
   std::vector<double> basis(image.null_space_dim() * width);
   image.null_space({basis.data(), image.null_space_dim(), width});
   return rows_of(basis, width);
@@ -59,10 +74,46 @@ std::string direction(const std::vector<double>& vector) {
   return text + (shown < vector.size() ? "  …" : "");
 }
 
+/// What the gain and the bias are, where they are given.
+void add_parameters(const Session& session, const Options& options, const NormSpec& spec,
+                    nlohmann::ordered_json& json) {
+  if (!options.norm.gain.empty()) {
+    const audit::ParameterStatistics gain = audit::statistics(spec.gain);
+    json["gain"] = {{"min", gain.min},           {"max", gain.max},
+                    {"mean", gain.mean},         {"median_abs", gain.median_abs},
+                    {"negative", gain.negative}, {"zero", gain.zero}};
+    session.say(fmt::format("gain from {:.6g} to {:.6g}, median size {:.6g}; {} negative, {} zero", gain.min,
+                            gain.max, gain.median_abs, gain.negative, gain.zero));
+  }
+  if (!options.norm.bias.empty()) {
+    const double shift = audit::statistics(spec.bias).length / std::sqrt(geometry::energy(spec));
+    json["shift_over_radius"] = shift;
+    session.say(fmt::format("shifted by {:.6g} times its root-mean-square radius", shift));
+  }
+}
+
+/// How the image resembles that of another gain of the same kind.
+void add_similarity(const Session& session, const Options& options, const NormSpec& spec,
+                    const geometry::NormImage& image, nlohmann::ordered_json& json) {
+  if (options.similar_to.empty()) return;
+  NormOptions other = options.norm;
+  other.gain = options.similar_to;
+  const NormSpec other_spec = other.read(0);
+  const geometry::NormImage other_image(other_spec, session.threads, session.progress());
+  const double similarity = geometry::image_similarity(spec, other_spec);
+  const double cosine = geometry::longest_axes_cosine(image, other_image);
+  json["similarity"] = similarity;
+  json["top_axis_cosine"] = cosine;
+  session.say(fmt::format("similarity {:.6g} to {}, cosine of the longest axes {:.6g}", similarity,
+                          printable(options.similar_to), cosine));
+}
+
 int run(const Session& session, const Options& options) {
+  keep_apart(files_of({options.norm.gain, options.norm.bias, options.similar_to}), {session.json});
   const NormSpec spec = options.norm.read(options.width);
-  const geometry::NormImage image(spec, session.threads);
+  const geometry::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
+  const double dimension = geometry::effective_dimension(spec);
   const Rows axes = leading_axes(image, spec.width, options.axes, session.threads);
   const Rows erased = options.null_space ? null_space(image, spec.width) : Rows{};
 
@@ -76,25 +127,27 @@ int run(const Session& session, const Options& options) {
                                  {"semi_axes", lengths},
                                  {"median", image.median()},
                                  {"condition", image.condition()},
-                                 {"effective_dimension", geometry::effective_dimension(spec)},
+                                 {"effective_dimension", dimension},
                                  {"energy", geometry::energy(spec)},
                                  {"axes", axes}};
   if (options.null_space) json["null_space"] = erased;
-  session.write_json(json.dump());
 
-  session.say(fmt::format("{} of width {}{}: null space of dimension {}, {} semi-axes", options.norm.kind,
-                          spec.width, spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "",
-                          image.null_space_dim(), lengths.size()));
+  session.say(fmt::format("{} of width {}{}: null space of dimension {}, {}", options.norm.kind, spec.width,
+                          spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "",
+                          image.null_space_dim(),
+                          lengths.size() == 1 ? "1 semi-axis" : fmt::format("{} semi-axes", lengths.size())));
   if (!lengths.empty()) {
     session.say(fmt::format(
         "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
-        lengths.front(), image.median(), lengths.back(), image.condition(),
-        geometry::effective_dimension(spec)));
+        lengths.front(), image.median(), lengths.back(), image.condition(), dimension));
   }
+  add_parameters(session, options, spec, json);
+  add_similarity(session, options, spec, image, json);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     session.say(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes[i])));
   }
   for (const std::vector<double>& vector : erased) session.say("erased " + direction(vector));
+  session.write_json(dump(json));
   return ok;
 }
 
@@ -107,8 +160,13 @@ void add_geometry(CLI::App& root, Session& session) {
                   [&session, options] { return run(session, *options); });
   options->norm.declare(*command);
   command->add_option("--width", options->width, "Width, where neither gain nor bias gives it")
-      ->type_name("N");
-  command->add_option("--axes", options->axes, "Also give the K longest axes (default 0)")->type_name("K");
+      ->type_name("N")
+      ->check(counts(1, largest_count));
+  command->add_option("--axes", options->axes, "Also give the K longest axes (default 0)")
+      ->type_name("K")
+      ->check(counts(0, largest_count));
+  command->add_option("--similar-to", options->similar_to, "Also compare with the image of this gain")
+      ->type_name("ARRAY");
   command->add_flag("--null-space", options->null_space, "Also give an orthonormal basis of the null space");
 }
 

@@ -33,9 +33,10 @@ void print_norm(const Session& session, const model::Norm& norm) {
 
 int run(const Session& session, const std::string& file) {
   const checkpoint::Checkpoint checkpoint(file);
-  keep_apart(checkpoint.files(), {session.json});
+  keep_apart(files_of(checkpoint), {session.json});
   const model::Model model = model::describe(checkpoint);
-  session.write_json(audit::inspection_json(checkpoint, model));
+  if (session.wants_json()) session.write_json(audit::inspection_json(checkpoint, model));
+  if (session.quiet) return ok;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
     session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype),
                             fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));

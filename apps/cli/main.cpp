@@ -1,5 +1,9 @@
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include <fmt/core.h>
 
@@ -33,27 +37,40 @@ int run(int argc, char** argv) {
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\n"
       "Face folder. ARRAY is X.npy, X.npz:NAME or MODEL:TENSOR; TENSOR[i] is its i-th slice.\n"
-      "Exit status: 0 ok, 1 negative answer, 2 usage, 3 bad input, 70 bug.");
+      "Exit status: 0 ok, 1 negative answer, 2 usage, 3 bad input, 70 bug, 130 interrupted.");
   try {
     root.parse(argc, argv);
+    return session.run();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return root.exit(error);
     fmt::print(stderr, "normscope: {} (see normscope --help)\n", cli::printable(error.what()));
     return cli::usage;
   }
-  return session.run();
+}
+
+/// A mapped file that somebody cuts short while it is read ends the program here.
+extern "C" void note_lost_file(int) {
+  constexpr char text[] = "normscope: a file grew shorter while it was read, expected it to stay as it is\n";
+  static_cast<void>(!write(STDERR_FILENO, text, sizeof text - 1));
+  _exit(cli::bad_input);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE,
+              SIG_IGN);  // a reader that went away is a failed write, cleaned up after like any other
+  std::signal(SIGBUS, note_lost_file);
   try {
     return run(argc, argv);
   } catch (const normscope::Error& error) {
     fmt::print(stderr, "normscope: {}\n", cli::printable(error.what()));
     return error.code() == ErrorCode::Cancelled ? cli::cancelled : cli::bad_input;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "normscope: out of memory\n");
+    return cli::bad_input;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "normscope: internal error: {}\n", error.what());
+    fmt::print(stderr, "normscope: internal error: {}\n", cli::printable(error.what()));
     return cli::bug;
   }
 }

@@ -22,8 +22,8 @@ struct Options {
 constexpr std::size_t shown_findings = 5;
 
 void summarize(const Session& session, const Options& options, const audit::Report& report) {
-  session.say(fmt::format("{}: {}, {} norms, {} findings", options.output, printable(report.model.title),
-                          report.norms.size(), report.findings.size()));
+  session.say(fmt::format("{}: {}, {}, {}", printable(options.output), printable(report.model.title),
+                          counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding")));
   for (std::size_t i = 0; i < std::min(shown_findings, report.findings.size()); ++i) {
     session.say("  - " + printable(report.findings[i].text));
   }
@@ -31,11 +31,12 @@ void summarize(const Session& session, const Options& options, const audit::Repo
 
 int run(const Session& session, const Options& options) {
   const checkpoint::Checkpoint checkpoint(options.model);
-  keep_apart(checkpoint.files(), {options.output, session.json});
+  keep_apart(files_of(checkpoint), {options.output, session.json});
+  AtomicFile(options.output);  // an unwritable place is better known before the work than after it
   const audit::Report report = audit::audit(checkpoint, session.threads, session.progress());
   AtomicFile page(options.output);
   page.write(report::fill(audit::to_json(report), audit::charts_json(report)));
-  session.write_json(audit::to_json(report, options.deep));
+  if (session.wants_json()) session.write_json(audit::to_json(report, options.deep));
   page.commit();
   summarize(session, options, report);
   return ok;

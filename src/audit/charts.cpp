@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,9 @@ constexpr std::size_t curve_points = 64;
 constexpr std::size_t named_positions = 40;
 /// Largest over smallest value from which an axis is logarithmic.
 constexpr double logarithmic_from = 8.0;
+
+/// Five digits draw the same curve and keep the pages of deep models small.
+double rounded(double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); }
 
 /// One question, its figure, and what the figure says in words.
 Json chart(const char* id, const char* question, const std::string& answer, const std::string& description,
@@ -152,11 +156,10 @@ void spectra(const Report& report, Json& charts) {
     if (!has_image(report.norms[i])) continue;
     const std::vector<double>& lengths = report.norms[i].image->lengths;
     for (const std::size_t rank : thinned_ranks(lengths.size(), curve_points)) {
-      // Five digits draw the same curve and keep the pages of deep models small.
       table.push_back({{"position", i},
                        {"name", report.norms[i].norm.name},
                        {"rank", rank},
-                       {"length", std::stod(fmt::format("{:.5g}", lengths[rank - 1]))}});
+                       {"length", rounded(lengths[rank - 1])}});
     }
   }
   if (table.empty()) return;

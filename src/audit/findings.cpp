@@ -7,6 +7,7 @@
 namespace normscope::audit {
 
 double log_severity(double value, double low, double high) {
+  if (!std::isfinite(value)) return 1.0;
   return std::clamp(std::log(value / low) / std::log(high / low), 0.0, 1.0);
 }
 
@@ -22,12 +23,23 @@ std::string names(const Report& report, const std::vector<std::size_t>& which) {
 }
 
 std::vector<Finding> find(const Report& report) {
-  if (report.norms.empty()) {
-    return {{"no_norms", {}, "No tensor here looks like the gain of a normalization layer.", {}, 0.5}};
-  }
   Findings findings;
+  if (report.norms.empty()) {
+    findings.push_back(
+        {"no_norms", {}, "No tensor here looks like the gain of a normalization layer.", {}, 0.5});
+  }
   add_image_findings(report, findings);
   add_parameter_findings(report, findings);
+  // Gains near the ends of the doubles have images whose squares overflow; no sentence is made of those.
+  const auto overflowed = [](const Finding& finding) {
+    return std::any_of(finding.numbers.begin(), finding.numbers.end(),
+                       [](const auto& number) { return !std::isfinite(number.second); });
+  };
+  findings.erase(std::remove_if(findings.begin(), findings.end(), overflowed), findings.end());
+  // What speaks of the file as a whole is shown again by listing it.
+  for (Finding& finding : findings) {
+    if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
+  }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;

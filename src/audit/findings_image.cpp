@@ -13,12 +13,17 @@ constexpr double tilted_cosine = 0.5;
 /// Axes over effective dimension from which an image counts as concentrated.
 constexpr double concentrated = 1.5;
 
-/// Indices of the norms whose image has two axes or more, by falling `score`.
+/// Condition from which an image is more than a sphere with rounding.
+constexpr double stretched_at_all = 1.0 + 1e-9;
+/// Similarity from which two images are the same to three digits.
+constexpr double alike = 0.9995;
+
+/// Indices of the norms whose image is more than a sphere, by falling `score`.
 template <typename Score>
 std::vector<std::size_t> ranked(const Report& report, Score score) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
-    if (report.norms[i].image && report.norms[i].image->semi_axes > 1) order.push_back(i);
+    if (report.norms[i].image && report.norms[i].image->condition > stretched_at_all) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return score(report.norms[a]) > score(report.norms[b]);
@@ -57,7 +62,8 @@ void stretched_axes(const Report& report, Findings& findings) {
                         fmt::format("{} of {} norms stretch some axis at least {:g} times their median.",
                                     stretched, report.norms.size(), outlier_ratio),
                         {{"norms", static_cast<double>(stretched)}},
-                        0.3});
+                        0.3,
+                        report.norms[order[0]].reproduce});
   }
 }
 
@@ -73,9 +79,9 @@ void concentrated_images(const Report& report, Findings& findings) {
       {"concentrated_image",
        order[0],
        fmt::format("{} has the most concentrated image: effective dimension {} of {}; its longest axis holds "
-                   "{:.1f}% of the energy, its eight longest {:.1f}%.",
+                   "{}% of the energy, its eight longest {}%.",
                    norm.norm.name, number(norm.image->effective_dimension), norm.image->semi_axes,
-                   100.0 * norm.image->energy_top_1, 100.0 * norm.image->energy_top_8),
+                   number(100.0 * norm.image->energy_top_1), number(100.0 * norm.image->energy_top_8)),
        {{"effective_dimension", norm.image->effective_dimension},
         {"energy_top_1", norm.image->energy_top_1},
         {"energy_top_8", norm.image->energy_top_8}},
@@ -136,7 +142,11 @@ void changes_between_neighbours(const Report& report, Findings& findings) {
   std::optional<std::size_t> least;
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     const auto& next = report.norms[i].next;
-    if (next && (!least || next->similarity < report.norms[*least].next->similarity)) least = i;
+    // The command that shows a similarity needs two stored gains.
+    if (next && !(report.norms[i].norm.gain && report.norms[next->index].norm.gain)) continue;
+    if (next && next->similarity < alike &&
+        (!least || next->similarity < report.norms[*least].next->similarity))
+      least = i;
   }
   if (!least) return;
   const NormReport& norm = report.norms[*least];
@@ -147,12 +157,15 @@ void changes_between_neighbours(const Report& report, Findings& findings) {
                    norm.norm.name, report.norms[norm.next->index].norm.name, norm.next->similarity),
        {{"similarity", norm.next->similarity}, {"top_axis_cosine", norm.next->top_axis_cosine}},
        0.1 + 0.4 * (1.0 - norm.next->similarity),
-       norm.reproduce});
+       norm.reproduce + " --similar-to " +
+           shell_quoted(report.path + ":" + report.norms[norm.next->index].norm.gain->selector())});
 }
 
 void shifts(const Report& report, Findings& findings) {
   const auto ratio = [](const NormReport& norm) {
-    return norm.bias && norm.image->energy > 0.0 ? norm.bias->length / std::sqrt(norm.image->energy) : 0.0;
+    return norm.bias && norm.bias->not_finite == 0 && norm.image->energy > 0.0
+               ? norm.bias->length / std::sqrt(norm.image->energy)
+               : 0.0;
   };
   const std::vector<std::size_t> order = ranked(report, ratio);
   if (order.empty() || ratio(report.norms[order[0]]) < 0.5) return;
@@ -166,7 +179,7 @@ void shifts(const Report& report, Findings& findings) {
            norm.norm.name, number(ratio(norm)), ratio(norm) >= 1.0 ? "mostly" : "in good part"),
        {{"shift_over_radius", ratio(norm)}},
        0.2 + 0.4 * log_severity(ratio(norm), 0.5, 5.0),
-       norm.reproduce});
+       norm.reproduce + " --bias " + shell_quoted(report.path + ":" + norm.norm.bias->selector())});
 }
 
 }  // namespace

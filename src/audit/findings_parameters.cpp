@@ -116,9 +116,17 @@ void suspicious_norms(const Report& report, Findings& findings) {
                            counted(first.gain->not_finite, "gain"));
       });
   about_all(
+      report, findings, "bias_not_finite", 1.0,
+      [](const NormReport& norm) { return norm.bias && norm.bias->not_finite > 0; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format("Biases without a finite value spoil every output of {}: {} in the first.", which,
+                           first.bias->not_finite);
+      });
+  about_all(
       report, findings, "constant_gain", 0.5,
       [](const NormReport& norm) {
-        return norm.gain && norm.gain->not_finite == 0 && norm.norm.width > 1 && norm.gain->std == 0.0;
+        return norm.gain && norm.gain->not_finite == 0 && norm.norm.width > 1 &&
+               norm.gain->min == norm.gain->max;
       },
       [](const std::string& which, const NormReport& first) {
         return fmt::format(

@@ -77,27 +77,28 @@ Json to_json(const NullSpace& space) {
 
 Json to_json(const Image& image, bool whole_spectrum) {
   Json spectrum = Json::array();
-  for (const std::size_t rank :
-       thinned_ranks(image.lengths.size(), whole_spectrum ? image.lengths.size() : spectrum_points)) {
+  for (const std::size_t rank : thinned_ranks(image.lengths.size(), spectrum_points)) {
     spectrum.push_back({{"rank", rank}, {"length", image.lengths[rank - 1]}});
   }
-  return {{"semi_axes", image.semi_axes},
-          {"longest", image.longest},
-          {"median", image.median},
-          {"shortest", image.shortest},
-          {"condition", image.condition},
-          {"effective_dimension", image.effective_dimension},
-          {"energy", image.energy},
-          {"energy_top_1", image.energy_top_1},
-          {"energy_top_8", image.energy_top_8},
-          {"spectrum", spectrum},
-          {"top_axes", list(image.top_axes, [](const Axis& axis) {
-             return Json{{"rank", axis.rank},
-                         {"length", axis.length},
-                         {"ratio_to_median", axis.ratio_to_median},
-                         {"coordinate", axis.largest.coordinate},
-                         {"weight", axis.largest.weight}};
-           })}};
+  Json json = {{"semi_axes", image.semi_axes},
+               {"longest", image.longest},
+               {"median", image.median},
+               {"shortest", image.shortest},
+               {"condition", image.condition},
+               {"effective_dimension", image.effective_dimension},
+               {"energy", image.energy},
+               {"energy_top_1", image.energy_top_1},
+               {"energy_top_8", image.energy_top_8},
+               {"spectrum", spectrum},
+               {"top_axes", list(image.top_axes, [](const Axis& axis) {
+                  return Json{{"rank", axis.rank},
+                              {"length", axis.length},
+                              {"ratio_to_median", axis.ratio_to_median},
+                              {"coordinate", axis.largest.coordinate},
+                              {"weight", axis.largest.weight}};
+                })}};
+  if (whole_spectrum) json["lengths"] = image.lengths;
+  return json;
 }
 
 Json identity(const model::Norm& norm) {
@@ -185,7 +186,7 @@ std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error
 
 std::string to_json(const Report& report, bool whole_spectra) {
   Json json = {{"schema", "normscope.report/1"}, {"version", version}};
-  Json model = {{"name", std::filesystem::path(report.path).filename().string()},
+  Json model = {{"name", report.name},
                 {"path", report.path},
                 {"format", report.format},
                 {"files", list(report.files,

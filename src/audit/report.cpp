@@ -25,31 +25,6 @@ double median(std::vector<double> values) {
   return 0.5 * (*middle + *std::max_element(values.begin(), middle));
 }
 
-ParameterStatistics statistics(const std::vector<double>& values) {
-  ParameterStatistics result;
-  std::vector<double> finite;
-  std::vector<double> magnitudes;
-  for (const double value : values) {
-    if (!std::isfinite(value)) {
-      ++result.not_finite;
-      continue;
-    }
-    finite.push_back(value);
-    magnitudes.push_back(std::abs(value));
-    result.negative += value < 0.0 ? 1 : 0;
-    result.zero += value == 0.0 ? 1 : 0;
-  }
-  if (finite.empty()) return result;
-  const auto [min, max] = std::minmax_element(finite.begin(), finite.end());
-  result.min = *min;
-  result.max = *max;
-  result.mean = mean(finite);
-  result.std = std::sqrt(sum_of_squares(finite, result.mean) / static_cast<double>(finite.size()));
-  result.median_abs = median(magnitudes);
-  result.length = euclidean_norm(finite);
-  return result;
-}
-
 /// The `count` entries of largest magnitude, largest first.
 std::vector<Component> largest_components(const std::vector<double>& vector, std::size_t count) {
   std::vector<std::size_t> order(vector.size());
@@ -66,13 +41,25 @@ std::vector<Component> largest_components(const std::vector<double>& vector, std
   return result;
 }
 
+/// Bases larger than this are not built; no real norm comes near.
+constexpr std::size_t largest_basis = std::size_t{1} << 24;
+
 NullSpace null_space(const geometry::NormImage& image, const NormSpec& spec) {
   NullSpace result{.dim = image.null_space_dim()};
-  if (result.dim != 1) return result;
-  std::vector<double> direction(spec.width);
-  image.null_space({direction.data(), 1, spec.width});
-  result.cosine_to_ones = std::abs(sum(direction)) / std::sqrt(static_cast<double>(spec.width));
-  result.top = largest_components(direction, top_components);
+  for (std::size_t i = 0; i < spec.width && result.top.size() < top_components; ++i) {
+    if (spec.gain_at(i) == 0.0) result.top.push_back({i, 1.0});
+  }
+  if (!result.top.empty() || result.dim == 0 || result.dim * spec.width > largest_basis) return result;
+  std::vector<double> basis(result.dim * spec.width);
+  image.null_space({basis.data(), result.dim, spec.width});
+  for (std::size_t row = 0; row < result.dim; ++row) {
+    const std::vector<double> direction(basis.begin() + static_cast<std::ptrdiff_t>(row * spec.width),
+                                        basis.begin() + static_cast<std::ptrdiff_t>((row + 1) * spec.width));
+    const double cosine = std::abs(sum(direction)) / std::sqrt(static_cast<double>(spec.block_width()));
+    if (result.cosine_to_ones && cosine >= *result.cosine_to_ones) continue;
+    result.cosine_to_ones = cosine;
+    result.top = largest_components(direction, std::min(top_components, spec.block_width()));
+  }
   return result;
 }
 
@@ -100,8 +87,13 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
 }
 
 void add_outliers(NormReport& report, const std::vector<double>& gain) {
-  const double typical = report.gain->median_abs;
-  if (typical == 0.0) return;
+  // Beside many erased features, the others' median says what is usual.
+  std::vector<double> magnitudes;
+  for (const double g : gain) {
+    if (g != 0.0) magnitudes.push_back(std::abs(g));
+  }
+  if (magnitudes.empty()) return;
+  const double typical = median(std::move(magnitudes));
   for (std::size_t i = 0; i < gain.size(); ++i) {
     const double ratio = std::abs(gain[i]) / typical;
     if (ratio >= outlier_ratio) report.outliers.push_back({i, gain[i], ratio});
@@ -114,11 +106,11 @@ void add_outliers(NormReport& report, const std::vector<double>& gain) {
 struct Measured {
   std::size_t index;
   NormSpec spec;
-  std::vector<double> longest_axis;
+  geometry::NormImage image;
 };
 
 NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, unsigned threads,
-                   std::unique_ptr<Measured>& measured) {
+                   const Progress& poll, std::unique_ptr<Measured>& measured) {
   NormReport report{.norm = norm};
   report.reproduce = geometry_command(checkpoint, norm, 1);
   NormSpec spec = model::read_norm(checkpoint, norm);
@@ -129,13 +121,10 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
 
   // The image is that of the norm before its bias, which may hold anything.
   spec.bias.clear();
-  const geometry::NormImage image(spec, threads);
+  geometry::NormImage image(spec, threads, poll);
   report.null_space = null_space(image, spec);
   report.image = image_summary(image, spec);
-  measured = std::make_unique<Measured>();
-  measured->longest_axis.resize(spec.width, 0.0);
-  if (!image.semi_axes().empty()) image.axis(0, measured->longest_axis);
-  measured->spec = std::move(spec);
+  measured = std::make_unique<Measured>(Measured{0, std::move(spec), std::move(image)});
   return report;
 }
 
@@ -146,15 +135,49 @@ bool comparable(const model::Norm& a, const model::Norm& b) {
          (a.placement != model::Placement::inside || a.role == b.role);
 }
 
+}  // namespace
+
+ParameterStatistics statistics(const std::vector<double>& values) {
+  ParameterStatistics result;
+  std::vector<double> finite;
+  std::vector<double> magnitudes;
+  for (const double value : values) {
+    if (!std::isfinite(value)) {
+      ++result.not_finite;
+      continue;
+    }
+    finite.push_back(value);
+    magnitudes.push_back(std::abs(value));
+    result.negative += value < 0.0 ? 1 : 0;
+    result.zero += value == 0.0 ? 1 : 0;
+  }
+  if (finite.empty()) return result;
+  const auto [min, max] = std::minmax_element(finite.begin(), finite.end());
+  result.min = *min;
+  result.max = *max;
+  result.mean = mean(finite);
+  result.std = std::sqrt(sum_of_squares(finite, result.mean) / static_cast<double>(finite.size()));
+  result.median_abs = median(std::move(magnitudes));
+  result.length = euclidean_norm(finite);
+  return result;
+}
+
 std::string shell_quoted(const std::string& text) {
   const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:+=@%,";
   if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  std::string quoted = printable ? "'" : "$'";
+  for (const char c : text) {
+    if (printable) {
+      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    } else if (c >= 0x20 && c < 0x7f && c != '\'' && c != '\\') {
+      quoted += c;
+    } else {
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
   return quoted + "'";
 }
-
-}  // namespace
 
 std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm,
                              std::size_t axes) {
@@ -173,6 +196,8 @@ std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const mod
 Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const Progress& progress) {
   Report report;
   report.path = checkpoint.path().string();
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(checkpoint.path());
+  report.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   report.format = checkpoint.format();
   for (const std::filesystem::path& file : checkpoint.files()) {
     report.files.push_back({file.filename().string(), std::filesystem::file_size(file)});
@@ -183,11 +208,21 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
 
   // Norms of different stacks and widths interleave, so several may wait for their successor.
   std::vector<std::unique_ptr<Measured>> waiting;
-  const std::vector<model::Norm>& norms = report.model.norms;
+  std::vector<model::Norm>& norms = report.model.norms;
+  if (norms.size() > most_norms) {
+    report.model.notes.push_back(
+        fmt::format("the file holds {} norms; the first {} are measured", norms.size(), most_norms));
+    norms.resize(most_norms);
+  }
   for (std::size_t i = 0; i < norms.size(); ++i) {
     progress("measuring norms", i, norms.size());
     std::unique_ptr<Measured> measured;
-    report.norms.push_back(measure(checkpoint, norms[i], threads, measured));
+    // Inside a wide norm, the same line is asked again whether to stop.
+    const Progress poll([&](std::string_view, std::size_t, std::size_t) {
+      progress("measuring norms", i, norms.size());
+      return true;
+    });
+    report.norms.push_back(measure(checkpoint, norms[i], threads, poll, measured));
     if (!measured) continue;
     measured->index = i;
     const auto before = std::find_if(waiting.begin(), waiting.end(), [&](const auto& other) {
@@ -197,11 +232,8 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
       waiting.push_back(std::move(measured));
       continue;
     }
-    double cosine = 0.0;
-    for (std::size_t j = 0; j < norms[i].width; ++j)
-      cosine += (*before)->longest_axis[j] * measured->longest_axis[j];
     report.norms[(*before)->index].next = {i, geometry::image_similarity((*before)->spec, measured->spec),
-                                           std::abs(cosine)};
+                                           geometry::longest_axes_cosine((*before)->image, measured->image)};
     *before = std::move(measured);
   }
   progress("measuring norms", norms.size(), norms.size());

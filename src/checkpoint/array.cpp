@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -92,36 +93,39 @@ std::optional<Slice> parse_slice(std::string_view name) {
   return Slice{name.substr(0, open), std::stoull(std::string(digits))};
 }
 
-Array read_slice(const Tensor& tensor, std::uint64_t index, const fs::path& file) {
+/// Looks at a shape before the values are read, and throws if it will not do.
+using ShapeCheck = std::function<void(std::span<const std::uint64_t>)>;
+
+Array read_slice(const Tensor& tensor, std::uint64_t index, const fs::path& file, const ShapeCheck& check) {
   if (tensor.shape.empty() || index >= tensor.shape[0]) {
     throw Error(ErrorCode::Argument,
                 fmt::format("array: {}: slice {} of tensor {}, which has {}", file.string(), index,
                             quote(tensor.name), tensor.shape.empty() ? 0 : tensor.shape[0]));
   }
+  check(tensor.shape.subspan(1));
   const std::uint64_t size = tensor.elements() / tensor.shape[0];
   return {{tensor.shape.begin() + 1, tensor.shape.end()}, tensor.dtype, read(tensor, index * size, size)};
 }
 
-Array read_tensor(const ArrayName& name) {
+Array read_tensor(const ArrayName& name, const ShapeCheck& check) {
   const Checkpoint checkpoint(name.file);
   if (name.member) {
     if (const Tensor* tensor = checkpoint.find(*name.member)) {
+      check(tensor->shape);
       return {{tensor->shape.begin(), tensor->shape.end()}, tensor->dtype, read(*tensor)};
     }
     if (const std::optional<Slice> slice = parse_slice(*name.member)) {
       if (const Tensor* tensor = checkpoint.find(slice->tensor))
-        return read_slice(*tensor, slice->index, name.file);
+        return read_slice(*tensor, slice->index, name.file, check);
     }
   }
   fail_name(name.file, name.member, list_names(checkpoint.tensors(), "tensors"));
 }
 
-}  // namespace
-
-Array read_array(const std::string& name) {
+Array read_checked(const std::string& name, const ShapeCheck& check) {
   const ArrayName parts = split_name(name);
   std::error_code ignored;
-  if (fs::is_directory(parts.file, ignored)) return read_tensor(parts);
+  if (fs::is_directory(parts.file, ignored)) return read_tensor(parts, check);
   const MappedFile file(parts.file);
   const FileFormat format = file_format(parts.file, file.bytes());
   switch (format) {
@@ -137,11 +141,35 @@ Array read_array(const std::string& name) {
     case FileFormat::zip: {
       const std::string where = "npz: " + parts.file.string();
       const std::vector<ZipMember> members = read_zip_directory(file.bytes(), where);
-      return is_torch_zip(members) ? read_tensor(parts) : read_member(file.bytes(), members, parts, where);
+      return is_torch_zip(members) ? read_tensor(parts, check)
+                                   : read_member(file.bytes(), members, parts, where);
     }
-    default: return read_tensor(parts);
+    default: return read_tensor(parts, check);
   }
 }
+
+}  // namespace
+
+Array read_array(const std::string& name) {
+  return read_checked(name, [](std::span<const std::uint64_t>) {});
+}
+
+std::vector<double> read_row(const std::string& name) {
+  const ShapeCheck check = [&name](std::span<const std::uint64_t> shape) {
+    const auto long_axes = std::count_if(shape.begin(), shape.end(), [](std::uint64_t n) { return n != 1; });
+    if (long_axes > 1) {
+      throw Error(ErrorCode::Shape,
+                  fmt::format("array: {}: has {} axes longer than 1, expected one row; TENSOR[i] takes the "
+                              "i-th slice",
+                              name, long_axes));
+    }
+  };
+  Array array = read_checked(name, check);
+  check(array.shape);
+  return std::move(array.values);
+}
+
+std::filesystem::path array_file(const std::string& name) { return split_name(name).file; }
 
 void write_npy(const fs::path& path, const Array& array) {
   const std::optional<std::uint64_t> elements = element_count(array.shape);

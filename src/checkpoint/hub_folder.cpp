@@ -23,10 +23,10 @@ namespace fs = std::filesystem;
 constexpr const char* torch_weights = "pytorch_model.bin";
 constexpr std::size_t largest_config = std::size_t{16} << 20;
 
-// What cannot be examined cannot be opened either, and opening reports it.
+// What cannot be examined, or is a link that leads nowhere, is there: opening it reports what is wrong.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
 std::vector<fs::path> list(const fs::path& folder) {

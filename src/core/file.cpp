@@ -97,19 +97,22 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-AtomicFile::AtomicFile(path file) : path_(follow_links(std::move(file))) {
+AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
+  if (path_.empty()) fail(path_, "has no name, expected a file to write");
   struct stat status {};
   std::optional<mode_t> mode;
-  if (::stat(path_.c_str(), &status) == 0) {
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    // A device or a pipe cannot be replaced, only written to; the links to one (/dev/stdout) lead nowhere.
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (descriptor_ < 0) fail_errno(path_, "cannot be opened for writing");
+    return;
+  }
+  path_ = follow_links(std::move(path_));
+  if (exists) {
     if (S_ISDIR(status.st_mode)) fail(path_, "is a folder, expected a file to write");
-    if (!S_ISREG(status.st_mode)) {
-      // A device or a pipe cannot be replaced, only written to.
-      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-      if (descriptor_ < 0) fail_errno(path_, "cannot be opened for writing");
-      return;
-    }
     if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail_errno(path_, "cannot be replaced");
-    mode = status.st_mode & 07777;
+    mode = status.st_mode & 0777;
   }
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = folder_of(path_) / fmt::format(".normscope-{:016x}", random_bits(path_));

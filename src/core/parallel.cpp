@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -43,7 +44,11 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads,
   };
   std::vector<std::thread> pool;
   pool.reserve(workers - 1);
-  for (std::size_t i = 1; i < workers; ++i) pool.emplace_back(work);
+  try {
+    for (std::size_t i = 1; i < workers; ++i) pool.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The machine gives no more threads; those there are do the work.
+  }
   work();
   for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);

@@ -22,7 +22,8 @@ void make_unit(std::span<double> vector) {
 
 }  // namespace
 
-BlockImage::BlockImage(std::span<const double> gain, bool centered, unsigned threads)
+BlockImage::BlockImage(std::span<const double> gain, bool centered, unsigned threads,
+                       const Progress& progress)
     : centered_(centered), gain_(gain.begin(), gain.end()), order_(gain.size()) {
   double largest = 0.0;
   for (const double g : gain_) largest = std::max(largest, std::abs(g));
@@ -50,7 +51,7 @@ BlockImage::BlockImage(std::span<const double> gain, bool centered, unsigned thr
     for (std::size_t k = 0; k < poles_.size(); ++k) {
       weights[k] = static_cast<double>(coordinates(k).size());
     }
-    roots_ = secular_roots(poles_, weights, threads);
+    roots_ = secular_roots(poles_, weights, threads, progress);
   }
   for (std::size_t k = 0; k < poles_.size(); ++k) {
     if (poles_[k] > 0.0) add_inner_vectors(k, coordinates(k).size() - (centered_ ? 1 : 0));

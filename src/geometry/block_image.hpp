@@ -11,7 +11,7 @@ namespace normscope::geometry::detail {
 /// Eigenvalues and eigenvectors of G Π G (centered) or G² for the gains of one block.
 class BlockImage {
  public:
-  BlockImage(std::span<const double> gain, bool centered, unsigned threads);
+  BlockImage(std::span<const double> gain, bool centered, unsigned threads, const Progress& progress);
 
   [[nodiscard]] std::size_t width() const { return gain_.size(); }
   /// √ζ of the nonzero eigenvalues, ascending.

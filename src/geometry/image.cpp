@@ -1,8 +1,13 @@
 #include <normscope/geometry/image.hpp>
 
 #include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
 
 #include "block_image.hpp"
 
@@ -26,7 +31,7 @@ struct NormImage::Blocks {
   }
 };
 
-NormImage::NormImage(const NormSpec& spec, unsigned threads)
+NormImage::NormImage(const NormSpec& spec, unsigned threads, const Progress& progress)
     : width_(spec.width), blocks_(std::make_unique<Blocks>()) {
   validate(spec);
   std::vector<double> gain = spec.gain;
@@ -35,7 +40,7 @@ NormImage::NormImage(const NormSpec& spec, unsigned threads)
   std::vector<Origin>& origins = blocks_->origins;
   for (std::size_t block = 0; block < spec.groups; ++block) {
     blocks_->images.emplace_back(std::span<const double>(gain).subspan(block * block_width, block_width),
-                                 spec.centers(), threads);
+                                 spec.centers(), threads, progress);
     for (std::size_t i = 0; i < blocks_->images.back().lengths().size(); ++i) origins.push_back({block, i});
   }
   const auto length = [&](const Origin& origin) {
@@ -90,6 +95,21 @@ void NormImage::null_space(MatrixView<double> basis) const {
       image.null_vector(i, blocks_->only(block, basis.row(row++)));
     }
   }
+}
+
+double longest_axes_cosine(const NormImage& a, const NormImage& b) {
+  if (a.width() != b.width()) {
+    throw Error(ErrorCode::Shape, fmt::format("longest_axes_cosine: widths are {} and {}, expected equal",
+                                              a.width(), b.width()));
+  }
+  if (a.semi_axes().empty() || b.semi_axes().empty()) return 0.0;
+  std::vector<double> first(a.width());
+  std::vector<double> second(b.width());
+  a.axis(0, first);
+  b.axis(0, second);
+  CompensatedSum cosine;
+  for (std::size_t i = 0; i < first.size(); ++i) cosine.add(first[i] * second[i]);
+  return std::abs(cosine.value());
 }
 
 }  // namespace normscope::geometry

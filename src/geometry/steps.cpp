@@ -37,8 +37,8 @@ Step step(std::string_view name) {
 
 void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
   for_each_block("project", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
-    const double center = spec.centers() ? mean(from) : 0.0;
-    for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i] - center;
+    std::copy(from.begin(), from.end(), to.begin());
+    if (spec.centers()) center(to);
   });
 }
 

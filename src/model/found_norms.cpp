@@ -27,6 +27,9 @@ std::string lower(std::string_view text) {
 }
 
 // Whether the last component of `stem` names a norm.
+/// A longer vector is something else, whatever its name.
+constexpr std::uint64_t widest_norm = std::uint64_t{1} << 20;
+
 bool names_a_norm(std::string_view stem) {
   const std::string last = lower(stem.substr(stem.rfind('.') + 1));
   return last.find("norm") != std::string::npos || last == "ln" || last.starts_with("ln_") ||
@@ -35,7 +38,7 @@ bool names_a_norm(std::string_view stem) {
 }
 
 std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor) {
-  if (tensor.shape.size() != 1 || tensor.shape[0] == 0) return {};
+  if (tensor.shape.size() != 1 || tensor.shape[0] == 0 || tensor.shape[0] > widest_norm) return {};
   for (const std::string_view ending : {".weight", ".gamma", ".scale", ".g", ""}) {
     if (!tensor.name.ends_with(ending)) continue;
     const std::string stem(tensor.name.substr(0, tensor.name.size() - ending.size()));

@@ -11,7 +11,6 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "deviations.hpp"
 
 namespace normscope::norm {
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/parallel.hpp>
@@ -147,7 +148,7 @@ SecularRoot solve(std::span<const double> poles, const RunField& field, std::siz
 }  // namespace
 
 std::vector<SecularRoot> secular_roots(std::span<const double> poles, std::span<const double> weights,
-                                       unsigned threads) {
+                                       unsigned threads, const Progress& progress) {
   NORMSCOPE_ASSERT(poles.size() == weights.size());
   if (poles.size() < 2) return {};
   const std::size_t gaps = poles.size() - 1;
@@ -155,8 +156,14 @@ std::vector<SecularRoot> secular_roots(std::span<const double> poles, std::span<
   const std::size_t runs = (gaps + run_length - 1) / run_length;
   // A run of few poles is cheaper than starting a thread.
   const std::size_t grain = std::max<std::size_t>(1, 200'000 / (run_length * poles.size()));
+  std::mutex reporting;
+  std::size_t done = 0;
   parallel_for(runs, grain, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t run = begin; run < end; ++run) {
+      {
+        const std::lock_guard lock(reporting);
+        progress("solving for axes", done++, runs);
+      }
       const std::size_t first = run * run_length;
       const std::size_t last = std::min(gaps, first + run_length);
       const RunField field(poles, weights, first, last);

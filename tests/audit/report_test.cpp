@@ -160,6 +160,60 @@ TEST_F(Norms, ABiasThatIsNotFiniteHurtsNoImage) {
   EXPECT_TRUE(report().norms[0].image);
 }
 
+TEST_F(Norms, ABiasThatIsNotFiniteIsAFinding) {
+  add({1.0, 2.0, 3.0}, {INFINITY, 0.0, 0.0});
+  EXPECT_NE(find_kind(report(), "bias_not_finite"), nullptr);
+}
+
+TEST_F(Norms, SpheresGetNoSentencesAboutStretch) {
+  for (int i = 0; i < 3; ++i) add(std::vector<double>(16, 1.0));
+  const Report given = report();
+  for (const char* kind : {"stretched_axis", "concentrated_image", "condition_range", "image_change"}) {
+    EXPECT_EQ(find_kind(given, kind), nullptr) << kind;
+  }
+  EXPECT_NE(find_kind(given, "constant_gain"), nullptr);
+}
+
+TEST_F(Norms, NoSentenceHasANumberThatIsNone) {
+  add({1e308, -1e308, 0.5e308, 1e300});
+  add({1e-200, 2e-200, 3e-200, 4e-200});
+  add({5e-324, 1e-323, 5e-324, 0.0});
+  const Report given = report();
+  for (const Finding& finding : given.findings) {
+    EXPECT_EQ(finding.text.find("nan"), std::string::npos) << finding.text;
+    EXPECT_EQ(finding.text.find("inf"), std::string::npos) << finding.text;
+    EXPECT_FALSE(finding.reproduce.empty()) << finding.kind;
+  }
+  EXPECT_EQ(find_kind(given, "constant_gain"), nullptr);
+  EXPECT_NO_THROW(static_cast<void>(charts_json(given)));
+}
+
+TEST_F(Norms, ErasedCoordinatesAreNamed) {
+  add({1.0, 0.0, 2.0, 0.0, 3.0});
+  const NullSpace space = *report().norms[0].null_space;
+  EXPECT_EQ(space.dim, 2U);
+  EXPECT_FALSE(space.cosine_to_ones);
+  ASSERT_EQ(space.top.size(), 2U);
+  EXPECT_EQ(space.top[1].coordinate, 3U);
+}
+
+TEST_F(Norms, OutliersAreFoundBesideManyZeros) {
+  std::vector<double> gain(64, 0.0);
+  for (std::size_t i = 0; i < 20; ++i) gain[i] = 1.0;
+  gain[3] = 9.0;
+  add(gain);
+  const Report given = report();
+  ASSERT_EQ(given.norms[0].outliers.size(), 1U);
+  EXPECT_EQ(given.norms[0].outliers[0].coordinate, 3U);
+}
+
+TEST(ShellQuoted, IsOneWordForTheShell) {
+  EXPECT_EQ(shell_quoted("plain/name-1.0:h.0"), "plain/name-1.0:h.0");
+  EXPECT_EQ(shell_quoted("two words"), "'two words'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted("a\n'\xff"), "$'a\\x0a\\x27\\xff'");
+}
+
 TEST_F(Norms, FindingsComeMostSevereFirst) {
   add(test::random_gain(64, "wide", 3));
   add(test::random_gain(64, "signed", 3));

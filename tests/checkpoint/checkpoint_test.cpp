@@ -226,5 +226,14 @@ TEST(Checkpoint, OpensAHugeSparseFileWithoutReadingIt) {
   EXPECT_EQ(read(tensor, size - 2, 2), (std::vector<double>{0, 0}));
 }
 
+TEST(Checkpoint, AConfigThatIsALinkToNowhereIsAnError) {
+  const test::Scratch scratch;
+  const float gain[2] = {1.0F, 2.0F};
+  const std::vector<NewTensor> tensors{{"w", Dtype::F32, {2}, std::as_bytes(std::span(gain))}};
+  write_safetensors(scratch / "model.safetensors", tensors);
+  std::filesystem::create_symlink("gone.json", scratch / "config.json");
+  EXPECT_THROW(Checkpoint(scratch.folder()), Error);
+}
+
 }  // namespace
 }  // namespace normscope::checkpoint

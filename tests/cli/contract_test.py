@@ -47,6 +47,14 @@ class Geometry(CommandTest):
         self.assertEqual(self.json("geometry", "--gain", "g.npy", "--groups", 4)["null_space_dim"], 4)
         self.assertEqual(self.json("geometry", "--width", 5)["semi_axes"], [5 ** 0.5] * 4)
 
+    def test_similarity_to_another_gain(self):
+        np.save(self.folder / "h.npy", self.gain[::-1])
+        got = self.json("geometry", "--gain", "g.npy", "--similar-to", "h.npy")
+        a = self.image_matrix(24)
+        self.gain = self.gain[::-1]
+        b = self.image_matrix(24)
+        self.assertAlmostEqual(got["similarity"], np.trace(a @ b) / np.linalg.norm(a) / np.linalg.norm(b), 12)
+
     @unittest.skipIf(SANITIZED, "sanitizers reserve terabytes of address space")
     def test_wide_norms_need_little_memory(self):
         # A matrix of this width would take 2 GiB.
@@ -99,7 +107,7 @@ class Apply(CommandTest):
         np.save(self.folder / "short.npy", np.ones(3))
         self.assertEqual(self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "short.npy"),
                          "normscope: norm: gain has 3 entries, width is 12\n")
-        self.assertIn("--gain x.npy: has 2 axes longer than 1",
+        self.assertIn("x.npy: has 2 axes longer than 1",
                       self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "x.npy"))
 
 
@@ -122,16 +130,35 @@ class Models(CommandTest):
                 for norm in document["norms"]:
                     self.assertGreater(norm["image"]["condition"], 0.999, norm["name"])
 
-    def test_every_finding_can_be_reproduced(self):
+    def again(self, command):
+        """What a printed command says when a person pastes it into a shell."""
+        command = command.replace("normscope", COMMAND, 1) + " --json -"
+        done = subprocess.run(command, shell=True, executable="/bin/bash", cwd=self.folder, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""), command)
+        return json.loads(done.stdout)
+
+    def test_every_norm_can_be_measured_again(self):
         for path in self.checkpoints():
             document = self.json("report", path, "-o", "r.html")
-            for norm in document["norms"][:3] + document["norms"][-1:]:
-                # As a person would: through a shell.
-                command = norm["reproduce"].replace("normscope", COMMAND, 1) + " --json -"
-                again = json.loads(subprocess.run(command, shell=True, cwd=self.folder, check=True,
-                                                  capture_output=True).stdout)
+            for norm in document["norms"][:2] + document["norms"][-1:]:
+                again = self.again(norm["reproduce"])
                 self.assertEqual(again["condition"], norm["image"]["condition"], norm["name"])
                 self.assertEqual(again["semi_axes"][0], norm["image"]["longest"])
+
+    def test_every_finding_shows_its_numbers_again(self):
+        shown = {"stretched_axis": lambda a: {"length": a["semi_axes"][0], "weight": max(a["axes"][0], key=abs)},
+                 "concentrated_image": lambda a: {"effective_dimension": a["effective_dimension"]},
+                 "condition_range": lambda a: {"most": a["condition"]},
+                 "image_change": lambda a: {key: a[key] for key in ("similarity", "top_axis_cosine")},
+                 "null_direction": lambda a: {"weight": max(a["null_space"][0], key=abs)},
+                 "gain_range": lambda a: {"most": a["gain"]["median_abs"]},
+                 "large_bias": lambda a: {"shift_over_radius": a["shift_over_radius"]}}
+        for path in self.checkpoints():
+            for finding in self.json("report", path, "-o", "r.html")["findings"]:
+                with self.subTest(f"{path.name}: {finding['kind']}"):
+                    again = self.again(finding["reproduce"])
+                    for name, number in shown.get(finding["kind"], lambda _: {})(again).items():
+                        self.assertAlmostEqual(number, finding["numbers"][name], 12, name)
 
     def test_inspect_lists_tensors_norms_and_their_connections(self):
         document = self.json("inspect", OWN_MODEL)
@@ -143,7 +170,7 @@ class Models(CommandTest):
 
     def test_deep_lists_every_semi_axis(self):
         norm = self.json("report", OWN_MODEL, "-o", "r.html", "--deep")["norms"][0]
-        self.assertEqual(len(norm["image"]["spectrum"]), norm["image"]["semi_axes"])
+        self.assertEqual(len(norm["image"]["lengths"]), norm["image"]["semi_axes"])
 
     def test_threads_do_not_change_the_document(self):
         one, two = (self.json("report", OWN_MODEL, "-o", "r.html", "--threads", n) for n in (1, 2))
@@ -164,21 +191,48 @@ class Usage(CommandTest):
     def test_wrong_words_exit_with_2(self):
         for words in ([], ["reprot"], ["report"], ["geometry", "--norm", "batch"], ["geometry", "--eps", "-1"],
                       ["geometry", "--groups", "0"], ["apply", "x.npy"], ["report", "a", "b"],
-                      ["apply", "x.npy", "-o", "y.npy", "--step", "fold"]):
+                      ["apply", "x.npy", "-o", "y.npy", "--step", "fold"], ["geometry"], ["geometry", "--width", "-3"],
+                      ["geometry", "--width", "99999999999999"], ["geometry", "--width", "5", "--axes", "-1"],
+                      ["geometry", "--width", "5", "--threads", "-1"], ["geometry", "--width", "5", "--gain-offset", "1"]):
             with self.subTest(words):
                 self.fails(2, *words)
 
-    def test_no_output_replaces_the_model_or_another_output(self):
-        model = safetensors(self.folder / "m.safetensors", {"norm.weight": np.ones(4, np.float32)})
-        before = model.read_bytes()
-        (self.folder / "link").symlink_to("m.safetensors")
-        for words in (["report", "m.safetensors", "-o", "./m.safetensors"], ["report", "m.safetensors", "-o", "link"],
-                      ["report", "m.safetensors", "-o", "r.html", "--json", "m.safetensors"],
-                      ["report", "m.safetensors", "-o", "r", "--json", "r"],
-                      ["inspect", "m.safetensors", "--json", "m.safetensors"]):
+    def test_no_output_replaces_an_input_or_another_output(self):
+        hub = self.folder / "hub"
+        hub.mkdir()
+        model = safetensors(hub / "model.safetensors", {"norm.weight": np.ones(4, np.float32)})
+        (hub / "config.json").write_text("{}")
+        (self.folder / "link").symlink_to("hub/model.safetensors")
+        np.save(self.folder / "x.npy", np.ones((2, 4)))
+        contents = {path: path.read_bytes() for path in (model, hub / "config.json", self.folder / "x.npy")}
+        for words in (["report", "hub", "-o", "hub/model.safetensors"], ["report", "hub", "-o", "link"],
+                      ["report", "hub", "-o", "r.html", "--json", "hub/config.json"],
+                      ["report", "hub", "-o", "r", "--json", "r"], ["report", "hub", "-o", "r", "--json", "./r"],
+                      ["inspect", "hub", "--json", "hub/model.safetensors"],
+                      ["geometry", "--gain", "hub:norm.weight", "--json", "hub/model.safetensors"],
+                      ["apply", "x.npy", "-o", "x.npy"], ["apply", "x.npy", "-o", "y.npy", "--json", "x.npy"],
+                      ["apply", "hub:norm.weight", "-o", "hub/model.safetensors"]):
             with self.subTest(words):
                 self.assertIn("would replace", self.fails(3, *words))
-                self.assertEqual(model.read_bytes(), before)
+                for path, content in contents.items():
+                    self.assertEqual(path.read_bytes(), content)
+
+    def test_two_outputs_or_none(self):
+        np.save(self.folder / "x.npy", np.ones((2, 4)))
+        self.fails(3, "apply", "x.npy", "-o", "y.npy", "--json", "no/folder.json")
+        self.fails(3, "apply", "x.npy", "-o", "no/y.npy", "--json", "a.json")
+        self.fails(3, "report", OWN_MODEL, "-o", "r.html", "--json", "no/folder.json")
+
+    def test_a_reader_that_goes_away_leaves_nothing_behind(self):
+        done = subprocess.run(f"{COMMAND} report {OWN_MODEL} -o r.html --json - | head -c 1; echo ${{PIPESTATUS[0]}}",
+                              shell=True, executable="/bin/bash", cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.stdout, "{3\n", done.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_pipes_by_name_are_written(self):
+        done = subprocess.run(f"{COMMAND} geometry --width 3 --json /dev/stdout -q | cat", shell=True, cwd=self.folder,
+                              capture_output=True, text=True)
+        self.assertEqual(json.loads(done.stdout)["width"], 3, done.stderr)
 
     def test_failing_to_write_is_an_error(self):
         self.assertIn("no/such/folder", self.fails(3, "report", OWN_MODEL, "-o", "no/such/folder/r.html"))

@@ -6,6 +6,6 @@
 int main(int, char** argv) {
   const normscope::checkpoint::Checkpoint checkpoint(argv[1]);
   for (const auto& norm : normscope::audit::audit(checkpoint).norms) {
-    std::printf("%-22s condition %.3f\n", norm.norm.name.c_str(), norm.image->condition);
+    if (norm.image) std::printf("%-22s condition %.3f\n", norm.norm.name.c_str(), norm.image->condition);
   }
 }

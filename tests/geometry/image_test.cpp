@@ -241,6 +241,20 @@ TEST(NormImage, ThreadsDoNotChangeABit) {
   EXPECT_TRUE(std::equal(one.semi_axes().begin(), one.semi_axes().end(), four.semi_axes().begin()));
 }
 
+TEST(NormImage, CanBeCancelled) {
+  const NormSpec spec{.width = 2000, .gain = test::random_gain(2000, "ordinary", 9)};
+  std::size_t asked = 0;
+  const Progress stop([&](std::string_view, std::size_t, std::size_t) { return ++asked < 3; });
+  EXPECT_THROW(NormImage(spec, 2, stop), Error);
+}
+
+TEST(NormImage, LongestAxesOfOneShapeAgree) {
+  const NormImage a({.width = 20, .gain = test::random_gain(20, "ordinary", 1)});
+  EXPECT_NEAR(longest_axes_cosine(a, a), 1.0, 1e-14);
+  EXPECT_EQ(longest_axes_cosine(NormImage({.width = 1}), NormImage({.width = 1})), 0.0);
+  EXPECT_THROW(static_cast<void>(longest_axes_cosine(a, NormImage({.width = 2}))), Error);
+}
+
 TEST(NormImage, GainThatIsNotFiniteIsRefused) {
   EXPECT_THROW(NormImage({.width = 2, .gain = {1.0, NAN}}), Error);
 }

@@ -67,6 +67,13 @@ TEST(Moments, EqualGainsUseEveryAxis) {
   EXPECT_EQ(effective_dimension({.width = 3, .gain = {0, 0, 0}}), 0.0);
 }
 
+TEST(Moments, PointsResembleNothing) {
+  for (const double g : {0.3, 1.7, 4.1}) {
+    EXPECT_EQ(image_similarity({.width = 1, .gain = {g}}, {.width = 1, .gain = {g}}), 0.0);
+    EXPECT_EQ(image_similarity({.width = 2, .groups = 2, .gain = {g, 2 * g}}, {.width = 2}), 0.0);
+  }
+}
+
 TEST(Moments, HugeGainsDoNotOverflow) {
   EXPECT_NEAR(effective_dimension({.width = 3, .gain = {1e200, 1e200, 1e200}}), 2.0, 1e-12);
   EXPECT_NEAR(image_similarity({.width = 2, .gain = {1e200, 1e200}}, {.width = 2, .gain = {1e-200, 1e-200}}),

@@ -45,6 +45,16 @@ RC_GTEST_PROP(Steps, TogetherAreTheNorm, (std::uint64_t seed)) {
     RC_ASSERT(std::abs(x[i] - y[i]) <= 1e-13 * (1.0 + std::abs(y[i])));
 }
 
+TEST(Steps, AreTheNormAlsoFarFromTheOrigin) {
+  // The spread is a few roundings of the mean, so that one pass of centring leaves the mean's own error.
+  const NormSpec spec{.width = 5, .eps = 0.0};
+  std::vector<double> x{1e8, 1e8 + 1.5e-8, 1e8 + 3e-8, 1e8, 1e8};
+  std::vector<double> y(5);
+  norm::forward(spec, one_row(x), one_row(y));
+  for (const Step step : {Step::project, Step::scale}) apply(step, spec, one_row(x), one_row(x));
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(x[i], y[i], 1e-14);
+}
+
 RC_GTEST_PROP(Steps, ProjectionRemovesAllOnesAndRepeatsToItself, (std::uint64_t seed)) {
   const NormSpec spec = random_spec(NormKind::layer, 2, seed);
   std::vector<double> x = random_row(spec.width, seed);

@@ -23,6 +23,10 @@ struct ParameterStatistics {
   std::size_t not_finite = 0;  ///< where any, the other numbers speak of the finite entries
 };
 
+/// `values` in numbers.
+/// Shapes    values (width)
+[[nodiscard]] ParameterStatistics statistics(const std::vector<double>& values);
+
 /// An entry of a unit vector.
 struct Component {
   std::size_t coordinate = 0;
@@ -32,9 +36,10 @@ struct Component {
 /// What the norm erases.
 struct NullSpace {
   std::size_t dim = 0;
-  /// |cosine| between the one erased direction and all-ones; only where dim is 1.
+  /// |cosine| between the erased direction and all-ones; with groups, of the block where it is least.
+  /// Absent where coordinates are erased outright.
   std::optional<double> cosine_to_ones{};
-  std::vector<Component> top{};  ///< largest entries of that direction
+  std::vector<Component> top{};  ///< largest entries of that direction, or the first erased coordinates
 };
 
 struct Axis {
@@ -81,6 +86,9 @@ struct NormReport {
   std::string reproduce{};  ///< the normscope command that computes the image again
 };
 
+/// Norms of one checkpoint that are measured; a file with more is noted, not measured whole.
+inline constexpr std::size_t most_norms = 4096;
+
 /// A gain is an outlier from this many times its norm's median on.
 inline constexpr double outlier_ratio = 4.0;
 /// Outliers of one norm that documents and figures show; `find` looks at all.
@@ -103,6 +111,7 @@ struct FileSize {
 
 struct Report {
   std::string path;
+  std::string name;  ///< of the file or folder, wherever the command was run
   std::string format;
   std::vector<FileSize> files;
   std::size_t tensors = 0;
@@ -134,6 +143,9 @@ struct Report {
 /// (docs/schemas/inspect.schema.json).
 [[nodiscard]] std::string inspection_json(const checkpoint::Checkpoint& checkpoint,
                                           const model::Model& model);
+
+/// `text` as a shell takes it for one word, whatever its bytes.
+[[nodiscard]] std::string shell_quoted(const std::string& text);
 
 /// The `normscope geometry` command that computes the image of `norm` again; `axes` of them shown.
 [[nodiscard]] std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm,

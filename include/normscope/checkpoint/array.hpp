@@ -29,6 +29,15 @@ struct Array {
 ///           name that is not there; messages name the file
 [[nodiscard]] Array read_array(const std::string& name);
 
+/// The same for one row of numbers: at most one axis is longer than 1, which a checkpoint's tensor
+/// is held to before anything of it is read.
+/// Errors    as `read_array`; Shape for more axes
+[[nodiscard]] std::vector<double> read_row(const std::string& name);
+
+/// The file or folder that an array's name begins with.
+/// Errors    Io when there is none
+[[nodiscard]] std::filesystem::path array_file(const std::string& name);
+
 /// Writes a `.npy` file, atomically: F64, F32 and F16 as such, BF16, which NumPy lacks, as F32, and
 /// every other dtype as F64.
 /// Errors    Io; Shape if values and shape disagree

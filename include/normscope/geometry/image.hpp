@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <normscope/core/norm_spec.hpp>
+#include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::geometry {
@@ -23,11 +24,14 @@ namespace normscope::geometry {
 /// Cost      all semi-axes: O(N) memory; for the time see `secular_roots`
 class NormImage {
  public:
-  /// Errors    Argument, Shape: see `validate`
-  explicit NormImage(const NormSpec& spec, unsigned threads = 1);
+  /// Errors    Argument, Shape: see `validate`; Cancelled
+  explicit NormImage(const NormSpec& spec, unsigned threads = 1, const Progress& progress = {});
   NormImage(NormImage&&) noexcept;
   NormImage& operator=(NormImage&&) noexcept;
   ~NormImage();
+
+  /// Entries of a vector of the space the image lies in.
+  [[nodiscard]] std::size_t width() const { return width_; }
 
   /// Dimensions the norm erases: 1 a block for layer without zero gains, else the zero gains.
   [[nodiscard]] std::size_t null_space_dim() const { return width_ - semi_axes_.size(); }
@@ -71,5 +75,10 @@ class NormImage {
   std::vector<double> semi_axes_;
   std::unique_ptr<Blocks> blocks_;
 };
+
+/// |cosine| between the longest axes of two images of one width; 0 where one of them is a point.
+/// Errors    Shape when widths differ
+/// Cost      O(N)
+[[nodiscard]] double longest_axes_cosine(const NormImage& a, const NormImage& b);
 
 }  // namespace normscope::geometry

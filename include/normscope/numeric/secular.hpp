@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include <normscope/core/progress.hpp>
+
 namespace normscope {
 
 /// A root ζ = poles[origin] + offset, kept apart because the offset can be far smaller than the
@@ -23,11 +25,13 @@ struct SecularRoot {
 /// Source    [Li 1993, LAPACK working note 89] for the iteration; docs/design/secular.md for the sums
 /// Requires  poles strictly ascending and finite; weights > 0; equal sizes
 /// Returns   max(0, poles − 1) roots
+/// Errors    Cancelled
 /// Accuracy  |f(ζ)| <= 64 u Σ |weights_i / (poles_i − ζ)| (test: Secular.ResidualIsAtRoundingLevel)
 /// Cost      about N²/40 multiply-adds and 200 N divisions at ordinary spacing; O(N) memory;
 ///           `threads` as in `parallel_for`
 [[nodiscard]] std::vector<SecularRoot> secular_roots(std::span<const double> poles,
-                                                     std::span<const double> weights, unsigned threads = 1);
+                                                     std::span<const double> weights, unsigned threads = 1,
+                                                     const Progress& progress = {});
 
 /// The same roots by bisection over plain sums in extended precision: slow, and obviously right.
 [[nodiscard]] std::vector<SecularRoot> secular_roots_reference(std::span<const double> poles,

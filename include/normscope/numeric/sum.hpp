@@ -34,6 +34,14 @@ class CompensatedSum {
   return sum(values) / static_cast<double>(values.size());
 }
 
+/// Takes the mean out of `values`, twice: the second time what the rounding of the first one left in.
+inline void center(std::span<double> values) {
+  for (int pass = 0; pass < 2; ++pass) {
+    const double middle = mean(values);
+    for (double& value : values) value -= middle;
+  }
+}
+
 /// Σ (values − center)², compensated.
 [[nodiscard]] inline double sum_of_squares(std::span<const double> values, double center = 0.0) {
   CompensatedSum total;

@@ -28,7 +28,11 @@ Dtype output_dtype(Dtype input) {
 }
 
 int run(const Session& session, const Options& options) {
-  keep_apart(files_of({options.input, options.norm.gain, options.norm.bias}), {options.output, session.json});
+  // In place is fine for an array of its own, not for a tensor inside a checkpoint.
+  const bool own_file = checkpoint::array_file(options.input) == options.input;
+  keep_apart(files_of_arrays({own_file ? "" : options.input, options.norm.gain, options.norm.bias}),
+             {options.output, session.json});
+  if (own_file) keep_apart(files_of_arrays({options.input}), {session.json});
   checkpoint::Array array = checkpoint::read_array(options.input);
   if (array.shape.empty() || array.shape.back() == 0) {
     throw Error(ErrorCode::Shape,

@@ -142,7 +142,7 @@ std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkp
   return files;
 }
 
-std::vector<std::filesystem::path> files_of(const std::vector<std::string>& arrays) {
+std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays) {
   std::vector<std::filesystem::path> files;
   for (const std::string& name : arrays) {
     if (name.empty()) continue;
@@ -166,11 +166,12 @@ std::string counted(std::size_t count, std::string_view what) {
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
   namespace fs = std::filesystem;
   std::vector<fs::path> taken = inputs;
+  const auto spelled_out = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
   for (const std::string& output : outputs) {
     if (output.empty() || output == "-") continue;
     for (const fs::path& other : taken) {
       std::error_code missing;  // a file that is not there yet is no other file
-      if (fs::equivalent(output, other, missing) || fs::path(output) == other) {
+      if (fs::equivalent(output, other, missing) || spelled_out(output) == spelled_out(other)) {
         throw Error(ErrorCode::Argument,
                     fmt::format("{}: would replace {}, expected another name", output, other.string()));
       }

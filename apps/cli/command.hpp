@@ -84,7 +84,7 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
 
 /// Every file that makes up a checkpoint, and every file an array's name may stand for.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
-[[nodiscard]] std::vector<std::filesystem::path> files_of(const std::vector<std::string>& arrays);
+[[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);
 
 /// JSON as text; bytes that are not UTF-8 show as replacement characters.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& json);

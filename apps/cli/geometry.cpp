@@ -74,27 +74,30 @@ std::string direction(const std::vector<double>& vector) {
   return text + (shown < vector.size() ? "  …" : "");
 }
 
+/// What is said once the machine form is safe.
+using Lines = std::vector<std::string>;
+
 /// What the gain and the bias are, where they are given.
-void add_parameters(const Session& session, const Options& options, const NormSpec& spec,
-                    nlohmann::ordered_json& json) {
+void add_parameters(const Options& options, const NormSpec& spec, nlohmann::ordered_json& json,
+                    Lines& lines) {
   if (!options.norm.gain.empty()) {
     const audit::ParameterStatistics gain = audit::statistics(spec.gain);
     json["gain"] = {{"min", gain.min},           {"max", gain.max},
                     {"mean", gain.mean},         {"median_abs", gain.median_abs},
                     {"negative", gain.negative}, {"zero", gain.zero}};
-    session.say(fmt::format("gain from {:.6g} to {:.6g}, median size {:.6g}; {} negative, {} zero", gain.min,
-                            gain.max, gain.median_abs, gain.negative, gain.zero));
+    lines.push_back(fmt::format("gain from {:.6g} to {:.6g}, median size {:.6g}; {} negative, {} zero",
+                                gain.min, gain.max, gain.median_abs, gain.negative, gain.zero));
   }
   if (!options.norm.bias.empty()) {
     const double shift = audit::statistics(spec.bias).length / std::sqrt(geometry::energy(spec));
     json["shift_over_radius"] = shift;
-    session.say(fmt::format("shifted by {:.6g} times its root-mean-square radius", shift));
+    lines.push_back(fmt::format("shifted by {:.6g} times its root-mean-square radius", shift));
   }
 }
 
 /// How the image resembles that of another gain of the same kind.
 void add_similarity(const Session& session, const Options& options, const NormSpec& spec,
-                    const geometry::NormImage& image, nlohmann::ordered_json& json) {
+                    const geometry::NormImage& image, nlohmann::ordered_json& json, Lines& lines) {
   if (options.similar_to.empty()) return;
   NormOptions other = options.norm;
   other.gain = options.similar_to;
@@ -104,12 +107,12 @@ void add_similarity(const Session& session, const Options& options, const NormSp
   const double cosine = geometry::longest_axes_cosine(image, other_image);
   json["similarity"] = similarity;
   json["top_axis_cosine"] = cosine;
-  session.say(fmt::format("similarity {:.6g} to {}, cosine of the longest axes {:.6g}", similarity,
-                          printable(options.similar_to), cosine));
+  lines.push_back(fmt::format("similarity {:.6g} to {}, cosine of the longest axes {:.6g}", similarity,
+                              printable(options.similar_to), cosine));
 }
 
 int run(const Session& session, const Options& options) {
-  keep_apart(files_of({options.norm.gain, options.norm.bias, options.similar_to}), {session.json});
+  keep_apart(files_of_arrays({options.norm.gain, options.norm.bias, options.similar_to}), {session.json});
   const NormSpec spec = options.norm.read(options.width);
   const geometry::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
@@ -132,22 +135,24 @@ int run(const Session& session, const Options& options) {
                                  {"axes", axes}};
   if (options.null_space) json["null_space"] = erased;
 
-  session.say(fmt::format("{} of width {}{}: null space of dimension {}, {}", options.norm.kind, spec.width,
-                          spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "",
-                          image.null_space_dim(),
-                          lengths.size() == 1 ? "1 semi-axis" : fmt::format("{} semi-axes", lengths.size())));
+  Lines lines;
+  lines.push_back(
+      fmt::format("{} of width {}{}: null space of dimension {}, {}", options.norm.kind, spec.width,
+                  spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "", image.null_space_dim(),
+                  lengths.size() == 1 ? "1 semi-axis" : fmt::format("{} semi-axes", lengths.size())));
   if (!lengths.empty()) {
-    session.say(fmt::format(
+    lines.push_back(fmt::format(
         "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
         lengths.front(), image.median(), lengths.back(), image.condition(), dimension));
   }
-  add_parameters(session, options, spec, json);
-  add_similarity(session, options, spec, image, json);
+  add_parameters(options, spec, json, lines);
+  add_similarity(session, options, spec, image, json, lines);
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    session.say(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes[i])));
+    lines.push_back(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes[i])));
   }
-  for (const std::vector<double>& vector : erased) session.say("erased " + direction(vector));
+  for (const std::vector<double>& vector : erased) lines.push_back("erased " + direction(vector));
   session.write_json(dump(json));
+  for (const std::string& line : lines) session.say(line);
   return ok;
 }
 

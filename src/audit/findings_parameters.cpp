@@ -76,7 +76,8 @@ void gain_through_depth(const Report& report, Findings& findings) {
        fmt::format("The median gain runs from {} in {} to {} in {}.", number(typical(*low)),
                    report.norms[*low].norm.name, number(typical(*high)), report.norms[*high].norm.name),
        {{"least", typical(*low)}, {"most", typical(*high)}},
-       0.12});
+       0.12,
+       report.norms[*high].reproduce});
 }
 
 void signs_and_zeros(const Report& report, Findings& findings) {

@@ -1,4 +1,5 @@
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
 
 #include <sys/stat.h>
 

@@ -11,7 +11,6 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
-
 namespace normscope::norm {
 namespace {
 

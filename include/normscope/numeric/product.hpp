@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+
+#include <normscope/core/view.hpp>
+
+namespace normscope {
+
+/// A matrix to multiply: element (i, j) stands at data[i · row_step + j · column_step], so that a transpose
+/// is another reading of the same memory.
+template <typename T>
+struct Factor {
+  const T* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t row_step = 0;
+  std::size_t column_step = 1;
+
+  Factor() = default;
+  Factor(const T* from, std::size_t row_count, std::size_t column_count, std::size_t step,
+         std::size_t step_between_columns = 1)
+      : data(from),
+        rows(row_count),
+        columns(column_count),
+        row_step(step),
+        column_step(step_between_columns) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): a matrix is a factor as it stands
+  Factor(MatrixView<const T> matrix)
+      : Factor(matrix.data(), matrix.rows(), matrix.width(), matrix.stride()) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Factor(MatrixView<T> matrix) : Factor(MatrixView<const T>(matrix)) {}
+
+  [[nodiscard]] Factor transposed() const { return {data, columns, rows, column_step, row_step}; }
+};
+
+/// Whether a product takes the place of what is in its target, or is added to it.
+enum class Into { replace, add };
+
+/// c = a b or c += a b, on the calling thread; split the rows or columns of c among threads as you like.
+///
+/// Shapes    a (m × k), b (k × n), c (m × n); c overlaps neither factor
+/// Accuracy  |computed − exact| <= γ Σ |a_ip| |b_pj|, γ = (k + k/256 + 1) u, per entry (plus |c| u for add);
+///           an entry depends on its row of a and its column of b alone, not on m, n or its place
+///           (tests: Product.IsWithinItsBound, Product.EntriesDoNotDependOnTheirNeighbours)
+/// Cost      2 m k n operations near the machine's peak; buffers of about 2 MB a thread, kept between calls
+void multiply(Factor<double> a, Factor<double> b, MatrixView<double> c, Into into = Into::replace);
+void multiply(Factor<float> a, Factor<float> b, MatrixView<float> c, Into into = Into::replace);
+
+}  // namespace normscope

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <normscope/convex/minimum_norm.hpp>
+#include <normscope/convex/separate.hpp>
+#include <normscope/core/view.hpp>
+
+/// Whether a point of the unit ball satisfies linear inequalities strictly, with a proof of either answer:
+///   max over |u| <= 1 of min_j (row_j·u + offset_j)  =  min over weights λ of |Σ λ_j row_j| + Σ λ_j offset_j
+/// so a point bounds the largest margin from below and weights bound it from above.
+namespace normscope::convex {
+
+struct BallMargin {
+  Answer answer = Answer::undecided;
+  std::vector<double> point{};  ///< |u| <= 1
+  std::vector<Share> shares{};  ///< weights λ > 0 with sum 1, by row
+  /// Proved, rounding taken off: every row reaches `lower` at the point, no point lifts all above `upper`.
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  double scale = 0.0;  ///< largest length of a row plus size of its offset
+  double tolerance = 0.0;
+  std::size_t iterations = 0;
+};
+
+/// Yes when a point with a proved positive margin is found, no when no margin can exceed `tolerance` times
+/// the scale, undecided when neither holds.
+///
+/// Shapes    rows (any >= 1, any width >= 1), offsets (rows)
+/// Errors    Shape; Argument for an entry that is not finite
+/// Accuracy  upper − lower <= 1e-10 scale (test: Ball.BoundsMeet)
+/// Cost      O((rows + k) width + k²) an iteration, k the rows that carry the margin
+[[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,
+                                        double tolerance = 1e-12);
+
+/// min_j (row_j·point + offset_j) from the data alone, rounding taken off; −infinity for a point that is not
+/// finite or outside the ball. Rows whose sign rounding could change are summed again in twice the precision.
+[[nodiscard]] double verified_lower(MatrixView<const double> rows, std::span<const double> offsets,
+                                    std::span<const double> point);
+
+/// |Σ λ row| + Σ λ offset from the data alone, after the weights are divided by their sum, rounding added;
+/// +infinity for weights that are negative, not finite, without a sum, or on rows that are not there.
+[[nodiscard]] double verified_upper(MatrixView<const double> rows, std::span<const double> offsets,
+                                    const std::vector<Share>& shares);
+
+/// Whether the data bear out the answer and both bounds; trusts nothing else in it.
+[[nodiscard]] bool verify(MatrixView<const double> rows, std::span<const double> offsets,
+                          const BallMargin& margin);
+
+/// `largest_margin` over rows that are still being found: an active-set method that goes on from the
+/// weights it has when rows are added. Its answers are not proofs: see the `verified_` functions.
+///
+/// Source    [Wolfe 1976], with the ball's support function in place of the square
+class BallSolver {
+ public:
+  explicit BallSolver(std::size_t width);
+  BallSolver(BallSolver&&) noexcept;
+  BallSolver& operator=(BallSolver&&) noexcept;
+  ~BallSolver();
+
+  /// Requires  finite numbers; an id that is not held yet
+  void add(std::uint64_t id, std::span<const double> row, double offset);
+  [[nodiscard]] bool holds(std::uint64_t id) const;
+  [[nodiscard]] std::size_t rows() const;
+
+  struct State {
+    std::vector<double> point{};
+    std::vector<Share> shares{};
+    double lower = 0.0;  ///< over the rows held, to rounding
+    double upper = 0.0;
+    std::size_t iterations = 0;
+  };
+  /// Works until upper − lower is at most `tolerance` times the largest row, upper at most `enough`, or
+  /// rounding alone is left.
+  /// Requires  rows() >= 1
+  [[nodiscard]] State solve(double tolerance, double enough);
+
+ private:
+  class Work;
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace normscope::convex

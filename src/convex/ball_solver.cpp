@@ -1,0 +1,143 @@
+#include <unordered_map>
+
+#include <normscope/convex/ball.hpp>
+#include <normscope/core/assert.hpp>
+
+#include "ball_corral.hpp"
+
+namespace normscope::convex {
+
+/// Ties in a row before the solver gives up.
+constexpr std::size_t most_stalls = 200;
+
+class BallSolver::Work {
+ public:
+  using Index = BallCorral::Index;
+  using VectorXd = BallCorral::VectorXd;
+
+  explicit Work(std::size_t width)
+      : rows_(static_cast<Index>(width), 16), offsets_(16), corral_(static_cast<Index>(width)) {}
+
+  [[nodiscard]] bool holds(std::uint64_t id) const { return places_.find(id) != places_.end(); }
+  [[nodiscard]] std::size_t size() const { return ids_.size(); }
+
+  void add(std::uint64_t id, std::span<const double> row, double offset) {
+    NORMSCOPE_ASSERT(static_cast<Index>(row.size()) == rows_.rows() && !holds(id));
+    const Index n = static_cast<Index>(size());
+    if (n == rows_.cols()) {
+      rows_.conservativeResize(Eigen::NoChange, 2 * n);
+      offsets_.conservativeResize(2 * n);
+    }
+    rows_.col(n) = Eigen::Map<const VectorXd>(row.data(), rows_.rows());
+    offsets_[n] = offset;
+    scale_ = std::max(scale_, rows_.col(n).norm() + std::abs(offset));
+    places_.emplace(id, n);
+    ids_.push_back(id);
+  }
+
+  State solve(double tolerance, double enough) {
+    NORMSCOPE_ASSERT(size() >= 1);
+    const Index n = static_cast<Index>(size());
+    State state;
+    // The lowest row at the ball's centre, or rather at what keeps the first step short.
+    if (corral_.size() == 0) start();
+    double before = std::numeric_limits<double>::infinity();
+    std::size_t stalls = 0;
+    const std::size_t most = 50 * (size() + static_cast<std::size_t>(rows_.rows()) + 20);
+    State best;
+    best.lower = -std::numeric_limits<double>::infinity();
+    best.upper = before;
+    for (; state.iterations < most; ++state.iterations) {
+      VectorXd point;
+      if (!corral_.settle(point)) break;
+      const double length = point.norm();
+      if (length > 1.0) point /= length;
+      state.upper = corral_.sum().norm() + corral_.offset();
+      const VectorXd heights = rows_.leftCols(n).transpose() * point + offsets_.head(n);
+      Index lowest = 0;
+      state.lower = heights.minCoeff(&lowest);
+      if (state.upper < best.upper) {
+        best.upper = state.upper;
+        best.shares = shares();
+      }
+      if (state.lower > best.lower) {
+        best.lower = state.lower;
+        best.point.assign(point.data(), point.data() + point.size());
+      }
+      if (state.upper - state.lower <= tolerance * scale_ || state.upper <= enough) break;
+      if (state.upper < before) {
+        stalls = 0;
+      } else {
+        // A tie: another low row may lead out of it. If none does, rounding alone is left.
+        if (++stalls > most_stalls) break;
+        lowest = some_low_row(heights, 0.5 * (state.lower + heights[corral_.members()[0]]), stalls);
+      }
+      if (is_member(lowest)) break;
+      before = std::min(before, state.upper);
+      if (!corral_.add(lowest, rows_.col(lowest), offsets_[lowest]) &&
+          !corral_.exchange(lowest, rows_.col(lowest), offsets_[lowest])) {
+        break;
+      }
+    }
+    best.iterations = state.iterations;
+    return best;
+  }
+
+ private:
+  void start() {
+    const Index n = static_cast<Index>(size());
+    Index least = 0;
+    const VectorXd values = rows_.leftCols(n).colwise().norm().transpose() + offsets_.head(n);
+    values.minCoeff(&least);
+    corral_.add(least, rows_.col(least), offsets_[least]);
+  }
+
+  /// One of the rows no higher than `height`, a different one each time.
+  [[nodiscard]] static Index some_low_row(const VectorXd& heights, double height, std::size_t time) {
+    std::vector<Index> low;
+    for (Index i = 0; i < heights.size(); ++i) {
+      if (heights[i] <= height) low.push_back(i);
+    }
+    if (low.empty()) heights.minCoeff(&low.emplace_back());
+    return low[7 * time % low.size()];
+  }
+
+  [[nodiscard]] bool is_member(Index place) const {
+    const std::vector<Index>& members = corral_.members();
+    return std::find(members.begin(), members.end(), place) != members.end();
+  }
+
+  [[nodiscard]] std::vector<Share> shares() const {
+    std::vector<Share> result;
+    for (Index i = 0; i < corral_.size(); ++i) {
+      const Index place = corral_.members()[static_cast<std::size_t>(i)];
+      if (corral_.weights()[i] > 0.0) {
+        result.push_back({ids_[static_cast<std::size_t>(place)], corral_.weights()[i]});
+      }
+    }
+    return result;
+  }
+
+  Eigen::MatrixXd rows_;  ///< a column each
+  VectorXd offsets_;
+  double scale_ = 0.0;
+  std::vector<std::uint64_t> ids_{};
+  std::unordered_map<std::uint64_t, Index> places_{};
+  BallCorral corral_;
+};
+
+BallSolver::BallSolver(std::size_t width) : work_(std::make_unique<Work>(width)) {}
+BallSolver::BallSolver(BallSolver&&) noexcept = default;
+BallSolver& BallSolver::operator=(BallSolver&&) noexcept = default;
+BallSolver::~BallSolver() = default;
+
+void BallSolver::add(std::uint64_t id, std::span<const double> row, double offset) {
+  work_->add(id, row, offset);
+}
+bool BallSolver::holds(std::uint64_t id) const { return work_->holds(id); }
+std::size_t BallSolver::rows() const { return work_->size(); }
+BallSolver::State BallSolver::solve(double tolerance, double enough) {
+  return work_->solve(tolerance, enough);
+}
+
+}  // namespace normscope::convex

@@ -1,0 +1,181 @@
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/convex/ball.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::convex {
+namespace {
+
+struct Problem {
+  std::vector<double> rows{};
+  std::vector<double> offsets{};
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), offsets.size(), width}; }
+  [[nodiscard]] BallMargin solve() const { return largest_margin(view(), offsets); }
+};
+
+Problem normal_problem(std::size_t rows, std::size_t width, std::uint64_t seed, double offset_size) {
+  Random random(seed);
+  Problem problem{.width = width};
+  for (std::size_t i = 0; i < rows * width; ++i) problem.rows.push_back(random.normal());
+  for (std::size_t i = 0; i < rows; ++i) problem.offsets.push_back(offset_size * random.normal());
+  return problem;
+}
+
+TEST(Ball, KnownMargins) {
+  // One row: its length. Two at a right angle: the middle between them.
+  const Problem one{{3, 4}, {0.5}, 2};
+  EXPECT_NEAR(one.solve().lower, 5.5, 1e-13);
+  const Problem two{{1, 0, 0, 1}, {0, 0}, 2};
+  EXPECT_NEAR(two.solve().lower, std::sqrt(0.5), 1e-13);
+  // Opposite rows: the centre, where the offsets are what is left.
+  const Problem opposite{{1, 0, -1, 0}, {0.25, 0.25}, 2};
+  EXPECT_NEAR(opposite.solve().upper, 0.25, 1e-13);
+  EXPECT_EQ(opposite.solve().answer, Answer::yes);
+  // Out of the ball's reach, though not out of the plane's.
+  const Problem far{{1, 0}, {-2}, 2};
+  EXPECT_EQ(far.solve().answer, Answer::no);
+  EXPECT_NEAR(far.solve().upper, -1.0, 1e-13);
+  const Problem zero{{0, 0, 1, 0}, {0, 0}, 2};
+  EXPECT_EQ(zero.solve().answer, Answer::no);
+  EXPECT_EQ(zero.solve().upper, 0.0);
+}
+
+TEST(Ball, BoundsMeet) {
+  for (const std::size_t width : {1, 2, 3, 10, 64}) {
+    for (const std::size_t rows : {1, 2, 5, 50, 200}) {
+      for (const double offsets : {0.0, 0.3, 3.0}) {
+        const Problem problem = normal_problem(rows, width, width * 1000 + rows, offsets);
+        const BallMargin margin = problem.solve();
+        EXPECT_LE(margin.upper - margin.lower, 1e-10 * margin.scale)
+            << width << " " << rows << " " << offsets << " after " << margin.iterations;
+        EXPECT_TRUE(verify(problem.view(), problem.offsets, margin));
+        EXPECT_NE(margin.answer, Answer::undecided) << width << " " << rows << " " << offsets;
+      }
+    }
+  }
+}
+
+/// The best of many points of a disc, and nothing between them is better by more than rows are long.
+double brute_force(const Problem& problem, int turns, int rings) {
+  double best = -std::numeric_limits<double>::infinity();
+  for (int turn = 0; turn < turns; ++turn) {
+    const double angle = 2.0 * std::numbers::pi * turn / turns;
+    for (int ring = 0; ring <= rings; ++ring) {
+      const double radius = static_cast<double>(ring) / rings;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t row = 0; row < problem.offsets.size(); ++row) {
+        least = std::min(least, radius * (problem.rows[2 * row] * std::cos(angle) +
+                                          problem.rows[2 * row + 1] * std::sin(angle)) +
+                                    problem.offsets[row]);
+      }
+      best = std::max(best, least);
+    }
+  }
+  return best;
+}
+
+TEST(Ball, AgreesWithBruteForceOverTheDisc) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Problem problem = normal_problem(2 + seed % 9, 2, seed, seed % 2 == 0 ? 1.0 : 0.2);
+    const BallMargin margin = problem.solve();
+    const double found = brute_force(problem, 360, 60);
+    EXPECT_LE(found, margin.upper + 1e-12) << seed;
+    EXPECT_GE(found, margin.lower - 0.03 * margin.scale) << seed;
+  }
+}
+
+RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
+  Random random(seed);
+  Problem problem =
+      normal_problem(1 + random.below(40), 1 + random.below(12), seed, random.below(2) == 0 ? 0.0 : 0.5);
+  if (random.below(2) == 0) {
+    // Ties, repeated rows and rows of zeros.
+    for (double& value : problem.rows) value = std::round(value);
+    for (double& value : problem.offsets) value = std::round(value);
+  }
+  const BallMargin margin = problem.solve();
+  RC_ASSERT(margin.answer != Answer::undecided);
+  RC_ASSERT(verify(problem.view(), problem.offsets, margin));
+  RC_ASSERT(margin.upper - margin.lower <= 1e-10 * margin.scale + 1e-300);
+}
+
+RC_GTEST_PROP(Ball, RowsCanComeLater, (std::uint64_t seed)) {
+  Random random(seed);
+  const Problem problem = normal_problem(2 + random.below(60), 1 + random.below(10), seed, 0.3);
+  BallSolver solver(problem.width);
+  BallSolver::State state;
+  for (std::size_t row = 0; row < problem.offsets.size(); ++row) {
+    solver.add(row, problem.view().row(row), problem.offsets[row]);
+    if (random.below(3) == 0) {
+      state = solver.solve(1e-15, -std::numeric_limits<double>::infinity());
+    }
+  }
+  state = solver.solve(1e-15, -std::numeric_limits<double>::infinity());
+  const BallMargin whole = problem.solve();
+  RC_ASSERT(std::abs(state.upper - whole.upper) <= 1e-10 * whole.scale);
+}
+
+TEST(Ball, ManyCarryingRows) {
+  // The origin deep inside a hull: as many rows carry it as there are dimensions.
+  for (const std::size_t width : {30, 128}) {
+    const Problem inside = normal_problem(8 * width, width, width, 0.0);
+    const BallMargin margin = inside.solve();
+    EXPECT_EQ(margin.answer, Answer::no) << margin.upper << " " << margin.lower;
+    EXPECT_EQ(margin.shares.size(), width + 1);
+    EXPECT_TRUE(verify(inside.view(), inside.offsets, margin));
+  }
+}
+
+TEST(Ball, VerifyTrustsNothing) {
+  const Problem problem{{1, 0, 0, 1}, {0, 0}, 2};
+  const BallMargin honest = problem.solve();
+  ASSERT_TRUE(verify(problem.view(), problem.offsets, honest));
+  BallMargin forged = honest;
+  forged.lower *= 1.001;
+  EXPECT_FALSE(verify(problem.view(), problem.offsets, forged));
+  forged = honest;
+  forged.upper *= 0.999;
+  EXPECT_FALSE(verify(problem.view(), problem.offsets, forged));
+  forged = honest;
+  forged.point = {1.0, 1.0};
+  EXPECT_FALSE(verify(problem.view(), problem.offsets, forged));
+  forged = honest;
+  forged.answer = Answer::no;
+  EXPECT_FALSE(verify(problem.view(), problem.offsets, forged));
+  for (const std::vector<Share>& weights :
+       {std::vector<Share>{}, {{0, -1.0}, {1, 2.0}}, {{7, 1.0}}, {{0, std::nan("")}}}) {
+    EXPECT_TRUE(std::isinf(verified_upper(problem.view(), problem.offsets, weights)));
+  }
+}
+
+TEST(Ball, TwiceThePrecisionTellsASign) {
+  // The rounded products cancel to zero; exactly, the row is 2^-60 high.
+  const double a = 1.0 + 0x1p-30;
+  const std::vector<double> row{a, -(1.0 + 0x1p-29)};
+  const std::vector<double> point{0.5 * a, 0.5};
+  const std::vector<double> offsets{0.0};
+  const double lower = verified_lower({row.data(), 1, 2}, offsets, point);
+  EXPECT_GT(lower, 0.0);
+  EXPECT_LE(lower, 0x1p-61);
+}
+
+TEST(Ball, BadInputIsNamed) {
+  const std::vector<double> rows{1, 2};
+  const std::vector<double> offsets{0};
+  const std::vector<double> broken{std::nan("")};
+  EXPECT_THROW(static_cast<void>(largest_margin({rows.data(), 2, 1}, offsets)), Error);
+  EXPECT_THROW(static_cast<void>(largest_margin({rows.data(), 1, 2}, broken)), Error);
+  EXPECT_THROW(static_cast<void>(largest_margin({rows.data(), 0, 2}, {})), Error);
+}
+
+}  // namespace
+}  // namespace normscope::convex

@@ -47,7 +47,7 @@ std::vector<bench::Row> rows(bool quick) {
   const lnnet::TrainSpec wide{
       .width = 512, .depth = 3, .norm = NormKind::layer, .rate = 1e-3, .precision = Dtype::F32};
   for (const unsigned threads : {1U, 2U}) {
-    add(race("width 512, batch 4096", wide, noise(4096, 512, 10), quick ? 2 : 5, threads, 3));
+    add(race("width 512, batch 4096", wide, noise(4096, 512, 10), quick ? 5 : 20, threads, 3));
   }
   return table;
 }

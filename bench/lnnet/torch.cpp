@@ -4,6 +4,8 @@
 
 #include <torch/torch.h>
 
+extern "C" void openblas_set_num_threads(int threads);
+
 namespace normscope::bench {
 namespace {
 
@@ -48,6 +50,8 @@ Contender torch(const lnnet::TrainSpec& spec, const lnnet::Dataset& data, const 
   const auto answer = std::make_shared<std::vector<double>>();
   const auto run = [=] {
     torch::set_num_threads(static_cast<int>(threads));
+    // Its matrix products run on OpenBLAS's own threads.
+    openblas_set_num_threads(static_cast<int>(threads));
     Parameters parameters;
     std::size_t at = 0;
     const auto take = [&](std::vector<std::int64_t> shape, std::size_t count) {

@@ -1,0 +1,209 @@
+#include <normscope/convex/trust_region.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/core.h>
+#include <Eigen/Dense>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::convex {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr double unit = std::numeric_limits<double>::epsilon() / 2.0;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Rounding of a sum of `terms` products relative to the sum of their sizes, with room for what follows.
+double rounding(Index terms) { return 2.0 * static_cast<double>(terms + 4) * unit; }
+
+struct Problem {
+  MatrixXd matrix;
+  VectorXd offset;
+
+  /// |M u + m| from below and above.
+  [[nodiscard]] std::pair<double, double> length(const VectorXd& u) const {
+    const VectorXd image = matrix * u + offset;
+    const VectorXd error = rounding(u.size() + 1) * (matrix.cwiseAbs() * u.cwiseAbs() + offset.cwiseAbs());
+    const double slack = rounding(image.size());
+    return {std::max(0.0, image.norm() * (1.0 - slack) - error.norm() * (1.0 + slack)),
+            image.norm() * (1.0 + slack) + error.norm() * (1.0 + slack)};
+  }
+};
+
+Problem read(MatrixView<const double> matrix, std::span<const double> offset) {
+  if (matrix.rows() == 0 || matrix.width() == 0 || offset.size() != matrix.rows()) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("trust region: a {} x {} matrix and {} offsets, expected an offset for each row",
+                            matrix.rows(), matrix.width(), offset.size()));
+  }
+  Problem problem{MatrixXd(static_cast<Index>(matrix.rows()), static_cast<Index>(matrix.width())),
+                  VectorXd(static_cast<Index>(offset.size()))};
+  for (std::size_t i = 0; i < matrix.rows(); ++i) {
+    for (std::size_t j = 0; j < matrix.width(); ++j) {
+      problem.matrix(static_cast<Index>(i), static_cast<Index>(j)) = matrix.row(i)[j];
+    }
+    problem.offset[static_cast<Index>(i)] = offset[i];
+  }
+  if (!problem.matrix.allFinite() || !problem.offset.allFinite()) {
+    throw Error(ErrorCode::Argument, "trust region: an entry is not finite");
+  }
+  return problem;
+}
+
+/// The point, when it is finite and its length is at most 1 beyond rounding.
+bool in_ball(const VectorXd& u) { return u.allFinite() && u.norm() * (1.0 + rounding(u.size())) <= 1.0; }
+
+/// `u` drawn in until that it is in the ball is beyond rounding.
+VectorXd drawn_in(VectorXd u) {
+  const double longest = 1.0 - 2.0 * rounding(u.size());
+  if (u.norm() > longest) u *= longest / u.norm();
+  return u;
+}
+
+VectorXd map(std::span<const double> values) {
+  return Eigen::Map<const VectorXd>(values.data(), static_cast<Index>(values.size()));
+}
+
+ExtremeLength prove_least(const Problem& p, const VectorXd& u) {
+  ExtremeLength result{.upper = infinity};
+  result.point.assign(u.begin(), u.end());
+  if (u.size() != p.matrix.cols() || !in_ball(u)) return result;
+  result.upper = p.length(u).second;
+  // Any y will do: |M u + m| >= yᵀ(M u + m)/|y| for every u.
+  const VectorXd y = p.matrix * u + p.offset;
+  if (y.norm() == 0.0) return result;
+  const VectorXd back = p.matrix.transpose() * y;
+  const VectorXd back_error = rounding(y.size()) * (p.matrix.cwiseAbs().transpose() * y.cwiseAbs());
+  const double along = y.dot(p.offset);
+  const double error = rounding(y.size()) * y.cwiseAbs().dot(p.offset.cwiseAbs()) + back_error.norm();
+  const double slack = rounding(y.size() + u.size());
+  const double least = along - back.norm() - 2.0 * error - slack * (std::abs(along) + back.norm());
+  result.lower = std::max(0.0, least / y.norm() * (1.0 - slack));
+  return result;
+}
+
+ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multiplier) {
+  ExtremeLength result{.multiplier = multiplier, .upper = infinity};
+  result.point.assign(u.begin(), u.end());
+  if (u.size() == p.matrix.cols() && in_ball(u)) result.lower = p.length(u).first;
+  const double square = p.matrix.squaredNorm();
+  if (square == 0.0) {
+    result.upper = p.offset.norm() * (1.0 + rounding(p.offset.size()));
+    return result;
+  }
+  const Index width = p.matrix.cols();
+  const MatrixXd gram = p.matrix.transpose() * p.matrix;
+  const VectorXd b = p.matrix.transpose() * p.offset;
+  // What rounding of the Gram matrix and of its factor can hide in a smallest eigenvalue.
+  // Source  [Rump 2006, Verification of positive definiteness]
+  const double first = std::max(multiplier, 0.0);
+  double hidden = 0.0;
+  for (double mu = first; mu <= 4.0 * (first + square); mu += 2.0 * std::max(mu - first, hidden)) {
+    hidden = 2.0 * (rounding(p.matrix.rows()) * square + rounding(width) * static_cast<double>(width) * mu);
+    const MatrixXd a = mu * MatrixXd::Identity(width, width) - gram;
+    const Eigen::LLT<MatrixXd> factor(a - hidden * MatrixXd::Identity(width, width));
+    if (factor.info() != Eigen::Success) continue;
+    // A above the factored matrix by `hidden`, so A⁻¹ is at most 1/hidden.
+    const double raised = mu + hidden;
+    const MatrixXd lifted = raised * MatrixXd::Identity(width, width) - gram;
+    const VectorXd x = Eigen::LLT<MatrixXd>(lifted).solve(b);
+    const VectorXd residual = b - lifted * x;
+    const double size = lifted.norm() * x.norm() + b.norm();
+    const double off = residual.norm() + rounding(p.matrix.rows() + width) * size;
+    const double quadratic = b.dot(x) + x.dot(residual);
+    const double error = rounding(p.matrix.rows() + 2 * width) * size * x.norm() +
+                         rounding(p.matrix.rows()) * std::sqrt(square) * p.offset.norm() * x.norm();
+    const double total = raised + p.offset.squaredNorm() + quadratic + error + off * off / hidden;
+    result.upper = std::sqrt(total * (1.0 + rounding(p.offset.size() + 8)));
+    break;
+  }
+  return result;
+}
+
+/// M = U diag(s) Vᵀ, and m in the coordinates U.
+struct Decomposition {
+  explicit Decomposition(const Problem& p)
+      : svd(p.matrix, Eigen::ComputeThinU | Eigen::ComputeThinV),
+        s(svd.singularValues()),
+        c(svd.matrixU().transpose() * p.offset) {}
+
+  Eigen::BDCSVD<MatrixXd> svd;
+  VectorXd s;
+  VectorXd c;
+};
+
+/// Where the decreasing `length` of a shift passes 1: a shift in (0, most] whose length is at most 1.
+template <typename Length>
+double shift_to_ball(double most, const Length& length) {
+  double low = most * std::numeric_limits<double>::epsilon() * std::numeric_limits<double>::epsilon();
+  double high = most;
+  if (length(low) <= 1.0) return low;
+  while (high > low * (1.0 + 4.0 * unit)) {
+    const double middle = high / low > 2.0 ? std::sqrt(low) * std::sqrt(high) : low + 0.5 * (high - low);
+    if (middle <= low || middle >= high) break;
+    (length(middle) > 1.0 ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+ExtremeLength proved_least(MatrixView<const double> matrix, std::span<const double> offset,
+                           std::span<const double> point) {
+  return prove_least(read(matrix, offset), map(point));
+}
+
+ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const double> offset,
+                             std::span<const double> point, double multiplier) {
+  return prove_largest(read(matrix, offset), map(point), multiplier);
+}
+
+ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset) {
+  const Problem p = read(matrix, offset);
+  const Decomposition d(p);
+  // v = −s c/(s² + μ); where rounding is all that is left of s, none of v.
+  const double least = d.s[0] * unit * static_cast<double>(std::max(p.matrix.rows(), p.matrix.cols()));
+  const auto at = [&](double mu) {
+    VectorXd v(d.s.size());
+    for (Index i = 0; i < v.size(); ++i) {
+      v[i] = d.s[i] <= least ? 0.0 : -d.s[i] * d.c[i] / (d.s[i] * d.s[i] + mu);
+    }
+    return v;
+  };
+  double mu = 0.0;
+  if (at(mu).norm() > 1.0) {
+    mu = shift_to_ball(d.s[0] * d.c.norm(), [&](double shift) { return at(shift).norm(); });
+  }
+  ExtremeLength result = prove_least(p, drawn_in(d.svd.matrixV() * at(mu)));
+  result.multiplier = mu;
+  return result;
+}
+
+ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const double> offset) {
+  const Problem p = read(matrix, offset);
+  const Decomposition d(p);
+  const double top = d.s[0] * d.s[0];
+  // v = s c/(t + top − s²), μ = top + t.
+  const auto at = [&](double t) {
+    VectorXd v(d.s.size());
+    for (Index i = 0; i < v.size(); ++i) {
+      v[i] = d.s[i] * d.c[i] == 0.0 ? 0.0 : d.s[i] * d.c[i] / (t + (d.s[0] - d.s[i]) * (d.s[0] + d.s[i]));
+    }
+    return v;
+  };
+  const double most = d.s[0] * d.c.norm();
+  const double t = most == 0.0 ? 0.0 : shift_to_ball(most, [&](double shift) { return at(shift).norm(); });
+  VectorXd v = most == 0.0 ? VectorXd::Zero(d.s.size()).eval() : at(t);
+  // Nothing pulls along the longest axis, and any way along it does as well: the hard case.
+  const double rest = 1.0 - (v.squaredNorm() - v[0] * v[0]);
+  if (v.norm() < 1.0 && rest > 0.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
+  return prove_largest(p, drawn_in(d.svd.matrixV() * v), top + t);
+}
+
+}  // namespace normscope::convex

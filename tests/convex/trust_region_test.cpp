@@ -1,0 +1,168 @@
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/convex/trust_region.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+
+namespace normscope::convex {
+namespace {
+
+struct Problem {
+  std::size_t rows, width;
+  std::vector<double> matrix, offset;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {matrix.data(), rows, width}; }
+  [[nodiscard]] double length(const std::vector<double>& u) const {
+    long double total = 0.0L;
+    for (std::size_t i = 0; i < rows; ++i) {
+      long double sum = offset[i];
+      for (std::size_t j = 0; j < width; ++j) sum += static_cast<long double>(matrix[i * width + j]) * u[j];
+      total += sum * sum;
+    }
+    return static_cast<double>(std::sqrt(total));
+  }
+  [[nodiscard]] double scale() const {
+    double total = 0.0;
+    for (const double value : matrix) total += value * value;
+    double own = 0.0;
+    for (const double value : offset) own += value * value;
+    return std::sqrt(total) + std::sqrt(own);
+  }
+};
+
+/// Shapes and sizes of every kind: an offset that is zero, small or large, and a matrix without full rank.
+Problem problem(std::uint64_t seed) {
+  Random random(seed);
+  Problem p{1 + random.below(6), 1 + random.below(6), {}, {}};
+  const double stretch = std::exp(3.0 * random.normal());
+  const std::size_t rank = 1 + random.below(6);
+  std::vector<double> left(p.rows * rank), right(rank * p.width);
+  for (double& value : left) value = random.normal();
+  for (double& value : right) value = random.normal();
+  for (std::size_t i = 0; i < p.rows; ++i) {
+    for (std::size_t j = 0; j < p.width; ++j) {
+      double sum = 0.0;
+      for (std::size_t r = 0; r < rank; ++r) sum += left[i * rank + r] * right[r * p.width + j];
+      p.matrix.push_back(sum);
+    }
+  }
+  for (std::size_t i = 0; i < p.rows; ++i) {
+    p.offset.push_back(seed % 5 == 0 ? 0.0 : stretch * random.normal());
+  }
+  return p;
+}
+
+double length_of(const std::vector<double>& u) {
+  double total = 0.0;
+  for (const double value : u) total += value * value;
+  return std::sqrt(total);
+}
+
+TEST(TrustRegion, BoundsMeet) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    const Problem p = problem(seed);
+    const ExtremeLength least = least_length(p.view(), p.offset);
+    const ExtremeLength largest = largest_length(p.view(), p.offset);
+    EXPECT_LE(least.lower, least.upper);
+    EXPECT_LE(largest.lower, largest.upper);
+    EXPECT_LE(least.upper - least.lower, 1e-12 * p.scale()) << seed;
+    EXPECT_LE(largest.upper - largest.lower, 1e-12 * p.scale()) << seed;
+    EXPECT_LE(length_of(least.point), 1.0);
+    EXPECT_LE(length_of(largest.point), 1.0);
+    EXPECT_LE(p.length(least.point), least.upper) << seed;
+    EXPECT_GE(p.length(largest.point), largest.lower) << seed;
+  }
+}
+
+TEST(TrustRegion, BoundsMeetAtTheWidthOfAHead) {
+  for (const bool hard : {false, true}) {
+    Random random(3);
+    Problem p{256, 256, std::vector<double>(256 * 256), std::vector<double>(256)};
+    for (double& value : p.matrix) value = random.normal();
+    for (double& value : p.offset) value = hard ? 0.0 : random.normal();
+    const double allowed = (1e-12 + 8.0 * 256.0 * 256.0 * 0x1p-53) * p.scale();
+    const ExtremeLength least = least_length(p.view(), p.offset);
+    const ExtremeLength largest = largest_length(p.view(), p.offset);
+    EXPECT_LE(least.upper - least.lower, allowed);
+    EXPECT_LE(largest.upper - largest.lower, allowed);
+    EXPECT_LE(largest.lower, largest.upper);
+  }
+}
+
+TEST(TrustRegion, NoPointOfTheBallIsBeyondTheBounds) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Problem p = problem(seed);
+    const ExtremeLength least = least_length(p.view(), p.offset);
+    const ExtremeLength largest = largest_length(p.view(), p.offset);
+    Random random(seed + 7);
+    for (int draw = 0; draw < 300; ++draw) {
+      std::vector<double> u(p.width);
+      for (double& value : u) value = random.normal();
+      const double shrink = (draw % 3 == 0 ? random.uniform() : 1.0) / std::max(1e-300, length_of(u));
+      for (double& value : u) value *= shrink * (1.0 - 1e-15);
+      EXPECT_GE(p.length(u), least.lower * (1.0 - 1e-15)) << seed;
+      EXPECT_LE(p.length(u), largest.upper * (1.0 + 1e-15)) << seed;
+    }
+  }
+}
+
+TEST(TrustRegion, KnowsTheHardCase) {
+  // The offset has no part along the longest axis, and the multiplier stays at its square.
+  const Problem p{2, 2, {3.0, 0.0, 0.0, 1.0}, {0.0, 0.5}};
+  const ExtremeLength largest = largest_length(p.view(), p.offset);
+  // v₂ = c/(9 − 1), v₁² = 1 − v₂²: the square is 9 v₁² + (v₂ + 1/2)².
+  const double v2 = 0.5 / 8.0;
+  const double expected = std::sqrt(9.0 * (1.0 - v2 * v2) + (v2 + 0.5) * (v2 + 0.5));
+  EXPECT_NEAR(largest.lower, expected, 1e-14 * expected);
+  EXPECT_NEAR(largest.upper, expected, 1e-13 * expected);
+  EXPECT_NEAR(largest.multiplier, 9.0, 1e-12);
+}
+
+TEST(TrustRegion, KnowsTheEasyOnes) {
+  const Problem zero{2, 3, std::vector<double>(6, 0.0), {3.0, 4.0}};
+  EXPECT_NEAR(least_length(zero.view(), zero.offset).lower, 5.0, 1e-13);
+  EXPECT_NEAR(largest_length(zero.view(), zero.offset).upper, 5.0, 1e-13);
+  const Problem line{1, 1, {2.0}, {1.0}};
+  EXPECT_LE(least_length(line.view(), line.offset).upper, 1e-14);
+  EXPECT_NEAR(largest_length(line.view(), line.offset).lower, 3.0, 1e-13);
+  const Problem far{1, 1, {2.0}, {-5.0}};
+  EXPECT_NEAR(least_length(far.view(), far.offset).lower, 3.0, 1e-13);
+  EXPECT_NEAR(largest_length(far.view(), far.offset).upper, 7.0, 1e-12);
+}
+
+TEST(TrustRegion, ProofsTrustNothing) {
+  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+    const Problem p = problem(seed);
+    const ExtremeLength least = least_length(p.view(), p.offset);
+    const ExtremeLength largest = largest_length(p.view(), p.offset);
+    Random random(seed);
+    std::vector<double> other(p.width);
+    for (double& value : other) value = random.normal();
+    for (double& value : other) value /= 1.01 * std::max(1.0, length_of(other));
+    const ExtremeLength worse_least = proved_least(p.view(), p.offset, other);
+    EXPECT_LE(worse_least.lower, least.upper);
+    EXPECT_GE(worse_least.upper, least.lower);
+    const ExtremeLength worse_largest =
+        proved_largest(p.view(), p.offset, other, largest.multiplier * random.uniform());
+    EXPECT_GE(worse_largest.upper, largest.lower) << seed;
+    EXPECT_LE(worse_largest.lower, largest.upper);
+    for (double& value : other) value = 2.0;
+    EXPECT_TRUE(std::isinf(proved_least(p.view(), p.offset, other).upper));
+    EXPECT_EQ(proved_largest(p.view(), p.offset, other, largest.multiplier).lower, 0.0);
+  }
+}
+
+TEST(TrustRegion, RefusesWhatIsNoProblem) {
+  const std::vector<double> one{1.0};
+  EXPECT_THROW((void)least_length({one.data(), 1, 1}, {}), Error);
+  EXPECT_THROW((void)largest_length({one.data(), 0, 1}, {}), Error);
+  const std::vector<double> nan{std::nan("")};
+  EXPECT_THROW((void)least_length({nan.data(), 1, 1}, one), Error);
+}
+
+}  // namespace
+}  // namespace normscope::convex

@@ -102,5 +102,6 @@ void add_run(CLI::App& root, Session& session);
 void add_curvature(CLI::App& root, Session& session);
 void add_separate(CLI::App& root, Session& session);
 void add_train(CLI::App& root, Session& session);
+void add_select(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

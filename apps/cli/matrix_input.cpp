@@ -11,9 +11,9 @@
 
 namespace normscope::cli {
 
-MatrixInput read_matrix(const std::string& name) {
+MatrixInput read_matrix(const std::string& name, Rows rows) {
   checkpoint::Array array = checkpoint::read_array(name);
-  if (array.shape.empty() || array.values.empty()) {
+  if (array.shape.empty() || array.shape.back() == 0 || (array.values.empty() && rows == Rows::some)) {
     throw Error(ErrorCode::Shape, fmt::format("{}: is empty, expected rows x width", printable(name)));
   }
   MatrixInput result;

@@ -17,7 +17,10 @@ struct MatrixInput {
   [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
 };
 
+/// Whether an array without rows is one.
+enum class Rows { some, any };
+
 /// Reads the array of that name; errors name it.
-[[nodiscard]] MatrixInput read_matrix(const std::string& name);
+[[nodiscard]] MatrixInput read_matrix(const std::string& name, Rows rows = Rows::some);
 
 }  // namespace normscope::cli

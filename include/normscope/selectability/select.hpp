@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <normscope/convex/minimum_norm.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+
+/// Which keys of a set some query can give the strictly highest score: the vertices of the convex hull,
+/// with duplicates out. Every answer comes with a certificate; `verify.hpp` checks it from the keys alone.
+namespace normscope::selectability {
+
+enum class Answer { selectable, unselectable, undecided };
+
+/// "selectable", "unselectable" or "undecided".
+[[nodiscard]] std::string_view to_string(Answer answer);
+
+/// What decided a key.
+enum class Proof {
+  none,
+  alone,          ///< the only key: every query selects it
+  own_direction,  ///< its own query, the key minus the mean of all keys
+  query,          ///< a query that was searched for
+  weights,        ///< a convex combination of other keys
+  twin            ///< an equal key, which ties with it for every query
+};
+
+/// The name as written above, with spaces.
+[[nodiscard]] std::string_view to_string(Proof proof);
+
+struct Verdict {
+  Answer answer = Answer::undecided;
+  Proof proof = Proof::none;
+  /// Selectable: a proved lower bound of min_j qᵀ(k_i − k_j)/|q|, the distance of the key from the hull of
+  /// the others along its query q; +infinity for the only key.
+  double margin = 0.0;
+  /// Not selectable: |Σ λ_j k_j − k_i|, at most `tolerance` times `scale`.
+  double residual = 0.0;
+  std::vector<double> query{};           ///< of Proof::query
+  std::vector<convex::Share> weights{};  ///< λ >= 0 with sum 1 on other keys
+};
+
+struct Options {
+  /// Distance from the hull of the others, in parts of `Selection::scale`, that counts as none where no
+  /// query with a proved margin is found.
+  double tolerance = 1e-12;
+  /// Directions in which the keys extend less than this part of their longest count as not there: queries
+  /// are not searched for in what rounding leaves of a projection.
+  double rank_tolerance = 1e-12;
+  unsigned threads = 0;
+};
+
+struct Selection {
+  std::vector<Verdict> keys{};
+  std::vector<double> center{};  ///< mean of the keys
+  double scale = 0.0;            ///< largest distance of a coordinate from it
+  double tolerance = 0.0;
+
+  [[nodiscard]] std::size_t count(Answer answer) const;
+  /// The query that selects key `index`; empty unless it is selectable.
+  /// Requires  `keys` are those that were asked about
+  [[nodiscard]] std::vector<double> query(MatrixView<const double> all, std::size_t index) const;
+};
+
+/// Decides every row of `keys`. First all keys at once by q = k − mean, in blocked products; whatever that
+/// leaves by the whitened query Σ⁺(k − mean) and then by the distance from the hull of the others, solved
+/// over a working set of keys that each pass over all keys extends by those that score higher. Products are
+/// in float32, their rounding is part of every bound; what is too near to call is computed again in twice
+/// the precision of float64.
+///
+/// Source    [Brody, Alon, Yahav 2023, section 3.2, theorem 1]; [Grivas, Bogoychev, Lopez 2022] the question
+/// Shapes    keys (any rows, width >= 1)
+/// Errors    Shape; Argument for an entry that is not finite
+/// Accuracy  a selectable key's margin is a lower bound in exact arithmetic (tests:
+///           Select.EveryAnswerIsProved, test_answers_hold_in_rational_arithmetic); the answer does not
+///           depend on the number of threads (test: Select.ThreadsDoNotChangeABit)
+/// Cost      rows² · width flops at most where its own query selects every key, a few passes of rows · width
+///           for each of the rest; memory for `keys` in float32, never rows²
+[[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
+                             const Progress& progress = {});
+
+/// The same, step by step, for long runs.
+class Search {
+ public:
+  /// Requires  `keys` outlive the search
+  /// Errors    as `keys`
+  Search(MatrixView<const double> keys, const Options& options);
+  Search(Search&& other) noexcept;
+  Search& operator=(Search&& other) noexcept;
+  ~Search();
+
+  [[nodiscard]] bool done() const;
+  void step();
+  /// Where it is: what is being done, how much of it is done and how much there is.
+  void report(const Progress& progress) const;
+  /// Requires  done()
+  [[nodiscard]] Selection result() &&;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace normscope::selectability

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+#include <normscope/selectability/select.hpp>
+
+/// Certificates checked from the keys alone; nothing here trusts the search.
+namespace normscope::selectability {
+
+/// min_j queryᵀ(k_index − k_j)/|query| over all other keys: a lower bound in exact arithmetic. −infinity for
+/// a query that is zero, not finite or of another width; +infinity when there is no other key.
+/// Cost      O(rows · width); keys that come near the least are computed again in twice the precision
+[[nodiscard]] double verified_margin(MatrixView<const double> keys, std::size_t index,
+                                     std::span<const double> query);
+
+/// |Σ λ_j k_j − k_index| with λ divided by its sum, an upper bound in exact arithmetic; +infinity for weights
+/// that are negative, not finite, without a sum, on the key itself or on one that is not there.
+[[nodiscard]] double verified_residual(MatrixView<const double> keys, std::size_t index,
+                                       std::span<const convex::Share> weights);
+
+/// Whether the keys bear out the verdict on key `index`.
+[[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index);
+
+/// Whether they bear out every verdict.
+[[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, unsigned threads = 0);
+
+}  // namespace normscope::selectability

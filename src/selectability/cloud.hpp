@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+#include <normscope/numeric/exact.hpp>
+
+namespace normscope::selectability {
+
+/// The distinct keys, moved to their mean, divided by a power of two, longest first. A place is an index in
+/// that order. In float32 for products; `lead` goes back to the keys themselves.
+class Cloud {
+ public:
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  Cloud(MatrixView<const double> keys, unsigned threads);
+
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] std::size_t width() const { return keys_.width(); }
+  [[nodiscard]] MatrixView<const double> keys() const { return keys_; }
+  [[nodiscard]] std::size_t row(std::size_t place) const { return rows_[place]; }
+  /// Another row equal to `row`, or `none`.
+  [[nodiscard]] std::size_t twin(std::size_t row) const { return twins_[row]; }
+  [[nodiscard]] const std::vector<double>& center() const { return center_; }
+  [[nodiscard]] double scale() const { return scale_; }
+  [[nodiscard]] int exponent() const { return exponent_; }
+
+  /// At least |z|, and |z| but for rounding.
+  [[nodiscard]] double length(std::size_t place) const { return lengths_[place]; }
+  [[nodiscard]] const float* values(std::size_t place) const { return values_.data() + place * width(); }
+  /// z = 2^−exponent (k − center).
+  void centred(std::size_t place, std::span<double> z) const;
+  /// 2^−exponent queryᵀ(k_i − k_j), nearly exact.
+  [[nodiscard]] Bounded lead(std::span<const double> query, std::size_t i, std::size_t j) const;
+  /// What a float32 product of a vector of length `a` with a z of length `b` may be off: in any order of
+  /// summation, with what z itself lost to rounding.
+  [[nodiscard]] double product_error(double a, double b) const;
+
+ private:
+  void find_twins();
+
+  MatrixView<const double> keys_;
+  std::vector<std::size_t> twins_{};
+  std::vector<std::size_t> rows_{};
+  std::vector<double> center_{};
+  double scale_ = 0.0;
+  int exponent_ = 0;
+  std::vector<double> lengths_{};
+  std::vector<float> values_{};
+};
+
+}  // namespace normscope::selectability

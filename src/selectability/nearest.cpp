@@ -1,0 +1,211 @@
+#include "nearest.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <normscope/numeric/sum.hpp>
+#include <normscope/selectability/verify.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Cosine of the query with the nearest key below which the plain solution is not taken for an answer.
+constexpr double near = 1e-7;
+/// Least weight with which a key is inside whatever rounding does.
+constexpr double safe_weight = 1e-6;
+/// Each round of refinement gains the digits that a double holds, less the condition of the points.
+constexpr int refinements = 4;
+
+/// 2^−exponent (k_j − k_i), as two numbers an entry.
+std::vector<DoubleDouble> difference(const Cloud& cloud, std::size_t j, std::size_t i) {
+  const std::span<const double> a = cloud.keys().row(cloud.row(j));
+  const std::span<const double> b = cloud.keys().row(cloud.row(i));
+  const double factor = std::scalbn(1.0, -cloud.exponent());
+  std::vector<DoubleDouble> result(a.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const DoubleDouble exact = two_sum(a[k], -b[k]);
+    result[k] = {exact.high * factor, exact.low * factor};
+  }
+  return result;
+}
+
+VectorXd rounded(const std::vector<DoubleDouble>& values) {
+  VectorXd result(static_cast<Index>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) result[static_cast<Index>(i)] = values[i].value();
+  return result;
+}
+
+/// The point of the affine hull of the carriers that is nearest to the origin, and its weights.
+struct Refined {
+  VectorXd point{};
+  VectorXd weights{};
+};
+
+/// From a base b and the differences D to the others: Dμ ≈ −b in the least squares, each round with the
+/// residual b + Dμ in twice the precision.
+Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
+  const Index width = static_cast<Index>(carriers[0].size());
+  const Index count = static_cast<Index>(carriers.size()) - 1;
+  MatrixXd differences(width, count);
+  for (Index j = 0; j < count; ++j) {
+    differences.col(j) = rounded(carriers[static_cast<std::size_t>(j) + 1]) - rounded(carriers[0]);
+  }
+  Refined result{.point = rounded(carriers[0]), .weights = VectorXd::Ones(count + 1)};
+  if (count == 0) return result;
+  const Eigen::ColPivHouseholderQR<MatrixXd> factors(differences);
+  // μ as two numbers each: the second one holds what a double has no room for.
+  VectorXd high = VectorXd::Zero(count);
+  VectorXd low = VectorXd::Zero(count);
+  for (int round = 0; round < refinements; ++round) {
+    const VectorXd step = factors.solve(-result.point);
+    if (!step.allFinite()) break;
+    for (Index j = 0; j < count; ++j) {
+      const DoubleDouble sum = two_sum(high[j], step[j]);
+      const DoubleDouble kept = two_sum(sum.high, low[j] + sum.low);
+      high[j] = kept.high;
+      low[j] = kept.low;
+    }
+    for (Index i = 0; i < width; ++i) {
+      const DoubleDouble base = carriers[0][static_cast<std::size_t>(i)];
+      ExactSum total;
+      total.add(base, 1.0);
+      for (Index j = 0; j < count; ++j) {
+        const DoubleDouble carrier = carriers[static_cast<std::size_t>(j) + 1][static_cast<std::size_t>(i)];
+        for (const double weight : {high[j], low[j]}) {
+          total.add(carrier, weight);
+          total.add(base, -weight);
+        }
+      }
+      result.point[i] = total.result().value;
+    }
+  }
+  result.weights[0] = 1.0 - high.sum();
+  result.weights.tail(count) = high;
+  return result;
+}
+
+/// The answer on its way, for one key.
+class Case {
+ public:
+  Case(const Cloud& cloud, const Span& span, std::size_t place, const std::vector<std::size_t>& others,
+       double tolerance)
+      : cloud_(cloud), span_(span), place_(place), others_(others), tolerance_(tolerance) {}
+
+  [[nodiscard]] Nearest solve() {
+    // Whether the origin is inside depends neither on the axes' scale nor on the points' lengths; how well
+    // one can tell does.
+    MatrixXd points(span_.rank(), static_cast<Index>(others_.size()));
+    VectorXd lengths(points.cols());
+    for (Index j = 0; j < points.cols(); ++j) {
+      points.col(j) =
+          span_.whitened(rounded(difference(cloud_, others_[static_cast<std::size_t>(j)], place_)));
+      lengths[j] = points.col(j).norm();
+      points.col(j) /= lengths[j];
+    }
+    const auto least = [&points](std::span<const double> direction, std::span<double> point) {
+      const Eigen::Map<const VectorXd> along(direction.data(), points.rows());
+      Index best = 0;
+      (points.transpose() * along).minCoeff(&best);
+      Eigen::Map<VectorXd>(point.data(), points.rows()) = points.col(best);
+      return static_cast<std::uint64_t>(best);
+    };
+    const convex::MinimumNorm found = convex::minimum_norm_point(
+        {.dimension = static_cast<std::size_t>(span_.rank()), .least = least}, 1e-10);
+    const VectorXd point = Eigen::Map<const VectorXd>(found.point.data(), points.rows());
+    if (point.norm() > near) {
+      result_.kind = Nearest::Kind::outside;
+      set_query(-span_.query(point));
+      return result_;
+    }
+    std::vector<convex::Share> shares = found.shares;
+    double lightest = 1.0;
+    for (convex::Share& share : shares) {
+      lightest = std::min(lightest, share.weight);
+      share.weight /= lengths[static_cast<Index>(share.id)];
+    }
+    set_weights(shares);
+    const bool deep =
+        static_cast<Index>(shares.size()) == span_.rank() + 1 && lightest > safe_weight && is_near();
+    if (!deep) look_closer(std::move(shares), -span_.query(point));
+    if (result_.kind != Nearest::Kind::outside && is_near()) result_.kind = Nearest::Kind::inside;
+    return result_;
+  }
+
+ private:
+  [[nodiscard]] bool is_near() const { return result_.residual <= tolerance_ * cloud_.scale(); }
+
+  void set_query(VectorXd query) {
+    const double length = query.norm();
+    result_.query.clear();
+    if (!(length > 0.0) || !std::isfinite(length)) return;
+    query /= length;
+    result_.query.assign(query.data(), query.data() + query.size());
+  }
+
+  /// Weights on positions in `others` become weights on rows, if they are better than those there are.
+  void set_weights(const std::vector<convex::Share>& shares) {
+    CompensatedSum total;
+    for (const convex::Share& share : shares) total.add(share.weight);
+    std::vector<convex::Share> weights;
+    for (const convex::Share& share : shares) {
+      const double weight = share.weight / total.value();
+      if (weight > 0.0) weights.push_back({cloud_.row(others_[share.id]), weight});
+    }
+    const double residual = verified_residual(cloud_.keys(), cloud_.row(place_), weights);
+    if (!result_.weights.empty() && residual >= result_.residual) return;
+    result_.weights = std::move(weights);
+    result_.residual = residual;
+  }
+
+  void look_closer(std::vector<convex::Share> shares, const VectorXd& plain) {
+    std::vector<std::vector<DoubleDouble>> carriers;
+    for (const convex::Share& share : shares)
+      carriers.push_back(difference(cloud_, others_[share.id], place_));
+    Refined refined = refine(carriers);
+    // Carriers that rounding alone made carry leave, the worst first.
+    Index worst = 0;
+    while (carriers.size() > 1 && refined.weights.minCoeff(&worst) < 0.0) {
+      carriers.erase(carriers.begin() + worst);
+      shares.erase(shares.begin() + worst);
+      refined = refine(carriers);
+    }
+    for (const VectorXd& query : {VectorXd(-span_.inside(refined.point)), plain}) {
+      set_query(query);
+      if (beats_all()) {
+        result_.kind = Nearest::Kind::outside;
+        return;
+      }
+    }
+    for (std::size_t j = 0; j < shares.size(); ++j) {
+      shares[j].weight = std::max(0.0, refined.weights[static_cast<Index>(j)]);
+    }
+    set_weights(shares);
+  }
+
+  [[nodiscard]] bool beats_all() const {
+    if (result_.query.empty()) return false;
+    return std::all_of(others_.begin(), others_.end(), [this](std::size_t other) {
+      return cloud_.lead(result_.query, place_, other).low() > 0.0;
+    });
+  }
+
+  const Cloud& cloud_;
+  const Span& span_;
+  std::size_t place_;
+  const std::vector<std::size_t>& others_;
+  double tolerance_;
+  Nearest result_{};
+};
+
+}  // namespace
+
+Nearest nearest(const Cloud& cloud, const Span& span, std::size_t place,
+                const std::vector<std::size_t>& others, double tolerance) {
+  return Case(cloud, span, place, others, tolerance).solve();
+}
+
+}  // namespace normscope::selectability

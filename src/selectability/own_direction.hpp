@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cloud.hpp"
+
+namespace normscope::selectability {
+
+/// Every key asked for with itself: z_i wins when z_iᵀz_i > max_j z_iᵀz_j. The first step meets every key
+/// with the longest ones, which settles who has no chance; each further one takes a block of the others.
+class OwnDirection {
+ public:
+  enum class Outcome : unsigned char { open, beaten };
+
+  explicit OwnDirection(const Cloud& cloud);
+
+  [[nodiscard]] bool done() const { return step_ >= steps(); }
+  [[nodiscard]] std::size_t steps() const;
+  [[nodiscard]] std::size_t steps_done() const { return step_; }
+  void step(unsigned threads);
+
+  /// Whether another key certainly scores at least as high.
+  [[nodiscard]] bool beaten(std::size_t place) const { return outcomes_[place] == Outcome::beaten; }
+  /// A lower bound of min_j z_iᵀ(z_i − z_j)/|z_i|; proves nothing unless positive.
+  /// Requires  done() and not beaten(place)
+  [[nodiscard]] double margin(std::size_t place) const;
+
+  /// What a run that was stopped goes on from; false where that fits no cloud of this size.
+  struct State {
+    std::size_t step = 0;
+    std::vector<Outcome> outcomes{};
+    std::vector<double> rivals{};
+  };
+  [[nodiscard]] State state() const { return {step_, outcomes_, rivals_}; }
+  [[nodiscard]] bool resume(State state);
+
+ private:
+  void meet_the_longest(unsigned threads);
+  void gather();
+  void meet_one_another(std::size_t row_block, unsigned threads);
+  [[nodiscard]] const float* values(std::size_t rank) const;
+  [[nodiscard]] double length(std::size_t rank) const { return cloud_.length(order_[rank]); }
+
+  const Cloud& cloud_;
+  std::size_t step_ = 0;
+  std::vector<Outcome> outcomes_;
+  std::vector<double> rivals_;  ///< upper bounds of max_j z_iᵀz_j
+  std::size_t open_ = 0;
+  std::vector<std::size_t> order_{};  ///< places that are open, then those that are beaten
+  std::vector<float> gathered_{};     ///< their values, where the order is not the cloud's
+};
+
+}  // namespace normscope::selectability

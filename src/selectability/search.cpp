@@ -1,0 +1,240 @@
+#include "search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/parallel.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+/// Keys that are searched together, so that their queries make a matrix.
+constexpr std::size_t chunk = 1024;
+/// Keys that a pass adds to a working set: a key inside ends up with width + 1 that carry it.
+std::size_t winners_taken(std::size_t width) { return 8 + width / 2; }
+/// Passes after which a key stays undecided.
+constexpr std::size_t most_passes = 2000;
+/// What a query's length may differ from one, in parts.
+constexpr double length_error = 0x1p-40;
+
+}  // namespace
+
+/// One key on its way to an answer.
+struct Search::Parts::Contest {
+  enum class Stage { own, whitened, hull };
+
+  std::size_t place = 0;
+  Stage stage = Stage::own;
+  Query query{};
+  std::vector<std::size_t> working{};
+  std::size_t passes = 0;
+  bool asked_front = false;  ///< whether only the keys outside the front are left to ask
+  bool over = false;
+};
+
+Search::Parts::Parts(MatrixView<const double> keys, const Options& given)
+    : options(given),
+      cloud(keys, given.threads),
+      own(cloud),
+      verdicts(keys.rows()),
+      front(Rivals::none(cloud)) {
+  for (std::size_t row = 0; row < verdicts.size(); ++row) {
+    const std::size_t twin = cloud.twin(row);
+    if (twin == Cloud::none) continue;
+    verdicts[row].answer = Answer::unselectable;
+    verdicts[row].proof = Proof::twin;
+    verdicts[row].weights = {{twin, 1.0}};
+  }
+}
+
+std::size_t Search::Parts::chunks() const { return (open.size() + chunk - 1) / chunk; }
+
+void Search::Parts::collect() {
+  for (std::size_t place = 0; place < cloud.size(); ++place) {
+    const double margin = own.beaten(place) ? -1.0 : own.margin(place);
+    if (margin > 0.0) {
+      front.add(place);
+      select(place, Proof::own_direction, margin, {});
+    } else if (cloud.twin(cloud.row(place)) == Cloud::none) {
+      open.push_back(place);
+    } else {
+      // Never an answer of its own, but it may be a vertex.
+      front.add(place);
+    }
+  }
+  if (!open.empty()) span.emplace(cloud, options.rank_tolerance);
+  collected = true;
+}
+
+void Search::Parts::select(std::size_t place, Proof proof, double margin, std::vector<double> query) {
+  Verdict& verdict = verdicts[cloud.row(place)];
+  if (verdict.proof == Proof::twin) return;
+  verdict.answer = Answer::selectable;
+  verdict.proof = proof;
+  verdict.margin = std::scalbn(margin, cloud.exponent());
+  verdict.query = std::move(query);
+}
+
+void Search::Parts::advance() {
+  if (!own.done()) {
+    own.step(options.threads);
+    if (own.done()) collect();
+    return;
+  }
+  std::vector<Contest> contests;
+  for (std::size_t i = chunks_done * chunk; i < std::min(open.size(), (chunks_done + 1) * chunk); ++i) {
+    contests.push_back({.place = open[i]});
+    contests.back().stage = own.beaten(open[i]) ? Contest::Stage::whitened : Contest::Stage::own;
+  }
+  run_chunk(std::move(contests));
+  ++chunks_done;
+}
+
+/// The query of the stage it is in; the stage after it where there is none.
+void Search::Parts::next_query(Contest& contest) {
+  std::vector<double> z(cloud.width());
+  cloud.centred(contest.place, z);
+  Eigen::VectorXd vector = Eigen::Map<const Eigen::VectorXd>(z.data(), static_cast<Eigen::Index>(z.size()));
+  if (contest.stage == Contest::Stage::whitened) vector = span->query(span->whitened(vector));
+  const double length = vector.norm();
+  contest.query.place = contest.place;
+  // The key may be the mean: then any query is as good as another.
+  vector = length > 0.0 && std::isfinite(length) ? Eigen::VectorXd(vector / length)
+                                                 : Eigen::VectorXd(Eigen::VectorXd::Unit(vector.size(), 0));
+  contest.query.direction.assign(vector.data(), vector.data() + vector.size());
+}
+
+/// Solves the working set: a new query, or the end.
+void Search::Parts::settle(Contest& contest) {
+  Nearest found = nearest(cloud, *span, contest.place, contest.working, options.tolerance);
+  Verdict& verdict = verdicts[cloud.row(contest.place)];
+  contest.asked_front = false;
+  if (found.kind == Nearest::Kind::inside) {
+    contest.over = true;
+    verdict.answer = Answer::unselectable;
+    verdict.proof = Proof::weights;
+    verdict.residual = found.residual;
+    verdict.weights = std::move(found.weights);
+    return;
+  }
+  if (found.query.empty() || found.kind == Nearest::Kind::unclear || contest.passes >= most_passes) {
+    contest.over = true;
+    verdict.residual = found.residual;
+    verdict.weights = std::move(found.weights);
+    return;
+  }
+  contest.query.direction = std::move(found.query);
+}
+
+/// Puts the queries to the rivals. Who meets a winner takes it into the working set and solves that; who
+/// meets none is through: with the front, or, where it proves, with everyone.
+void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves) {
+  std::vector<Query> queries;
+  for (const Contest* contest : contests) queries.push_back(contest->query);
+  const std::vector<Challenge> answers =
+      challenge(cloud, rivals, queries, winners_taken(cloud.width()), options.threads);
+  std::vector<Contest*> beaten;
+  for (std::size_t i = 0; i < contests.size(); ++i) {
+    Contest& contest = *contests[i];
+    ++contest.passes;
+    if (answers[i].winners.empty()) {
+      contest.asked_front = true;
+      if (!proves) continue;
+      const bool is_own = contest.stage == Contest::Stage::own;
+      contest.over = true;
+      select(contest.place, is_own ? Proof::own_direction : Proof::query,
+             answers[i].margin * (1.0 - length_error),
+             is_own ? std::vector<double>{} : contest.query.direction);
+      front.add(contest.place);
+      continue;
+    }
+    const std::size_t before = contest.working.size();
+    for (const std::size_t winner : answers[i].winners) {
+      if (std::find(contest.working.begin(), contest.working.end(), winner) == contest.working.end()) {
+        contest.working.push_back(winner);
+      }
+      if (proves) front.add(winner);
+    }
+    // The hull of the working set was said to lie behind the query: rounding has the last word.
+    if (contest.stage == Contest::Stage::hull && contest.working.size() == before) {
+      contest.over = true;
+      continue;
+    }
+    beaten.push_back(&contest);
+  }
+  parallel_for(beaten.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      Contest& contest = *beaten[i];
+      if (contest.stage == Contest::Stage::own) {
+        contest.stage = Contest::Stage::whitened;
+        next_query(contest);
+      } else {
+        contest.stage = Contest::Stage::hull;
+        settle(contest);
+      }
+      contest.asked_front = false;
+    }
+  });
+}
+
+void Search::Parts::run_chunk(std::vector<Contest> contests) {
+  for (Contest& contest : contests) next_query(contest);
+  const Rivals everyone(cloud);
+  while (true) {
+    std::vector<Contest*> at_front;
+    std::vector<Contest*> before_everyone;
+    for (Contest& contest : contests) {
+      if (contest.over) continue;
+      // Own queries that are too near to call meet everyone; so does all where the front is no shorter.
+      const bool skip = contest.asked_front || contest.stage == Contest::Stage::own || front.size() == 0 ||
+                        2 * front.size() > cloud.size();
+      (skip ? before_everyone : at_front).push_back(&contest);
+    }
+    if (at_front.empty() && before_everyone.empty()) break;
+    if (!at_front.empty()) put(at_front, front, false);
+    if (!before_everyone.empty()) put(before_everyone, everyone, true);
+  }
+}
+
+Search::Search(MatrixView<const double> keys, const Options& options)
+    : parts_(std::make_unique<Parts>(keys, options)) {
+  if (keys.rows() == 1) {
+    parts_->verdicts[0].answer = Answer::selectable;
+    parts_->verdicts[0].proof = Proof::alone;
+    parts_->verdicts[0].margin = std::numeric_limits<double>::infinity();
+  }
+}
+
+Search::Search(Search&& other) noexcept = default;
+Search& Search::operator=(Search&& other) noexcept = default;
+Search::~Search() = default;
+
+bool Search::done() const {
+  if (parts_->verdicts.size() <= 1 || parts_->cloud.size() <= 1) return true;
+  return parts_->own.done() && parts_->chunks_done >= parts_->chunks();
+}
+
+void Search::step() {
+  NORMSCOPE_ASSERT(!done());
+  parts_->advance();
+}
+
+void Search::report(const Progress& progress) const {
+  const OwnDirection& own = parts_->own;
+  if (!own.done()) {
+    progress("block of keys", own.steps_done(), own.steps());
+  } else {
+    progress("chunk of hard keys", parts_->chunks_done, parts_->chunks());
+  }
+}
+
+Selection Search::result() && {
+  NORMSCOPE_ASSERT(done());
+  return {.keys = std::move(parts_->verdicts),
+          .center = parts_->cloud.center(),
+          .scale = parts_->cloud.scale(),
+          .tolerance = parts_->options.tolerance};
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <normscope/selectability/select.hpp>
+
+#include "challenge.hpp"
+#include "nearest.hpp"
+#include "own_direction.hpp"
+
+namespace normscope::selectability {
+
+/// The parts of a search: all keys by their own direction, then, a chunk at a time, what that leaves.
+struct Search::Parts {
+  Parts(MatrixView<const double> keys, const Options& options);
+
+  Options options;
+  Cloud cloud;
+  OwnDirection own;
+  std::vector<Verdict> verdicts;    ///< one a row
+  std::vector<std::size_t> open{};  ///< places that their own direction leaves
+  std::size_t chunks_done = 0;
+  bool collected = false;  ///< whether `open` is filled
+  Rivals front;            ///< keys that win somewhere: most that is beaten is beaten by them
+  std::optional<Span> span{};
+
+  [[nodiscard]] std::size_t chunks() const;
+  void collect();
+  void advance();
+
+ private:
+  struct Contest;
+  void run_chunk(std::vector<Contest> contests);
+  void put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves);
+  void select(std::size_t place, Proof proof, double margin, std::vector<double> query);
+  void settle(Contest& contest);
+  void next_query(Contest& contest);
+};
+
+}  // namespace normscope::selectability

@@ -1,0 +1,52 @@
+#include <normscope/selectability/select.hpp>
+
+#include <algorithm>
+
+namespace normscope::selectability {
+
+std::string_view to_string(Answer answer) {
+  switch (answer) {
+    case Answer::selectable: return "selectable";
+    case Answer::unselectable: return "unselectable";
+    case Answer::undecided: return "undecided";
+  }
+  return "";
+}
+
+std::string_view to_string(Proof proof) {
+  switch (proof) {
+    case Proof::none: return "none";
+    case Proof::alone: return "alone";
+    case Proof::own_direction: return "own direction";
+    case Proof::query: return "query";
+    case Proof::weights: return "weights";
+    case Proof::twin: return "twin";
+  }
+  return "";
+}
+
+std::size_t Selection::count(Answer answer) const {
+  return static_cast<std::size_t>(std::count_if(
+      keys.begin(), keys.end(), [answer](const Verdict& verdict) { return verdict.answer == answer; }));
+}
+
+std::vector<double> Selection::query(MatrixView<const double> all, std::size_t index) const {
+  const Verdict& verdict = keys[index];
+  if (verdict.answer != Answer::selectable) return {};
+  if (verdict.proof == Proof::query) return verdict.query;
+  std::vector<double> result(all.row(index).begin(), all.row(index).end());
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] -= center[i];
+  return result;
+}
+
+Selection keys(MatrixView<const double> keys, const Options& options, const Progress& progress) {
+  Search search(keys, options);
+  while (!search.done()) {
+    search.report(progress);
+    search.step();
+  }
+  search.report(progress);
+  return std::move(search).result();
+}
+
+}  // namespace normscope::selectability

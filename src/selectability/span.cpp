@@ -1,0 +1,77 @@
+#include "span.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace normscope::selectability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Rows that are folded into the triangle at a time.
+constexpr std::size_t fold = 1024;
+
+MatrixXd triangle_of(const MatrixXd& rows) {
+  const Index side = std::min(rows.rows(), rows.cols());
+  const Eigen::HouseholderQR<MatrixXd> factors(rows);
+  return factors.matrixQR().topRows(side).triangularView<Eigen::Upper>();
+}
+
+/// R with RᵀR = Σ z zᵀ, without squaring anything.
+MatrixXd triangle_of(const Cloud& cloud) {
+  const Index width = static_cast<Index>(cloud.width());
+  MatrixXd result(0, width);
+  std::vector<double> z(cloud.width());
+  for (std::size_t first = 0; first < cloud.size(); first += fold) {
+    const Index count = static_cast<Index>(std::min(fold, cloud.size() - first));
+    MatrixXd rows(result.rows() + count, width);
+    rows.topRows(result.rows()) = result;
+    for (Index i = 0; i < count; ++i) {
+      cloud.centred(first + static_cast<std::size_t>(i), z);
+      rows.row(result.rows() + i) = Eigen::Map<const Eigen::RowVectorXd>(z.data(), width);
+    }
+    result = triangle_of(rows);
+  }
+  return result;
+}
+
+/// Largest entry of a key as the cloud measures it: what their common mean lost to rounding.
+double rounding(const Cloud& cloud) {
+  double far = 0.0;
+  for (const double value : cloud.center()) far = std::max(far, std::abs(value));
+  return 0x1p-51 * std::scalbn(far + cloud.scale(), -cloud.exponent()) *
+         std::sqrt(static_cast<double>(cloud.size()));
+}
+
+}  // namespace
+
+Span::Span(const Cloud& cloud, double rank_tolerance) {
+  const Index width = static_cast<Index>(cloud.width());
+  const MatrixXd triangle = triangle_of(cloud);
+  const Eigen::ColPivHouseholderQR<MatrixXd> factors(triangle.transpose());
+  const auto pivots = factors.matrixQR().diagonal().cwiseAbs();
+  const double least = std::max(rank_tolerance * pivots.maxCoeff(), rounding(cloud));
+  rank_ = std::max<Index>(1, (pivots.array() > least).count());
+  if (rank_ < width) basis_ = factors.householderQ() * MatrixXd::Identity(width, rank_);
+  triangle_ = rank_ == width ? triangle : triangle_of(MatrixXd(triangle * basis_));
+  triangle_ /= std::sqrt(static_cast<double>(cloud.size()));
+}
+
+VectorXd Span::whitened(const VectorXd& vector) const {
+  VectorXd result = basis_.size() == 0 ? vector : VectorXd(basis_.transpose() * vector);
+  triangle_.transpose().triangularView<Eigen::Lower>().solveInPlace(result);
+  return result;
+}
+
+VectorXd Span::query(const VectorXd& direction) const {
+  const VectorXd result = triangle_.triangularView<Eigen::Upper>().solve(direction);
+  return basis_.size() == 0 ? result : VectorXd(basis_ * result);
+}
+
+VectorXd Span::inside(const VectorXd& query) const {
+  return basis_.size() == 0 ? query : VectorXd(basis_ * (basis_.transpose() * query));
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <Eigen/Dense>
+
+#include "cloud.hpp"
+
+namespace normscope::selectability {
+
+/// The directions in which the keys of a cloud extend, and how far.
+class Span {
+ public:
+  /// Directions in which they extend less than `rank_tolerance` of their longest are left out.
+  Span(const Cloud& cloud, double rank_tolerance);
+
+  [[nodiscard]] Eigen::Index rank() const { return rank_; }
+  /// Coordinates in the span in which the keys have like extent everywhere.
+  [[nodiscard]] Eigen::VectorXd whitened(const Eigen::VectorXd& vector) const;
+  /// The query that scores keys as `direction` scores their whitened coordinates.
+  [[nodiscard]] Eigen::VectorXd query(const Eigen::VectorXd& direction) const;
+  /// The part of a query that lies in the span.
+  [[nodiscard]] Eigen::VectorXd inside(const Eigen::VectorXd& query) const;
+
+ private:
+  Eigen::Index rank_ = 0;
+  Eigen::MatrixXd basis_{};     ///< orthonormal columns; empty for the identity
+  Eigen::MatrixXd triangle_{};  ///< T with TᵀT the mean second moment in the span
+};
+
+}  // namespace normscope::selectability

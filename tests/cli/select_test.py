@@ -1,0 +1,110 @@
+"""`normscope select`: which keys can win; its certificates checked here once more, in rational arithmetic."""
+
+import unittest
+from fractions import Fraction
+
+import numpy as np
+
+from command import CommandTest
+
+
+class Select(CommandTest):
+    def select(self, keys, *options):
+        np.save(self.folder / "keys.npy", np.asarray(keys, float))
+        return self.json("select", "keys.npy", *options)
+
+    def certificates(self):
+        return {path.stem: np.load(path) for path in (self.folder / "c").glob("*.npy")}
+
+    def test_answers_hold_in_rational_arithmetic(self):
+        random = np.random.default_rng(1)
+        for count, width in ((12, 2), (40, 3), (60, 5), (30, 12)):
+            keys = random.normal(size=(count, width))
+            keys[-1] = keys[0]
+            got = self.select(keys, "--certificates", "c")
+            self.assertEqual(got["undecided"], [])
+            files = self.certificates()
+            exact = [[Fraction(x) for x in key] for key in keys]
+            self.assertEqual(len(files["selectable"]) + len(files["unselectable"]), count)
+            for i, query, margin in zip(files["selectable"].astype(int), files["queries"], files["margins"]):
+                q = [Fraction(x) for x in query]
+                lead = min(sum(a * (x - y) for a, x, y in zip(q, exact[i], exact[j])) for j in range(count) if j != i)
+                self.assertGreater(lead, 0)
+                # lead / |q| >= margin, squared.
+                self.assertGreaterEqual(lead * lead, Fraction(margin) ** 2 * sum(a * a for a in q))
+            for i, residual in zip(files["unselectable"].astype(int), files["residuals"]):
+                shares = files["weights"][files["weights"][:, 0] == i]
+                self.assertTrue((shares[:, 2] > 0).all() and (shares[:, 1] != i).all())
+                total = sum(Fraction(w) for w in shares[:, 2])
+                distance = [sum(Fraction(w) * exact[int(j)][k] for _, j, w in shares) / total - exact[i][k]
+                            for k in range(width)]
+                self.assertLessEqual(sum(x * x for x in distance), Fraction(residual) ** 2)
+                self.assertLessEqual(residual, got["tolerance"] * got["scale"])
+
+    def test_scaling_makes_every_key_selectable(self):
+        keys = np.random.default_rng(2).normal(size=(200, 8))
+        plain = self.select(keys, "--step", "project")
+        self.assertGreater(len(plain["unselectable"]), 10)
+        self.assertEqual(plain["norm"], {"kind": "layer", "steps": ["project"], "groups": 1, "eps": 1e-5})
+        for options in (("--norm", "layer"), ("--step", "project,scale"), ("--norm", "rms"), ("--step", "scale")):
+            got = self.select(keys, *options)
+            self.assertEqual((got["selectable"], got["proofs"]["own_direction"]), (200, 200), options)
+        self.assertIsNone(self.select(keys)["norm"])
+
+    def test_gain_and_bias_change_nothing_but_a_gain_of_zero_does(self):
+        random = np.random.default_rng(3)
+        keys, gain = random.normal(size=(200, 8)), random.normal(size=8)
+        for zeros, some in ((0, False), (1, False), (3, True)):
+            gain[:zeros] = 0
+            np.save(self.folder / "gain.npy", gain)
+            np.save(self.folder / "bias.npy", random.normal(size=8))
+            got = self.select(keys, "--norm", "layer", "--gain", "gain.npy", "--bias", "bias.npy", "--eps", 0)
+            self.assertEqual(len(got["unselectable"]) > 0, some, zeros)
+
+    def test_what_float32_leaves_of_a_projection_is_no_direction(self):
+        random = np.random.default_rng(4)
+        keys = random.normal(size=(1024, 8)) * np.exp(random.normal(size=(1024, 1)))
+        keys = (keys - keys.mean(1, keepdims=True))
+        basis = np.linalg.svd(np.ones((1, 8)))[2][1:]
+        expected = self.select(keys @ basis.T)["unselectable"]
+        self.assertEqual(self.select(keys)["unselectable"], expected)
+        rounded = keys.astype(np.float32)
+        expected = self.select(rounded.astype(float) @ basis.T)["unselectable"]
+        loose = self.select(rounded, "--rank-tolerance", 1e-5, "--tolerance", 1e-6)["unselectable"]
+        self.assertEqual(loose, expected)
+        self.assertLess(len(self.select(rounded)["unselectable"]), len(expected))
+
+    def test_odd_sets(self):
+        self.assertEqual(self.select([[1, 2]])["proofs"]["alone"], 1)
+        self.assertIsNone(self.select([[1, 2]])["margin"])
+        none = self.select(np.ones((0, 3)))
+        self.assertEqual((none["keys"], none["selectable"], none["unselectable"]), (0, 0, []))
+        got = self.select([[1, 2], [1, 2], [0, 0]])
+        self.assertEqual((got["unselectable"], got["proofs"]["twin"]), ([0, 1], 2))
+        self.assertEqual(self.select([[0], [5], [1]])["unselectable"], [2])
+
+    def test_check_turns_a_negative_answer_into_a_status(self):
+        np.save(self.folder / "keys.npy", [[0.0], [5.0], [1.0]])
+        self.assertEqual(self.run_command("select", "keys.npy", "--check").returncode, 1)
+        self.assertIn("2 selectable, 1 not", self.ok("select", "keys.npy"))
+        np.save(self.folder / "keys.npy", [[0.0], [5.0]])
+        self.ok("select", "keys.npy", "--check")
+
+    def test_threads_do_not_change_the_document(self):
+        keys = np.random.default_rng(5).normal(size=(1500, 6))
+        self.assertEqual(self.select(keys, "--threads", 1), self.select(keys, "--threads", 3))
+
+    def test_bad_input_is_named(self):
+        np.save(self.folder / "keys.npy", [[1, np.nan]])
+        self.assertIn("keys.npy: row 0 has nan at 1", self.fails(3, "select", "keys.npy"))
+        np.save(self.folder / "keys.npy", np.ones((3, 0)))
+        self.assertIn("keys.npy: is empty", self.fails(3, "select", "keys.npy"))
+        np.save(self.folder / "keys.npy", np.ones((3, 4)))
+        np.save(self.folder / "gain.npy", np.ones(5))
+        self.assertIn("5", self.fails(3, "select", "keys.npy", "--gain", "gain.npy"))
+        self.assertIn("would replace", self.fails(3, "select", "keys.npy", "--certificates", "."))
+        self.fails(2, "select", "keys.npy", "--step", "turn")
+
+
+if __name__ == "__main__":
+    unittest.main()

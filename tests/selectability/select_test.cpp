@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
+#include <normscope/selectability/select.hpp>
+#include <normscope/selectability/verify.hpp>
+
+#include "selectability/clouds.hpp"
+
+namespace normscope::selectability {
+namespace {
+
+std::vector<Answer> answers(const Selection& selection) {
+  std::vector<Answer> result;
+  for (const Verdict& verdict : selection.keys) result.push_back(verdict.answer);
+  return result;
+}
+
+std::vector<Answer> all(std::size_t count, Answer answer) { return std::vector<Answer>(count, answer); }
+
+/// Vertices of a planar hull by turning around it: strict ones only, equal points out. Exact for small
+/// integers.
+std::vector<Answer> turned(const Keys& points) {
+  const std::size_t n = points.rows();
+  const auto at = [&](std::size_t i) { return points.view().row(i); };
+  std::vector<Answer> result(n, Answer::selectable);
+  for (std::size_t i = 0; i < n; ++i) {
+    // A vertex sees all others within less than half a turn: some direction to another has everyone on its
+    // left, and whoever is on its line lies ahead.
+    bool vertex = false;
+    for (std::size_t j = 0; j < n && !vertex; ++j) {
+      const double x = at(j)[0] - at(i)[0];
+      const double y = at(j)[1] - at(i)[1];
+      if (j == i || (x == 0.0 && y == 0.0)) continue;
+      vertex = true;
+      for (std::size_t k = 0; k < n && vertex; ++k) {
+        const double u = at(k)[0] - at(i)[0];
+        const double v = at(k)[1] - at(i)[1];
+        const double turn = x * v - y * u;
+        if (k != i && (turn < 0.0 || (turn == 0.0 && x * u + y * v <= 0.0))) vertex = false;
+      }
+    }
+    if (!vertex) result[i] = Answer::unselectable;
+  }
+  return result;
+}
+
+TEST(Select, CornersOfASquareAndItsMiddle) {
+  const Keys square{{0, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.5, 0.5, 0}, 2};
+  const Selection selection = keys(square.view());
+  std::vector<Answer> expected = all(4, Answer::selectable);
+  expected.resize(6, Answer::unselectable);
+  EXPECT_EQ(answers(selection), expected);
+  // The distance of a corner from the others' hull is the most that a query can show.
+  EXPECT_LE(selection.keys[0].margin, std::sqrt(0.2));
+  EXPECT_TRUE(verify(square.view(), selection));
+}
+
+TEST(Select, EveryOddSetIsDefined) {
+  const Keys none{{}, 3};
+  EXPECT_TRUE(keys(none.view()).keys.empty());
+  const Keys one{{1, 2, 3}, 3};
+  EXPECT_EQ(keys(one.view()).keys[0].proof, Proof::alone);
+  EXPECT_TRUE(verify(one.view(), keys(one.view())));
+  const Keys equal{{1, 2, 1, 2, 1, 2}, 2};
+  EXPECT_EQ(answers(keys(equal.view())), all(3, Answer::unselectable));
+  EXPECT_EQ(keys(equal.view()).keys[2].weights[0].id, 0);
+  const Keys line{{3, 3, 1, 1, 2, 2, -1, -1}, 2};
+  EXPECT_EQ(answers(keys(line.view())), (std::vector<Answer>{Answer::selectable, Answer::unselectable,
+                                                             Answer::unselectable, Answer::selectable}));
+  const Keys numbers{{4, -1, 0, 7, 7}, 1};
+  // Two equal keys tie at the end: the other end alone can win.
+  EXPECT_EQ(numbers.rows(), 5);
+  std::vector<Answer> expected = all(5, Answer::unselectable);
+  expected[1] = Answer::selectable;
+  EXPECT_EQ(answers(keys(numbers.view())), expected);
+  const Keys wide = normal_keys(5, 40, 1);
+  EXPECT_EQ(answers(keys(wide.view())), all(5, Answer::selectable));
+  const Keys zero{{0, 0, 0, 0, 1, 0, 0, 1}, 2};
+  EXPECT_EQ(keys(zero.view()).count(Answer::selectable), 2);
+  // The mean of all keys is a key, and lies between two of them or at a corner.
+  const Keys middle{{-1, 0, 0, 0, 1, 0}, 2};
+  EXPECT_EQ(answers(keys(middle.view()))[1], Answer::unselectable);
+  for (const Keys& set : {equal, line, numbers, wide, zero, middle}) {
+    EXPECT_TRUE(verify(set.view(), keys(set.view())));
+  }
+}
+
+/// Keys of nearly equal length, so that none lies between others, with 30 bits, so that the middle of two is
+/// exact.
+Keys vertices(std::size_t rows, std::size_t width) {
+  Keys result = normal_keys(rows, width, width);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double length = euclidean_norm(result.view().row(row));
+    for (std::size_t i = 0; i < width; ++i) {
+      double& value = result.values[row * width + i];
+      value = std::round(value / length * 0x1p30) * 0x1p-30;
+    }
+  }
+  return result;
+}
+
+TEST(Select, PlantedAnswersAtEveryWidth) {
+  for (const std::size_t width : {2, 3, 8, 64, 768}) {
+    const std::size_t count = width + 1 + std::min<std::size_t>(width, 100);
+    Keys planted = vertices(count, width);
+    std::vector<double> middle = planted.row(1);
+    for (std::size_t i = 0; i < width; ++i) middle[i] = 0.5 * (middle[i] + planted.view().row(2)[i]);
+    planted.add(middle);
+    Random random(width);
+    planted.add(mixture(planted, count, 4 * width, random));
+    planted.add(planted.row(0));
+    std::vector<Answer> expected = all(count, Answer::selectable);
+    expected.resize(count + 3, Answer::unselectable);
+    expected[0] = Answer::unselectable;
+    const Selection selection = keys(planted.view());
+    EXPECT_EQ(answers(selection), expected) << width;
+    EXPECT_TRUE(verify(planted.view(), selection)) << width;
+  }
+}
+
+TEST(Select, TwiceThePrecisionDecidesAtTheEdge) {
+  // The edge from (1, 0) to (0, 1), a rounding of its middle on either side: 2^-52 beyond it is outside.
+  for (const double side : {0x1p-52, 0.0, -0x1p-53}) {
+    const Keys edge{{0, 0, 1, 0, 0, 1, 0.5 + side, 0.5}, 2};
+    const Selection selection = keys(edge.view());
+    EXPECT_EQ(selection.keys[3].answer, side > 0.0 ? Answer::selectable : Answer::unselectable) << side;
+    EXPECT_TRUE(verify(edge.view(), selection));
+    if (side > 0.0) {
+      EXPECT_GT(selection.keys[3].margin, 0.0);
+      EXPECT_LE(selection.keys[3].margin, side * std::sqrt(0.5) * (1.0 + 1e-15));
+    }
+  }
+  // The same in a space of twelve, off the centre of a facet.
+  const std::size_t width = 12;
+  for (const double side : {0x1p-44, -0x1p-44}) {
+    Keys simplex{.values = {}, .width = width};
+    for (std::size_t i = 0; i <= width; ++i) {
+      std::vector<double> corner(width, 0.0);
+      if (i < width) corner[i] = 12.0;
+      simplex.add(corner);
+    }
+    std::vector<double> centre(width, 1.0);
+    centre[0] += side;
+    simplex.add(centre);
+    const Selection selection = keys(simplex.view());
+    EXPECT_EQ(selection.keys.back().answer, side > 0.0 ? Answer::selectable : Answer::unselectable);
+    EXPECT_TRUE(verify(simplex.view(), selection));
+  }
+}
+
+TEST(Select, UndecidedSaysSo) {
+  // Inside, but no weights that are doubles meet the key exactly.
+  const Keys thirds{{0, 0, 0, 3, 0, 0.1, 0, 3, 0.7, 0.7, 0.9, 1.1}, 3};
+  Keys set = normal_keys(40, 3, 5);
+  set.add(thirds.row(3));
+  const Selection selection = keys(set.view(), {.tolerance = 0.0});
+  EXPECT_GT(selection.count(Answer::undecided), 0);
+  for (const Verdict& verdict : selection.keys) {
+    if (verdict.answer == Answer::undecided) {
+      EXPECT_LT(verdict.residual, 1e-14);
+    }
+  }
+  EXPECT_EQ(keys(set.view()).count(Answer::undecided), 0);
+}
+
+RC_GTEST_PROP(Select, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
+  Random random(seed);
+  const std::size_t count = 1 + random.below(60);
+  const std::uint64_t side = 2 + random.below(40);
+  Keys points{.values = {}, .width = 2};
+  for (std::size_t i = 0; i < 2 * count; ++i)
+    points.values.push_back(static_cast<double>(random.below(side)));
+  if (count == 1) return;
+  RC_ASSERT(answers(keys(points.view())) == turned(points));
+}
+
+RC_GTEST_PROP(Select, EveryAnswerIsProved, (std::uint64_t seed)) {
+  Random random(seed);
+  const std::size_t width = 1 + random.below(12);
+  Keys set = normal_keys(1 + random.below(20 * width), width, seed);
+  const std::uint64_t kind = random.below(4);
+  if (kind == 1) {
+    for (double& value : set.values) value = std::round(value);
+  }
+  if (kind == 2 && width > 1) set = projected(set);
+  if (kind == 3) {
+    for (double& value : set.values) value = std::exp(3.0 * value);
+  }
+  const Selection selection = keys(set.view());
+  RC_ASSERT(selection.count(Answer::undecided) == 0);
+  RC_ASSERT(verify(set.view(), selection));
+  if (kind == 0 && set.rows() <= width + 1) RC_ASSERT(selection.count(Answer::selectable) == set.rows());
+}
+
+TEST(Select, ThreadsDoNotChangeABit) {
+  Keys set = normal_keys(3000, 8, 2);
+  const Selection one = keys(set.view(), {.threads = 1});
+  const Selection three = keys(set.view(), {.threads = 3});
+  EXPECT_EQ(answers(one), answers(three));
+  for (std::size_t i = 0; i < set.rows(); ++i) {
+    EXPECT_EQ(one.keys[i].margin, three.keys[i].margin);
+    EXPECT_EQ(one.keys[i].residual, three.keys[i].residual);
+    EXPECT_EQ(one.keys[i].query, three.keys[i].query);
+  }
+  EXPECT_GT(one.count(Answer::unselectable), 1000);
+  EXPECT_TRUE(verify(set.view(), one));
+}
+
+TEST(Select, SizeAndPlaceDoNotMatter) {
+  const Keys plain = normal_keys(300, 5, 3);
+  const std::vector<Answer> expected = answers(keys(plain.view()));
+  for (const double factor : {0x1p-900, 0x1p900}) {
+    Keys scaled = plain;
+    for (double& value : scaled.values) value *= factor;
+    EXPECT_EQ(answers(keys(scaled.view())), expected);
+  }
+  Keys moved = plain;
+  for (double& value : moved.values) value = std::round(value * 0x1p20) + 0x1p40;
+  const Selection selection = keys(moved.view());
+  EXPECT_EQ(answers(selection), expected);
+  EXPECT_TRUE(verify(moved.view(), selection));
+}
+
+TEST(Select, VerifyTrustsNothing) {
+  const Keys set = normal_keys(200, 4, 4);
+  const Selection honest = keys(set.view());
+  ASSERT_TRUE(verify(set.view(), honest));
+  const auto find = [&](Proof proof) {
+    return static_cast<std::size_t>(std::find_if(honest.keys.begin(), honest.keys.end(),
+                                                 [&](const Verdict& v) { return v.proof == proof; }) -
+                                    honest.keys.begin());
+  };
+  const std::size_t searched = find(Proof::query);
+  const std::size_t inside = find(Proof::weights);
+  ASSERT_LT(std::max(searched, inside), set.rows());
+  const auto rejects = [&](std::size_t key, auto forge) {
+    Selection forged = honest;
+    forge(forged.keys[key]);
+    return !verify(set.view(), forged);
+  };
+  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.margin *= 1.5; }));
+  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.margin = 0.0; }));
+  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.query.assign(4, 0.0); }));
+  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.query.assign(3, 1.0); }));
+  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.answer = Answer::unselectable; }));
+  EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.weights[0].weight += 1e-6; }));
+  EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.weights[0].weight = -v.weights[0].weight; }));
+  EXPECT_TRUE(rejects(inside, [&](Verdict& v) { v.weights = {{inside, 1.0}}; }));
+  EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.weights = {{1000, 1.0}}; }));
+  EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.answer = Answer::selectable; }));
+  EXPECT_FALSE(verify(set.view(), Selection{}));
+}
+
+TEST(Select, BadInputIsNamed) {
+  for (const double broken : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const Keys set{{1, 2, broken, 3}, 2};
+    EXPECT_THROW(static_cast<void>(keys(set.view())), Error);
+  }
+  const Keys far{{1e308, -1e308}, 1};
+  EXPECT_THROW(static_cast<void>(keys(far.view())), Error);
+  const double nothing = 0.0;
+  EXPECT_THROW(static_cast<void>(keys({&nothing, 3, 0})), Error);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

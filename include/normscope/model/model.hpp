@@ -122,4 +122,15 @@ struct Model {
 /// The layer itself, with gain and bias read (the gain as used: `gain_offset` added).
 [[nodiscard]] NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm);
 
+/// Rows [first, first + count) of the matrix W of y = W x + b, whatever its layout in the file.
+/// Shapes    result (count × linear.in), row-major
+/// Errors    Argument for a tensor that is not there; Shape where it is too small; Unsupported for one that
+///           is not floating-point
+/// Requires  first + count <= linear.out
+[[nodiscard]] std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const Linear& linear,
+                                              std::uint64_t first, std::uint64_t count);
+
+/// The map's b (linear.out), empty where it has none. Errors as `read_weight`.
+[[nodiscard]] std::vector<double> read_bias(const checkpoint::Checkpoint& checkpoint, const Linear& linear);
+
 }  // namespace normscope::model

@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::model {
+
+namespace {
+
+const checkpoint::Tensor& tensor_of(const checkpoint::Checkpoint& checkpoint, const Slice& slice) {
+  const checkpoint::Tensor* tensor = checkpoint.find(slice.tensor);
+  if (tensor == nullptr) {
+    throw Error(ErrorCode::Argument, fmt::format("model: {}: no tensor \"{}\", expected one",
+                                                 checkpoint.path().string(), slice.tensor));
+  }
+  if (!is_floating(tensor->dtype)) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("model: {}: tensor \"{}\" is {}, expected a floating-point type",
+                            checkpoint.file_of(*tensor).string(), slice.tensor, to_string(tensor->dtype)));
+  }
+  return *tensor;
+}
+
+std::vector<double> read_slice(const checkpoint::Checkpoint& checkpoint, const Slice& slice) {
+  return checkpoint::read(tensor_of(checkpoint, slice), slice.offset, slice.count);
+}
+
+/// Where output feature `index` of the part stands among the stored matrix's.
+std::uint64_t stored_output(const Linear& linear, std::uint64_t index) {
+  return linear.out_indices.empty() ? linear.first_out + index : linear.out_indices[index];
+}
+
+}  // namespace
+
+std::string Slice::selector() const { return index ? fmt::format("{}[{}]", tensor, *index) : tensor; }
+
+NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
+  NormSpec spec;
+  spec.kind = norm.kind;
+  spec.width = norm.width;
+  spec.groups = norm.groups;
+  spec.eps = norm.eps;
+  if (norm.gain) {
+    spec.gain = read_slice(checkpoint, *norm.gain);
+    for (double& gain : spec.gain) gain += norm.gain_offset;
+  }
+  if (norm.bias) spec.bias = read_slice(checkpoint, *norm.bias);
+  return spec;
+}
+
+std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const Linear& linear,
+                                std::uint64_t first, std::uint64_t count) {
+  NORMSCOPE_ASSERT(first + count <= linear.out);
+  const checkpoint::Tensor& tensor = tensor_of(checkpoint, linear.weight);
+  std::vector<double> weight(count * linear.in);
+  if (linear.layout == Layout::out_in) {
+    for (std::uint64_t j = 0; j < count; ++j) {
+      const std::uint64_t row = stored_output(linear, first + j);
+      const std::vector<double> values =
+          checkpoint::read(tensor, linear.weight.offset + row * linear.in, linear.in);
+      std::copy(values.begin(), values.end(), weight.begin() + static_cast<std::ptrdiff_t>(j * linear.in));
+    }
+    return weight;
+  }
+  for (std::uint64_t i = 0; i < linear.in; ++i) {
+    const std::uint64_t row = linear.weight.offset + i * linear.stored_out;
+    if (linear.out_indices.empty()) {
+      const std::vector<double> values = checkpoint::read(tensor, row + linear.first_out + first, count);
+      for (std::uint64_t j = 0; j < count; ++j) weight[j * linear.in + i] = values[j];
+    } else {
+      const std::vector<double> values = checkpoint::read(tensor, row, linear.stored_out);
+      for (std::uint64_t j = 0; j < count; ++j) {
+        weight[j * linear.in + i] = values[stored_output(linear, first + j)];
+      }
+    }
+  }
+  return weight;
+}
+
+std::vector<double> read_bias(const checkpoint::Checkpoint& checkpoint, const Linear& linear) {
+  if (!linear.bias) return {};
+  const std::vector<double> stored = read_slice(checkpoint, *linear.bias);
+  std::vector<double> bias(linear.out);
+  for (std::uint64_t j = 0; j < linear.out; ++j) {
+    const std::uint64_t at = stored_output(linear, j);
+    if (at >= stored.size()) {
+      throw Error(ErrorCode::Shape,
+                  fmt::format("model: {}: bias \"{}\" has {} elements, expected more than {}",
+                              checkpoint.path().string(), linear.bias->tensor, stored.size(), at));
+    }
+    bias[j] = stored[at];
+  }
+  return bias;
+}
+
+}  // namespace normscope::model

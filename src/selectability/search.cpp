@@ -127,6 +127,16 @@ void Search::Parts::settle(Contest& contest) {
   contest.query.direction = std::move(found.query);
 }
 
+void Search::Parts::win(const Contest& contest, double margin) {
+  // The query that was asked is the key's own divided by its length, which rounds.
+  const double own_margin = margin - 0x1p-48 * (cloud.length(contest.place) + cloud.length(0));
+  if (contest.stage == Contest::Stage::own && own_margin > 0.0) {
+    select(contest.place, Proof::own_direction, own_margin, {});
+  } else {
+    select(contest.place, Proof::query, margin, contest.query.direction);
+  }
+}
+
 /// Puts the queries to the rivals. Who meets a winner takes it into the working set and solves that; who
 /// meets none is through: with the front, or, where it proves, with everyone.
 void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves) {
@@ -141,11 +151,8 @@ void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, b
     if (answers[i].winners.empty()) {
       contest.asked_front = true;
       if (!proves) continue;
-      const bool is_own = contest.stage == Contest::Stage::own;
       contest.over = true;
-      select(contest.place, is_own ? Proof::own_direction : Proof::query,
-             answers[i].margin * (1.0 - length_error),
-             is_own ? std::vector<double>{} : contest.query.direction);
+      win(contest, answers[i].margin * (1.0 - length_error));
       front.add(contest.place);
       continue;
     }

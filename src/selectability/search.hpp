@@ -35,6 +35,7 @@ struct Search::Parts {
   void run_chunk(std::vector<Contest> contests);
   void put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves);
   void select(std::size_t place, Proof proof, double margin, std::vector<double> query);
+  void win(const Contest& contest, double margin);
   void settle(Contest& contest);
   void next_query(Contest& contest);
 };

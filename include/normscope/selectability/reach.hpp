@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include <normscope/convex/ball.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/selectability/logits.hpp>
+
+/// Which tokens a model can ever output: those whose logit is strictly the largest somewhere.
+namespace normscope::selectability {
+
+/// What is known of one token.
+struct TokenReach {
+  bool done = false;
+  convex::Answer answer = convex::Answer::undecided;  ///< behind the norm: with u in the unit ball
+  /// Without the norm's bound: for some u of any length. What earlier work calls argmaxable.
+  convex::Answer unbounded = convex::Answer::undecided;
+  /// Proved: at the witness the logit leads by `lower`, nowhere in the ball by more than `upper`.
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  std::vector<double> witness{};         ///< |u| <= 1; empty where it is the token's own row over its length
+  std::vector<convex::Share> weights{};  ///< on other tokens, where unreachable
+  /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
+  std::vector<convex::Share> unbounded_weights{};
+  std::size_t rival = 0;  ///< another token: the next highest where the token's own row points
+};
+
+struct ReachOptions {
+  unsigned threads = 0;
+  /// A token that can lead by no more than this times the scale counts as unreachable.
+  double tolerance = 1e-12;
+  std::size_t rounds = 200;  ///< of asking all tokens, before one stays undecided
+  Progress progress{};
+};
+
+/// Decides every token that is not `done`. `tokens` is empty or what an earlier, interrupted call left.
+/// One matrix product, half of A Aᵀ, settles whoever leads where its own row points; for the others, linear
+/// inequalities over the ball with the rows found to matter, until a point or weights prove an answer.
+///
+/// Errors    Cancelled, with `tokens` holding what is decided so far; Shape
+/// Accuracy  every bound is proved, in float32 with its rounding taken off or in float64 (tests:
+///           Reach.EveryAnswerIsProved, Reach.AgreesWithBruteForceOverTheDisc)
+/// Cost      tokens² width for the product; then tokens · width a round and token left. Never tokens²
+///           of memory
+void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOptions& options);
+
+/// Whether the logits bear out the token's answers and bounds; trusts nothing else in it.
+[[nodiscard]] bool verify(const Logits& logits, std::size_t token, const TokenReach& reach,
+                          double tolerance = 1e-12);
+
+}  // namespace normscope::selectability

@@ -1,0 +1,100 @@
+#include "contest.hpp"
+
+#include <algorithm>
+
+#include <normscope/core/parallel.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+/// Rivals a token meets in a round: few at first, later as many as half of those it knows.
+constexpr std::size_t fewest_rivals = 16;
+constexpr std::size_t most_rivals = 256;
+
+struct Contender {
+  Outcome outcome;
+  Standing standing;
+  convex::BallSolver solver;
+  bool open = true;
+
+  Contender(const Field& field, std::size_t token)
+      : outcome{.token = token},
+        standing{.token = token, .point = own_direction(*field.logits, token)},
+        solver(field.logits->width) {}
+
+  /// Takes the last look into account: an answer, or the next point to look from.
+  void advance(const Field& field, double tolerance) {
+    if (standing.lower > outcome.lower) {
+      outcome.lower = standing.lower;
+      outcome.witness = standing.point;
+    }
+    if (standing.lower > 0.0) return close(convex::Answer::yes);
+    if (!learn(field, tolerance)) {
+      // All that object are known: what is left is rounding.
+      outcome.answer = outcome.upper <= tolerance ? convex::Answer::no : convex::Answer::undecided;
+      return close(outcome.answer);
+    }
+    convex::BallSolver::State state = solver.solve(1e-15, 0.25 * tolerance);
+    const double upper = upper_bound(field, outcome.token, state.shares);
+    if (upper < outcome.upper) {
+      outcome.upper = upper;
+      outcome.weights = std::move(state.shares);
+    }
+    if (outcome.upper <= tolerance) return close(convex::Answer::no);
+    standing.point = std::move(state.point);
+    for (double& value : standing.point) value *= 1.0 - 0x1p-49;
+  }
+
+ private:
+  /// Adds the rivals that object: those the lead over whom is not clear of rounding. False when there is no
+  /// new one.
+  bool learn(const Field& field, double tolerance) {
+    bool any = false;
+    std::vector<double> row(field.logits->width);
+    for (std::size_t k = 0; k < standing.rivals.size(); ++k) {
+      const std::size_t rival = standing.rivals[k];
+      if (standing.leads[k] > tolerance || solver.holds(rival)) continue;
+      const double offset = field.difference(outcome.token, rival, row);
+      solver.add(rival, row, offset);
+      any = true;
+    }
+    return any;
+  }
+
+  void close(convex::Answer answer) {
+    outcome.answer = answer;
+    open = false;
+  }
+};
+
+}  // namespace
+
+std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
+                             const ReachOptions& options) {
+  std::vector<Contender> contenders;
+  contenders.reserve(tokens.size());
+  for (const std::size_t token : tokens) contenders.emplace_back(field, token);
+  const double tolerance = field.logits->tolerance(options.tolerance);
+  for (std::size_t round = 0; round < options.rounds; ++round) {
+    std::vector<Contender*> open;
+    std::vector<Standing> standings;
+    std::size_t known = 0;
+    for (Contender& contender : contenders) {
+      if (!contender.open) continue;
+      open.push_back(&contender);
+      standings.push_back(std::move(contender.standing));
+      known = std::max(known, contender.solver.rows());
+    }
+    if (open.empty()) break;
+    look(field, standings, std::clamp(known / 2, fewest_rivals, most_rivals), options.threads);
+    for (std::size_t i = 0; i < open.size(); ++i) open[i]->standing = std::move(standings[i]);
+    parallel_for(open.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, tolerance);
+    });
+  }
+  std::vector<Outcome> outcomes;
+  for (Contender& contender : contenders) outcomes.push_back(std::move(contender.outcome));
+  return outcomes;
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <normscope/convex/ball.hpp>
+#include <normscope/selectability/reach.hpp>
+
+#include "field.hpp"
+
+namespace normscope::selectability {
+
+/// The answer for one token and what proves it.
+struct Outcome {
+  std::size_t token = 0;
+  convex::Answer answer = convex::Answer::undecided;
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  std::vector<double> witness{};
+  std::vector<convex::Share> weights{};
+};
+
+/// Decides some tokens of a field together: each keeps the rivals that were found to matter, solves its own
+/// small problem over them and asks all tokens about the point it gets, until none objects or the weights
+/// prove that there is no such point.
+[[nodiscard]] std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
+                                           const ReachOptions& options);
+
+}  // namespace normscope::selectability

@@ -1,0 +1,319 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/norm/norm.hpp>
+#include <normscope/selectability/reach.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+using convex::Answer;
+
+struct Head {
+  NormSpec norm{};
+  std::vector<double> weights{};
+  std::vector<double> bias{};
+
+  [[nodiscard]] std::size_t tokens() const { return weights.size() / norm.width; }
+  [[nodiscard]] Logits logits() const { return fold(norm, {weights.data(), tokens(), norm.width}, bias); }
+};
+
+std::vector<double> normals(std::size_t count, std::uint64_t seed, double size = 1.0) {
+  Random random(seed);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(size * random.normal());
+  return values;
+}
+
+Head random_head(std::size_t tokens, std::size_t width, NormKind kind, std::uint64_t seed, double bias) {
+  Head head;
+  head.norm = {.kind = kind, .width = width};
+  head.norm.gain = normals(width, seed + 1);
+  head.norm.bias = normals(width, seed + 2, bias);
+  head.weights = normals(tokens * width, seed);
+  if (bias > 0.0) head.bias = normals(tokens, seed + 3, bias);
+  return head;
+}
+
+std::vector<TokenReach> decided(const Logits& logits, unsigned threads = 1) {
+  std::vector<TokenReach> tokens;
+  decide(logits, tokens, {.threads = threads});
+  return tokens;
+}
+
+/// Replaces row `token` by a mean of some others, with weights that sum to 1.
+void plant(Head& head, std::size_t token, const std::vector<std::size_t>& carriers, Random& random) {
+  const std::size_t width = head.norm.width;
+  std::vector<double> shares;
+  double total = 0.0;
+  for (std::size_t k = 0; k < carriers.size(); ++k) total += shares.emplace_back(0.2 + random.uniform());
+  for (std::size_t i = 0; i < width; ++i) {
+    double value = 0.0;
+    for (std::size_t k = 0; k < carriers.size(); ++k) {
+      value += shares[k] / total * head.weights[carriers[k] * width + i];
+    }
+    head.weights[token * width + i] = value;
+  }
+}
+
+TEST(Reach, LogitsAreThoseBehindTheNorm) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    Head head = random_head(7, 12, kind, 5, 0.7);
+    head.norm.eps = 0.0;
+    const Logits logits = head.logits();
+    const std::vector<double> x = normals(12, 9);
+    std::vector<double> h(12);
+    norm::forward(head.norm, {x.data(), 1, 12}, {h.data(), 1, 12});
+    // The point of the ball is what a norm without gain and bias makes, over its radius.
+    std::vector<double> u(12);
+    norm::forward({.kind = kind, .width = 12, .eps = 0.0}, {x.data(), 1, 12}, {u.data(), 1, 12});
+    std::vector<double> direct;
+    std::vector<double> folded;
+    for (std::size_t token = 0; token < 7; ++token) {
+      double a = head.bias[token];
+      double b = logits.offsets[token];
+      for (std::size_t i = 0; i < 12; ++i) {
+        a += head.weights[token * 12 + i] * h[i];
+        b += logits.rows[token * 12 + i] * u[i] / head.norm.radius();
+      }
+      direct.push_back(a);
+      folded.push_back(b);
+    }
+    for (std::size_t token = 1; token < 7; ++token) {
+      EXPECT_NEAR(direct[token] - direct[0], folded[token] - folded[0], 1e-13);
+    }
+  }
+}
+
+TEST(Reach, PlantedTokensAreFoundAndNoneInvented) {
+  struct Size {
+    std::size_t tokens;
+    std::size_t width;
+  };
+  for (const Size size : {Size{40, 16}, Size{300, 64}, Size{900, 768}}) {
+    for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+      Head head = random_head(size.tokens, size.width, kind, size.width, 0.0);
+      Random random(size.tokens);
+      const std::size_t planted = size.tokens / 20;
+      for (std::size_t token = 0; token < planted; ++token) {
+        std::set<std::size_t> carriers;
+        while (carriers.size() < 2 + token % 9)
+          carriers.insert(planted + random.below(size.tokens - planted));
+        plant(head, token, {carriers.begin(), carriers.end()}, random);
+      }
+      const Logits logits = head.logits();
+      const std::vector<TokenReach> tokens = decided(logits);
+      for (std::size_t token = 0; token < size.tokens; ++token) {
+        EXPECT_EQ(to_string(tokens[token].answer), token < planted ? "no" : "yes") << token;
+        EXPECT_EQ(tokens[token].answer, tokens[token].unbounded);
+        if (token < planted + 10) {
+          EXPECT_TRUE(verify(logits, token, tokens[token])) << token;
+        }
+      }
+    }
+  }
+}
+
+TEST(Reach, TheBallChangesTheAnswer) {
+  // Two features, RMS, radius sqrt 2. Token 2 leads only beyond length 3.
+  Head head;
+  head.norm = {.kind = NormKind::rms, .width = 2};
+  head.weights = {1, 0, -1, 0, 0, 1};
+  head.bias = {0, 0, -3};
+  const std::vector<TokenReach> tokens = decided(head.logits());
+  EXPECT_EQ(tokens[0].answer, Answer::yes);
+  EXPECT_EQ(tokens[1].answer, Answer::yes);
+  EXPECT_EQ(tokens[2].answer, Answer::no);
+  EXPECT_LE(tokens[2].upper, 0.0);
+  EXPECT_GE(tokens[2].upper, std::sqrt(2.0) - 3.0);
+  EXPECT_EQ(tokens[2].unbounded, Answer::yes);
+  // With a smaller offset the ball is enough.
+  head.bias = {0, 0, -1};
+  EXPECT_EQ(decided(head.logits())[2].answer, Answer::yes);
+  // In the middle of the others, below them: nowhere.
+  head.weights = {1, 0, -1, 0, 0, 0};
+  head.bias = {0, 0, -0.5};
+  const TokenReach nowhere = decided(head.logits())[2];
+  EXPECT_EQ(nowhere.answer, Answer::no);
+  EXPECT_EQ(nowhere.unbounded, Answer::no);
+  EXPECT_TRUE(verify(head.logits(), 2, nowhere));
+}
+
+TEST(Reach, TwinsNeverWin) {
+  Head head = random_head(30, 24, NormKind::layer, 3, 0.5);
+  std::copy_n(head.weights.begin() + 4 * 24, 24, head.weights.begin() + 9 * 24);
+  head.bias[9] = head.bias[4];
+  const Logits logits = head.logits();
+  std::vector<TokenReach> tokens = decided(logits);
+  for (const std::size_t twin : {4, 9}) {
+    EXPECT_EQ(tokens[twin].answer, Answer::no);
+    EXPECT_EQ(tokens[twin].unbounded, Answer::no);
+    ASSERT_EQ(tokens[twin].weights.size(), 1);
+    EXPECT_EQ(tokens[twin].weights[0].id, 13 - twin);
+    EXPECT_TRUE(verify(logits, twin, tokens[twin]));
+  }
+  // The one with the larger bias wins everywhere the other would.
+  head.bias[9] += 0.25;
+  tokens = decided(head.logits());
+  EXPECT_EQ(tokens[4].answer, Answer::no);
+  EXPECT_EQ(tokens[9].answer, Answer::yes);
+}
+
+TEST(Reach, DegenerateHeads) {
+  Head one = random_head(1, 3, NormKind::layer, 1, 1.0);
+  EXPECT_EQ(decided(one.logits())[0].answer, Answer::yes);
+  // A layer norm of width 1 says nothing but its bias.
+  Head narrow = random_head(3, 1, NormKind::layer, 1, 1.0);
+  narrow.bias = {0, 5, 1};
+  narrow.norm.bias = {};
+  std::vector<TokenReach> tokens = decided(narrow.logits());
+  EXPECT_EQ(tokens[0].answer, Answer::no);
+  EXPECT_EQ(tokens[1].answer, Answer::yes);
+  // Gains of zero and a rank below the width.
+  Head flat = random_head(12, 8, NormKind::rms, 4, 0.0);
+  for (std::size_t i = 1; i < 8; ++i) flat.norm.gain[i] = 0.0;
+  tokens = decided(flat.logits());
+  EXPECT_EQ(std::count_if(tokens.begin(), tokens.end(),
+                          [](const TokenReach& token) { return token.answer == Answer::yes; }),
+            2);
+  // Nothing at all.
+  Head zero = random_head(4, 5, NormKind::rms, 4, 0.0);
+  std::fill(zero.weights.begin(), zero.weights.end(), 0.0);
+  for (const TokenReach& token : decided(zero.logits())) EXPECT_EQ(token.answer, Answer::no);
+}
+
+/// Whether some of many points of the disc makes the token lead by more than `lead`.
+bool leads_somewhere(const Logits& logits, std::size_t token, double lead) {
+  constexpr int turns = 720;
+  for (int turn = 0; turn < turns; ++turn) {
+    const double angle = 2.0 * std::numbers::pi * turn / turns;
+    for (const double radius : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t other = 0; other < logits.tokens; ++other) {
+        if (other == token) continue;
+        const double across = logits.rows[2 * token] - logits.rows[2 * other];
+        const double along = logits.rows[2 * token + 1] - logits.rows[2 * other + 1];
+        least = std::min(least, radius * (across * std::cos(angle) + along * std::sin(angle)) +
+                                    logits.offsets[token] - logits.offsets[other]);
+      }
+      if (least > lead) return true;
+    }
+  }
+  return false;
+}
+
+TEST(Reach, AgreesWithBruteForceOverTheDisc) {
+  int unreachable = 0;
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    const Head head = random_head(3 + seed % 20, 2, NormKind::rms, seed, seed % 3 == 0 ? 0.0 : 0.5);
+    const Logits logits = head.logits();
+    const std::vector<TokenReach> tokens = decided(logits);
+    for (std::size_t token = 0; token < logits.tokens; ++token) {
+      ASSERT_NE(tokens[token].answer, Answer::undecided);
+      unreachable += tokens[token].answer == Answer::no ? 1 : 0;
+      if (tokens[token].answer == Answer::no) {
+        EXPECT_FALSE(leads_somewhere(logits, token, 1e-9));
+      } else if (tokens[token].lower > 0.05 * logits.scale) {
+        EXPECT_TRUE(leads_somewhere(logits, token, 0.0));
+      }
+    }
+  }
+  EXPECT_GT(unreachable, 50);
+}
+
+RC_GTEST_PROP(Reach, EveryAnswerIsProved, (std::uint64_t seed)) {
+  Random random(seed);
+  const NormKind kind = random.below(2) == 0 ? NormKind::layer : NormKind::rms;
+  const std::size_t width = 2 + random.below(8);
+  Head head = random_head(2 + random.below(60), width, kind, seed, random.below(2) == 0 ? 0.0 : 1.0);
+  if (random.below(3) == 0) {
+    for (double& value : head.weights) value = std::round(value);
+    for (double& value : head.bias) value = std::round(value);
+    head.norm.gain = {};
+    head.norm.bias = {};
+  }
+  const Logits logits = head.logits();
+  const std::vector<TokenReach> tokens = decided(logits);
+  for (std::size_t token = 0; token < logits.tokens; ++token) {
+    RC_ASSERT(tokens[token].done);
+    RC_ASSERT(tokens[token].answer != Answer::undecided);
+    RC_ASSERT(tokens[token].unbounded != Answer::undecided);
+    RC_ASSERT(verify(logits, token, tokens[token]));
+    RC_ASSERT(tokens[token].answer != Answer::yes || tokens[token].unbounded == Answer::yes);
+  }
+}
+
+TEST(Reach, ThreadsDoNotChangeABit) {
+  const Head head = random_head(1500, 6, NormKind::layer, 8, 0.3);
+  const Logits logits = head.logits();
+  const std::vector<TokenReach> one = decided(logits, 1);
+  const std::vector<TokenReach> four = decided(logits, 4);
+  for (std::size_t token = 0; token < one.size(); ++token) {
+    EXPECT_EQ(one[token].answer, four[token].answer);
+    EXPECT_EQ(one[token].lower, four[token].lower);
+    EXPECT_EQ(one[token].upper, four[token].upper);
+    EXPECT_EQ(one[token].witness, four[token].witness);
+  }
+}
+
+TEST(Reach, GoesOnFromWhatIsDecided) {
+  const Logits logits = random_head(600, 5, NormKind::rms, 2, 0.4).logits();
+  std::vector<TokenReach> tokens;
+  int reports = 0;
+  const Progress impatient(
+      [&](std::string_view what, std::size_t, std::size_t) { return what == "screen" || ++reports < 3; });
+  EXPECT_THROW(decide(logits, tokens, {.threads = 1, .progress = impatient}), Error);
+  const auto done = [&] {
+    return std::count_if(tokens.begin(), tokens.end(), [](const TokenReach& token) { return token.done; });
+  };
+  EXPECT_GT(done(), 0);
+  EXPECT_LT(done(), 600);
+  decide(logits, tokens, {.threads = 1});
+  EXPECT_EQ(done(), 600);
+  const std::vector<TokenReach> whole = decided(logits);
+  for (std::size_t token = 0; token < whole.size(); ++token) {
+    EXPECT_EQ(whole[token].answer, tokens[token].answer);
+    EXPECT_EQ(whole[token].lower, tokens[token].lower);
+  }
+}
+
+TEST(Reach, VerifyTrustsNothing) {
+  const Logits logits = random_head(40, 3, NormKind::rms, 6, 0.0).logits();
+  const std::vector<TokenReach> tokens = decided(logits);
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    ASSERT_TRUE(verify(logits, token, tokens[token]));
+    TokenReach forged = tokens[token];
+    forged.answer = forged.answer == Answer::yes ? Answer::no : Answer::yes;
+    EXPECT_FALSE(verify(logits, token, forged)) << token;
+    forged = tokens[token];
+    if (forged.answer == Answer::yes) {
+      forged.lower += 1e-6;
+    } else {
+      forged.weights[0].id = token;
+    }
+    EXPECT_FALSE(forged.answer == Answer::no && verify(logits, token, forged)) << token;
+  }
+}
+
+TEST(Reach, BadInputIsNamed) {
+  Head head = random_head(4, 6, NormKind::layer, 1, 1.0);
+  head.bias.pop_back();
+  EXPECT_THROW(static_cast<void>(head.logits()), Error);
+  head = random_head(4, 6, NormKind::layer, 1, 1.0);
+  head.weights[3] = std::nan("");
+  EXPECT_THROW(static_cast<void>(head.logits()), Error);
+  head = random_head(4, 6, NormKind::layer, 1, 1.0);
+  head.norm.groups = 2;
+  EXPECT_THROW(static_cast<void>(head.logits()), Error);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

@@ -62,6 +62,29 @@ std::vector<Row> compare(const std::string& task, const Shape& shape, const Cont
   return rows;
 }
 
+double median_seconds(int runs, const std::function<void()>& work) {
+  std::vector<double> times;
+  for (int i = 0; i < runs; ++i) times.push_back(seconds(work));
+  return median(times);
+}
+
+double growth(const std::vector<double>& sizes, const std::vector<double>& times) {
+  const double count = static_cast<double>(sizes.size());
+  double mean_size = 0.0;
+  double mean_time = 0.0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    mean_size += std::log(sizes[i]) / count;
+    mean_time += std::log(times[i]) / count;
+  }
+  double together = 0.0;
+  double spread = 0.0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    together += (std::log(sizes[i]) - mean_size) * (std::log(times[i]) - mean_time);
+    spread += (std::log(sizes[i]) - mean_size) * (std::log(sizes[i]) - mean_size);
+  }
+  return together / spread;
+}
+
 int main(int argc, char** argv, const std::function<std::vector<Row>(bool)>& rows) {
   CLI::App app("Benchmark: a peer's time over ours, in the same run");
   std::string json;

@@ -37,6 +37,12 @@ struct Row {
 [[nodiscard]] std::vector<Row> compare(const std::string& task, const Shape& shape, const Contender& ours,
                                        const std::vector<Contender>& peers, int pairs, double tolerance);
 
+/// Median time of `runs` runs of `work`, in seconds.
+[[nodiscard]] double median_seconds(int runs, const std::function<void()>& work);
+
+/// The exponent p of time ∝ size^p that fits best, by least squares of the logarithms.
+[[nodiscard]] double growth(const std::vector<double>& sizes, const std::vector<double>& times);
+
 /// Parses --json and --quick, prints what `rows` returns as a table and writes the JSON.
 /// Returns the exit status: 1 when some answers disagree.
 int main(int argc, char** argv, const std::function<std::vector<Row>(bool quick)>& rows);

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +13,7 @@
 
 #include "command.hpp"
 #include "matrix_input.hpp"
+#include "samples.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -17,24 +21,100 @@ namespace {
 struct Options {
   std::string a;
   std::string b;
+  std::string labels;
+  std::vector<std::int64_t> classes;
   double tolerance = 1e-12;
   bool check = false;
 };
 
-separability::LinearRatio linear_ratio(const MatrixInput& a, const MatrixInput& b, double& plain) {
-  std::vector<double> all = a.values;
-  all.insert(all.end(), b.values.begin(), b.values.end());
-  std::vector<std::size_t> labels(a.rows, 0);
-  labels.resize(a.rows + b.rows, 1);
-  const MatrixView<const double> x(all.data(), labels.size(), a.width);
-  plain = separability::sum_of_squares_ratio(x, labels);
-  return separability::linear_ratio(x, labels);
+/// Rows of several classes, those of a class together.
+struct Sample {
+  std::vector<double> values{};
+  std::size_t width = 0;
+  std::vector<std::size_t> class_of{};
+  std::vector<std::size_t> class_rows{};
+  std::vector<std::size_t> given_row{};  ///< where a row stands in the input that its class came from
+  std::vector<std::int64_t> names{};     ///< a label a class; none for A and B
+
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), class_of.size(), width}; }
+  /// Rows of the first two classes.
+  [[nodiscard]] MatrixView<const double> part(std::size_t index) const {
+    const std::size_t first = index == 0 ? 0 : class_rows[0];
+    return {values.data() + first * width, class_rows[index], width};
+  }
+  void add(std::size_t index, std::size_t row, std::span<const double> features) {
+    values.insert(values.end(), features.begin(), features.end());
+    class_of.push_back(index);
+    given_row.push_back(row);
+    ++class_rows[index];
+  }
+};
+
+Sample two_files(const Options& options) {
+  const MatrixInput a = read_matrix(options.a);
+  const MatrixInput b = read_matrix(options.b);
+  if (a.width != b.width) {
+    throw Error(ErrorCode::Shape, fmt::format("{} has width {}, {} has width {}, expected the same",
+                                              printable(options.a), a.width, printable(options.b), b.width));
+  }
+  Sample sample;
+  sample.width = a.width;
+  sample.class_rows.resize(2);
+  sample.values.reserve(a.values.size() + b.values.size());
+  for (std::size_t row = 0; row < a.rows; ++row) sample.add(0, row, a.view().row(row));
+  for (std::size_t row = 0; row < b.rows; ++row) sample.add(1, row, b.view().row(row));
+  return sample;
 }
 
-nlohmann::ordered_json to_json(const std::vector<convex::Share>& shares) {
+/// Rows a label, the labels in `wanted` where some are.
+Sample labelled_rows(const Options& options) {
+  const SampleArray x = read_samples(options.a);
+  const std::vector<std::int64_t> labels = read_labels(options.labels);
+  if (labels.size() != x.rows) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("{} has {}, {} has {}, expected a label a row", printable(options.labels),
+                            counted(labels.size(), "label"), printable(options.a), counted(x.rows, "row")));
+  }
+  std::map<std::int64_t, std::vector<std::size_t>> rows_of;
+  for (std::size_t row = 0; row < x.rows; ++row) rows_of[labels[row]].push_back(row);
+  Sample sample;
+  sample.width = x.width;
+  sample.names = options.classes;
+  if (sample.names.empty()) {
+    for (const auto& [label, rows] : rows_of) sample.names.push_back(label);
+  }
+  sample.class_rows.resize(sample.names.size());
+  for (std::size_t c = 0; c < sample.names.size(); ++c) {
+    const auto rows = rows_of.find(sample.names[c]);
+    if (rows == rows_of.end()) {
+      throw Error(ErrorCode::Argument, fmt::format("{}: no row has label {}, expected one of --classes",
+                                                   printable(options.labels), sample.names[c]));
+    }
+    for (const std::size_t row : rows->second) sample.add(c, row, x.view().row(row));
+    rows->second.clear();
+  }
+  return sample;
+}
+
+nlohmann::ordered_json to_json(const std::vector<convex::Share>& shares, const std::size_t* given_row) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const convex::Share& share : shares) list.push_back({{"row", share.id}, {"weight", share.weight}});
+  for (const convex::Share& share : shares) {
+    list.push_back({{"row", given_row[share.id]}, {"weight", share.weight}});
+  }
   return list;
+}
+
+void add_separation(nlohmann::ordered_json& json, const convex::Separation& separation,
+                    const Sample& sample) {
+  json["separable"] = std::string(to_string(separation.answer));
+  json["margin"] = separation.margin;
+  json["normal"] = separation.normal;
+  json["offset"] = separation.offset;
+  json["a"] = to_json(separation.a, sample.given_row.data());
+  json["b"] = to_json(separation.b, sample.given_row.data() + sample.class_rows[0]);
+  json["residual"] = separation.residual;
+  json["scale"] = separation.scale;
+  json["tolerance"] = separation.tolerance;
 }
 
 std::string proof(const convex::Separation& separation) {
@@ -49,40 +129,52 @@ std::string proof(const convex::Separation& separation) {
   return fmt::format("undecided: the hulls come within {:.2g}, no hyperplane is proved", separation.residual);
 }
 
-int run(const Session& session, const Options& options) {
-  const MatrixInput a = read_matrix(options.a);
-  const MatrixInput b = read_matrix(options.b);
-  if (a.width != b.width) {
-    throw Error(ErrorCode::Shape, fmt::format("{} has width {}, {} has width {}, expected the same",
-                                              printable(options.a), a.width, printable(options.b), b.width));
+void check(const Options& options) {
+  if (options.b.empty() == options.labels.empty()) {
+    throw CLI::ValidationError("B or --labels", "one of them is needed");
   }
-  double ssr = 0.0;
-  const separability::LinearRatio linear = linear_ratio(a, b, ssr);
-  const convex::Separation separation = convex::separate(a.view(), b.view(), options.tolerance);
+  if (!options.classes.empty() && options.labels.empty()) {
+    throw CLI::ValidationError("--classes", "needs --labels");
+  }
+  std::vector<std::int64_t> classes = options.classes;
+  std::sort(classes.begin(), classes.end());
+  if (classes.size() == 1 || std::adjacent_find(classes.begin(), classes.end()) != classes.end()) {
+    throw CLI::ValidationError("--classes", "expected at least two different labels");
+  }
+}
 
-  const nlohmann::ordered_json json = {{"schema", "normscope.separate/1"},
-                                       {"version", version},
-                                       {"width", a.width},
-                                       {"rows", {a.rows, b.rows}},
-                                       {"ssr", ssr},
-                                       {"lssr", linear.ratio},
-                                       {"direction", linear.direction},
-                                       {"rank", linear.rank},
-                                       {"separable", std::string(to_string(separation.answer))},
-                                       {"margin", separation.margin},
-                                       {"normal", separation.normal},
-                                       {"offset", separation.offset},
-                                       {"a", to_json(separation.a)},
-                                       {"b", to_json(separation.b)},
-                                       {"residual", separation.residual},
-                                       {"scale", separation.scale},
-                                       {"tolerance", separation.tolerance}};
-  session.write_json(json.dump());
-  session.say(
-      fmt::format("{} and {} rows of width {}, scatter of rank {}", a.rows, b.rows, a.width, linear.rank));
+int run(const Session& session, const Options& options) {
+  check(options);
+  keep_apart(files_of_arrays({options.a, options.b, options.labels}), {session.json});
+  const Sample sample = options.labels.empty() ? two_files(options) : labelled_rows(options);
+  const std::size_t classes = sample.class_rows.size();
+  if (options.check && classes != 2) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("separate: --check over {} classes, expected two (see --classes)", classes));
+  }
+  const double ssr = separability::sum_of_squares_ratio(sample.view(), sample.class_of, session.threads);
+  const separability::LinearRatio linear =
+      separability::linear_ratio(sample.view(), sample.class_of, session.threads, session.progress());
+  std::optional<convex::Separation> separation;
+  if (classes == 2) {
+    separation = convex::separate(sample.part(0), sample.part(1), options.tolerance, session.threads,
+                                  session.progress());
+  }
+
+  nlohmann::ordered_json json = {
+      {"schema", "normscope.separate/1"}, {"version", version}, {"width", sample.width},
+      {"rows", sample.class_rows},        {"ssr", ssr},         {"lssr", linear.ratio},
+      {"direction", linear.direction},    {"rank", linear.rank}};
+  if (!sample.names.empty()) json["classes"] = sample.names;
+  if (separation) add_separation(json, *separation, sample);
+  session.write_json(dump(json));
+  const std::string rows = classes == 2
+                               ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
+                               : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);
+  session.say(fmt::format("{} of width {}, scatter of rank {}", rows, sample.width, linear.rank));
   session.say(fmt::format("SSR {:.6g}, the least of any linear map (LSSR) {:.6g}", ssr, linear.ratio));
-  session.say("linearly separable: " + proof(separation));
-  return options.check && separation.answer != convex::Answer::yes ? negative : ok;
+  if (separation) session.say("linearly separable: " + proof(*separation));
+  return options.check && separation->answer != convex::Answer::yes ? negative : ok;
 }
 
 }  // namespace
@@ -90,16 +182,23 @@ int run(const Session& session, const Options& options) {
 void add_separate(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = add_command(root, session, "separate",
-                                  "How well two sets of rows are separated, and whether a hyperplane does it",
+                                  "How well sets of rows are separated, and whether a hyperplane does it",
                                   [&session, options] { return run(session, *options); });
-  command->add_option("A", options->a, "Rows of one class")->required();
-  command->add_option("B", options->b, "Rows of the other, of the same width")->required();
+  command->add_option("A", options->a, "Rows of one class, or of all with --labels")->required();
+  command->add_option("B", options->b, "Rows of the other, of the same width");
+  command
+      ->add_option("--labels", options->labels,
+                   "The class of each sample of A, an integer; samples lie along A's first axis")
+      ->type_name("ARRAY");
+  command->add_option("--classes", options->classes, "Only these labels (default: all)")
+      ->type_name("L1,L2,...")
+      ->delimiter(',');
   command
       ->add_option("--tolerance", options->tolerance,
                    "Hulls this near, relative to the data's size, count as meeting (default 1e-12)")
       ->type_name("T")
       ->check(CLI::NonNegativeNumber);
-  command->add_flag("--check", options->check, "Exit with 1 unless they are linearly separable");
+  command->add_flag("--check", options->check, "Exit with 1 unless two classes are linearly separable");
 }
 
 }  // namespace normscope::cli

@@ -148,9 +148,15 @@ class Corral {
   std::vector<Share> shares_{};
 };
 
+/// Decimal digits of a number in (0, 1].
+std::size_t digits(double value) {
+  return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
+}
+
 }  // namespace
 
-MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t iterations) {
+MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t iterations,
+                               const Progress& progress) {
   NORMSCOPE_ASSERT(hull.dimension >= 1);
   const Index dimension = static_cast<Index>(hull.dimension);
   VectorXd x = VectorXd::Zero(dimension);
@@ -167,6 +173,7 @@ MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t i
     const std::uint64_t id = ask();
     largest = std::max(largest, point.norm());
     result.gap = square - x.dot(point);
+    progress("nearing, digits", std::min(digits(result.gap / square), digits(tolerance)), digits(tolerance));
     const bool at_origin = std::sqrt(square) <= 16.0 * std::numeric_limits<double>::epsilon() * largest;
     if (result.gap <= tolerance * square || at_origin) {
       result.converged = true;
@@ -178,6 +185,7 @@ MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t i
     // Rounding alone is left when x no longer comes nearer.
     if (x.squaredNorm() >= square) break;
   }
+  progress("nearing, digits", digits(tolerance), digits(tolerance));
   corral.polish();
   x = corral.point();
   result.point.assign(x.data(), x.data() + dimension);

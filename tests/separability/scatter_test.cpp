@@ -146,10 +146,44 @@ TEST(Scatter, ThousandsOfRowsOrClasses) {
   const Scatters s = scatters(rows, 10);
   const Eigen::GeneralizedSelfAdjointEigenSolver<Eigen::MatrixXd> solver(s.within, s.total);
   EXPECT_NEAR(rows.linear().ratio, solver.eigenvalues()[0], 1e-11);
-  const Data classes = random_data(4000, 6, 1500, 8, 3.0);
+  const Data classes = random_data(9000, 40, 3000, 8, 3.0);
+  const Scatters of_classes = scatters(classes, 3000);
+  const Eigen::GeneralizedSelfAdjointEigenSolver<Eigen::MatrixXd> three_thousand(of_classes.within,
+                                                                                 of_classes.total);
   const LinearRatio result = classes.linear();
+  EXPECT_NEAR(result.ratio, three_thousand.eigenvalues()[0], 1e-11);
   EXPECT_NEAR(classes.ratio_along(result.direction), result.ratio, 1e-11);
-  EXPECT_LE(result.ratio, classes.ratio());
+}
+
+TEST(Scatter, EveryRowAClassOfItsOwn) {
+  Data data = random_data(700, 5, 2, 11);
+  for (std::size_t row = 0; row < 700; ++row) data.labels[row] = row;
+  EXPECT_EQ(data.linear().ratio, 0.0);
+  EXPECT_EQ(data.linear().rank, 5);
+}
+
+TEST(Scatter, ThreadsDoNotChangeABit) {
+  // Eleven blocks of rows, so that their triangles are merged unevenly, and several of class means.
+  const Data data = random_data(2900, 20, 1100, 12);
+  const LinearRatio one = linear_ratio(view(data.x), data.labels, 1);
+  for (const unsigned threads : {2U, 3U, 8U}) {
+    const LinearRatio many = linear_ratio(view(data.x), data.labels, threads);
+    EXPECT_EQ(many.ratio, one.ratio);
+    EXPECT_EQ(many.direction, one.direction);
+    EXPECT_EQ(sum_of_squares_ratio(view(data.x), data.labels, threads),
+              sum_of_squares_ratio(view(data.x), data.labels, 1));
+  }
+}
+
+TEST(Scatter, WorkCanBeCancelled) {
+  const Data data = random_data(1000, 8, 2, 13);
+  const Progress stop([](std::string_view, std::size_t, std::size_t) { return false; });
+  try {
+    static_cast<void>(linear_ratio(view(data.x), data.labels, 2, stop));
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+  }
 }
 
 TEST(Scatter, OneLayerNormBreaksExclusiveOr) {

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include <normscope/core/progress.hpp>
+
 namespace normscope::convex {
 
 /// A convex hull known by asking: for a direction q, the point p of its generating set with the least
@@ -33,8 +35,9 @@ struct MinimumNorm {
 /// rounding. Nothing downstream trusts it: see the `verify` functions of those who call it.
 ///
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope]
+/// Errors    Cancelled; progress counts the decimal digits of the gap, of those that `tolerance` asks for
 /// Cost      one question to the hull and O(k² + k dimension) an iteration, k the points that carry x
 [[nodiscard]] MinimumNorm minimum_norm_point(const Hull& hull, double tolerance = 1e-12,
-                                             std::size_t iterations = 100000);
+                                             std::size_t iterations = 100000, const Progress& progress = {});
 
 }  // namespace normscope::convex

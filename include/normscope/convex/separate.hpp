@@ -35,11 +35,12 @@ struct Separation {
 /// no when the hulls meet to `tolerance`, undecided when neither holds.
 ///
 /// Shapes    a, b (any rows >= 1, one width >= 1)
-/// Errors    Shape; Argument for an entry that is not finite
+/// Errors    Shape; Argument for an entry that is not finite; Cancelled
 /// Accuracy  the margin is within 1e-9 relative of the largest (test: Separate.MarginIsTheLargest)
 /// Cost      O((rows + k) width + k²) an iteration, k the rows that carry the margin
 [[nodiscard]] Separation separate(MatrixView<const double> a, MatrixView<const double> b,
-                                  double tolerance = 1e-12);
+                                  double tolerance = 1e-12, unsigned threads = 0,
+                                  const Progress& progress = {});
 
 /// The margin by which `normal` separates the rows, from the data alone: a lower bound in exact
 /// arithmetic, rounding taken off; −infinity for a normal that is zero or not finite.

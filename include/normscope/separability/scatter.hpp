@@ -4,10 +4,12 @@
 #include <span>
 #include <vector>
 
+#include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 
 /// How well classes are separated, before and after every linear map. Labels are any numbers; rows with
 /// the same one are a class. Scatter matrices are never formed: everything is done on the centred rows.
+/// Not a bit of an answer depends on `threads` (test: Scatter.ThreadsDoNotChangeABit).
 namespace normscope::separability {
 
 /// SS = Σ |x − mean|², the sum of squares of the rows of `x`.
@@ -19,7 +21,8 @@ namespace normscope::separability {
 /// Source    [Ni et al. 2024, SSR]
 /// Shapes    x (rows, width), labels (rows)
 /// Errors    Shape; Argument for less than two classes or an entry that is not finite
-[[nodiscard]] double sum_of_squares_ratio(MatrixView<const double> x, std::span<const std::size_t> labels);
+[[nodiscard]] double sum_of_squares_ratio(MatrixView<const double> x, std::span<const std::size_t> labels,
+                                          unsigned threads = 0);
 
 struct LinearRatio {
   double ratio = 0.0;               ///< LSSR; NaN when all rows are the same point
@@ -31,14 +34,17 @@ struct LinearRatio {
 /// LSSR: the least SSR that any linear map can give, and the direction w whose projection wᵀx gives it. It
 /// is the smallest eigenvalue of (S_W, S_T), within-class against total scatter, on the range of S_T; for
 /// two classes 1 − (m₁m₂/m) Δᵀ S_T⁺ Δ with Δ the difference of the class means and w ∝ S_T⁺ Δ. The
-/// features are first scaled by powers of two to like size, which changes nothing but the rounding.
+/// features are first scaled by powers of two to like size, which changes nothing but the rounding. The rows
+/// within classes and the class means are triangularized apart, S_T = R_WᵀR_W + R_BᵀR_B, and a pivoted QR of
+/// both triangles gives the range and the answer.
 ///
 /// Source    [Ni et al. 2024, LSSR]; [Fisher 1936]
 /// Shapes    x (rows, width), labels (rows)
-/// Errors    as `sum_of_squares_ratio`
+/// Errors    as `sum_of_squares_ratio`; Cancelled
 /// Accuracy  the ratio is that of `direction`, in compensated sums, and 1e-12 from the smallest
 ///           eigenvalue of a dense solver (test: Scatter.LinearRatioIsTheSmallestEigenvalue)
-/// Cost      O(rows · width · rank), and O(min(classes, rank)³)
-[[nodiscard]] LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t> labels);
+/// Cost      O((rows + classes) width²), in blocks on all threads, and O(width³) on one
+[[nodiscard]] LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t> labels,
+                                       unsigned threads = 0, const Progress& progress = {});
 
 }  // namespace normscope::separability

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <Eigen/Dense>
+
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/sum.hpp>
+#include <normscope/separability/scatter.hpp>
+
+#include "classes.hpp"
+#include "tall.hpp"
+
+namespace normscope::separability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr std::size_t rows_a_piece = 64;
+
+/// Where the rows are: features about their means and divided by a power of two near their length, and the
+/// class means there.
+struct Frame {
+  std::vector<double> centers{};
+  std::vector<int> exponents{};
+  MatrixXd class_means{};  ///< (classes, width), scaled
+
+  Frame(MatrixView<const double> x, const Classes& classes, unsigned threads)
+      : centers(x.width()),
+        exponents(x.width()),
+        class_means(static_cast<Index>(classes.sizes.size()), static_cast<Index>(x.width())) {
+    for_each_feature(x, threads, [&](std::size_t i, std::span<double> feature) {
+      const auto [low, high] = std::minmax_element(feature.begin(), feature.end());
+      centers[i] = *low == *high ? *low : mean(feature);
+      for (double& value : feature) value -= centers[i];
+      const double length = euclidean_norm(feature);
+      exponents[i] = length > 0.0 && std::isfinite(length) ? std::ilogb(length) : 0;
+      for (double& value : feature) value = std::scalbn(value, -exponents[i]);
+      const std::vector<double> means = separability::class_means(feature, classes);
+      for (std::size_t c = 0; c < means.size(); ++c) {
+        class_means(static_cast<Index>(c), static_cast<Index>(i)) = means[c];
+      }
+    });
+  }
+
+  [[nodiscard]] double entry(std::span<const double> row, std::size_t i) const {
+    return std::scalbn(row[i] - centers[i], -exponents[i]);
+  }
+};
+
+/// R_W with R_WᵀR_W the scatter within classes.
+MatrixXd within_triangle(MatrixView<const double> x, const Classes& classes, const Frame& frame,
+                         unsigned threads, const Progress& progress) {
+  const auto fill = [&](Index first, MatrixXd& block) {
+    for (Index row = 0; row < block.rows(); ++row) {
+      const std::size_t at = static_cast<std::size_t>(first + row);
+      const Index c = static_cast<Index>(classes.of_row[at]);
+      for (Index i = 0; i < block.cols(); ++i) {
+        block(row, i) = frame.entry(x.row(at), static_cast<std::size_t>(i)) - frame.class_means(c, i);
+      }
+    }
+  };
+  return triangle_of(static_cast<Index>(x.rows()), static_cast<Index>(x.width()), fill, threads, progress);
+}
+
+/// R_B with R_BᵀR_B the scatter between classes: of the rows √m_c (mean_c − mean).
+MatrixXd between_triangle(const Classes& classes, const Frame& frame, unsigned threads,
+                          const Progress& progress) {
+  const MatrixXd& means = frame.class_means;
+  const double rows = static_cast<double>(classes.of_row.size());
+  // What rounding left of the mean of all rows.
+  VectorXd middle(means.cols());
+  for (Index i = 0; i < means.cols(); ++i) {
+    CompensatedSum total;
+    for (Index c = 0; c < means.rows(); ++c) {
+      total.add(static_cast<double>(classes.sizes[static_cast<std::size_t>(c)]) * means(c, i));
+    }
+    middle[i] = total.value() / rows;
+  }
+  const auto fill = [&](Index first, MatrixXd& block) {
+    for (Index c = 0; c < block.rows(); ++c) {
+      const double weight =
+          std::sqrt(static_cast<double>(classes.sizes[static_cast<std::size_t>(first + c)]));
+      block.row(c) = weight * (means.row(first + c) - middle.transpose());
+    }
+  };
+  return triangle_of(means.rows(), means.cols(), fill, threads, progress);
+}
+
+/// Unit vector q that is longest under the columns of `means`, which are class means in coordinates where
+/// the total scatter is the identity: |meansᵀ q|² is then the share between classes.
+VectorXd most_spread(const MatrixXd& means) {
+  const bool few_classes = means.cols() <= means.rows();
+  const MatrixXd gram =
+      few_classes ? MatrixXd(means.transpose() * means) : MatrixXd(means * means.transpose());
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(gram);
+  const VectorXd last = solver.eigenvectors().col(gram.cols() - 1);
+  VectorXd q = few_classes ? VectorXd(means * last) : last;
+  // All class means agree: every direction is as good.
+  if (!(q.norm() > 0.0)) q = VectorXd::Unit(means.rows(), 0);
+  return q.normalized();
+}
+
+/// The rows along a direction of the frame, about their mean.
+std::vector<double> projected(MatrixView<const double> x, const Frame& frame, const VectorXd& direction,
+                              unsigned threads) {
+  std::vector<double> feature(x.rows());
+  parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
+    for (std::size_t row = first; row < last; ++row) {
+      CompensatedSum total;
+      for (std::size_t i = 0; i < x.width(); ++i) {
+        total.add(frame.entry(x.row(row), i) * direction[static_cast<Index>(i)]);
+      }
+      feature[row] = total.value();
+    }
+  });
+  const double middle = mean(feature);
+  for (double& value : feature) value -= middle;
+  return feature;
+}
+
+}  // namespace
+
+LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t> labels, unsigned threads,
+                         const Progress& progress) {
+  const Classes classes = checked_classes(x, labels);
+  const Frame frame(x, classes, threads);
+  const MatrixXd within = within_triangle(x, classes, frame, threads, progress);
+  const MatrixXd between = between_triangle(classes, frame, threads, progress);
+  // An orthogonal map of all centred rows, but for rows of zeros: S_T = R_WᵀR_W + R_BᵀR_B.
+  MatrixXd both(within.rows() + between.rows(), within.cols());
+  both << within, between;
+
+  LinearRatio result;
+  result.rank_tolerance = static_cast<double>(std::max(x.rows(), x.width())) * 0x1p-52;
+  Eigen::CompleteOrthogonalDecomposition<MatrixXd> decomposition;
+  decomposition.setThreshold(result.rank_tolerance);
+  decomposition.compute(both);
+  const Index rank = decomposition.rank();
+  result.rank = static_cast<std::size_t>(rank);
+  if (rank == 0) {
+    result.ratio = std::numeric_limits<double>::quiet_NaN();
+    return result;
+  }
+  MatrixXd means = MatrixXd::Zero(both.rows(), between.rows());
+  means.bottomRows(between.rows()).setIdentity();
+  means.applyOnTheLeft(decomposition.householderQ().adjoint());
+  VectorXd target = VectorXd::Zero(both.rows());
+  target.head(rank) = most_spread(means.topRows(rank));
+  target.applyOnTheLeft(decomposition.householderQ());
+  const VectorXd direction = decomposition.solve(target);
+
+  result.ratio = squares_of(projected(x, frame, direction, threads), classes).ratio();
+  for (std::size_t i = 0; i < x.width(); ++i) {
+    result.direction.push_back(std::scalbn(direction[static_cast<Index>(i)], -frame.exponents[i]));
+  }
+  const double length = euclidean_norm(result.direction);
+  for (double& value : result.direction) value /= length;
+  return result;
+}
+
+}  // namespace normscope::separability

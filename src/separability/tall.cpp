@@ -1,0 +1,70 @@
+#include "tall.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include <Eigen/QR>
+
+#include <normscope/core/parallel.hpp>
+
+namespace normscope::separability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+
+/// R of a matrix that is no longer needed.
+MatrixXd triangle(MatrixXd matrix) {
+  const Eigen::HouseholderQR<Eigen::Ref<MatrixXd>> decomposition(matrix);
+  return matrix.topRows(std::min(matrix.rows(), matrix.cols())).triangularView<Eigen::Upper>();
+}
+
+MatrixXd stacked(const MatrixXd& above, const MatrixXd& below) {
+  MatrixXd both(above.rows() + below.rows(), above.cols());
+  both << above, below;
+  return both;
+}
+
+/// Rows a block has at least: so many that merging triangles is the smaller part of the work.
+Index block_rows(Index width) { return std::max<Index>(256, 4 * width); }
+
+}  // namespace
+
+MatrixXd triangle_of(Index rows, Index width, const std::function<void(Index, MatrixXd&)>& fill,
+                     unsigned threads, const Progress& progress) {
+  const Index blocks = std::max<Index>(1, rows / block_rows(width));
+  std::vector<MatrixXd> triangles(static_cast<std::size_t>(blocks));
+  std::mutex reporting;
+  std::size_t done = 0;
+  const std::size_t steps = 2 * triangles.size() - 1;
+  const auto report = [&] {
+    const std::lock_guard lock(reporting);
+    progress("triangularizing", ++done, steps);
+  };
+  parallel_for(triangles.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t block = begin; block < end; ++block) {
+      const Index first = rows * static_cast<Index>(block) / blocks;
+      const Index last = rows * static_cast<Index>(block + 1) / blocks;
+      MatrixXd piece(last - first, width);
+      fill(first, piece);
+      triangles[block] = triangle(std::move(piece));
+      report();
+    }
+  });
+  for (std::size_t apart = 1; apart < triangles.size(); apart *= 2) {
+    const std::size_t pairs = (triangles.size() - apart + 2 * apart - 1) / (2 * apart);
+    parallel_for(pairs, 1, threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t pair = begin; pair < end; ++pair) {
+        MatrixXd& above = triangles[2 * apart * pair];
+        MatrixXd& below = triangles[2 * apart * pair + apart];
+        above = triangle(stacked(above, below));
+        below.resize(0, 0);
+        report();
+      }
+    });
+  }
+  return std::move(triangles.front());
+}
+
+}  // namespace normscope::separability

@@ -1,4 +1,7 @@
+#include <limits>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -8,6 +11,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/lnnet/construct.hpp>
+#include <normscope/lnnet/fold_figure.hpp>
 #include <normscope/lnnet/net_file.hpp>
 
 #include "command.hpp"
@@ -23,9 +27,12 @@ struct Options {
   std::string mode = "stable";
   std::size_t random_labels = 0;
   std::uint64_t seed = 1;
+  std::string precision = "auto";
+  double eps = 0.0;
   bool drop_conflicts = false;
   std::string resume;
   std::string trace;
+  std::string figure;
 };
 
 std::vector<std::int64_t> wanted_labels(const Options& options, std::size_t rows) {
@@ -36,20 +43,35 @@ std::vector<std::int64_t> wanted_labels(const Options& options, std::size_t rows
   return labels;
 }
 
-/// One line of JSON a layer.
-void write_trace(const std::string& path, const std::vector<lnnet::Fold>& folds) {
-  if (path.empty()) return;
-  AtomicFile file(path);
+/// One line of JSON a layer; a gap that is infinite, where no other class lies across, is null.
+std::string trace_lines(const std::vector<lnnet::Fold>& folds) {
+  std::string lines;
   for (std::size_t l = 0; l < folds.size(); ++l) {
     const lnnet::Fold& fold = folds[l];
     nlohmann::ordered_json line = {
         {"layer", l},      {"pair", nullptr},  {"midpoint", fold.midpoint}, {"radius", fold.radius},
         {"gap", fold.gap}, {"runs", fold.runs}};
     if (fold.first != lnnet::no_row) line["pair"] = {fold.first, fold.second};
-    file.write(line.dump() + "\n");
+    lines += line.dump() + "\n";
   }
-  file.commit();
+  return lines;
 }
+
+/// Files written beside their places at once and put there together.
+class Outputs {
+ public:
+  void add(const std::string& path, const std::string& text) {
+    if (path.empty()) return;
+    files_.push_back(std::make_unique<AtomicFile>(path));
+    files_.back()->write(text);
+  }
+  void commit() {
+    for (const std::unique_ptr<AtomicFile>& file : files_) file->commit();
+  }
+
+ private:
+  std::vector<std::unique_ptr<AtomicFile>> files_{};
+};
 
 int run(const Session& session, const Options& options) {
   if (options.labels.empty() == (options.random_labels == 0)) {
@@ -57,29 +79,26 @@ int run(const Session& session, const Options& options) {
   }
   std::vector<std::filesystem::path> inputs = {options.samples};
   if (!options.labels.empty()) inputs.emplace_back(options.labels);
-  keep_apart(inputs, {options.output, options.resume, options.trace, session.json});
+  keep_apart(inputs, {options.output, options.resume, options.trace, options.figure, session.json});
   const SampleArray samples = read_samples(options.samples);
   const lnnet::ConstructOptions how{
       .mode = options.mode == "paper" ? lnnet::Mode::paper : lnnet::Mode::stable,
       .seed = options.seed,
       // Random labels belong to samples, not to rows.
       .first_label_wins = options.drop_conflicts || options.random_labels != 0,
+      .precision =
+          options.precision == "auto" ? std::nullopt : std::optional(lnnet::precision(options.precision)),
+      .eps = options.eps,
       .resume = options.resume,
       .threads = session.threads};
   const lnnet::Construction made =
       lnnet::construct(samples.view(), wanted_labels(options, samples.rows), how, session.progress());
-  lnnet::save_net(options.output, made.net);
-  write_trace(options.trace, made.folds);
-  if (!options.resume.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove(options.resume, ignored);
-  }
-
   const std::size_t width = made.net.layers.empty() ? 0 : 3;
   const nlohmann::ordered_json json = {{"schema", "normscope.build/1"},
                                        {"version", version},
                                        {"output", options.output},
                                        {"mode", options.mode},
+                                       {"precision", std::string(to_string(made.net.precision))},
                                        {"layers", made.net.layers.size()},
                                        {"width", width},
                                        {"classes", made.net.classes},
@@ -88,11 +107,22 @@ int run(const Session& session, const Options& options) {
                                        {"distinct", made.distinct},
                                        {"relabelled", made.relabelled},
                                        {"attempts", made.attempts}};
-  session.write_json(json.dump());
+  JsonOutput machine_form(session, json.dump());
+  Outputs outputs;
+  outputs.add(options.trace, trace_lines(made.folds));
+  outputs.add(options.figure, lnnet::fold_figure(made.folds) + "\n");
+  lnnet::save_net(options.output, made.net);
+  outputs.commit();
+  machine_form.commit();
+  if (!options.resume.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(options.resume, ignored);
+  }
   session.say(made.net.layers.empty()
                   ? fmt::format("{}: one class, a constant head", options.output)
-                  : fmt::format("{}: {} LN layers of width 3, {} of {} samples right", options.output,
-                                made.net.layers.size(), made.correct, made.total));
+                  : fmt::format("{}: {} LN layers of width 3 in {}, {} of {} samples right", options.output,
+                                made.net.layers.size(), to_string(made.net.precision), made.correct,
+                                made.total));
   if (made.relabelled > 0) {
     session.say(fmt::format("{} rows equal an earlier row and have its label", made.relabelled));
   }
@@ -114,13 +144,25 @@ void add_build(CLI::App& root, Session& session) {
                    "Folds as published, or so that rounding does not matter (default stable)")
       ->check(CLI::IsMember({"paper", "stable"}));
   command->add_option("--random-labels", options->random_labels, "Draw the labels, of C classes")
-      ->type_name("C");
-  command->add_option("--seed", options->seed, "Of labels and projections (default 1)")->type_name("S");
+      ->type_name("C")
+      ->check(counts(1, largest_count));
+  command->add_option("--seed", options->seed, "Of labels and projections (default 1)")
+      ->type_name("S")
+      ->check(counts(0, std::numeric_limits<std::int64_t>::max()));
+  command
+      ->add_option("--precision", options->precision,
+                   "What to compute in (default auto: float64, and double-double where that fails)")
+      ->check(CLI::IsMember({"auto", "float64", "double-double"}));
+  command->add_option("--eps", options->eps, "Of the norm that the net is for (default 0)")
+      ->type_name("E")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--drop-conflicts", options->drop_conflicts,
                     "Equal rows take the label of the first of them");
   command->add_option("--resume", options->resume, "Keep the unfinished state here, and go on from it")
       ->type_name("FILE");
   command->add_option("--trace", options->trace, "Write each layer's fold, a line of JSON each")
+      ->type_name("FILE");
+  command->add_option("--figure", options->figure, "Write gaps and runs over the layers as Vega-Lite")
       ->type_name("FILE");
 }
 

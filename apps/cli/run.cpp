@@ -5,6 +5,7 @@
 
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/net_file.hpp>
 
 #include "command.hpp"

@@ -1,12 +1,15 @@
+#include <normscope/lnnet/evaluate.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/lnnet/net.hpp>
+#include <normscope/numeric/double_double.hpp>
 
 namespace normscope::lnnet {
 namespace {
@@ -14,75 +17,97 @@ namespace {
 /// Rows that are carried through all layers together; their values lie feature by feature, so that
 /// every loop over `lanes` is one over neighbours in memory.
 constexpr std::size_t lanes = 64;
-using Lane = std::array<double, lanes>;
-using Block = std::vector<Lane>;
+template <typename T>
+using Lane = std::array<T, lanes>;
+template <typename T>
+using Block = std::vector<Lane<T>>;
 
-void apply_linear(const Layer& layer, const Block& x, Block& y) {
+template <typename T>
+T number(const std::vector<double>& high, const std::vector<double>& low, std::size_t i) {
+  if constexpr (std::is_same_v<T, double>) {
+    return high[i];
+  } else {
+    return {high[i], low[i]};
+  }
+}
+
+template <typename T>
+void apply_linear(const Layer& layer, const Block<T>& x, Block<T>& y) {
   y.resize(layer.out);
   for (std::size_t o = 0; o < layer.out; ++o) {
-    Lane sum;
-    sum.fill(layer.bias[o]);
-    const double* const weight = layer.weight.data() + o * layer.in;
+    Lane<T> sum;
+    sum.fill(number<T>(layer.bias, layer.bias_low, o));
     for (std::size_t i = 0; i < layer.in; ++i) {
-      for (std::size_t r = 0; r < lanes; ++r) sum[r] += weight[i] * x[i][r];
+      const T weight = number<T>(layer.weight, layer.weight_low, o * layer.in + i);
+      for (std::size_t r = 0; r < lanes; ++r) sum[r] += weight * x[i][r];
     }
     y[o] = sum;
   }
 }
 
-void subtract_mean(Lane* y, std::size_t width) {
-  Lane mean{};
+template <typename T>
+void subtract_mean(Lane<T>* y, std::size_t width) {
+  Lane<T> mean{};
   for (std::size_t i = 0; i < width; ++i) {
     for (std::size_t r = 0; r < lanes; ++r) mean[r] += y[i][r];
   }
-  const auto count = static_cast<double>(width);
+  const T count = static_cast<double>(width);
   for (std::size_t r = 0; r < lanes; ++r) mean[r] /= count;
   for (std::size_t i = 0; i < width; ++i) {
     for (std::size_t r = 0; r < lanes; ++r) y[i][r] -= mean[r];
   }
 }
 
-void apply_norm(const NormSpec& norm, Block& y) {
+template <typename T>
+void apply_norm(const NormSpec& norm, Block<T>& y) {
+  using std::sqrt;
   const std::size_t width = norm.block_width();
-  const double count = norm.kind == NormKind::spherical ? 1.0 : static_cast<double>(width);
+  const T count = norm.kind == NormKind::spherical ? 1.0 : static_cast<double>(width);
+  const T eps = norm.eps;
   for (std::size_t begin = 0; begin < norm.width; begin += width) {
-    Lane* const block = y.data() + begin;
+    Lane<T>* const block = y.data() + begin;
     if (norm.centers()) subtract_mean(block, width);
-    Lane length{};
+    Lane<T> length{};
     for (std::size_t i = 0; i < width; ++i) {
       for (std::size_t r = 0; r < lanes; ++r) length[r] += block[i][r] * block[i][r];
     }
-    for (std::size_t r = 0; r < lanes; ++r) length[r] = std::sqrt(length[r] / count + norm.eps);
+    for (std::size_t r = 0; r < lanes; ++r) length[r] = sqrt(length[r] / count + eps);
     // A block without deviation and without eps is all zeros already.
-    for (std::size_t r = 0; r < lanes; ++r) length[r] = length[r] == 0.0 ? 1.0 : length[r];
+    for (std::size_t r = 0; r < lanes; ++r) length[r] = length[r] == T(0.0) ? T(1.0) : length[r];
     for (std::size_t i = 0; i < width; ++i) {
       for (std::size_t r = 0; r < lanes; ++r) block[i][r] /= length[r];
     }
   }
   for (std::size_t i = 0; i < norm.width && !(norm.gain.empty() && norm.bias.empty()); ++i) {
-    for (std::size_t r = 0; r < lanes; ++r) y[i][r] = y[i][r] * norm.gain_at(i) + norm.bias_at(i);
+    const T gain = norm.gain_at(i);
+    const T bias = norm.bias_at(i);
+    for (std::size_t r = 0; r < lanes; ++r) y[i][r] = y[i][r] * gain + bias;
   }
 }
 
-void apply_activation(const Layer& layer, Block& y) {
+template <typename T>
+void apply_activation(const Layer& layer, Block<T>& y) {
   switch (layer.activation) {
     case Activation::none: return;
     case Activation::norm: return apply_norm(layer.norm, y);
     case Activation::relu:
-      for (Lane& lane : y) {
-        for (double& value : lane) value = value > 0.0 ? value : (value == value ? 0.0 : value);
+      for (Lane<T>& lane : y) {
+        for (T& value : lane) value = value > T(0.0) ? value : (value == value ? T(0.0) : value);
       }
       return;
     case Activation::gelu:
-      for (Lane& lane : y) {
-        for (double& value : lane) value = 0.5 * value * std::erfc(-value * 0.70710678118654752440);
+      if constexpr (std::is_same_v<T, double>) {
+        for (Lane<T>& lane : y) {
+          for (T& value : lane) value = 0.5 * value * std::erfc(-value * 0.70710678118654752440);
+        }
       }
   }
 }
 
 /// Rows [begin, begin + count) of `x` as a block; lanes past the last row repeat it.
-Block load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
-  Block block(x.width());
+template <typename T>
+Block<T> load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
+  Block<T> block(x.width());
   for (std::size_t r = 0; r < lanes; ++r) {
     const std::span<const double> row = x.row(begin + std::min(r, count - 1));
     for (std::size_t i = 0; i < x.width(); ++i) block[i][r] = row[i];
@@ -90,9 +115,16 @@ Block load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
   return block;
 }
 
-void store(const Block& block, std::size_t begin, std::size_t count, std::vector<double>& y) {
+template <typename T, typename Y>
+void store(const Block<T>& block, std::size_t begin, std::size_t count, std::vector<Y>& y) {
   for (std::size_t r = 0; r < count; ++r) {
-    for (std::size_t i = 0; i < block.size(); ++i) y[(begin + r) * block.size() + i] = block[i][r];
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      if constexpr (std::is_same_v<T, Y>) {
+        y[(begin + r) * block.size() + i] = block[i][r];
+      } else {
+        y[(begin + r) * block.size() + i] = to_double(block[i][r]);
+      }
+    }
   }
 }
 
@@ -120,45 +152,45 @@ void for_each_block(std::size_t rows, unsigned threads, const Progress& progress
   progress("evaluate", rows, rows);
 }
 
-}  // namespace
-
-std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigned threads,
-                             const Progress& progress) {
-  validate_input(net, x);
-  std::vector<double> outputs(x.rows() * net.out());
+/// The head's outputs, in the type that they are computed in or rounded.
+template <typename T, typename Y>
+std::vector<Y> outputs(const Net& net, MatrixView<const double> x, unsigned threads,
+                       const Progress& progress) {
+  std::vector<Y> all(x.rows() * net.out());
   for_each_block(x.rows(), threads, progress, [&](std::size_t begin, std::size_t count) {
-    Block now = load(x, begin, count);
-    Block next;
+    Block<T> now = load<T>(x, begin, count);
+    Block<T> next;
     for (const Layer& layer : net.layers) {
       apply_linear(layer, now, next);
       apply_activation(layer, next);
       now.swap(next);
     }
     apply_linear(net.head, now, next);
-    store(next, begin, count, outputs);
+    store(next, begin, count, all);
   });
-  return outputs;
+  return all;
 }
 
-std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x, unsigned threads,
-                                 const Progress& progress) {
-  const std::vector<double> outputs = evaluate(net, x, threads, progress);
+template <typename T>
+std::vector<std::int64_t> labels_in(const Net& net, MatrixView<const double> x, unsigned threads,
+                                    const Progress& progress) {
+  const std::vector<T> all = outputs<T, T>(net, x, threads, progress);
   std::vector<std::int64_t> labels(x.rows());
   for (std::size_t row = 0; row < labels.size(); ++row) {
-    const auto begin = outputs.begin() + static_cast<std::ptrdiff_t>(row * net.out());
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * net.out());
     const auto best = std::max_element(begin, begin + static_cast<std::ptrdiff_t>(net.out())) - begin;
     labels[row] = net.classes.empty() ? best : net.classes[static_cast<std::size_t>(best)];
   }
   return labels;
 }
 
-std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> x, unsigned threads) {
-  validate_input(net, x);
+template <typename T>
+std::vector<std::vector<double>> trace_in(const Net& net, MatrixView<const double> x, unsigned threads) {
   std::vector<std::vector<double>> activations;
   for (const Layer& layer : net.layers) activations.emplace_back(x.rows() * layer.out);
   for_each_block(x.rows(), threads, {}, [&](std::size_t begin, std::size_t count) {
-    Block now = load(x, begin, count);
-    Block next;
+    Block<T> now = load<T>(x, begin, count);
+    Block<T> next;
     for (std::size_t l = 0; l < net.layers.size(); ++l) {
       apply_linear(net.layers[l], now, next);
       apply_activation(net.layers[l], next);
@@ -167,6 +199,28 @@ std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> 
     }
   });
   return activations;
+}
+
+}  // namespace
+
+std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigned threads,
+                             const Progress& progress) {
+  validate_input(net, x);
+  return net.precision == Precision::float64 ? outputs<double, double>(net, x, threads, progress)
+                                             : outputs<DoubleDouble, double>(net, x, threads, progress);
+}
+
+std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x, unsigned threads,
+                                 const Progress& progress) {
+  validate_input(net, x);
+  return net.precision == Precision::float64 ? labels_in<double>(net, x, threads, progress)
+                                             : labels_in<DoubleDouble>(net, x, threads, progress);
+}
+
+std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> x, unsigned threads) {
+  validate_input(net, x);
+  return net.precision == Precision::float64 ? trace_in<double>(net, x, threads)
+                                             : trace_in<DoubleDouble>(net, x, threads);
 }
 
 }  // namespace normscope::lnnet

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/lnnet/evaluate.hpp>
 
 namespace normscope::lnnet {
 namespace {

@@ -5,42 +5,50 @@
 #include <limits>
 #include <vector>
 
+#include <normscope/numeric/double_double.hpp>
+
 namespace normscope::lnnet {
 namespace {
 
 /// Classes that come closer than this part of half the pair's distance count as together.
-constexpr double tie = 1e-9;
+template <typename T>
+constexpr double tie = 1e-22;
+template <>
+constexpr double tie<double> = 1e-9;
 
+template <typename T>
 struct Pair {
   std::size_t first;
   std::size_t second;
-  double midpoint;
+  T midpoint;
 };
 
-std::vector<Pair> pairs_by_midpoint(std::span<const double> w, std::span<const std::uint32_t> classes,
-                                    std::size_t class_count) {
+template <typename T>
+std::vector<Pair<T>> pairs_by_midpoint(std::span<const T> w, std::span<const std::uint32_t> classes,
+                                       std::size_t class_count) {
   const std::size_t front = std::min(w.size(), front_size(class_count));
-  std::vector<Pair> pairs;
+  std::vector<Pair<T>> pairs;
   for (std::size_t j = 1; j < front; ++j) {
     for (std::size_t i = j; i-- > 0;) {
       if (classes[i] != classes[j]) continue;
-      pairs.push_back({i, j, w[i] + (w[j] - w[i]) / 2.0});
+      pairs.push_back({i, j, w[i] + (w[j] - w[i]) / T(2.0)});
       break;
     }
   }
   std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair& a, const Pair& b) { return a.midpoint < b.midpoint; });
+                   [](const Pair<T>& a, const Pair<T>& b) { return a.midpoint < b.midpoint; });
   return pairs;
 }
 
 /// Smallest distance between a reflected cluster and one of another class.
-double interleaved_gap(std::span<const double> w, std::span<const std::uint32_t> classes, double midpoint) {
+template <typename T>
+T interleaved_gap(std::span<const T> w, std::span<const std::uint32_t> classes, const T& midpoint) {
   std::size_t left = 0;
   while (left < w.size() && w[left] < midpoint) ++left;
-  double gap = std::numeric_limits<double>::infinity();
+  T gap = std::numeric_limits<double>::infinity();
   std::size_t right = left;
   for (std::size_t k = left; k-- > 0;) {
-    const double mirrored = midpoint - w[k];
+    const T mirrored = midpoint - w[k];
     while (right < w.size() && w[right] - midpoint < mirrored) ++right;
     // Beyond the nearest on each side there may be nearer ones of another class only behind one of its own.
     for (std::size_t n = right; n < w.size() && w[n] - midpoint - mirrored < gap; ++n) {
@@ -55,10 +63,11 @@ double interleaved_gap(std::span<const double> w, std::span<const std::uint32_t>
 
 /// Half the pair's distance; where nothing lies between the two, as far as the nearest other class, so that
 /// a pair much closer than its surroundings does not stretch the line.
-double reach(std::span<const double> w, std::span<const std::uint32_t> classes, const Pair& pair) {
-  double reach = w[pair.second] - pair.midpoint;
+template <typename T>
+T reach(std::span<const T> w, std::span<const std::uint32_t> classes, const Pair<T>& pair) {
+  T reach = w[pair.second] - pair.midpoint;
   if (pair.second != pair.first + 1) return reach;
-  double nearest = std::numeric_limits<double>::infinity();
+  T nearest = std::numeric_limits<double>::infinity();
   for (std::size_t k = pair.first; k-- > 0;) {
     if (classes[k] == classes[pair.first]) continue;
     nearest = pair.midpoint - w[k];
@@ -69,22 +78,29 @@ double reach(std::span<const double> w, std::span<const std::uint32_t> classes, 
     nearest = std::min(nearest, w[k] - pair.midpoint);
     break;
   }
-  return std::isfinite(nearest) ? std::max(reach, nearest) : reach;
+  return std::isfinite(to_double(nearest)) ? std::max(reach, nearest) : reach;
 }
 
 }  // namespace
 
-FoldPlan plan_fold(std::span<const double> w, std::span<const std::uint32_t> classes, std::size_t class_count,
-                   double kappa) {
-  for (const Pair& pair : pairs_by_midpoint(w, classes, class_count)) {
-    const double half = w[pair.second] - pair.midpoint;
-    if (!(half > 0.0)) continue;
-    const double gap = interleaved_gap(w, classes, pair.midpoint) / half;
-    if (gap > tie) return {pair.first, pair.second, pair.midpoint, reach(w, classes, pair) / kappa, gap};
+template <typename T>
+FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes, std::size_t class_count,
+                      double kappa) {
+  for (const Pair<T>& pair : pairs_by_midpoint(w, classes, class_count)) {
+    const T half = w[pair.second] - pair.midpoint;
+    if (!(half > T(0.0))) continue;
+    const double gap = to_double(interleaved_gap(w, classes, pair.midpoint) / half);
+    if (gap > tie<T>)
+      return {pair.first, pair.second, pair.midpoint, reach(w, classes, pair) / T(kappa), gap};
   }
   // The numbers are irrational enough to break any coincidence: those that survive are a null set.
-  const double spread = w[std::min<std::size_t>(3, w.size() - 1)] - w[0];
-  return {0, 0, w[0] - 0.37 * spread, 0.61 * spread, 0.0};
+  const T spread = w[std::min<std::size_t>(3, w.size() - 1)] - w[0];
+  return {0, 0, w[0] - T(0.37) * spread, T(0.61) * spread, 0.0};
 }
+
+template FoldPlan<double> plan_fold(std::span<const double>, std::span<const std::uint32_t>, std::size_t,
+                                    double);
+template FoldPlan<DoubleDouble> plan_fold(std::span<const DoubleDouble>, std::span<const std::uint32_t>,
+                                          std::size_t, double);
 
 }  // namespace normscope::lnnet

@@ -2,17 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 namespace normscope::lnnet {
 
 /// A fold w' = sqrt(1 + ((w − midpoint)/radius)²) of clusters at ascending w.
+template <typename T>
 struct FoldPlan {
   std::size_t first = 0;  ///< the pair that it merges; equal for a layer that merges nothing
   std::size_t second = 0;
-  double midpoint = 0.0;
-  double radius = 0.0;
+  T midpoint = 0.0;
+  T radius = 0.0;
   double gap = 0.0;
 
   [[nodiscard]] bool merges() const { return first != second; }
@@ -21,8 +21,9 @@ struct FoldPlan {
 /// The fold with the least midpoint that merges two neighbours of one class among the front clusters and
 /// brings no two classes together; a monotone layer where there is none.
 /// Requires  w ascending, at least two of one class among the first classes + 1
-[[nodiscard]] FoldPlan plan_fold(std::span<const double> w, std::span<const std::uint32_t> classes,
-                                 std::size_t class_count, double kappa);
+template <typename T>
+[[nodiscard]] FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes,
+                                    std::size_t class_count, double kappa);
 
 /// Clusters at the front that `plan_fold` looks at for pairs.
 [[nodiscard]] inline std::size_t front_size(std::size_t class_count) { return 4 * class_count + 4; }

@@ -3,27 +3,33 @@
 #include <algorithm>
 #include <limits>
 
+#include <normscope/numeric/double_double.hpp>
+
+#include "predict.hpp"
+
 namespace normscope::lnnet {
 namespace {
 
+template <typename T>
 struct Extent {
   std::uint32_t label = 0;
-  double least = std::numeric_limits<double>::infinity();
-  double most = -std::numeric_limits<double>::infinity();
-  double sum = 0.0;
+  T least = std::numeric_limits<double>::infinity();
+  T most = -std::numeric_limits<double>::infinity();
+  T sum = 0.0;
   double count = 0.0;
 
-  [[nodiscard]] double mean() const { return sum / count; }
+  [[nodiscard]] T mean() const { return sum / T(count); }
 };
 
 }  // namespace
 
-Layer threshold_head(const std::vector<double>& values, const std::vector<std::uint32_t>& classes,
-                     const std::vector<double>& readout, const std::vector<std::int64_t>& names,
+template <typename T>
+Layer threshold_head(const std::vector<T>& values, const std::vector<std::uint32_t>& classes,
+                     const std::vector<T>& readout, const std::vector<std::int64_t>& names,
                      std::vector<std::int64_t>& order) {
-  std::vector<Extent> extents(names.size());
+  std::vector<Extent<T>> extents(names.size());
   for (std::size_t k = 0; k < values.size(); ++k) {
-    Extent& extent = extents[classes[k]];
+    Extent<T>& extent = extents[classes[k]];
     extent.label = classes[k];
     extent.least = std::min(extent.least, values[k]);
     extent.most = std::max(extent.most, values[k]);
@@ -31,23 +37,30 @@ Layer threshold_head(const std::vector<double>& values, const std::vector<std::u
     extent.count += 1.0;
   }
   std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.mean() < b.mean(); });
-  Layer head{.in = readout.size(), .out = extents.size()};
-  double thresholds = 0.0;
+            [](const Extent<T>& a, const Extent<T>& b) { return a.mean() < b.mean(); });
+  std::vector<T> weight;
+  std::vector<T> bias;
+  T thresholds = 0.0;
   order.clear();
   for (std::size_t k = 0; k < extents.size(); ++k) {
     if (k > 0) {
-      const Extent& below = extents[k - 1];
-      const Extent& above = extents[k];
-      const bool apart = below.most < above.least;
-      thresholds +=
-          apart ? below.most + (above.least - below.most) / 2.0 : (below.mean() + above.mean()) / 2.0;
+      const Extent<T>& below = extents[k - 1];
+      const Extent<T>& above = extents[k];
+      thresholds += below.most < above.least ? below.most + (above.least - below.most) / T(2.0)
+                                             : (below.mean() + above.mean()) / T(2.0);
     }
-    for (const double weight : readout) head.weight.push_back(static_cast<double>(k) * weight);
-    head.bias.push_back(-thresholds);
+    for (const T& value : readout) weight.push_back(T(static_cast<double>(k)) * value);
+    bias.push_back(-thresholds);
     order.push_back(names[extents[k].label]);
   }
-  return head;
+  return affine_layer(weight, bias);
 }
+
+template Layer threshold_head(const std::vector<double>&, const std::vector<std::uint32_t>&,
+                              const std::vector<double>&, const std::vector<std::int64_t>&,
+                              std::vector<std::int64_t>&);
+template Layer threshold_head(const std::vector<DoubleDouble>&, const std::vector<std::uint32_t>&,
+                              const std::vector<DoubleDouble>&, const std::vector<std::int64_t>&,
+                              std::vector<std::int64_t>&);
 
 }  // namespace normscope::lnnet

@@ -12,9 +12,9 @@ namespace normscope::lnnet {
 /// with thresholds t between neighbouring classes, halfway between what each of them reaches, or between
 /// their means where they overlap. `order` gets the labels in the order of the outputs.
 /// Shapes    values, classes (clusters); readout (3)
-[[nodiscard]] Layer threshold_head(const std::vector<double>& values,
-                                   const std::vector<std::uint32_t>& classes,
-                                   const std::vector<double>& readout, const std::vector<std::int64_t>& names,
+template <typename T>
+[[nodiscard]] Layer threshold_head(const std::vector<T>& values, const std::vector<std::uint32_t>& classes,
+                                   const std::vector<T>& readout, const std::vector<std::int64_t>& names,
                                    std::vector<std::int64_t>& order);
 
 }  // namespace normscope::lnnet

@@ -1,43 +1,34 @@
 #include "line.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <normscope/core/parallel.hpp>
 
 #include "fold_plan.hpp"
+#include "predict.hpp"
 
 namespace normscope::lnnet {
 namespace {
 
-const double root3 = std::sqrt(3.0);
 /// Clusters whose folds are decided before the others follow.
 constexpr std::size_t window_size = 768;
 constexpr std::size_t window_layers = 256;
 /// Monotone layers in a row after which a tie counts as unbreakable.
 constexpr std::size_t most_breaks = 8;
 
-/// LN of (1 − C q, C q − 1, √3 R q), the third entry, in the operations and the order of `evaluate`.
-void fold_step(const Fold& fold, double* q, std::size_t count) {
-  const double c = fold.midpoint;
-  const double scale = root3 * fold.radius;
-  for (std::size_t k = 0; k < count; ++k) {
-    const double first = 1.0 + -c * q[k];
-    const double third = scale * q[k];
-    const double mean = third / 3.0;
-    const double a = first - mean;
-    const double b = -first - mean;
-    const double d = third - mean;
-    q[k] = d / std::sqrt((a * a + b * b + d * d) / 3.0);
-  }
+/// LN of (1 − C q, C q − 1, √3 R q), the third entry.
+template <typename T>
+void fold_step(const Crease<T>& fold, T* q, std::size_t count) {
+  const T c = -fold.midpoint;
+  const T scale = root_of_three<T>() * fold.radius;
+  for (std::size_t k = 0; k < count; ++k) q[k] = third_of_norm(T(1.0) + c * q[k], scale * q[k]);
 }
 
-NormSpec plain_norm() { return {.width = 3, .eps = 0.0}; }
-
 /// The clusters whose order the next folds decide, taken off the front of a line.
+template <typename T>
 class Window {
  public:
-  Window(Line& line, const FoldRules& rules, std::size_t size)
+  Window(Line<T>& line, const FoldRules& rules, std::size_t size)
       : line_(line),
         rules_(rules),
         whole_(size >= line.q.size()),
@@ -58,15 +49,15 @@ class Window {
   enum class Outcome { merged, moved, too_small };
   Outcome fold() {
     const std::size_t count = end_ - begin_;
-    for (std::size_t k = 0; k < count; ++k) w_[k] = 1.0 / line_.q[begin_ + k];
-    const std::span<const double> w(w_.data(), count);
+    for (std::size_t k = 0; k < count; ++k) w_[k] = T(1.0) / line_.q[begin_ + k];
+    const std::span<const T> w(w_.data(), count);
     const std::span<const std::uint32_t> classes(line_.classes.data() + begin_, count);
-    const FoldPlan plan = plan_fold(w, classes, rules_.class_count, rules_.kappa);
+    const FoldPlan<T> plan = plan_fold<T>(w, classes, rules_.class_count, rules_.kappa);
     const bool reflects = plan.midpoint > w[0];
-    if (!whole_ && reflects && !(w[count - 1] - plan.midpoint > 2.0 * (plan.midpoint - w[0]))) {
+    if (!whole_ && reflects && !(w[count - 1] - plan.midpoint > T(2.0) * (plan.midpoint - w[0]))) {
       return Outcome::too_small;
     }
-    Fold fold{.midpoint = plan.midpoint, .radius = plan.radius, .gap = plan.gap};
+    Crease<T> fold{.midpoint = plan.midpoint, .radius = plan.radius, .gap = plan.gap};
     if (plan.merges()) {
       fold.first = line_.rows[begin_ + plan.first];
       fold.second = line_.rows[begin_ + plan.second];
@@ -80,12 +71,12 @@ class Window {
 
  private:
   /// Clusters left of the midpoint, reversed, go among those right of it; the near one of the pair goes away.
-  void interleave(std::span<const double> w, const FoldPlan& plan) {
+  void interleave(std::span<const T> w, const FoldPlan<T>& plan) {
     std::size_t left = 0;
     while (w[left] < plan.midpoint) ++left;
     const std::size_t before = runs_of(begin_, end_);
     struct Cluster {
-      double q;
+      T q;
       std::uint32_t label;
       std::size_t row;
     };
@@ -116,15 +107,16 @@ class Window {
     return runs;
   }
 
-  Line& line_;
+  Line<T>& line_;
   const FoldRules& rules_;
   bool whole_;
   std::size_t begin_ = 0;
   std::size_t end_;
-  std::vector<double> w_;
+  std::vector<T> w_;
 };
 
-void follow(Line& line, std::size_t begin, std::size_t first_fold, unsigned threads) {
+template <typename T>
+void follow(Line<T>& line, std::size_t begin, std::size_t first_fold, unsigned threads) {
   parallel_for(line.q.size() - begin, 512, threads, [&](std::size_t from, std::size_t to) {
     constexpr std::size_t piece = 512;  // stays in the first cache for all folds
     for (std::size_t k = from; k < to; k += piece) {
@@ -135,14 +127,16 @@ void follow(Line& line, std::size_t begin, std::size_t first_fold, unsigned thre
   });
 }
 
-void drop_front(Line& line, std::size_t count) {
+template <typename T>
+void drop_front(Line<T>& line, std::size_t count) {
   const auto by = static_cast<std::ptrdiff_t>(count);
   line.q.erase(line.q.begin(), line.q.begin() + by);
   line.classes.erase(line.classes.begin(), line.classes.begin() + by);
   line.rows.erase(line.rows.begin(), line.rows.begin() + by);
 }
 
-bool is_ordered(const Line& line) {
+template <typename T>
+bool is_ordered(const Line<T>& line) {
   for (std::size_t k = 1; k < line.q.size(); ++k) {
     if (line.classes[k] == line.classes[k - 1] ? line.q[k] > line.q[k - 1] : !(line.q[k] < line.q[k - 1])) {
       return false;
@@ -153,26 +147,24 @@ bool is_ordered(const Line& line) {
 
 }  // namespace
 
-Layer fold_layer(const Fold& fold) {
-  const double c = fold.midpoint;
-  return {.in = 3,
-          .out = 3,
-          .weight = {0.0, 0.0, -c, 0.0, 0.0, c, 0.0, 0.0, root3 * fold.radius},
-          .bias = {1.0, -1.0, 0.0},
-          .activation = Activation::norm,
-          .norm = plain_norm()};
+template <typename T>
+Layer fold_layer(const Crease<T>& fold) {
+  const T c = fold.midpoint;
+  const T scale = root_of_three<T>() * fold.radius;
+  return norm_layer<T>({0.0, 0.0, -c, 0.0, 0.0, c, 0.0, 0.0, scale}, {1.0, -1.0, 0.0});
 }
 
-Layer first_layer(const std::vector<double>& direction, const Fold& fold) {
-  Layer layer{.in = direction.size(),
-              .out = 3,
-              .weight = direction,
-              .bias = {-fold.midpoint, fold.midpoint, root3 * fold.radius},
-              .activation = Activation::norm,
-              .norm = plain_norm()};
-  for (const double weight : direction) layer.weight.push_back(-weight);
-  layer.weight.resize(3 * direction.size(), 0.0);
-  return layer;
+template <typename T>
+Layer first_layer(const std::vector<double>& direction, const Crease<T>& fold) {
+  std::vector<T> weight(direction.begin(), direction.end());
+  for (const double value : direction) weight.push_back(-value);
+  weight.resize(3 * direction.size(), 0.0);
+  return norm_layer<T>(weight, {-fold.midpoint, fold.midpoint, root_of_three<T>() * fold.radius});
+}
+
+template <typename T>
+T first_step(std::span<const double> row, const std::vector<double>& direction, const Crease<T>& fold) {
+  return third_of_norm(affine(row, direction, -fold.midpoint), root_of_three<T>() * fold.radius);
 }
 
 std::size_t count_runs(const std::vector<std::uint32_t>& classes) {
@@ -181,20 +173,21 @@ std::size_t count_runs(const std::vector<std::uint32_t>& classes) {
   return runs;
 }
 
-LineState advance(Line& line, const FoldRules& rules, std::size_t most) {
+template <typename T>
+LineState advance(Line<T>& line, const FoldRules& rules, std::size_t most) {
   std::size_t size = std::max(window_size, 4 * front_size(rules.class_count));
   const std::size_t last = line.folds.size() + most;
   std::size_t breaks = 0;
   while (line.folds.size() < last) {
     const std::size_t first_fold = line.folds.size();
-    Window window(line, rules, size);
+    Window<T> window(line, rules, size);
     bool too_small = false;
     while (!window.done() && window.suffices() &&
            line.folds.size() < std::min(last, first_fold + window_layers)) {
-      const Window::Outcome outcome = window.fold();
-      too_small = outcome == Window::Outcome::too_small;
+      const typename Window<T>::Outcome outcome = window.fold();
+      too_small = outcome == Window<T>::Outcome::too_small;
       if (too_small) break;
-      breaks = outcome == Window::Outcome::moved ? breaks + 1 : 0;
+      breaks = outcome == Window<T>::Outcome::moved ? breaks + 1 : 0;
       if (breaks > most_breaks) return LineState::lost;
     }
     const bool done = window.done();
@@ -206,5 +199,15 @@ LineState advance(Line& line, const FoldRules& rules, std::size_t most) {
   }
   return LineState::folding;
 }
+
+template Layer fold_layer(const Crease<double>&);
+template Layer fold_layer(const Crease<DoubleDouble>&);
+template Layer first_layer(const std::vector<double>&, const Crease<double>&);
+template Layer first_layer(const std::vector<double>&, const Crease<DoubleDouble>&);
+template double first_step(std::span<const double>, const std::vector<double>&, const Crease<double>&);
+template DoubleDouble first_step(std::span<const double>, const std::vector<double>&,
+                                 const Crease<DoubleDouble>&);
+template LineState advance(Line<double>&, const FoldRules&, std::size_t);
+template LineState advance(Line<DoubleDouble>&, const FoldRules&, std::size_t);
 
 }  // namespace normscope::lnnet

@@ -24,7 +24,20 @@ void validate_values(const std::string& who, std::string_view what, const std::v
   }
 }
 
-void validate_layer(const std::string& who, const Layer& layer) {
+void validate_low(const std::string& who, std::string_view what, const std::vector<double>& high,
+                  const std::vector<double>& low, Precision precision) {
+  const std::string name = fmt::format("low part of {}", what);
+  validate_values(who, name, low, precision == Precision::double_double ? high.size() : 0);
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    if (high[i] + low[i] != high[i]) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("net: {}: {}[{}] is {}, expected less than the rounding of {}", who, name, i,
+                              low[i], high[i]));
+    }
+  }
+}
+
+void validate_layer(const std::string& who, const Layer& layer, Precision precision) {
   if (layer.in == 0 || layer.out == 0) {
     throw Error(ErrorCode::Shape,
                 fmt::format("net: {}: is {} x {}, expected at least 1 x 1", who, layer.out, layer.in));
@@ -35,6 +48,13 @@ void validate_layer(const std::string& who, const Layer& layer) {
   }
   validate_values(who, "weight", layer.weight, layer.out * layer.in);
   validate_values(who, "bias", layer.bias, layer.out);
+  validate_low(who, "weight", layer.weight, layer.weight_low, precision);
+  validate_low(who, "bias", layer.bias, layer.bias_low, precision);
+  if (precision == Precision::double_double && layer.activation == Activation::gelu) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("net: {}: has activation gelu, expected norm, relu or none in double-double", who));
+  }
   if (layer.activation != Activation::norm) return;
   if (layer.norm.width != layer.out) {
     throw Error(ErrorCode::Shape,
@@ -59,6 +79,17 @@ std::string_view to_string(Activation activation) {
   return "";
 }
 
+std::string_view to_string(Precision precision) {
+  return precision == Precision::double_double ? "double-double" : "float64";
+}
+
+Precision precision(std::string_view name) {
+  for (const Precision candidate : {Precision::float64, Precision::double_double}) {
+    if (to_string(candidate) == name) return candidate;
+  }
+  throw Error(ErrorCode::Argument, fmt::format("precision \"{}\" is none of float64, double-double", name));
+}
+
 Activation activation(std::string_view name) {
   for (const Activation candidate :
        {Activation::norm, Activation::relu, Activation::gelu, Activation::none}) {
@@ -73,7 +104,7 @@ void validate(const Net& net) {
     const bool is_head = l == net.layers.size();
     const Layer& layer = is_head ? net.head : net.layers[l];
     const std::string who = is_head ? "head" : fmt::format("layer {}", l);
-    validate_layer(who, layer);
+    validate_layer(who, layer, net.precision);
     if (layer.in != width) {
       throw Error(ErrorCode::Shape, fmt::format("net: {}: reads {} features, the layer before it writes {}",
                                                 who, layer.in, width));

@@ -66,8 +66,10 @@ class Reader {
       const ordered_json json = architecture();
       const ordered_json& entries = json.at("layers");
       if (!entries.is_array()) fail("\"layers\" is not an array");
-      for (std::size_t i = 0; i < entries.size(); ++i) read_entry(entries[i], i, net);
       net.classes = json.at("classes").get<std::vector<std::int64_t>>();
+      if (json.contains("precision")) net.precision = precision(json["precision"].get<std::string>());
+      low_ = net.precision == Precision::double_double;
+      for (std::size_t i = 0; i < entries.size(); ++i) read_entry(entries[i], i, net);
     } catch (const nlohmann::json::exception& error) {
       fail(fmt::format("its architecture is not as expected: {}", error.what()));
     }
@@ -118,6 +120,11 @@ class Reader {
     return checkpoint::read(*tensor);
   }
 
+  /// Likewise, of a double-double net; nothing of others.
+  std::vector<double> low_values(const std::string& name, const std::vector<std::uint64_t>& shape) {
+    return low_ ? values(name, shape) : std::vector<double>();
+  }
+
   void read_entry(const ordered_json& entry, std::size_t index, Net& net) {
     const std::uint64_t count = count_of(entry, "count");
     Layer layer{.in = count_of(entry, "in"), .out = count_of(entry, "out")};
@@ -128,6 +135,8 @@ class Reader {
     // The tensors bound every count before anything of that size is made.
     const std::vector<double> weight = values(prefix + "weight", {count, layer.out, layer.in});
     const std::vector<double> bias = values(prefix + "bias", {count, layer.out});
+    const std::vector<double> weight_low = low_values(prefix + "weight_low", {count, layer.out, layer.in});
+    const std::vector<double> bias_low = low_values(prefix + "bias_low", {count, layer.out});
     std::vector<double> gain;
     std::vector<double> norm_bias;
     if (layer.activation == Activation::norm) {
@@ -147,6 +156,8 @@ class Reader {
     for (std::size_t l = 0; l < count; ++l) {
       layer.weight = slice(weight, l, layer.out * layer.in);
       layer.bias = slice(bias, l, layer.out);
+      layer.weight_low = slice(weight_low, l, layer.out * layer.in);
+      layer.bias_low = slice(bias_low, l, layer.out);
       layer.norm.gain = slice(gain, l, layer.out);
       layer.norm.bias = slice(norm_bias, l, layer.out);
       net.layers.push_back(layer);
@@ -160,24 +171,32 @@ class Reader {
     net.head.in = weight->shape[1];
     net.head.weight = values("head.weight", {net.head.out, net.head.in});
     net.head.bias = values("head.bias", {net.head.out});
+    net.head.weight_low = low_values("head.weight_low", {net.head.out, net.head.in});
+    net.head.bias_low = low_values("head.bias_low", {net.head.out});
   }
 
   checkpoint::Checkpoint file_;
   std::string path_;
   std::size_t used_ = 0;
+  bool low_ = false;
 };
 
 }  // namespace
 
 void save_net(const std::filesystem::path& path, const Net& net) {
   validate(net);
-  ordered_json json = {{"schema", schema}, {"layers", ordered_json::array()}, {"classes", net.classes}};
-  Tensors tensors(4 * net.layers.size() + 2);
+  ordered_json json = {{"schema", schema},
+                       {"precision", std::string(to_string(net.precision))},
+                       {"layers", ordered_json::array()},
+                       {"classes", net.classes}};
+  Tensors tensors(6 * net.layers.size() + 4);
   for (std::size_t first = 0; first < net.layers.size();) {
     const Layer& layer = net.layers[first];
     const std::string prefix = fmt::format("layers.{}.", json["layers"].size());
     std::vector<double> weight;
     std::vector<double> bias;
+    std::vector<double> weight_low;
+    std::vector<double> bias_low;
     std::vector<double> gain;
     std::vector<double> norm_bias;
     const auto append = [](std::vector<double>& all, const std::vector<double>& more) {
@@ -187,6 +206,8 @@ void save_net(const std::filesystem::path& path, const Net& net) {
     for (; first < net.layers.size() && same_but_numbers(layer, net.layers[first]); ++first, ++count) {
       append(weight, net.layers[first].weight);
       append(bias, net.layers[first].bias);
+      append(weight_low, net.layers[first].weight_low);
+      append(bias_low, net.layers[first].bias_low);
       if (layer.activation != Activation::norm) continue;
       append(gain, net.layers[first].norm.gain);
       append(norm_bias, net.layers[first].norm.bias);
@@ -194,11 +215,18 @@ void save_net(const std::filesystem::path& path, const Net& net) {
     json["layers"].push_back(describe(layer, count));
     tensors.add(prefix + "weight", {count, layer.out, layer.in}, std::move(weight));
     tensors.add(prefix + "bias", {count, layer.out}, std::move(bias));
+    if (!weight_low.empty())
+      tensors.add(prefix + "weight_low", {count, layer.out, layer.in}, std::move(weight_low));
+    if (!bias_low.empty()) tensors.add(prefix + "bias_low", {count, layer.out}, std::move(bias_low));
     if (!gain.empty()) tensors.add(prefix + "norm_gain", {count, layer.out}, std::move(gain));
     if (!norm_bias.empty()) tensors.add(prefix + "norm_bias", {count, layer.out}, std::move(norm_bias));
   }
   tensors.add("head.weight", {net.head.out, net.head.in}, net.head.weight);
   tensors.add("head.bias", {net.head.out}, net.head.bias);
+  if (net.precision == Precision::double_double) {
+    tensors.add("head.weight_low", {net.head.out, net.head.in}, net.head.weight_low);
+    tensors.add("head.bias_low", {net.head.out}, net.head.bias_low);
+  }
   checkpoint::write_safetensors(path, tensors.all(), {{key, json.dump()}});
 }
 

@@ -1,55 +1,98 @@
 #include "paper_mode.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "head.hpp"
 #include "line.hpp"
+#include "predict.hpp"
 #include "projection.hpp"
 
 namespace normscope::lnnet {
 namespace {
 
-const double root2 = std::sqrt(2.0);
-const double root3 = std::sqrt(3.0);
-const double root6 = std::sqrt(6.0);
+/// The roots that the two columns of U are made of.
+template <typename T>
+struct Roots {
+  T two = square_root(2.0);
+  T three = square_root(3.0);
+  T six = square_root(6.0);
+
+ private:
+  static T square_root(double value) {
+    using std::sqrt;
+    return sqrt(T(value));
+  }
+};
 
 /// b = U (−midpoint, radius).
-std::vector<double> lift(double midpoint, double radius) {
-  return {-midpoint / root2 + radius / root6, midpoint / root2 + radius / root6, -2.0 * radius / root6};
+template <typename T>
+std::array<T, 3> lift(const Crease<T>& fold) {
+  const Roots<T> root;
+  const T across = fold.midpoint / root.two;
+  const T along = fold.radius / root.six;
+  return {-across + along, across + along, T(-2.0) * fold.radius / root.six};
 }
 
-std::vector<double> readout() {
-  return {1.0 / (root3 * root6), 1.0 / (root3 * root6), -2.0 / (root3 * root6)};
+/// u₂/√3.
+template <typename T>
+std::vector<T> readout() {
+  const Roots<T> root;
+  const T unit = T(1.0) / (root.three * root.six);
+  return {unit, unit, T(-2.0) / (root.three * root.six)};
 }
 
-Layer paper_layer(const std::vector<double>* direction, const Fold& fold) {
-  Layer layer{.in = direction != nullptr ? direction->size() : 3,
-              .out = 3,
-              .bias = lift(fold.midpoint, fold.radius),
-              .activation = Activation::norm,
-              .norm = {.width = 3, .eps = 0.0}};
-  const std::vector<double> row =
-      direction != nullptr ? *direction : std::vector{1.0 / 6.0, 1.0 / 6.0, -2.0 / 6.0};
-  // The first layer has one factor of u₁, the others the product u₁ u₂ᵀ/√3, which is rational.
-  const double factor = direction != nullptr ? 1.0 / root2 : 1.0;
-  for (const double sign : {factor, -factor, 0.0}) {
-    for (const double weight : row) layer.weight.push_back(sign * weight);
+/// The row that the first two neurons read, once each sign: of the input in the first layer, with its
+/// factor of u₁; of three neurons after it, where u₁ u₂ᵀ/√3 is rational.
+template <typename T>
+std::vector<T> read_row(const std::vector<double>* direction) {
+  if (direction == nullptr) return {T(1.0) / T(6.0), T(1.0) / T(6.0), T(-2.0) / T(6.0)};
+  const Roots<T> root;
+  std::vector<T> row;
+  for (const double weight : *direction) row.push_back(T(weight) * (T(1.0) / root.two));
+  return row;
+}
+
+template <typename T>
+Layer paper_layer(const std::vector<T>& row, const Crease<T>& fold) {
+  const std::array<T, 3> bias = lift(fold);
+  std::vector<T> weight = row;
+  for (const T& value : row) weight.push_back(-value);
+  weight.resize(3 * row.size(), 0.0);
+  return norm_layer<T>(weight, {bias[0], bias[1], bias[2]});
+}
+
+/// What that layer gives a cluster that it reads `x` of.
+template <typename T>
+std::array<T, 3> paper_step(const std::vector<T>& row, const Crease<T>& fold, std::span<const T> x) {
+  using std::sqrt;
+  std::array<T, 3> y = lift(fold);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    y[0] = y[0] + row[i] * x[i];
+    y[1] = y[1] - row[i] * x[i];
   }
-  return layer;
+  const T mean = (y[0] + y[1] + y[2]) / T(3.0);
+  for (T& value : y) value = value - mean;
+  const T length = sqrt((y[0] * y[0] + y[1] * y[1] + y[2] * y[2]) / T(3.0));
+  for (T& value : y) value = value / length;
+  return y;
 }
 
 /// The clusters that the algorithm still looks at, and how it picks two of them.
+template <typename T>
 class Clusters {
  public:
-  Clusters(const Samples& samples, std::vector<double> values)
+  Clusters(const Samples& samples, std::vector<T> values)
       : classes(samples.classes), rows(samples.rows), p(std::move(values)) {}
 
   std::vector<std::uint32_t> classes;
   std::vector<std::size_t> rows;
-  std::vector<double> p;
+  std::vector<T> p;
 
   /// The two smallest of the first class that has two, in the order of the class's smallest value;
   /// nothing when every class is one cluster.
@@ -90,42 +133,50 @@ class Clusters {
 
 }  // namespace
 
-void construct_paper(MatrixView<const double> x, const Samples& samples, const ConstructOptions& options,
-                     const Progress& progress, Construction& construction) {
+template <typename T>
+Net construct_paper(MatrixView<const double> x, const Samples& samples, const ConstructOptions& options,
+                    const Progress& progress, std::vector<Fold>& folds) {
   const std::vector<double> rows = gather(x, samples.rows);
-  const Projection projection = best_projection({rows.data(), samples.rows.size(), x.width()},
-                                                samples.classes, options.seed, options.threads);
-  Clusters clusters(samples, projection.values);
+  const Projection<T> projection = best_projection<T>({rows.data(), samples.rows.size(), x.width()},
+                                                      samples.classes, options.seed, options.threads);
+  Clusters<T> clusters(samples, projection.values);
   // What the next layer reads of each cluster: its row, and then three neurons.
-  std::vector<double> inputs = rows;
+  std::vector<T> inputs(rows.begin(), rows.end());
   std::size_t width = x.width();
-  Net& net = construction.net;
+  const std::vector<T> out = readout<T>();
+  Net net{.precision = precision_of<T>};
   while (!(options.early_stop && clusters.runs() <= samples.names.size())) {
     const auto pair = clusters.pick();
     if (!pair) break;
     const auto [i, j] = *pair;
-    Fold fold{.first = clusters.rows[i],
-              .second = clusters.rows[j],
-              .midpoint = (clusters.p[i] + clusters.p[j]) / 2.0,
-              .radius = (clusters.p[j] - clusters.p[i]) / 2.0};
-    net.layers.push_back(paper_layer(net.layers.empty() ? &projection.direction : nullptr, fold));
-    Net layer;
-    layer.layers = {net.layers.back()};
-    layer.head = {.in = 3, .out = 1, .weight = readout(), .bias = {0.0}};
-    const MatrixView<const double> view(inputs.data(), clusters.p.size(), width);
-    clusters.p = evaluate(layer, view, 1);
-    inputs = std::move(trace(layer, view, 1)[0]);
+    Crease<T> fold{.first = clusters.rows[i],
+                   .second = clusters.rows[j],
+                   .midpoint = (clusters.p[i] + clusters.p[j]) / T(2.0),
+                   .radius = (clusters.p[j] - clusters.p[i]) / T(2.0)};
+    const std::vector<T> row = read_row<T>(net.layers.empty() ? &projection.direction : nullptr);
+    net.layers.push_back(paper_layer(row, fold));
+    std::vector<T> outputs;
+    for (std::size_t k = 0; k < clusters.p.size(); ++k) {
+      const std::array<T, 3> y = paper_step(row, fold, std::span<const T>(inputs).subspan(k * width, width));
+      clusters.p[k] = out[0] * y[0] + out[1] * y[1] + out[2] * y[2];
+      if (k != i) outputs.insert(outputs.end(), y.begin(), y.end());
+    }
+    inputs = std::move(outputs);
     width = 3;
     clusters.remove(i);
-    inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(3 * i),
-                 inputs.begin() + static_cast<std::ptrdiff_t>(3 * i + 3));
     fold.runs = clusters.runs();
-    construction.folds.push_back(fold);
+    folds.push_back(fold.told());
     progress("fold", net.layers.size(), samples.rows.size());
   }
-  net.head =
-      threshold_head(clusters.p, clusters.classes, net.layers.empty() ? projection.direction : readout(),
-                     samples.names, net.classes);
+  const std::vector<T> direct(projection.direction.begin(), projection.direction.end());
+  net.head = threshold_head(clusters.p, clusters.classes, net.layers.empty() ? direct : out, samples.names,
+                            net.classes);
+  return net;
 }
+
+template Net construct_paper<double>(MatrixView<const double>, const Samples&, const ConstructOptions&,
+                                     const Progress&, std::vector<Fold>&);
+template Net construct_paper<DoubleDouble>(MatrixView<const double>, const Samples&, const ConstructOptions&,
+                                           const Progress&, std::vector<Fold>&);
 
 }  // namespace normscope::lnnet

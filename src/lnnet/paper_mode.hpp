@@ -6,11 +6,13 @@
 
 namespace normscope::lnnet {
 
-/// Algorithm 1 as published but for cluster ids in the place of equality tests; fills net and folds.
+/// Algorithm 1 as published but for cluster ids in the place of equality tests, in T; fills `folds`.
 /// Three neurons hold x ∈ S¹ as √3 (x₁ u₁ + x₂ u₂), u₁ = (1, −1, 0)/√2, u₂ = (1, 1, −2)/√6.
 ///
 /// Source    [Ni et al. 2024, Algorithm 1]
-void construct_paper(MatrixView<const double> x, const Samples& samples, const ConstructOptions& options,
-                     const Progress& progress, Construction& construction);
+template <typename T>
+[[nodiscard]] Net construct_paper(MatrixView<const double> x, const Samples& samples,
+                                  const ConstructOptions& options, const Progress& progress,
+                                  std::vector<Fold>& folds);
 
 }  // namespace normscope::lnnet

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include <normscope/core/view.hpp>
@@ -10,18 +9,20 @@
 namespace normscope::lnnet {
 
 /// A direction w, and where it puts the samples.
+template <typename T>
 struct Projection {
   std::vector<double> direction;
-  std::vector<double> values;  ///< wᵀx of each row
-  double separation = 0.0;     ///< smallest distance of neighbours of different class, over the range
+  std::vector<T> values;    ///< wᵀx of each row
+  double separation = 0.0;  ///< smallest distance of neighbours of different class, over the range
 };
 
 /// Of 16 Gaussian directions the one that keeps the classes farthest apart; nothing but a separation of 0
 /// if each of them sends two classes to one value.
 ///
 /// Source    [Ni et al. 2024, Algorithm 1]: any direction that keeps different samples apart
-[[nodiscard]] Projection best_projection(MatrixView<const double> x,
-                                         const std::vector<std::uint32_t>& classes, std::uint64_t seed,
-                                         unsigned threads);
+template <typename T>
+[[nodiscard]] Projection<T> best_projection(MatrixView<const double> x,
+                                            const std::vector<std::uint32_t>& classes, std::uint64_t seed,
+                                            unsigned threads);
 
 }  // namespace normscope::lnnet

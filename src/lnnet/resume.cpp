@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* key = "normscope.construct";
 /// Fields of a fold, which the file keeps as one row each.
-constexpr std::size_t fold_fields = 6;
+constexpr std::size_t fold_fields = 8;
+constexpr std::size_t cluster_fields = 4;
+constexpr const char* version = "2";
 
 void mix(std::uint64_t& state, std::uint64_t word) {
   state = (state ^ word) * 0xbf58476d1ce4e5b9ULL;
@@ -54,29 +56,31 @@ std::uint64_t fingerprint_of(const std::vector<double>& x, const std::vector<std
   for (const std::uint32_t label : classes) mix(state, label + 1ULL);
   mix(state, options.seed);
   mix(state, options.early_stop ? 3 : 5);
+  mix(state, options.precision ? 7 + static_cast<std::uint64_t>(*options.precision) : 6);
   return state;
 }
 
 void save_state(const std::filesystem::path& path, const ResumeState& state) {
   if (path.empty()) return;
-  const Line& line = state.line;
+  const Line<DoubleDouble>& line = state.line;
   // Rows and classes are far below 2^53, so float64 holds them; no_row is written as −1.
   const auto number = [](std::size_t row) { return row == no_row ? -1.0 : static_cast<double>(row); };
   std::vector<double> clusters;
   for (std::size_t k = 0; k < line.q.size(); ++k) {
-    clusters.insert(clusters.end(), {line.q[k], static_cast<double>(line.classes[k]), number(line.rows[k])});
+    clusters.insert(clusters.end(), {line.q[k].high, line.q[k].low, static_cast<double>(line.classes[k]),
+                                     number(line.rows[k])});
   }
   std::vector<double> folds;
-  for (const Fold& fold : line.folds) {
-    folds.insert(folds.end(), {number(fold.first), number(fold.second), fold.midpoint, fold.radius, fold.gap,
-                               static_cast<double>(fold.runs)});
+  for (const Crease<DoubleDouble>& fold : line.folds) {
+    folds.insert(folds.end(), {number(fold.first), number(fold.second), fold.midpoint.high, fold.midpoint.low,
+                               fold.radius.high, fold.radius.low, fold.gap, static_cast<double>(fold.runs)});
   }
   const auto bytes = [](const std::vector<double>& values) { return std::as_bytes(std::span(values)); };
   const std::vector<checkpoint::NewTensor> tensors = {
-      {"clusters", Dtype::F64, {line.q.size(), 3}, bytes(clusters)},
+      {"clusters", Dtype::F64, {line.q.size(), cluster_fields}, bytes(clusters)},
       {"folds", Dtype::F64, {line.folds.size(), fold_fields}, bytes(folds)}};
   checkpoint::write_safetensors(path, tensors,
-                                {{key, "1"},
+                                {{key, version},
                                  {"attempt", std::to_string(state.attempt)},
                                  {"fingerprint", fmt::format("{:016x}", state.fingerprint)}});
 }
@@ -89,7 +93,7 @@ std::optional<ResumeState> load_state(const std::filesystem::path& path, std::ui
     const auto found = file.metadata().find(name);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  if (metadata(key) != "1") fail(path, ErrorCode::Format, "is not the state of a construction");
+  if (metadata(key) != version) fail(path, ErrorCode::Format, "is not the state of a construction");
   if (metadata("fingerprint") != fmt::format("{:016x}", fingerprint)) {
     fail(path, ErrorCode::Argument,
          "is the state of another construction, expected the same samples, labels and options");
@@ -97,21 +101,22 @@ std::optional<ResumeState> load_state(const std::filesystem::path& path, std::ui
   ResumeState state;
   state.fingerprint = fingerprint;
   const std::string attempt = metadata("attempt");
-  if (attempt.size() != 1 || attempt[0] < '0' || attempt[0] > '9') {
+  if (attempt.empty() || attempt.size() > 2 || attempt.find_first_not_of("0123456789") != std::string::npos) {
     fail(path, ErrorCode::Format, "has no attempt");
   }
-  state.attempt = static_cast<std::size_t>(attempt[0] - '0');
-  const std::vector<double> clusters = read_column(file, "clusters", 3);
+  state.attempt = std::stoul(attempt);
+  const std::vector<double> clusters = read_column(file, "clusters", cluster_fields);
   const std::vector<double> folds = read_column(file, "folds", fold_fields);
-  for (std::size_t k = 0; k < clusters.size(); k += 3) {
-    state.line.q.push_back(clusters[k]);
-    state.line.classes.push_back(static_cast<std::uint32_t>(index_of(path, clusters[k + 1], 0x1p32)));
-    state.line.rows.push_back(index_of(path, clusters[k + 2], 0x1p53));
+  for (std::size_t k = 0; k < clusters.size(); k += cluster_fields) {
+    state.line.q.emplace_back(clusters[k], clusters[k + 1]);
+    state.line.classes.push_back(static_cast<std::uint32_t>(index_of(path, clusters[k + 2], 0x1p32)));
+    state.line.rows.push_back(index_of(path, clusters[k + 3], 0x1p53));
   }
   const auto row = [&](double value) { return value == -1.0 ? no_row : index_of(path, value, 0x1p53); };
   for (std::size_t f = 0; f < folds.size(); f += fold_fields) {
-    state.line.folds.push_back({row(folds[f]), row(folds[f + 1]), folds[f + 2], folds[f + 3], folds[f + 4],
-                                index_of(path, folds[f + 5], 0x1p53)});
+    state.line.folds.push_back({row(folds[f]), row(folds[f + 1]), DoubleDouble(folds[f + 2], folds[f + 3]),
+                                DoubleDouble(folds[f + 4], folds[f + 5]), folds[f + 6],
+                                index_of(path, folds[f + 7], 0x1p53)});
   }
   if (state.line.folds.empty() || state.line.q.empty()) fail(path, ErrorCode::Format, "holds no layers");
   state.line.runs = count_runs(state.line.classes);

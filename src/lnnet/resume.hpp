@@ -13,9 +13,9 @@ namespace normscope::lnnet {
 
 /// An unfinished construction.
 struct ResumeState {
-  std::size_t attempt = 0;
+  std::size_t attempt = 0;        ///< rung of the ladder of attempts
   std::uint64_t fingerprint = 0;  ///< of the data and the options that shape the net
-  Line line;
+  Line<DoubleDouble> line;        ///< holds one of doubles as well
 };
 
 /// A number that other data, labels or options do not have.

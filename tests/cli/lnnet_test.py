@@ -6,22 +6,13 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import unittest
 
+import jsonschema
 import numpy as np
 
-from command import COMMAND, CommandTest
-
-
-def read_safetensors(path):
-    """The tensors and the metadata of a file of float64, read without normscope."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    metadata = header.pop("__metadata__")
-    return {name: np.frombuffer(data[8 + size:], np.float64, int(np.prod(entry["shape"])),
-                                entry["data_offsets"][0]).reshape(entry["shape"])
-            for name, entry in header.items()}, metadata
+from command import COMMAND, SOURCE, CommandTest
 
 
 class Build(CommandTest):
@@ -50,20 +41,40 @@ class Build(CommandTest):
                 self.assertEqual(*self.labels[fold["pair"]])
         self.assertEqual(folds[-1]["runs"], 4)
 
+    def foreign(self, x):
+        """The labels that a reader without normscope or any package gives."""
+        rows = "".join(" ".join(map(repr, row)) + "\n" for row in x.tolist())
+        done = subprocess.run([sys.executable, "-I", SOURCE / "tests/cli/foreign_net.py", self.folder / "net.safetensors"],
+                              input=rows, capture_output=True, text=True, check=True)
+        return [int(line) for line in done.stdout.split()]
+
     def test_the_file_is_readable_by_anyone(self):
+        self.build()
+        self.assertEqual(self.foreign(self.x), self.labels.tolist())
+        self.build("--eps", 1e-5)
+        self.assertEqual(self.foreign(self.x), self.labels.tolist())
+
+    def test_a_double_double_net_as_well(self):
+        x = np.stack([np.ones(60), np.random.default_rng(4).normal(size=60) * 1e-22], 1)
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "labels.npy", self.labels[:60])
         made = self.build()
-        tensors, metadata = read_safetensors(self.folder / "net.safetensors")
-        net = json.loads(metadata["normscope.lnnet"])
-        self.assertEqual(sum(entry["count"] for entry in net["layers"]), made["layers"])
-        now = self.x
-        for i in range(len(net["layers"])):
-            for weight, bias in zip(tensors[f"layers.{i}.weight"], tensors[f"layers.{i}.bias"]):
-                # Term by term, as documented: numpy's own product may sum in another order.
-                now = sum(now[:, [k]] * weight[:, k] for k in range(weight.shape[1])) + bias
-                now = now - now.sum(1, keepdims=True) / 3
-                now = now / np.sqrt((now ** 2).sum(1, keepdims=True) / 3)
-        outputs = now @ tensors["head.weight"].T + tensors["head.bias"]
-        np.testing.assert_array_equal(np.array(net["classes"])[outputs.argmax(1)], self.labels)
+        self.assertEqual((made["precision"], made["correct"]), ("double-double", 60))
+        self.assertEqual(self.json("run", "net.safetensors", "x.npy")["labels"], self.labels[:60].tolist())
+        self.assertEqual(self.foreign(x), self.labels[:60].tolist())
+
+    def test_trace_and_figure(self):
+        made = self.build("--trace", "folds.jsonl", "--figure", "folds.vl.json")
+        folds = [json.loads(line) for line in (self.folder / "folds.jsonl").read_text().splitlines()]
+        validator = jsonschema.Draft202012Validator(
+            json.loads((SOURCE / "docs/schemas/build-trace.schema.json").read_text()))
+        for number, fold in enumerate(folds):
+            validator.validate(fold)
+            self.assertEqual(fold["layer"], number)
+        runs = [fold["runs"] for fold in folds]
+        self.assertEqual((min(runs), runs[-1]), (4, 4))
+        figure = json.loads((self.folder / "folds.vl.json").read_text())
+        self.assertEqual(figure["data"]["values"][-1]["layer"], made["layers"])
 
     def test_paper_mode_says_when_its_precision_ends(self):
         done = self.run_command("build", "x.npy", "labels.npy", "-o", "net.safetensors", "--mode", "paper")
@@ -92,28 +103,11 @@ class Build(CommandTest):
         made = self.json("build", "i-idx3-ubyte.gz", "--random-labels", 10, "-o", "net.safetensors")
         self.assertEqual((made["correct"], made["total"]), (50, 50))
 
-    def test_equal_rows(self):
-        np.save(self.folder / "x.npy", np.ones((3, 2)))
-        np.save(self.folder / "labels.npy", np.array([4, 4, 5]))
-        self.assertIn("rows 0 and 2 are equal, their labels are 4 and 5",
-                      self.fails(3, "build", "x.npy", "labels.npy", "-o", "net.safetensors"))
-        made = self.json("build", "x.npy", "labels.npy", "-o", "net.safetensors", "--drop-conflicts")
-        self.assertEqual((made["layers"], made["classes"], made["relabelled"]), (0, [4], 1))
-        self.assertEqual(self.json("run", "net.safetensors", "x.npy")["labels"], [4, 4, 4])
-
-    def test_bad_input(self):
-        np.save(self.folder / "half.npy", np.array([0.5] * 400))
-        np.save(self.folder / "empty.npy", np.zeros((0, 5)))
-        np.save(self.folder / "nan.npy", np.full((400, 5), np.nan))
-        output = ("-o", "net.safetensors")
-        for message, *words in (("label 0 is 0.5, expected an integer", "build", "x.npy", "half.npy", *output),
-                                ("has no samples", "build", "empty.npy", "labels.npy", *output),
-                                ("x[0][0] is nan", "build", "nan.npy", "labels.npy", *output),
-                                ("has 2 axes", "build", "x.npy", "x.npy", *output),
-                                ("either LABELS or", "build", "x.npy", *output),
-                                ("x.npy", "build", "x.npy", "labels.npy", "-o", "x.npy"),
-                                ("labels.npy", "run", "labels.npy", "x.npy")):
-            self.assertIn(message, self.fails(3, *words))
+    def test_run_wants_a_net(self):
+        self.assertIn("labels.npy", self.fails(3, "run", "labels.npy", "x.npy"))
+        self.build()
+        np.save(self.folder / "wide.npy", np.ones((3, 6)))
+        self.assertIn("x has 6 features, the net reads 5", self.fails(3, "run", "net.safetensors", "wide.npy"))
 
 
 if __name__ == "__main__":

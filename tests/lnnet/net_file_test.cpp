@@ -9,6 +9,7 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/net_file.hpp>
 
 #include "lnnet/nets.hpp"
@@ -29,6 +30,23 @@ TEST(NetFile, GivesTheSameNetBack) {
   EXPECT_EQ(evaluate(net, {x.data(), 5, 4}), evaluate(back, {x.data(), 5, 4}));
   EXPECT_EQ(back.classes, net.classes);
   EXPECT_EQ(back.layers.size(), net.layers.size());
+}
+
+TEST(NetFile, KeepsBothPartsOfADoubleDouble) {
+  const test::Scratch scratch;
+  Net net;
+  net.precision = Precision::double_double;
+  net.layers = {test::random_layer(2, 3, Activation::norm, 1)};
+  net.head = test::random_layer(3, 2, Activation::none, 2);
+  for (Layer* layer : {&net.layers[0], &net.head}) {
+    for (const double value : layer->weight) layer->weight_low.push_back(value * 0x1p-55);
+    for (const double value : layer->bias) layer->bias_low.push_back(value * -0x1p-60);
+  }
+  save_net(scratch / "net.safetensors", net);
+  const Net back = load_net(scratch / "net.safetensors");
+  EXPECT_EQ(back.precision, Precision::double_double);
+  EXPECT_EQ(back.layers[0].weight_low, net.layers[0].weight_low);
+  EXPECT_EQ(back.head.bias_low, net.head.bias_low);
 }
 
 TEST(NetFile, LayersOfOneShapeAreOneTensor) {
@@ -74,19 +92,22 @@ TEST(NetFile, HostileFilesAreRefused) {
   };
   EXPECT_EQ(complaint([](auto&, auto&) {}), "");
   EXPECT_NE(replace(R"("count":1)", R"("count":1000000000000)").find("layers.0.weight"), std::string::npos);
-  for (const auto& [from, to] : std::map<std::string, std::string>{{"\"count\":1", "\"count\":-1"},
-                                                                   {"\"count\":1", "\"count\":0"},
-                                                                   {"\"in\":2", "\"in\":2.5"},
-                                                                   {"\"norm\",", "\"tanh\","},
-                                                                   {"\"groups\":1", "\"groups\":2"},
-                                                                   {"\"eps\":0.0", "\"eps\":-1"},
-                                                                   {"\"eps\":0.0", "\"eps\":\"a\""},
-                                                                   {"\"gain\":false", "\"gain\":true"},
-                                                                   {"lnnet/1", "lnnet/2"},
-                                                                   {"[]}", "[1]}"},
-                                                                   {"[]}", "[1.5e300,\"a\"]}"},
-                                                                   {"{\"schema", "[[[[{\"schema"},
-                                                                   {"\"layers\":", "\"layer\":"}}) {
+  for (const auto& [from, to] :
+       std::map<std::string, std::string>{{"\"count\":1", "\"count\":-1"},
+                                          {"\"count\":1", "\"count\":0"},
+                                          {"\"in\":2", "\"in\":2.5"},
+                                          {"\"norm\",", "\"tanh\","},
+                                          {"\"groups\":1", "\"groups\":2"},
+                                          {"\"eps\":0.0", "\"eps\":-1"},
+                                          {"\"eps\":0.0", "\"eps\":\"a\""},
+                                          {"\"gain\":false", "\"gain\":true"},
+                                          {"lnnet/1", "lnnet/2"},
+                                          {"\"layers\"", "\"precision\":\"float8\",\"layers\""},
+                                          {"\"layers\"", "\"precision\":\"double-double\",\"layers\""},
+                                          {"[]}", "[1]}"},
+                                          {"[]}", "[1.5e300,\"a\"]}"},
+                                          {"{\"schema", "[[[[{\"schema"},
+                                          {"\"layers\":", "\"layer\":"}}) {
     EXPECT_NE(replace(from, to), "") << from << " " << to;
   }
   const auto change = [](const std::string& name, auto edit) {

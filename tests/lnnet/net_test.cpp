@@ -6,7 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/lnnet/net.hpp>
+#include <normscope/lnnet/evaluate.hpp>
 #include <normscope/norm/norm.hpp>
 
 #include "lnnet/nets.hpp"
@@ -82,6 +82,40 @@ TEST(Net, ABlockWithoutDeviationGivesTheBias) {
   EXPECT_EQ(trace(net, {x.data(), 1, 2})[0], (std::vector<double>{1.0, 2.0, 3.0}));
 }
 
+TEST(Net, DoubleDoubleKeepsWhatDoublesLose) {
+  // (1 + 2^-80) − 1 in the layer, and it is what decides the class.
+  Net net;
+  net.precision = Precision::double_double;
+  net.layers = {
+      {.in = 1, .out = 1, .weight = {1.0}, .bias = {-1.0}, .weight_low = {0x1p-80}, .bias_low = {0.0}}};
+  net.head = {.in = 1,
+              .out = 2,
+              .weight = {0.0, 1.0},
+              .bias = {0.0, -0x1p-81},
+              .weight_low = {0.0, 0.0},
+              .bias_low = {0.0, 0.0}};
+  const std::vector<double> x = {1.0};
+  EXPECT_EQ(evaluate(net, {x.data(), 1, 1}), (std::vector<double>{0.0, 0x1p-81}));
+  EXPECT_EQ(trace(net, {x.data(), 1, 1})[0], std::vector<double>{0x1p-80});
+  EXPECT_EQ(labels(net, {x.data(), 1, 1}), std::vector<std::int64_t>{1});
+  net.precision = Precision::float64;
+  EXPECT_THROW(validate(net), Error);
+}
+
+RC_GTEST_PROP(Net, DoubleDoubleIsTheSameNet, (std::uint64_t seed)) {
+  Net net = random_net(seed);
+  net.layers[3].activation = Activation::none;
+  const std::vector<double> x = random_values(70 * 4, seed + 100);
+  const std::vector<double> plain = evaluate(net, {x.data(), 70, 4});
+  for (Layer& layer : net.layers)
+    layer.weight_low.resize(layer.weight.size()), layer.bias_low.resize(layer.out);
+  net.head.weight_low.resize(net.head.weight.size());
+  net.head.bias_low.resize(net.head.out);
+  net.precision = Precision::double_double;
+  const std::vector<double> wide = evaluate(net, {x.data(), 70, 4}, 3);
+  for (std::size_t i = 0; i < plain.size(); ++i) RC_ASSERT(std::abs(plain[i] - wide[i]) <= 1e-9);
+}
+
 TEST(Net, BrokenNetsAreNamed) {
   const auto complaint = [](const Net& net) -> std::string {
     try {
@@ -111,6 +145,15 @@ TEST(Net, BrokenNetsAreNamed) {
   net = random_net(5);
   net.classes.push_back(3);
   EXPECT_EQ(complaint(net), "net: has 3 classes, the head has 2 outputs");
+  net = random_net(5);
+  net.layers[0].bias_low = {1.0};
+  EXPECT_EQ(complaint(net), "net: layer 0: low part of bias has 1 entries, expected 0");
+  net.precision = Precision::double_double;
+  EXPECT_EQ(complaint(net), "net: layer 0: low part of weight has 0 entries, expected 24");
+  net.layers[0].weight_low.resize(24, 1.0);
+  EXPECT_NE(
+      complaint(net).find("net: layer 0: low part of weight[0] is 1, expected less than the rounding of"),
+      std::string::npos);
   const std::vector<double> x(6);
   EXPECT_THROW(static_cast<void>(evaluate(random_net(5), {x.data(), 2, 3})), Error);
 }

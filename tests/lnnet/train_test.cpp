@@ -1,3 +1,4 @@
+#include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/train.hpp>
 
 #include <cmath>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,11 @@ enum class Mode : std::uint8_t {
 
 struct ConstructOptions {
   Mode mode = Mode::stable;
-  std::uint64_t seed = 1;          ///< of the projections
-  bool first_label_wins = false;   ///< equal rows with different labels: keep the first label, or throw
+  std::uint64_t seed = 1;         ///< of the projections
+  bool first_label_wins = false;  ///< equal rows with different labels: keep the first label, or throw
+  /// What to compute in. Without one: float64, and in stable mode double-double where that fails.
+  std::optional<Precision> precision{};
+  double eps = 0.0;                ///< of the norm the net is for, at most 1; see `construct`
   bool early_stop = true;          ///< stop when every class is one run rather than one cluster
   std::filesystem::path resume{};  ///< state of an unfinished construction, read and written; empty for none
   std::size_t save_every = 8192;   ///< layers between two states
@@ -60,7 +64,7 @@ struct Construction {
   std::vector<Fold> folds;     ///< one a layer
   std::size_t distinct = 0;    ///< rows that differ
   std::size_t relabelled = 0;  ///< rows that took the label of an equal row before them
-  std::size_t attempts = 1;    ///< projections and κ tried
+  std::size_t attempts = 1;    ///< κ, projections and precisions tried
   std::size_t correct = 0;     ///< rows that `labels(net, x)` gives the wanted label
   std::size_t total = 0;
 };
@@ -68,14 +72,20 @@ struct Construction {
 /// An LN-Net of three neurons a layer for the rows of `x` and their labels.
 ///
 /// Rows that are equal are one sample. A single class needs no layer: the net is a constant head. The
-/// result is checked with `labels`; in stable mode other κ and projections are tried until every row is
-/// right, in paper mode it may come out wrong, which is the point.
+/// result is checked with `labels`, which shares nothing with what makes it; in stable mode other κ, other
+/// projections and then double-double are tried until every row is right, in paper mode it may come out
+/// wrong, which is the point.
+///
+/// The construction is for a norm without eps. For one with, all weights and biases of a layer are
+/// multiplied by 2^128, which LN does not see and beside which eps is nothing.
 ///
 /// Shapes    x (rows, width), labels (rows)
 /// Errors    Shape if there are no rows, no features or not one label a row; Argument for a number that is
-///           not finite, and naming both rows for equal rows with different labels or rows that no projection
-///           tells apart; Cancelled, leaving the state in `options.resume`; Format for a state of other data
+///           not finite or an eps beyond 0 to 1, naming both rows for equal rows with different labels, and
+///           for rows that no projection tells apart; Cancelled, leaving the state in `options.resume`;
+///           Format for a state of other data
 /// Accuracy  exact: every row gets its label, 60,000 of them as well (test: Construct.ManyRandomLabels);
+///           in double-double, samples 10^-25 of the others' distance apart (test: Construct.CrowdedSamples);
 ///           a resumed construction gives the same bits (test: Construct.ResumesToTheSameBits)
 /// Cost      O(rows · layers) with about a nanosecond a step; O(rows · width) for each projection
 [[nodiscard]] Construction construct(MatrixView<const double> x, std::span<const std::int64_t> labels,

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/lnnet/net.hpp>
+
+/// What a net gives, from its definition. Nothing here knows how a net was made, and what makes nets
+/// predicts their values by code of its own (test: house.evaluator).
+namespace normscope::lnnet {
+
+/// The head's outputs for each row of `x`.
+///
+/// Sums run in index order and start from the bias. A norm is its plain definition in one pass: mean,
+/// deviations, mean square, division; a block whose computed deviations are all zero gives the bias. All
+/// of it is computed in the net's precision and rounded at the end.
+///
+/// Shapes    x (rows, net.in()) → rows × net.out()
+/// Errors    Shape, Argument: see `validate`, and when x is not net.in() wide; Cancelled
+/// Accuracy  no fused operations, and the same bits for every number of threads and rows
+///           (test: Net.RowsAndThreadsDoNotChangeBits); each layer is norm::forward to 1e-13 for entries
+///           of comparable size (test: Net.LayersAreTheNorm)
+/// Cost      one multiplication a weight and row; some thirty times that in double-double
+[[nodiscard]] std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigned threads = 0,
+                                           const Progress& progress = {});
+
+/// The class of each row: classes[argmax evaluate], the outputs compared before they are rounded.
+[[nodiscard]] std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x,
+                                               unsigned threads = 0, const Progress& progress = {});
+
+/// What each layer gives, before the head: the l-th entry has rows × layers[l].out values.
+[[nodiscard]] std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> x,
+                                                     unsigned threads = 0);
+
+}  // namespace normscope::lnnet

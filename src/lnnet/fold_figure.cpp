@@ -1,0 +1,81 @@
+#include <normscope/lnnet/fold_figure.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace normscope::lnnet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Points along the layers that a screen can show.
+constexpr std::size_t most_points = 400;
+
+Json quantity(const char* field, const char* title) {
+  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
+}
+
+/// Every layer, or as many neighbours together as leave `most_points`.
+Json points(std::span<const Fold> folds) {
+  const std::size_t together = std::max<std::size_t>(1, (folds.size() + most_points - 1) / most_points);
+  Json rows = Json::array();
+  for (std::size_t begin = 0; begin < folds.size(); begin += together) {
+    const std::span<const Fold> part = folds.subspan(begin, std::min(together, folds.size() - begin));
+    std::vector<double> gaps;
+    for (const Fold& fold : part) {
+      // Where nothing of another class lies across, and in a layer without a pair, there is no gap.
+      if (std::isfinite(fold.gap) && fold.gap > 0.0) gaps.push_back(fold.gap);
+    }
+    Json row = {{"layer", begin + part.size()}, {"runs", part.back().runs}};
+    if (!gaps.empty()) {
+      std::sort(gaps.begin(), gaps.end());
+      row["least"] = gaps.front();
+      row["median"] = gaps[gaps.size() / 2];
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json gap_line(const char* field, double width) {
+  Json y = quantity(field, "gap");
+  y["scale"] = {{"type", "log"}};
+  y["axis"] = {{"format", ".0e"}, {"tickCount", 8}, {"grid", false}};
+  return {{"transform", {{{"filter", std::string("isValid(datum.") + field + ")"}}}},
+          {"mark", {{"type", "line"}, {"strokeWidth", width}}},
+          {"encoding",
+           {{"x", quantity("layer", "layer")},
+            {"y", std::move(y)},
+            {"color", {{"datum", field}, {"type", "nominal"}, {"title", nullptr}}}}}};
+}
+
+}  // namespace
+
+std::string fold_figure(std::span<const Fold> folds) {
+  Json breaks = Json::array();
+  for (std::size_t l = 0; l < folds.size(); ++l) {
+    if (folds[l].first == no_row) breaks.push_back({{"layer", l + 1}});
+  }
+  const Json rules = {{"data", {{"values", std::move(breaks)}}},
+                      {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
+                      {"encoding", {{"x", quantity("layer", "layer")}}}};
+  const Json runs = {{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
+                     {"encoding", {{"x", quantity("layer", "layer")}, {"y", quantity("runs", "runs left")}}}};
+  return Json{
+      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+      {"description",
+       "How near two classes came in each fold, in units of half the pair's distance, and the runs left; "
+       "dashed where a layer folds nothing."},
+      {"data", {{"values", points(folds)}}},
+      {"vconcat",
+       {{{"width", 560},
+         {"height", 180},
+         {"layer", {gap_line("median", 1.5), gap_line("least", 0.7), rules}}},
+        {{"width", 560}, {"height", 180}, {"layer", {runs, rules}}}}}}
+      .dump();
+}
+
+}  // namespace normscope::lnnet

@@ -1,0 +1,62 @@
+"""A build that is interrupted or killed, at any moment, goes on to the same bytes."""
+
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import numpy as np
+
+from command import COMMAND, SANITIZED, CommandTest
+
+ROWS = 4000 if SANITIZED else 12000
+WORDS = ["build", "x.npy", "--random-labels", "3", "--resume", "state", "-o", "net.safetensors", "--trace", "folds"]
+
+
+class BuildResume(CommandTest):
+    def setUp(self):
+        super().setUp()
+        np.save(self.folder / "x.npy", np.random.default_rng(2).normal(size=(ROWS, 2)))
+
+    def outputs(self):
+        return [(self.folder / name).read_bytes() for name in ("net.safetensors", "folds")]
+
+    def stopped(self, how, seconds):
+        """The exit status of a build that gets that signal after a while."""
+        process = subprocess.Popen([COMMAND, *WORDS], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(how)
+        return process.wait(120)
+
+    def test_stopped_at_random_moments(self):
+        begin = time.monotonic()
+        self.ok(*WORDS)
+        whole, seconds = self.outputs(), time.monotonic() - begin
+        for name in ("net.safetensors", "folds"):
+            (self.folder / name).unlink()
+        moments = random.Random(1)
+        for how in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
+            status = self.stopped(how, moments.uniform(0.1, 0.6) * seconds)
+            # One that was fast enough has nothing left to resume.
+            self.assertIn(status, (0, -signal.SIGKILL if how == signal.SIGKILL else 130))
+            self.assertEqual((self.folder / "net.safetensors").exists(), status == 0)
+            if status == 0:
+                break
+        self.ok(*WORDS)
+        self.assertEqual(self.outputs(), whole)
+        self.assertFalse((self.folder / "state").exists())
+
+    def test_a_state_of_something_else_is_refused(self):
+        (self.folder / "state").write_bytes(b"not a state")
+        self.assertIn("state", self.fails(3, *WORDS))
+        np.save(self.folder / "x.npy", np.random.default_rng(2).normal(size=(5, 2)))
+        self.ok("build", "x.npy", "--random-labels", "3", "-o", "other.safetensors")
+        (self.folder / "other.safetensors").rename(self.folder / "state")
+        self.assertIn("is not the state of a construction", self.fails(3, *WORDS))
+
+
+if __name__ == "__main__":
+    unittest.main()

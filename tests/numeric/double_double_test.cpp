@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/core/random.hpp>
+#include <normscope/numeric/double_double.hpp>
+
+namespace normscope {
+namespace {
+
+__extension__ using Quad = __float128;
+
+constexpr double bound = 16.0 * 0x1p-106;
+
+Quad quad(const DoubleDouble& a) { return static_cast<Quad>(a.high) + static_cast<Quad>(a.low); }
+
+/// |computed − exact| over |exact|.
+double error(const DoubleDouble& computed, Quad exact) {
+  const Quad difference = quad(computed) - exact;
+  return std::abs(static_cast<double>(exact == 0 ? difference : difference / exact));
+}
+
+/// Both parts random, over many scales, often near one another.
+DoubleDouble random_number(Random& random) {
+  const double high = std::ldexp(random.normal(), static_cast<int>(random.below(60)) - 30);
+  return DoubleDouble::sum(high,
+                           std::ldexp(high * random.normal(), -54 - static_cast<int>(random.below(20))));
+}
+
+RC_GTEST_PROP(DoubleDouble, MatchesQuadruplePrecision, (std::uint64_t seed)) {
+  Random random(seed);
+  const DoubleDouble a = random_number(random);
+  const DoubleDouble b = random_number(random);
+  // Quadruple precision has 113 bits, seven more than what is tested.
+  RC_ASSERT(error(a * b, quad(a) * quad(b)) <= bound);
+  RC_ASSERT(error(a / b, quad(a) / quad(b)) <= bound);
+  RC_ASSERT(error(a + b, quad(a) + quad(b)) <= bound);
+  const DoubleDouble magnitude = a < 0.0 ? -a : a;
+  const DoubleDouble root = sqrt(magnitude);
+  // (1 + δ)² − 1 is about 2δ.
+  RC_ASSERT(error(magnitude, quad(root) * quad(root)) <= 2.0 * bound);
+  // Where the numbers almost cancel, the difference still has all its bits; quad() would round them off.
+  const DoubleDouble near = a + DoubleDouble(std::ldexp(a.high, -40));
+  const Quad high = static_cast<Quad>(near.high) - static_cast<Quad>(a.high);
+  const Quad low = static_cast<Quad>(near.low) - static_cast<Quad>(a.low);
+  RC_ASSERT(error(near - a, high + low) <= bound);
+}
+
+RC_GTEST_PROP(DoubleDouble, SignsAreSymmetric, (std::uint64_t seed)) {
+  Random random(seed);
+  const DoubleDouble a = random_number(random);
+  const DoubleDouble b = random_number(random);
+  RC_ASSERT(-a + -b == -(a + b));
+  RC_ASSERT(-a * b == -(a * b));
+  RC_ASSERT(-a / b == -(a / b));
+  RC_ASSERT(a + -a == DoubleDouble(0.0));
+  RC_ASSERT(DoubleDouble(0.0) + a == a);
+  RC_ASSERT(DoubleDouble(1.0) * a == a);
+}
+
+RC_GTEST_PROP(DoubleDouble, IsOrderedAsItsValue, (std::uint64_t seed)) {
+  Random random(seed);
+  const DoubleDouble a = random_number(random);
+  const DoubleDouble b = DoubleDouble::sum(a.high, random.normal() * a.low);
+  RC_ASSERT((a < b) == (quad(a) < quad(b)));
+  RC_ASSERT((a > b) == (quad(a) > quad(b)));
+}
+
+TEST(DoubleDouble, ZeroHasARoot) { EXPECT_EQ(sqrt(DoubleDouble(0.0)), DoubleDouble(0.0)); }
+
+}  // namespace
+}  // namespace normscope

@@ -5,6 +5,7 @@
 
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
@@ -27,7 +28,23 @@ Dtype output_dtype(Dtype input) {
   return input == Dtype::F32 || input == Dtype::F16 ? input : Dtype::F64;
 }
 
+constexpr std::size_t entries_a_piece = 1 << 14;
+
+/// The norm, or one of its steps, rows at a time.
+void apply_in_place(const std::string& step, const NormSpec& spec, MatrixView<double> x, unsigned threads) {
+  const std::size_t grain = 1 + entries_a_piece / x.width();
+  parallel_for(x.rows(), grain, threads, [&](std::size_t first, std::size_t last) {
+    const MatrixView<double> piece(x.row(first).data(), last - first, x.width());
+    if (step.empty()) {
+      norm::forward(spec, piece, piece);
+    } else {
+      geometry::apply(geometry::step(step), spec, piece, piece);
+    }
+  });
+}
+
 int run(const Session& session, const Options& options) {
+  expect_writable({options.output});
   // In place is fine for an array of its own, not for a tensor inside a checkpoint.
   const bool own_file = checkpoint::array_file(options.input) == options.input;
   keep_apart(files_of_arrays({own_file ? "" : options.input, options.norm.gain, options.norm.bias}),
@@ -42,11 +59,7 @@ int run(const Session& session, const Options& options) {
   const std::size_t rows = array.values.size() / width;
   const NormSpec spec = options.norm.read(width);
   const MatrixView<double> x(array.values.data(), rows, width);
-  if (options.step.empty()) {
-    norm::forward(spec, x, x);
-  } else {
-    geometry::apply(geometry::step(options.step), spec, x, x);
-  }
+  apply_in_place(options.step, spec, x, session.threads);
   array.dtype = output_dtype(array.dtype);
 
   const nlohmann::ordered_json json = {{"schema", "normscope.apply/1"},

@@ -74,6 +74,7 @@ class Outputs {
 };
 
 int run(const Session& session, const Options& options) {
+  expect_writable({options.output, options.resume, options.trace, options.figure});
   if (options.labels.empty() == (options.random_labels == 0)) {
     throw Error(ErrorCode::Argument, "build: expected either LABELS or --random-labels");
   }
@@ -107,7 +108,7 @@ int run(const Session& session, const Options& options) {
                                        {"distinct", made.distinct},
                                        {"relabelled", made.relabelled},
                                        {"attempts", made.attempts}};
-  JsonOutput machine_form(session, json.dump());
+  JsonOutput machine_form(session, dump(json));
   Outputs outputs;
   outputs.add(options.trace, trace_lines(made.folds));
   outputs.add(options.figure, lnnet::fold_figure(made.folds) + "\n");

@@ -72,17 +72,21 @@ void Session::say(std::string_view line) const {
   if (!quiet && json != "-") print(fmt::format("{}\n", line));
 }
 
-void Session::write_json(std::string_view text) const { JsonOutput(*this, text).commit(); }
+void Session::write_json(std::string text) const { JsonOutput(*this, std::move(text)).commit(); }
 
-JsonOutput::JsonOutput(const Session& session, std::string_view text) : text_(text) {
-  to_standard_output_ = session.json == "-";
-  if (session.json.empty() || to_standard_output_) return;
-  file_.emplace(session.json);
-  file_->write(text_ + "\n");
+JsonOutput::JsonOutput(const Session& session, std::string text) {
+  if (session.json.empty()) return;
+  text += '\n';
+  if (session.json == "-") {
+    for_standard_output_ = std::move(text);
+  } else {
+    file_.emplace(session.json);
+    file_->write(text);
+  }
 }
 
 void JsonOutput::commit() {
-  if (to_standard_output_) print(text_ + "\n");
+  if (for_standard_output_) print(*for_standard_output_);
   if (file_) file_->commit();
 }
 
@@ -97,7 +101,12 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
       ->type_name("N")
       ->check(counts(0, 1024));
   command->add_flag("--quiet,-q", session.quiet, "Print nothing but errors");
-  command->callback([&session, run = std::move(run)] { session.run = run; });
+  command->callback([&session, run = std::move(run)] {
+    session.run = [&session, run] {
+      expect_writable({session.json});
+      return run();
+    };
+  });
   return command;
 }
 
@@ -117,7 +126,9 @@ void NormOptions::declare(CLI::App& command) {
   command.add_option("--groups", groups, "Blocks normalized on their own (default 1)")
       ->type_name("K")
       ->check(counts(1, largest_count));
-  command.add_option("--eps", eps, fmt::format("Added to the mean square (default {:g})", eps))
+  command
+      .add_option("--eps", eps,
+                  fmt::format("Added to the mean square, of spherical to the square (default {:g})", eps))
       ->type_name("E")
       ->check(CLI::Range(0.0, 1e300));
 }
@@ -173,6 +184,18 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
       }
     }
     taken.emplace_back(output);
+  }
+}
+
+void expect_writable(const std::vector<std::string>& outputs) {
+  namespace fs = std::filesystem;
+  for (const std::string& output : outputs) {
+    if (output.empty() || output == "-") continue;
+    std::error_code missing;
+    const fs::file_status status = fs::status(output, missing);
+    // A device or a pipe is opened once: its reader would take a second time for the end.
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) continue;
+    const AtomicFile probe(output);
   }
 }
 

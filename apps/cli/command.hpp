@@ -38,19 +38,18 @@ struct Session {
   /// Whether there is a machine form to make.
   [[nodiscard]] bool wants_json() const { return !json.empty(); }
   /// Writes the machine form where --json wants it.
-  void write_json(std::string_view text) const;
+  void write_json(std::string text) const;
 };
 
 /// The machine form on its way: written beside its place at once, put there by `commit`, so that a
 /// command with two outputs leaves both or neither.
 class JsonOutput {
  public:
-  JsonOutput(const Session& session, std::string_view text);
+  JsonOutput(const Session& session, std::string text);
   void commit();
 
  private:
-  std::string text_;
-  bool to_standard_output_ = false;
+  std::optional<std::string> for_standard_output_{};
   std::optional<AtomicFile> file_{};
 };
 
@@ -82,6 +81,11 @@ struct NormOptions {
 /// other output: a slip of the keyboard must not replace somebody's model.
 /// Errors    Argument
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
+
+/// Throws unless a file can be written under every name (empty and "-" aside), so that it is known before
+/// the work and not after it. --json is asked after for every command.
+/// Errors    Io
+void expect_writable(const std::vector<std::string>& outputs);
 
 /// Every file that makes up a checkpoint, and every file an array's name may stand for.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);

@@ -39,6 +39,7 @@ nlohmann::ordered_json optional_number(const std::optional<double>& value) {
 }
 
 int run(const Session& session, const Options& options) {
+  keep_apart(files_of_arrays({options.input, options.norm.gain, options.norm.bias}), {session.json});
   const MatrixInput x = rows_of(options);
   const NormSpec spec = options.norm.read(x.width);
   const std::vector<std::size_t> groups =
@@ -63,7 +64,7 @@ int run(const Session& session, const Options& options) {
                                        {"rows", x.rows},
                                        {"eps", spec.eps},
                                        {"groups", list}};
-  session.write_json(json.dump());
+  session.write_json(dump(json));
 
   session.say(fmt::format("{} of width {}, {} row{}: curvature over that of one group", options.norm.kind,
                           spec.width, x.rows, x.rows == 1 ? "" : "s"));

@@ -38,32 +38,44 @@ void check_entries(const char* option, std::size_t rows, std::size_t width) {
 /// Coordinates that a direction is printed by.
 constexpr std::size_t shown_coordinates = 5;
 
-using Rows = std::vector<std::vector<double>>;
+/// Directions, one a row.
+struct Rows {
+  std::vector<double> values{};
+  std::size_t width = 1;
 
-Rows rows_of(const std::vector<double>& values, std::size_t width) {
-  Rows rows;
-  for (auto at = values.begin(); at != values.end(); at += static_cast<std::ptrdiff_t>(width)) {
-    rows.emplace_back(at, at + static_cast<std::ptrdiff_t>(width));
+  [[nodiscard]] std::size_t size() const { return values.size() / width; }
+  [[nodiscard]] std::span<const double> row(std::size_t index) const {
+    return {values.data() + index * width, width};
   }
-  return rows;
+  [[nodiscard]] MatrixView<double> view() { return {values.data(), size(), width}; }
+};
+
+Rows empty_rows(std::size_t count, std::size_t width) {
+  return {.values = std::vector<double>(count * width), .width = width};
+}
+
+nlohmann::ordered_json to_json(const Rows& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < rows.size(); ++i) list.emplace_back(rows.row(i));
+  return list;
 }
 
 Rows leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted, unsigned threads) {
   const std::size_t count = std::min(wanted, image.semi_axes().size());
   check_entries("--axes", count, width);
-  std::vector<double> axes(count * width);
-  image.axes(0, {axes.data(), count, width}, threads);
-  return rows_of(axes, width);
+  Rows axes = empty_rows(count, width);
+  image.axes(0, axes.view(), threads);
+  return axes;
 }
 
 Rows null_space(const geometry::NormImage& image, std::size_t width) {
   check_entries("--null-space", image.null_space_dim(), width);
-  std::vector<double> basis(image.null_space_dim() * width);
-  image.null_space({basis.data(), image.null_space_dim(), width});
-  return rows_of(basis, width);
+  Rows basis = empty_rows(image.null_space_dim(), width);
+  image.null_space(basis.view());
+  return basis;
 }
 
-std::string direction(const std::vector<double>& vector) {
+std::string direction(std::span<const double> vector) {
   std::vector<std::size_t> order(vector.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t shown = std::min(shown_coordinates, order.size());
@@ -131,9 +143,9 @@ int run(const Session& session, const Options& options) {
                                  {"median", image.median()},
                                  {"condition", image.condition()},
                                  {"effective_dimension", dimension},
-                                 {"energy", geometry::energy(spec)},
-                                 {"axes", axes}};
-  if (options.null_space) json["null_space"] = erased;
+                                 {"energy", geometry::energy(spec)}};
+  json["axes"] = to_json(axes);
+  if (options.null_space) json["null_space"] = to_json(erased);
 
   Lines lines;
   lines.push_back(
@@ -148,9 +160,9 @@ int run(const Session& session, const Options& options) {
   add_parameters(options, spec, json, lines);
   add_similarity(session, options, spec, image, json, lines);
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    lines.push_back(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes[i])));
+    lines.push_back(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes.row(i))));
   }
-  for (const std::vector<double>& vector : erased) lines.push_back("erased " + direction(vector));
+  for (std::size_t i = 0; i < erased.size(); ++i) lines.push_back("erased " + direction(erased.row(i)));
   session.write_json(dump(json));
   for (const std::string& line : lines) session.say(line);
   return ok;

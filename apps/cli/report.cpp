@@ -30,9 +30,9 @@ void summarize(const Session& session, const Options& options, const audit::Repo
 }
 
 int run(const Session& session, const Options& options) {
+  expect_writable({options.output});
   const checkpoint::Checkpoint checkpoint(options.model);
   keep_apart(files_of(checkpoint), {options.output, session.json});
-  AtomicFile(options.output);  // an unwritable place is better known before the work than after it
   const audit::Report report = audit::audit(checkpoint, session.threads, session.progress());
   AtomicFile page(options.output);
   page.write(report::fill(audit::to_json(report), audit::charts_json(report)));

@@ -39,6 +39,7 @@ checkpoint::Array side_by_side(const lnnet::Net& net, const std::vector<std::vec
 }
 
 int run(const Session& session, const Options& options) {
+  expect_writable({options.output, options.trace});
   keep_apart({options.net, options.samples}, {options.output, options.trace, session.json});
   const lnnet::Net net = lnnet::load_net(options.net);
   const SampleArray samples = read_samples(options.samples);
@@ -56,7 +57,7 @@ int run(const Session& session, const Options& options) {
                                        {"layers", net.layers.size()},
                                        {"rows", samples.rows},
                                        {"labels", given}};
-  session.write_json(json.dump());
+  session.write_json(dump(json));
   session.say(fmt::format("{} samples through {} layers", samples.rows, net.layers.size()));
   constexpr std::size_t shown = 10;
   for (std::size_t row = 0; row < given.size() && row < shown; ++row) {

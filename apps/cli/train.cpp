@@ -174,6 +174,7 @@ void write_figures(const std::string& folder, const Run& run) {
 }
 
 int run(const Session& session, Options options) {
+  expect_writable({options.state});
   keep_apart({}, {options.state, session.json});
   options.spec.norm = norm_kind(options.norm);
   options.spec.activation = lnnet::activation(options.activation);

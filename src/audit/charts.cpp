@@ -7,6 +7,7 @@
 
 #include <normscope/audit/report.hpp>
 
+#include "json_text.hpp"
 #include "spectrum.hpp"
 #include "text.hpp"
 
@@ -356,7 +357,7 @@ std::string charts_json(const Report& report) {
   null_directions(report, charts);
   neighbours(report, charts);
   biases(report, charts);
-  return charts.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(charts, -1);
 }
 
 }  // namespace normscope::audit

@@ -5,6 +5,7 @@
 #include <normscope/audit/report.hpp>
 #include <normscope/core/version.hpp>
 
+#include "json_text.hpp"
 #include "spectrum.hpp"
 
 namespace normscope::audit {
@@ -179,9 +180,6 @@ Json to_json(const model::Head& head) {
           {"rotary", head.rotary}};
 }
 
-/// Names from a file may hold bytes that are not UTF-8; they show as replacement characters.
-std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace
 
 std::string to_json(const Report& report, bool whole_spectra) {
@@ -222,7 +220,7 @@ std::string to_json(const Report& report, bool whole_spectra) {
                 {"severity", finding.severity},
                 {"reproduce", finding.reproduce}};
   });
-  return dump(json);
+  return json_text(json, 1);
 }
 
 std::string inspection_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
@@ -247,7 +245,7 @@ std::string inspection_json(const checkpoint::Checkpoint& checkpoint, const mode
     add_connections(item, norm);
     return item;
   });
-  return dump(json);
+  return json_text(json, 1);
 }
 
 }  // namespace normscope::audit

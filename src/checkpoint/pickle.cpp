@@ -8,6 +8,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "bytes.hpp"
 #include "pickle_globals.hpp"
 #include "quote.hpp"
 
@@ -261,15 +262,11 @@ class Machine {
 
   Bytes take(std::size_t size) {
     if (size > rest_.size()) fail(fmt::format("{} bytes are needed, {} are left", size, rest_.size()));
-    const Bytes taken = rest_.first(size);
-    rest_ = rest_.subspan(size);
-    return taken;
+    return take_front(rest_, size);
   }
   template <typename Number>
   Number number() {
-    Number value;
-    std::memcpy(&value, take(sizeof value).data(), sizeof value);
-    return value;
+    return load<Number>(take(sizeof(Number)));
   }
 
   [[noreturn]] void fail_storage() const { fail("a persistent id is not that of a storage"); }

@@ -10,6 +10,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "bytes.hpp"
 #include "quote.hpp"
 
 namespace normscope::checkpoint {
@@ -51,15 +52,11 @@ class Fields {
 
   Bytes bytes(std::size_t size) {
     if (size > rest_.size()) fail(ErrorCode::Format, where_, fmt::format("zip: {} is cut off", what_));
-    const Bytes taken = rest_.first(size);
-    rest_ = rest_.subspan(size);
-    return taken;
+    return take_front(rest_, size);
   }
   template <typename Number>
   Number number() {
-    Number value;
-    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
-    return value;
+    return load<Number>(bytes(sizeof(Number)));
   }
   [[nodiscard]] bool empty() const { return rest_.empty(); }
 

@@ -86,6 +86,12 @@ class Apply(CommandTest):
         expected = centred / np.sqrt(centred.var(1, keepdims=True) + 1e-5) * self.gain + self.bias
         np.testing.assert_allclose(self.apply("--gain", "gain.npy", "--bias", "bias.npy"), expected, rtol=1e-13)
 
+    def test_threads_do_not_change_a_bit(self):
+        np.save(self.folder / "x.npy", np.random.default_rng(3).normal(size=(5000, 12)))
+        for options in ([], ["--step", "scale"]):
+            one = self.apply(*options, "--threads", 1)
+            np.testing.assert_array_equal(one, self.apply(*options, "--threads", 5))
+
     def test_four_steps_make_the_norm(self):
         expected = self.apply("--gain", "gain.npy", "--bias", "bias.npy", "--groups", 3)
         for step in ("project", "scale", "stretch", "shift"):
@@ -224,6 +230,17 @@ class Usage(CommandTest):
         self.fails(3, "apply", "x.npy", "-o", "y.npy", "--json", "no/folder.json")
         self.fails(3, "apply", "x.npy", "-o", "no/y.npy", "--json", "a.json")
         self.fails(3, "report", OWN_MODEL, "-o", "r.html", "--json", "no/folder.json")
+
+    def test_an_output_that_cannot_be_written_is_known_before_the_work(self):
+        # None of the inputs is there: were they read first, they would be what is complained of.
+        for words in (["apply", "x.npy", "-o", "no/y.npy"], ["report", "m.onnx", "-o", "no/r.html"],
+                      ["build", "x.npy", "l.npy", "-o", "no/n.safetensors"],
+                      ["build", "x.npy", "l.npy", "-o", "n.safetensors", "--trace", "no/t"],
+                      ["run", "n.safetensors", "x.npy", "-o", "no/l.npy"], ["curvature", "x.npy", "--json", "no/c.json"],
+                      ["separate", "a.npy", "b.npy", "--json", "no/s.json"], ["inspect", "m.pt", "--json", "no/i.json"],
+                      ["geometry", "--gain", "g.npy", "--json", "no/g.json"]):
+            with self.subTest(words):
+                self.assertIn("no/", self.fails(3, *words))
 
     def test_a_reader_that_goes_away_leaves_nothing_behind(self):
         done = subprocess.run(f"{COMMAND} report {OWN_MODEL} -o r.html --json - | head -c 1; echo ${{PIPESTATUS[0]}}",

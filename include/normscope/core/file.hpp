@@ -26,7 +26,8 @@ class MappedFile {
 
 /// A file that appears under its name complete or not at all: bytes go to a temporary file in the
 /// same folder, and `commit` syncs and renames it. Destroyed without `commit`, it leaves nothing
-/// behind and whatever stood under the name before untouched.
+/// behind and whatever stood under the name before untouched. A process killed outright while it writes
+/// leaves its `.normscope-<hex>` there, which nobody reads and anybody may remove.
 /// Errors    Io, naming the file
 class AtomicFile {
  public:

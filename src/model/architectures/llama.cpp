@@ -1,5 +1,6 @@
 #include "architecture.hpp"
 #include "builder.hpp"
+#include "llama_block.hpp"
 
 namespace normscope::model::architectures {
 
@@ -16,17 +17,9 @@ void forward(Builder& b) {
   b.embedding("token embedding", "embed_tokens");
   b.each_layer("layers.{}.", [&] {
     b.buffer("self_attn.rotary_emb.inv_freq");
-    b.norm("input_layernorm", "attention input");
-    const std::uint64_t attended = b.attention("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
-    if (b.has("self_attn.q_norm.")) {
-      b.norm_of_heads("self_attn.q_norm", "query norm", "query");
-      b.norm_of_heads("self_attn.k_norm", "key norm", "key");
-    }
-    b.writes("attention out", "self_attn.o_proj", attended);
+    llama_attention(b);
     b.norm("post_attention_layernorm", "mlp input");
-    const std::uint64_t inner = b.reads("mlp gate", "mlp.gate_proj");
-    b.reads("mlp in", "mlp.up_proj", inner);
-    b.writes("mlp out", "mlp.down_proj", inner);
+    gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
   });
   b.norm("norm", "final");
   b.unembedding({"lm_head"}, false);

@@ -1,5 +1,6 @@
 #include "architecture.hpp"
 #include "builder.hpp"
+#include "llama_block.hpp"
 
 namespace normscope::model::architectures {
 
@@ -22,9 +23,7 @@ void forward(Builder& b) {
     const std::uint64_t attended = b.attention("wq", "wk", "wv");
     b.writes("attention out", "wo", attended);
     b.norm("rms_ffn", "mlp input");
-    const std::uint64_t inner = b.reads("mlp gate", "w1");
-    b.reads("mlp in", "w3", inner);
-    b.writes("mlp out", "w2", inner);
+    gated_mlp(b, "w1", "w3", "w2");
   });
   b.norm("rms_final", "final");
   b.unembedding({"wcls"}, true);

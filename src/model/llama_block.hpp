@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+namespace normscope::model {
+
+class Builder;
+
+/// The attention half of a Llama block, in Hugging Face's names, with norms of queries and keys where the
+/// file has them.
+void llama_attention(Builder& b);
+
+/// An MLP whose inner activation is multiplied by a gate.
+void gated_mlp(Builder& b, std::string_view gate, std::string_view in, std::string_view out);
+
+}  // namespace normscope::model

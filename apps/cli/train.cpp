@@ -10,72 +10,126 @@
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/version.hpp>
-#include <normscope/lnnet/figures.hpp>
-#include <normscope/lnnet/train.hpp>
+#include <normscope/lnnet/net_file.hpp>
+#include <normscope/lnnet/tasks.hpp>
 
 #include "command.hpp"
+#include "samples.hpp"
+#include "train_output.hpp"
 
 namespace normscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
-/// New points that a task's net is tested on.
-constexpr std::size_t test_rows = 4000;
-/// Between the seed of a task's samples and that of its test.
-constexpr std::uint64_t test_seed_distance = 1'000'000;
 /// Reports of progress over a training.
 constexpr std::size_t reports = 500;
-constexpr std::chrono::seconds between_saves{10};
+/// Between two saves of the state; the first comes soon, so that a short training has one too.
+constexpr std::chrono::milliseconds first_save{250};
+constexpr std::chrono::milliseconds between_saves{10'000};
 
+/// What is not given is the task's default.
 struct Options {
   std::string what;
   std::string labels;
-  std::string norm = "spherical";
-  std::string activation = "norm";
-  std::string optimizer = "adam";
-  std::string schedule = "constant";
-  std::string precision = "F64";
+  std::string output;
   std::string state;
   std::string figures;
   std::size_t rows = 0;
-  std::size_t seeds = 1;
-  lnnet::TrainSpec spec;
+  std::optional<std::size_t> width;
+  std::optional<std::size_t> depth;
+  std::string activation;
+  std::string norm;
+  std::vector<std::size_t> groups;
+  std::optional<double> eps;
+  bool affine = false;
+  std::string optimizer;
+  std::optional<double> rate;
+  std::string schedule;
+  std::optional<std::size_t> steps;
+  std::optional<std::size_t> batch;
+  std::string precision;
+  std::optional<std::size_t> record_every;
+  std::uint64_t seed = 1;
+  std::size_t seeds = 0;
 };
 
-struct Run {
-  std::uint64_t seed = 0;
-  lnnet::Dataset data;
-  lnnet::Trainer trainer;
-  lnnet::Score score{};
-  std::optional<lnnet::Score> test{};
+lnnet::TrainSpec train_spec(const Options& options, lnnet::TrainSpec spec) {
+  const auto take = [](const auto& given, auto& value) {
+    if (given) value = *given;
+  };
+  take(options.width, spec.width);
+  take(options.depth, spec.depth);
+  take(options.eps, spec.eps);
+  take(options.rate, spec.rate);
+  take(options.steps, spec.steps);
+  take(options.batch, spec.batch);
+  take(options.record_every, spec.record_every);
+  if (!options.activation.empty()) spec.activation = lnnet::activation(options.activation);
+  if (!options.norm.empty()) spec.norm = norm_kind(options.norm);
+  if (!options.optimizer.empty()) spec.optimizer = lnnet::optimizer(options.optimizer);
+  if (!options.schedule.empty()) spec.schedule = lnnet::schedule(options.schedule);
+  if (!options.precision.empty()) spec.precision = options.precision == "F32" ? Dtype::F32 : Dtype::F64;
+  spec.affine = options.affine;
+  spec.seed = options.seed;
+  return spec;
+}
 
-  /// What the best of several is chosen by.
-  [[nodiscard]] double accuracy() const { return test ? test->accuracy : score.accuracy; }
-  [[nodiscard]] std::vector<lnnet::Transition> transitions() const {
-    return lnnet::transitions(trainer.accuracy(), trainer.spec().record_every);
+/// The specs to train: every seed with every count of groups, and where those are several, a linear
+/// classifier to hold them against.
+std::vector<lnnet::TrainSpec> plan(const Options& options, const lnnet::Task* task) {
+  const lnnet::TrainSpec spec = train_spec(options, task != nullptr ? task->spec : lnnet::TrainSpec{});
+  std::vector<lnnet::TrainSpec> kinds;
+  if (options.groups.size() > 1) {
+    kinds.push_back(spec);
+    kinds.back().depth = 0;
   }
-};
+  for (const std::size_t groups :
+       options.groups.empty() ? std::vector<std::size_t>{spec.groups} : options.groups) {
+    kinds.push_back(spec);
+    kinds.back().groups = groups;
+  }
+  std::size_t seeds = options.seeds;
+  if (seeds == 0) seeds = task != nullptr && options.state.empty() ? task->seeds : 1;
+  std::vector<lnnet::TrainSpec> all;
+  for (const lnnet::TrainSpec& kind : kinds) {
+    validate(kind);
+    for (std::size_t i = 0; i < seeds; ++i) {
+      all.push_back(kind);
+      all.back().seed += i;
+    }
+  }
+  if (all.size() > 1 && !options.state.empty()) {
+    throw Error(ErrorCode::Argument, fmt::format("train: {} runs, expected one to --resume", all.size()));
+  }
+  return all;
+}
 
-lnnet::Dataset read_data(const Options& options) {
+/// The files that samples come from.
+std::vector<fs::path> sample_files(const Options& options) {
+  try {
+    static_cast<void>(checkpoint::array_file(options.what));
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: is no task ({}) and no file", printable(options.what), lnnet::task_names()));
+  }
+  return files_of_arrays({options.what, options.labels});
+}
+
+std::shared_ptr<const lnnet::Dataset> read_data(const Options& options) {
   if (options.labels.empty()) {
-    throw Error(ErrorCode::Argument, fmt::format("{}: is no task, and a training on samples needs LABELS too",
-                                                 printable(options.what)));
+    throw Error(ErrorCode::Argument,
+                fmt::format("{}: is samples, which need LABELS too", printable(options.what)));
   }
-  checkpoint::Array x = checkpoint::read_array(options.what);
-  const checkpoint::Array y = checkpoint::read_array(options.labels);
-  if (x.shape.empty() || x.shape[0] == 0) {
-    throw Error(ErrorCode::Shape, fmt::format("{}: has no rows", printable(options.what)));
-  }
-  if (y.values.size() != x.shape[0]) {
+  SampleArray x = read_samples(options.what);
+  const std::vector<std::int64_t> labels = read_labels(options.labels);
+  if (labels.size() != x.rows) {
     throw Error(ErrorCode::Shape,
-                fmt::format("{}: has {} labels for {} rows of {}", printable(options.labels), y.values.size(),
-                            x.shape[0], printable(options.what)));
+                fmt::format("{}: has {} labels for {} rows of {}", printable(options.labels), labels.size(),
+                            x.rows, printable(options.what)));
   }
-  const std::size_t width = x.values.size() / x.shape[0];
-  return lnnet::dataset(printable(options.labels), width, std::move(x.values), y.values);
+  return std::make_shared<const lnnet::Dataset>(lnnet::dataset(
+      printable(options.labels), x.width, std::move(x.values), {labels.begin(), labels.end()}));
 }
 
 void advance(lnnet::Trainer& trainer, const Progress& progress, const std::string& state) {
@@ -83,13 +137,15 @@ void advance(lnnet::Trainer& trainer, const Progress& progress, const std::strin
   const std::size_t total = trainer.spec().steps;
   const std::size_t every = std::max<std::size_t>(1, total / reports);
   auto saved = std::chrono::steady_clock::now();
+  auto pause = first_save;
   try {
     while (!trainer.done()) {
       trainer.step();
       if (trainer.steps_done() % every == 0 || trainer.done()) progress("step", trainer.steps_done(), total);
-      if (!state.empty() && std::chrono::steady_clock::now() - saved >= between_saves) {
+      if (!state.empty() && std::chrono::steady_clock::now() - saved >= pause) {
         trainer.save(state);
         saved = std::chrono::steady_clock::now();
+        pause = std::min(2 * pause, between_saves);
       }
     }
   } catch (const Error& error) {
@@ -99,116 +155,64 @@ void advance(lnnet::Trainer& trainer, const Progress& progress, const std::strin
   if (!state.empty()) trainer.save(state);
 }
 
-Json score_json(const lnnet::Score& score) { return {{"loss", score.loss}, {"accuracy", score.accuracy}}; }
-
-Json transitions_json(const std::vector<lnnet::Transition>& found) {
-  Json result = Json::array();
-  for (const lnnet::Transition& t : found) result.push_back({{"step", t.step}, {"gain", t.gain}});
-  return result;
-}
-
-Json run_json(const Run& run) {
-  const lnnet::TrainSpec& spec = run.trainer.spec();
-  const std::size_t reached =
-      lnnet::first_step_at(run.trainer.accuracy(), spec.record_every, 0.95, spec.steps);
-  return {{"seed", run.seed},
-          {"train", score_json(run.score)},
-          {"test", run.test ? score_json(*run.test) : Json()},
-          {"step_at_95", reached < spec.steps ? Json(reached) : Json()},
-          {"transitions", transitions_json(run.transitions())}};
-}
-
-Json document(const Options& options, const lnnet::Task* task, const std::vector<Run>& runs,
-              const Run& best) {
-  const lnnet::TrainSpec& spec = best.trainer.spec();
-  Json all = Json::array();
-  for (const Run& run : runs) all.push_back(run_json(run));
-  return {{"schema", "normscope.train/1"},
-          {"version", version},
-          {"data", options.what},
-          {"claim", task != nullptr ? Json(std::string(task->claim)) : Json()},
-          {"rows", best.data.rows()},
-          {"features", best.data.width},
-          {"classes", best.data.classes},
-          {"net",
-           {{"width", spec.width},
-            {"depth", spec.depth},
-            {"activation", std::string(lnnet::to_string(spec.activation))},
-            {"norm", std::string(to_string(spec.norm))},
-            {"groups", spec.groups},
-            {"eps", spec.eps},
-            {"affine", spec.affine},
-            {"parameters", best.trainer.parameters().size()}}},
-          {"steps", spec.steps},
-          {"batch", spec.batch},
-          {"seed", best.seed},
-          {"train", score_json(best.score)},
-          {"test", best.test ? score_json(*best.test) : Json()},
-          {"record_every", spec.record_every},
-          {"loss", best.trainer.loss()},
-          {"accuracy", best.trainer.accuracy()},
-          {"transitions", transitions_json(best.transitions())},
-          {"runs", all}};
-}
-
-void write_text(const fs::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.write("\n");
-  file.commit();
-}
-
-void write_figures(const std::string& folder, const Run& run) {
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
-  const lnnet::Net net = run.trainer.net();
-  write_text(fs::path(folder) / "curves.vl.json",
-             lnnet::curves_figure(run.trainer.loss(), run.trainer.accuracy(), run.trainer.spec().record_every,
-                                  run.transitions()));
-  if (run.data.width == 2)
-    write_text(fs::path(folder) / "boundary.vl.json", lnnet::boundary_figure(net, run.data));
-  if (run.data.width <= 3 && run.trainer.spec().width <= 3) {
-    write_text(fs::path(folder) / "morph.json", lnnet::morph(net, run.data));
-  }
-}
-
-int run(const Session& session, Options options) {
-  expect_writable({options.state});
-  keep_apart({}, {options.state, session.json});
-  options.spec.norm = norm_kind(options.norm);
-  options.spec.activation = lnnet::activation(options.activation);
-  options.spec.optimizer = lnnet::optimizer(options.optimizer);
-  options.spec.schedule = lnnet::schedule(options.schedule);
-  options.spec.precision = options.precision == "F32" ? Dtype::F32 : Dtype::F64;
-  const lnnet::Task* task = lnnet::find_task(options.what);
-  const std::size_t rows = task != nullptr && options.rows == 0 ? task->rows : options.rows;
-  std::optional<lnnet::Dataset> given;
-  if (task == nullptr) given = read_data(options);
-
+/// The runs, and what the best of them is tested on.
+std::vector<TrainRun> train_all(const Session& session, const Options& options, const lnnet::Task* task) {
   const Progress progress = session.progress();
-  std::vector<Run> runs;
-  for (std::size_t i = 0; i < options.seeds; ++i) {
-    lnnet::TrainSpec spec = options.spec;
-    spec.seed += i;
-    lnnet::Dataset data = given ? *given : task->make(rows, spec.seed);
+  const std::vector<lnnet::TrainSpec> specs = plan(options, task);
+  std::shared_ptr<const lnnet::Dataset> data;
+  if (task == nullptr) data = read_data(options);
+  std::vector<TrainRun> runs;
+  const std::size_t rows = task != nullptr && options.rows == 0 ? task->rows : options.rows;
+  for (const lnnet::TrainSpec& spec : specs) {
+    if (task != nullptr) data = std::make_shared<const lnnet::Dataset>(task->make(rows, spec.seed));
     lnnet::Trainer trainer(spec, data, session.threads);
     advance(trainer, progress, options.state);
-    runs.push_back({.seed = spec.seed, .data = std::move(data), .trainer = std::move(trainer)});
-    runs.back().score = runs.back().trainer.score();
-    if (task != nullptr && task->fresh_test) {
-      runs.back().test = runs.back().trainer.score(task->make(test_rows, spec.seed + test_seed_distance));
-    }
+    runs.push_back({.trainer = std::move(trainer)});
+    TrainRun& run = runs.back();
+    run.score = run.trainer.score();
+    if (task != nullptr && task->test) run.test = run.trainer.score(task->test(spec.seed));
   }
-  const Run& best = *std::max_element(runs.begin(), runs.end(),
-                                      [](const Run& a, const Run& b) { return a.accuracy() < b.accuracy(); });
-  if (!options.figures.empty()) write_figures(options.figures, best);
-  session.write_json(document(options, task, runs, best).dump());
-  for (const Run& one : runs) {
-    session.say(fmt::format(
-        "seed {}: loss {:.4g}, accuracy {:.2f} %{}", one.seed, one.score.loss, 100.0 * one.score.accuracy,
-        one.test ? fmt::format(", on new points {:.2f} %", 100.0 * one.test->accuracy) : ""));
+  return runs;
+}
+
+void say_conflicts(const Session& session, const lnnet::Dataset& data) {
+  const lnnet::Conflicts found = lnnet::conflicts(data);
+  if (found.rows == 0) return;
+  session.say(fmt::format(
+      "{} of {} {} an earlier row with another label, so no net can have all "
+      "right; the first is row {}, which equals row {}",
+      found.rows, data.rows(), found.rows == 1 ? "rows equals" : "rows equal", found.first, found.of));
+}
+
+int run(const Session& session, const Options& options) {
+  const std::optional<lnnet::Task> task = lnnet::find_task(options.what);
+  const lnnet::Task* const known = task ? &*task : nullptr;
+  if (known != nullptr && !options.labels.empty()) {
+    throw Error(ErrorCode::Argument, fmt::format("{}: is a task and has its own labels, expected no LABELS",
+                                                 printable(options.what)));
   }
+  if (known == nullptr && options.rows != 0) {
+    throw Error(ErrorCode::Argument, fmt::format("{}: --rows is for tasks, expected samples as they are",
+                                                 printable(options.what)));
+  }
+  expect_writable({options.output, options.state});
+  keep_apart(known != nullptr ? std::vector<fs::path>() : sample_files(options),
+             {options.output, options.state, session.json});
+  const std::vector<TrainRun> runs = train_all(session, options, known);
+  const TrainRun& best =
+      *std::max_element(runs.begin(), runs.end(),
+                        [](const TrainRun& a, const TrainRun& b) { return a.accuracy() < b.accuracy(); });
+  if (!options.figures.empty()) write_train_figures(options.figures, runs, best);
+  const TrainedOn on{options.what, known, options.output};
+  JsonOutput machine_form(session, dump(train_document(on, runs, best)));
+  if (!options.output.empty()) {
+    const lnnet::Net net = best.trainer.net();
+    lnnet::save_net(options.output,
+                    known != nullptr ? lnnet::for_unscaled(net, known->shift, known->scale) : net);
+  }
+  machine_form.commit();
+  say_conflicts(session, best.trainer.data());
+  for (const TrainRun& one : runs) session.say(describe(one, options.groups.size() > 1));
   return ok;
 }
 
@@ -219,41 +223,52 @@ void add_train(CLI::App& root, Session& session) {
   CLI::App* command = add_command(root, session, "train",
                                   "Train an LN-Net: linear layers with a norm as the only nonlinearity",
                                   [&session, options] { return run(session, *options); });
-  std::string names;
-  for (const lnnet::Task& task : lnnet::tasks())
-    names += (names.empty() ? "" : ", ") + std::string(task.name);
-  lnnet::TrainSpec& spec = options->spec;
-  command->add_option("WHAT", options->what, "A task (" + names + ") or samples, an ARRAY of rows x features")
+  command
+      ->add_option("WHAT", options->what,
+                   "A task (" + lnnet::task_names() + ") or samples, an ARRAY along its first axis")
       ->required();
   command->add_option("LABELS", options->labels, "For samples: an ARRAY with a class number a row");
-  command->add_option("--width", spec.width, "Features of a layer (default 3)")->type_name("W");
-  command->add_option("--depth", spec.depth, "Layers before the head (default 2)")->type_name("D");
+  command->add_option("-o,--output", options->output, "The net, the best of several")
+      ->type_name("NET.safetensors");
+  const auto count = [&](const std::string& names, auto& target, const std::string& text,
+                         std::int64_t least = 1) {
+    command->add_option(names, target, text)->type_name("N")->check(counts(least, largest_count));
+  };
+  count("--width", options->width, "Features of a layer (default: the task's, else 3)");
+  count("--depth", options->depth, "Layers before the head (default: the task's, else 2)", 0);
   command->add_option("--activation", options->activation, "After each layer (default norm)")
       ->check(CLI::IsMember({"norm", "relu", "gelu", "none"}));
-  command->add_option("--norm", options->norm, "Kind of norm (default spherical)")
+  command->add_option("--norm", options->norm, "Kind of norm (default: the task's, else spherical)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
-  command->add_option("--groups", spec.groups, "Blocks normalized on their own (default 1)")->type_name("K");
-  command->add_option("--eps", spec.eps, "Added to the mean square (default 1e-5)")->type_name("E");
-  command->add_flag("--affine", spec.affine, "Learn gain and bias of the norms");
+  command
+      ->add_option("--groups", options->groups,
+                   "Blocks normalized on their own (default: the task's, else 1); several counts train a net "
+                   "each and a linear one")
+      ->delimiter(',')
+      ->type_name("K,...")
+      ->check(counts(1, largest_count));
+  command->add_option("--eps", options->eps, "Added to the mean square (default 1e-5)")->type_name("E");
+  command->add_flag("--affine", options->affine, "Learn gain and bias of the norms");
   command->add_option("--optimizer", options->optimizer, "Default adam")
       ->check(CLI::IsMember({"adam", "sgd"}));
-  command->add_option("--lr", spec.rate, "Learning rate (default 0.01)")->type_name("X");
-  command->add_option("--schedule", options->schedule, "Of the learning rate (default constant)")
+  command->add_option("--lr", options->rate, "Learning rate (default: the task's, else 0.01)")
+      ->type_name("X");
+  command->add_option("--schedule", options->schedule, "Of the rate (default: the task's, else constant)")
       ->check(CLI::IsMember({"constant", "cosine", "linear", "step"}));
-  command->add_option("--steps", spec.steps, "Steps (default 8000)")->type_name("N");
-  command->add_option("--batch", spec.batch, "Rows a step (default: all)")->type_name("N");
-  command->add_option("--precision", options->precision, "Of the arithmetic (default F64)")
+  count("--steps", options->steps, "Steps (default: the task's, else 8000)");
+  count("--batch", options->batch, "Rows a step (default: the task's, else all)");
+  command->add_option("--precision", options->precision, "Of the arithmetic (default: the task's, else F64)")
       ->check(CLI::IsMember({"F64", "F32"}));
-  command->add_option("--record-every", spec.record_every, "Steps between two records (default 10)")
-      ->type_name("N");
-  command->add_option("--rows", options->rows, "Samples of a task (default: the task's)")->type_name("N");
-  command->add_option("--seed", spec.seed, "Of the weights, the order and a task's samples (default 1)")
+  count("--record-every", options->record_every, "Steps between two records (default 10)");
+  count("--rows", options->rows, "Samples of a task (default: the task's)");
+  command->add_option("--seed", options->seed, "Of the weights, the order and a task's samples (default 1)")
       ->type_name("S");
   CLI::Option* seeds =
       command
-          ->add_option("--seeds", options->seeds, "Train with this many seeds and keep the best (default 1)")
+          ->add_option("--seeds", options->seeds,
+                       "Train with this many seeds and keep the best (default: the task's, else 1)")
           ->type_name("N")
-          ->check(CLI::PositiveNumber);
+          ->check(counts(1, largest_count));
   command
       ->add_option("--resume", options->state,
                    "Keep the training's state in FILE and go on from it; Ctrl-C saves it too")

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace normscope::lnnet {
 /// What stays the same whatever numbers the training computes in.
 class Trainer::Engine {
  public:
-  Engine(const TrainSpec& spec, const Dataset& data, unsigned threads);
+  Engine(const TrainSpec& spec, std::shared_ptr<const Dataset> data, unsigned threads);
   virtual ~Engine() = default;
 
   virtual void step() = 0;
@@ -27,7 +28,8 @@ class Trainer::Engine {
                       std::span<const double> second) = 0;
 
   TrainSpec spec;
-  Dataset data;
+  std::shared_ptr<const Dataset> shared;
+  const Dataset& data;
   unsigned threads;
   detail::Pass pass;
   std::size_t size = 0;  ///< parameters, without filling

@@ -1,35 +1,23 @@
 #include <normscope/lnnet/figures.hpp>
 
 #include <algorithm>
-#include <cmath>
-
-#include <nlohmann/json.hpp>
 
 #include <normscope/core/assert.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 
+#include "figure_parts.hpp"
+
 namespace normscope::lnnet {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using detail::figure;
+using detail::Json;
+using detail::quantity;
+using detail::shortened;
+using detail::values;
 
-/// Digits that a screen can show.
-constexpr double coordinate_scale = 1e4;
 /// Space around the samples, in parts of their extent.
 constexpr double margin = 0.08;
-
-Json figure(Json spec) {
-  spec["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json";
-  return spec;
-}
-
-Json values(Json rows) { return {{"values", std::move(rows)}}; }
-
-Json quantity(const char* field, const char* title) {
-  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
-}
-
-double shortened(double value) { return std::round(value * coordinate_scale) / coordinate_scale; }
 
 Json panel(const Json& rows, Json rules, Json y) {
   return {{"width", 560},
@@ -56,6 +44,26 @@ std::pair<double, double> extent(const Dataset& data, std::size_t axis) {
   return {low - space, high + space};
 }
 
+/// The samples and every layer's output, all as wide as the widest.
+struct States {
+  States(const Net& net, const Dataset& data) : width(data.width) {
+    for (const Layer& layer : net.layers) width = std::max(width, layer.out);
+    add(data.x, data.rows(), data.width);
+    const std::vector<std::vector<double>> outputs = trace(net, data.view());
+    for (std::size_t l = 0; l < outputs.size(); ++l) add(outputs[l], data.rows(), net.layers[l].out);
+  }
+
+  void add(const std::vector<double>& entries, std::size_t rows, std::size_t features) {
+    std::vector<double>& state = list.emplace_back(rows * width);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t i = 0; i < features; ++i) state[row * width + i] = entries[row * features + i];
+    }
+  }
+
+  std::size_t width;
+  std::vector<std::vector<double>> list{};
+};
+
 }  // namespace
 
 std::string curves_figure(std::span<const double> loss, std::span<const double> accuracy,
@@ -73,7 +81,8 @@ std::string curves_figure(std::span<const double> loss, std::span<const double> 
   }
   Json accuracies = quantity("accuracy", "accuracy");
   accuracies["scale"] = {{"domain", {0, 1}}};
-  return figure({{"description", "Loss and accuracy over training; dashed where the accuracy jumps."},
+  return figure({{"title", "Loss and accuracy over training"},
+                 {"description", "Loss and accuracy over training; dashed where the accuracy jumps."},
                  {"vconcat", {panel(rows, rules, losses), panel(rows, rules, accuracies)}}})
       .dump();
 }
@@ -114,7 +123,8 @@ std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cel
     result["scale"] = {{"zero", false}, {"nice", false}};
     return result;
   };
-  return figure({{"description", "Samples over the classes that the net gives the plane."},
+  return figure({{"title", "Samples over the classes that the net gives the plane"},
+                 {"description", "Samples over the classes that the net gives the plane."},
                  {"width", 420},
                  {"height", 420},
                  {"layer",
@@ -133,24 +143,35 @@ std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cel
 }
 
 std::string morph(const Net& net, const Dataset& data) {
-  std::size_t width = data.width;
-  for (const Layer& layer : net.layers) width = std::max(width, layer.out);
-  Json states = Json::array();
-  const auto add = [&](const std::vector<double>& entries, std::size_t features) {
+  const States states(net, data);
+  Json list = Json::array();
+  for (const std::vector<double>& entries : states.list) {
     Json state = Json::array();
     for (std::size_t row = 0; row < data.rows(); ++row) {
       Json point = Json::array();
-      for (std::size_t i = 0; i < width; ++i) {
-        point.push_back(i < features ? shortened(entries[row * features + i]) : 0.0);
-      }
+      for (std::size_t i = 0; i < states.width; ++i)
+        point.push_back(shortened(entries[row * states.width + i]));
       state.push_back(std::move(point));
     }
-    states.push_back(std::move(state));
-  };
-  add(data.x, data.width);
-  const std::vector<std::vector<double>> outputs = trace(net, data.view());
-  for (std::size_t l = 0; l < outputs.size(); ++l) add(outputs[l], net.layers[l].out);
-  return Json{{"width", width}, {"labels", data.labels}, {"states", std::move(states)}}.dump();
+    list.push_back(std::move(state));
+  }
+  return Json{{"schema", "normscope.morph/1"},
+              {"width", states.width},
+              {"labels", data.labels},
+              {"states", std::move(list)}}
+      .dump();
+}
+
+std::vector<double> morph_frame(const Net& net, const Dataset& data, double at) {
+  const States states(net, data);
+  NORMSCOPE_ASSERT(at >= 0.0 && at <= static_cast<double>(states.list.size() - 1));
+  const auto below = static_cast<std::size_t>(at);
+  const std::vector<double>& from = states.list[below];
+  const std::vector<double>& to = states.list[std::min(below + 1, states.list.size() - 1)];
+  const double part = at - static_cast<double>(below);
+  std::vector<double> frame(from.size());
+  for (std::size_t i = 0; i < frame.size(); ++i) frame[i] = (1.0 - part) * from[i] + part * to[i];
+  return frame;
 }
 
 }  // namespace normscope::lnnet

@@ -121,7 +121,8 @@ detail::Workspace<T>::Workspace(const Pass& pass) {
   transposed.resize(inputs * block_rows);
 }
 
-Trainer::Engine::Engine(const TrainSpec& s, const Dataset& d, unsigned t) : spec(s), data(d), threads(t) {
+Trainer::Engine::Engine(const TrainSpec& s, std::shared_ptr<const Dataset> d, unsigned t)
+    : spec(s), shared(std::move(d)), data(*shared), threads(t) {
   if (spec.batch == 0 || spec.batch > data.rows()) spec.batch = data.rows();
   pass = make_pass(spec, data, size);
   const std::size_t records = spec.steps / spec.record_every + 1;
@@ -147,8 +148,8 @@ void Trainer::Engine::choose_batch() {
 template <typename T>
 class Trainer::EngineOf final : public Trainer::Engine {
  public:
-  EngineOf(const TrainSpec& s, const Dataset& d, unsigned t)
-      : Engine(s, d, t),
+  EngineOf(const TrainSpec& s, std::shared_ptr<const Dataset> d, unsigned t)
+      : Engine(s, std::move(d), t),
         parameters_(pass.parameters),
         first_(pass.parameters),
         second_(pass.parameters),
@@ -297,13 +298,16 @@ class Trainer::EngineOf final : public Trainer::Engine {
   std::vector<Workspace<T>> work_;
 };
 
-Trainer::Trainer(const TrainSpec& spec, const Dataset& data, unsigned threads) {
+Trainer::Trainer(const TrainSpec& spec, const Dataset& data, unsigned threads)
+    : Trainer(spec, std::make_shared<const Dataset>(data), threads) {}
+
+Trainer::Trainer(const TrainSpec& spec, std::shared_ptr<const Dataset> data, unsigned threads) {
   validate(spec);
-  validate("train", data);
+  validate("train", *data);
   if (spec.precision == Dtype::F32) {
-    engine_ = std::make_unique<EngineOf<float>>(spec, data, threads);
+    engine_ = std::make_unique<EngineOf<float>>(spec, std::move(data), threads);
   } else {
-    engine_ = std::make_unique<EngineOf<double>>(spec, data, threads);
+    engine_ = std::make_unique<EngineOf<double>>(spec, std::move(data), threads);
   }
 }
 
@@ -318,6 +322,7 @@ void Trainer::step() {
 
 std::size_t Trainer::steps_done() const { return engine_->done; }
 const TrainSpec& Trainer::spec() const { return engine_->spec; }
+const Dataset& Trainer::data() const { return engine_->data; }
 std::span<const double> Trainer::loss() const { return engine_->loss; }
 std::span<const double> Trainer::accuracy() const { return engine_->accuracy; }
 Score Trainer::score() const { return engine_->score(engine_->data); }

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/lnnet/train.hpp>
 
 namespace normscope::lnnet {
@@ -63,6 +64,13 @@ void validate(const TrainSpec& spec) {
   if (spec.width % spec.groups != 0) {
     throw Error(ErrorCode::Argument,
                 fmt::format("train: {} groups do not divide width {}", spec.groups, spec.width));
+  }
+  if (spec.activation == Activation::norm && spec.norm == NormKind::layer && spec.depth > 0 &&
+      spec.width == spec.groups) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("train: width {} in {} leaves a layer norm one feature, which it makes "
+                            "constant; expected at least 2",
+                            spec.width, counted(spec.groups, "group")));
   }
   // Where a row is constant, 1/s has no gradient without eps.
   require(spec.eps > 0.0 && std::isfinite(spec.eps), "eps", spec.eps, "a finite number > 0");

@@ -1,11 +1,30 @@
 """normscope train: results, resuming, figures, bad input."""
 
+import gzip
 import json
+import os
+import signal
+import subprocess
+import time
 import unittest
+from pathlib import Path
 
+import jsonschema
 import numpy as np
 
-from command import CommandTest
+from command import COMMAND, SOURCE, CommandTest, safetensors, strict
+
+MNIST = Path(os.environ["NORMSCOPE_DATA"]) / "mnist"
+CIFAR10 = Path(os.environ["NORMSCOPE_DATA"]) / "cifar10"
+
+
+def idx(path, array):
+    """Writes bytes as an IDX file."""
+    array = np.asarray(array, np.uint8)
+    head = bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape)
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wb") as file:
+        file.write(head + array.tobytes())
 
 
 class Train(CommandTest):
@@ -36,11 +55,33 @@ class Train(CommandTest):
         self.assertEqual(self.json(*options, "--threads", 1), self.json(*options, "--threads", 3))
 
     def test_figures(self):
-        self.ok("train", "spiral", "--steps", 50, "--figures", "figures", "--quiet")
-        for name in ("curves.vl.json", "boundary.vl.json"):
+        self.ok("train", "spiral", "--steps", 50, "--seeds", 3, "--figures", "figures", "--quiet")
+        for name in ("curves.vl.json", "boundary.vl.json", "seeds.vl.json"):
             self.assertIn("vega-lite", json.loads((self.folder / "figures" / name).read_text())["$schema"])
+        self.assertFalse((self.folder / "figures/groups.vl.json").exists())
         morph = json.loads((self.folder / "figures/morph.json").read_text())
+        schema = json.loads((SOURCE / "docs/schemas/morph.schema.json").read_text())
+        jsonschema.Draft202012Validator(strict(schema)).validate(morph)
         self.assertEqual(np.array(morph["states"]).shape, (3, 300, 3))
+
+    def test_the_morph_is_what_run_traces(self):
+        np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(40, 2)))
+        np.save(self.folder / "y.npy", np.arange(40) % 2)
+        self.ok("train", "x.npy", "y.npy", "--steps", 20, "--figures", "figures", "-o", "net.safetensors")
+        self.ok("run", "net.safetensors", "x.npy", "--trace", "trace.npy")
+        states = np.array(json.loads((self.folder / "figures/morph.json").read_text())["states"])
+        trace = np.load(self.folder / "trace.npy")
+        np.testing.assert_allclose(states[1], trace[:, :3], atol=5e-5)
+        np.testing.assert_allclose(states[2], trace[:, 3:], atol=5e-5)
+
+    def test_several_groups_and_a_linear_net(self):
+        got = self.json("train", "random-labels", "--rows", 200, "--steps", 100, "--width", 32, "--groups", "1,8",
+                        "--figures", "figures")
+        self.assertEqual([run["groups"] for run in got["runs"]], [None, 1, 8])
+        self.assertEqual(got["net"]["groups"], 8)
+        accuracy = [run["train"]["accuracy"] for run in got["runs"]]
+        self.assertGreater(accuracy[2], accuracy[1])
+        self.assertTrue((self.folder / "figures/groups.vl.json").exists())
 
     def test_a_state_is_gone_on_from(self):
         options = ("train", "xor", "--steps", 300, "--batch", 50)
@@ -52,28 +93,139 @@ class Train(CommandTest):
         self.assertEqual(again, whole)
         self.assertIn("other options", self.fails(3, *options, "--seed", 5, "--resume", "state.safetensors"))
 
+    def test_the_net_gives_the_same_labels_in_run(self):
+        random = np.random.default_rng(5)
+        x = random.normal(size=(150, 4))
+        np.save(self.folder / "x.npy", x)
+        for name, classes, options in (
+                ("two", 2, ()), ("five", 5, ("--norm", "layer", "--width", 8, "--groups", 2, "--affine")),
+                ("rms", 3, ("--norm", "rms", "--width", 4, "--eps", 0.01)),
+                ("relu", 3, ("--activation", "relu")), ("gelu", 2, ("--activation", "gelu")),
+                ("none", 3, ("--activation", "none")), ("head", 3, ("--depth", 0))):
+            with self.subTest(name):
+                labels = np.arange(150) % classes
+                np.save(self.folder / "y.npy", labels)
+                got = self.json("train", "x.npy", "y.npy", "--steps", 60, "-o", f"{name}.safetensors", *options)
+                self.assertEqual(got["output"], f"{name}.safetensors")
+                given = self.json("run", f"{name}.safetensors", "x.npy")["labels"]
+                self.assertAlmostEqual(np.mean(given == labels), got["train"]["accuracy"], places=12)
+
+    def test_every_kind_of_array(self):
+        x = np.random.default_rng(2).integers(0, 255, size=(60, 3)).astype(np.float64)
+        y = np.arange(60) % 3
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "y.npy", y)
+        np.savez(self.folder / "both.npz", x=x, y=y)
+        safetensors(self.folder / "both.safetensors", {"x": x, "y": y.astype(np.float32)})
+        idx(self.folder / "x.idx", x)
+        idx(self.folder / "y.idx.gz", y)
+        results = [self.json("train", *names, "--steps", 30)["loss"] for names in (
+            ("x.npy", "y.npy"), ("both.npz:x", "both.npz:y"), ("both.safetensors:x", "both.safetensors:y"),
+            ("x.idx", "y.idx.gz"))]
+        for result in results[1:]:
+            self.assertEqual(result, results[0])
+
+    def image_folder(self):
+        random = np.random.default_rng(4)
+        for part, rows in (("train", 80), ("t10k", 20)):
+            labels = np.arange(rows) % 10
+            images = random.integers(0, 15, size=(rows, 4, 4)) + 19 * labels[:, None, None]
+            idx(self.folder / f"{part}-images-idx3-ubyte", images)
+            idx(self.folder / f"{part}-labels-idx1-ubyte.gz", labels)
+
+    def test_a_net_of_images_reads_their_bytes(self):
+        self.image_folder()
+        got = self.json("train", "mnist:.", "--width", 16, "--groups", 4, "--steps", 300, "--batch", 16, "--lr", 0.02,
+                        "-o", "net.safetensors")
+        self.assertEqual((got["rows"], got["features"], got["classes"]), (80, 16, 10))
+        self.assertGreater(got["test"]["accuracy"], 0.7)
+        given = self.json("run", "net.safetensors", "t10k-images-idx3-ubyte")["labels"]
+        self.assertAlmostEqual(np.mean(given == np.arange(20) % 10), got["test"]["accuracy"], places=12)
+        random = self.json("train", "random-labels:mnist:.", "--rows", 40, "--width", 16, "--steps", 5)
+        self.assertEqual((random["rows"], random["test"]), (40, None))
+
+    @unittest.skipUnless(CIFAR10.is_dir(), f"real data absent: {CIFAR10}")
+    def test_real_cifar10(self):
+        got = self.json("train", f"random-labels:cifar10:{CIFAR10}", "--rows", 100, "--steps", 2)
+        self.assertEqual((got["rows"], got["features"], got["classes"]), (100, 3072, 10))
+
+    def killed(self, how, *options):
+        """A training that was ended by `how` once it had saved its state."""
+        state = self.folder / "state.safetensors"
+        with subprocess.Popen([COMMAND, *map(str, options), "--resume", state], cwd=self.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + 60
+            while not state.exists() and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(how)
+            process.communicate()
+        return process.returncode
+
+    def test_a_killed_training_ends_as_a_whole_one(self):
+        options = ("train", "spiral", "--steps", 20000, "--batch", 100, "-o", "net.safetensors", "-q")
+        self.ok(*options)
+        whole = (self.folder / "net.safetensors").read_bytes()
+        for how, status in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
+            with self.subTest(how):
+                (self.folder / "net.safetensors").unlink()
+                self.assertEqual(self.killed(how, *options), status)
+                self.assertFalse((self.folder / "net.safetensors").exists())
+                self.ok(*options, "--resume", "state.safetensors")
+                self.assertEqual((self.folder / "net.safetensors").read_bytes(), whole)
+                (self.folder / "state.safetensors").unlink()
+
+    def test_equal_rows_with_other_labels_are_told_of(self):
+        np.save(self.folder / "x.npy", np.array([[1.0, 2], [3, 4], [1, 2], [1, 2]]))
+        np.save(self.folder / "y.npy", np.array([0, 1, 1, 0]))
+        self.assertEqual(self.json("train", "x.npy", "y.npy", "--steps", 5)["conflicts"], 1)
+        said = self.ok("train", "x.npy", "y.npy", "--steps", 5)
+        self.assertIn("1 of 4 rows equals an earlier row with another label", said)
+        self.assertIn("row 2, which equals row 0", said)
+
     def test_bad_input(self):
         np.save(self.folder / "x.npy", np.ones((4, 2)))
         np.save(self.folder / "nan.npy", np.full((4, 2), np.nan))
         np.save(self.folder / "half.npy", np.array([0, 1, 0.5, 1]))
+        np.save(self.folder / "minus.npy", np.array([0, 1, -1, 1]))
         np.save(self.folder / "one.npy", np.zeros(4))
         np.save(self.folder / "y.npy", np.array([0, 1, 0, 1]))
         np.save(self.folder / "short.npy", np.array([0, 1]))
+        np.save(self.folder / "table.npy", np.array([[0, 1], [0, 1]]))
         np.save(self.folder / "empty.npy", np.ones((0, 2)))
+        (self.folder / "folder").mkdir()
         for message, arguments in (
-                ("needs LABELS too", ("x.npy",)),
-                ("the label of row 2 is 0.5, expected an integer", ("x.npy", "half.npy")),
+                ("need LABELS too", ("x.npy",)),
+                ("label 2 is 0.5, expected an integer", ("x.npy", "half.npy")),
+                ("the label of row 2 is -1, expected an integer from 0", ("x.npy", "minus.npy")),
                 ("1 class, expected at least 2", ("x.npy", "one.npy")),
                 ("row 0 holds nan", ("nan.npy", "y.npy")),
                 ("2 labels for 4 rows", ("x.npy", "short.npy")),
-                ("has no rows", ("empty.npy", "y.npy")),
+                ("has 2 axes, expected one of labels", ("x.npy", "table.npy")),
+                ("has no samples", ("empty.npy", "y.npy")),
                 ("3 groups do not divide width 4", ("xor", "--width", 4, "--groups", 3)),
+                ("leaves a layer norm one feature", ("xor", "--width", 1, "--norm", "layer")),
+                ("leaves a layer norm one feature", ("xor", "--width", 4, "--groups", 4, "--norm", "layer")),
                 ("eps is 0", ("xor", "--eps", 0)),
-                ("width is 0", ("xor", "--width", 0))):
+                ("rate is -1", ("xor", "--lr", -1)),
+                ("spirl: is no task (spiral,", ("spirl",)),
+                ("has no train-images-idx3-ubyte", ("mnist:folder",)),
+                ("has no data_batch_1.bin", ("random-labels:cifar10:nowhere",)),
+                ("is a task and has its own labels", ("xor", "y.npy")),
+                ("--rows is for tasks", ("x.npy", "y.npy", "--rows", 2)),
+                ("3 runs, expected one", ("random-labels", "--rows", 9, "--groups", "1,2", "--resume", "s")),
+                ("would replace", ("x.npy", "y.npy", "-o", "x.npy")),
+                ("would replace", ("xor", "-o", "a", "--json", "a"))):
             with self.subTest(message):
                 self.assertIn(message, self.fails(3, "train", *arguments))
-        self.fails(2, "train", "xor", "--seeds", 2, "--resume", "s.safetensors")
-        self.fails(2, "train", "xor", "--norm", "batch")
+        for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--norm", "batch"),
+                      ("--seeds", 2, "--resume", "s.safetensors")):
+            with self.subTest(wrong):
+                self.fails(2, "train", "xor", *wrong)
+
+    @unittest.skipUnless(MNIST.is_dir(), f"real data absent: {MNIST}")
+    def test_too_many_images(self):
+        self.assertIn("has 60000 images, 60001 were asked for",
+                      self.fails(3, "train", f"mnist:{MNIST}", "--rows", 60001))
 
 
 if __name__ == "__main__":

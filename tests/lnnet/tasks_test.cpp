@@ -19,9 +19,26 @@ TEST(Tasks, EveryTaskIsWhatItsNameSays) {
       const auto count = static_cast<double>(std::count(data.labels.begin(), data.labels.end(), label));
       EXPECT_NEAR(count / static_cast<double>(data.rows()), 1.0 / static_cast<double>(data.classes), 0.06);
     }
-    EXPECT_EQ(find_task(task.name), &task);
+    EXPECT_NO_THROW(validate(task.spec));
+    const std::optional<Task> found = find_task(task.name);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->claim, task.claim);
+    if (task.test) {
+      EXPECT_NE(task.test(5).x, data.x) << task.name;
+    }
   }
-  EXPECT_EQ(find_task("nothing"), nullptr);
+  EXPECT_FALSE(find_task("nothing"));
+}
+
+TEST(Tasks, ANetForUnscaledFeaturesGivesTheSame) {
+  constexpr double shift = 33.0;
+  constexpr double scale = 0.0125;
+  Dataset scaled = octants(50, 3);
+  const Net net = Trainer({.width = 6, .depth = 2, .norm = NormKind::layer}, scaled).net();
+  const std::vector<double> wanted = evaluate(net, scaled.view());
+  for (double& value : scaled.x) value = value / scale + shift;
+  const std::vector<double> got = evaluate(for_unscaled(net, shift, scale), scaled.view());
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-12);
 }
 
 TEST(Tasks, NeighbouringOctantsDiffer) {

@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/lnnet/tasks.hpp>
 
 namespace normscope::lnnet {
 namespace {
@@ -201,6 +202,9 @@ TEST(Train, BadInputIsNamed) {
   EXPECT_EQ(message({}, {.width = 1, .classes = 2, .x = {NAN}, .labels = {0}}),
             "train: row 0 holds nan, expected finite numbers");
   EXPECT_EQ(message({.width = 4, .groups = 3}, xor_corners(4, 1)), "train: 3 groups do not divide width 4");
+  EXPECT_EQ(message({.width = 1, .norm = NormKind::layer}, xor_corners(4, 1)),
+            "train: width 1 in 1 group leaves a layer norm one feature, which it makes constant; expected at "
+            "least 2");
   EXPECT_EQ(message({.eps = 0.0}, xor_corners(4, 1)), "train: eps is 0, expected a finite number > 0");
   EXPECT_THROW(static_cast<void>(dataset("y", 1, {1.0, 2.0}, {0.0, 0.5})), Error);
   EXPECT_THROW(static_cast<void>(dataset("y", 1, {1.0, 2.0}, {0.0, -1.0})), Error);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <normscope/lnnet/dataset.hpp>
 #include <normscope/lnnet/net.hpp>
-#include <normscope/lnnet/tasks.hpp>
 #include <normscope/lnnet/train.hpp>
 
 /// Figures of a training as Vega-Lite specifications that hold their data, and the data of the
@@ -18,16 +18,45 @@ namespace normscope::lnnet {
 [[nodiscard]] std::string curves_figure(std::span<const double> loss, std::span<const double> accuracy,
                                         std::size_t record_every, std::span<const Transition> marks);
 
+/// Records of one run among several alike.
+struct RunCurves {
+  std::span<const double> loss;
+  std::span<const double> accuracy;
+  std::vector<Transition> transitions;
+};
+
+/// The distribution over runs of loss and accuracy at every step: median, quartiles, and the tenth and
+/// ninetieth percentile; a mark for each run's transitions.
+/// Shapes    every run has as many records
+/// Requires  at least one run
+[[nodiscard]] std::string seeds_figure(std::span<const RunCurves> runs, std::size_t record_every);
+
+/// What a net learned with its norms in `groups` blocks; 0 for a linear classifier.
+struct GroupResult {
+  std::size_t groups = 0;
+  double accuracy = 0.0;
+};
+
+/// Accuracy over the number of groups, beside the least ratio of the Hessian measure to one group's.
+/// Requires  the groups divide `width`
+[[nodiscard]] std::string groups_figure(std::span<const GroupResult> results, NormKind norm,
+                                        std::size_t width);
+
 /// Samples of the plane over the classes that the net gives a grid of `cells` × `cells` points.
 /// Requires  data.width == 2
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cells = 80);
 
-/// What an animation from layer to layer shows: {"width", "labels": [rows], "states": [[[x, y, …]]]},
-/// the samples, filled up with zeros to the widest layer, and then every layer's output. At time s in
-/// [l, l + 1] a point stands at (1 − (s − l)) states[l] + (s − l) states[l + 1].
+/// What an animation from layer to layer shows: {"schema", "width", "labels": [rows],
+/// "states": [[[x, y, …]]]}, the samples, filled up with zeros to the widest layer, and then every layer's
+/// output, each to four decimals (docs/schemas/morph.schema.json). Frames between are `morph_frame`.
 /// Source    [Winsor 2022], the morphs of spiral and sphere
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] std::string morph(const Net& net, const Dataset& data);
+
+/// Where the samples stand at time `at` in [l, l + 1]:  (1 − (at − l)) states[l] + (at − l) states[l + 1].
+/// Shapes    rows × widest layer
+/// Requires  0 <= at <= layers
+[[nodiscard]] std::vector<double> morph_frame(const Net& net, const Dataset& data, double at);
 
 }  // namespace normscope::lnnet

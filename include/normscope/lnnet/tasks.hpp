@@ -2,35 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <normscope/core/view.hpp>
+#include <normscope/lnnet/dataset.hpp>
+#include <normscope/lnnet/train.hpp>
 
 namespace normscope::lnnet {
-
-/// Labelled samples: row i of `x` belongs to class `labels[i]` < `classes`.
-/// Shapes    x (labels.size(), width)
-struct Dataset {
-  std::size_t width = 0;
-  std::size_t classes = 0;
-  std::vector<double> x{};
-  std::vector<std::uint32_t> labels{};
-
-  [[nodiscard]] std::size_t rows() const { return labels.size(); }
-  [[nodiscard]] MatrixView<const double> view() const { return {x.data(), rows(), width}; }
-};
-
-/// Throws unless `data` has at least one row and one feature, finite entries, two classes or more, and
-/// labels below their number; `who` begins the message.
-/// Errors    Shape, Argument
-void validate(std::string_view who, const Dataset& data);
-
-/// Samples with labels given as numbers, as an array file holds them.
-/// Errors    Shape; Argument for a label that is not an integer in [0, 2^24), naming its row
-[[nodiscard]] Dataset dataset(std::string_view who, std::size_t width, std::vector<double> x,
-                              const std::vector<double>& labels);
 
 /// Two arms of a spiral: class k at (s cos a, s sin a) + 0.02 normal, a = 2π turns s + πk, s uniform in
 /// (0.15, 1).
@@ -54,19 +35,33 @@ void validate(std::string_view who, const Dataset& data);
 /// Source    [Ni et al. 2024, random labels], at a size for one machine
 [[nodiscard]] Dataset random_labels(std::size_t rows, std::uint64_t seed);
 
-/// A named data set and how it is trained by default.
+/// A named data set, what is claimed about it, and how a net is trained on it unless told otherwise.
 struct Task {
-  std::string_view name;
-  std::string_view claim;  ///< what the paper says, in a sentence
+  std::string name;
+  std::string claim;  ///< what the paper says, in a sentence
   std::size_t rows = 0;
-  Dataset (*make)(std::size_t rows, std::uint64_t seed) = nullptr;
-  bool fresh_test = true;  ///< whether new points say something about the net
+  TrainSpec spec{};
+  std::size_t seeds = 1;  ///< runs of which the best is kept
+  std::function<Dataset(std::size_t rows, std::uint64_t seed)> make{};
+  /// New samples; none where they would say nothing about the net.
+  std::function<Dataset(std::uint64_t seed)> test{};
+  /// A feature is (what a file holds − shift) · scale.
+  double shift = 0.0;
+  double scale = 1.0;
 };
 
-/// The tasks there are.
+/// The tasks that need no files.
 [[nodiscard]] const std::vector<Task>& tasks();
 
-/// The task of that name, null if there is none.
-[[nodiscard]] const Task* find_task(std::string_view name);
+/// Names and forms of all tasks, for a message.
+[[nodiscard]] std::string task_names();
+
+/// The task of that name: one of `tasks`, or images in a folder (images.hpp).
+/// Errors    Io, Format for images that are not there
+[[nodiscard]] std::optional<Task> find_task(std::string_view name);
+
+/// `net`, made for features (v − shift) · scale, as a net for v itself: W ← scale W, b ← b − scale · shift ·
+/// W1.
+[[nodiscard]] Net for_unscaled(Net net, double shift, double scale);
 
 }  // namespace normscope::lnnet

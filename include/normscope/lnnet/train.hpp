@@ -10,8 +10,8 @@
 
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/norm_spec.hpp>
+#include <normscope/lnnet/dataset.hpp>
 #include <normscope/lnnet/net.hpp>
-#include <normscope/lnnet/tasks.hpp>
 
 namespace normscope::lnnet {
 
@@ -57,7 +57,8 @@ struct TrainSpec {
   bool operator==(const TrainSpec&) const = default;
 };
 
-/// Throws unless every number is inside its domain and the groups divide the width.
+/// Throws unless every number is inside its domain, the groups divide the width and a layer norm has two
+/// features or more to a group: of one it is constant.
 /// Errors    Argument
 void validate(const TrainSpec& spec);
 
@@ -78,12 +79,15 @@ struct Score {
 /// Source    [Winsor 2022]; [Kingma, Ba 2015] Adam; Jacobian: [Riechers 2024, eq. 6] differentiated
 /// Accuracy  float64 gradients agree with central differences to 1e-7 relative
 ///           (test: Train.GradientsMatchFiniteDifferences)
-/// Cost      a step is 6 · rows · parameters flops; it allocates nothing on one thread
+/// Cost      a step is 6 · rows · parameters flops; on one thread it allocates nothing after the first
+///           (test: TrainMemory.StepsAllocateNothing)
 /// Limits    not a bit depends on the number of threads (test: Train.ThreadsDoNotChangeABit); the last
 ///           bits depend on the machine's vector width
 class Trainer {
  public:
   /// Errors    Argument, Shape: see `validate` of the spec and of the data
+  Trainer(const TrainSpec& spec, std::shared_ptr<const Dataset> data, unsigned threads = 0);
+  /// The same with a copy of `data`.
   Trainer(const TrainSpec& spec, const Dataset& data, unsigned threads = 0);
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
@@ -95,6 +99,7 @@ class Trainer {
   [[nodiscard]] bool done() const { return steps_done() >= spec().steps; }
   [[nodiscard]] std::size_t steps_done() const;
   [[nodiscard]] const TrainSpec& spec() const;
+  [[nodiscard]] const Dataset& data() const;
 
   /// Loss and accuracy of the batch of every `record_every`-th step, before that step.
   [[nodiscard]] std::span<const double> loss() const;

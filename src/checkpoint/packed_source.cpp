@@ -1,0 +1,72 @@
+#include "packed_source.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::checkpoint {
+namespace {
+
+/// No deflate stream unpacks to more than this many times its size.
+constexpr std::uint64_t largest_ratio = 1032;
+
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  throw Error(ErrorCode::Format, fmt::format("{}: {}", where, what));
+}
+
+}  // namespace
+
+PackedSource::PackedSource(std::span<const std::byte> bytes, std::string where)
+    : bytes_(bytes), where_(std::move(where)) {
+  packed_ = bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+  if (packed_ && inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  if (packed_) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+  }
+}
+
+PackedSource::~PackedSource() {
+  if (packed_) inflateEnd(&stream_);
+}
+
+bool PackedSource::exceeds(std::uint64_t size) const {
+  return size > (packed_ ? largest_ratio * bytes_.size() : bytes_.size());
+}
+
+void PackedSource::read(std::span<std::byte> out) {
+  if (take(out) != out.size()) fail(where_, "ends within its array");
+}
+
+std::size_t PackedSource::take(std::span<std::byte> out) {
+  if (!packed_) {
+    const std::size_t count = std::min(out.size(), bytes_.size() - at_);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), count, out.begin());
+    at_ += count;
+    return count;
+  }
+  constexpr std::size_t step = std::size_t{1} << 30;
+  std::size_t done = 0;
+  while (done < out.size() && !ended_) {
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+    stream_.avail_out = static_cast<uInt>(std::min(out.size() - done, step));
+    const uInt wanted = stream_.avail_out;
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    if (status != Z_OK && status != Z_STREAM_END) fail(where_, "has a broken gzip stream");
+    ended_ = status == Z_STREAM_END;
+    done += wanted - stream_.avail_out;
+  }
+  return done;
+}
+
+void PackedSource::finish() {
+  std::byte more{};
+  if (take({&more, 1}) != 0) fail(where_, "has bytes behind its array");
+  if (packed_ && (!ended_ || stream_.avail_in != 0)) fail(where_, "is not one whole gzip stream");
+}
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace normscope::checkpoint {
+
+/// Reads a file of one array front to back, whether or not it is gzip.
+/// Errors    Format; messages begin with `where`
+class PackedSource {
+ public:
+  PackedSource(std::span<const std::byte> bytes, std::string where);
+  PackedSource(const PackedSource&) = delete;
+  PackedSource& operator=(const PackedSource&) = delete;
+  ~PackedSource();
+
+  /// Whether `size` is more bytes than the file can hold.
+  [[nodiscard]] bool exceeds(std::uint64_t size) const;
+  /// Fills `out` with the bytes that come next.
+  void read(std::span<std::byte> out);
+  /// The next bytes, as many as there are up to `out.size()`.
+  std::size_t take(std::span<std::byte> out);
+  /// Throws unless everything has been read.
+  void finish();
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string where_;
+  std::size_t at_ = 0;
+  z_stream stream_{};
+  bool packed_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace normscope::checkpoint

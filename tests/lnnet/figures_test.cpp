@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
 namespace normscope::lnnet {

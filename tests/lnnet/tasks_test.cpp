@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/lnnet/evaluate.hpp>
+
 namespace normscope::lnnet {
 namespace {
 

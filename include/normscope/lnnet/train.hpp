@@ -80,7 +80,7 @@ struct Score {
 /// Accuracy  float64 gradients agree with central differences to 1e-7 relative
 ///           (test: Train.GradientsMatchFiniteDifferences)
 /// Cost      a step is 6 · rows · parameters flops; on one thread it allocates nothing after the first
-///           (test: TrainMemory.StepsAllocateNothing)
+///           (tests/lnnet/train_memory.cpp)
 /// Limits    not a bit depends on the number of threads (test: Train.ThreadsDoNotChangeABit); the last
 ///           bits depend on the machine's vector width
 class Trainer {

@@ -1,20 +1,23 @@
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <functional>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/geometry/steps.hpp>
-#include <normscope/norm/norm.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "command.hpp"
 #include "key_certificates.hpp"
+#include "key_norm.hpp"
 #include "matrix_input.hpp"
+#include "select_table.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -23,35 +26,19 @@ using Json = nlohmann::ordered_json;
 using selectability::Answer;
 using selectability::Proof;
 
+constexpr std::chrono::seconds between_saves{10};
+
 struct Options {
   std::string input;
-  NormOptions norm;
-  std::vector<std::string> steps;
+  KeyNorm norm;
   selectability::Options search;
   std::string certificates;
+  std::string state;
   bool check = false;
-  /// Whether any option of a norm was given: without one, keys are taken as they are.
-  std::function<bool()> normed;
+  bool random_table = false;
+  selectability::RandomTable table{};
+  std::string figures;
 };
-
-/// The norm the keys go through, or none.
-std::optional<NormSpec> transform(const Options& options, MatrixInput& keys) {
-  if (!options.normed()) return std::nullopt;
-  const NormSpec spec = options.norm.read(keys.width);
-  const MatrixView<double> x(keys.values.data(), keys.rows, keys.width);
-  if (options.steps.empty()) norm::forward(spec, x, x);
-  for (const std::string& step : options.steps) geometry::apply(geometry::step(step), spec, x, x);
-  return spec;
-}
-
-Json norm_json(const Options& options, const std::optional<NormSpec>& spec) {
-  if (!spec) return nullptr;
-  return {{"kind", std::string(to_string(spec->kind))},
-          {"steps", options.steps.empty() ? std::vector<std::string>{"project", "scale", "stretch", "shift"}
-                                          : options.steps},
-          {"groups", spec->groups},
-          {"eps", spec->eps}};
-}
 
 std::vector<std::size_t> rows_with(const selectability::Selection& selection, Answer answer) {
   std::vector<std::size_t> result;
@@ -85,7 +72,7 @@ Json to_json(const Options& options, const std::optional<NormSpec>& spec, const 
           {"version", version},
           {"keys", keys.rows},
           {"width", keys.width},
-          {"norm", norm_json(options, spec)},
+          {"norm", options.norm.json(spec)},
           {"selectable", selection.count(Answer::selectable)},
           {"unselectable", rows_with(selection, Answer::unselectable)},
           {"undecided", rows_with(selection, Answer::undecided)},
@@ -117,15 +104,54 @@ void describe(const Session& session, const MatrixInput& keys, const selectabili
   }
 }
 
+void save(const selectability::Search& search, const std::string& path) {
+  AtomicFile file(path);
+  file.write(search.state());
+  file.commit();
+}
+
+/// The search, its state kept in the file that --resume names.
+selectability::Selection decide(const Session& session, const Options& options, MatrixView<const double> keys,
+                                const selectability::Options& how) {
+  const Progress progress = session.progress();
+  selectability::Search search(keys, how);
+  const std::string& state = options.state;
+  if (!state.empty() && std::filesystem::exists(state)) {
+    const MappedFile file(state);
+    search.resume({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  }
+  auto saved = std::chrono::steady_clock::now();
+  try {
+    while (!search.done()) {
+      search.report(progress);
+      search.step();
+      if (!state.empty() && std::chrono::steady_clock::now() - saved >= between_saves) {
+        save(search, state);
+        saved = std::chrono::steady_clock::now();
+      }
+    }
+    search.report(progress);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled && !state.empty()) save(search, state);
+    throw;
+  }
+  if (!state.empty()) save(search, state);
+  return std::move(search).result();
+}
+
 int run(const Session& session, const Options& options) {
+  if (options.random_table) return run_random_table(session, options.norm, options.table, options.figures);
+  if (options.input.empty()) throw CLI::RequiredError("KEYS or --random-table");
   std::vector<std::string> outputs = certificate_files(options.certificates);
   outputs.push_back(session.json);
-  keep_apart(files_of_arrays({options.input, options.norm.gain, options.norm.bias}), outputs);
+  outputs.push_back(options.state);
+  keep_apart(files_of_arrays({options.input, options.norm.norm.gain, options.norm.norm.bias}), outputs);
   MatrixInput keys = read_matrix(options.input, Rows::any);
-  const std::optional<NormSpec> spec = transform(options, keys);
+  const std::optional<NormSpec> spec = options.norm.read(keys.width);
+  options.norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
   selectability::Options search = options.search;
   search.threads = session.threads;
-  const selectability::Selection selection = selectability::keys(keys.view(), search, session.progress());
+  const selectability::Selection selection = decide(session, options, keys.view(), search);
   JsonOutput machine_form(session, to_json(options, spec, keys, selection).dump());
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
@@ -139,13 +165,9 @@ void add_select(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = add_command(root, session, "select", "Which keys some query can give the highest score",
                                   [&session, options] { return run(session, *options); });
-  command->add_option("KEYS", options->input, "Keys x width, as they are or as --norm, --step make them")
-      ->required();
+  CLI::Option* input =
+      command->add_option("KEYS", options->input, "Keys x width, as they are or as --norm, --step make them");
   options->norm.declare(*command);
-  command->add_option("--step", options->steps, "Of the norm, only these steps (project,scale,stretch,shift)")
-      ->type_name("S1,S2,...")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));
   command
       ->add_option("--tolerance", options->search.tolerance,
                    "Distance from the others' hull, in parts of the keys' extent, that counts as none "
@@ -162,13 +184,34 @@ void add_select(CLI::App& root, Session& session) {
       ->add_option("--certificates", options->certificates,
                    "Write the keys, and of each its query or its weights, into FOLDER as .npy files")
       ->type_name("FOLDER");
+  command
+      ->add_option("--resume", options->state,
+                   "Keep what is decided in FILE and go on from it; Ctrl-C saves it too")
+      ->type_name("FILE");
   command->add_flag("--check", options->check, "Exit with 1 unless every key is selectable");
-  options->normed = [command] {
-    for (const char* name : {"--norm", "--gain", "--bias", "--groups", "--eps", "--step"}) {
-      if (command->count(name) > 0) return true;
-    }
-    return false;
-  };
+  selectability::RandomTable& random = options->table;
+  CLI::Option* table =
+      command
+          ->add_flag(
+              "--random-table", options->random_table,
+              "Instead of KEYS: how often normal random keys cannot be selected, over width and number")
+          ->excludes(input);
+  command->add_option("--runs", random.runs, "Sets a cell of the table (default 100)")
+      ->type_name("N")
+      ->check(counts(1, largest_count))
+      ->needs(table);
+  command->add_option("--most-width", random.most_width, "Of the table (default 15)")
+      ->type_name("N")
+      ->check(counts(3, largest_count))
+      ->needs(table);
+  command->add_option("--most-keys", random.most_count, "Of the table (default 60)")
+      ->type_name("N")
+      ->check(counts(3, largest_count))
+      ->needs(table);
+  command->add_option("--seed", random.seed, "Of the table's keys (default 1)")->type_name("S")->needs(table);
+  command->add_option("--figures", options->figures, "Write the table's heat maps (Vega-Lite) into FOLDER")
+      ->type_name("FOLDER")
+      ->needs(table);
 }
 
 }  // namespace normscope::cli

@@ -9,8 +9,11 @@
 namespace normscope::selectability {
 namespace {
 
-/// Keys that are searched together, so that their queries make a matrix.
-constexpr std::size_t chunk = 1024;
+/// Keys that are searched together, so that their queries make a matrix; fewer where each takes long, as a
+/// step is what Ctrl-C waits for.
+std::size_t chunk_of(std::size_t width) {
+  return std::clamp<std::size_t>((std::size_t{1} << 22U) / std::max<std::size_t>(1, width * width), 16, 1024);
+}
 /// Keys that a pass adds to a working set: a key inside ends up with width + 1 that carry it.
 std::size_t winners_taken(std::size_t width) { return 8 + width / 2; }
 /// Passes after which a key stays undecided.
@@ -38,7 +41,9 @@ Search::Parts::Parts(MatrixView<const double> keys, const Options& given)
       cloud(keys, given.threads),
       own(cloud),
       verdicts(keys.rows()),
-      front(Rivals::none(cloud)) {
+      chunk(chunk_of(keys.width())),
+      front(Rivals::none(cloud)),
+      fingerprint(mark()) {
   for (std::size_t row = 0; row < verdicts.size(); ++row) {
     const std::size_t twin = cloud.twin(row);
     if (twin == Cloud::none) continue;
@@ -49,6 +54,8 @@ Search::Parts::Parts(MatrixView<const double> keys, const Options& given)
 }
 
 std::size_t Search::Parts::chunks() const { return (open.size() + chunk - 1) / chunk; }
+
+std::size_t Search::Parts::searched() const { return std::min(open.size(), chunks_done * chunk); }
 
 void Search::Parts::collect() {
   for (std::size_t place = 0; place < cloud.size(); ++place) {
@@ -64,7 +71,6 @@ void Search::Parts::collect() {
     }
   }
   if (!open.empty()) span.emplace(cloud, options.rank_tolerance);
-  collected = true;
 }
 
 void Search::Parts::select(std::size_t place, Proof proof, double margin, std::vector<double> query) {

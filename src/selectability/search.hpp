@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,17 +22,21 @@ struct Search::Parts {
   OwnDirection own;
   std::vector<Verdict> verdicts;    ///< one a row
   std::vector<std::size_t> open{};  ///< places that their own direction leaves
+  std::size_t chunk;                ///< open places a step takes
   std::size_t chunks_done = 0;
-  bool collected = false;  ///< whether `open` is filled
-  Rivals front;            ///< keys that win somewhere: most that is beaten is beaten by them
+  Rivals front;  ///< keys that win somewhere: most that is beaten is beaten by them
   std::optional<Span> span{};
+  std::uint64_t fingerprint;  ///< of keys and options, for states
 
   [[nodiscard]] std::size_t chunks() const;
+  /// Of the open places, how many have been searched for.
+  [[nodiscard]] std::size_t searched() const;
   void collect();
   void advance();
 
  private:
   struct Contest;
+  [[nodiscard]] std::uint64_t mark() const;
   void run_chunk(std::vector<Contest> contests);
   void put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves);
   void select(std::size_t place, Proof proof, double margin, std::vector<double> query);

@@ -1,11 +1,15 @@
 """`normscope select`: which keys can win; its certificates checked here once more, in rational arithmetic."""
 
+import json
+import signal
+import subprocess
+import time
 import unittest
 from fractions import Fraction
 
 import numpy as np
 
-from command import CommandTest
+from command import COMMAND, CommandTest
 
 
 class Select(CommandTest):
@@ -93,6 +97,49 @@ class Select(CommandTest):
     def test_threads_do_not_change_the_document(self):
         keys = np.random.default_rng(5).normal(size=(1500, 6))
         self.assertEqual(self.select(keys, "--threads", 1), self.select(keys, "--threads", 3))
+
+    def test_a_state_is_gone_on_from(self):
+        keys = np.random.default_rng(6).normal(size=(900, 5))
+        whole = self.select(keys)
+        self.assertEqual(self.select(keys, "--resume", "state"), whole)
+        self.assertEqual(self.select(keys, "--resume", "state"), whole)
+        np.save(self.folder / "keys.npy", keys[1:])
+        self.assertIn("other keys or options", self.fails(3, "select", "keys.npy", "--resume", "state"))
+        (self.folder / "state").write_bytes(b"normscope.select-state/1")
+        self.assertIn("does not begin as one", self.fails(3, "select", "keys.npy", "--resume", "state"))
+
+    def test_interrupted_work_is_kept(self):
+        keys = np.random.default_rng(7).normal(size=(4000, 12))
+        whole = self.select(keys)
+        for _ in range(100):
+            work = subprocess.Popen([COMMAND, "select", "keys.npy", "--resume", "state", "--json", "got.json"],
+                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(0.2)
+            work.send_signal(signal.SIGINT)
+            work.communicate()
+            if work.returncode == 0:
+                break
+            self.assertIn(work.returncode, (130, -signal.SIGINT))
+            self.assertFalse((self.folder / "got.json").exists())
+        self.assertEqual(json.loads((self.folder / "got.json").read_text()), whole)
+
+    def test_random_table(self):
+        options = ("select", "--random-table", "--runs", 20, "--most-width", 5, "--most-keys", 20)
+        got = self.json(*options, "--figures", "f", "--threads", 1)
+        self.assertEqual(got, self.json(*options, "--threads", 3))
+        cells = {(cell["width"], cell["count"]): cell for cell in got["cells"]}
+        self.assertEqual(len(cells), 3 * 18)
+        self.assertEqual(cells[3, 20]["any"], 1)
+        self.assertEqual(cells[5, 6]["any"], 0)
+        self.assertAlmostEqual(cells[3, 20]["mean"], 0.3968, delta=0.06)
+        for name in ("any", "mean"):
+            figure = json.loads((self.folder / f"f/{name}.vl.json").read_text())
+            self.assertEqual(len(figure["data"]["values"]), len(cells))
+        scaled = self.json(*options, "--norm", "layer", "--eps", 0)
+        self.assertEqual({cell["any"] for cell in scaled["cells"]}, {0})
+        self.assertNotEqual(got, self.json(*options, "--seed", 2))
+        self.fails(2, "select", "--runs", 3)
+        self.fails(2, "select")
 
     def test_bad_input_is_named(self):
         np.save(self.folder / "keys.npy", [[1, np.nan]])

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -82,7 +83,7 @@ struct Selection {
 [[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
                              const Progress& progress = {});
 
-/// The same, step by step, for long runs.
+/// The same, step by step, for long runs: `state` after any step is what `resume` goes on from.
 class Search {
  public:
   /// Requires  `keys` outlive the search
@@ -96,6 +97,11 @@ class Search {
   void step();
   /// Where it is: what is being done, how much of it is done and how much there is.
   void report(const Progress& progress) const;
+  /// Everything decided so far, and what the next step needs.
+  [[nodiscard]] std::string state() const;
+  /// Goes on from there, to the same answers bit by bit.
+  /// Errors    Format for bytes that are no state; Argument for a state of other keys or options
+  void resume(std::string_view state);
   /// Requires  done()
   [[nodiscard]] Selection result() &&;
 

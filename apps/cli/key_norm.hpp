@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+
+/// What keys go through before they are asked about: a norm, or some of its steps, where any of its options
+/// is given.
+struct KeyNorm {
+  NormOptions norm;
+  std::vector<std::string> steps;
+
+  void declare(CLI::App& command);
+  /// The norm for keys of that width; none where no option is given.
+  /// Errors    as `NormOptions::read`
+  [[nodiscard]] std::optional<NormSpec> read(std::size_t width) const;
+  /// Takes the keys through it.
+  void apply(const std::optional<NormSpec>& spec, MatrixView<double> keys) const;
+  [[nodiscard]] nlohmann::ordered_json json(const std::optional<NormSpec>& spec) const;
+
+ private:
+  const CLI::App* command_ = nullptr;
+};
+
+}  // namespace normscope::cli

@@ -1,0 +1,96 @@
+#include "select_table.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/version.hpp>
+
+namespace normscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using selectability::RandomCell;
+
+/// Rows that people see; all of them are in the JSON.
+constexpr std::size_t shown_every = 10;
+
+Json to_json(const KeyNorm& norm, const selectability::RandomTable& table,
+             const std::vector<RandomCell>& cells) {
+  Json list = Json::array();
+  for (const RandomCell& cell : cells) {
+    list.push_back({{"width", cell.width},
+                    {"count", cell.count},
+                    {"any", cell.any},
+                    {"mean", cell.mean},
+                    {"undecided", cell.undecided}});
+  }
+  return {{"schema", "normscope.select-table/1"},
+          {"version", version},
+          {"norm", norm.json(norm.read(table.least_width))},
+          {"runs", table.runs},
+          {"seed", table.seed},
+          {"cells", list}};
+}
+
+void describe(const Session& session, const selectability::RandomTable& table,
+              const std::vector<RandomCell>& cells, double RandomCell::*share, const char* title) {
+  session.say(fmt::format("{} ({} sets a cell)", title, table.runs));
+  std::string head = fmt::format("{:>6}", "keys");
+  for (std::size_t width = table.least_width; width <= table.most_width; ++width) {
+    head += fmt::format(" {:>6}", fmt::format("d={}", width));
+  }
+  session.say(head);
+  std::string line;
+  for (const RandomCell& cell : cells) {
+    if (cell.count % shown_every != 0 && cell.count != table.most_count) continue;
+    if (cell.width == table.least_width) line = fmt::format("{:>6}", cell.count);
+    line += fmt::format(" {:>6.3f}", cell.*share);
+    if (cell.width == table.most_width) session.say(line);
+  }
+}
+
+}  // namespace
+
+int run_random_table(const Session& session, const KeyNorm& norm, selectability::RandomTable table,
+                     const std::string& figures) {
+  struct Figure {
+    const char* name;
+    double RandomCell::*share;
+    const char* title;
+  };
+  const std::vector<Figure> all{
+      {"any.vl.json", &RandomCell::any, "Sets of random keys with one that no query selects"},
+      {"mean.vl.json", &RandomCell::mean, "Mean share of random keys that no query selects"}};
+  std::vector<std::string> outputs{session.json};
+  for (const Figure& figure : all) {
+    if (!figures.empty()) outputs.push_back((fs::path(figures) / figure.name).string());
+  }
+  keep_apart(files_of_arrays({norm.norm.gain, norm.norm.bias}), outputs);
+  if (norm.read(table.least_width)) {
+    table.transform = [&norm](MatrixView<double> keys) { norm.apply(norm.read(keys.width()), keys); };
+  }
+  const std::vector<RandomCell> cells =
+      selectability::random_table(table, session.threads, session.progress());
+  JsonOutput machine_form(session, to_json(norm, table, cells).dump());
+  if (!figures.empty()) {
+    std::error_code failure;
+    fs::create_directories(figures, failure);
+    if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(figures), failure.message()));
+  }
+  for (const Figure& figure : all) {
+    if (figures.empty()) break;
+    AtomicFile file(fs::path(figures) / figure.name);
+    file.write(selectability::heat_map(cells, figure.share, figure.title) + "\n");
+    file.commit();
+  }
+  machine_form.commit();
+  for (const Figure& figure : all) describe(session, table, cells, figure.share, figure.title);
+  return ok;
+}
+
+}  // namespace normscope::cli

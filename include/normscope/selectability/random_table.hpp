@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+
+/// How often random keys cannot be selected, over their width and number.
+namespace normscope::selectability {
+
+struct RandomTable {
+  std::size_t least_width = 3;
+  std::size_t most_width = 15;
+  std::size_t least_count = 3;
+  std::size_t most_count = 60;
+  std::size_t runs = 100;  ///< sets of keys a cell
+  std::uint64_t seed = 1;
+  /// What every set of keys goes through first; nothing when empty.
+  std::function<void(MatrixView<double> keys)> transform{};
+};
+
+struct RandomCell {
+  std::size_t width = 0;
+  std::size_t count = 0;
+  double any = 0.0;   ///< share of sets with at least one key that cannot be selected
+  double mean = 0.0;  ///< mean share of such keys
+  std::size_t undecided = 0;
+};
+
+/// Sets of independent normal keys, asked about a cell at a time. The paper's figure is captioned as the mean
+/// share and shows `any`: with that, its colours agree.
+///
+/// Source    [Brody, Alon, Yahav 2023, figures 1c and 1d]
+/// Errors    Argument for ranges that are empty or runs = 0; Cancelled
+/// Accuracy  the answer does not depend on the number of threads (test: RandomTable.ThreadsDoNotChangeIt)
+[[nodiscard]] std::vector<RandomCell> random_table(const RandomTable& table, unsigned threads = 0,
+                                                   const Progress& progress = {});
+
+/// The table as a heat map, a Vega-Lite specification that holds its data: JSON text.
+[[nodiscard]] std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
+                                   std::string_view title);
+
+}  // namespace normscope::selectability

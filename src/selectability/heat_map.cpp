@@ -1,0 +1,55 @@
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include <normscope/selectability/random_table.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Digits of a share that a colour can show.
+constexpr double digits = 1e4;
+
+Json axis(const char* field, const char* title, Json extra) {
+  Json result = {{"field", field}, {"type", "ordinal"}, {"title", title}};
+  result.update(extra);
+  return result;
+}
+
+}  // namespace
+
+std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
+                     std::string_view title) {
+  Json values = Json::array();
+  for (const RandomCell& cell : cells) {
+    values.push_back(
+        {{"width", cell.width}, {"count", cell.count}, {"share", std::round(cell.*share * digits) / digits}});
+  }
+  const Json tips = {{{"field", "width"}, {"title", "width"}},
+                     {{"field", "count"}, {"title", "keys"}},
+                     {{"field", "share"}, {"title", "share"}, {"format", ".3f"}}};
+  const Json colour = {{"field", "share"},
+                       {"type", "quantitative"},
+                       {"title", "share"},
+                       {"scale", {{"domain", {0, 1}}, {"scheme", "blues"}}}};
+  // Every fifth count is named: sixty labels do not fit.
+  const Json every_fifth = {
+      {"axis", {{"labelExpr", "datum.value % 5 == 0 ? datum.label : ''"}, {"ticks", false}}}};
+  const Json encoding = {{"x", axis("width", "width of the keys",
+                                    {{"axis", {{"labelAngle", 0}, {"orient", "top"}, {"ticks", false}}}})},
+                         {"y", axis("count", "number of keys", every_fifth)},
+                         {"color", colour},
+                         {"tooltip", tips}};
+  const Json spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+                     {"title", {{"text", std::string(title)}, {"anchor", "start"}}},
+                     {"width", 340},
+                     {"height", 520},
+                     {"data", {{"values", values}}},
+                     {"mark", {{"type", "rect"}}},
+                     {"encoding", encoding}};
+  return spec.dump();
+}
+
+}  // namespace normscope::selectability

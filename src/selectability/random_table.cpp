@@ -1,0 +1,62 @@
+#include <normscope/selectability/random_table.hpp>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/selectability/select.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+void validate(const RandomTable& table) {
+  if (table.least_width == 0 || table.least_width > table.most_width || table.least_count == 0 ||
+      table.least_count > table.most_count || table.runs == 0) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("random table: widths {} to {}, counts {} to {}, {} runs; expected ranges that "
+                    "are not empty and at least one run",
+                    table.least_width, table.most_width, table.least_count, table.most_count, table.runs));
+  }
+}
+
+/// Sets of one cell draw from one stream, which no other cell shares.
+void fill(const RandomTable& table, RandomCell& cell) {
+  Random random(table.seed ^ (0x9e3779b97f4a7c15U * (cell.width << 32U | cell.count)));
+  std::vector<double> values(cell.width * cell.count);
+  std::size_t sets = 0;
+  std::size_t lost = 0;
+  for (std::size_t run = 0; run < table.runs; ++run) {
+    for (double& value : values) value = random.normal();
+    if (table.transform) table.transform({values.data(), cell.count, cell.width});
+    const Selection selection = keys({values.data(), cell.count, cell.width}, {.threads = 1});
+    const std::size_t unselectable = selection.count(Answer::unselectable);
+    cell.undecided += selection.count(Answer::undecided);
+    lost += unselectable;
+    if (unselectable > 0) ++sets;
+  }
+  const double runs = static_cast<double>(table.runs);
+  cell.any = static_cast<double>(sets) / runs;
+  cell.mean = static_cast<double>(lost) / runs / static_cast<double>(cell.count);
+}
+
+}  // namespace
+
+std::vector<RandomCell> random_table(const RandomTable& table, unsigned threads, const Progress& progress) {
+  validate(table);
+  std::vector<RandomCell> cells;
+  for (std::size_t count = table.least_count; count <= table.most_count; ++count) {
+    progress("row of the table", count - table.least_count, table.most_count - table.least_count + 1);
+    const std::size_t first = cells.size();
+    for (std::size_t width = table.least_width; width <= table.most_width; ++width) {
+      cells.push_back({.width = width, .count = count});
+    }
+    parallel_for(cells.size() - first, 1, threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) fill(table, cells[first + i]);
+    });
+  }
+  return cells;
+}
+
+}  // namespace normscope::selectability

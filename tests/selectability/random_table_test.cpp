@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
+#include <normscope/selectability/random_table.hpp>
+
+#include "selectability/clouds.hpp"
+
+namespace normscope::selectability {
+namespace {
+
+/// The colours of figure 1c as numbers, widths 3 to 12.
+struct FigureRow {
+  std::size_t count;
+  std::array<double, 10> shares;
+};
+
+const std::vector<FigureRow> figure{{5, {0.09, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+                                    {6, {0.41, 0.01, 0, 0, 0, 0, 0, 0, 0, 0}},
+                                    {8, {0.74, 0.16, 0.01, 0, 0, 0, 0, 0, 0, 0}},
+                                    {10, {0.88, 0.47, 0.07, 0.03, 0, 0, 0, 0, 0, 0}},
+                                    {12, {0.99, 0.69, 0.19, 0.03, 0, 0, 0, 0, 0, 0}},
+                                    {15, {1, 0.92, 0.46, 0.11, 0.02, 0.01, 0, 0, 0, 0}},
+                                    {20, {1, 0.98, 0.8, 0.38, 0.12, 0.01, 0, 0, 0, 0}},
+                                    {25, {1, 1, 0.97, 0.64, 0.24, 0.08, 0.02, 0.01, 0, 0}},
+                                    {30, {1, 1, 0.99, 0.85, 0.39, 0.27, 0.04, 0.02, 0, 0}},
+                                    {35, {1, 1, 0.99, 0.93, 0.67, 0.28, 0.13, 0.03, 0.01, 0}},
+                                    {40, {1, 1, 1, 0.98, 0.81, 0.45, 0.18, 0.05, 0.03, 0}},
+                                    {45, {1, 1, 1, 1, 0.91, 0.56, 0.2, 0.07, 0.02, 0}},
+                                    {50, {1, 1, 1, 1, 0.96, 0.72, 0.37, 0.19, 0.03, 0.03}},
+                                    {55, {1, 1, 1, 1, 0.99, 0.87, 0.48, 0.17, 0.09, 0}},
+                                    {60, {1, 1, 1, 1, 0.99, 0.87, 0.63, 0.25, 0.09, 0.02}}};
+
+std::vector<RandomCell> row_of(std::size_t count, std::size_t most_width, std::size_t runs, bool normalize) {
+  RandomTable table{
+      .most_width = most_width, .least_count = count, .most_count = count, .runs = runs, .seed = 2};
+  if (normalize) {
+    table.transform = [](MatrixView<double> keys) {
+      norm::forward({.width = keys.width(), .eps = 0.0}, keys, keys);
+    };
+  }
+  return random_table(table);
+}
+
+double correlation(std::vector<double> a, std::vector<double> b) {
+  center(a);
+  center(b);
+  double product = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) product += a[i] * b[i];
+  return product / (euclidean_norm(a) * euclidean_norm(b));
+}
+
+TEST(RandomTable, ReproducesThePapersFigure) {
+  std::vector<double> theirs;
+  std::vector<double> any;
+  std::vector<double> mean;
+  double farthest = 0.0;
+  for (const FigureRow& row : figure) {
+    for (const RandomCell& cell : row_of(row.count, 12, 100, false)) {
+      theirs.push_back(row.shares[cell.width - 3]);
+      any.push_back(cell.any);
+      mean.push_back(cell.mean);
+      farthest = std::max(farthest, std::abs(any.back() - theirs.back()));
+      EXPECT_EQ(cell.undecided, 0);
+      if (cell.count <= cell.width + 1) {
+        EXPECT_EQ(cell.any, 0.0);
+      }
+    }
+  }
+  EXPECT_GT(correlation(any, theirs), 0.99);
+  EXPECT_LT(farthest, 0.25);
+  // The caption's reading does not fit.
+  EXPECT_LT(correlation(mean, theirs), 0.85);
+  RecordProperty("correlation", std::to_string(correlation(any, theirs)));
+  RecordProperty("farthest", std::to_string(farthest));
+  RecordProperty("correlation_of_means", std::to_string(correlation(mean, theirs)));
+}
+
+TEST(RandomTable, ScalingLeavesNone) {
+  for (const std::size_t count : {3, 10, 35, 60}) {
+    for (const RandomCell& cell : row_of(count, 15, 40, true)) {
+      EXPECT_EQ(cell.any, 0.0) << cell.width << " " << cell.count;
+      EXPECT_EQ(cell.undecided, 0);
+    }
+  }
+}
+
+TEST(RandomTable, ThreadsDoNotChangeIt) {
+  const RandomTable table{.most_width = 5, .most_count = 9, .runs = 7, .seed = 5};
+  const std::vector<RandomCell> one = random_table(table, 1);
+  const std::vector<RandomCell> three = random_table(table, 3);
+  ASSERT_EQ(one.size(), 21);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].any, three[i].any);
+    EXPECT_EQ(one[i].mean, three[i].mean);
+  }
+  RandomTable other = table;
+  other.seed = 6;
+  const std::vector<RandomCell> differently = random_table(other);
+  EXPECT_TRUE(std::any_of(one.begin(), one.end(), [&](const RandomCell& cell) {
+    return cell.mean != differently[static_cast<std::size_t>(&cell - one.data())].mean;
+  }));
+}
+
+TEST(RandomTable, HeatMapHoldsEveryCell) {
+  const std::vector<RandomCell> cells{{.width = 3, .count = 4, .any = 0.5, .mean = 0.125},
+                                      {.width = 4, .count = 4, .any = 0.25, .mean = 0.0}};
+  const auto spec = nlohmann::json::parse(heat_map(cells, &RandomCell::any, "A title"));
+  EXPECT_EQ(spec["data"]["values"].size(), 2);
+  EXPECT_EQ(spec["data"]["values"][1]["share"], 0.25);
+  EXPECT_EQ(spec["title"]["text"], "A title");
+}
+
+TEST(RandomTable, BadInputIsNamed) {
+  EXPECT_THROW(static_cast<void>(random_table({.runs = 0})), Error);
+  EXPECT_THROW(static_cast<void>(random_table({.least_width = 9, .most_width = 8})), Error);
+  EXPECT_THROW(static_cast<void>(random_table({.least_count = 0})), Error);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

@@ -92,7 +92,7 @@ void apply_activation(const Layer& layer, Block<T>& y) {
     case Activation::norm: return apply_norm(layer.norm, y);
     case Activation::relu:
       for (Lane<T>& lane : y) {
-        for (T& value : lane) value = value > T(0.0) ? value : (value == value ? T(0.0) : value);
+        for (T& value : lane) value = value < T(0.0) ? T(0.0) : value;
       }
       return;
     case Activation::gelu:

@@ -15,6 +15,9 @@ template <typename T>
 constexpr double tie = 1e-22;
 template <>
 constexpr double tie<double> = 1e-9;
+/// What a gap must have at least, in parts of `tie`, where nothing better is left: still thousands of
+/// roundings. Such gaps come late, when one cluster a class is near and the last ones are far away.
+constexpr double last_resort = 1e-4;
 
 template <typename T>
 struct Pair {
@@ -85,22 +88,25 @@ T reach(std::span<const T> w, std::span<const std::uint32_t> classes, const Pair
 
 template <typename T>
 FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes, std::size_t class_count,
-                      double kappa) {
+                      double kappa, bool resolute) {
+  FoldPlan<T> best{.gap = last_resort * tie<T>};
   for (const Pair<T>& pair : pairs_by_midpoint(w, classes, class_count)) {
     const T half = w[pair.second] - pair.midpoint;
     if (!(half > T(0.0))) continue;
     const double gap = to_double(interleaved_gap(w, classes, pair.midpoint) / half);
-    if (gap > tie<T>)
-      return {pair.first, pair.second, pair.midpoint, reach(w, classes, pair) / T(kappa), gap};
+    if (!(gap > best.gap)) continue;
+    best = {pair.first, pair.second, pair.midpoint, reach(w, classes, pair) / T(kappa), gap};
+    if (gap > tie<T>) return best;
   }
+  if (resolute && best.merges()) return best;
   // The numbers are irrational enough to break any coincidence: those that survive are a null set.
   const T spread = w[std::min<std::size_t>(3, w.size() - 1)] - w[0];
   return {0, 0, w[0] - T(0.37) * spread, T(0.61) * spread, 0.0};
 }
 
 template FoldPlan<double> plan_fold(std::span<const double>, std::span<const std::uint32_t>, std::size_t,
-                                    double);
+                                    double, bool);
 template FoldPlan<DoubleDouble> plan_fold(std::span<const DoubleDouble>, std::span<const std::uint32_t>,
-                                          std::size_t, double);
+                                          std::size_t, double, bool);
 
 }  // namespace normscope::lnnet

@@ -19,11 +19,12 @@ struct FoldPlan {
 };
 
 /// The fold with the least midpoint that merges two neighbours of one class among the front clusters and
-/// brings no two classes together; a monotone layer where there is none.
+/// brings no two classes together; a monotone layer where there is none. Where that has been tried and
+/// changed nothing, `resolute`, the fold that keeps classes farthest apart will do.
 /// Requires  w ascending, at least two of one class among the first classes + 1
 template <typename T>
 [[nodiscard]] FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes,
-                                    std::size_t class_count, double kappa);
+                                    std::size_t class_count, double kappa, bool resolute = false);
 
 /// Clusters at the front that `plan_fold` looks at for pairs.
 [[nodiscard]] inline std::size_t front_size(std::size_t class_count) { return 4 * class_count + 4; }

@@ -13,7 +13,8 @@ namespace {
 /// Clusters whose folds are decided before the others follow.
 constexpr std::size_t window_size = 768;
 constexpr std::size_t window_layers = 256;
-/// Monotone layers in a row after which a tie counts as unbreakable.
+/// Monotone layers in a row after which one more changes nothing, and after which a tie is unbreakable.
+constexpr std::size_t enough_breaks = 2;
 constexpr std::size_t most_breaks = 8;
 
 /// LN of (1 − C q, C q − 1, √3 R q), the third entry.
@@ -47,12 +48,13 @@ class Window {
   [[nodiscard]] std::size_t end() const { return end_; }
 
   enum class Outcome { merged, moved, too_small };
-  Outcome fold() {
+  /// Folds once; `resolute` as in `plan_fold`.
+  Outcome fold(bool resolute) {
     const std::size_t count = end_ - begin_;
     for (std::size_t k = 0; k < count; ++k) w_[k] = T(1.0) / line_.q[begin_ + k];
     const std::span<const T> w(w_.data(), count);
     const std::span<const std::uint32_t> classes(line_.classes.data() + begin_, count);
-    const FoldPlan<T> plan = plan_fold<T>(w, classes, rules_.class_count, rules_.kappa);
+    const FoldPlan<T> plan = plan_fold<T>(w, classes, rules_.class_count, rules_.kappa, resolute);
     const bool reflects = plan.midpoint > w[0];
     if (!whole_ && reflects && !(w[count - 1] - plan.midpoint > T(2.0) * (plan.midpoint - w[0]))) {
       return Outcome::too_small;
@@ -184,7 +186,7 @@ LineState advance(Line<T>& line, const FoldRules& rules, std::size_t most) {
     bool too_small = false;
     while (!window.done() && window.suffices() &&
            line.folds.size() < std::min(last, first_fold + window_layers)) {
-      const typename Window<T>::Outcome outcome = window.fold();
+      const typename Window<T>::Outcome outcome = window.fold(breaks >= enough_breaks);
       too_small = outcome == Window<T>::Outcome::too_small;
       if (too_small) break;
       breaks = outcome == Window<T>::Outcome::moved ? breaks + 1 : 0;

@@ -116,6 +116,25 @@ TEST(Construct, ManyRandomLabels) {
   }
 }
 
+TEST(Construct, PredictsTheEvaluatorBitByBit) {
+  const std::size_t rows = 300;
+  const std::vector<double> x = random_values(rows * 3, 31);
+  const MatrixView<const double> view(x.data(), rows, 3);
+  const Construction made = construct(view, random_labels(rows, 3, 32));
+  const std::vector<std::vector<double>> given = trace(made.net, view);
+  std::size_t merges = 0;
+  for (std::size_t l = 1; l < made.folds.size(); ++l) {
+    const Fold& fold = made.folds[l];
+    if (fold.first == no_row) continue;
+    // The construction's own idea of where the pair lies, against what the layer before gives it.
+    const double near = 1.0 / given[l - 1][3 * fold.first + 2];
+    const double far = 1.0 / given[l - 1][3 * fold.second + 2];
+    ASSERT_EQ(fold.midpoint, near + (far - near) / 2.0) << l;
+    ++merges;
+  }
+  EXPECT_GT(merges, 250U);
+}
+
 TEST(Construct, WeightsStayExactUnderOtherRounding) {
   const auto errors = [](std::size_t rows, auto number, bool backwards) {
     const std::vector<double> x = random_values(rows * 4, 11);
@@ -248,6 +267,21 @@ TEST(Construct, ParallelChordsAreBroken) {
   const Construction made = construct({x.data(), 4, 2}, std::vector<std::int64_t>{0, 0, 1, 2});
   EXPECT_EQ(made.correct, 4U);
   EXPECT_LE(made.net.layers.size(), 2U);
+}
+
+TEST(Construct, FarClustersMeetNearOnesOfEveryClass) {
+  // How ten classes end: one cluster of each is near, the others are ten million times as far, so that any
+  // fold leaves gaps of less than 1e-9 of its size.
+  const std::vector<double> x = {0.827016279059, 1.52739930579, 1.67153985953, 1.73840072676,
+                                 1.76428036427,  1.7699030669,  1.82066170474, 1.8661646043,
+                                 2.02973423244,  2.03295704502, 11814348.9461, 14730243.8102};
+  const std::vector<std::int64_t> wanted = {7, 2, 8, 6, 5, 3, 4, 1, 0, 9, 0, 3};
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const Construction made = construct({x.data(), x.size(), 1}, wanted, {.seed = seed});
+    EXPECT_EQ(made.correct, x.size());
+    EXPECT_EQ(made.attempts, 1U);
+    EXPECT_LE(made.net.layers.size(), 6U);
+  }
 }
 
 TEST(Construct, ResumesToTheSameBits) {

@@ -61,7 +61,7 @@ Json distribution(Json rows, Json marks, const Json& y) {
            {{"mark", {{"type", "line"}, {"strokeWidth", 1.6}}}, {"encoding", {{"y", std::move(middle)}}}}}}},
         {{"data", values(std::move(marks))},
          {"mark",
-          {{"type", "tick"}, {"color", "firebrick"}, {"thickness", 1.5}, {"height", 10}, {"yOffset", -5}}},
+          {{"type", "tick"}, {"color", "tomato"}, {"thickness", 1.5}, {"height", 10}, {"yOffset", -5}}},
          {"encoding",
           {{"y", {{"value", 180}}},
            {"tooltip", {quantity("step", "transition"), quantity("gain", "gain of accuracy")}}}}}}}};
@@ -132,12 +132,14 @@ std::string groups_figure(std::span<const GroupResult> results, NormKind norm, s
     if (bound) bounds.push_back({{"groups", groups}, {"bound", shortened(*bound)}});
   }
   Json x = quantity("groups", "groups");
-  x["scale"] = {{"type", "log"}, {"base", 2}};
+  // One domain for both panels, though not every count has a bound.
+  const std::size_t most = by_groups.rbegin()->first;
+  x["scale"] = {{"type", "log"}, {"base", 2}, {"domain", {1, std::max<std::size_t>(most, 2)}}};
   Json y = quantity("accuracy", "training accuracy");
   y["scale"] = {{"domain", {0, 1}}};
   y["axis"] = {{"format", "%"}};
   const Json colour = {{"field", "what"}, {"type", "nominal"}, {"title", nullptr}};
-  return figure({{"title", "Random labels learned, over the number of groups"},
+  return figure({{"title", "Training accuracy over the number of groups"},
                  {"description", "Training accuracy by groups of the norm, and the bound of its curvature."},
                  {"vconcat",
                   {{{"width", 420},

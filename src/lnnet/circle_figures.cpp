@@ -1,0 +1,162 @@
+#include "circle_figures.hpp"
+
+#include <cmath>
+#include <functional>
+#include <initializer_list>
+
+#include <normscope/lnnet/circle.hpp>
+
+#include "figure_parts.hpp"
+
+namespace normscope::lnnet::detail {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+/// Points of a circle, of a curve, and cells along the surface's longer side.
+constexpr int circle_points = 72;
+constexpr int curve_points = 200;
+constexpr int surface_cells = 64;
+/// Where a move would divide zero by zero.
+constexpr double curve_eps = 1e-12;
+
+using Move = std::function<Json(double t, double x, double y)>;
+
+Json coordinate(const char* field, const char* title, double least, double most) {
+  Json result = quantity(field, title);
+  result["scale"] = {{"domain", {least, most}}};
+  result["axis"] = {{"grid", false}};
+  return result;
+}
+
+/// The circle after each move above, first coordinate over first coordinate below.
+Json circles_over_curves(const char* title, const char* subtitle, std::initializer_list<double> moves,
+                         double (*curve)(double t, double x, double eps), const Move& point) {
+  Json points = Json::array();
+  Json lines = Json::array();
+  for (const double t : moves) {
+    for (int i = 0; i < circle_points; ++i) {
+      const double angle = 2.0 * pi * (i + 0.5) / circle_points;
+      Json at = point(t, std::cos(angle), std::sin(angle));
+      at["t"] = t;
+      at["from"] = shortened(std::cos(angle));
+      points.push_back(std::move(at));
+    }
+    for (int i = 0; i <= curve_points; ++i) {
+      const double x = 2.0 * i / curve_points - 1.0;
+      lines.push_back({{"t", t}, {"x", shortened(x)}, {"out", shortened(curve(t, x, curve_eps))}});
+    }
+  }
+  Json x = coordinate("x", "x", -1.1, 1.1);
+  Json y = coordinate("y", "y", -1.1, 1.1);
+  Json before = quantity("from", "x before");
+  before["scale"] = {{"domainMid", 0}};
+  const Json panel = {{"width", 105},
+                      {"height", 105},
+                      {"mark", {{"type", "point"}, {"filled", true}, {"size", 14}, {"opacity", 1}}},
+                      {"encoding", {{"x", std::move(x)}, {"y", std::move(y)}, {"color", std::move(before)}}}};
+  return figure({{"title", {{"text", title}, {"subtitle", subtitle}}},
+                 {"description", subtitle},
+                 {"resolve", {{"scale", {{"color", "independent"}}}}},
+                 {"vconcat",
+                  {{{"data", values(std::move(points))},
+                    {"facet", {{"column", {{"field", "t"}, {"type", "ordinal"}, {"title", "t"}}}}},
+                    {"spec", panel}},
+                   {{"width", 420},
+                    {"height", 260},
+                    {"data", values(std::move(lines))},
+                    {"mark", "line"},
+                    {"encoding",
+                     {{"x", coordinate("x", "x before", -1, 1)},
+                      {"y", coordinate("out", "x after", -1, 1)},
+                      {"color", {{"field", "t"}, {"type", "nominal"}, {"title", "t"}}}}}}}}});
+}
+
+void add_slice(Json& rows, const char* name, const std::function<Json(double part)>& at) {
+  for (int i = 0; i <= curve_points; ++i) {
+    Json row = at(static_cast<double>(i) / curve_points);
+    row["slice"] = name;
+    row["order"] = i;
+    rows.push_back(std::move(row));
+  }
+}
+
+Json place(double x, double y) { return {{"x", shortened(x)}, {"y", shortened(y)}}; }
+
+}  // namespace
+
+std::string stretch_figure() {
+  return circles_over_curves(
+             "Stretch: u(t x, y) on the circle",
+             "Above the circle's points after it, below the first coordinate before and after",
+             {0.2, 0.5, 1.0, 2.0, 5.0}, stretched,
+             [](double t, double x, double y) {
+               const double length = std::hypot(t * x, y);
+               return place(t * x / length, y / length);
+             })
+      .dump();
+}
+
+std::string fold_figure() {
+  return circles_over_curves(
+             "Fold: u(x + t, y) on the circle",
+             "Above the circle's points after it, below the first coordinate before and after",
+             {0.0, 0.5, 0.9, 1.1, 2.0}, folded,
+             [](double t, double x, double y) {
+               const double length = std::hypot(x + t, y);
+               return place((x + t) / length, y / length);
+             })
+      .dump();
+}
+
+std::string surface_figure() {
+  constexpr double right = 3.2;
+  constexpr double top = 1.6;
+  constexpr double cell = 2.0 * right / surface_cells;
+  Json cells = Json::array();
+  for (double y = -top; y < top - 0.5 * cell; y += cell) {
+    for (double x = -right; x < right - 0.5 * cell; x += cell) {
+      cells.push_back({{"x", shortened(x)},
+                       {"x2", shortened(x + cell)},
+                       {"y", shortened(y)},
+                       {"y2", shortened(y + cell)},
+                       {"z", shortened(surface(x + 0.5 * cell, y + 0.5 * cell))}});
+    }
+  }
+  Json slices = Json::array();
+  add_slice(slices, "y = 0.5", [](double part) { return place(right * (2.0 * part - 1.0), 0.5); });
+  add_slice(slices, "stretch, t = 3",
+            [](double part) { return place(3.0 * std::cos(2.0 * pi * part), std::sin(2.0 * pi * part)); });
+  add_slice(slices, "shift, t = 2",
+            [](double part) { return place(2.0 + std::cos(2.0 * pi * part), std::sin(2.0 * pi * part)); });
+  const Json x = coordinate("x", "x", -right, right);
+  const Json y = coordinate("y", "y", -top, top);
+  Json height = quantity("z", "height");
+  height["scale"] = {{"domainMid", 0}};
+  return figure(
+             {{"title",
+               {{"text", "The activation surface x/sqrt(x² + y²)"},
+                {"subtitle", "Stretch, fold and sigmoid are what it is along the lines"}}},
+              {"description", "The first coordinate of the normalized plane, with the curves that slice it."},
+              {"width", 560},
+              {"height", 280},
+              {"resolve", {{"scale", {{"color", "independent"}}}}},
+              {"layer",
+               {{{"data", values(std::move(cells))},
+                 {"mark", "rect"},
+                 {"encoding",
+                  {{"x", x},
+                   {"x2", {{"field", "x2"}}},
+                   {"y", y},
+                   {"y2", {{"field", "y2"}}},
+                   {"color", height}}}},
+                {{"data", values(std::move(slices))},
+                 {"mark", {{"type", "line"}, {"strokeWidth", 2}, {"color", "limegreen"}}},
+                 {"encoding",
+                  {{"x", x},
+                   {"y", y},
+                   {"order", {{"field", "order"}}},
+                   {"strokeDash", {{"field", "slice"}, {"type", "nominal"}, {"title", "slice"}}}}}}}}})
+      .dump();
+}
+
+}  // namespace normscope::lnnet::detail

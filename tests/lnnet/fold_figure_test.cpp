@@ -36,7 +36,8 @@ TEST(FoldFigure, FoldsWithoutAGapHaveNone) {
   EXPECT_FALSE(rows[0].contains("least"));
   EXPECT_FALSE(rows[1].contains("least"));
   const nlohmann::json figure = nlohmann::json::parse(fold_figure(folds));
-  EXPECT_EQ(figure["vconcat"][1]["layer"][1]["data"]["values"][0]["layer"], 2);
+  ASSERT_EQ(figure["vconcat"].size(), 1U);
+  EXPECT_EQ(figure["vconcat"][0]["layer"][1]["data"]["values"][0]["layer"], 2);
   EXPECT_TRUE(drawn({}).empty());
 }
 

@@ -1,0 +1,207 @@
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+#include <normscope/norm/norm.hpp>
+#include <normscope/selectability/attention.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+struct Case {
+  NormSpec norm;
+  std::size_t dim = 1;
+  std::vector<double> query, query_bias, key;
+
+  [[nodiscard]] HeadMaps maps() const {
+    return {.query = {query.data(), dim, norm.width},
+            .query_bias = query_bias,
+            .key = {key.data(), dim, norm.width},
+            .scale = 1.0 / std::sqrt(static_cast<double>(dim))};
+  }
+  [[nodiscard]] std::vector<double> apply(const std::vector<double>& weight, const std::vector<double>& row,
+                                          const std::vector<double>& bias) const {
+    std::vector<double> result(dim);
+    for (std::size_t i = 0; i < dim; ++i) {
+      result[i] = bias.empty() ? 0.0 : bias[i];
+      for (std::size_t j = 0; j < norm.width; ++j) result[i] += weight[i * norm.width + j] * row[j];
+    }
+    return result;
+  }
+  /// Sizes that bound any spread.
+  [[nodiscard]] double scale() const {
+    double keys = 0.0, queries = 0.0, constant = 0.0;
+    for (std::size_t i = 0; i < dim * norm.width; ++i) {
+      const double gain = norm.radius() * norm.gain_at(i % norm.width);
+      keys += gain * gain * key[i] * key[i];
+      queries += gain * gain * query[i] * query[i];
+      const double part = query[i] * norm.bias_at(i % norm.width);
+      constant += part * part * static_cast<double>(norm.width);
+    }
+    for (const double value : query_bias) constant += value * value;
+    return 2.0 * maps().scale * std::sqrt(keys) * (std::sqrt(queries) + std::sqrt(constant));
+  }
+};
+
+Case random_case(std::uint64_t seed) {
+  Random random(seed);
+  Case c;
+  c.norm.kind = std::vector{NormKind::layer, NormKind::rms, NormKind::spherical}[seed % 3];
+  c.norm.width = 2 + random.below(20);
+  c.norm.eps = 1e-5;
+  c.dim = 1 + random.below(8);
+  const auto fill = [&](std::vector<double>& values, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) values.push_back(random.normal());
+  };
+  fill(c.query, c.dim * c.norm.width);
+  fill(c.key, c.dim * c.norm.width);
+  if (seed % 2 == 0) fill(c.query_bias, c.dim);
+  if (seed % 5 != 0) fill(c.norm.bias, c.norm.width);
+  if (seed % 7 != 0) fill(c.norm.gain, c.norm.width);
+  if (seed % 11 == 0 && !c.norm.gain.empty()) c.norm.gain[0] = 0.0;
+  return c;
+}
+
+TEST(Attention, BoundsMeet) {
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Case c = random_case(seed);
+    const Attention a = attention(c.norm, c.maps());
+    const auto expect_near = [&](const Spread& spread) {
+      EXPECT_LE(spread.lower, spread.upper) << seed;
+      EXPECT_LE(spread.upper - spread.lower, 1e-10 * c.scale()) << seed;
+    };
+    expect_near(a.most_uniform);
+    expect_near(a.sharpest);
+    ASSERT_EQ(a.uniform_without_projection.has_value(), c.norm.kind == NormKind::layer);
+    if (!a.uniform_without_projection) continue;
+    expect_near(*a.uniform_without_projection);
+    expect_near(*a.sharpest_without_projection);
+    // The smaller ball lies in the larger one.
+    EXPECT_LE(a.sharpest.lower, a.sharpest_without_projection->upper);
+  }
+}
+
+TEST(Attention, NoContextIsBeyondTheBounds) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const Case c = random_case(seed);
+    const Attention a = attention(c.norm, c.maps());
+    Random random(seed + 1);
+    const std::size_t rows = 64;
+    std::vector<double> x(rows * c.norm.width), h(x.size());
+    for (double& value : x) value = std::exp(2.0 * random.normal()) * random.normal();
+    norm::forward(c.norm, {x.data(), rows, c.norm.width}, {h.data(), rows, c.norm.width});
+    std::vector<std::vector<double>> keys;
+    for (std::size_t r = 0; r < rows; ++r) {
+      const auto begin = h.begin() + static_cast<std::ptrdiff_t>(r * c.norm.width);
+      keys.push_back(c.apply(c.key, {begin, begin + static_cast<std::ptrdiff_t>(c.norm.width)}, {}));
+    }
+    for (std::size_t r = 0; r < rows; ++r) {
+      const auto begin = h.begin() + static_cast<std::ptrdiff_t>(r * c.norm.width);
+      const std::vector<double> q =
+          c.apply(c.query, {begin, begin + static_cast<std::ptrdiff_t>(c.norm.width)}, c.query_bias);
+      double least = INFINITY, most = -INFINITY;
+      for (const std::vector<double>& key : keys) {
+        double score = 0.0;
+        for (std::size_t i = 0; i < c.dim; ++i) score += q[i] * key[i] * c.maps().scale;
+        least = std::min(least, score);
+        most = std::max(most, score);
+      }
+      EXPECT_LE(most - least, a.sharpest.upper * (1.0 + 1e-12)) << seed;
+    }
+  }
+}
+
+/// The widest difference of two keys' scores under `q`, from the definition.
+double spread_of(const Case& c, const std::vector<double>& q) {
+  std::vector<double> pulled(c.norm.width);
+  for (std::size_t j = 0; j < c.norm.width; ++j) {
+    for (std::size_t i = 0; i < c.dim; ++i) pulled[j] += q[i] * c.key[i * c.norm.width + j];
+    pulled[j] *= c.norm.radius() * c.norm.gain_at(j);
+  }
+  double mean = 0.0;
+  for (const double value : pulled) mean += value / static_cast<double>(c.norm.width);
+  double total = 0.0;
+  for (const double value : pulled) {
+    const double part = value - (c.norm.centers() ? mean : 0.0);
+    total += part * part;
+  }
+  return 2.0 * c.maps().scale * std::sqrt(total);
+}
+
+TEST(Attention, QueriesAttainWhatIsSaid) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Case c = random_case(seed);
+    const Attention a = attention(c.norm, c.maps());
+    for (const Spread* spread : {&a.most_uniform, &a.sharpest}) {
+      const std::vector<double> q = c.apply(c.query, spread->row, c.query_bias);
+      for (std::size_t i = 0; i < c.dim; ++i) EXPECT_NEAR(q[i], spread->query[i], 1e-10 * c.scale()) << seed;
+      EXPECT_NEAR(spread_of(c, q), spread->upper, 2e-10 * c.scale()) << seed;
+    }
+  }
+}
+
+TEST(Attention, OfOneFeatureIsAnInterval) {
+  Case c = random_case(6);
+  c.norm.kind = NormKind::rms;
+  c.dim = 1;
+  c.query.resize(c.norm.width);
+  c.key.resize(c.norm.width);
+  double keys = 0.0, queries = 0.0, constant = 40.0;
+  c.query_bias = {constant};
+  for (std::size_t j = 0; j < c.norm.width; ++j) {
+    const double gain = c.norm.radius() * c.norm.gain_at(j);
+    keys += gain * gain * c.key[j] * c.key[j];
+    queries += gain * gain * c.query[j] * c.query[j];
+    constant += c.query[j] * c.norm.bias_at(j);
+  }
+  const Attention a = attention(c.norm, c.maps());
+  const double reach = std::sqrt(queries);
+  EXPECT_NEAR(a.most_uniform.lower, 2.0 * std::sqrt(keys) * std::max(0.0, std::abs(constant) - reach),
+              1e-11 * c.scale());
+  EXPECT_NEAR(a.sharpest.upper, 2.0 * std::sqrt(keys) * (std::abs(constant) + reach), 1e-11 * c.scale());
+}
+
+TEST(Attention, WithoutABiasSomeRowAttendsToAllAlike) {
+  Case c = random_case(3);
+  c.query_bias.clear();
+  c.norm.bias.clear();
+  const Attention a = attention(c.norm, c.maps());
+  EXPECT_LE(a.most_uniform.upper, 1e-10 * c.scale());
+  EXPECT_TRUE(a.uniform_without_scaling);
+}
+
+TEST(Attention, TheProjectionTakesAwayWhatOnlyReadsTheMean) {
+  // Queries read the mean alone, so with the projection there is one query, the bias.
+  Case c;
+  c.norm.width = 6;
+  c.dim = 2;
+  c.query.assign(12, 1.0);
+  c.query_bias = {1.0, 2.0};
+  Random random(1);
+  for (int i = 0; i < 12; ++i) c.key.push_back(random.normal());
+  const Attention a = attention(c.norm, c.maps());
+  const double only = spread_of(c, c.query_bias);
+  EXPECT_NEAR(a.most_uniform.lower, only, 1e-10 * c.scale());
+  EXPECT_NEAR(a.sharpest.upper, only, 1e-10 * c.scale());
+  EXPECT_FALSE(a.uniform_without_scaling);
+  EXPECT_LT(a.uniform_without_projection->upper, a.most_uniform.lower);
+  EXPECT_GT(a.sharpest_without_projection->lower, a.sharpest.upper);
+}
+
+TEST(Attention, RefusesWhatIsNoHead) {
+  Case c = random_case(4);
+  HeadMaps maps = c.maps();
+  maps.key = {c.key.data(), c.dim, c.norm.width - 1, c.norm.width};
+  EXPECT_THROW((void)attention(c.norm, maps), Error);
+  c.key[0] = std::nan("");
+  EXPECT_THROW((void)attention(c.norm, c.maps()), Error);
+  Case groups = random_case(5);
+  groups.norm.groups = groups.norm.width;
+  EXPECT_THROW((void)attention(groups.norm, groups.maps()), Error);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

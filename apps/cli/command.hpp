@@ -108,5 +108,6 @@ void add_separate(CLI::App& root, Session& session);
 void add_train(CLI::App& root, Session& session);
 void add_lab(CLI::App& root, Session& session);
 void add_select(CLI::App& root, Session& session);
+void add_heads(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

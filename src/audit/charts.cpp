@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 
+#include "chart_parts.hpp"
 #include "json_text.hpp"
 #include "spectrum.hpp"
 #include "text.hpp"
@@ -14,28 +14,12 @@
 namespace normscope::audit {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Points that draw one spectrum.
 constexpr std::size_t curve_points = 64;
 /// Depth up to which the axis marks every norm.
 constexpr std::size_t named_positions = 40;
 /// Largest over smallest value from which an axis is logarithmic.
 constexpr double logarithmic_from = 8.0;
-
-/// Five digits draw the same curve and keep the pages of deep models small.
-double rounded(double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); }
-
-/// One question, its figure, and what the figure says in words.
-Json chart(const char* id, const char* question, const std::string& answer, const std::string& description,
-           Json spec) {
-  spec["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json";
-  spec["width"] = "container";
-  return {
-      {"id", id}, {"question", question}, {"answer", answer}, {"description", description}, {"spec", spec}};
-}
-
-Json values(Json rows) { return {{"values", std::move(rows)}}; }
 
 /// Position in the forward pass, the x axis of everything that runs through depth.
 Json depth_axis(const Json& rows) {
@@ -53,16 +37,6 @@ Json depth_axis(const Json& rows) {
 }
 
 Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
-
-Json measure(const char* field, const char* title) {
-  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
-}
-
-Json logarithmic(const char* field, const char* title) {
-  Json axis = measure(field, title);
-  axis["scale"] = {{"type", "log"}};
-  return axis;
-}
 
 std::pair<double, double> extent(const Json& rows, const char* field) {
   double low = INFINITY;
@@ -357,6 +331,7 @@ std::string charts_json(const Report& report) {
   null_directions(report, charts);
   neighbours(report, charts);
   biases(report, charts);
+  head_spreads(report, charts);
   return json_text(charts, -1);
 }
 

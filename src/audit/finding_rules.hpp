@@ -13,6 +13,9 @@ using Findings = std::vector<Finding>;
 /// A rule names at most this many norms; counts speak for the rest.
 inline constexpr std::size_t named_per_rule = 3;
 
+/// Spread of scores from which one of 1024 keys can hold half of a softmax: ln 1023.
+inline constexpr double singling_out = 6.930495165951;
+
 /// Between 0 at `low` and 1 at `high`, by the logarithm.
 [[nodiscard]] double log_severity(double value, double low, double high);
 
@@ -23,5 +26,7 @@ inline constexpr std::size_t named_per_rule = 3;
 void add_image_findings(const Report& report, Findings& findings);
 /// About gains, eps and what the file does not say.
 void add_parameter_findings(const Report& report, Findings& findings);
+/// About heads: which can never attend uniformly, or never sharply.
+void add_head_findings(const Report& report, Findings& findings);
 
 }  // namespace normscope::audit

@@ -5,6 +5,7 @@
 #include <normscope/audit/report.hpp>
 #include <normscope/core/version.hpp>
 
+#include "heads_json.hpp"
 #include "json_text.hpp"
 #include "spectrum.hpp"
 
@@ -167,19 +168,6 @@ Json model_json(const model::Model& model) {
           {"notes", model.notes}};
 }
 
-Json to_json(const model::Head& head) {
-  const auto selector = [](const model::Linear& linear) { return linear.weight.selector(); };
-  return {{"layer", head.layer},
-          {"head", head.head},
-          {"key_value_head", head.key_value_head},
-          {"head_dim", head.head_dim},
-          {"norm", head.norm},
-          {"query", optional(head.query, selector)},
-          {"key", optional(head.key, selector)},
-          {"value", optional(head.value, selector)},
-          {"rotary", head.rotary}};
-}
-
 }  // namespace
 
 std::string to_json(const Report& report, bool whole_spectra) {
@@ -200,7 +188,10 @@ std::string to_json(const Report& report, bool whole_spectra) {
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     json["norms"].push_back(to_json(report.norms[i], i, report, whole_spectra));
   }
-  json["heads"] = list(report.model.heads, [](const model::Head& head) { return to_json(head); });
+  json["heads"] = Json::array();
+  for (std::size_t i = 0; i < report.heads.size(); ++i) {
+    json["heads"].push_back(head_json(report.model.heads[i], report.heads[i], false));
+  }
   json["vocabulary"] = optional(report.model.vocabulary, [](const model::Vocabulary& vocabulary) {
     return Json{
         {"size", vocabulary.size},

@@ -237,6 +237,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
     *before = std::move(measured);
   }
   progress("measuring norms", norms.size(), norms.size());
+  report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
   report.findings = find(report);
   return report;
 }

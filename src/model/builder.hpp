@@ -61,6 +61,8 @@ class Builder {
   /// Several heads may share one key-value head.
   void grouped_queries() { grouped_ = true; }
   void rotary() { rotary_ = true; }
+  /// Scores are divided by the root of this, the head width where it is absent.
+  void score_divisor(std::optional<double> divisor) { score_divisor_ = divisor; }
   void layout(Layout layout) { layout_ = layout; }
   /// The width of the stream; 0: told by the first tensor that reads or writes it.
   void stream(std::uint64_t width) { width_ = width; }
@@ -187,6 +189,7 @@ class Builder {
   HeadCounts counts_;
   bool grouped_ = false;
   bool rotary_ = false;
+  std::optional<double> score_divisor_{};
   Layout layout_ = Layout::out_in;
   bool relabel_ = false;
   std::uint64_t width_ = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -155,6 +156,7 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
     head.head = static_cast<int>(index);
     head.key_value_head = static_cast<int>(index / sharing);
     head.head_dim = dim;
+    head.scale = 1.0 / std::sqrt(score_divisor_.value_or(static_cast<double>(dim)));
     head.norm = norm;
     head.rotary = rotary_;
     head.query = cut(query, index);

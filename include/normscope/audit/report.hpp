@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <normscope/audit/heads.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
@@ -118,12 +119,13 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> metadata;
   model::Model model;
   std::vector<NormReport> norms;  ///< in the order of `model.norms`
+  std::vector<HeadReach> heads;   ///< in the order of `model.heads`
   std::vector<Finding> findings;  ///< most severe first
 };
 
-/// Measures every norm of `checkpoint`.
-/// Errors    as `model::describe`; Cancelled
-/// Cost      a secular solve a norm; memory O(width) beside the result
+/// Measures every norm and every head of `checkpoint`.
+/// Errors    as `model::describe`, `reach_of_heads`; Cancelled
+/// Cost      a secular solve a norm, memory O(width); `reach_of_heads`
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
                            const Progress& progress = {});
 

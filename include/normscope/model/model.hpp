@@ -85,7 +85,8 @@ struct Head {
   int head = 0;
   int key_value_head = 0;
   std::size_t head_dim = 0;
-  std::string norm;  ///< name of the norm it reads, empty when unknown
+  double scale = 0.0;  ///< of its scores: 1/sqrt(head_dim) unless the configuration says otherwise
+  std::string norm;    ///< name of the norm it reads, empty when unknown
   std::optional<Linear> query{}, key{}, value{};
   bool rotary = false;
 };

@@ -10,6 +10,10 @@ void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
   b.rotary();
   b.grouped_queries();
+  b.score_divisor(b.config().number({"query_pre_attn_scalar"}));
+  if (b.config().number({"attn_logit_softcapping"})) {
+    b.note("attention scores are capped; spreads of heads are those before the cap, which only lessens them");
+  }
   // Gemma 2 and 3 normalize what a branch reads and what it writes. There post_attention_layernorm
   // is the second of the two; in Gemma 1, as in Llama, it is what the MLP reads.
   const bool sandwich = b.has("layers.0.pre_feedforward_layernorm.");

@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <normscope/audit/heads.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  bool queries = false;
+};
+
+/// The least spread, "0" where it cannot be told from none beside the largest.
+std::string least(const selectability::Spread& uniform, const selectability::Spread& sharp) {
+  const bool none = uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.lower;
+  return none ? "0" : fmt::format("{:.4g}", uniform.upper);
+}
+
+void print(const Session& session, const model::Model& model, const std::vector<audit::HeadReach>& heads) {
+  const bool projects = std::any_of(heads.begin(), heads.end(), [](const audit::HeadReach& reach) {
+    return reach.attention && reach.attention->uniform_without_projection;
+  });
+  session.say(fmt::format("{:>5} {:>4}  {:>12} {:>12}{}", "layer", "head", "most uniform", "sharpest",
+                          projects ? "   without projection" : ""));
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const std::string place = fmt::format("{:>5} {:>4}", model.heads[i].layer, model.heads[i].head);
+    if (!heads[i].attention) {
+      session.say(fmt::format("{}  not known: {}", place, heads[i].refused));
+      continue;
+    }
+    const selectability::Attention& attention = *heads[i].attention;
+    std::string line =
+        fmt::format("{}  {:>12} {:>12.4g}", place, least(attention.most_uniform, attention.sharpest),
+                    attention.sharpest.lower);
+    if (attention.uniform_without_projection) {
+      line +=
+          fmt::format("   {:>8} {:>8.4g}",
+                      least(*attention.uniform_without_projection, *attention.sharpest_without_projection),
+                      attention.sharpest_without_projection->lower);
+    }
+    session.say(line);
+  }
+  session.say(
+      "\nSpread: the most that the scores of two keys can differ by, under the query for which that is least "
+      "and under the one for which it is most. No weight is more than e^spread times another.");
+}
+
+int run(const Session& session, const Options& options) {
+  const checkpoint::Checkpoint checkpoint(options.model);
+  keep_apart(files_of(checkpoint), {session.json});
+  const model::Model model = model::describe(checkpoint);
+  const std::vector<audit::HeadReach> heads =
+      audit::reach_of_heads(checkpoint, model, session.threads, session.progress());
+  if (session.wants_json()) session.write_json(audit::heads_json(checkpoint, model, heads, options.queries));
+  if (heads.empty()) {
+    session.say(fmt::format("{}: no attention heads were recognized", printable(options.model)));
+  } else {
+    print(session, model, heads);
+  }
+  return ok;
+}
+
+}  // namespace
+
+void add_heads(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "heads",
+                                  "How uniform and how sharp each attention head can be, in any context",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("MODEL", options->model, "The checkpoint")->required();
+  command->add_flag("--queries", options->queries, "Put the queries that attain it into the JSON");
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/report.hpp>
+
+/// What the figures of a report are put together from.
+namespace normscope::audit {
+
+using Json = nlohmann::ordered_json;
+
+/// Five digits draw the same curve and keep the pages of deep models small.
+[[nodiscard]] inline double rounded(double value) {
+  return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
+}
+
+/// One question, its figure, and what the figure says in words.
+[[nodiscard]] inline Json chart(const char* id, const char* question, const std::string& answer,
+                                const std::string& description, Json spec) {
+  spec["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json";
+  spec["width"] = "container";
+  return {
+      {"id", id}, {"question", question}, {"answer", answer}, {"description", description}, {"spec", spec}};
+}
+
+[[nodiscard]] inline Json values(Json rows) { return {{"values", std::move(rows)}}; }
+
+[[nodiscard]] inline Json measure(const char* field, const char* title) {
+  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
+}
+
+[[nodiscard]] inline Json logarithmic(const char* field, const char* title) {
+  Json axis = measure(field, title);
+  axis["scale"] = {{"type", "log"}};
+  return axis;
+}
+
+/// What each head can do, appended to `charts` where heads are known.
+void head_spreads(const Report& report, Json& charts);
+
+}  // namespace normscope::audit

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cmath>
+
+#include "finding_rules.hpp"
+#include "text.hpp"
+
+namespace normscope::audit {
+namespace {
+
+/// "layer 0 head 2, layer 1 head 0 and 3 others".
+std::string named(const Report& report, const std::vector<std::size_t>& which) {
+  std::string text;
+  const std::size_t shown = std::min(which.size(), named_per_rule);
+  for (std::size_t k = 0; k < shown; ++k) {
+    const model::Head& head = report.model.heads[which[k]];
+    text += fmt::format("{}layer {} head {}", k == 0 ? "" : ", ", head.layer, head.head);
+  }
+  return which.size() == shown ? text : text + " and " + counted(which.size() - shown, "other");
+}
+
+void never_uniform(const Report& report, Findings& findings) {
+  std::vector<std::size_t> which;
+  double most = 0.0;
+  for (std::size_t i = 0; i < report.heads.size(); ++i) {
+    if (!report.heads[i].attention || report.heads[i].attention->most_uniform.lower < 1.0) continue;
+    which.push_back(i);
+    most = std::max(most, report.heads[i].attention->most_uniform.lower);
+  }
+  if (which.empty()) return;
+  findings.push_back(
+      {.kind = "never_uniform",
+       .text = fmt::format(
+           "{} can never attend to all keys alike, in any context: {}. Whatever the query, two keys "
+           "are possible whose weights differ by a factor of at least e, up to e^{}.",
+           counted(which.size(), "head"), named(report, which), number(most)),
+       .numbers = {{"heads", static_cast<double>(which.size())}, {"spread", most}},
+       .severity = log_severity(most, 1.0, 100.0),
+       .reproduce = "normscope heads " + shell_quoted(report.path)});
+}
+
+void never_sharp(const Report& report, Findings& findings) {
+  std::vector<std::size_t> which;
+  std::size_t known = 0;
+  double least = INFINITY;
+  for (std::size_t i = 0; i < report.heads.size(); ++i) {
+    if (!report.heads[i].attention) continue;
+    ++known;
+    if (report.heads[i].attention->sharpest.upper >= singling_out) continue;
+    which.push_back(i);
+    least = std::min(least, report.heads[i].attention->sharpest.upper);
+  }
+  if (which.empty()) return;
+  findings.push_back(
+      {.kind = "never_sharp",
+       .text = fmt::format(
+           "{} of {} can never put half of their attention on one of 1024 keys: {}. The bluntest keeps "
+           "any two weights within a factor of {}.",
+           which.size(), counted(known, "head"), named(report, which), number(std::exp(least))),
+       .numbers = {{"heads", static_cast<double>(which.size())}, {"spread", least}},
+       .severity = 0.4,
+       .reproduce = "normscope heads " + shell_quoted(report.path)});
+}
+
+}  // namespace
+
+void add_head_findings(const Report& report, Findings& findings) {
+  never_uniform(report, findings);
+  never_sharp(report, findings);
+}
+
+}  // namespace normscope::audit

@@ -1,0 +1,60 @@
+#include "heads_json.hpp"
+
+#include <normscope/core/version.hpp>
+
+#include "json_text.hpp"
+
+namespace normscope::audit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json bounds(const selectability::Spread& spread) { return {spread.lower, spread.upper}; }
+
+Json selector(const std::optional<model::Linear>& linear) {
+  return linear ? Json(linear->weight.selector()) : Json(nullptr);
+}
+
+}  // namespace
+
+Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
+  Json json = {
+      {"layer", head.layer},           {"head", head.head},         {"key_value_head", head.key_value_head},
+      {"head_dim", head.head_dim},     {"scale", head.scale},       {"norm", head.norm},
+      {"query", selector(head.query)}, {"key", selector(head.key)}, {"value", selector(head.value)},
+      {"rotary", head.rotary},         {"uniform_spread", nullptr}, {"sharp_spread", nullptr}};
+  if (!reach.attention) {
+    json["refused"] = reach.refused;
+    return json;
+  }
+  const selectability::Attention& attention = *reach.attention;
+  json["uniform_spread"] = attention.most_uniform.upper;
+  json["sharp_spread"] = attention.sharpest.lower;
+  json["uniform_bounds"] = bounds(attention.most_uniform);
+  json["sharp_bounds"] = bounds(attention.sharpest);
+  if (attention.uniform_without_projection) {
+    json["without_projection"] = {{"uniform_bounds", bounds(*attention.uniform_without_projection)},
+                                  {"sharp_bounds", bounds(*attention.sharpest_without_projection)}};
+  }
+  json["uniform_without_scaling"] = attention.uniform_without_scaling;
+  if (queries) {
+    json["uniform_query"] = attention.most_uniform.query;
+    json["sharp_query"] = attention.sharpest.query;
+  }
+  return json;
+}
+
+std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                       const std::vector<HeadReach>& heads, bool queries) {
+  Json json = {{"schema", "normscope.heads/1"},
+               {"version", version},
+               {"path", checkpoint.path().string()},
+               {"architecture", model.architecture},
+               {"heads", Json::array()}};
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    json["heads"].push_back(head_json(model.heads[i], heads[i], queries));
+  }
+  return json_text(json, 1);
+}
+
+}  // namespace normscope::audit

@@ -146,6 +146,7 @@ int run(const Session& session, const Options& options) {
   outputs.push_back(session.json);
   outputs.push_back(options.state);
   keep_apart(files_of_arrays({options.input, options.norm.norm.gain, options.norm.norm.bias}), outputs);
+  expect_writable({options.state});
   MatrixInput keys = read_matrix(options.input, Rows::any);
   const std::optional<NormSpec> spec = options.norm.read(keys.width);
   options.norm.apply(spec, {keys.values.data(), keys.rows, keys.width});

@@ -144,12 +144,9 @@ TEST(Brody, SmallInputsAgainstEpsLoseIt) {
 }
 
 TEST(Brody, InverseGainAttendsToAllKeysEqually) {
-  Random random(6);
   const std::vector<double> gain = normal_keys(1, 8, 7).values;
   const MatrixXd set = matrix(normalized(normal_keys(100, 8, 8), 0.0, gain, normal_keys(1, 8, 9).values));
-  VectorXd query(8);
-  for (Index i = 0; i < 8; ++i) query[i] = random.uniform() / gain[static_cast<std::size_t>(i)];
-  query.setConstant(2.0);
+  VectorXd query = VectorXd::Constant(8, 2.0);
   for (Index i = 0; i < 8; ++i) query[i] /= gain[static_cast<std::size_t>(i)];
   const VectorXd scores = set * query;
   const VectorXd weights = (scores.array() - scores.maxCoeff()).exp();

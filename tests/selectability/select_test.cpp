@@ -219,6 +219,21 @@ TEST(Select, ThreadsDoNotChangeABit) {
   EXPECT_TRUE(verify(set.view(), one));
 }
 
+TEST(Select, EveryPairOfKeysMeets) {
+  // Keys of one length, far apart, and shorter copies of some, which only their own originals beat.
+  Keys set = vertices(1500, 24);
+  for (std::size_t row = 3; row < 1500; row += 7) {
+    std::vector<double> copy = set.row(row);
+    for (double& value : copy) value *= 0.96875;
+    set.add(copy);
+  }
+  const Selection selection = keys(set.view());
+  for (std::size_t row = 1500; row < set.rows(); ++row) {
+    EXPECT_NE(selection.keys[row].proof, Proof::own_direction);
+  }
+  EXPECT_TRUE(verify(set.view(), selection));
+}
+
 TEST(Select, ResumesBitwiseAfterAnyStep) {
   const Keys set = normal_keys(2500, 8, 6);
   const Selection whole = keys(set.view());

@@ -44,11 +44,13 @@ lnnet::Net net_of(lnnet::Activation activation, lnnet::Precision precision) {
   net.layers[1].weight.resize(9, 0.25);
   net.head = {.in = 3, .out = 2, .weight = {1, 0, 0, 0, 1, 0}, .bias = {0, 0}};
   net.classes = {-1, 7};
-  for (lnnet::Layer* each : {&net.layers[0], &net.layers[1], &net.head}) {
-    if (precision == lnnet::Precision::float64) break;
-    each->weight_low.resize(each->weight.size());
-    each->bias_low.resize(each->out);
-  }
+  if (precision == lnnet::Precision::float64) return net;
+  const auto widen = [](lnnet::Layer& each) {
+    each.weight_low.resize(each.weight.size());
+    each.bias_low.resize(each.out);
+  };
+  for (lnnet::Layer& each : net.layers) widen(each);
+  widen(net.head);
   return net;
 }
 

@@ -38,10 +38,12 @@ TEST(NetFile, KeepsBothPartsOfADoubleDouble) {
   net.precision = Precision::double_double;
   net.layers = {test::random_layer(2, 3, Activation::norm, 1)};
   net.head = test::random_layer(3, 2, Activation::none, 2);
-  for (Layer* layer : {&net.layers[0], &net.head}) {
-    for (const double value : layer->weight) layer->weight_low.push_back(value * 0x1p-55);
-    for (const double value : layer->bias) layer->bias_low.push_back(value * -0x1p-60);
-  }
+  const auto widen = [](Layer& layer) {
+    for (const double value : layer.weight) layer.weight_low.push_back(value * 0x1p-55);
+    for (const double value : layer.bias) layer.bias_low.push_back(value * -0x1p-60);
+  };
+  widen(net.layers[0]);
+  widen(net.head);
   save_net(scratch / "net.safetensors", net);
   const Net back = load_net(scratch / "net.safetensors");
   EXPECT_EQ(back.precision, Precision::double_double);

@@ -102,27 +102,32 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   const VectorXd b = p.matrix.transpose() * p.offset;
   // What rounding of the Gram matrix and of its factor can hide in a smallest eigenvalue.
   // Source  [Rump 2006, Verification of positive definiteness]
+  const MatrixXd identity = MatrixXd::Identity(width, width);
+  const auto hidden_at = [&](double mu) {
+    return 2.0 * (rounding(p.matrix.rows()) * square + rounding(width) * static_cast<double>(width) * mu);
+  };
+  const auto positive = [&](double mu) {
+    return Eigen::LLT<MatrixXd>((mu - hidden_at(mu)) * identity - gram).info() == Eigen::Success;
+  };
   const double first = std::max(multiplier, 0.0);
-  double hidden = 0.0;
-  for (double mu = first; mu <= 4.0 * (first + square); mu += 2.0 * std::max(mu - first, hidden)) {
-    hidden = 2.0 * (rounding(p.matrix.rows()) * square + rounding(width) * static_cast<double>(width) * mu);
-    const MatrixXd a = mu * MatrixXd::Identity(width, width) - gram;
-    const Eigen::LLT<MatrixXd> factor(a - hidden * MatrixXd::Identity(width, width));
-    if (factor.info() != Eigen::Success) continue;
-    // A above the factored matrix by `hidden`, so A⁻¹ is at most 1/hidden.
-    const double raised = mu + hidden;
-    const MatrixXd lifted = raised * MatrixXd::Identity(width, width) - gram;
-    const VectorXd x = Eigen::LLT<MatrixXd>(lifted).solve(b);
-    const VectorXd residual = b - lifted * x;
-    const double size = lifted.norm() * x.norm() + b.norm();
-    const double off = residual.norm() + rounding(p.matrix.rows() + width) * size;
-    const double quadratic = b.dot(x) + x.dot(residual);
-    const double error = rounding(p.matrix.rows() + 2 * width) * size * x.norm() +
-                         rounding(p.matrix.rows()) * std::sqrt(square) * p.offset.norm() * x.norm();
-    const double total = raised + p.offset.squaredNorm() + quadratic + error + off * off / hidden;
-    result.upper = std::sqrt(total * (1.0 + rounding(p.offset.size() + 8)));
-    break;
+  double above = 0.0;
+  while (!positive(first + above)) {
+    above = 2.0 * std::max(above, hidden_at(first));
+    if (!(above <= 4.0 * (first + square))) return result;
   }
+  // A above what was factored by `hidden`, so A⁻¹ is at most 1/hidden.
+  const double hidden = hidden_at(first + above);
+  const double mu = first + above + hidden;
+  const MatrixXd a = mu * identity - gram;
+  const VectorXd x = Eigen::LLT<MatrixXd>(a).solve(b);
+  const VectorXd residual = b - a * x;
+  const double size = a.norm() * x.norm() + b.norm();
+  const double off = residual.norm() + rounding(p.matrix.rows() + width) * size;
+  const double quadratic = b.dot(x) + x.dot(residual);
+  const double error = rounding(p.matrix.rows() + 2 * width) * size * x.norm() +
+                       rounding(p.matrix.rows()) * std::sqrt(square) * p.offset.norm() * x.norm();
+  const double total = mu + p.offset.squaredNorm() + quadratic + error + off * off / hidden;
+  result.upper = std::sqrt(total * (1.0 + rounding(p.offset.size() + 8)));
   return result;
 }
 

@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   cli::add_lab(root, session);
   cli::add_select(root, session);
   cli::add_heads(root, session);
+  cli::add_reach(root, session);
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\n"
       "Face folder. ARRAY is X.npy, X.npz:NAME or MODEL:TENSOR; TENSOR[i] is its i-th slice.\n"

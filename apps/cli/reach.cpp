@@ -1,0 +1,313 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/selectability/probability.hpp>
+#include <normscope/selectability/reach.hpp>
+
+#include "command.hpp"
+#include "reach_head.hpp"
+#include "reach_state.hpp"
+
+namespace normscope::cli {
+namespace {
+
+using convex::Answer;
+using selectability::Probability;
+using selectability::TokenReach;
+using Json = nlohmann::ordered_json;
+
+/// Tokens × tokens × width up to which every largest probability is worked out unless asked otherwise.
+constexpr double small_work = 1e8;
+/// Tokens whose largest probability is worked out in a vocabulary too large for all.
+constexpr std::size_t extremes = 32;
+constexpr std::size_t listed = 20;
+constexpr std::size_t said = 5;
+constexpr double probability_gap = 1e-3;
+constexpr std::chrono::seconds between_saves{30};
+
+struct Options {
+  HeadOptions head;
+  std::string resume;
+  std::string probability = "auto";
+  std::vector<std::size_t> tokens;
+  double tolerance = 1e-12;
+  bool check = false;
+};
+
+/// What is known, and what of it can be listed.
+struct Results {
+  std::vector<TokenReach> tokens{};
+  std::vector<Probability> probabilities{};
+  std::vector<std::size_t> refined{};  ///< whose probabilities were worked out, not read off the leads
+  bool complete = false;
+
+  [[nodiscard]] std::vector<std::size_t> with(Answer answer) const {
+    std::vector<std::size_t> result;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].done && tokens[i].answer == answer) result.push_back(i);
+    }
+    return result;
+  }
+  /// The reachable tokens with the smallest proved lead, the smallest first.
+  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const {
+    std::vector<std::size_t> result = with(Answer::yes);
+    std::stable_sort(result.begin(), result.end(),
+                     [&](std::size_t a, std::size_t b) { return tokens[a].lower < tokens[b].lower; });
+    result.resize(std::min(most, result.size()));
+    return result;
+  }
+  /// The tokens with the smallest known bound on their probability.
+  [[nodiscard]] std::vector<std::size_t> least_probable(std::size_t most) const {
+    std::vector<std::size_t> result(tokens.size());
+    std::iota(result.begin(), result.end(), 0);
+    std::stable_sort(result.begin(), result.end(), [&](std::size_t a, std::size_t b) {
+      return probabilities[a].upper < probabilities[b].upper;
+    });
+    result.resize(std::min(most, result.size()));
+    return result;
+  }
+};
+
+void decide(const Options& options, const selectability::Logits& logits, const Session& session,
+            const Progress& progress, std::vector<TokenReach>& tokens) {
+  const bool resumes = !options.resume.empty();
+  if (resumes && std::filesystem::exists(options.resume)) {
+    tokens = load_reach(options.resume, logits, options.tolerance);
+  }
+  auto saved = std::chrono::steady_clock::now();
+  const Progress saving([&](std::string_view what, std::size_t done, std::size_t total) {
+    progress(what, done, total);
+    if (resumes && what == "token" && std::chrono::steady_clock::now() - saved >= between_saves) {
+      save_reach(options.resume, logits, options.tolerance, tokens);
+      saved = std::chrono::steady_clock::now();
+    }
+    return true;
+  });
+  try {
+    selectability::decide(logits, tokens,
+                          {.threads = session.threads, .tolerance = options.tolerance, .progress = saving});
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled && resumes && !tokens.empty()) {
+      save_reach(options.resume, logits, options.tolerance, tokens);
+    }
+    throw;
+  }
+  if (resumes) save_reach(options.resume, logits, options.tolerance, tokens);
+}
+
+void refine(const Options& options, const selectability::Logits& logits, const Session& session,
+            const Progress& progress, Results& results) {
+  const double count = static_cast<double>(logits.tokens);
+  const bool all =
+      options.probability == "full" ||
+      (options.probability == "auto" && count * count * static_cast<double>(logits.width) <= small_work);
+  std::vector<bool> wanted(logits.tokens, all);
+  for (const std::size_t token : options.tokens) wanted[token] = true;
+  if (!all && options.probability == "auto") {
+    for (const std::size_t token : results.nearest(extremes)) wanted[token] = true;
+    for (const std::size_t token : results.least_probable(extremes)) wanted[token] = true;
+  }
+  std::vector<std::size_t> asked;
+  for (std::size_t token = 0; token < wanted.size(); ++token) {
+    if (wanted[token]) asked.push_back(token);
+  }
+  const std::vector<Probability> found =
+      selectability::largest_probabilities(logits, asked, probability_gap, session.threads, progress);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Probability& known = results.probabilities[asked[i]];
+    known.lower = std::max(known.lower, found[i].lower);
+    known.upper = std::min(known.upper, found[i].upper);
+  }
+  results.refined = std::move(asked);
+}
+
+Json weights_json(const std::vector<convex::Share>& shares) {
+  Json list = Json::array();
+  for (const convex::Share& share : shares) list.push_back({{"token", share.id}, {"weight", share.weight}});
+  return list;
+}
+
+Json name_json(const ReachHead& head, std::size_t token) {
+  return token < head.names.size() ? Json(head.names[token]) : Json();
+}
+
+Json losers_json(const ReachHead& head, const Results& results, Answer answer) {
+  Json list = Json::array();
+  for (const std::size_t i : results.with(answer)) {
+    const TokenReach& token = results.tokens[i];
+    list.push_back({{"token", i},
+                    {"name", name_json(head, i)},
+                    {"lead_at_most", token.upper},
+                    {"weights", weights_json(token.weights)},
+                    {"without_ball", std::string(to_string(token.unbounded))},
+                    {"without_ball_weights", weights_json(token.unbounded_weights)}});
+  }
+  return list;
+}
+
+Json nearest_json(const ReachHead& head, const Results& results) {
+  Json list = Json::array();
+  for (const std::size_t i : results.nearest(listed)) {
+    list.push_back({{"token", i},
+                    {"name", name_json(head, i)},
+                    {"lead_at_least", results.tokens[i].lower},
+                    {"lead_at_most", results.tokens[i].upper}});
+  }
+  return list;
+}
+
+std::size_t unargmaxable(const Results& results) {
+  return static_cast<std::size_t>(
+      std::count_if(results.tokens.begin(), results.tokens.end(),
+                    [](const TokenReach& token) { return token.done && token.unbounded == Answer::no; }));
+}
+
+Json document(const Options& options, const ReachHead& head, const Results& results) {
+  Json lead = {{"lower", Json::array()}, {"upper", Json::array()}};
+  Json probability = {{"lower", Json::array()}, {"upper", Json::array()}, {"refined", results.refined}};
+  std::size_t decided = 0;
+  for (std::size_t i = 0; i < results.tokens.size(); ++i) {
+    decided += results.tokens[i].done ? 1 : 0;
+    lead["lower"].push_back(results.tokens[i].lower);
+    lead["upper"].push_back(results.tokens[i].upper);
+    probability["lower"].push_back(results.probabilities[i].lower);
+    probability["upper"].push_back(results.probabilities[i].upper);
+  }
+  return {{"schema", "normscope.reach/1"},
+          {"version", version},
+          {"source", head.source},
+          {"tokens", head.logits.tokens},
+          {"width", head.logits.width},
+          {"norm",
+           {{"name", head.norm_name.empty() ? Json() : Json(head.norm_name)},
+            {"kind", std::string(to_string(head.norm.kind))},
+            {"eps", head.norm.eps}}},
+          {"unembedding_bias", head.has_bias},
+          {"tied", head.tied},
+          {"complete", results.complete},
+          {"decided", decided},
+          {"reachable", results.with(Answer::yes).size()},
+          {"unreachable", losers_json(head, results, Answer::no)},
+          {"undecided", losers_json(head, results, Answer::undecided)},
+          {"unreachable_without_ball", unargmaxable(results)},
+          {"nearest", nearest_json(head, results)},
+          {"lead", lead},
+          {"max_probability", probability},
+          {"scale", head.logits.scale},
+          {"tolerance", options.tolerance}};
+}
+
+void describe(const Session& session, const ReachHead& head, const Results& results) {
+  const std::vector<std::size_t> unreachable = results.with(Answer::no);
+  session.say(fmt::format("{} of width {} behind {} ({})", counted(head.logits.tokens, "token"),
+                          head.logits.width, head.norm_name.empty() ? "a norm" : printable(head.norm_name),
+                          to_string(head.norm.kind)));
+  session.say(
+      fmt::format("{} reachable, {} unreachable, {} undecided; without the norm's bound {} unreachable",
+                  results.with(Answer::yes).size(), unreachable.size(),
+                  results.with(Answer::undecided).size(), unargmaxable(results)));
+  for (std::size_t k = 0; k < std::min(said, unreachable.size()); ++k) {
+    const std::size_t i = unreachable[k];
+    session.say(fmt::format("  unreachable: {}, held down by {}, probability at most {:.3g}", head.shown(i),
+                            counted(results.tokens[i].weights.size(), "other token"),
+                            results.probabilities[i].upper));
+  }
+  if (unreachable.size() > said) session.say(fmt::format("  ... and {} more", unreachable.size() - said));
+  for (const std::size_t i : results.nearest(said)) {
+    session.say(fmt::format("  near the edge: {}, leads by {:.4g}", head.shown(i), results.tokens[i].lower));
+  }
+  for (const std::size_t i : results.least_probable(said)) {
+    session.say(fmt::format("  least probable at best: {}, {:.6g} to {:.6g}", head.shown(i),
+                            results.probabilities[i].lower, results.probabilities[i].upper));
+  }
+}
+
+void bound_by_leads(Results& results) {
+  results.probabilities.clear();
+  for (const TokenReach& token : results.tokens) {
+    results.probabilities.push_back(selectability::probability_from_lead(token, results.tokens.size()));
+  }
+}
+
+int run(const Session& session, const Options& options) {
+  expect_writable({options.resume});
+  const ReachHead head = read_head(options.head, {options.resume, session.json});
+  for (const std::size_t token : options.tokens) {
+    if (token >= head.logits.tokens) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("--tokens: {} is not among the {}, expected 0 to {}", token,
+                              counted(head.logits.tokens, "token"), head.logits.tokens - 1));
+    }
+  }
+  const Progress progress = session.progress();
+  Results results;
+  try {
+    decide(options, head.logits, session, progress, results.tokens);
+    bound_by_leads(results);
+    refine(options, head.logits, session, progress, results);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
+      bound_by_leads(results);
+      session.write_json(dump(document(options, head, results)));
+    }
+    throw;
+  }
+  results.complete = true;
+  session.write_json(dump(document(options, head, results)));
+  describe(session, head, results);
+  return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
+}
+
+}  // namespace
+
+void add_reach(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "reach",
+                                  "Which tokens a model can output behind its final norm, and how probable",
+                                  [&session, options] { return run(session, *options); });
+  HeadOptions& head = options->head;
+  CLI::Option* model = command->add_option("MODEL", head.model, "A checkpoint with a language head");
+  CLI::Option* unembedding =
+      command->add_option("--unembedding", head.unembedding, "Or its arrays: tokens x width")
+          ->type_name("ARRAY")
+          ->excludes(model);
+  command->add_option("--unembedding-bias", head.unembedding_bias, "A number a token")
+      ->type_name("ARRAY")
+      ->needs(unembedding);
+  head.norm.declare(*command);
+  for (const char* name : {"--norm", "--gain", "--gain-offset", "--bias", "--eps"}) {
+    command->get_option(name)->excludes(model);
+  }
+  command->remove_option(command->get_option("--groups"));
+  command
+      ->add_option("--names", head.names,
+                   "Names of tokens: tokenizer.json, vocab.json, vocab.txt or llama2.c's .bin")
+      ->type_name("FILE");
+  command
+      ->add_option("--probability", options->probability,
+                   "Largest probabilities: quick (from the leads), full, or auto (the extreme ones)")
+      ->check(CLI::IsMember({"auto", "quick", "full"}));
+  command->add_option("--tokens", options->tokens, "Tokens whose largest probability is worked out")
+      ->type_name("I1,I2,...")
+      ->delimiter(',');
+  command
+      ->add_option("--tolerance", options->tolerance,
+                   "A lead no larger, relative to the logits' size, is none (default 1e-12)")
+      ->type_name("T")
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--resume", options->resume, "Keep what is decided in FILE and go on from it; Ctrl-C too")
+      ->type_name("FILE");
+  command->add_flag("--check", options->check, "Exit with 1 unless every token is reachable");
+}
+
+}  // namespace normscope::cli

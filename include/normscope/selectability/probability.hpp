@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/progress.hpp>
+#include <normscope/selectability/reach.hpp>
+
+namespace normscope::selectability {
+
+/// Bounds of the largest probability the softmax of the logits gives a token anywhere in the ball.
+struct Probability {
+  double lower = 0.0;
+  double upper = 1.0;
+};
+
+/// What the leads alone say, at no cost: with a lead of at least l somewhere and at most m everywhere,
+///   1/(1 + (tokens − 1) e^−l) <= p <= 1/(1 + e^−m).
+/// Accuracy  proved (test: Probability.LeadsBoundIt)
+[[nodiscard]] Probability probability_from_lead(const TokenReach& reach, std::size_t tokens);
+
+/// The largest probability of some tokens, log-probabilities to `gap`; see `convex::largest_log_softmax`.
+/// Errors    Cancelled; Shape
+/// Cost      a few to 300 rounds of 4 tokens width operations for each token asked for
+[[nodiscard]] std::vector<Probability> largest_probabilities(const Logits& logits,
+                                                             std::span<const std::size_t> asked, double gap,
+                                                             unsigned threads, const Progress& progress);
+
+}  // namespace normscope::selectability

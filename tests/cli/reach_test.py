@@ -1,0 +1,193 @@
+"""Which tokens can win: answers whose certificates hold in rational arithmetic."""
+
+import json
+import signal
+import subprocess
+import time
+import unittest
+from fractions import Fraction
+
+import numpy as np
+
+from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, CommandTest, safetensors
+
+
+def exact(values):
+    return [Fraction(float(value)) for value in values]
+
+
+def exact_lead_bound(rows, offsets, token, weights):
+    """(|Σ w (A_i − A_j)|², Σ w (a_i − a_j)) as fractions, weights divided by their sum."""
+    total = sum(Fraction(w["weight"]) for w in weights)
+    turn, offset = [Fraction(0)] * len(rows[0]), Fraction(0)
+    for w in weights:
+        share, other = Fraction(w["weight"]) / total, w["token"]
+        turn = [t + share * (a - b) for t, a, b in zip(turn, rows[token], rows[other])]
+        offset += share * (offsets[token] - offsets[other])
+    return sum(t * t for t in turn), offset
+
+
+class Reach(CommandTest):
+    def arrays(self, weights, bias=None, gain=None):
+        """Files of a head behind an RMS norm of radius 2 or 4: powers of two fold exactly."""
+        np.save(self.folder / "w.npy", weights)
+        options = ["--unembedding", "w.npy", "--norm", "rms"]
+        for name, option, array in (("c", "--unembedding-bias", bias), ("g", "--gain", gain)):
+            if array is not None:
+                np.save(self.folder / f"{name}.npy", array)
+                options += [option, f"{name}.npy"]
+        return options
+
+    def test_unreachable_tokens_are_so_in_rational_arithmetic(self):
+        random = np.random.default_rng(5)
+        seen = 0
+        for trial in range(12):
+            width = 4 if trial % 2 == 0 else 16
+            weights = random.integers(-8, 9, (40 if width == 4 else 60, width)).astype(np.float64)
+            bias = random.integers(-4, 5, len(weights)).astype(np.float64) * (trial % 3)
+            document = self.json("reach", *self.arrays(weights, bias))
+            self.assertEqual(document["undecided"], [])
+            radius = int(width**0.5)
+            rows, offsets = [exact(radius * row) for row in weights], exact(bias)
+            slack = Fraction(document["tolerance"]) * Fraction(document["scale"])
+            for loser in document["unreachable"]:
+                square, offset = exact_lead_bound(rows, offsets, loser["token"], loser["weights"])
+                bound = Fraction(loser["lead_at_most"])
+                self.assertLessEqual(bound, slack)
+                self.assertGreaterEqual(bound - offset, 0)
+                self.assertLessEqual(square, (bound - offset) ** 2)
+                seen += 1
+        self.assertGreater(seen, 60)
+
+    def test_planted_tokens_are_found(self):
+        random = np.random.default_rng(1)
+        weights = random.normal(size=(200, 16))
+        for token in range(5):
+            shares = random.dirichlet(np.ones(4))
+            weights[token] = shares @ weights[10 * token + 50:10 * token + 54]
+        weights[7] = weights[8]
+        document = self.json("reach", *self.arrays(weights, gain=np.ones(16)))
+        self.assertEqual([loser["token"] for loser in document["unreachable"]], [0, 1, 2, 3, 4, 7, 8])
+        self.assertEqual({loser["without_ball"] for loser in document["unreachable"]}, {"no"})
+        self.assertEqual(document["unreachable_without_ball"], 7)
+        twin = document["unreachable"][5]
+        self.assertEqual(twin["weights"], [{"token": 8, "weight": 1.0}])
+        self.assertEqual(self.run_command("reach", *self.arrays(weights), "--check", "-q").returncode, 1)
+        for upper, loser in zip(document["max_probability"]["upper"][:5], document["unreachable"]):
+            self.assertLessEqual(upper, 0.5 + 1e-9, loser)
+
+    def test_the_ball_matters_where_there_is_a_bias(self):
+        weights = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+        document = self.json("reach", *self.arrays(weights, np.array([0.0, 0.0, -3.0])))
+        loser, = document["unreachable"]
+        self.assertEqual((loser["token"], loser["without_ball"]), (2, "yes"))
+        self.assertEqual(document["unreachable_without_ball"], 0)
+        near = self.json("reach", *self.arrays(weights, np.array([0.0, 0.0, -1.0])))
+        self.assertEqual(near["unreachable"], [])
+
+    def test_probabilities_bound_what_a_search_finds(self):
+        random = np.random.default_rng(2)
+        weights, bias = random.normal(size=(30, 4)), random.normal(size=30)
+        document = self.json("reach", *self.arrays(weights, bias), "--probability", "full")
+        bounds = document["max_probability"]
+        self.assertEqual(bounds["refined"], list(range(30)))
+        points = random.normal(size=(20000, 4))
+        # Half of them inside: with eps > 0 hidden states get there.
+        points *= (np.minimum(1.0, 2.0 * random.uniform(size=20000)) / np.linalg.norm(points, axis=1))[:, None]
+        logits = 2.0 * points @ weights.T + bias
+        chance = np.exp(logits - logits.max(axis=1, keepdims=True))
+        best = (chance / chance.sum(axis=1, keepdims=True)).max(axis=0)
+        self.assertTrue(np.all(best <= np.array(bounds["upper"]) + 1e-12))
+        self.assertTrue(np.all(best >= 0.9 * np.array(bounds["lower"])))
+        self.assertTrue(np.all(np.array(bounds["upper"]) <= 1.002 * np.array(bounds["lower"])))
+        quick = self.json("reach", *self.arrays(weights, bias), "--probability", "quick", "--tokens", "3,5")
+        self.assertEqual(quick["max_probability"]["refined"], [3, 5])
+        self.assertTrue(np.all(best <= np.array(quick["max_probability"]["upper"]) + 1e-12))
+
+    def test_a_model_and_its_arrays_agree(self):
+        document = self.json("reach", OWN_MODEL)
+        self.assertEqual((document["tokens"], document["reachable"]), (28, 28))
+        self.assertEqual(document["nearest"][0]["name"], "'")
+        self.assertIn('token 1 "\'"', self.ok("reach", OWN_MODEL))
+        file = f"{OWN_MODEL}/model.safetensors"
+        norm, head = "transformer.ln_f", "lm_head.weight" if not document["tied"] else "transformer.wte.weight"
+        arrays = self.json("reach", "--unembedding", f"{file}:{head}", "--gain", f"{file}:{norm}.weight",
+                           "--bias", f"{file}:{norm}.bias")
+        self.assertEqual(arrays["lead"], document["lead"])
+
+    def test_real_models(self):
+        if not CHECKPOINTS.exists():
+            self.skipTest(f"no {CHECKPOINTS}")
+        llama = self.json("reach", CHECKPOINTS / "llama2c_stories260K.safetensors", "--names",
+                          CHECKPOINTS / "tok512.bin")
+        self.assertEqual((llama["tokens"], llama["norm"]["kind"], llama["reachable"]), (512, "rms", 512))
+        # Bytes that no story holds: the model cannot say them with a probability that matters.
+        self.assertLess(min(llama["max_probability"]["upper"]), 0.005)
+        albert = self.json("reach", CHECKPOINTS / "rxnmapper_albert")
+        self.assertEqual((albert["tokens"], albert["unembedding_bias"], albert["undecided"]), (591, True, []))
+        incomplete = self.fails(3, "reach", CHECKPOINTS / "gpt2_small_without_mlp")
+        self.assertIn("no map to a vocabulary", incomplete)
+
+    def test_threads_do_not_change_the_document(self):
+        weights = np.random.default_rng(3).normal(size=(900, 5))
+        one, four = (self.ok("reach", *self.arrays(weights), "--threads", n, "--json", "-") for n in (1, 4))
+        self.assertEqual(one, four)
+
+    def test_an_interrupted_reach_goes_on(self):
+        weights = np.random.default_rng(4).normal(size=(4000 if SANITIZED else 20000, 12))
+        options = self.arrays(weights, 0.1 * weights[:, 0])
+        process = subprocess.Popen([COMMAND, "reach", *options, "--resume", "state", "--json", "part.json", "-q",
+                                    "--probability", "quick", "--threads", "1"], cwd=self.folder,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        status = process.wait(timeout=60)
+        if status == 0:
+            self.skipTest("it was done before it could be interrupted")
+        self.assertEqual(status, 130)
+        if not (self.folder / "state").exists():
+            self.skipTest("it was interrupted before the first answer")
+        part = json.loads((self.folder / "part.json").read_text())
+        self.assertFalse(part["complete"])
+        self.assertLess(part["decided"], part["tokens"])
+        other = self.arrays(weights[:, ::-1].copy())
+        self.assertIn("another model", self.fails(3, "reach", *other, "--resume", "state"))
+
+    def test_resuming_a_finished_reach_changes_nothing(self):
+        weights = np.random.default_rng(6).normal(size=(300, 3))
+        first = self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
+        state = (self.folder / "state").read_bytes()
+        self.assertEqual(self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"), first)
+        # Half of the lines: the other half is worked out again.
+        lines = state.splitlines(keepends=True)
+        (self.folder / "state").write_bytes(b"".join(lines[:150]))
+        again = self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
+        self.assertEqual([t["token"] for t in again["unreachable"]], [t["token"] for t in first["unreachable"]])
+        for spoiled in (b"x", lines[0] + b"5 0 0 0x1p+0 nan 1 0 0\n", lines[0] + b"999 0 0 0 0 1 0 0\n",
+                        lines[0] + b"1 0 0 0 0 1 9 0\n", lines[0] + b"1 0 0 0 0 1 0 0 7\n", b""):
+            (self.folder / "state").write_bytes(spoiled)
+            self.fails(3, "reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
+
+    def test_bad_input_is_named(self):
+        options = self.arrays(np.ones((3, 4)))
+        self.fails(2, "reach")
+        self.fails(2, "reach", OWN_MODEL, "--norm", "rms")
+        self.assertIn("--tokens", self.fails(3, "reach", *options, "--tokens", "3"))
+        np.save(self.folder / "bad.npy", np.ones(7))
+        self.fails(3, "reach", *options, "--unembedding-bias", "bad.npy")
+        self.fails(3, "reach", *options, "--names", "w.npy")
+        self.fails(3, "reach", *options, "--json", "w.npy")
+        headless = safetensors(self.folder / "m.safetensors", {"norm.weight": np.ones(4, np.float32)})
+        self.assertIn("vocabulary", self.fails(3, "reach", headless))
+
+    def test_names_are_harmless(self):
+        options = self.arrays(np.array([[1.0, 0], [1.0, 0], [0, 1.0]]))
+        (self.folder / "vocab.txt").write_bytes(b"\x1b[31mred\n\xff\nplain\n")
+        text = self.ok("reach", *options, "--names", "vocab.txt")
+        self.assertNotIn("\x1b", text)
+        self.assertIn("\\x1b[31mred", text)
+        self.assertEqual(self.json("reach", *options, "--names", "vocab.txt")["unreachable"][0]["token"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from command import COMMAND, CommandTest
+from command import CHECKPOINTS, COMMAND, CommandTest
 
 
 class Select(CommandTest):
@@ -77,6 +77,27 @@ class Select(CommandTest):
         loose = self.select(rounded, "--rank-tolerance", 1e-5, "--tolerance", 1e-6)["unselectable"]
         self.assertEqual(loose, expected)
         self.assertLess(len(self.select(rounded)["unselectable"]), len(expected))
+
+    def test_embeddings_of_real_models(self):
+        for name, tensor, shape in (("gpt2_small_without_mlp", "wpe.weight", (1024, 768)),
+                                    ("llama2c_stories260K.safetensors", "tok_emb", (512, 64)),
+                                    ("rxnmapper_albert", "albert.embeddings.position_embeddings.weight", (512, 128))):
+            with self.subTest(name):
+                if not (CHECKPOINTS / name).exists():
+                    self.skipTest(f"{CHECKPOINTS / name} is not there")
+                got = self.json("select", f"{CHECKPOINTS / name}:{tensor}", "--certificates", "c")
+                files = self.certificates()
+                keys, queries = files["keys"], files["queries"]
+                self.assertEqual((keys.shape, got["selectable"], got["undecided"]), (shape, len(queries), []))
+                # Their own direction is not enough for many of them.
+                self.assertGreater(got["proofs"]["query"], 20)
+                winners = files["selectable"].astype(int)
+                scores = queries @ (keys - keys.mean(0)).T
+                own = scores[np.arange(len(winners)), winners]
+                scores[np.arange(len(winners)), winners] = -np.inf
+                leads = (own - scores.max(1)) / np.linalg.norm(queries, axis=1)
+                self.assertTrue((leads > 0).all())
+                self.assertTrue((leads >= files["margins"] * (1 - 1e-9) - 1e-14).all())
 
     def test_odd_sets(self):
         self.assertEqual(self.select([[1, 2]])["proofs"]["alone"], 1)

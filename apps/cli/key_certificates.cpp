@@ -15,8 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 void write(const fs::path& path, std::vector<double> values, std::size_t width) {
-  checkpoint::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = std::move(values)};
-  if (width > 0) array.shape = {array.values.size() / width, width};
+  checkpoint::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = {}};
+  if (width > 0) array.shape = {values.size() / width, width};
+  array.values = std::move(values);
   checkpoint::write_npy(path, array);
 }
 

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 /// Digits of a share that a colour can show.
 constexpr double digits = 1e4;
 
-Json axis(const char* field, const char* title, Json extra) {
+Json axis(const char* field, const char* title, const Json& extra) {
   Json result = {{"field", field}, {"type", "ordinal"}, {"title", title}};
   result.update(extra);
   return result;

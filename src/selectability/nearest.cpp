@@ -163,6 +163,7 @@ class Case {
 
   void look_closer(std::vector<convex::Share> shares, const VectorXd& plain) {
     std::vector<std::vector<DoubleDouble>> carriers;
+    carriers.reserve(shares.size());
     for (const convex::Share& share : shares)
       carriers.push_back(difference(cloud_, others_[share.id], place_));
     Refined refined = refine(carriers);

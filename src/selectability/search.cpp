@@ -147,6 +147,7 @@ void Search::Parts::win(const Contest& contest, double margin) {
 /// meets none is through: with the front, or, where it proves, with everyone.
 void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves) {
   std::vector<Query> queries;
+  queries.reserve(contests.size());
   for (const Contest* contest : contests) queries.push_back(contest->query);
   const std::vector<Challenge> answers =
       challenge(cloud, rivals, queries, winners_taken(cloud.width()), options.threads);

@@ -29,6 +29,8 @@ using Json = nlohmann::ordered_json;
 constexpr double small_work = 1e8;
 /// Tokens whose largest probability is worked out in a vocabulary too large for all.
 constexpr std::size_t extremes = 32;
+/// Rounds in which the largest leads of so many are.
+constexpr std::size_t most_sharpenings = 16;
 constexpr std::size_t listed = 20;
 constexpr std::size_t said = 5;
 constexpr double probability_gap = 1e-3;
@@ -48,6 +50,7 @@ struct Results {
   std::vector<TokenReach> tokens{};
   std::vector<Probability> probabilities{};
   std::vector<std::size_t> refined{};  ///< whose probabilities were worked out, not read off the leads
+  std::vector<bool> sharp{};           ///< whose largest lead was worked out
   bool complete = false;
 
   [[nodiscard]] std::vector<std::size_t> with(Answer answer) const {
@@ -58,10 +61,19 @@ struct Results {
     return result;
   }
   /// The reachable tokens with the smallest proved lead, the smallest first.
-  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const {
+  [[nodiscard]] std::vector<std::size_t> lowest(std::size_t most) const {
     std::vector<std::size_t> result = with(Answer::yes);
     std::stable_sort(result.begin(), result.end(),
                      [&](std::size_t a, std::size_t b) { return tokens[a].lower < tokens[b].lower; });
+    result.resize(std::min(most, result.size()));
+    return result;
+  }
+  /// Those of them whose largest lead is known.
+  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const {
+    std::vector<std::size_t> result = lowest(tokens.size());
+    result.erase(std::remove_if(result.begin(), result.end(),
+                                [&](std::size_t token) { return sharp.empty() || !sharp[token]; }),
+                 result.end());
     result.resize(std::min(most, result.size()));
     return result;
   }
@@ -102,6 +114,22 @@ void decide(const Options& options, const selectability::Logits& logits, const S
     throw;
   }
   if (resumes) save_reach(options.resume, logits, options.tolerance, tokens);
+}
+
+/// Who leads least where its own row points may lead by more elsewhere: works the largest leads out until the
+/// least known are largest ones, or enough are known.
+void sharpen(const selectability::Logits& logits, const Session& session, const Progress& progress,
+             Results& results) {
+  results.sharp.assign(logits.tokens, false);
+  for (std::size_t round = 0; round < most_sharpenings; ++round) {
+    std::vector<std::size_t> asked = results.lowest(extremes);
+    asked.erase(
+        std::remove_if(asked.begin(), asked.end(), [&](std::size_t token) { return results.sharp[token]; }),
+        asked.end());
+    if (asked.empty()) break;
+    selectability::sharpen(logits, results.tokens, asked, {.threads = session.threads, .progress = progress});
+    for (const std::size_t token : asked) results.sharp[token] = true;
+  }
 }
 
 void refine(const Options& options, const selectability::Logits& logits, const Session& session,
@@ -223,7 +251,8 @@ void describe(const Session& session, const ReachHead& head, const Results& resu
   }
   if (unreachable.size() > said) session.say(fmt::format("  ... and {} more", unreachable.size() - said));
   for (const std::size_t i : results.nearest(said)) {
-    session.say(fmt::format("  near the edge: {}, leads by {:.4g}", head.shown(i), results.tokens[i].lower));
+    session.say(
+        fmt::format("  near the edge: {}, leads by {:.4g} at most", head.shown(i), results.tokens[i].upper));
   }
   for (const std::size_t i : results.least_probable(said)) {
     session.say(fmt::format("  least probable at best: {}, {:.6g} to {:.6g}", head.shown(i),
@@ -252,6 +281,7 @@ int run(const Session& session, const Options& options) {
   Results results;
   try {
     decide(options, head.logits, session, progress, results.tokens);
+    sharpen(head.logits, session, progress, results);
     bound_by_leads(results);
     refine(options, head.logits, session, progress, results);
   } catch (const Error& error) {

@@ -1,6 +1,8 @@
 #include "contest.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include <normscope/core/parallel.hpp>
 
@@ -23,13 +25,14 @@ struct Contender {
         solver(field.logits->width) {}
 
   /// Takes the last look into account: an answer, or the next point to look from.
-  void advance(const Field& field, double tolerance) {
+  void advance(const Field& field, double tolerance, double gap) {
     if (standing.lower > outcome.lower) {
       outcome.lower = standing.lower;
       outcome.witness = standing.point;
     }
-    if (standing.lower > 0.0) return close(convex::Answer::yes);
-    if (!learn(field, tolerance)) {
+    if (standing.lower > 0.0 && outcome.upper - outcome.lower <= gap) return close(convex::Answer::yes);
+    if (!learn(field, std::max(tolerance, standing.within))) {
+      if (outcome.lower > 0.0) return close(convex::Answer::yes);
       // All that object are known: what is left is rounding.
       outcome.answer = outcome.upper <= tolerance ? convex::Answer::no : convex::Answer::undecided;
       return close(outcome.answer);
@@ -42,6 +45,8 @@ struct Contender {
     }
     if (outcome.upper <= tolerance) return close(convex::Answer::no);
     standing.point = std::move(state.point);
+    // Below what the rivals known allow, whoever is met objects.
+    if (std::isfinite(gap)) standing.within = std::max(0.0, state.lower);
     for (double& value : standing.point) value *= 1.0 - 0x1p-49;
   }
 
@@ -67,13 +72,8 @@ struct Contender {
   }
 };
 
-}  // namespace
-
-std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
-                             const ReachOptions& options) {
-  std::vector<Contender> contenders;
-  contenders.reserve(tokens.size());
-  for (const std::size_t token : tokens) contenders.emplace_back(field, token);
+std::vector<Outcome> hold(const Field& field, std::vector<Contender> contenders, double gap,
+                          const ReachOptions& options) {
   const double tolerance = field.logits->tolerance(options.tolerance);
   for (std::size_t round = 0; round < options.rounds; ++round) {
     std::vector<Contender*> open;
@@ -89,12 +89,34 @@ std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>&
     look(field, standings, std::clamp(known / 2, fewest_rivals, most_rivals), options.threads);
     for (std::size_t i = 0; i < open.size(); ++i) open[i]->standing = std::move(standings[i]);
     parallel_for(open.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, tolerance);
+      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, tolerance, gap);
     });
   }
   std::vector<Outcome> outcomes;
   for (Contender& contender : contenders) outcomes.push_back(std::move(contender.outcome));
   return outcomes;
+}
+
+}  // namespace
+
+std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
+                             const ReachOptions& options) {
+  std::vector<Contender> contenders;
+  contenders.reserve(tokens.size());
+  for (const std::size_t token : tokens) contenders.emplace_back(field, token);
+  return hold(field, std::move(contenders), std::numeric_limits<double>::infinity(), options);
+}
+
+std::vector<Outcome> largest_leads(const Field& field, const std::vector<std::size_t>& tokens,
+                                   const std::vector<double>& known, double gap,
+                                   const ReachOptions& options) {
+  std::vector<Contender> contenders;
+  contenders.reserve(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    contenders.emplace_back(field, tokens[i]);
+    contenders.back().standing.within = known[i] + 4.0 * field.single->error;
+  }
+  return hold(field, std::move(contenders), gap, options);
 }
 
 }  // namespace normscope::selectability

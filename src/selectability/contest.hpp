@@ -26,4 +26,10 @@ struct Outcome {
 [[nodiscard]] std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
                                            const ReachOptions& options);
 
+/// Goes on where a lead is known already, `known` of each token: until the largest there is lies between
+/// bounds that are `gap` apart, or rounding alone is left.
+[[nodiscard]] std::vector<Outcome> largest_leads(const Field& field, const std::vector<std::size_t>& tokens,
+                                                 const std::vector<double>& known, double gap,
+                                                 const ReachOptions& options);
+
 }  // namespace normscope::selectability

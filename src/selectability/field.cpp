@@ -66,7 +66,7 @@ void settle(const Field& field, Standing& standing, std::vector<Candidate> candi
   std::vector<std::pair<double, std::size_t>> close;
   for (const Candidate& candidate : candidates) {
     // Enough is known once as many lead by more than float32 could hide.
-    if (close.size() >= most_rivals && standing.lower <= 0.0) break;
+    if (close.size() >= most_rivals && standing.lower <= 0.0 && standing.within <= 0.0) break;
     const double lead = lower_bound(field, standing.token, standing.point, candidate.token);
     standing.lower = std::min(standing.lower, lead);
     close.emplace_back(lead, candidate.token);
@@ -118,7 +118,8 @@ void look(const Field& field, std::vector<Standing>& standings, std::size_t most
   for (const Standing& standing : standings) {
     for (const double value : standing.point) points.push_back(static_cast<float>(value));
     own.push_back(own_score(field, standing));
-    thresholds.push_back(static_cast<float>(std::scalbn(own.back() - 2.0 * field.single->error, -exponent)));
+    thresholds.push_back(
+        static_cast<float>(std::scalbn(own.back() - standing.within - 2.0 * field.single->error, -exponent)));
   }
   const std::size_t chunks = (tokens + chunk - 1) / chunk;
   std::vector<std::vector<Seen>> seen(chunks);
@@ -137,7 +138,7 @@ void look(const Field& field, std::vector<Standing>& standings, std::size_t most
       }
       // Over those that are no candidates the lead is what float32 says less its error.
       const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - field.single->error;
-      const double floor = candidates.empty() ? others : 0.5 * field.single->error;
+      const double floor = candidates.empty() ? others : standings[s].within + 0.5 * field.single->error;
       settle(field, standings[s], std::move(candidates), floor, most_rivals);
       standings[s].lower -= 2.0 * field.logits->rounding;
     }

@@ -30,14 +30,15 @@ struct Field {
 struct Standing {
   std::size_t token = 0;
   std::vector<double> point{};
-  /// Tokens that may be as high as `token`, the lowest lead first, as many as asked for.
+  double within = 0.0;  ///< leads up to this count as low
+  /// Tokens over which the lead may be low, the lowest first, as many as asked for.
   std::vector<std::size_t> rivals{};
   std::vector<double> leads{};  ///< over the rivals: lower bounds, proved
   double lower = 0.0;           ///< of the lead over everybody, proved
 };
 
 /// Fills rivals, leads and lower of each standing: one product in float32 of all points with all tokens, in
-/// float64 only what that leaves open. Every token that may be as high counts in `lower`.
+/// float64 only what that leaves open. Every token counts in `lower`, unless it is 0 or less.
 void look(const Field& field, std::vector<Standing>& standings, std::size_t most_rivals, unsigned threads);
 
 /// A proved upper bound on the lead of `token` over the ball, from weights on others.

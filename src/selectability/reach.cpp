@@ -150,6 +150,31 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   options.progress("token", left.size(), left.size());
 }
 
+void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
+             const ReachOptions& options) {
+  const SinglePrecision single = single_precision(logits);
+  const Field field{.logits = &logits, .single = &single};
+  const std::size_t batch = batch_size(logits.width);
+  for (std::size_t begin = 0; begin < asked.size(); begin += batch) {
+    options.progress("lead", begin, asked.size());
+    std::vector<std::size_t> some;
+    std::vector<double> known;
+    for (std::size_t i = begin; i < std::min(asked.size(), begin + batch); ++i) {
+      if (tokens[asked[i]].answer != Answer::yes || logits.tokens == 1) continue;
+      some.push_back(asked[i]);
+      known.push_back(tokens[asked[i]].lower);
+    }
+    for (Outcome& outcome : largest_leads(field, some, known, 1e-6 * logits.scale, options)) {
+      TokenReach& token = tokens[outcome.token];
+      token.upper = std::min(token.upper, outcome.upper);
+      if (!(outcome.lower > token.lower)) continue;
+      token.lower = outcome.lower;
+      token.witness = std::move(outcome.witness);
+    }
+  }
+  options.progress("lead", asked.size(), asked.size());
+}
+
 bool verify(const Logits& logits, std::size_t token, const TokenReach& reach, double tolerance) {
   const Field field{.logits = &logits};
   if (reach.answer == Answer::yes) {

@@ -251,6 +251,24 @@ RC_GTEST_PROP(Reach, EveryAnswerIsProved, (std::uint64_t seed)) {
   }
 }
 
+TEST(Reach, LargestLeadsAreBetweenNarrowBounds) {
+  for (const double bias : {0.0, 0.5}) {
+    const Logits logits = random_head(120, 10, NormKind::layer, 12, bias).logits();
+    std::vector<TokenReach> tokens = decided(logits);
+    std::vector<std::size_t> reachable;
+    for (std::size_t token = 0; token < tokens.size(); ++token) {
+      if (tokens[token].answer == Answer::yes) reachable.push_back(token);
+    }
+    ASSERT_GT(reachable.size(), 10);
+    sharpen(logits, tokens, reachable, {.threads = 1});
+    for (const std::size_t token : reachable) {
+      EXPECT_LE(tokens[token].upper - tokens[token].lower, 1e-6 * logits.scale) << token;
+      EXPECT_GE(tokens[token].upper, tokens[token].lower);
+      EXPECT_TRUE(verify(logits, token, tokens[token])) << token;
+    }
+  }
+}
+
 TEST(Reach, ThreadsDoNotChangeABit) {
   const Head head = random_head(1500, 6, NormKind::layer, 8, 0.3);
   const Logits logits = head.logits();

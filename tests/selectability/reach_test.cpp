@@ -145,6 +145,14 @@ TEST(Reach, TheBallChangesTheAnswer) {
   EXPECT_EQ(nowhere.answer, Answer::no);
   EXPECT_EQ(nowhere.unbounded, Answer::no);
   EXPECT_TRUE(verify(head.logits(), 2, nowhere));
+  // Between the others, leading from 5 to 10 along the first feature, which is out of the ball; or from 5
+  // to 3.
+  head.weights = {0, 0, 1, 0, -1, 0};
+  head.bias = {0, -10, 5};
+  EXPECT_EQ(decided(head.logits())[0].answer, Answer::no);
+  EXPECT_EQ(decided(head.logits())[0].unbounded, Answer::yes);
+  head.bias = {0, -3, 5};
+  EXPECT_EQ(decided(head.logits())[0].unbounded, Answer::no);
 }
 
 TEST(Reach, TwinsNeverWin) {

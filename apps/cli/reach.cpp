@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
-#include <numeric>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/selectability/probability.hpp>
-#include <normscope/selectability/reach.hpp>
+#include <normscope/selectability/survey.hpp>
 
 #include "command.hpp"
 #include "reach_head.hpp"
@@ -21,19 +19,15 @@ namespace normscope::cli {
 namespace {
 
 using convex::Answer;
-using selectability::Probability;
+using selectability::Probabilities;
+using selectability::Survey;
 using selectability::TokenReach;
 using Json = nlohmann::ordered_json;
 
-/// Tokens × tokens × width up to which every largest probability is worked out unless asked otherwise.
-constexpr double small_work = 1e8;
-/// Tokens whose largest probability is worked out in a vocabulary too large for all.
-constexpr std::size_t extremes = 32;
-/// Rounds in which the largest leads of so many are.
-constexpr std::size_t most_sharpenings = 16;
+const std::map<std::string, Probabilities> probabilities = {
+    {"quick", Probabilities::quick}, {"auto", Probabilities::extremes}, {"full", Probabilities::full}};
 constexpr std::size_t listed = 20;
 constexpr std::size_t said = 5;
-constexpr double probability_gap = 1e-3;
 constexpr std::chrono::seconds between_saves{30};
 
 struct Options {
@@ -43,50 +37,6 @@ struct Options {
   std::vector<std::size_t> tokens;
   double tolerance = 1e-12;
   bool check = false;
-};
-
-/// What is known, and what of it can be listed.
-struct Results {
-  std::vector<TokenReach> tokens{};
-  std::vector<Probability> probabilities{};
-  std::vector<std::size_t> refined{};  ///< whose probabilities were worked out, not read off the leads
-  std::vector<bool> sharp{};           ///< whose largest lead was worked out
-  bool complete = false;
-
-  [[nodiscard]] std::vector<std::size_t> with(Answer answer) const {
-    std::vector<std::size_t> result;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].done && tokens[i].answer == answer) result.push_back(i);
-    }
-    return result;
-  }
-  /// The reachable tokens with the smallest proved lead, the smallest first.
-  [[nodiscard]] std::vector<std::size_t> lowest(std::size_t most) const {
-    std::vector<std::size_t> result = with(Answer::yes);
-    std::stable_sort(result.begin(), result.end(),
-                     [&](std::size_t a, std::size_t b) { return tokens[a].lower < tokens[b].lower; });
-    result.resize(std::min(most, result.size()));
-    return result;
-  }
-  /// Those of them whose largest lead is known.
-  [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const {
-    std::vector<std::size_t> result = lowest(tokens.size());
-    result.erase(std::remove_if(result.begin(), result.end(),
-                                [&](std::size_t token) { return sharp.empty() || !sharp[token]; }),
-                 result.end());
-    result.resize(std::min(most, result.size()));
-    return result;
-  }
-  /// The tokens with the smallest known bound on their probability.
-  [[nodiscard]] std::vector<std::size_t> least_probable(std::size_t most) const {
-    std::vector<std::size_t> result(tokens.size());
-    std::iota(result.begin(), result.end(), 0);
-    std::stable_sort(result.begin(), result.end(), [&](std::size_t a, std::size_t b) {
-      return probabilities[a].upper < probabilities[b].upper;
-    });
-    result.resize(std::min(most, result.size()));
-    return result;
-  }
 };
 
 void decide(const Options& options, const selectability::Logits& logits, const Session& session,
@@ -116,48 +66,6 @@ void decide(const Options& options, const selectability::Logits& logits, const S
   if (resumes) save_reach(options.resume, logits, options.tolerance, tokens);
 }
 
-/// Who leads least where its own row points may lead by more elsewhere: works the largest leads out until the
-/// least known are largest ones, or enough are known.
-void sharpen(const selectability::Logits& logits, const Session& session, const Progress& progress,
-             Results& results) {
-  results.sharp.assign(logits.tokens, false);
-  for (std::size_t round = 0; round < most_sharpenings; ++round) {
-    std::vector<std::size_t> asked = results.lowest(extremes);
-    asked.erase(
-        std::remove_if(asked.begin(), asked.end(), [&](std::size_t token) { return results.sharp[token]; }),
-        asked.end());
-    if (asked.empty()) break;
-    selectability::sharpen(logits, results.tokens, asked, {.threads = session.threads, .progress = progress});
-    for (const std::size_t token : asked) results.sharp[token] = true;
-  }
-}
-
-void refine(const Options& options, const selectability::Logits& logits, const Session& session,
-            const Progress& progress, Results& results) {
-  const double count = static_cast<double>(logits.tokens);
-  const bool all =
-      options.probability == "full" ||
-      (options.probability == "auto" && count * count * static_cast<double>(logits.width) <= small_work);
-  std::vector<bool> wanted(logits.tokens, all);
-  for (const std::size_t token : options.tokens) wanted[token] = true;
-  if (!all && options.probability == "auto") {
-    for (const std::size_t token : results.nearest(extremes)) wanted[token] = true;
-    for (const std::size_t token : results.least_probable(extremes)) wanted[token] = true;
-  }
-  std::vector<std::size_t> asked;
-  for (std::size_t token = 0; token < wanted.size(); ++token) {
-    if (wanted[token]) asked.push_back(token);
-  }
-  const std::vector<Probability> found =
-      selectability::largest_probabilities(logits, asked, probability_gap, session.threads, progress);
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    Probability& known = results.probabilities[asked[i]];
-    known.lower = std::max(known.lower, found[i].lower);
-    known.upper = std::min(known.upper, found[i].upper);
-  }
-  results.refined = std::move(asked);
-}
-
 Json weights_json(const std::vector<convex::Share>& shares) {
   Json list = Json::array();
   for (const convex::Share& share : shares) list.push_back({{"token", share.id}, {"weight", share.weight}});
@@ -168,7 +76,7 @@ Json name_json(const ReachHead& head, std::size_t token) {
   return token < head.names.size() ? Json(head.names[token]) : Json();
 }
 
-Json losers_json(const ReachHead& head, const Results& results, Answer answer) {
+Json losers_json(const ReachHead& head, const Survey& results, Answer answer) {
   Json list = Json::array();
   for (const std::size_t i : results.with(answer)) {
     const TokenReach& token = results.tokens[i];
@@ -182,7 +90,7 @@ Json losers_json(const ReachHead& head, const Results& results, Answer answer) {
   return list;
 }
 
-Json nearest_json(const ReachHead& head, const Results& results) {
+Json nearest_json(const ReachHead& head, const Survey& results) {
   Json list = Json::array();
   for (const std::size_t i : results.nearest(listed)) {
     list.push_back({{"token", i},
@@ -193,13 +101,7 @@ Json nearest_json(const ReachHead& head, const Results& results) {
   return list;
 }
 
-std::size_t unargmaxable(const Results& results) {
-  return static_cast<std::size_t>(
-      std::count_if(results.tokens.begin(), results.tokens.end(),
-                    [](const TokenReach& token) { return token.done && token.unbounded == Answer::no; }));
-}
-
-Json document(const Options& options, const ReachHead& head, const Results& results) {
+Json document(const Options& options, const ReachHead& head, const Survey& results, bool complete) {
   Json lead = {{"lower", Json::array()}, {"upper", Json::array()}};
   Json probability = {{"lower", Json::array()}, {"upper", Json::array()}, {"refined", results.refined}};
   std::size_t decided = 0;
@@ -221,12 +123,12 @@ Json document(const Options& options, const ReachHead& head, const Results& resu
             {"eps", head.norm.eps}}},
           {"unembedding_bias", head.has_bias},
           {"tied", head.tied},
-          {"complete", results.complete},
+          {"complete", complete},
           {"decided", decided},
           {"reachable", results.with(Answer::yes).size()},
           {"unreachable", losers_json(head, results, Answer::no)},
           {"undecided", losers_json(head, results, Answer::undecided)},
-          {"unreachable_without_ball", unargmaxable(results)},
+          {"unreachable_without_ball", results.unargmaxable()},
           {"nearest", nearest_json(head, results)},
           {"lead", lead},
           {"max_probability", probability},
@@ -234,7 +136,7 @@ Json document(const Options& options, const ReachHead& head, const Results& resu
           {"tolerance", options.tolerance}};
 }
 
-void describe(const Session& session, const ReachHead& head, const Results& results) {
+void describe(const Session& session, const ReachHead& head, const Survey& results) {
   const std::vector<std::size_t> unreachable = results.with(Answer::no);
   session.say(fmt::format("{} of width {} behind {} ({})", counted(head.logits.tokens, "token"),
                           head.logits.width, head.norm_name.empty() ? "a norm" : printable(head.norm_name),
@@ -242,7 +144,7 @@ void describe(const Session& session, const ReachHead& head, const Results& resu
   session.say(
       fmt::format("{} reachable, {} unreachable, {} undecided; without the norm's bound {} unreachable",
                   results.with(Answer::yes).size(), unreachable.size(),
-                  results.with(Answer::undecided).size(), unargmaxable(results)));
+                  results.with(Answer::undecided).size(), results.unargmaxable()));
   for (std::size_t k = 0; k < std::min(said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
     session.say(fmt::format("  unreachable: {}, held down by {}, probability at most {:.3g}", head.shown(i),
@@ -260,13 +162,6 @@ void describe(const Session& session, const ReachHead& head, const Results& resu
   }
 }
 
-void bound_by_leads(Results& results) {
-  results.probabilities.clear();
-  for (const TokenReach& token : results.tokens) {
-    results.probabilities.push_back(selectability::probability_from_lead(token, results.tokens.size()));
-  }
-}
-
 int run(const Session& session, const Options& options) {
   expect_writable({options.resume});
   const ReachHead head = read_head(options.head, {options.resume, session.json});
@@ -278,21 +173,19 @@ int run(const Session& session, const Options& options) {
     }
   }
   const Progress progress = session.progress();
-  Results results;
+  Survey results;
   try {
     decide(options, head.logits, session, progress, results.tokens);
-    sharpen(head.logits, session, progress, results);
-    bound_by_leads(results);
-    refine(options, head.logits, session, progress, results);
+    selectability::finish(head.logits, results, probabilities.at(options.probability), options.tokens,
+                          {.threads = session.threads, .progress = progress});
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
-      bound_by_leads(results);
-      session.write_json(dump(document(options, head, results)));
+      selectability::bound_by_leads(results);
+      session.write_json(dump(document(options, head, results, false)));
     }
     throw;
   }
-  results.complete = true;
-  session.write_json(dump(document(options, head, results)));
+  session.write_json(dump(document(options, head, results, true)));
   describe(session, head, results);
   return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/selectability/reach.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "selectability/clouds.hpp"
@@ -32,6 +33,48 @@ TEST(Select, AgreesWithOneLinearProgramAKey) {
   }
   EXPECT_GT(compared, 4000);
   EXPECT_GT(inside, 400);
+}
+
+TEST(Reach, AgreesWithOneLinearProgramATokenWithoutTheBall) {
+  std::size_t compared = 0;
+  std::size_t losers = 0;
+  std::size_t freed = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    Random random(seed);
+    const std::size_t width = 1 + random.below(6);
+    // A row of the map to the vocabulary, then the token's number. On a grid tokens are equal, or carried by
+    // others up to an offset of exactly nothing.
+    Keys table = normal_keys(width + 2 + random.below(16), width + 1, seed, 1.0 + random.uniform());
+    if (seed % 2 == 0) {
+      for (double& value : table.values) value = std::round(value);
+    }
+    const std::size_t tokens = table.rows();
+    std::vector<double> weights;
+    std::vector<double> bias;
+    for (std::size_t token = 0; token < tokens; ++token) {
+      const std::vector<double> row = table.row(token);
+      weights.insert(weights.end(), row.begin(), row.end() - 1);
+      bias.push_back(row.back());
+    }
+    const NormSpec norm{.kind = NormKind::rms, .width = width};
+    std::vector<TokenReach> reach;
+    decide(fold(norm, {weights.data(), tokens, width}, bias), reach, {.threads = 1});
+    support::HullPrograms programs(table.view());
+    for (std::size_t token = 0; token < tokens; ++token) {
+      const convex::Answer expected = programs.below(token) ? convex::Answer::no : convex::Answer::yes;
+      ASSERT_EQ(reach[token].unbounded, expected) << seed << " " << token;
+      ++compared;
+      if (expected == convex::Answer::no) {
+        ASSERT_EQ(reach[token].answer, convex::Answer::no) << seed << " " << token;
+        ++losers;
+      } else if (reach[token].answer == convex::Answer::no) {
+        ++freed;
+      }
+    }
+  }
+  EXPECT_GT(compared, 20000);
+  EXPECT_GT(losers, 5000);
+  EXPECT_GT(freed, 1000);
 }
 
 }  // namespace

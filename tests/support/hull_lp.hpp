@@ -32,11 +32,18 @@ class HullPrograms {
   }
 
   /// Whether key `index` lies in the hull of the others, to CLP's tolerance.
-  [[nodiscard]] bool inside(std::size_t index) {
+  [[nodiscard]] bool inside(std::size_t index) { return covered(index, false); }
+
+  /// Whether it does once its last feature is raised enough: for rows (k, c) no u has k·u + c strictly
+  /// largest.
+  [[nodiscard]] bool below(std::size_t index) { return covered(index, true); }
+
+ private:
+  [[nodiscard]] bool covered(std::size_t index, bool raised) {
     const int width = static_cast<int>(keys_.width());
     for (int i = 0; i < width; ++i) {
       const double value = keys_.row(index)[static_cast<std::size_t>(i)];
-      model_.setRowBounds(i, value, value);
+      model_.setRowBounds(i, value, raised && i == width - 1 ? COIN_DBL_MAX : value);
     }
     const int column = static_cast<int>(index);
     model_.setColumnUpper(column, 0.0);
@@ -46,7 +53,6 @@ class HullPrograms {
     return feasible;
   }
 
- private:
   MatrixView<const double> keys_;
   ClpSimplex model_{};
 };

@@ -1,9 +1,5 @@
 #include "reach_head.hpp"
 
-#include <algorithm>
-
-#include <fmt/core.h>
-
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
@@ -17,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void unsupported(const std::string& source, const char* what) {
-  throw Error(ErrorCode::Unsupported, fmt::format("{}: {}", printable(source), what));
-}
-
 void read_from_model(const HeadOptions& options, const std::vector<std::string>& outputs, ReachHead& head) {
   const checkpoint::Checkpoint checkpoint(options.model);
   const fs::path folder = checkpoint.files().front().parent_path();
@@ -30,23 +22,7 @@ void read_from_model(const HeadOptions& options, const std::vector<std::string>&
   if (names) inputs.push_back(*names);
   keep_apart(inputs, outputs);
   const model::Model described = model::describe(checkpoint);
-  if (!described.vocabulary || !described.vocabulary->unembedding) {
-    unsupported(options.model, "has no map to a vocabulary, expected a language model's head");
-  }
-  const model::Vocabulary& vocabulary = *described.vocabulary;
-  const auto norm = std::find_if(described.norms.begin(), described.norms.end(),
-                                 [&](const model::Norm& n) { return n.name == vocabulary.final_norm; });
-  if (norm == described.norms.end()) {
-    unsupported(options.model, "its head reads no norm directly, expected one behind a final norm");
-  }
-  head.norm_name = norm->name;
-  head.norm = model::read_norm(checkpoint, *norm);
-  head.tied = vocabulary.tied;
-  const model::Linear& map = *vocabulary.unembedding;
-  const std::vector<double> weights = model::read_weight(checkpoint, map, 0, map.out);
-  const std::vector<double> bias = model::read_bias(checkpoint, map);
-  head.has_bias = !bias.empty();
-  head.logits = selectability::fold(head.norm, {weights.data(), map.out, map.in}, bias);
+  static_cast<audit::VocabularyHead&>(head) = audit::vocabulary_head(checkpoint, described);
   if (names) head.names = model::read_token_names(*names, head.logits.tokens);
 }
 
@@ -66,10 +42,7 @@ void read_from_arrays(const HeadOptions& options, const std::vector<std::string>
 
 }  // namespace
 
-std::string ReachHead::shown(std::size_t token) const {
-  if (token >= names.size() || names[token].empty()) return fmt::format("token {}", token);
-  return fmt::format("token {} \"{}\"", token, printable(names[token]));
-}
+std::string ReachHead::shown(std::size_t token) const { return printable(audit::token_name(names, token)); }
 
 ReachHead read_head(const HeadOptions& options, const std::vector<std::string>& outputs) {
   if (options.model.empty() == options.unembedding.empty()) {

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/core/norm_spec.hpp>
-#include <normscope/selectability/logits.hpp>
+#include <normscope/audit/vocabulary.hpp>
 
 #include "command.hpp"
 
@@ -20,14 +19,9 @@ struct HeadOptions {
   NormOptions norm;
 };
 
-/// A head as it is decided about.
-struct ReachHead {
-  std::string source;     ///< what was named on the command line
-  std::string norm_name;  ///< empty where it was given as arrays
-  NormSpec norm{};
-  bool has_bias = false;
-  bool tied = false;
-  selectability::Logits logits{};
+/// A head as it is decided about; its norm has no name where it was given as arrays.
+struct ReachHead : audit::VocabularyHead {
+  std::string source;                ///< what was named on the command line
   std::vector<std::string> names{};  ///< of tokens; empty where no vocabulary is known
 
   /// `token 17`, or `token 17 "the"`, fit for a terminal.

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include <fmt/core.h>
@@ -33,7 +34,9 @@ int run(const Session& session, const Options& options) {
   expect_writable({options.output});
   const checkpoint::Checkpoint checkpoint(options.model);
   keep_apart(files_of(checkpoint), {options.output, session.json});
-  const audit::Report report = audit::audit(checkpoint, session.threads, session.progress());
+  const audit::Report report =
+      audit::audit(checkpoint, session.threads, session.progress(),
+                   options.deep ? std::numeric_limits<double>::infinity() : audit::vocabulary_work);
   AtomicFile page(options.output);
   page.write(report::fill(audit::to_json(report), audit::charts_json(report)));
   if (session.wants_json()) session.write_json(audit::to_json(report, options.deep));
@@ -52,7 +55,8 @@ void add_report(CLI::App& root, Session& session) {
   command->add_option("MODEL", options->model, "The checkpoint")->required();
   command->add_option("-o,--output", options->output, "Where the page goes (default report.html)")
       ->type_name("FILE");
-  command->add_flag("--deep", options->deep, "Put every semi-axis into the JSON, not a selection");
+  command->add_flag("--deep", options->deep,
+                    "Every semi-axis in the JSON, not a selection; the largest vocabularies too");
 }
 
 }  // namespace normscope::cli

@@ -28,5 +28,7 @@ void add_image_findings(const Report& report, Findings& findings);
 void add_parameter_findings(const Report& report, Findings& findings);
 /// About heads: which can never attend uniformly, or never sharply.
 void add_head_findings(const Report& report, Findings& findings);
+/// About the vocabulary: tokens that can never win, or never be likely.
+void add_vocabulary_findings(const Report& report, Findings& findings);
 
 }  // namespace normscope::audit

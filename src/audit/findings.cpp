@@ -31,6 +31,7 @@ std::vector<Finding> find(const Report& report) {
   add_image_findings(report, findings);
   add_parameter_findings(report, findings);
   add_head_findings(report, findings);
+  add_vocabulary_findings(report, findings);
   // Gains near the ends of the doubles have images whose squares overflow; no sentence is made of those.
   const auto overflowed = [](const Finding& finding) {
     return std::any_of(finding.numbers.begin(), finding.numbers.end(),

@@ -168,6 +168,34 @@ Json model_json(const model::Model& model) {
           {"notes", model.notes}};
 }
 
+/// Of each list as many as people read; `normscope reach` has the whole.
+constexpr std::size_t listed_tokens = 20;
+
+Json survey_json(const selectability::Survey& survey, const std::vector<std::string>& names) {
+  const auto tokens = [&](std::vector<std::size_t> which) {
+    which.resize(std::min(which.size(), listed_tokens));
+    Json result = Json::array();
+    for (const std::size_t token : which) {
+      const bool named = token < names.size() && !names[token].empty();
+      result.push_back(
+          {{"token", token},
+           {"name", named ? Json(names[token]) : Json(nullptr)},
+           {"lead_at_most", survey.tokens[token].upper},
+           {"probability", {survey.probabilities[token].lower, survey.probabilities[token].upper}}});
+    }
+    return result;
+  };
+  const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
+  const std::vector<std::size_t> undecided = survey.with(convex::Answer::undecided);
+  return {{"reachable", survey.with(convex::Answer::yes).size()},
+          {"unreachable", unreachable.size()},
+          {"undecided", undecided.size()},
+          {"unreachable_without_ball", survey.unargmaxable()},
+          {"unreachable_tokens", tokens(unreachable)},
+          {"nearest", tokens(survey.nearest(listed_tokens))},
+          {"least_probable", tokens(survey.least_probable(listed_tokens))}};
+}
+
 }  // namespace
 
 std::string to_json(const Report& report, bool whole_spectra) {
@@ -192,13 +220,19 @@ std::string to_json(const Report& report, bool whole_spectra) {
   for (std::size_t i = 0; i < report.heads.size(); ++i) {
     json["heads"].push_back(head_json(report.model.heads[i], report.heads[i], false));
   }
-  json["vocabulary"] = optional(report.model.vocabulary, [](const model::Vocabulary& vocabulary) {
-    return Json{
+  json["vocabulary"] = optional(report.model.vocabulary, [&](const model::Vocabulary& vocabulary) {
+    Json result = {
         {"size", vocabulary.size},
         {"tied", vocabulary.tied},
         {"unembedding", optional(vocabulary.unembedding,
                                  [](const model::Linear& linear) { return linear.weight.selector(); })},
         {"final_norm", vocabulary.final_norm}};
+    if (report.vocabulary.survey) {
+      result["reach"] = survey_json(*report.vocabulary.survey, report.vocabulary.names);
+    } else {
+      result["refused"] = report.vocabulary.refused;
+    }
+    return result;
   });
   json["findings"] = list(report.findings, [&](const Finding& finding) {
     Json numbers = Json::object();

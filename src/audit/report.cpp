@@ -193,7 +193,8 @@ std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const mod
   return command + fmt::format(" --eps {} --axes {}", norm.eps, axes);
 }
 
-Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const Progress& progress) {
+Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const Progress& progress,
+             double most_work) {
   Report report;
   report.path = checkpoint.path().string();
   const std::filesystem::path whole = std::filesystem::weakly_canonical(checkpoint.path());
@@ -238,6 +239,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
   }
   progress("measuring norms", norms.size(), norms.size());
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
+  report.vocabulary = reach_of_vocabulary(checkpoint, report.model, most_work, threads, progress);
   report.findings = find(report);
   return report;
 }

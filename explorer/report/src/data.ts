@@ -118,11 +118,30 @@ export interface Head {
   rotary: boolean;
 }
 
+export interface Token {
+  token: number;
+  name: string | null;
+  lead_at_most: Maybe;
+  probability: [Maybe, Maybe];
+}
+
+export interface VocabularyReach {
+  reachable: number;
+  unreachable: number;
+  undecided: number;
+  unreachable_without_ball: number;
+  unreachable_tokens: Token[];
+  nearest: Token[];
+  least_probable: Token[];
+}
+
 export interface Vocabulary {
   size: Maybe;
   tied: boolean;
   unembedding: string | null;
   final_norm: string;
+  reach?: VocabularyReach;
+  refused?: string;
 }
 
 export interface Finding {

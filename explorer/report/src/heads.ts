@@ -1,6 +1,6 @@
-import type { Head, Vocabulary } from "./data";
+import type { Head, Token, Vocabulary } from "./data";
 import { definitions, el, name, slot, table } from "./dom";
-import { count, plural, unknown } from "./format";
+import { count, number, plural, unknown } from "./format";
 
 const shownRows = 200;
 
@@ -80,6 +80,53 @@ function showHeads(heads: Head[], body: HTMLElement): void {
   );
 }
 
+/** Tokens with their names and bounds, behind a summary line. */
+function showTokens(title: string, tokens: Token[]): HTMLElement | null {
+  if (tokens.length === 0) return null;
+  return el(
+    "details",
+    {},
+    el("summary", {}, title),
+    table(
+      "",
+      ["token", "name", "leads by at most", "largest probability"],
+      tokens.map(({ token, name: spelled, lead_at_most, probability }) => [
+        String(token),
+        spelled === null ? unknown : name(JSON.stringify(spelled)),
+        number(lead_at_most),
+        number(probability[1]),
+      ]),
+      [0, 2, 3],
+    ),
+  );
+}
+
+function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
+  const { reach, refused } = vocabulary;
+  if (reach === undefined) {
+    if (refused) body.append(el("p", {}, `Which tokens can win is not known: ${refused}.`));
+    return;
+  }
+  const all = reach.unreachable === 0 && reach.undecided === 0;
+  body.append(
+    el(
+      "p",
+      {},
+      all
+        ? `Each of the ${plural(reach.reachable, "token")} can have the largest logit behind the final norm.`
+        : `Behind the final norm ${plural(reach.reachable, "token")} can have the largest logit, ` +
+            `${count(reach.unreachable)} never can, ${count(reach.undecided)} are undecided; without the ` +
+            `norm's bound ${count(reach.unreachable_without_ball)} never could.`,
+    ),
+  );
+  const lists = [
+    showTokens("Tokens that can never win", reach.unreachable_tokens),
+    showTokens("Tokens nearest the edge", reach.nearest),
+    showTokens("Tokens least probable at their best", reach.least_probable),
+  ];
+  body.append(...lists.filter((list) => list !== null));
+}
+
 /** Fills the summary of heads and vocabulary. */
 export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | null): void {
   const body = slot("heads-body");
@@ -96,4 +143,5 @@ export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | n
       ["Behind the norm", name(vocabulary.final_norm === "" ? unknown : vocabulary.final_norm)],
     ]),
   );
+  showReach(vocabulary, body);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <normscope/audit/heads.hpp>
+#include <normscope/audit/vocabulary.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
@@ -120,14 +121,15 @@ struct Report {
   model::Model model;
   std::vector<NormReport> norms;  ///< in the order of `model.norms`
   std::vector<HeadReach> heads;   ///< in the order of `model.heads`
+  VocabularyReach vocabulary{};
   std::vector<Finding> findings;  ///< most severe first
 };
 
-/// Measures every norm and every head of `checkpoint`.
-/// Errors    as `model::describe`, `reach_of_heads`; Cancelled
-/// Cost      a secular solve a norm, memory O(width); `reach_of_heads`
+/// Measures every norm and every head of `checkpoint`, and its vocabulary where `most_work` allows.
+/// Errors    as `model::describe`, `reach_of_heads`, `reach_of_vocabulary`; Cancelled
+/// Cost      a secular solve a norm, memory O(width); `reach_of_heads`; `reach_of_vocabulary`
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
-                           const Progress& progress = {});
+                           const Progress& progress = {}, double most_work = vocabulary_work);
 
 /// The sentences that follow from `norms` and `model` of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);

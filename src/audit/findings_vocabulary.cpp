@@ -1,0 +1,51 @@
+#include "finding_rules.hpp"
+#include "text.hpp"
+
+namespace normscope::audit {
+namespace {
+
+/// Largest probability below which a token is worth a sentence.
+constexpr double improbable = 0.5;
+
+std::string named(const Report& report, const std::vector<std::size_t>& which) {
+  std::string text;
+  const std::size_t shown = std::min(which.size(), named_per_rule);
+  for (std::size_t k = 0; k < shown; ++k) {
+    text += (k == 0 ? "" : ", ") + token_name(report.vocabulary.names, which[k]);
+  }
+  return which.size() == shown ? text : text + " and " + counted(which.size() - shown, "other");
+}
+
+}  // namespace
+
+void add_vocabulary_findings(const Report& report, Findings& findings) {
+  if (!report.vocabulary.survey) return;
+  const selectability::Survey& survey = *report.vocabulary.survey;
+  const std::string reproduce = "normscope reach " + shell_quoted(report.path);
+  const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
+  if (!unreachable.empty()) {
+    findings.push_back(
+        {.kind = "unreachable_tokens",
+         .text =
+             fmt::format("{} of {} can never have the largest logit behind the final norm: {}. Without the "
+                         "norm's bound it would be {}.",
+                         unreachable.size(), counted(survey.tokens.size(), "token"),
+                         named(report, unreachable), survey.unargmaxable()),
+         .numbers = {{"unreachable", static_cast<double>(unreachable.size())},
+                     {"without_bound", static_cast<double>(survey.unargmaxable())}},
+         .severity = 0.8,
+         .reproduce = reproduce});
+  }
+  const std::vector<std::size_t> least = survey.least_probable(1);
+  if (!least.empty() && survey.probabilities[least[0]].upper < improbable) {
+    const double most = survey.probabilities[least[0]].upper;
+    findings.push_back({.kind = "improbable_token",
+                        .text = fmt::format("No context gives {} a probability above {}.",
+                                            named(report, least), number(most)),
+                        .numbers = {{"probability", most}},
+                        .severity = 0.5,
+                        .reproduce = reproduce});
+  }
+}
+
+}  // namespace normscope::audit

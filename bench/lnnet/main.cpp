@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
+#include <normscope/lnnet/tasks.hpp>
 
 #include "bench.hpp"
 #include "torch.hpp"

@@ -132,10 +132,12 @@ class Select(CommandTest):
     def test_interrupted_work_is_kept(self):
         keys = np.random.default_rng(7).normal(size=(4000, 12))
         whole = self.select(keys)
-        for _ in range(100):
+        patience = 0.2
+        for _ in range(40):
             work = subprocess.Popen([COMMAND, "select", "keys.npy", "--resume", "state", "--json", "got.json"],
                                     cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            time.sleep(0.2)
+            time.sleep(patience)
+            patience *= 1.2  # until a slow build, too, gets a block done before it is stopped
             work.send_signal(signal.SIGINT)
             work.communicate()
             if work.returncode == 0:

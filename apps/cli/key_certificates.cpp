@@ -1,44 +1,18 @@
 #include "key_certificates.hpp"
 
-#include <filesystem>
-
-#include <fmt/core.h>
-
-#include <normscope/checkpoint/array.hpp>
-#include <normscope/core/error.hpp>
-
-#include "command.hpp"
+#include "array_folder.hpp"
 
 namespace normscope::cli {
-namespace {
-
-namespace fs = std::filesystem;
-
-void write(const fs::path& path, std::vector<double> values, std::size_t width) {
-  checkpoint::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = {}};
-  if (width > 0) array.shape = {values.size() / width, width};
-  array.values = std::move(values);
-  checkpoint::write_npy(path, array);
-}
-
-}  // namespace
 
 std::vector<std::string> certificate_files(const std::string& folder) {
-  std::vector<std::string> result;
-  if (folder.empty()) return result;
-  for (const char* name :
-       {"keys", "selectable", "queries", "margins", "unselectable", "residuals", "weights"}) {
-    result.push_back((fs::path(folder) / (std::string(name) + ".npy")).string());
-  }
-  return result;
+  return array_files(folder,
+                     {"keys", "selectable", "queries", "margins", "unselectable", "residuals", "weights"});
 }
 
 void write_certificates(const std::string& folder, MatrixView<const double> keys,
                         const selectability::Selection& selection) {
   if (folder.empty()) return;
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
+  const ArrayFolder arrays(folder);
   std::vector<double> all;
   std::vector<double> selectable;
   std::vector<double> queries;
@@ -63,14 +37,13 @@ void write_certificates(const std::string& folder, MatrixView<const double> keys
       }
     }
   }
-  const fs::path at(folder);
-  write(at / "keys.npy", std::move(all), keys.width());
-  write(at / "selectable.npy", std::move(selectable), 0);
-  write(at / "queries.npy", std::move(queries), keys.width());
-  write(at / "margins.npy", std::move(margins), 0);
-  write(at / "unselectable.npy", std::move(unselectable), 0);
-  write(at / "residuals.npy", std::move(residuals), 0);
-  write(at / "weights.npy", std::move(weights), 3);
+  arrays.write("keys", std::move(all), keys.width());
+  arrays.write("selectable", std::move(selectable));
+  arrays.write("queries", std::move(queries), keys.width());
+  arrays.write("margins", std::move(margins));
+  arrays.write("unselectable", std::move(unselectable));
+  arrays.write("residuals", std::move(residuals));
+  arrays.write("weights", std::move(weights), 3);
 }
 
 }  // namespace normscope::cli

@@ -12,6 +12,7 @@
 #include <normscope/selectability/survey.hpp>
 
 #include "command.hpp"
+#include "reach_certificates.hpp"
 #include "reach_head.hpp"
 #include "reach_state.hpp"
 
@@ -33,6 +34,7 @@ constexpr std::chrono::seconds between_saves{30};
 struct Options {
   HeadOptions head;
   std::string resume;
+  std::string certificates;
   std::string probability = "auto";
   std::vector<std::size_t> tokens;
   double tolerance = 1e-12;
@@ -164,7 +166,9 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
 
 int run(const Session& session, const Options& options) {
   expect_writable({options.resume});
-  const ReachHead head = read_head(options.head, {options.resume, session.json});
+  std::vector<std::string> outputs = witness_files(options.certificates);
+  outputs.insert(outputs.end(), {options.resume, session.json});
+  const ReachHead head = read_head(options.head, outputs);
   for (const std::size_t token : options.tokens) {
     if (token >= head.logits.tokens) {
       throw Error(ErrorCode::Argument,
@@ -185,7 +189,9 @@ int run(const Session& session, const Options& options) {
     }
     throw;
   }
-  session.write_json(dump(document(options, head, results, true)));
+  JsonOutput machine_form(session, dump(document(options, head, results, true)));
+  write_witnesses(options.certificates, head.logits, results.tokens);
+  machine_form.commit();
   describe(session, head, results);
   return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
 }
@@ -227,9 +233,16 @@ void add_reach(CLI::App& root, Session& session) {
                    "A lead no larger, relative to the logits' size, is none (default 1e-12)")
       ->type_name("T")
       ->check(CLI::Range(0.0, 1.0));
+  CLI::Option* resume = command
+                            ->add_option("--resume", options->resume,
+                                         "Keep what is decided in FILE and go on from it; Ctrl-C too")
+                            ->type_name("FILE");
+  // What is kept for another day has no witnesses: they would be most of it.
   command
-      ->add_option("--resume", options->resume, "Keep what is decided in FILE and go on from it; Ctrl-C too")
-      ->type_name("FILE");
+      ->add_option("--certificates", options->certificates,
+                   "Write the logits, and where each token leads, into FOLDER as .npy files")
+      ->type_name("FOLDER")
+      ->excludes(resume);
   command->add_flag("--check", options->check, "Exit with 1 unless every token is reachable");
 }
 

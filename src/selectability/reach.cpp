@@ -175,11 +175,15 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
   options.progress("lead", asked.size(), asked.size());
 }
 
+std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach) {
+  return reach.witness.empty() ? own_direction(logits, token) : reach.witness;
+}
+
 bool verify(const Logits& logits, std::size_t token, const TokenReach& reach, double tolerance) {
   const Field field{.logits = &logits};
   if (reach.answer == Answer::yes) {
     if (reach.unbounded != Answer::yes) return false;
-    const std::vector<double> point = reach.witness.empty() ? own_direction(logits, token) : reach.witness;
+    const std::vector<double> point = witness(logits, token, reach);
     if (point.size() != logits.width) return false;
     double lead = std::numeric_limits<double>::infinity();
     for (std::size_t other = 0; other < logits.tokens; ++other) {

@@ -16,15 +16,21 @@ def exact(values):
     return [Fraction(float(value)) for value in values]
 
 
-def exact_lead_bound(rows, offsets, token, weights):
-    """(|Σ w (A_i − A_j)|², Σ w (a_i − a_j)) as fractions, weights divided by their sum."""
+def mean_lead(rows, offsets, token, weights):
+    """Σ w (A_i − A_j) and Σ w (a_i − a_j) as fractions, weights divided by their sum."""
     total = sum(Fraction(w["weight"]) for w in weights)
     turn, offset = [Fraction(0)] * len(rows[0]), Fraction(0)
     for w in weights:
         share, other = Fraction(w["weight"]) / total, w["token"]
+        if other == len(rows):
+            continue
         turn = [t + share * (a - b) for t, a, b in zip(turn, rows[token], rows[other])]
         offset += share * (offsets[token] - offsets[other])
-    return sum(t * t for t in turn), offset
+    return turn, offset
+
+
+def square(vector):
+    return sum(t * t for t in vector)
 
 
 class Reach(CommandTest):
@@ -38,26 +44,68 @@ class Reach(CommandTest):
                 options += [option, f"{name}.npy"]
         return options
 
-    def test_unreachable_tokens_are_so_in_rational_arithmetic(self):
+    def small_heads(self):
+        """(document, rows, offsets) of heads of whole numbers; `c` holds their witnesses."""
         random = np.random.default_rng(5)
-        seen = 0
         for trial in range(12):
             width = 4 if trial % 2 == 0 else 16
             weights = random.integers(-8, 9, (40 if width == 4 else 60, width)).astype(np.float64)
             bias = random.integers(-4, 5, len(weights)).astype(np.float64) * (trial % 3)
-            document = self.json("reach", *self.arrays(weights, bias))
+            document = self.json("reach", *self.arrays(weights, bias), "--certificates", "c")
             self.assertEqual(document["undecided"], [])
-            radius = int(width**0.5)
-            rows, offsets = [exact(radius * row) for row in weights], exact(bias)
+            yield document, [exact(int(width**0.5) * row) for row in weights], exact(bias)
+
+    def test_unreachable_tokens_are_so_in_rational_arithmetic(self):
+        seen = 0
+        for document, rows, offsets in self.small_heads():
             slack = Fraction(document["tolerance"]) * Fraction(document["scale"])
             for loser in document["unreachable"]:
-                square, offset = exact_lead_bound(rows, offsets, loser["token"], loser["weights"])
+                turn, offset = mean_lead(rows, offsets, loser["token"], loser["weights"])
                 bound = Fraction(loser["lead_at_most"])
                 self.assertLessEqual(bound, slack)
                 self.assertGreaterEqual(bound - offset, 0)
-                self.assertLessEqual(square, (bound - offset) ** 2)
+                self.assertLessEqual(square(turn), (bound - offset) ** 2)
                 seen += 1
         self.assertGreater(seen, 60)
+
+    def test_they_are_so_without_the_ball(self):
+        seen = held_by_offsets = 0
+        for document, rows, offsets in self.small_heads():
+            # The cone's rows are up to three times as long as the logits' scale.
+            slack = 3 * Fraction(document["tolerance"]) * Fraction(document["scale"])
+            losers = [loser for loser in document["unreachable"] if loser["without_ball"] == "no"]
+            self.assertEqual(len(losers), document["unreachable_without_ball"])
+            for loser in losers:
+                weights = loser["without_ball_weights"]
+                self.assertTrue(all(w["weight"] > 0 and w["token"] != loser["token"] for w in weights))
+                self.assertTrue(any(w["token"] < len(rows) for w in weights))
+                turn, offset = mean_lead(rows, offsets, loser["token"], weights)
+                self.assertLessEqual(square(turn), slack**2)
+                self.assertLessEqual(offset, slack)
+                seen += 1
+                held_by_offsets += offset < -slack
+        self.assertGreater(seen, 40)
+        self.assertGreater(held_by_offsets, 10)
+
+    def test_reachable_tokens_lead_at_their_witness_in_rational_arithmetic(self):
+        seen = turned = 0
+        for document, rows, offsets in self.small_heads():
+            files = {path.stem: np.load(path) for path in (self.folder / "c").glob("*.npy")}
+            losers = {loser["token"] for loser in document["unreachable"]}
+            self.assertEqual(files["reachable"].tolist(), [i for i in range(len(rows)) if i not in losers])
+            for token, point, lead in zip(files["reachable"].astype(int), files["witnesses"], files["leads"]):
+                u = exact(point)
+                self.assertLessEqual(square(u), 1)
+                logits = [sum(a * b for a, b in zip(row, u)) + c for row, c in zip(rows, offsets)]
+                found = logits[token] - max(logits[:token] + logits[token + 1:])
+                self.assertGreater(found, 0)
+                self.assertGreaterEqual(found, Fraction(lead))
+                self.assertEqual(lead, document["lead"]["lower"][token])
+                seen += 1
+                own = files["rows"][token] / np.linalg.norm(files["rows"][token])
+                turned += bool(np.abs(own - point).max() > 1e-6)
+        self.assertGreater(seen, 300)
+        self.assertGreater(turned, 30)
 
     def test_planted_tokens_are_found(self):
         random = np.random.default_rng(1)
@@ -170,8 +218,12 @@ class Reach(CommandTest):
 
     def test_bad_input_is_named(self):
         options = self.arrays(np.ones((3, 4)))
+        np.save(self.folder / "rows.npy", np.ones((3, 4)))
         self.fails(2, "reach")
         self.fails(2, "reach", OWN_MODEL, "--norm", "rms")
+        self.fails(2, "reach", *options, "--certificates", "c", "--resume", "state")
+        self.assertIn("would replace", self.fails(3, "reach", "--unembedding", "rows.npy", "--norm", "rms",
+                                                  "--certificates", "."))
         self.assertIn("--tokens", self.fails(3, "reach", *options, "--tokens", "3"))
         np.save(self.folder / "bad.npy", np.ones(7))
         self.fails(3, "reach", *options, "--unembedding-bias", "bad.npy")

@@ -51,6 +51,10 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
              const ReachOptions& options);
 
+/// The point of the ball at which a reachable token leads by `lower`.
+/// Requires  answer yes; a reach as decided here: its own direction stands for a witness that is empty
+[[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
+
 /// Whether the logits bear out the token's answers and bounds; trusts nothing else in it.
 [[nodiscard]] bool verify(const Logits& logits, std::size_t token, const TokenReach& reach,
                           double tolerance = 1e-12);

@@ -10,6 +10,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
+#include "token_names_parse.hpp"
+
 namespace normscope::model {
 namespace {
 
@@ -53,7 +55,10 @@ class VocabularyEvents : public nlohmann::json::json_sax_t {
   bool end_array() override { return close(); }
   bool end_object() override {
     if (in_added() && added_id_) set(*added_id_, added_, named_);
-    if (in_added()) added_id_.reset();
+    if (in_added()) {
+      added_id_.reset();
+      added_.clear();
+    }
     return close();
   }
 
@@ -154,9 +159,8 @@ void read_llama2c(std::string_view bytes, const std::filesystem::path& file, Nam
 
 }  // namespace
 
-std::vector<std::string> read_token_names(const std::filesystem::path& file, std::size_t tokens) {
-  const MappedFile mapped(file);
-  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+std::vector<std::string> parse_token_names(std::string_view text, const std::filesystem::path& file,
+                                           std::size_t tokens) {
   Names names(tokens);
   if (file.extension() == ".json") {
     read_json(text, file, names);
@@ -168,6 +172,12 @@ std::vector<std::string> read_token_names(const std::filesystem::path& file, std
     fail(file, "is no vocabulary by its name, expected .json, .txt or .bin");
   }
   return names;
+}
+
+std::vector<std::string> read_token_names(const std::filesystem::path& file, std::size_t tokens) {
+  const MappedFile mapped(file);
+  return parse_token_names({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
+                           file, tokens);
 }
 
 std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder) {

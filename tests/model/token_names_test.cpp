@@ -49,6 +49,11 @@ TEST_F(TokenNames, EveryFormat) {
                   R"({"version": "1.0", "added_tokens": [{"id": 2, "content": "<end>", "special": true}],
                       "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["x", "y"], "z"]}})"),
             expected);
+  // A number without a name takes none from the one before.
+  EXPECT_EQ(
+      names("tokenizer.json",
+            R"({"added_tokens": [{"id": 2, "content": "<end>"}, {"id": 1}], "model": {"vocab": {"a": 0}}})"),
+      expected);
   EXPECT_EQ(names("tokenizer.json",
                   R"({"model": {"type": "Unigram", "vocab": [["a", -1.5], ["", 0], ["<end>", -2]]}})"),
             expected);

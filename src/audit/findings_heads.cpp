@@ -9,13 +9,10 @@ namespace {
 
 /// "layer 0 head 2, layer 1 head 0 and 3 others".
 std::string named(const Report& report, const std::vector<std::size_t>& which) {
-  std::string text;
-  const std::size_t shown = std::min(which.size(), named_per_rule);
-  for (std::size_t k = 0; k < shown; ++k) {
-    const model::Head& head = report.model.heads[which[k]];
-    text += fmt::format("{}layer {} head {}", k == 0 ? "" : ", ", head.layer, head.head);
-  }
-  return which.size() == shown ? text : text + " and " + counted(which.size() - shown, "other");
+  return first_few(which, [&](std::size_t index) {
+    const model::Head& head = report.model.heads[index];
+    return fmt::format("layer {} head {}", head.layer, head.head);
+  });
 }
 
 void never_uniform(const Report& report, Findings& findings) {

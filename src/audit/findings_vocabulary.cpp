@@ -8,12 +8,7 @@ namespace {
 constexpr double improbable = 0.5;
 
 std::string named(const Report& report, const std::vector<std::size_t>& which) {
-  std::string text;
-  const std::size_t shown = std::min(which.size(), named_per_rule);
-  for (std::size_t k = 0; k < shown; ++k) {
-    text += (k == 0 ? "" : ", ") + token_name(report.vocabulary.names, which[k]);
-  }
-  return which.size() == shown ? text : text + " and " + counted(which.size() - shown, "other");
+  return first_few(which, [&](std::size_t token) { return token_name(report.vocabulary.names, token); });
 }
 
 }  // namespace

@@ -2,6 +2,10 @@
 # include/normscope/<name>/*.hpp, linked to exactly the modules cmake/layers.json lets it include.
 function(normscope_module name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
+  if(EMSCRIPTEN)
+    # There is no zlib for the page.
+    list(FILTER sources EXCLUDE REGEX "/zlib/")
+  endif()
   file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/normscope/${name}/*.hpp")
   add_library(normscope_${name} STATIC ${sources})
   add_library(normscope::${name} ALIAS normscope_${name})
@@ -10,7 +14,7 @@ function(normscope_module name)
   target_compile_features(normscope_${name} PUBLIC cxx_std_20)
   target_link_libraries(normscope_${name} PRIVATE $<BUILD_INTERFACE:normscope_build_flags>)
   set_target_properties(normscope_${name} PROPERTIES
-    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ${NORMSCOPE_POSITION_INDEPENDENT}
     VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
   file(READ "${PROJECT_SOURCE_DIR}/cmake/layers.json" layers)
   string(JSON count LENGTH "${layers}" ${name})

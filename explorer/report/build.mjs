@@ -1,40 +1,18 @@
 // Bundles the page: `node build.mjs DIR` writes DIR/report-page.html and DIR/report_page_data.cpp.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { licences } from "../shared/licences.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-
-/** The licence texts of the packages whose files are in the bundle, each text once. */
-function licences(inputs) {
-  const folders = new Set(inputs.flatMap((path) => path.match(/^.*node_modules\/(?:@[^/]+\/)?[^/]+/) ?? []));
-  const packages = [...folders].sort().map((folder) => {
-    const { name, version, license, repository } = JSON.parse(
-      readFileSync(join(here, folder, "package.json"), "utf8"),
-    );
-    const file = readdirSync(join(here, folder)).find((entry) => /^licen[cs]e/i.test(entry));
-    return {
-      label: `${name} ${version} (${license})`,
-      // Some packages of one repository leave the text to their siblings.
-      origin: `${license} ${JSON.stringify(repository?.url ?? repository)}`,
-      text: file && readFileSync(join(here, folder, file), "utf8").trim(),
-    };
-  });
-  const labels = new Map();
-  for (const { label, origin, text } of packages) {
-    const found = text ?? packages.find((other) => other.origin === origin && other.text)?.text;
-    if (found === undefined) throw new Error(`build: ${label} comes without its licence text`);
-    labels.set(found, [...(labels.get(found) ?? []), label]);
-  }
-  return [...labels].map(([text, names]) => `${names.join(", ")}\n\n${text}`).join("\n\n----\n\n");
-}
+const root = dirname(here);
 
 async function bundle(entry) {
   const result = await build({
     entryPoints: [join(here, entry)],
-    absWorkingDir: here,
+    absWorkingDir: root,
     bundle: true,
     minify: true,
     write: false,
@@ -64,7 +42,7 @@ function literal(page) {
 const output = resolve(process.argv[2] ?? "dist");
 const script = await bundle("src/main.ts");
 const style = await bundle("style.css");
-const notice = licences(script.inputs).replaceAll("*/", "* /");
+const notice = licences(root, script.inputs).replaceAll("*/", "* /");
 const code = `${script.text}\n/*! The libraries in this page and their licences:\n\n${notice}\n*/`;
 if (/<\/script|<!--/i.test(code))
   throw new Error("build: the bundle holds text that would end its script element");

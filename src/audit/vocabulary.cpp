@@ -29,7 +29,8 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
                       .norm = model::read_norm(checkpoint, *norm),
                       .has_bias = !bias.empty(),
                       .tied = model.vocabulary->tied};
-  head.logits = selectability::fold(head.norm, {weights.data(), map.out, map.in}, bias);
+  head.logits =
+      selectability::fold(head.norm, MatrixView<const double>(weights.data(), map.out, map.in), bias);
   return head;
 }
 

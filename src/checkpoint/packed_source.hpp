@@ -1,9 +1,8 @@
 #pragma once
 
-#include <zlib.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -31,9 +30,8 @@ class PackedSource {
   std::span<const std::byte> bytes_;
   std::string where_;
   std::size_t at_ = 0;
-  z_stream stream_{};
-  bool packed_ = false;
-  bool ended_ = false;
+  struct Inflater;
+  std::unique_ptr<Inflater> inflater_;  ///< null for a file that is not packed
 };
 
 }  // namespace normscope::checkpoint

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include <fmt/core.h>
-#include <zlib.h>
 
 #include <normscope/core/error.hpp>
 
@@ -27,10 +25,6 @@ constexpr std::size_t end_size = 22;
 constexpr std::size_t locator64_size = 20;
 constexpr std::uint16_t in_zip64_16 = 0xffff;
 constexpr std::uint32_t in_zip64_32 = 0xffffffff;
-constexpr std::uint16_t stored = 0;
-constexpr std::uint16_t deflated = 8;
-// Deflate cannot pack tighter than this.
-constexpr std::uint64_t largest_ratio = 1032;
 
 [[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
   throw Error(code, where + ": " + what);
@@ -158,7 +152,8 @@ ZipMember read_entry(Fields& fields, const std::string& where) {
   return member;
 }
 
-/// The packed bytes; the local header only tells how long it is itself.
+}  // namespace
+
 Bytes packed_bytes(Bytes bytes, const ZipMember& member, const std::string& where) {
   constexpr std::size_t local_size = 30;
   Fields fields(bytes, member.local_header, local_size, "local header of " + quote(member.name), where);
@@ -171,8 +166,6 @@ Bytes packed_bytes(Bytes bytes, const ZipMember& member, const std::string& wher
   const std::uint64_t begin = member.local_header + local_size + name_size + extra_size;
   return Fields(bytes, begin, member.packed_size, "data", where).bytes(member.packed_size);
 }
-
-}  // namespace
 
 std::vector<ZipMember> read_zip_directory(Bytes bytes, const std::string& where) {
   const Directory directory = find_directory(bytes, where);
@@ -190,7 +183,7 @@ std::vector<ZipMember> read_zip_directory(Bytes bytes, const std::string& where)
 }
 
 Bytes stored_member(Bytes bytes, const ZipMember& member, const std::string& where) {
-  if ((member.flags & 1) != 0 || member.method != stored) {
+  if ((member.flags & 1) != 0 || member.method != zip_stored) {
     fail(ErrorCode::Unsupported, where,
          fmt::format("zip: member {} is packed or encrypted, expected it stored", quote(member.name)));
   }
@@ -200,94 +193,6 @@ Bytes stored_member(Bytes bytes, const ZipMember& member, const std::string& whe
                      member.packed_size, member.size));
   }
   return packed_bytes(bytes, member, where);
-}
-
-struct ZipStream::State {
-  std::string where;
-  std::uint16_t method = stored;
-  Bytes packed;  ///< not yet read
-  std::uint64_t left = 0;
-  std::uint32_t expected_crc = 0;
-  uLong crc = 0;
-  z_stream inflater{};
-
-  ~State() {
-    if (method == deflated) inflateEnd(&inflater);
-  }
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorCode::Format, where + ": " + what);
-  }
-  void copy(std::span<std::byte> out);
-  void inflate_into(std::span<std::byte> out);
-};
-
-ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& where)
-    : state_(std::make_unique<State>()) {
-  State& state = *state_;
-  state.where = fmt::format("{}: zip: member {}", where, quote(member.name));
-  if ((member.flags & 1) != 0) throw Error(ErrorCode::Unsupported, state.where + ": is encrypted");
-  if (member.method != stored && member.method != deflated) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: packing method is {}, expected stored (0) or deflated (8)", state.where,
-                            member.method));
-  }
-  state.packed = packed_bytes(bytes, member, where);
-  state.left = member.size;
-  state.expected_crc = member.crc;
-  state.crc = crc32(0, nullptr, 0);
-  if (member.method == stored && member.packed_size != member.size) {
-    state.fail(fmt::format("is stored in {} bytes, its size is {}", member.packed_size, member.size));
-  }
-  if (member.size / largest_ratio > member.packed_size) {
-    state.fail(fmt::format("claims {} bytes unpacked from {}, more than can be packed", member.size,
-                           member.packed_size));
-  }
-  if (member.method == deflated) {
-    if (inflateInit2(&state.inflater, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
-    state.method = deflated;
-  }
-}
-
-ZipStream::~ZipStream() = default;
-
-void ZipStream::State::copy(std::span<std::byte> out) {
-  std::memcpy(out.data(), packed.data(), out.size());
-  packed = packed.subspan(out.size());
-}
-
-void ZipStream::State::inflate_into(std::span<std::byte> out) {
-  constexpr std::size_t largest_step = std::numeric_limits<uInt>::max();
-  while (!out.empty()) {
-    inflater.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
-    inflater.avail_in = static_cast<uInt>(std::min(packed.size(), largest_step));
-    inflater.next_out = reinterpret_cast<Bytef*>(out.data());
-    inflater.avail_out = static_cast<uInt>(std::min(out.size(), largest_step));
-    const std::size_t in = inflater.avail_in;
-    const std::size_t room = inflater.avail_out;
-    const int result = ::inflate(&inflater, Z_NO_FLUSH);
-    packed = packed.subspan(in - inflater.avail_in);
-    out = out.subspan(room - inflater.avail_out);
-    if (result == Z_MEM_ERROR) throw std::bad_alloc();
-    const bool ends = result == Z_STREAM_END && !out.empty();
-    if (ends || (result != Z_OK && result != Z_STREAM_END)) fail("packed data is broken or ends too early");
-  }
-}
-
-void ZipStream::read(std::span<std::byte> out) {
-  State& state = *state_;
-  if (out.size() > state.left) state.fail("ends too early");
-  if (out.empty()) return;  // zlib takes a null pointer for the wish to start its sum anew
-  state.method == deflated ? state.inflate_into(out) : state.copy(out);
-  state.left -= out.size();
-  state.crc = crc32_z(state.crc, reinterpret_cast<const Bytef*>(out.data()), out.size());
-}
-
-void ZipStream::finish() {
-  const State& state = *state_;
-  if (state.left != 0) state.fail(fmt::format("has {} bytes more than expected", state.left));
-  if (state.crc != state.expected_crc) {
-    state.fail(fmt::format("CRC-32 is {:08x}, expected {:08x}", state.crc, state.expected_crc));
-  }
 }
 
 }  // namespace normscope::checkpoint

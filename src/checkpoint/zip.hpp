@@ -21,11 +21,20 @@ struct ZipMember {
   std::uint64_t local_header = 0;
 };
 
+/// Values of `ZipMember::method` that are read.
+inline constexpr std::uint16_t zip_stored = 0;
+inline constexpr std::uint16_t zip_deflated = 8;
+
 /// The members of the zip that `bytes` hold, zip64 included. Archives in parts are not read.
 /// Errors    Format for any offset or size that leaves the file, and for a name that comes twice;
 ///           messages begin with `where`
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
+
+/// A member's bytes as they lie in the file, packed or not; the local header only tells how long it is
+/// itself. Errors    Format
+[[nodiscard]] std::span<const std::byte> packed_bytes(std::span<const std::byte> bytes,
+                                                      const ZipMember& member, const std::string& where);
 
 /// The bytes of a member that is stored as it is, in place; its CRC is not looked at.
 /// Errors    Format; Unsupported for a packed or encrypted member

@@ -98,13 +98,15 @@ class Reader {
     return json;
   }
 
-  static std::uint64_t count_of(const ordered_json& entry, const char* name) {
+  static std::size_t count_of(const ordered_json& entry, const char* name) {
     // get() would turn a negative or fractional number into some count.
     if (!entry.at(name).is_number_unsigned()) {
       throw Error(ErrorCode::Format,
                   fmt::format("net: \"{}\" is {}, expected a count", name, entry.at(name).dump()));
     }
-    return entry.at(name).get<std::uint64_t>();
+    const auto count = entry.at(name).get<std::uint64_t>();
+    if (count > std::numeric_limits<std::size_t>::max()) throw std::bad_alloc();
+    return static_cast<std::size_t>(count);
   }
 
   /// All values of a tensor, which must have that shape.
@@ -126,7 +128,7 @@ class Reader {
   }
 
   void read_entry(const ordered_json& entry, std::size_t index, Net& net) {
-    const std::uint64_t count = count_of(entry, "count");
+    const std::size_t count = count_of(entry, "count");
     Layer layer{.in = count_of(entry, "in"), .out = count_of(entry, "out")};
     if (count == 0 || layer.in == 0 || layer.out == 0)
       fail(fmt::format("entry {} of its layers is empty", index));

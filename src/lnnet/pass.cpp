@@ -1,5 +1,5 @@
-// Arrays of vectors need vectors of a size known when compiling.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Arrays of vectors need vectors of a size known when compiling; HWY_WASM has none of float64.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM)
 
 #include "pass.hpp"
 

@@ -135,8 +135,8 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
   const std::string norm = reading_ ? model_.norms[*reading_].name : "";
   const auto [known, is_new] = head_indices_.emplace(query->weight.selector(), model_.heads.size());
   if (!is_new) {
-    for (std::size_t i = known->second; i < std::min(known->second + counts_.heads, model_.heads.size());
-         ++i) {
+    for (std::size_t i = known->second;
+         i < std::min<std::uint64_t>(known->second + counts_.heads, model_.heads.size()); ++i) {
       if (model_.heads[i].norm.empty()) model_.heads[i].norm = norm;
     }
     return;

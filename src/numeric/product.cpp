@@ -1,5 +1,5 @@
-// Arrays of vectors need vectors of a size known when compiling.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Arrays of vectors need vectors of a size known when compiling; HWY_WASM has none of float64.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM)
 
 #include <normscope/numeric/product.hpp>
 
@@ -219,17 +219,28 @@ Packs<T>& packs() {
   return of_this_thread;
 }
 
+// Highway finds the kernels by their bare names.
+void dispatch(const Factor<double>& a, const Factor<double>& b, MatrixView<double> c, bool add) {
+  HWY_DYNAMIC_DISPATCH(MultiplyF64)(a, b, c, add, packs<double>());
+}
+void dispatch(const Factor<float>& a, const Factor<float>& b, MatrixView<float> c, bool add) {
+  HWY_DYNAMIC_DISPATCH(MultiplyF32)(a, b, c, add, packs<float>());
+}
+
+template <typename T>
+void run(const Factor<T>& a, const Factor<T>& b, MatrixView<T> c, Into into) {
+  if (prepare(a, b, c, into)) dispatch(a, b, c, into == Into::add);
+}
+
 }  // namespace
 }  // namespace detail
 
 void multiply(Factor<double> a, Factor<double> b, MatrixView<double> c, Into into) {
-  if (!detail::prepare(a, b, c, into)) return;
-  HWY_DYNAMIC_DISPATCH(detail::MultiplyF64)(a, b, c, into == Into::add, detail::packs<double>());
+  detail::run(a, b, c, into);
 }
 
 void multiply(Factor<float> a, Factor<float> b, MatrixView<float> c, Into into) {
-  if (!detail::prepare(a, b, c, into)) return;
-  HWY_DYNAMIC_DISPATCH(detail::MultiplyF32)(a, b, c, into == Into::add, detail::packs<float>());
+  detail::run(a, b, c, into);
 }
 
 }  // namespace normscope

@@ -1,3 +1,6 @@
+// It has no vectors of float64.
+#define HWY_DISABLED_TARGETS HWY_WASM
+
 #include "secular_kernel.hpp"
 
 #undef HWY_TARGET_INCLUDE

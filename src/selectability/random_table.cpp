@@ -23,7 +23,7 @@ void validate(const RandomTable& table) {
 
 /// Sets of one cell draw from one stream, which no other cell shares.
 void fill(const RandomTable& table, RandomCell& cell) {
-  Random random(table.seed ^ (0x9e3779b97f4a7c15U * (cell.width << 32U | cell.count)));
+  Random random(table.seed ^ (0x9e3779b97f4a7c15U * (std::uint64_t{cell.width} << 32U | cell.count)));
   std::vector<double> values(cell.width * cell.count);
   std::size_t sets = 0;
   std::size_t lost = 0;

@@ -1,7 +1,7 @@
 import type { View } from "vega";
-import { drawChart, isEmpty, saveChart } from "./chart_view";
-import type { Chart } from "./data";
-import { button, el, slot } from "./dom";
+import { drawChart, isEmpty, saveChart } from "../../shared/chart_view";
+import type { Chart } from "../../shared/chart";
+import { button, el, slot } from "../../shared/dom";
 
 /** A chart's place in the page. `data-state` is pending, drawing, ready, empty or failed. */
 class Figure {

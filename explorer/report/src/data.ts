@@ -1,3 +1,5 @@
+import type { Chart, Maybe } from "../../shared/chart";
+
 /** The report as `normscope report` writes it: schema "normscope.report/1". */
 export interface Report {
   schema: string;
@@ -10,7 +12,6 @@ export interface Report {
 }
 
 /** null where a number is not finite or not known. */
-export type Maybe = number | null;
 
 export interface Model {
   name: string;
@@ -151,15 +152,6 @@ export interface Finding {
   text: string;
   severity: Maybe;
   reproduce: string;
-}
-
-/** A chart the core made: a question, its answer in words, and the Vega-Lite specification. */
-export interface Chart {
-  id: string;
-  question: string;
-  answer: string;
-  description: string;
-  spec: Record<string, unknown>;
 }
 
 const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");

@@ -1,6 +1,6 @@
 import type { Finding } from "./data";
-import { button, command, el, normLink, slot } from "./dom";
-import { plural } from "./format";
+import { button, command, el, normLink, slot } from "../../shared/dom";
+import { plural } from "../../shared/format";
 
 const shownAtFirst = 12;
 

@@ -1,6 +1,6 @@
 import type { Head, Token, Vocabulary } from "./data";
-import { definitions, el, name, slot, table } from "./dom";
-import { count, number, plural, unknown } from "./format";
+import { definitions, el, name, slot, table } from "../../shared/dom";
+import { count, number, plural, unknown } from "../../shared/format";
 
 const shownRows = 200;
 

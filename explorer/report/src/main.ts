@@ -1,11 +1,11 @@
 import { showCharts } from "./charts";
 import { pageData } from "./data";
-import { slot } from "./dom";
+import { slot } from "../../shared/dom";
 import { showFindings } from "./findings";
 import { showHeadsAndVocabulary } from "./heads";
 import { showNorms } from "./norms";
 import { showOverview } from "./overview";
-import { startTheme } from "./theme";
+import { startTheme } from "../../shared/theme";
 
 function start(): void {
   const data = pageData();

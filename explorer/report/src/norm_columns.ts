@@ -1,6 +1,6 @@
 import type { Norm } from "./data";
-import { el, name } from "./dom";
-import { count, kindName, measured, number, percent, unknown } from "./format";
+import { el, name } from "../../shared/dom";
+import { count, kindName, measured, number, percent, unknown } from "../../shared/format";
 
 type Value = number | string | null;
 

@@ -1,6 +1,7 @@
-import type { Connection, Maybe, Norm, Parameter } from "./data";
-import { command, definitions, el, name, normLink, table } from "./dom";
-import { count, kindName, number, percent, plural, unknown } from "./format";
+import type { Maybe } from "../../shared/chart";
+import type { Connection, Norm, Parameter } from "./data";
+import { command, definitions, el, name, normLink, table } from "../../shared/dom";
+import { count, kindName, number, percent, plural, unknown } from "../../shared/format";
 
 const shown = 10;
 

@@ -1,6 +1,6 @@
 import type { Norm } from "./data";
-import { button, el, name, slot } from "./dom";
-import { kindName, plural } from "./format";
+import { button, el, name, slot } from "../../shared/dom";
+import { kindName, plural } from "../../shared/format";
 import { cell, columnsFor, compare } from "./norm_columns";
 import type { Column } from "./norm_columns";
 import { detail } from "./norm_detail";

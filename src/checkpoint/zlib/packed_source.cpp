@@ -1,5 +1,7 @@
 #include "packed_source.hpp"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -20,22 +22,30 @@ constexpr std::uint64_t largest_ratio = 1032;
 
 }  // namespace
 
+struct PackedSource::Inflater {
+  z_stream stream{};
+  bool ended = false;
+
+  Inflater() {
+    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream); }
+};
+
 PackedSource::PackedSource(std::span<const std::byte> bytes, std::string where)
     : bytes_(bytes), where_(std::move(where)) {
-  packed_ = bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
-  if (packed_ && inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  if (packed_) {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-  }
+  if (bytes.size() < 2 || bytes[0] != std::byte{0x1f} || bytes[1] != std::byte{0x8b}) return;
+  inflater_ = std::make_unique<Inflater>();
+  inflater_->stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+  inflater_->stream.avail_in = static_cast<uInt>(bytes.size());
 }
 
-PackedSource::~PackedSource() {
-  if (packed_) inflateEnd(&stream_);
-}
+PackedSource::~PackedSource() = default;
 
 bool PackedSource::exceeds(std::uint64_t size) const {
-  return size > (packed_ ? largest_ratio * bytes_.size() : bytes_.size());
+  return size > (inflater_ ? largest_ratio * bytes_.size() : bytes_.size());
 }
 
 void PackedSource::read(std::span<std::byte> out) {
@@ -43,22 +53,23 @@ void PackedSource::read(std::span<std::byte> out) {
 }
 
 std::size_t PackedSource::take(std::span<std::byte> out) {
-  if (!packed_) {
+  if (!inflater_) {
     const std::size_t count = std::min(out.size(), bytes_.size() - at_);
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), count, out.begin());
     at_ += count;
     return count;
   }
+  z_stream& stream = inflater_->stream;
   constexpr std::size_t step = std::size_t{1} << 30;
   std::size_t done = 0;
-  while (done < out.size() && !ended_) {
-    stream_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
-    stream_.avail_out = static_cast<uInt>(std::min(out.size() - done, step));
-    const uInt wanted = stream_.avail_out;
-    const int status = inflate(&stream_, Z_NO_FLUSH);
+  while (done < out.size() && !inflater_->ended) {
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+    stream.avail_out = static_cast<uInt>(std::min(out.size() - done, step));
+    const uInt wanted = stream.avail_out;
+    const int status = inflate(&stream, Z_NO_FLUSH);
     if (status != Z_OK && status != Z_STREAM_END) fail(where_, "has a broken gzip stream");
-    ended_ = status == Z_STREAM_END;
-    done += wanted - stream_.avail_out;
+    inflater_->ended = status == Z_STREAM_END;
+    done += wanted - stream.avail_out;
   }
   return done;
 }
@@ -66,7 +77,8 @@ std::size_t PackedSource::take(std::span<std::byte> out) {
 void PackedSource::finish() {
   std::byte more{};
   if (take({&more, 1}) != 0) fail(where_, "has bytes behind its array");
-  if (packed_ && (!ended_ || stream_.avail_in != 0)) fail(where_, "is not one whole gzip stream");
+  if (inflater_ && (!inflater_->ended || inflater_->stream.avail_in != 0))
+    fail(where_, "is not one whole gzip stream");
 }
 
 }  // namespace normscope::checkpoint

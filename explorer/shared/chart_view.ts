@@ -3,7 +3,7 @@ import type { Loader } from "vega";
 import { expressionInterpreter } from "vega-interpreter";
 import { compile } from "vega-lite";
 import type { TopLevelSpec } from "vega-lite";
-import type { Chart } from "./data";
+import type { Chart } from "./chart";
 import { chartConfig } from "./chart_theme";
 import { showTooltip } from "./tooltip";
 

@@ -1,4 +1,4 @@
-import type { Maybe } from "./data";
+import type { Maybe } from "./chart";
 
 /** What stands where a number is not known. */
 export const unknown = "–";

@@ -1,0 +1,30 @@
+# The header-only packages as WebAssembly sees them: from the host's folder of headers, but not with it, since
+# the host's C library must stay out of the search path.
+set(packages "${PROJECT_BINARY_DIR}/packages/include")
+set(host_headers "/usr/include" CACHE PATH "Where the host's packages have their headers")
+file(MAKE_DIRECTORY "${packages}")
+foreach(package Eigen:eigen3/Eigen fmt:fmt hwy:hwy nlohmann:nlohmann)
+  string(REPLACE ":" ";" package "${package}")
+  list(GET package 0 name)
+  list(GET package 1 folder)
+  if(NOT IS_DIRECTORY "${host_headers}/${folder}")
+    message(FATAL_ERROR "explorer: ${host_headers}/${folder} is not there; scripts/setup explorer installs it")
+  endif()
+  file(CREATE_LINK "${host_headers}/${folder}" "${packages}/${name}" SYMBOLIC)
+endforeach()
+
+function(header_package target)
+  add_library(${target} INTERFACE IMPORTED)
+  target_include_directories(${target} SYSTEM INTERFACE "${packages}")
+endfunction()
+foreach(target Eigen3::Eigen fmt::fmt hwy::hwy nlohmann_json::nlohmann_json)
+  header_package(${target})
+endforeach()
+target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
+# Eigen's print helpers and asserts are dead weight on a page.
+target_compile_definitions(Eigen3::Eigen INTERFACE EIGEN_NO_IO)
+add_library(Threads::Threads INTERFACE IMPORTED)
+
+set(NORMSCOPE_POSITION_INDEPENDENT OFF)
+add_compile_options(-msimd128 -fwasm-exceptions)
+add_link_options(-fwasm-exceptions)

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <normscope/automata/language.hpp>
+
+/// Recurrent cells that read a word letter by letter, σ the logistic function, ∘ entry by entry, x one-hot,
+/// ' the step before; a gate y has y = σ(W_y x + U_y h' + b_y), and g the same with tanh:
+///   lstm        c = f ∘ c' + i ∘ g,  h = o ∘ tanh(c)
+///   gru         h = z ∘ h' + (1 − z) ∘ g,  where g sees U_g (r ∘ h')
+///   elman_tanh  h = tanh(W x + U h' + b)
+///   elman_relu  h = max(0, W x + U h' + b)
+/// An embedding in front is its product with W, so none is needed. h and c begin at 0.
+///
+/// Source    [Weiss, Goldberg, Yahav 2018, section 2]; [Merrill et al. 2020, section 2]
+namespace normscope::automata {
+
+enum class CellKind : std::uint8_t { lstm, gru, elman_tanh, elman_relu };
+
+[[nodiscard]] std::string_view to_string(CellKind kind);
+/// The kind of that name: lstm, gru, elman_tanh, elman_relu.
+/// Errors    Argument if there is none
+[[nodiscard]] CellKind cell_kind(std::string_view name);
+/// Names of the gates in the order of their maps: i f o g, z r g, or none.
+[[nodiscard]] std::span<const std::string_view> gates(CellKind kind);
+/// Affine maps of a cell: one a gate, one where there are no gates.
+[[nodiscard]] std::size_t maps(CellKind kind);
+
+/// A cell and its parameters: map after map W (width, symbols), U (width, width), b (width).
+struct Cell {
+  CellKind kind = CellKind::lstm;
+  std::size_t symbols = 0;
+  std::size_t width = 0;
+  std::vector<double> parameters{};
+  bool linear_output = false;  ///< lstm: h = o ∘ c, which tells large counts from one another
+
+  /// All parameters 0.
+  [[nodiscard]] static Cell zeros(CellKind kind, std::size_t symbols, std::size_t width);
+
+  /// W, U and b of a map.
+  /// Requires  map < maps(kind)
+  [[nodiscard]] std::span<double> weight(std::size_t map);
+  [[nodiscard]] std::span<double> recurrent(std::size_t map);
+  [[nodiscard]] std::span<double> bias(std::size_t map);
+
+  bool operator==(const Cell&) const = default;
+};
+
+/// Throws unless there are 1 to 256 symbols, a unit or more, and as many parameters as those have.
+/// Errors    Argument, Shape
+void validate(const Cell& cell);
+
+/// What a cell carries from letter to letter; c of an lstm alone.
+struct State {
+  std::vector<double> hidden{};
+  std::vector<double> cell{};
+};
+
+[[nodiscard]] State initial(const Cell& cell);
+
+/// Reads one letter.
+/// Requires  symbol < cell.symbols, a cell that is valid and a state of it
+/// Accuracy  2^-50 a step of what the formulas give for the state before (test: Cell.IsTheFormulas); not a
+///           bit depends on the machine, which has no part in exp or tanh
+void advance(const Cell& cell, std::uint8_t symbol, State& state);
+
+/// One quantity of every unit after every letter.
+struct Signal {
+  std::string_view name;         ///< h, c or a gate
+  std::vector<double> values{};  ///< (steps, width)
+};
+
+/// All that happened inside a cell: h, then c of an lstm, then the gates.
+struct Trace {
+  std::size_t steps = 0;
+  std::size_t width = 0;
+  std::vector<Signal> signals{};
+
+  /// The values of that name.
+  /// Requires  there are some
+  [[nodiscard]] std::span<const double> of(std::string_view name) const;
+};
+
+/// Reads a word and keeps everything.
+/// Errors    Argument, Shape: see `validate`; Argument for a letter beyond the cell's symbols
+/// Cost      O(width²) a letter
+[[nodiscard]] Trace trace(const Cell& cell, WordView word);
+
+/// The same cell with all parameters `factor` times as large: its gates saturate as the factor grows.
+[[nodiscard]] Cell scaled(Cell cell, double factor);
+
+}  // namespace normscope::automata

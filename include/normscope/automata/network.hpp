@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <normscope/automata/cell.hpp>
+#include <normscope/automata/language.hpp>
+
+/// A cell that reads a start symbol and then a word, and what is read off its h.
+namespace normscope::automata {
+
+/// What the outputs V h + v say.
+///   membership   one logit after the last letter: in the language where it is positive
+///   next_symbol  softmax over the letters and the end: a word is accepted where every letter, and then the
+///                end, had a probability above 0.01
+/// Source    [Weiss, Goldberg, Yahav 2018]: membership in the paper, next_symbol in the authors' code
+enum class Head : std::uint8_t { membership, next_symbol };
+
+[[nodiscard]] std::string_view to_string(Head head);
+/// The head of that name.
+/// Errors    Argument if there is none
+[[nodiscard]] Head head(std::string_view name);
+
+/// A network for a language. Its cell's symbols are the letters and, last, the start.
+struct Network {
+  Language language = Language::anbn;
+  Head head = Head::next_symbol;
+  Cell cell{};
+  std::vector<double> output{};  ///< V (outputs, width), then v (outputs)
+
+  [[nodiscard]] std::size_t outputs() const { return head == Head::membership ? 1 : letters(language) + 1; }
+
+  bool operator==(const Network&) const = default;
+};
+
+/// Throws unless cell and output have the sizes that language and head ask for.
+/// Errors    Argument, Shape
+void validate(const Network& network);
+
+/// Smallest probability of a symbol that may come next.
+inline constexpr double least_probability = 0.01;
+
+/// Errors    Argument, Shape: see `validate`; Argument for a letter beyond the language's
+[[nodiscard]] bool accepts(const Network& network, WordView word);
+
+/// Probabilities after the start and after every letter: of membership, or of each letter and the end.
+/// Shapes    (letters read + 1, outputs)
+/// Errors    as `accepts`
+[[nodiscard]] std::vector<double> probabilities(const Network& network, WordView word);
+
+/// What happens inside while it reads the start and the word: word.size() + 1 steps.
+/// Errors    as `accepts`
+[[nodiscard]] Trace trace(const Network& network, WordView word);
+
+/// How it does on words that it may never have seen.
+struct Score {
+  std::size_t right = 0;
+  std::size_t words = 0;
+  double accepted_members = 0.0;  ///< share of the members
+  double rejected_others = 0.0;   ///< share of the others
+
+  [[nodiscard]] double accuracy() const { return static_cast<double>(right) / static_cast<double>(words); }
+  /// Mean of the two rates: one half for who always says the same.
+  [[nodiscard]] double balanced() const { return (accepted_members + rejected_others) / 2.0; }
+};
+
+/// Errors    as `accepts`; Argument unless there are members and others
+[[nodiscard]] Score score(const Network& network, std::span<const Labelled> words);
+
+/// What becomes of the members with n of every letter and of their neighbours, whose last letter comes once
+/// less or once more, for n = 0..most.
+struct Range {
+  std::vector<bool> member{};    ///< accepted
+  std::vector<bool> one_less{};  ///< accepted, though it should not be; never for n = 0
+  std::vector<bool> one_more{};
+
+  /// Largest n such that all is right from `from` up to it; `from` − 1 where it is wrong there.
+  /// Requires  from >= 1
+  [[nodiscard]] std::size_t exact_to(std::size_t from = 5) const;
+};
+
+/// Errors    as `accepts`
+/// Cost      O(most² width²)
+[[nodiscard]] Range range(const Network& network, std::size_t most);
+
+}  // namespace normscope::automata

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/automata/counter_machine.hpp>
+
+/// Quasi-recurrent layers in their saturated limit: gates look at the last `window` inputs and never at the
+/// state, so that a layer is a counter machine without zero tests.
+namespace normscope::automata {
+
+/// z = sign(W_z ∗ x + b_z), f, i, o = [W ∗ x + b > 0], ∗ over the last `window` inputs, 0 before the first:
+///   c = f ∘ c' + i ∘ z,  h = o ∘ c
+/// Source    [Merrill et al. 2020, definition of an ifo-QRNN]
+struct Qrnn {
+  enum Map : std::size_t { candidate, forget, input, output };
+
+  std::size_t window = 1;
+  std::size_t inputs = 0;
+  std::size_t width = 0;
+  std::vector<double> parameters{};  ///< map after map W (width, window, inputs), the newest first; b (width)
+
+  /// All parameters 0.
+  [[nodiscard]] static Qrnn zeros(std::size_t window, std::size_t inputs, std::size_t width);
+  /// Weight of an input, `back` steps ago.
+  /// Requires  back < window
+  [[nodiscard]] double& weight(Map map, std::size_t unit, std::size_t back, std::size_t from);
+  [[nodiscard]] double& bias(Map map, std::size_t unit);
+};
+
+/// c and h after every input, (steps, width); integers where the layer reads letters.
+struct QrnnStates {
+  std::vector<double> cell{};
+  std::vector<double> hidden{};
+};
+
+/// Shapes    x (steps, inputs)
+/// Errors    Argument where a map is 0, to 2^-40 of the sum of its terms' magnitudes: there is no limit
+[[nodiscard]] QrnnStates saturated(const Qrnn& layer, std::span<const double> x);
+
+/// Letters as rows of 0 and a 1.
+/// Shapes    result (word.size(), letters)
+[[nodiscard]] std::vector<double> one_hot(WordView word, std::size_t letters);
+
+/// The machine that a layer reading letters is: its states are the last window − 1 letters, its counters c.
+/// Source    [Merrill et al. 2020, section 3: a saturated QRNN is a Σ^w-restricted counter machine]
+/// Errors    as `saturated`
+/// Accuracy  exact (test: Qrnn.LayersAreMachines)
+[[nodiscard]] CounterMachine counter_machine(const Qrnn& layer);
+
+/// Counts #a − #b and the times "ba" occurs: a^n b^n where both are 0.
+/// Source    [Merrill et al. 2020, theorem 10]
+/// Accuracy  exact on every word of up to 13 letters (test: Qrnn.TwoLayersOfThresholdsReadAnBn)
+[[nodiscard]] Qrnn anbn_layer();
+
+/// Two layers whose last c, of one unit, is at most 0 exactly on a^n b^n Σ*, n > 0, and the empty word.
+/// Source    [Merrill et al. 2020, theorem 12], with e = 1 for words that begin with b
+/// Accuracy  exact on every word of up to 13 letters (test: Qrnn.TwoLayersReadAPrefix)
+struct PrefixLayers {
+  Qrnn first;
+  Qrnn second;
+};
+[[nodiscard]] PrefixLayers prefix_layers();
+
+}  // namespace normscope::automata

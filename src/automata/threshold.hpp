@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+/// The limits of squashing functions.
+namespace normscope::automata::detail {
+
+/// A sum and how large its terms are.
+struct Map {
+  double value = 0.0;
+  double size = 0.0;
+
+  void add(double term) {
+    value += term;
+    size += std::abs(term);
+  }
+};
+
+/// Errors    Argument where rounding may have decided
+inline bool positive(const Map& map) {
+  constexpr double tie = 0x1p-40;
+  if (!(std::abs(map.value) > tie * map.size)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("saturated: a gate at {}, expected one side of 0: there is no limit", map.value));
+  }
+  return map.value > 0.0;
+}
+
+inline double sign(const Map& map) { return positive(map) ? 1.0 : -1.0; }
+
+}  // namespace normscope::automata::detail

@@ -1,0 +1,257 @@
+#include <normscope/automata/train.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+
+#include "unroll.hpp"
+
+namespace normscope::automata {
+namespace {
+
+using detail::Unroll;
+
+Network begin(const TrainSpec& spec, Random& random) {
+  Network network{.language = spec.language, .head = spec.head};
+  network.cell = Cell::zeros(spec.cell, letters(spec.language) + 1, spec.width);
+  network.output.resize(network.outputs() * (spec.width + 1));
+  const double bound = 1.0 / std::sqrt(static_cast<double>(spec.width));
+  for (double& value : network.cell.parameters) value = bound * (2.0 * random.uniform() - 1.0);
+  for (double& value : network.output) value = bound * (2.0 * random.uniform() - 1.0);
+  return network;
+}
+
+/// Symbols whose probability the loss looks at, or words.
+double terms(Head head, std::span<const Labelled* const> words) {
+  double sum = 0.0;
+  for (const Labelled* one : words) {
+    sum += head == Head::membership ? 1.0 : static_cast<double>(one->word.size() + 1);
+  }
+  return sum;
+}
+
+void add(Unroll& unroll, const Network& network, std::span<const Labelled* const> words) {
+  const double weight = 1.0 / terms(network.head, words);
+  for (std::size_t at = 0; at < words.size(); at += detail::lanes) {
+    unroll.add(network, words.subspan(at, std::min(detail::lanes, words.size() - at)), weight);
+  }
+}
+
+template <typename T>
+void shuffle(std::vector<T>& values, Random& random) {
+  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
+}
+
+/// Exponents that are independent, or near one another, but not all equal.
+Word other_word(const TrainSpec& spec, bool near, Random& random) {
+  std::array<std::size_t, 3> counts{};
+  const std::span<std::size_t> used = std::span(counts).first(letters(spec.language));
+  do {
+    const std::size_t n = random.below(spec.longest + 1);
+    for (std::size_t& count : used) {
+      const std::size_t above = n + random.below(7);
+      count = near ? above - std::min<std::size_t>(above, 3) : random.below(spec.longest + 1);
+    }
+  } while (std::all_of(used.begin(), used.end(), [&](std::size_t count) { return count == used[0]; }));
+  return blocks(used);
+}
+
+}  // namespace
+
+TrainSpec usual(CellKind cell, Language language, Head head, std::uint64_t seed) {
+  TrainSpec spec{.cell = cell, .language = language, .head = head, .seed = seed};
+  const bool three = language == Language::anbncn;
+  if (three) spec.longest = 50;
+  if (head == Head::membership) {
+    spec.rate = 0.005;
+    spec.epochs = three ? 100 : 60;
+  } else if (three) {
+    spec.epochs = 2000;
+  }
+  return spec;
+}
+
+void validate(const TrainSpec& spec) {
+  const auto expect = [](bool holds, std::string_view what) {
+    if (!holds) throw Error(ErrorCode::Argument, fmt::format("train: {}", what));
+  };
+  constexpr std::size_t most_width = 256;
+  constexpr std::size_t most_length = 10000;
+  expect(spec.width >= 1 && spec.width <= most_width,
+         fmt::format("{} units, expected 1 to {}", spec.width, most_width));
+  expect(spec.longest >= 1 && spec.longest <= most_length,
+         fmt::format("exponents up to {}, expected 1 to {}", spec.longest, most_length));
+  expect(spec.words >= 2, fmt::format("{} words, expected 2 or more", spec.words));
+  expect(spec.batch >= 1, "batches of no words, expected 1 or more");
+  expect(spec.rate > 0.0 && std::isfinite(spec.rate),
+         fmt::format("rate {}, expected more than 0", spec.rate));
+  expect(spec.clip > 0.0, fmt::format("gradients clipped to {}, expected more than 0", spec.clip));
+}
+
+std::vector<Labelled> training_words(const TrainSpec& spec) {
+  validate(spec);
+  std::vector<Labelled> words;
+  if (spec.head == Head::next_symbol) {
+    for (std::size_t n = 0; n <= spec.longest; ++n) words.push_back({member(spec.language, n), true});
+    return words;
+  }
+  // Words of their own stream, so that they do not depend on the size of the network.
+  Random random(spec.seed ^ 0x776f726473ULL);
+  for (std::size_t i = 0; i < spec.words; ++i) {
+    if (i % 2 == 0) {
+      words.push_back({member(spec.language, random.below(spec.longest + 1)), true});
+    } else {
+      words.push_back({other_word(spec, i % 4 == 1, random), false});
+    }
+  }
+  return words;
+}
+
+Gradient gradient(const Network& network, std::span<const Labelled> words) {
+  NORMSCOPE_ASSERT(!words.empty());
+  validate(network);
+  std::vector<const Labelled*> pointers;
+  for (const Labelled& one : words) {
+    for (const std::uint8_t letter : one.word) {
+      if (letter >= letters(network.language)) {
+        throw Error(ErrorCode::Argument, fmt::format("gradient: letter {} of a word, expected less than {}",
+                                                     letter, letters(network.language)));
+      }
+    }
+    pointers.push_back(&one);
+  }
+  Unroll unroll(network);
+  add(unroll, network, pointers);
+  Gradient gradient{unroll.loss(), unroll.right(), {}};
+  gradient.values.resize(network.cell.parameters.size() + network.output.size());
+  unroll.gradient(gradient.values);
+  return gradient;
+}
+
+struct Trainer::Work {
+  explicit Work(const TrainSpec& s)
+      : spec(s), random(s.seed), network(begin(s, random)), words(training_words(s)), unroll(network) {
+    const std::size_t size = network.cell.parameters.size() + network.output.size();
+    values.resize(size);
+    first.resize(size);
+    second.resize(size);
+  }
+
+  /// Batches of words of like length, so that few wait for a long one; not always the same together.
+  void order() {
+    std::size_t most = 0;
+    for (const Labelled& one : words) most = std::max(most, one.word.size());
+    std::vector<std::pair<std::size_t, const Labelled*>> all;
+    for (const Labelled& one : words) all.emplace_back(one.word.size() + random.below(most / 4 + 1), &one);
+    shuffle(all, random);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& one, const auto& other) { return one.first < other.first; });
+    batches.clear();
+    for (std::size_t at = 0; at < all.size(); at += spec.batch) {
+      std::vector<const Labelled*>& batch = batches.emplace_back();
+      for (std::size_t i = at; i < std::min(at + spec.batch, all.size()); ++i) batch.push_back(all[i].second);
+    }
+    shuffle(batches, random);
+  }
+
+  void update() {
+    unroll.gradient(values);
+    double squares = 0.0;
+    for (const double value : values) squares += value * value;
+    const double norm = std::sqrt(squares);
+    // A rectifier may run away: a step that says nothing is none.
+    if (!std::isfinite(norm)) return;
+    const double scale = norm > spec.clip ? spec.clip / norm : 1.0;
+    constexpr double beta1 = 0.9;
+    constexpr double beta2 = 0.999;
+    constexpr double eps = 1e-8;
+    power1 *= beta1;
+    power2 *= beta2;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double slope = scale * values[i];
+      first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
+      second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
+      const double move = first[i] / (1.0 - power1) / (std::sqrt(second[i] / (1.0 - power2)) + eps);
+      const std::size_t of_cell = network.cell.parameters.size();
+      double& parameter = i < of_cell ? network.cell.parameters[i] : network.output[i - of_cell];
+      parameter -= spec.rate * move;
+    }
+  }
+
+  TrainSpec spec;
+  Random random;
+  Network network;
+  std::vector<Labelled> words;
+  Unroll unroll;
+  std::vector<std::vector<const Labelled*>> batches{};
+  std::size_t next_batch = 0;
+  double epoch_loss = 0.0;
+  std::size_t epoch_right = 0;
+  std::vector<double> values{};
+  std::vector<double> first{};
+  std::vector<double> second{};
+  double power1 = 1.0;
+  double power2 = 1.0;
+  std::vector<double> loss{};
+  std::vector<double> accuracy{};
+};
+
+Trainer::Trainer(const TrainSpec& spec) : work_((validate(spec), std::make_unique<Work>(spec))) {}
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+Trainer::~Trainer() = default;
+
+void Trainer::step() {
+  NORMSCOPE_ASSERT(!done());
+  Work& work = *work_;
+  if (work.next_batch == 0) work.order();
+  const std::vector<const Labelled*>& batch = work.batches[work.next_batch];
+  work.unroll.clear();
+  add(work.unroll, work.network, batch);
+  const double share = static_cast<double>(batch.size()) / static_cast<double>(work.words.size());
+  work.epoch_loss += share * work.unroll.loss();
+  work.epoch_right += work.unroll.right();
+  work.update();
+  if (++work.next_batch < work.batches.size()) return;
+  work.loss.push_back(work.epoch_loss);
+  work.accuracy.push_back(static_cast<double>(work.epoch_right) / static_cast<double>(work.words.size()));
+  work.epoch_loss = 0.0;
+  work.epoch_right = 0;
+  work.next_batch = 0;
+}
+
+void Trainer::epoch() {
+  const std::size_t before = work_->loss.size();
+  while (work_->loss.size() == before) step();
+}
+
+bool Trainer::done() const {
+  const Work& work = *work_;
+  const bool perfect =
+      work.spec.head == Head::membership && !work.accuracy.empty() && work.accuracy.back() == 1.0;
+  return work.next_batch == 0 && (perfect || work.loss.size() >= work.spec.epochs);
+}
+
+const TrainSpec& Trainer::spec() const { return work_->spec; }
+const Network& Trainer::network() const { return work_->network; }
+std::span<const double> Trainer::loss() const { return work_->loss; }
+std::span<const double> Trainer::accuracy() const { return work_->accuracy; }
+
+Trainer train(const TrainSpec& spec, const Progress& progress) {
+  Trainer trainer(spec);
+  while (!trainer.done()) {
+    progress("training", trainer.loss().size(), spec.epochs);
+    trainer.epoch();
+  }
+  return trainer;
+}
+
+}  // namespace normscope::automata

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <normscope/automata/network.hpp>
+
+/// A network over words from their start to their end, and back.
+namespace normscope::automata::detail {
+
+/// Words that are taken side by side.
+inline constexpr std::size_t lanes = 8;
+
+class Unroll {
+ public:
+  explicit Unroll(const Network& network);
+
+  /// Adds up loss and gradient of at most `lanes` words, each weighing `weight` a word, or a symbol.
+  /// Requires  words.size() <= lanes, a network of the same sizes as this was made for
+  void add(const Network& network, std::span<const Labelled* const> words, double weight);
+
+  [[nodiscard]] double loss() const { return loss_; }
+  [[nodiscard]] std::size_t right() const { return right_; }
+  /// Cell parameters, then output.
+  void gradient(std::span<double> values) const;
+  /// Loss and gradient to 0.
+  void clear();
+
+ private:
+  struct Words;
+
+  void reserve(std::size_t steps);
+  /// Loss after `step` steps, and its slopes by the outputs.
+  void judge(const Network& network, const Words& words, std::size_t step);
+
+  std::size_t width_;
+  std::size_t outputs_;
+  std::size_t gates_;
+  bool has_cell_;
+  // After every step, 0 of them at the front; value i of word l stands at [i lanes + l].
+  std::vector<double> hidden_{};
+  std::vector<double> cell_{};
+  std::vector<double> extra_{};
+  std::vector<double> gate_values_{};
+  std::vector<double> output_slopes_{};
+  std::vector<std::uint8_t> symbols_{};
+  std::vector<double> delta_;
+  std::vector<double> d_hidden_;
+  std::vector<double> d_cell_;
+  std::vector<double> cell_gradient_;  ///< a number a parameter and word
+  std::vector<double> output_gradient_;
+  std::array<bool, lanes> ruled_out_{};  ///< words of which a symbol was unlikely
+  double loss_ = 0.0;
+  std::size_t right_ = 0;
+};
+
+}  // namespace normscope::automata::detail

@@ -1,0 +1,92 @@
+#include <normscope/automata/network.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/automata/saturated.hpp>
+#include <normscope/core/error.hpp>
+
+namespace normscope::automata {
+namespace {
+
+/// The counter of one threshold with a start symbol that all but leaves the state alone, saturated.
+Network counter() {
+  const Acceptor acceptor = lstm_threshold_counter();
+  Network network{.language = Language::anbn, .head = Head::membership};
+  network.cell = Cell::zeros(CellKind::lstm, 3, acceptor.cell.width);
+  Cell small = acceptor.cell;
+  for (std::size_t gate = 0; gate < 4; ++gate) {
+    for (std::size_t unit = 0; unit < small.width; ++unit) {
+      for (std::size_t letter = 0; letter < 2; ++letter) {
+        network.cell.weight(gate)[unit * 3 + letter] = 40.0 * small.weight(gate)[unit * 2 + letter];
+      }
+      // The start shuts every input gate.
+      if (gate == 0) network.cell.weight(gate)[unit * 3 + 2] = -4000.0;
+      network.cell.bias(gate)[unit] = 40.0 * small.bias(gate)[unit];
+      for (std::size_t from = 0; from < small.width; ++from) {
+        network.cell.recurrent(gate)[unit * small.width + from] =
+            40.0 * small.recurrent(gate)[unit * small.width + from];
+      }
+    }
+  }
+  network.output = acceptor.decoder.weight;
+  network.output.push_back(acceptor.decoder.bias);
+  return network;
+}
+
+TEST(Network, ACounterIsExact) {
+  const Network network = counter();
+  for (Word word; word.size() <= 10; next_word(word, 2)) {
+    ASSERT_EQ(accepts(network, word), contains(Language::anbn, word)) << text(word);
+  }
+  const Range seen = range(network, 60);
+  EXPECT_EQ(seen.exact_to(1), 60U);
+  EXPECT_TRUE(seen.member[0]);
+  EXPECT_FALSE(seen.one_less[0]);
+  const Score all = score(network, near_members(Language::anbn, 200, 50, 1));
+  EXPECT_EQ(all.accuracy(), 1.0);
+  EXPECT_EQ(all.balanced(), 1.0);
+}
+
+TEST(Network, ExactToStopsBeforeTheFirstMistake) {
+  Range seen{std::vector<bool>(20, true), std::vector<bool>(20, false), std::vector<bool>(20, false)};
+  seen.member[3] = false;
+  EXPECT_EQ(seen.exact_to(), 19U);
+  EXPECT_EQ(seen.exact_to(1), 2U);
+  seen.one_more[12] = true;
+  EXPECT_EQ(seen.exact_to(), 11U);
+  seen.one_less[5] = true;
+  EXPECT_EQ(seen.exact_to(), 4U);
+}
+
+TEST(Network, ProbabilitiesAreOfTheNextSymbol) {
+  // No weights: every symbol is as likely as the others, always.
+  Network network{.language = Language::anbncn, .cell = Cell::zeros(CellKind::gru, 4, 2)};
+  network.output.assign(4 * 3, 0.0);
+  for (const double p : probabilities(network, word("abc", 3))) EXPECT_EQ(p, 0.25);
+  EXPECT_TRUE(accepts(network, word("cab", 3)));
+  // b all but ruled out.
+  network.output[4 * 2 + 1] = -5.0;
+  EXPECT_FALSE(accepts(network, word("cab", 3)));
+  EXPECT_TRUE(accepts(network, word("caa", 3)));
+  // The end all but ruled out.
+  network.output[4 * 2 + 3] = -5.0;
+  EXPECT_FALSE(accepts(network, word("caa", 3)));
+  EXPECT_EQ(trace(network, word("caa", 3)).steps, 4U);
+}
+
+TEST(Network, SaysWhatIsWrong) {
+  Network network = counter();
+  EXPECT_THROW(static_cast<void>(accepts(network, Word{2})), Error);
+  EXPECT_THROW(static_cast<void>(score(network, std::vector<Labelled>{{Word{}, true}})), Error);
+  network.output.pop_back();
+  EXPECT_THROW(validate(network), Error);
+  network = counter();
+  network.language = Language::anbncn;
+  EXPECT_THROW(validate(network), Error);
+}
+
+}  // namespace
+}  // namespace normscope::automata

@@ -1,0 +1,109 @@
+// Bundles the explorer: `node app/build.mjs DIR WASM` writes a site any web host can serve into DIR, with the core
+// from the folder WASM (normscope.mjs, normscope.wasm).
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import katex from "katex";
+import { licences } from "../shared/licences.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = dirname(here);
+const [output, wasm] = process.argv.slice(2).map((path) => resolve(path));
+if (output === undefined || wasm === undefined) {
+  console.error("usage: node app/build.mjs DIR WASM");
+  process.exit(2);
+}
+
+/** A chapter's text: \(…\) and \[…\] become MathML here, so that no formula engine travels. */
+const formulas = (html, file) =>
+  html.replace(/\\\(([\s\S]*?)\\\)|\\\[([\s\S]*?)\\\]/g, (_, inline, display) => {
+    const tex = (inline ?? display).replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+    try {
+      const markup = katex.renderToString(tex, {
+        output: "mathml",
+        displayMode: display !== undefined,
+        throwOnError: true,
+        strict: "error",
+      });
+      return markup.replace(/^<span class="katex">|<\/span>$/g, "");
+    } catch (error) {
+      throw new Error(`${file}: ${tex}: ${error.message}`);
+    }
+  });
+
+const texts = {
+  name: "chapter-texts",
+  setup(plugins) {
+    plugins.onLoad({ filter: /\.html$/ }, ({ path }) => ({
+      contents: formulas(readFileSync(path, "utf8"), path),
+      loader: "text",
+      watchFiles: [path],
+    }));
+  },
+};
+
+const options = {
+  absWorkingDir: root,
+  bundle: true,
+  minify: true,
+  metafile: true,
+  format: "esm",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "warning",
+};
+
+rmSync(output, { recursive: true, force: true });
+mkdirSync(output, { recursive: true });
+const pages = await build({
+  ...options,
+  entryPoints: { main: join(here, "main.ts"), style: join(here, "style.css") },
+  outdir: output,
+  splitting: true,
+  chunkNames: "parts/[name]-[hash]",
+  plugins: [texts],
+});
+const worker = await build({
+  ...options,
+  entryPoints: { worker: join(root, "engine/worker.ts") },
+  outdir: output,
+  external: ["./normscope.mjs"],
+});
+for (const file of ["normscope.mjs", "normscope.wasm"]) copyFileSync(join(wasm, file), join(output, file));
+copyFileSync(join(here, "icon.svg"), join(output, "icon.svg"));
+
+const inputs = [...Object.keys(pages.metafile.inputs), ...Object.keys(worker.metafile.inputs)];
+writeFileSync(join(output, "licences.txt"), licences(root, inputs) + "\n");
+
+export const policy = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "worker-src 'self'",
+  "connect-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+writeFileSync(
+  join(output, "index.html"),
+  readFileSync(join(here, "index.html"), "utf8").replace("@POLICY@", policy),
+);
+
+/** Every file of the site, from its root. */
+const files = readdirSync(output, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(output.length + 1))
+  .sort();
+const version = createHash("sha256");
+for (const file of files) version.update(file).update(readFileSync(join(output, file)));
+await build({
+  ...options,
+  entryPoints: { offline: join(here, "offline.ts") },
+  outdir: output,
+  format: "iife",
+  define: { FILES: JSON.stringify(files), VERSION: JSON.stringify(version.digest("hex").slice(0, 16)) },
+});

@@ -1,0 +1,45 @@
+import type { Engine } from "../engine/client";
+import type { State, Store } from "./store";
+
+/** A state worth showing, and what to look for in it. */
+export interface Preset<S extends State> {
+  name: string;
+  claim: string;
+  state: Partial<S>;
+}
+
+/** The same picture by other doors; a door that cannot make it is left out. */
+export interface Doors {
+  command?: string;
+  cpp?: string;
+  python?: string;
+}
+
+export interface Page<S extends State> {
+  engine: Engine;
+  store: Store<S>;
+  /** The element of the chapter's text with that `data-slot`. */
+  slot(name: string): HTMLElement;
+  /** Runs `draw` now, after every change of state and of theme, and until the chapter is left. */
+  onChange(draw: (state: S) => void): void;
+  /** Runs when the chapter is left. */
+  onLeave(clean: () => void): void;
+  /** Tells the reader of a screen what has changed, politely and not more than once a second. */
+  say(text: string): void;
+}
+
+/**
+ * One chapter: its text reads on its own, its slots hold pictures and controls, and its state is what a link
+ * to it carries. A chapter is a folder entry in `chapters.ts`; nothing else names it.
+ */
+export interface Chapter<S extends State = State> {
+  /** HTML with formulas, made from the chapter's .html file. */
+  text: string;
+  defaults: S;
+  presets: Preset<S>[];
+  doors(state: S): Doors;
+  mount(page: Page<S>): void | Promise<void>;
+}
+
+/** A chapter of some state as one of any, for the list of all. */
+export const chapter = <S extends State>(value: Chapter<S>): Chapter => value as unknown as Chapter;

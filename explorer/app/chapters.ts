@@ -1,0 +1,18 @@
+import type { Chapter } from "./chapter";
+
+export interface Entry {
+  id: string;
+  title: string;
+  question: string;
+  load(): Promise<{ default: Chapter }>;
+}
+
+/** The chapters in the order they are read. Each is fetched when it is opened. */
+export const chapters: Entry[] = [
+  {
+    id: "geometry",
+    title: "Geometry",
+    question: "What shape does a norm give to everything?",
+    load: () => import("./chapters/geometry"),
+  },
+];

@@ -1,0 +1,252 @@
+import {
+  ArrowHelper,
+  BufferAttribute,
+  BufferGeometry,
+  Color,
+  Group,
+  Line,
+  LineBasicMaterial,
+  LineLoop,
+  Points,
+  PointsMaterial,
+  Vector3,
+} from "three";
+import { newest } from "../../engine/client";
+import { normals } from "../../engine/random";
+import { image, stepNames, steps } from "../../engine/geometry";
+import type { Image, NormSpec } from "../../engine/geometry";
+import { button, table } from "../../shared/dom";
+import { number } from "../../shared/format";
+import { color } from "../../shared/theme";
+import { chapter } from "../chapter";
+import { choice, controls, entrySlider, slider } from "../controls";
+import { SpaceFigure } from "../scene";
+import { directionColors } from "../colors";
+import { cppOf, numbersOf, pythonOf } from "../doors";
+import text from "./geometry.html";
+
+const defaults = {
+  kind: "layer",
+  gain: [1, 1.8, 0.6],
+  bias: [0, 0, 0],
+  eps: 0.0001,
+  at: 4,
+  seed: 1,
+};
+type State = typeof defaults;
+
+const pointCount = 800;
+const places = ["input", ...stepNames];
+
+const specOf = (state: State): NormSpec => ({
+  kind: state.kind as NormSpec["kind"],
+  width: 3,
+  eps: state.eps,
+  gain: state.gain,
+  bias: state.bias,
+});
+
+export default chapter<State>({
+  text,
+  defaults,
+  presets: [
+    { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1] } },
+    { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms" } },
+    { name: "A dead gain", claim: "A gain of zero erases a coordinate outright, and the ellipse collapses to a segment.", state: { gain: [1, 1.5, 0] } },
+    { name: "A large eps", claim: "With ε as large as the variance of the input, scaling barely reaches the circle: the disk fills.", state: { eps: 1, gain: [1, 1, 1], at: 2 } },
+    { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1, -0.5, 0.8] } },
+  ],
+  doors: (state) => ({
+    command: `normscope geometry --kind ${state.kind} --gain ${numbersOf(state.gain)} --axes 3`,
+    cpp: cppOf(
+      ["geometry/image", "geometry/steps"],
+      `const normscope::NormSpec norm{.kind = normscope::NormKind::${state.kind}, .width = 3, .eps = ${state.eps},
+                               .gain = {${numbersOf(state.gain)}}, .bias = {${numbersOf(state.bias)}}};
+const normscope::geometry::NormImage image(norm);
+for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
+    ),
+    python: pythonOf(["geometry", "--kind", state.kind, "--gain", numbersOf(state.gain), "--axes", "3"]),
+  }),
+  async mount(page) {
+    const input = await normals(page.engine, 3 * pointCount, page.store.get().seed);
+    let stages: Float64Array[] = [];
+
+    const space = new SpaceFigure({
+      id: "geometry",
+      description: "Points in space carried through the four steps of a norm.",
+      eye: [6, 4.5, 3.4],
+      table: () => ({
+        columns: ["step", "x", "y", "z"],
+        rows: [input, ...stages].flatMap((stage, step) =>
+          Array.from({ length: pointCount }, (_, i) => [places[step] ?? "", ...stage.subarray(3 * i, 3 * i + 3)]),
+        ),
+      }),
+    });
+    page.onLeave(() => space.dispose());
+    const positions = new BufferAttribute(new Float32Array(input), 3);
+    const geometry = new BufferGeometry().setAttribute("position", positions);
+    geometry.setAttribute("color", new BufferAttribute(directionColors(input), 3));
+    const points = new Points(geometry, new PointsMaterial({ size: 0.07, vertexColors: true }));
+    points.frustumCulled = false;
+    const marks = new Group();
+    space.add(points, marks);
+
+    /** Points between two places of the way, `at` from 0 (input) to 4 (shift). */
+    const place = (at: number) => {
+      const from = Math.min(3, Math.floor(at));
+      const [a, b] = [from === 0 ? input : stages[from - 1], stages[from]];
+      if (a === undefined || b === undefined) return;
+      const part = at - from;
+      for (let i = 0; i < a.length; ++i) positions.array[i] = (1 - part) * (a[i] ?? 0) + part * (b[i] ?? 0);
+      positions.needsUpdate = true;
+      space.changed();
+      space.element.dataset["at"] = at.toFixed(3);
+    };
+
+    const draw = newest(async (state: State) => {
+      const spec = specOf(state);
+      const [found, moved] = await Promise.all([image(page.engine, spec), steps(page.engine, spec, input)]);
+      stages = moved;
+      place(state.at);
+      drawMarks(marks, found, state);
+      axesTable.replaceChildren(tableOf(found));
+      page.slot("radius").textContent =
+        `Radius of the sphere: ${number(found.radius, 4)}. ` +
+        `Of ${pointCount} points, ${inside(moved[1], found.radius)} stay more than 1 % short of it.`;
+      space.element.dataset["semiAxes"] = [...found.semiAxes].map((length) => length.toPrecision(6)).join(" ");
+      page.say(
+        `${places[Math.round(state.at)]}: semi-axes ${[...found.semiAxes].map((length) => number(length)).join(", ")}`,
+      );
+    });
+
+    const axesTable = page.slot("axes");
+    page.slot("space").replaceWith(space.element);
+    const at = slider(page, "Step", "at", {
+      min: 0,
+      max: 4,
+      step: 0.01,
+      show: (value) => places[Math.round(value)] ?? "",
+    });
+    page.slot("steps").append(controls("Step", at, player(page.store, page.onLeave)));
+    page.slot("controls").append(
+      controls(
+        "The norm",
+        choice(page, "Kind", "kind", [
+          ["layer", "LayerNorm"],
+          ["rms", "RMSNorm"],
+          ["spherical", "spherical"],
+        ]),
+        slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }),
+      ),
+      controls("Gain", ...[0, 1, 2].map((i) => entrySlider(page, `gain ${i + 1}`, "gain", i, { min: -3, max: 3, step: 0.05 }))),
+      controls("Bias", ...[0, 1, 2].map((i) => entrySlider(page, `bias ${i + 1}`, "bias", i, { min: -2, max: 2, step: 0.05 }))),
+    );
+    page.onChange(draw);
+  },
+});
+
+function player(store: { get(): State; drag(part: Partial<State>): void; commit(): void }, onLeave: (work: () => void) => void): HTMLElement {
+  let timer = 0;
+  const stop = () => {
+    cancelAnimationFrame(timer);
+    timer = 0;
+    play.textContent = "Play";
+    store.commit();
+  };
+  const play = button(
+    "Play",
+    () => {
+      if (timer !== 0) return stop();
+      if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+        // Without motion, play goes on by a step.
+        const at = store.get().at;
+        store.drag({ at: at >= 4 ? 0 : Math.floor(at) + 1 });
+        return store.commit();
+      }
+      play.textContent = "Pause";
+      if (store.get().at >= 4) store.drag({ at: 0 });
+      let last = performance.now();
+      const frame = (now: number) => {
+        const next = Math.min(4, store.get().at + (now - last) / 1500);
+        last = now;
+        store.drag({ at: Number(next.toFixed(3)) });
+        if (next >= 4) stop();
+        else timer = requestAnimationFrame(frame);
+      };
+      timer = requestAnimationFrame(frame);
+    },
+    { class: "action" },
+  );
+  onLeave(() => cancelAnimationFrame(timer));
+  return play;
+}
+
+function inside(points: Float64Array | undefined, radius: number): number {
+  let count = 0;
+  for (let i = 0; points !== undefined && i < points.length; i += 3) {
+    count += Number(Math.hypot(points[i] ?? 0, points[i + 1] ?? 0, points[i + 2] ?? 0) < 0.99 * radius);
+  }
+  return count;
+}
+
+const row = (values: Float64Array, index: number) =>
+  new Vector3(values[3 * index] ?? 0, values[3 * index + 1] ?? 0, values[3 * index + 2] ?? 0);
+
+function tableOf({ semiAxes, axes, nullSpace }: Image): HTMLElement {
+  const vector = (values: Float64Array, index: number) =>
+    `(${[...values.subarray(3 * index, 3 * index + 3)].map((value) => number(value)).join(", ")})`;
+  return table(
+    "Principal axes of the image",
+    ["", "length", "direction"],
+    [
+      ...[...semiAxes].map((length, i) => [`axis ${i + 1}`, number(length, 4), vector(axes, i)]),
+      ...Array.from({ length: nullSpace.length / 3 }, (_, i) => ["erased", "0", vector(nullSpace, i)]),
+    ],
+    [1],
+  );
+}
+
+/** The image's outline, its axes, and the erased direction, where the points have come to. */
+function drawMarks(marks: Group, found: Image, state: State): void {
+  for (const old of [...marks.children]) {
+    marks.remove(old);
+    old.traverse((part) => (part as Partial<Line>).geometry?.dispose());
+  }
+  const frame = color("--rule");
+  for (const axis of [new Vector3(1, 0, 0), new Vector3(0, 1, 0), new Vector3(0, 0, 1)]) {
+    marks.add(line([axis.clone().multiplyScalar(-3), axis.multiplyScalar(3)], frame));
+  }
+  if (state.at < 0.5) return;
+  const stretched = state.at > 2;
+  const center = state.at > 3 ? new Vector3(...state.bias).multiplyScalar(state.at - 3) : new Vector3();
+  if (state.kind === "layer" && !stretched) {
+    const ones = new Vector3(1, 1, 1).normalize();
+    marks.add(new ArrowHelper(ones, new Vector3(), 1.6, color("--alarm"), 0.25, 0.14));
+    return;
+  }
+  if (!stretched) return;
+  const lengths = [...found.semiAxes];
+  const axes = lengths.map((length, i) => row(found.axes, i).multiplyScalar(length));
+  const colors = [color("--series-1"), color("--series-3"), color("--series-5")];
+  axes.forEach((axis, i) => marks.add(line([center.clone().sub(axis), center.clone().add(axis)], colors[i] ?? frame)));
+  for (let i = 0; i < axes.length; ++i) {
+    for (let j = i + 1; j < axes.length; ++j) marks.add(ellipse(center, axes[i]!, axes[j]!));
+  }
+  for (let i = 0; i < found.nullSpace.length / 3; ++i) {
+    marks.add(new ArrowHelper(row(found.nullSpace, i), center, 1.6, color("--alarm"), 0.25, 0.14));
+  }
+}
+
+const line = (ends: Vector3[], tint: string) =>
+  new Line(new BufferGeometry().setFromPoints(ends), new LineBasicMaterial({ color: new Color(tint) }));
+
+function ellipse(center: Vector3, a: Vector3, b: Vector3): LineLoop {
+  const outline = Array.from({ length: 96 }, (_, i) => {
+    const angle = (2 * Math.PI * i) / 96;
+    return center.clone().addScaledVector(a, Math.cos(angle)).addScaledVector(b, Math.sin(angle));
+  });
+  return new LineLoop(
+    new BufferGeometry().setFromPoints(outline),
+    new LineBasicMaterial({ color: new Color(color("--ink")) }),
+  );
+}

@@ -1,0 +1,10 @@
+/** A colour for each point by its direction, so that a point is known again wherever it goes. */
+export function directionColors(points: Float64Array): Float32Array {
+  const colors = new Float32Array(points.length);
+  for (let i = 0; i < points.length; i += 3) {
+    const [x = 0, y = 0, z = 0] = points.subarray(i, i + 3);
+    const length = Math.hypot(x, y, z) || 1;
+    colors.set([0.5 + (0.4 * x) / length, 0.48 + (0.36 * y) / length, 0.52 + (0.4 * z) / length], i);
+  }
+  return colors;
+}

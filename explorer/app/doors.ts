@@ -1,0 +1,14 @@
+/** Numbers as the command line and C++ take them. */
+export const numbersOf = (values: number[]): string => values.map(String).join(",");
+
+/** A program around `body`. */
+export const cppOf = (headers: string[], body: string): string =>
+  `#include <fmt/core.h>\n${headers.map((header) => `#include <normscope/${header}.hpp>`).join("\n")}\n
+int main() {\n${body.replace(/^(?=.)/gm, "  ")}\n}\n`;
+
+/** The command from Python, its answer as an object. */
+export const pythonOf = (words: string[]): string =>
+  `import json, subprocess\n
+answer = subprocess.run(${JSON.stringify(["normscope", ...words, "--json", "-"])},
+                        check=True, capture_output=True, text=True).stdout
+print(json.loads(answer))\n`;

@@ -1,0 +1,44 @@
+const semiAxes = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.semiAxes);
+
+export async function check({ page, open, expect }) {
+  await open("geometry?gain=1,2,3&eps=0");
+  // sqrt(3) times the roots that the tests of NormImage have for this gain.
+  await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);
+  expect((await semiAxes(page)) === "4.58258 2.64575", `semi-axes are ${await semiAxes(page)}`);
+
+  const gain = page.getByLabel("gain 3", { exact: true });
+  await gain.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction(() => document.querySelector("#figure-geometry").dataset.semiAxes !== "4.58258 2.64575");
+  const moved = await semiAxes(page);
+  expect(page.url().includes("gain=1%2C2%2C2.95"), `the link says ${page.url()}`);
+
+  await page.keyboard.press("Control+z");
+  await page.waitForFunction(() => document.querySelector("#figure-geometry").dataset.semiAxes === "4.58258 2.64575");
+  await page.keyboard.press("Control+Shift+z");
+  await page.waitForFunction((wanted) => document.querySelector("#figure-geometry").dataset.semiAxes === wanted, moved);
+
+  const link = page.url();
+  await open(link.split("#/")[1]);
+  await page.waitForFunction((wanted) => document.querySelector("#figure-geometry").dataset.semiAxes === wanted, moved);
+
+  // One frame a change: dragging never draws more than it is asked to.
+  const frames = () => page.$eval("#figure-geometry", (figure) => Number(figure.dataset.frames));
+  await page.waitForTimeout(500);
+  const before = await frames();
+  await page.waitForTimeout(500);
+  expect((await frames()) === before, "frames are drawn though nothing changes");
+  await page.getByRole("slider", { name: "Step" }).fill("1.5");
+  await page.waitForFunction(() => document.querySelector("#figure-geometry").dataset.at === "1.500");
+  await page.waitForTimeout(300);
+  expect((await frames()) - before <= 3, `${(await frames()) - before} frames for one change`);
+
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Save geometry as CSV" }).click(),
+  ]);
+  expect(download.suggestedFilename() === "normscope-geometry.csv", download.suggestedFilename());
+
+  await page.getByLabel("Presets").selectOption({ label: "A dead gain" });
+  await page.waitForFunction(() => document.querySelector(".claim").textContent.includes("erases"));
+}

@@ -1,0 +1,139 @@
+// Opens the explorer in a browser and fails on anything a reader would notice:
+// `node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only CHAPTER]`
+// Each file of e2e/chapters/ is the test of one chapter: it moves controls and sees the picture's data change.
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { chromium } from "playwright-core";
+import { serve } from "./serve.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    chromium: { type: "string", default: "/usr/bin/chromium" },
+    screenshots: { type: "string" },
+    only: { type: "string" },
+  },
+});
+const [site] = positionals.map((path) => resolve(path));
+if (site === undefined) {
+  console.error("usage: node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only CHAPTER]");
+  process.exit(2);
+}
+
+export function expect(condition, message) {
+  if (!condition) throw new Error(message);
+}
+
+const sizes = { phone: [390, 844], laptop: [1280, 800], wide: [1920, 1080] };
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const host = await serve(site);
+const profile = mkdtempSync(join(tmpdir(), "normscope-e2e-"));
+// Software WebGL is slow, and the checks do not depend on its speed.
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath: options.chromium,
+  headless: true,
+  args: ["--no-sandbox", "--enable-unsafe-swiftshader"],
+  viewport: { width: sizes.laptop[0], height: sizes.laptop[1] },
+  bypassCSP: false,
+});
+
+/** A page of the site that keeps everything that went wrong in `problems`. */
+async function newPage() {
+  const page = await browser.newPage();
+  page.problems = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !/GPU stall due to ReadPixels/.test(message.text()))
+      page.problems.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => page.problems.push(`exception: ${error.message}`));
+  page.on("request", (request) => {
+    if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(host.url))
+      page.problems.push(`asked for ${request.url()}`);
+  });
+  page.setDefaultTimeout(30_000);
+  return page;
+}
+
+/** Goes to `#/path` and waits until the chapter has been mounted. */
+async function open(page, path) {
+  const id = path.split("?")[0];
+  await page.goto("about:blank");
+  await page.goto(`${host.url}?fresh#/${path === "contents" ? "" : path}`);
+  await page.waitForFunction((wanted) => document.documentElement.dataset.ready === wanted, id || "contents");
+}
+
+async function accessible(page, where) {
+  const session = await page.context().newCDPSession(page);
+  // Through the debugger, which the page's policy does not bind.
+  await session.send("Runtime.evaluate", { expression: axe });
+  const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
+    expression: `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then((r) =>
+      JSON.stringify(r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120) + " " + n.failureSummary).join(" | "))))`,
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  expect(exceptionDetails === undefined, `${where}: axe: ${exceptionDetails?.text}`);
+  const violations = JSON.parse(result.value);
+  expect(violations.length === 0, `${where}: ${violations.join("\n  ")}`);
+}
+
+/** What every chapter owes its readers. */
+async function common(page, id) {
+  await open(page, id);
+  await accessible(page, id);
+  const overflow = async (name) => {
+    const [seen, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+    expect(whole <= seen, `${id}: ${name}: the page is ${whole} wide and the window ${seen}`);
+  };
+  for (const [name, [width, height]] of Object.entries(sizes)) {
+    await page.setViewportSize({ width, height });
+    await page.waitForTimeout(300);
+    await overflow(name);
+    for (const scheme of options.screenshots === undefined ? [] : ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.waitForTimeout(700);
+      await page.screenshot({ path: join(options.screenshots, `${id}-${name}-${scheme}.png`), fullPage: true });
+    }
+  }
+  await page.emulateMedia({ colorScheme: "dark" });
+  await accessible(page, `${id} in the dark`);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: sizes.laptop[0], height: sizes.laptop[1] });
+}
+
+let failed = 0;
+try {
+  if (options.screenshots !== undefined) mkdirSync(options.screenshots, { recursive: true });
+  const tests = readdirSync(join(here, "chapters"))
+    .filter((file) => file.endsWith(".mjs"))
+    .sort()
+    .filter((file) => options.only === undefined || basename(file, ".mjs") === options.only);
+  expect(tests.length > 0, `there is no test of ${options.only}`);
+  for (const file of tests) {
+    const id = basename(file, ".mjs");
+    const page = await newPage();
+    const started = performance.now();
+    try {
+      await common(page, id);
+      const { check } = await import(pathToFileURL(join(here, "chapters", file)).href);
+      await check({ page, open: (path) => open(page, path), expect, host });
+      expect(page.problems.length === 0, page.problems.join("\n  "));
+      console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    } catch (error) {
+      failed += 1;
+      console.error(`${id}: ${error.message}`);
+      for (const problem of page.problems) console.error(`  ${problem}`);
+    }
+    await page.close();
+  }
+} finally {
+  await browser.close();
+  await host.close();
+  rmSync(profile, { recursive: true, force: true });
+}
+process.exit(failed === 0 ? 0 : 1);

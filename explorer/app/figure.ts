@@ -1,0 +1,120 @@
+import type { View } from "vega";
+import type { Chart } from "../shared/chart";
+import { button, el } from "../shared/dom";
+
+/** A rectangle of numbers as CSV: a head, then rows. */
+export interface Table {
+  columns: string[];
+  rows: (number | string)[][];
+}
+
+const cell = (value: number | string): string =>
+  typeof value === "number" ? String(value) : /[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+
+export const csv = ({ columns, rows }: Table): string =>
+  [columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
+
+export function save(blob: Blob, name: string): void {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+interface FigureParts {
+  /** Names the saved files. */
+  id: string;
+  /** What the picture shows, for those who cannot see it. */
+  description: string;
+  content: HTMLElement;
+  caption?: string;
+  /** What PNG saves; `table` is what CSV saves. */
+  png?: () => Promise<Blob | null>;
+  svg?: () => Promise<string>;
+  table?: () => Table;
+}
+
+/** A picture with its caption and the buttons that save it. */
+export function figure(parts: FigureParts): HTMLElement {
+  const saves: [string, (() => Promise<Blob | null>) | undefined][] = [
+    ["png", parts.png],
+    ["svg", parts.svg && (async () => new Blob([await parts.svg!()], { type: "image/svg+xml" }))],
+    ["csv", parts.table && (() => Promise.resolve(new Blob([csv(parts.table!())], { type: "text/csv" })))],
+  ];
+  const buttons = saves.flatMap(([format, make]) =>
+    make === undefined
+      ? []
+      : [
+          button(
+            format.toUpperCase(),
+            () => void make().then((blob) => blob && save(blob, `normscope-${parts.id}.${format}`)),
+            { class: "quiet", "aria-label": `Save ${parts.id} as ${format.toUpperCase()}` },
+          ),
+        ],
+  );
+  return el(
+    "figure",
+    { id: `figure-${parts.id}`, "data-state": "ready" },
+    parts.content,
+    el(
+      "figcaption",
+      {},
+      el("p", {}, parts.caption ?? ""),
+      el("span", { class: "actions" }, ...buttons),
+    ),
+  );
+}
+
+/** A place for charts of the core, drawn again when it gives another one. */
+export class ChartFigure {
+  readonly element: HTMLElement;
+  private readonly host: HTMLElement;
+  private view: View | null = null;
+  private generation = 0;
+
+  constructor(
+    readonly id: string,
+    table?: () => Table,
+    caption?: string,
+  ) {
+    this.host = el("div", { class: "plot", role: "img" });
+    this.element = figure({
+      id,
+      description: "",
+      content: el("div", { class: "plot-scroll" }, this.host),
+      ...(caption === undefined ? {} : { caption }),
+      png: async () => {
+        const canvas = await this.view?.toCanvas(2);
+        return canvas === undefined ? null : new Promise((done) => canvas.toBlob(done));
+      },
+      svg: async () => (await this.view?.toSVG()) ?? "",
+      ...(table === undefined ? {} : { table }),
+    });
+  }
+
+  /** Draws `spec`; of several calls in a row only the last one is seen. */
+  async draw(spec: Record<string, unknown>, description: string): Promise<void> {
+    const generation = (this.generation += 1);
+    this.host.setAttribute("aria-label", description);
+    const { drawChart } = await import("../shared/chart_view");
+    if (generation !== this.generation) return;
+    const chart: Chart = { id: this.id, question: "", answer: "", description, spec };
+    const old = this.view;
+    const place = el("div", {});
+    const view = await drawChart(chart, place);
+    if (generation !== this.generation) {
+      view.finalize();
+      return;
+    }
+    this.host.replaceChildren(place);
+    old?.finalize();
+    this.view = view;
+    this.element.dataset["drawn"] = String(Number(this.element.dataset["drawn"] ?? 0) + 1);
+  }
+
+  /** New data for a data set of the drawn chart, without drawing the axes anew. */
+  async update(name: string, values: object[]): Promise<void> {
+    if (this.view === null) return;
+    this.view.data(name, values);
+    await this.view.runAsync();
+  }
+}

@@ -1,0 +1,222 @@
+import { Engine } from "../engine/client";
+import { button, copyButton, el, slot } from "../shared/dom";
+import { startTheme } from "../shared/theme";
+import type { Chapter, Page } from "./chapter";
+import { chapters } from "./chapters";
+import type { Entry } from "./chapters";
+import { fromQuery, Store, toQuery } from "./store";
+import type { State } from "./store";
+
+const engine = new Engine(new Worker(new URL("./worker.js", document.baseURI), { type: "module" }));
+const redraws = new Set<() => void>();
+const main = slot("main");
+
+/** The chapter on show. */
+interface Open {
+  entry: Entry;
+  chapter: Chapter;
+  store: Store<State>;
+  leave(): void;
+}
+let open: Open | null = null;
+
+const hashOf = (entry: Entry, chapter: Chapter, state: State): string => {
+  const query = toQuery(state, chapter.defaults);
+  return `#/${entry.id}${query === "" ? "" : `?${query}`}`;
+};
+
+let lastSaid = 0;
+let toSay: number | undefined;
+function say(text: string): void {
+  clearTimeout(toSay);
+  toSay = setTimeout(
+    () => {
+      lastSaid = performance.now();
+      slot("live").textContent = text;
+    },
+    Math.max(0, 1000 - (performance.now() - lastSaid)),
+  );
+}
+
+function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (() => void)[]): HTMLElement {
+  const undo = button("Undo", () => store.undo(), { class: "quiet", "aria-keyshortcuts": "Control+Z" });
+  const redo = button("Redo", () => store.redo(), { class: "quiet", "aria-keyshortcuts": "Control+Shift+Z" });
+  const reset = button("Reset", () => store.commit(chapter.defaults), { class: "quiet" });
+  const claim = el("p", { class: "claim", "aria-live": "polite" });
+  const presets = el(
+    "select",
+    { "aria-label": "Presets" },
+    el("option", { value: "" }, "Presets…"),
+    ...chapter.presets.map(({ name }, index) => el("option", { value: index }, name)),
+  );
+  presets.addEventListener("change", () => {
+    const preset = chapter.presets[Number(presets.value)];
+    presets.value = "";
+    if (preset === undefined) return;
+    store.commit({ ...chapter.defaults, ...preset.state });
+    claim.textContent = preset.claim;
+  });
+  const doors = el("details", { class: "doors" }, el("summary", {}, "The same elsewhere"), el("div", {}));
+  const showDoors = () => {
+    const { command, cpp, python } = chapter.doors(store.get());
+    const texts: [string, string | undefined][] = [
+      ["Link", location.href],
+      ["Command", command],
+      ["C++", cpp],
+      ["Python", python],
+    ];
+    doors.lastElementChild?.replaceChildren(
+      ...texts.flatMap(([label, text]) =>
+        text === undefined
+          ? []
+          : [
+              el(
+                "div",
+                { class: "door" },
+                el("h3", {}, label),
+                copyButton(text, label),
+                el("pre", { tabindex: 0, role: "group", "aria-label": label }, text),
+              ),
+            ],
+      ),
+    );
+  };
+  doors.addEventListener("toggle", showDoors);
+  const update = () => {
+    undo.disabled = !store.canUndo;
+    redo.disabled = !store.canRedo;
+    history.replaceState(null, "", hashOf(entry, chapter, store.get()));
+    if (doors.open) showDoors();
+  };
+  clean.push(store.subscribe(update));
+  update();
+  return el(
+    "div",
+    { class: "toolbar" },
+    el(
+      "div",
+      { class: "tools", role: "toolbar", "aria-label": "This chapter" },
+      chapter.presets.length === 0 ? null : presets,
+      undo,
+      redo,
+      reset,
+    ),
+    claim,
+    doors,
+  );
+}
+
+function mount(entry: Entry, chapter: Chapter, query: string): void {
+  const store = new Store<State>(chapter.defaults, fromQuery(query, chapter.defaults));
+  const clean: (() => void)[] = [];
+  const article = el("article", { id: `chapter-${entry.id}` });
+  // The text is part of the program, like the markup of the page around it.
+  article.innerHTML = chapter.text;
+  const page: Page<State> = {
+    engine,
+    store,
+    slot: (name) => {
+      const found = article.querySelector<HTMLElement>(`[data-slot="${name}"]`);
+      if (found === null) throw new Error(`chapter ${entry.id}: its text has no slot ${name}`);
+      return found;
+    },
+    onChange: (draw) => {
+      const run = () => draw(store.get());
+      clean.push(store.subscribe(run));
+      redraws.add(run);
+      clean.push(() => redraws.delete(run));
+      run();
+    },
+    onLeave: (work) => clean.push(work),
+    say,
+  };
+  main.replaceChildren(
+    el("header", {}, el("p", { class: "kicker" }, entry.question), el("h1", {}, entry.title)),
+    toolbar(entry, chapter, store, clean),
+    article,
+    nextLink(entry),
+  );
+  open = { entry, chapter, store, leave: () => clean.forEach((work) => work()) };
+  const failed = (error: unknown) =>
+    article.prepend(el("p", { class: "notice", role: "alert" }, `This chapter could not be drawn: ${String(error)}`));
+  try {
+    Promise.resolve(chapter.mount(page)).then(() => (document.documentElement.dataset["ready"] = entry.id), failed);
+  } catch (error) {
+    failed(error);
+    throw error;
+  }
+}
+
+function nextLink(entry: Entry): HTMLElement {
+  const next = chapters[chapters.indexOf(entry) + 1];
+  return el(
+    "footer",
+    {},
+    next === undefined ? null : el("p", {}, "Next: ", el("a", { href: `#/${next.id}` }, next.title), `. ${next.question}`),
+  );
+}
+
+function contents(): void {
+  main.replaceChildren(
+    el(
+      "header",
+      {},
+      el("p", { class: "kicker" }, "Normscope"),
+      el("h1", {}, "What normalization layers do"),
+      el(
+        "p",
+        {},
+        "Before every attention and every MLP block of a transformer stands a normalization layer. It looks like " +
+          "bookkeeping: subtract the mean, divide by the deviation. It decides which keys a head can see, bends what " +
+          "straight lines cannot separate, and bounds what a model can ever say. Seven chapters show how; every " +
+          "picture is computed here, in your browser, by the library itself.",
+      ),
+    ),
+    el(
+      "ol",
+      { class: "chapters" },
+      ...chapters.map((entry) =>
+        el("li", {}, el("a", { href: `#/${entry.id}` }, entry.title), el("span", {}, entry.question)),
+      ),
+    ),
+  );
+  document.documentElement.dataset["ready"] = "contents";
+}
+
+let arrivals = 0;
+async function arrive(): Promise<void> {
+  const [, id = "", query = ""] = /^#\/([a-z]*)(?:\?(.*))?$/.exec(location.hash) ?? [];
+  const entry = chapters.find((other) => other.id === id);
+  const arrival = ++arrivals;
+  open?.leave();
+  open = null;
+  delete document.documentElement.dataset["ready"];
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.getAttribute("href") === `#/${id}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = entry === undefined ? "Normscope" : `${entry.title} · Normscope`;
+  if (entry === undefined) {
+    contents();
+  } else {
+    const { default: chapter } = await entry.load();
+    if (arrival === arrivals) mount(entry, chapter, query);
+  }
+  scrollTo(0, 0);
+}
+
+slot("chapter-list").replaceChildren(
+  ...chapters.map((entry) => el("li", {}, el("a", { href: `#/${entry.id}` }, entry.title))),
+);
+startTheme(() => redraws.forEach((redraw) => redraw()));
+addEventListener("hashchange", () => void arrive());
+addEventListener("keydown", (event) => {
+  if (open === null || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+  if (event.target instanceof HTMLTextAreaElement) return;
+  event.preventDefault();
+  if (event.shiftKey) open.store.redo();
+  else open.store.undo();
+});
+if ("serviceWorker" in navigator && !location.search.includes("fresh"))
+  navigator.serviceWorker.register("./offline.js").catch(() => undefined);
+void arrive();

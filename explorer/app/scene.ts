@@ -1,0 +1,146 @@
+import {
+  AmbientLight,
+  Color,
+  DirectionalLight,
+  PerspectiveCamera,
+  Scene as ThreeScene,
+  WebGLRenderer,
+} from "three";
+import type { Object3D } from "three";
+import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { el } from "../shared/dom";
+import { color } from "../shared/theme";
+import { figure } from "./figure";
+import type { Table } from "./figure";
+
+interface SceneOptions {
+  id: string;
+  description: string;
+  caption?: string;
+  table?: () => Table;
+  /** Where the eye stands; it looks at the origin, and z points up. */
+  eye: [number, number, number];
+}
+
+/**
+ * A picture in space. Nothing is drawn unless something has changed: `changed()` asks for one frame, and a
+ * drag asks for one a frame. `data-frames` counts them, for tests.
+ */
+export class SpaceFigure {
+  readonly element: HTMLElement;
+  readonly scene = new ThreeScene();
+  private readonly canvas = el("canvas", { tabindex: 0, role: "img" });
+  private readonly host = el("div", { class: "space" }, this.canvas);
+  private readonly renderer: WebGLRenderer | null;
+  private readonly camera = new PerspectiveCamera(35, 1, 0.1, 200);
+  private readonly orbit: OrbitControls;
+  private readonly sizes: ResizeObserver;
+  private asked = false;
+
+  constructor(options: SceneOptions) {
+    this.canvas.setAttribute("aria-label", `${options.description} Arrow keys turn it, plus and minus zoom.`);
+    this.renderer = SpaceFigure.renderer(this.canvas);
+    if (this.renderer === null)
+      this.host.append(el("p", { class: "notice" }, "This browser draws no WebGL: the picture is missing, its numbers are below."));
+    this.camera.up.set(0, 0, 1);
+    this.camera.position.set(...options.eye);
+    this.camera.lookAt(0, 0, 0);
+    this.scene.add(new AmbientLight(0xffffff, 1.6), this.camera);
+    const lamp = new DirectionalLight(0xffffff, 1.8);
+    lamp.position.set(2, 3, 4);
+    this.camera.add(lamp);
+    this.orbit = new OrbitControls(this.camera, this.canvas);
+    this.orbit.enablePan = false;
+    this.orbit.addEventListener("change", () => this.changed());
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    this.sizes = new ResizeObserver(() => this.changed());
+    this.sizes.observe(this.host);
+    this.element = figure({
+      id: options.id,
+      description: options.description,
+      content: this.host,
+      ...(options.caption === undefined ? {} : { caption: options.caption }),
+      ...(options.table === undefined ? {} : { table: options.table }),
+      png: () => {
+        this.draw();
+        return new Promise((done) => this.canvas.toBlob(done));
+      },
+    });
+  }
+
+  add(...objects: Object3D[]): void {
+    this.scene.add(...objects);
+  }
+
+  /** Asks for one new frame. */
+  changed(): void {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.draw();
+    });
+  }
+
+  /** Frees what the picture holds of the graphics card. */
+  dispose(): void {
+    this.sizes.disconnect();
+    this.orbit.dispose();
+    this.renderer?.dispose();
+    this.scene.traverse((object) => {
+      const { geometry, material } = object as { geometry?: { dispose(): void }; material?: { dispose(): void } };
+      geometry?.dispose();
+      material?.dispose();
+    });
+  }
+
+  private draw(): void {
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (this.renderer === null || width === 0 || height === 0) return;
+    this.scene.background = new Color(color("--paper"));
+    this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
+    this.renderer.setSize(width, height, false);
+    this.camera.aspect = width / height;
+    this.camera.updateProjectionMatrix();
+    this.renderer.render(this.scene, this.camera);
+    this.element.dataset["frames"] = String(Number(this.element.dataset["frames"] ?? 0) + 1);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const turn = Math.PI / 24;
+    const moves: Record<string, () => void> = {
+      ArrowLeft: () => this.turn(-turn, 0),
+      ArrowRight: () => this.turn(turn, 0),
+      ArrowUp: () => this.turn(0, -turn),
+      ArrowDown: () => this.turn(0, turn),
+      "+": () => this.camera.position.multiplyScalar(0.9),
+      "-": () => this.camera.position.multiplyScalar(1 / 0.9),
+    };
+    const move = event.ctrlKey || event.metaKey || event.altKey ? undefined : moves[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    move();
+    this.orbit.update();
+    this.changed();
+  }
+
+  private turn(around: number, over: number): void {
+    const { position } = this.camera;
+    const radius = position.length();
+    const angle = Math.atan2(position.y, position.x) + around;
+    const height = Math.min(1.5, Math.max(-1.5, Math.asin(position.z / radius) - over));
+    position.set(
+      radius * Math.cos(height) * Math.cos(angle),
+      radius * Math.cos(height) * Math.sin(angle),
+      radius * Math.sin(height),
+    );
+  }
+
+  private static renderer(canvas: HTMLCanvasElement): WebGLRenderer | null {
+    try {
+      return new WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: false });
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,107 @@
+/** What a chapter's picture depends on: flat, so that it fits into a link. */
+export type Value = number | boolean | string | number[];
+export type State = Record<string, Value>;
+
+const write = (value: Value): string =>
+  Array.isArray(value) ? value.map(String).join(",") : typeof value === "boolean" ? (value ? "1" : "0") : String(value);
+
+function read(text: string, like: Value): Value | undefined {
+  if (typeof like === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
+  if (typeof like === "string") return text;
+  if (typeof like === "number") return text !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined;
+  const numbers = text === "" ? [] : text.split(",").map(Number);
+  return numbers.every(Number.isFinite) ? numbers : undefined;
+}
+
+/** The part of `state` that differs from `defaults`, as a link's query. */
+export function toQuery<S extends State>(state: S, defaults: S): string {
+  const query = new URLSearchParams();
+  for (const key of Object.keys(defaults)) {
+    const text = write(state[key] as Value);
+    if (text !== write(defaults[key] as Value)) query.set(key, text);
+  }
+  return query.toString();
+}
+
+/** `defaults` with what a query says of them; what it says of others, or cannot be read, is left out. */
+export function fromQuery<S extends State>(query: string, defaults: S): S {
+  const state: State = { ...defaults };
+  for (const [key, text] of new URLSearchParams(query)) {
+    const like = Object.hasOwn(defaults, key) ? defaults[key] : undefined;
+    const value = like === undefined ? undefined : read(text, like);
+    if (value !== undefined) state[key] = value;
+  }
+  return state as S;
+}
+
+type Listener<S> = (state: S, before: S) => void;
+
+/** A chapter's state with its history. */
+export class Store<S extends State> {
+  private state: S;
+  private past: S[] = [];
+  private future: S[] = [];
+  /** The state before the change under way, a drag for instance, which one undo takes back. */
+  private pending: S | null = null;
+  private readonly listeners = new Set<Listener<S>>();
+
+  constructor(
+    readonly defaults: S,
+    start: S = defaults,
+  ) {
+    this.state = start;
+  }
+
+  get(): S {
+    return this.state;
+  }
+
+  /** Changes part of the state; further changes join this step of the history until `commit`. */
+  drag(part: Partial<S>): void {
+    this.pending ??= this.state;
+    this.move({ ...this.state, ...part });
+  }
+
+  /** Changes part of the state as a step of its own, or ends a drag. */
+  commit(part: Partial<S> = {}): void {
+    const before = this.pending ?? this.state;
+    this.pending = null;
+    const next = { ...this.state, ...part };
+    if (toQuery(next, before) === "") return;
+    this.past.push(before);
+    this.future = [];
+    this.move(next);
+  }
+
+  get canUndo(): boolean {
+    return this.past.length > 0;
+  }
+  get canRedo(): boolean {
+    return this.future.length > 0;
+  }
+  undo(): void {
+    this.travel(this.past, this.future);
+  }
+  redo(): void {
+    this.travel(this.future, this.past);
+  }
+
+  subscribe(listener: Listener<S>): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private travel(from: S[], to: S[]): void {
+    const next = from.pop();
+    if (next === undefined) return;
+    to.push(this.state);
+    this.pending = null;
+    this.move(next);
+  }
+
+  private move(next: S): void {
+    const before = this.state;
+    this.state = next;
+    for (const listener of this.listeners) listener(next, before);
+  }
+}

@@ -1,0 +1,83 @@
+import type { Answer, Request } from "./protocol";
+
+interface Pending {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** An object that lives in the core; `delete` frees it. */
+export class Remote {
+  constructor(
+    private readonly engine: Engine,
+    private readonly handle: number,
+  ) {}
+
+  call<T>(name: string, ...args: unknown[]): Promise<T> {
+    return this.engine.ask<T>({ kind: "method", handle: this.handle, name, args });
+  }
+
+  delete(): Promise<void> {
+    return this.engine.ask({ kind: "delete", handle: this.handle });
+  }
+}
+
+/** The core in a worker. Every answer comes later; what the core throws rejects the promise. */
+export class Engine {
+  private readonly pending = new Map<number, Pending>();
+  private next = 0;
+
+  constructor(private readonly worker: Worker) {
+    worker.addEventListener("message", (event: MessageEvent<Answer>) => {
+      const answer = event.data;
+      const asked = this.pending.get(answer.id);
+      this.pending.delete(answer.id);
+      if ("error" in answer) asked?.reject(new Error(answer.error));
+      else asked?.resolve(answer.value);
+    });
+    worker.addEventListener("error", (event) => {
+      const error = new Error(`the core could not be started: ${event.message || "its files are missing"}`);
+      for (const { reject } of this.pending.values()) reject(error);
+      this.pending.clear();
+    });
+  }
+
+  ask<T>(request: Request): Promise<T> {
+    const id = this.next++;
+    return new Promise<T>((resolve, reject) => {
+      this.pending.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.worker.postMessage({ ...request, id });
+    });
+  }
+
+  call<T>(name: string, ...args: unknown[]): Promise<T> {
+    return this.ask<T>({ kind: "call", name, args });
+  }
+
+  async create(type: string, ...args: unknown[]): Promise<Remote> {
+    return new Remote(this, await this.ask<number>({ kind: "new", type, args }));
+  }
+}
+
+/**
+ * Runs `work` for the newest input only: while one run is under way, inputs overtake each other, so that a
+ * slider dragged faster than the core answers never builds a queue.
+ */
+export function newest<T>(work: (input: T) => Promise<void>): (input: T) => void {
+  let running = false;
+  let waiting: { input: T } | null = null;
+  const run = async (input: T): Promise<void> => {
+    running = true;
+    try {
+      await work(input);
+    } finally {
+      running = false;
+      const next = waiting;
+      waiting = null;
+      if (next !== null) void run(next.input);
+    }
+  };
+  return (input) => {
+    if (running) waiting = { input };
+    else void run(input);
+  };
+}

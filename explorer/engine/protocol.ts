@@ -1,0 +1,17 @@
+/** What a page may ask of the core: to call a function, or to make, use and drop an object that lives there. */
+export type Request =
+  | { kind: "call"; name: string; args: unknown[] }
+  | { kind: "new"; type: string; args: unknown[] }
+  | { kind: "method"; handle: number; name: string; args: unknown[] }
+  | { kind: "delete"; handle: number };
+
+export type Question = Request & { id: number };
+export type Answer = { id: number; value: unknown } | { id: number; error: string };
+
+/** The core as Emscripten hands it over. */
+export type Core = Record<string, unknown>;
+
+export interface CoreObject {
+  delete(): void;
+  [method: string]: unknown;
+}

@@ -1,0 +1,17 @@
+import { Host, transferable } from "./host";
+import type { Answer, Core, Question } from "./protocol";
+
+const post = (answer: Answer, buffers: ArrayBuffer[] = []) =>
+  (self as unknown as { postMessage(data: Answer, transfer: ArrayBuffer[]): void }).postMessage(answer, buffers);
+
+const loaded = import(new URL("./normscope.mjs", self.location.href).href).then(
+  async (module: { default: () => Promise<Core> }) => new Host(await module.default()),
+);
+
+self.addEventListener("message", (event: MessageEvent<Question>) => {
+  const { id } = event.data;
+  loaded
+    .then((host) => host.answer(event.data))
+    .then((value) => post({ id, value }, transferable(value)))
+    .catch((error: unknown) => post({ id, error: error instanceof Error ? error.message : String(error) }));
+});

@@ -73,6 +73,11 @@ export class Store<S extends State> {
     this.move(next);
   }
 
+  /** Changes part of the state without a trace in the history, as scrolling and playing do. */
+  show(part: Partial<S>): void {
+    this.move({ ...this.state, ...part });
+  }
+
   get canUndo(): boolean {
     return this.past.length > 0;
   }

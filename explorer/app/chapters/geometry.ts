@@ -19,8 +19,10 @@ import { button, table } from "../../shared/dom";
 import { number } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
+import type { Page } from "../chapter";
 import { choice, controls, entrySlider, slider } from "../controls";
 import { SpaceFigure } from "../scene";
+import { glide, onReading } from "../scrolly";
 import { directionColors } from "../colors";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import text from "./geometry.html";
@@ -30,7 +32,7 @@ const defaults = {
   gain: [1, 1.8, 0.6],
   bias: [0, 0, 0],
   eps: 0.0001,
-  at: 4,
+  at: 0,
   seed: 1,
 };
 type State = typeof defaults;
@@ -50,11 +52,11 @@ export default chapter<State>({
   text,
   defaults,
   presets: [
-    { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1] } },
-    { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms" } },
-    { name: "A dead gain", claim: "A gain of zero erases a coordinate outright, and the ellipse collapses to a segment.", state: { gain: [1, 1.5, 0] } },
+    { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1], at: 4 } },
+    { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms", at: 4 } },
+    { name: "A dead gain", claim: "A gain of zero erases a coordinate outright, and the ellipse collapses to a segment.", state: { gain: [1, 1.5, 0], at: 4 } },
     { name: "A large eps", claim: "With ε as large as the variance of the input, scaling barely reaches the circle: the disk fills.", state: { eps: 1, gain: [1, 1, 1], at: 2 } },
-    { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1, -0.5, 0.8] } },
+    { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1, -0.5, 0.8], at: 4 } },
   ],
   doors: (state) => ({
     command: `normscope geometry --kind ${state.kind} --gain ${numbersOf(state.gain)} --axes 3`,
@@ -74,7 +76,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     const space = new SpaceFigure({
       id: "geometry",
       description: "Points in space carried through the four steps of a norm.",
-      eye: [6, 4.5, 3.4],
+      eye: [7.2, 5.4, 4.1],
       table: () => ({
         columns: ["step", "x", "y", "z"],
         rows: [input, ...stages].flatMap((stage, step) =>
@@ -86,7 +88,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     const positions = new BufferAttribute(new Float32Array(input), 3);
     const geometry = new BufferGeometry().setAttribute("position", positions);
     geometry.setAttribute("color", new BufferAttribute(directionColors(input), 3));
-    const points = new Points(geometry, new PointsMaterial({ size: 0.07, vertexColors: true }));
+    const points = new Points(geometry, new PointsMaterial({ size: 0.1, vertexColors: true }));
     points.frustumCulled = false;
     const marks = new Group();
     space.add(points, marks);
@@ -120,64 +122,65 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     });
 
     const axesTable = page.slot("axes");
-    page.slot("space").replaceWith(space.element);
+    page.slot("space").append(space.element);
     const at = slider(page, "Step", "at", {
       min: 0,
       max: 4,
       step: 0.01,
       show: (value) => places[Math.round(value)] ?? "",
     });
-    page.slot("steps").append(controls("Step", at, player(page.store, page.onLeave)));
-    page.slot("controls").append(
+    const kind = choice(page, "Kind", "kind", [
+      ["layer", "LayerNorm"],
+      ["rms", "RMSNorm"],
+      ["spherical", "spherical"],
+    ]);
+    page.slot("steps").append(controls("Step", at, playButton(page), kind));
+    page.slot("scaling").append(slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }));
+    const three = (name: string, key: "gain" | "bias", most: number) =>
       controls(
-        "The norm",
-        choice(page, "Kind", "kind", [
-          ["layer", "LayerNorm"],
-          ["rms", "RMSNorm"],
-          ["spherical", "spherical"],
-        ]),
-        slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }),
-      ),
-      controls("Gain", ...[0, 1, 2].map((i) => entrySlider(page, `gain ${i + 1}`, "gain", i, { min: -3, max: 3, step: 0.05 }))),
-      controls("Bias", ...[0, 1, 2].map((i) => entrySlider(page, `bias ${i + 1}`, "bias", i, { min: -2, max: 2, step: 0.05 }))),
-    );
+        name,
+        ...[0, 1, 2].map((i) =>
+          entrySlider(page, `${key} ${i + 1}`, key, i, { min: -most, max: most, step: 0.05 }),
+        ),
+      );
+    page.slot("gains").append(three("Gain", "gain", 3));
+    page.slot("biases").append(three("Bias", "bias", 2));
     page.onChange(draw);
+
+    let stop = () => {};
+    onReading(page, page.slot("space").closest("article") ?? document.body, (step) => {
+      stop();
+      stop = glide(page.store.get().at, Number(step), 900, (value) => page.store.show({ at: rounded(value) }));
+    });
+    page.onLeave(() => stop());
   },
 });
 
-function player(store: { get(): State; drag(part: Partial<State>): void; commit(): void }, onLeave: (work: () => void) => void): HTMLElement {
-  let timer = 0;
-  const stop = () => {
-    cancelAnimationFrame(timer);
-    timer = 0;
+const rounded = (value: number): number => Number(value.toFixed(3));
+
+/** Plays the four steps; where motion is unwelcome, each press shows the next one. */
+function playButton(page: Page<State>): HTMLElement {
+  let stop: (() => void) | null = null;
+  const end = () => {
+    stop?.();
+    stop = null;
     play.textContent = "Play";
-    store.commit();
   };
   const play = button(
     "Play",
     () => {
-      if (timer !== 0) return stop();
-      if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
-        // Without motion, play goes on by a step.
-        const at = store.get().at;
-        store.drag({ at: at >= 4 ? 0 : Math.floor(at) + 1 });
-        return store.commit();
-      }
+      if (stop !== null) return end();
+      const now = page.store.get().at;
+      const from = now >= 4 ? 0 : now;
+      const to = matchMedia("(prefers-reduced-motion: reduce)").matches ? Math.floor(from) + 1 : 4;
       play.textContent = "Pause";
-      if (store.get().at >= 4) store.drag({ at: 0 });
-      let last = performance.now();
-      const frame = (now: number) => {
-        const next = Math.min(4, store.get().at + (now - last) / 1500);
-        last = now;
-        store.drag({ at: Number(next.toFixed(3)) });
-        if (next >= 4) stop();
-        else timer = requestAnimationFrame(frame);
-      };
-      timer = requestAnimationFrame(frame);
+      stop = () => {};
+      stop = glide(from, to, 1500 * (to - from), (value) => page.store.show({ at: rounded(value) }), end);
+      if (play.textContent === "Play") stop = null;
     },
     { class: "action" },
   );
-  onLeave(() => cancelAnimationFrame(timer));
+  page.onLeave(() => stop?.());
   return play;
 }
 

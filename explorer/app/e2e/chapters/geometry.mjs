@@ -1,6 +1,7 @@
 const semiAxes = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.semiAxes);
 
 export async function check({ page, open, expect }) {
+  await page.emulateMedia({ reducedMotion: "reduce" });
   await open("geometry?gain=1,2,3&eps=0");
   // sqrt(3) times the roots that the tests of NormImage have for this gain.
   await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);

@@ -121,7 +121,7 @@ try {
     try {
       await common(page, id);
       const { check } = await import(pathToFileURL(join(here, "chapters", file)).href);
-      await check({ page, open: (path) => open(page, path), expect, host });
+      await check({ page, open: (path) => open(page, path), expect, host, site });
       expect(page.problems.length === 0, page.problems.join("\n  "));
       console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);
     } catch (error) {

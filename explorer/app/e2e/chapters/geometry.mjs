@@ -26,10 +26,13 @@ export async function check({ page, open, expect }) {
   // One frame a change: dragging never draws more than it is asked to.
   const frames = () => page.$eval("#figure-geometry", (figure) => Number(figure.dataset.frames));
   await page.waitForTimeout(500);
+  const step = page.getByRole("slider", { name: "Step" });
+  await step.scrollIntoViewIfNeeded();
+  await page.waitForTimeout(300);
   const before = await frames();
   await page.waitForTimeout(500);
   expect((await frames()) === before, "frames are drawn though nothing changes");
-  await page.getByRole("slider", { name: "Step" }).fill("1.5");
+  await step.fill("1.5");
   await page.waitForFunction(() => document.querySelector("#figure-geometry").dataset.at === "1.500");
   await page.waitForTimeout(300);
   expect((await frames()) - before <= 3, `${(await frames()) - before} frames for one change`);

@@ -1,0 +1,399 @@
+import { el } from "../shared/dom";
+import { figure } from "./figure";
+import type { Table } from "./figure";
+
+export type Point = [x: number, y: number];
+export type Range = [least: number, most: number];
+type Attributes = Record<string, string | number>;
+
+/** A point that can be dragged, or moved by arrow keys. */
+export interface Handle {
+  /** The same one keeps the focus from one painting to the next. */
+  id: string;
+  label: string;
+  at: Point;
+  /** A class for its looks, beside "handle". */
+  look?: string;
+  radius?: number;
+  move(to: Point): void;
+  /** The move is over: a step of the history. */
+  done?(): void;
+  /** It was pressed, or the keyboard came to it. */
+  chosen?(): void;
+  /** Delete or Backspace. */
+  remove?(): void;
+}
+
+interface PlaneOptions {
+  id: string;
+  description: string;
+  caption?: string;
+  table?: () => Table;
+  x: Range;
+  y: Range;
+  xTitle?: string;
+  yTitle?: string;
+  /** Height over width of the picture; without it both axes have one unit. */
+  aspect?: number;
+  /** Somebody pressed the plane where nothing else is. */
+  pressed?: (at: Point) => void;
+}
+
+const space = "http://www.w3.org/2000/svg";
+
+/** An SVG element. Colours may be written as var(--…): saved pictures get what they are at the time. */
+export function mark<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: (Node | string)[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(space, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+/** Round numbers inside `range`, about `count` of them. */
+export function ticks([least, most]: Range, count: number): number[] {
+  const rough = (most - least) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
+  const first = Math.ceil(least / step - 1e-9);
+  const last = Math.floor(most / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
+}
+
+interface Held {
+  handle: Handle;
+  element: SVGGElement;
+}
+
+/**
+ * A picture in the plane, painted in its own coordinates. `painted` draws all of it, each time it is asked to
+ * and when its size changes, through `line`, `circle` and the like; handles stay what they are and only move.
+ * `data-frames` counts the paintings, for tests.
+ */
+export class PlaneFigure {
+  readonly element: HTMLElement;
+  private readonly svg: SVGSVGElement;
+  private readonly host = el("div", { class: "plane" });
+  private readonly axes = mark("g", { "aria-hidden": "true" });
+  private readonly marks = mark("g", { "aria-hidden": "true" });
+  private readonly tops = mark("g", {});
+  private readonly held = new Map<string, Held>();
+  private readonly sizes: ResizeObserver;
+  private width = 0;
+  private height = 0;
+  private x: Range;
+  private y: Range;
+  private paint: (() => void) | null = null;
+  private asked = false;
+  private readonly margin: { left: number; right: number; top: number; bottom: number };
+
+  constructor(private readonly options: PlaneOptions) {
+    this.x = options.x;
+    this.y = options.y;
+    this.margin = { left: options.yTitle === undefined ? 34 : 46, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
+    this.svg = mark("svg", { role: "group", "aria-label": options.description }, this.axes, this.marks, this.tops);
+    this.host.append(this.svg);
+    this.svg.addEventListener("pointerdown", (event) => this.press(event));
+    this.sizes = new ResizeObserver(() => this.resize());
+    this.sizes.observe(this.host);
+    this.element = figure({
+      id: options.id,
+      description: options.description,
+      content: this.host,
+      ...(options.caption === undefined ? {} : { caption: options.caption }),
+      ...(options.table === undefined ? {} : { table: options.table }),
+      svg: () => Promise.resolve(this.toSVG()),
+      png: () => this.toPNG(),
+    });
+  }
+
+  /** What draws the picture; it runs once a frame at most, when `changed` or a new size asks for it. */
+  painted(paint: () => void): void {
+    this.paint = paint;
+    this.changed();
+  }
+
+  changed(): void {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.draw();
+    });
+  }
+
+  /** The part of the plane that is seen. */
+  ranges(x: Range, y: Range): void {
+    if (String([x, y]) === String([this.x, this.y])) return;
+    [this.x, this.y] = [x, y];
+    this.resize();
+  }
+
+  dispose(): void {
+    this.sizes.disconnect();
+  }
+
+  // What a painting is made of; all places are in the plane's coordinates.
+
+  line(from: Point, to: Point, attributes: Attributes = {}): void {
+    const [[x1, y1], [x2, y2]] = [this.place(from), this.place(to)];
+    this.marks.append(mark("line", { x1, y1, x2, y2, stroke: "var(--muted)", ...attributes }));
+  }
+  /** A line through `points`, closed into an area where `attributes` say how to fill it. */
+  path(points: Point[], attributes: Attributes = {}): void {
+    if (points.length === 0) return;
+    const steps = points.map((point) => this.place(point).map((value) => value.toFixed(2)).join(" "));
+    const d = `M${steps.join("L")}${"fill" in attributes ? "Z" : ""}`;
+    this.marks.append(mark("path", { d, fill: "none", stroke: "var(--muted)", ...attributes }));
+  }
+  /** A dot of `radius` pixels. */
+  dot(at: Point, radius: number, attributes: Attributes = {}): void {
+    const [cx, cy] = this.place(at);
+    this.marks.append(mark("circle", { cx, cy, r: radius, fill: "var(--ink)", ...attributes }));
+  }
+  /** A circle of `radius` of the plane's own units, where both axes have one. */
+  circle(center: Point, radius: number, attributes: Attributes = {}): void {
+    const [cx, cy] = this.place(center);
+    const r = radius * this.scale()[0];
+    this.marks.append(mark("circle", { cx, cy, r, fill: "none", stroke: "var(--muted)", ...attributes }));
+  }
+  arrow(from: Point, to: Point, attributes: Attributes = {}): void {
+    const [[x1, y1], [x2, y2]] = [this.place(from), this.place(to)];
+    const length = Math.hypot(x2 - x1, y2 - y1);
+    if (length < 1) return;
+    const stroke = attributes["stroke"] ?? "var(--ink)";
+    const [ux, uy] = [(x2 - x1) / length, (y2 - y1) / length];
+    const head = Math.min(11, length);
+    const [bx, by] = [x2 - head * ux, y2 - head * uy];
+    const wing = 0.42 * head;
+    this.marks.append(
+      mark("line", { x1, y1, x2: bx, y2: by, "stroke-width": 2, ...attributes, stroke }),
+      mark("path", {
+        d: `M${x2} ${y2}L${bx - wing * uy} ${by + wing * ux}L${bx + wing * uy} ${by - wing * ux}Z`,
+        fill: stroke,
+      }),
+    );
+  }
+  /** Words, `shift` pixels away from a place. */
+  text(at: Point, words: string, attributes: Attributes = {}, shift: Point = [0, 0]): void {
+    const [x, y] = this.place(at);
+    this.marks.append(
+      mark("text", { x: x + shift[0], y: y + shift[1], "font-size": 12, fill: "var(--ink)", ...attributes }, words),
+    );
+  }
+
+  /** The points that can be dragged; those of the same id as before only move. */
+  handles(all: Handle[]): void {
+    const kept = new Set(all.map(({ id }) => id));
+    for (const [id, { element }] of this.held) {
+      if (kept.has(id)) continue;
+      element.remove();
+      this.held.delete(id);
+    }
+    for (const handle of all) {
+      const old = this.held.get(handle.id);
+      if (old === undefined) {
+        this.held.set(handle.id, { handle, element: this.newHandle(handle) });
+      } else {
+        old.handle = handle;
+      }
+      this.putHandle(this.held.get(handle.id)!);
+    }
+  }
+
+  /** Gives the keyboard to a handle. */
+  focus(id: string): void {
+    this.held.get(id)?.element.focus({ preventScroll: true });
+  }
+
+  private newHandle({ id, radius = 8 }: Handle): SVGGElement {
+    const element = mark(
+      "g",
+      { tabindex: 0, role: "slider", "aria-roledescription": "point", "data-handle": id },
+      // Fingers are wider than points.
+      mark("circle", { r: Math.max(18, radius + 6), fill: "transparent", class: "grip" }),
+      mark("circle", { r: radius + 4, class: "ring", fill: "none" }),
+      mark("circle", { r: radius, class: "knob" }),
+    );
+    const current = () => this.held.get(id)?.handle;
+    let dragging = false;
+    element.addEventListener("pointerdown", (event) => {
+      event.stopPropagation();
+      if (event.button !== 0) return;
+      dragging = true;
+      element.setPointerCapture(event.pointerId);
+      element.focus({ preventScroll: true });
+      event.preventDefault();
+    });
+    element.addEventListener("pointermove", (event) => {
+      if (dragging) current()?.move(this.clamped(this.at(event)));
+    });
+    const end = () => {
+      if (dragging) current()?.done?.();
+      dragging = false;
+    };
+    element.addEventListener("pointerup", end);
+    element.addEventListener("pointercancel", end);
+    element.addEventListener("focus", () => current()?.chosen?.());
+    element.addEventListener("keydown", (event) => this.key(event, current()));
+    element.addEventListener("keyup", (event) => {
+      if (event.key.startsWith("Arrow")) current()?.done?.();
+    });
+    element.addEventListener("blur", () => current()?.done?.());
+    this.tops.append(element);
+    return element;
+  }
+
+  private putHandle({ handle, element }: Held): void {
+    const [x, y] = this.place(handle.at);
+    const [px, py] = handle.at.map((value) => Number(value.toFixed(3)));
+    element.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)})`);
+    element.setAttribute("class", `handle ${handle.look ?? ""}`);
+    element.setAttribute("aria-label", handle.label);
+    element.setAttribute("aria-valuenow", String(px));
+    element.setAttribute("aria-valuetext", `x ${px}, y ${py}`);
+    element.dataset["x"] = String(px);
+    element.dataset["y"] = String(py);
+  }
+
+  private key(event: KeyboardEvent, handle: Handle | undefined): void {
+    if (handle === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const [sx, sy] = this.scale();
+    const step = event.shiftKey ? 20 : 4;
+    const by: Record<string, Point> = {
+      ArrowLeft: [-step / sx, 0],
+      ArrowRight: [step / sx, 0],
+      ArrowUp: [0, step / sy],
+      ArrowDown: [0, -step / sy],
+    };
+    const move = by[event.key];
+    if (move !== undefined) {
+      handle.move(this.clamped([handle.at[0] + move[0], handle.at[1] + move[1]]));
+    } else if ((event.key === "Delete" || event.key === "Backspace") && handle.remove !== undefined) {
+      handle.remove();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  private press(event: PointerEvent): void {
+    if (event.button === 0) this.options.pressed?.(this.clamped(this.at(event)));
+  }
+
+  private at(event: PointerEvent): Point {
+    const box = this.svg.getBoundingClientRect();
+    const [sx, sy] = this.scale();
+    const { left, bottom } = this.margin;
+    return [
+      this.x[0] + (event.clientX - box.left - left) / sx,
+      this.y[0] + (this.height - bottom - (event.clientY - box.top)) / sy,
+    ];
+  }
+
+  /** Inside what is seen, and no finer than a thousandth: links stay short. */
+  private clamped([x, y]: Point): Point {
+    const into = (value: number, [least, most]: Range) =>
+      Number(Math.min(most, Math.max(least, value)).toFixed(3));
+    return [into(x, this.x), into(y, this.y)];
+  }
+
+  /** Pixels of a unit of each axis. */
+  private scale(): Point {
+    const { left, right, top, bottom } = this.margin;
+    return [
+      Math.max(1, this.width - left - right) / (this.x[1] - this.x[0]),
+      Math.max(1, this.height - top - bottom) / (this.y[1] - this.y[0]),
+    ];
+  }
+
+  private place([x, y]: Point): Point {
+    const [sx, sy] = this.scale();
+    const { left, bottom } = this.margin;
+    return [left + (x - this.x[0]) * sx, this.height - bottom - (y - this.y[0]) * sy];
+  }
+
+  private resize(): void {
+    const width = this.host.clientWidth;
+    if (width === 0) return;
+    const { left, right, top, bottom } = this.margin;
+    const unit = (width - left - right) / (this.x[1] - this.x[0]);
+    this.width = width;
+    this.height = Math.round(
+      this.options.aspect === undefined
+        ? unit * (this.y[1] - this.y[0]) + top + bottom
+        : this.options.aspect * width,
+    );
+    this.svg.setAttribute("width", String(this.width));
+    this.svg.setAttribute("height", String(this.height));
+    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    this.changed();
+  }
+
+  private draw(): void {
+    if (this.width === 0) this.resize();
+    if (this.width === 0 || this.paint === null) return;
+    this.marks.replaceChildren();
+    this.drawAxes();
+    this.paint();
+    this.element.dataset["frames"] = String(Number(this.element.dataset["frames"] ?? 0) + 1);
+  }
+
+  private drawAxes(): void {
+    const { xTitle, yTitle } = this.options;
+    const [[left, bottom], [right, top]] = [this.place([this.x[0], this.y[0]]), this.place([this.x[1], this.y[1]])];
+    const rule = (x1: number, y1: number, x2: number, y2: number, strong: boolean) =>
+      mark("line", { x1, y1, x2, y2, stroke: "var(--rule)", "stroke-width": strong ? 1.5 : 0.5 });
+    const label = (x: number, y: number, words: string, attributes: Attributes) =>
+      mark("text", { x, y, "font-size": 11, fill: "var(--muted)", ...attributes }, words);
+    const show = (value: number) => String(value).replace("-", "\u2212");
+    const parts: Node[] = [];
+    for (const value of ticks(this.x, (right - left) / 70)) {
+      const [x] = this.place([value, 0]);
+      parts.push(rule(x, bottom, x, top, value === 0), label(x, bottom + 15, show(value), { "text-anchor": "middle" }));
+    }
+    for (const value of ticks(this.y, (bottom - top) / 50)) {
+      const [, y] = this.place([0, value]);
+      parts.push(rule(left, y, right, y, value === 0), label(left - 6, y + 4, show(value), { "text-anchor": "end" }));
+    }
+    const title = { "font-size": 12, fill: "var(--ink)", "text-anchor": "middle" };
+    if (xTitle !== undefined) parts.push(label((left + right) / 2, bottom + 33, xTitle, title));
+    if (yTitle !== undefined) {
+      const y = (top + bottom) / 2;
+      parts.push(label(13, y, yTitle, { ...title, transform: `rotate(-90 13 ${y})` }));
+    }
+    this.axes.replaceChildren(...parts);
+  }
+
+  /** The picture as it is, with its colours written out: a saved file knows nothing of the page's. */
+  private toSVG(): string {
+    const copy = this.svg.cloneNode(true) as SVGSVGElement;
+    const originals = [this.svg, ...this.svg.querySelectorAll("*")];
+    const page = getComputedStyle(document.documentElement);
+    [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
+      const style = getComputedStyle(originals[i]!);
+      if (element.matches("g.handle")) for (const name of ["tabindex", "role"]) element.removeAttribute(name);
+      if (element.matches("line, path, circle, text")) {
+        for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity"])
+          element.setAttribute(name, style.getPropertyValue(name));
+      }
+    });
+    copy.setAttribute("xmlns", space);
+    copy.setAttribute("font-family", "sans-serif");
+    copy.prepend(mark("rect", { width: "100%", height: "100%", fill: page.backgroundColor }));
+    return new XMLSerializer().serializeToString(copy);
+  }
+
+  private async toPNG(): Promise<Blob | null> {
+    const image = new Image();
+    image.src = URL.createObjectURL(new Blob([this.toSVG()], { type: "image/svg+xml" }));
+    await image.decode();
+    URL.revokeObjectURL(image.src);
+    const canvas = el("canvas", { width: 2 * this.width, height: 2 * this.height });
+    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return new Promise((done) => canvas.toBlob(done));
+  }
+}

@@ -118,7 +118,7 @@ CLI::Validator counts(std::int64_t least, std::int64_t most) {
 void NormOptions::declare(CLI::App& command) {
   command.add_option("--norm", kind, "Kind of norm (default layer)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
-  command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME or CHECKPOINT:TENSOR (default: ones)")
+  command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME, CHECKPOINT:TENSOR or 1,2,0.5 (default: ones)")
       ->type_name("ARRAY");
   command.add_option("--gain-offset", gain_offset, "Added to the gain; 1 for Gemma, which stores gain - 1")
       ->type_name("X");
@@ -157,10 +157,11 @@ std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string
   std::vector<std::filesystem::path> files;
   for (const std::string& name : arrays) {
     if (name.empty()) continue;
-    const std::filesystem::path file = checkpoint::array_file(name);
-    files.push_back(file);
-    if (!std::filesystem::is_directory(file)) continue;
-    const std::vector<std::filesystem::path> parts = files_of(checkpoint::Checkpoint(file));
+    const std::optional<std::filesystem::path> file = checkpoint::array_file(name);
+    if (!file) continue;
+    files.push_back(*file);
+    if (!std::filesystem::is_directory(*file)) continue;
+    const std::vector<std::filesystem::path> parts = files_of(checkpoint::Checkpoint(*file));
     files.insert(files.end(), parts.begin(), parts.end());
   }
   return files;

@@ -40,7 +40,8 @@ int run(int argc, char** argv) {
   cli::add_reach(root, session);
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\n"
-      "Face folder. ARRAY is X.npy, X.npz:NAME or MODEL:TENSOR; TENSOR[i] is its i-th slice.\n"
+      "Face folder. ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i]: its\n"
+      "i-th slice) or numbers: 1,2,0.5 is a row, 0,0;1,0;0,1 are three.\n"
       "Exit status: 0 ok, 1 negative answer, 2 usage, 3 bad input, 70 bug, 130 interrupted.");
   try {
     root.parse(argc, argv);

@@ -19,6 +19,7 @@
 #include "quote.hpp"
 #include "shape.hpp"
 #include "torch_zip.hpp"
+#include "written_array.hpp"
 #include "zip.hpp"
 
 namespace normscope::checkpoint {
@@ -33,15 +34,19 @@ struct ArrayName {
   std::optional<std::string> member;
 };
 
-/// Both halves may hold colons: the file is the longest part that exists.
-ArrayName split_name(const std::string& name) {
+/// Both halves may hold colons: the file is the longest part that exists. None where no part does.
+std::optional<ArrayName> find_name(const std::string& name) {
   std::error_code ignored;  // a name that is too long for a path is none
-  if (fs::exists(name, ignored)) return {name, std::nullopt};
+  if (fs::exists(name, ignored)) return ArrayName{name, std::nullopt};
   for (std::size_t colon = name.rfind(':'); colon != std::string::npos && colon > 0;
        colon = name.rfind(':', colon - 1)) {
     const std::string file = name.substr(0, colon);
-    if (fs::exists(file, ignored)) return {file, name.substr(colon + 1)};
+    if (fs::exists(file, ignored)) return ArrayName{file, name.substr(colon + 1)};
   }
+  return std::nullopt;
+}
+
+[[noreturn]] void fail_missing(const std::string& name) {
   throw Error(ErrorCode::Io, fmt::format("array: {}: no such file", name));
 }
 
@@ -123,7 +128,12 @@ Array read_tensor(const ArrayName& name, const ShapeCheck& check) {
 }
 
 Array read_checked(const std::string& name, const ShapeCheck& check) {
-  const ArrayName parts = split_name(name);
+  const std::optional<ArrayName> found = find_name(name);
+  if (!found) {
+    if (std::optional<Array> written = parse_written(name)) return std::move(*written);
+    fail_missing(name);
+  }
+  const ArrayName& parts = *found;
   std::error_code ignored;
   if (fs::is_directory(parts.file, ignored)) return read_tensor(parts, check);
   const MappedFile file(parts.file);
@@ -169,7 +179,11 @@ std::vector<double> read_row(const std::string& name) {
   return std::move(array.values);
 }
 
-std::filesystem::path array_file(const std::string& name) { return split_name(name).file; }
+std::optional<std::filesystem::path> array_file(const std::string& name) {
+  if (const std::optional<ArrayName> found = find_name(name)) return found->file;
+  if (parse_written(name)) return std::nullopt;
+  fail_missing(name);
+}
 
 void write_npy(const fs::path& path, const Array& array) {
   const std::optional<std::uint64_t> elements = element_count(array.shape);

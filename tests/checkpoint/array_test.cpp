@@ -56,6 +56,25 @@ TEST_F(NamedArray, AllowsColonsInFilesAndTensors) {
   EXPECT_EQ(read_array((folder_ / "a:b.safetensors").string() + ":x:0").values, Values{8});
 }
 
+TEST_F(NamedArray, MayBeWrittenOut) {
+  EXPECT_EQ(read_array("1,-2.5,3e-1").shape, (Shape{3}));
+  EXPECT_EQ(read_row("1,-2.5,3e-1"), (Values{1, -2.5, 0.3}));
+  const Array rows = read_array("0,0;1,0;0,1");
+  EXPECT_EQ(rows.shape, (Shape{3, 2}));
+  EXPECT_EQ(rows.values, (Values{0, 0, 1, 0, 0, 1}));
+  EXPECT_EQ(read_array("1;2").shape, (Shape{2, 1}));
+  EXPECT_EQ(array_file("1,2"), std::nullopt);
+}
+
+TEST_F(NamedArray, WrittenOutMustBeNumbersInEqualRows) {
+  EXPECT_NE(complaint(ErrorCode::Argument, "1,,2").find("\"\" is not a finite number"), std::string::npos);
+  EXPECT_NE(complaint(ErrorCode::Argument, "1,2e999").find("2e999"), std::string::npos);
+  EXPECT_NE(complaint(ErrorCode::Argument, "1,2,").find("not a finite number"), std::string::npos);
+  EXPECT_NE(complaint(ErrorCode::Shape, "1,2;3").find("row 1 has 1 numbers"), std::string::npos);
+  // One number alone is a file that is not there.
+  EXPECT_NE(complaint(ErrorCode::Io, "12").find("no such file"), std::string::npos);
+}
+
 TEST_F(NamedArray, NamesWhatIsMissing) {
   EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":w[2]"),
             "array: " + file() + ": slice 2 of tensor \"w\", which has 2");

@@ -48,6 +48,12 @@ const specOf = (state: State): NormSpec => ({
   bias: state.bias,
 });
 
+/** Axes of the image: one less where the mean goes, one less for each gain of zero. */
+const axesOf = ({ kind, gain }: State): number => {
+  const zero = gain.filter((value) => value === 0).length;
+  return kind === "layer" && zero === 0 ? 2 : 3 - zero;
+};
+
 export default chapter<State>({
   text,
   defaults,
@@ -59,7 +65,7 @@ export default chapter<State>({
     { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1, -0.5, 0.8], at: 4 } },
   ],
   doors: (state) => ({
-    command: `normscope geometry --kind ${state.kind} --gain ${numbersOf(state.gain)} --axes 3`,
+    command: `normscope geometry --norm ${state.kind} --gain=${numbersOf(state.gain)} --axes ${axesOf(state)}`,
     cpp: cppOf(
       ["geometry/image", "geometry/steps"],
       `const normscope::NormSpec norm{.kind = normscope::NormKind::${state.kind}, .width = 3, .eps = ${state.eps},
@@ -67,7 +73,14 @@ export default chapter<State>({
 const normscope::geometry::NormImage image(norm);
 for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     ),
-    python: pythonOf(["geometry", "--kind", state.kind, "--gain", numbersOf(state.gain), "--axes", "3"]),
+    python: pythonOf([
+      "geometry",
+      "--norm",
+      state.kind,
+      `--gain=${numbersOf(state.gain)}`,
+      "--axes",
+      String(axesOf(state)),
+    ]),
   }),
   async mount(page) {
     const input = await normals(page.engine, 3 * pointCount, page.store.get().seed);

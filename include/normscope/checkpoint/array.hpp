@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct Array {
 ///   X.safetensors:TENSOR     a tensor; TENSOR[i] is its i-th slice along the first axis
 ///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise
 ///   X.onnx:TENSOR or X.pt:TENSOR   likewise
+///   1,2.5,-3 or 0,0;1,0;0,1  numbers written out: a row, or rows; a file of that name comes first
 /// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
 ///           name that is not there; messages name the file
 [[nodiscard]] Array read_array(const std::string& name);
@@ -34,9 +36,9 @@ struct Array {
 /// Errors    as `read_array`; Shape for more axes
 [[nodiscard]] std::vector<double> read_row(const std::string& name);
 
-/// The file or folder that an array's name begins with.
+/// The file or folder that an array's name begins with; none for numbers written out.
 /// Errors    Io when there is none
-[[nodiscard]] std::filesystem::path array_file(const std::string& name);
+[[nodiscard]] std::optional<std::filesystem::path> array_file(const std::string& name);
 
 /// Writes a `.npy` file, atomically: F64, F32 and F16 as such, BF16, which NumPy lacks, as F32, and
 /// every other dtype as F64.

@@ -1,0 +1,65 @@
+// Takes every chapter's "the same elsewhere" at its word: `node app/e2e/doors.mjs NORMSCOPE INCLUDE`
+// runs the commands and the Python of its defaults and presets, and lets a compiler read the C++.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [normscope, include] = process.argv.slice(2).map((path) => resolve(path));
+if (normscope === undefined || include === undefined) {
+  console.error("usage: node app/e2e/doors.mjs NORMSCOPE INCLUDE");
+  process.exit(2);
+}
+
+const work = mkdtempSync(join(tmpdir(), "normscope-doors-"));
+const env = { ...process.env, PATH: `${dirname(normscope)}${delimiter}${process.env.PATH}` };
+let failed = 0;
+
+function expectToRun(what, program, args) {
+  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd: work, env, encoding: "utf8", timeout: 120_000 });
+  if (status === 0) return;
+  failed += 1;
+  console.error(`${what}: ends with ${status ?? error?.message}\n${stdout.slice(-1000)}${stderr.slice(-2000)}`);
+}
+
+try {
+  await build({
+    entryPoints: [join(here, "../chapters.ts")],
+    outfile: join(work, "chapters.mjs"),
+    bundle: true,
+    format: "esm",
+    loader: { ".html": "text" },
+    logLevel: "error",
+  });
+  // What modules ask of a page when they are loaded.
+  globalThis.matchMedia = () => ({ matches: false, addEventListener() {} });
+  globalThis.document = { documentElement: { dataset: {} } };
+  const { chapters } = await import(pathToFileURL(join(work, "chapters.mjs")).href);
+  const commands = new Set();
+  for (const { id, load } of chapters) {
+    const { default: chapter } = await load();
+    const states = [chapter.defaults, ...chapter.presets.map(({ state }) => ({ ...chapter.defaults, ...state }))];
+    states.forEach((state, index) => {
+      const { command, cpp, python } = chapter.doors(state);
+      const name = `${id}, ${index === 0 ? "defaults" : chapter.presets[index - 1].name}`;
+      if (command !== undefined && !commands.has(command)) {
+        commands.add(command);
+        expectToRun(`${name}: ${command}`, "bash", ["-c", command]);
+      }
+      if (index > 0) return;
+      if (python !== undefined) expectToRun(`${name}: Python`, "/usr/bin/python3", ["-c", python]);
+      if (cpp === undefined) return;
+      const source = join(work, `${id}.cpp`);
+      writeFileSync(source, cpp);
+      expectToRun(`${name}: C++\n${cpp}`, "g++", ["-std=c++20", "-fsyntax-only", "-Wall", "-I", include, source]);
+    });
+    console.log(`${id}: ${states.length} states`);
+  }
+  console.log(`${commands.size} commands ran`);
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+process.exit(failed === 0 ? 0 : 1);

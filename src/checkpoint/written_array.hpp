@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <normscope/checkpoint/array.hpp>
+
+namespace normscope::checkpoint {
+
+/// Numbers written out where an array's name is expected: `1,1.8,0.6` is a row, `0,0;1,0;0,1` are three.
+/// None where `text` is something else: it has neither comma nor semicolon, or anything but numbers.
+/// Errors    Argument for a number that is not one, or not finite; Shape for rows of different lengths
+[[nodiscard]] std::optional<Array> parse_written(const std::string& text);
+
+}  // namespace normscope::checkpoint

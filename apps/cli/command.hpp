@@ -106,6 +106,7 @@ void add_run(CLI::App& root, Session& session);
 void add_curvature(CLI::App& root, Session& session);
 void add_separate(CLI::App& root, Session& session);
 void add_train(CLI::App& root, Session& session);
+void add_count(CLI::App& root, Session& session);
 void add_lab(CLI::App& root, Session& session);
 void add_select(CLI::App& root, Session& session);
 void add_heads(CLI::App& root, Session& session);

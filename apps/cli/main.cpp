@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   cli::add_curvature(root, session);
   cli::add_separate(root, session);
   cli::add_train(root, session);
+  cli::add_count(root, session);
   cli::add_lab(root, session);
   cli::add_select(root, session);
   cli::add_heads(root, session);

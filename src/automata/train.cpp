@@ -68,13 +68,14 @@ Word other_word(const TrainSpec& spec, bool near, Random& random) {
 
 TrainSpec usual(CellKind cell, Language language, Head head, std::uint64_t seed) {
   TrainSpec spec{.cell = cell, .language = language, .head = head, .seed = seed};
-  const bool three = language == Language::anbncn;
-  if (three) spec.longest = 50;
+  if (language == Language::anbncn) {
+    spec.longest = 50;
+    spec.epochs = 1000;
+  }
   if (head == Head::membership) {
+    spec.batch = 16;
     spec.rate = 0.005;
-    spec.epochs = three ? 100 : 60;
-  } else if (three) {
-    spec.epochs = 2000;
+    spec.epochs = 30;
   }
   return spec;
 }
@@ -162,6 +163,12 @@ struct Trainer::Work {
     shuffle(batches, random);
   }
 
+  /// 1, or on the line down to 0 in the second half.
+  [[nodiscard]] double rate_share() const {
+    const double done = static_cast<double>(loss.size()) / static_cast<double>(spec.epochs);
+    return spec.decay ? std::min(1.0, 2.0 * (1.0 - done)) : 1.0;
+  }
+
   void update() {
     unroll.gradient(values);
     double squares = 0.0;
@@ -173,6 +180,7 @@ struct Trainer::Work {
     constexpr double beta1 = 0.9;
     constexpr double beta2 = 0.999;
     constexpr double eps = 1e-8;
+    const double rate = spec.rate * rate_share();
     power1 *= beta1;
     power2 *= beta2;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -182,7 +190,7 @@ struct Trainer::Work {
       const double move = first[i] / (1.0 - power1) / (std::sqrt(second[i] / (1.0 - power2)) + eps);
       const std::size_t of_cell = network.cell.parameters.size();
       double& parameter = i < of_cell ? network.cell.parameters[i] : network.output[i - of_cell];
-      parameter -= spec.rate * move;
+      parameter -= rate * move;
     }
   }
 

@@ -26,18 +26,18 @@ struct TrainSpec {
   std::size_t width = 10;
   std::size_t longest = 100;  ///< largest exponent
   std::size_t words = 4000;   ///< membership: half of them members
-  std::size_t batch = 16;
-  double rate = 0.01;
+  std::size_t batch = 8;
+  double rate = 0.02;
+  bool decay = true;  ///< the rate falls on a line to 0 in the second half of the epochs
   double clip = 1.0;
-  std::size_t epochs = 1000;  ///< at most; membership stops where an epoch made no mistake
+  std::size_t epochs = 600;  ///< at most; membership stops where an epoch made no mistake
   std::uint64_t seed = 1;
 
   bool operator==(const TrainSpec&) const = default;
 };
 
-/// What the measurements of docs/papers/weiss.md were made with: next_symbol as above and 2000 epochs for
-/// three letters; membership at rate 0.005 for at most 60 epochs, 100 for three letters; exponents to 100,
-/// to 50 for three letters.
+/// What the measurements of docs/papers/weiss.md were made with: as above, exponents to 50 and 1000 epochs
+/// for three letters; membership in batches of 16 at rate 0.005 for at most 30 epochs.
 [[nodiscard]] TrainSpec usual(CellKind cell, Language language, Head head, std::uint64_t seed = 1);
 
 /// Throws unless every number is inside its domain.
@@ -60,8 +60,9 @@ struct Gradient {
 /// included.
 /// Requires  words that are not empty
 /// Errors    as `accepts`
-/// Accuracy  1e-7 relative to central differences in extended precision (test:
-/// Train.GradientsAreThoseOfDifferences) Cost      about 6 flops a parameter and letter
+/// Accuracy  1e-7 relative to central differences in extended precision
+///           (test: Train.GradientsAreThoseOfDifferences)
+/// Cost      about 6 flops a parameter and letter
 [[nodiscard]] Gradient gradient(const Network& network, std::span<const Labelled> words);
 
 /// Training under way.

@@ -1,0 +1,223 @@
+#include <memory>
+#include <optional>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/automata/counting.hpp>
+#include <normscope/automata/figures.hpp>
+#include <normscope/automata/trained.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+#include <normscope/core/version.hpp>
+
+#include "command.hpp"
+
+namespace normscope::cli {
+namespace {
+
+namespace am = automata;
+using Json = nlohmann::ordered_json;
+
+/// Words of the test set of [Weiss et al. 2018], and their largest exponent.
+constexpr std::size_t test_words = 1000;
+constexpr std::size_t test_seed = 1;
+
+struct Options {
+  std::string cell = "lstm";
+  std::string language = "anbn";
+  std::string head;
+  bool train = false;
+  std::optional<std::size_t> width;
+  std::optional<std::size_t> epochs;
+  std::optional<std::size_t> longest;
+  std::optional<double> rate;
+  std::uint64_t seed = 1;
+  std::size_t letters = 100;
+  std::size_t up_to = 300;
+  std::string figure;
+  std::string trace;
+};
+
+am::TrainSpec train_spec(const Options& options) {
+  am::TrainSpec spec =
+      am::usual(am::cell_kind(options.cell), am::language(options.language),
+                options.head.empty() ? am::Head::next_symbol : am::head(options.head), options.seed);
+  const auto take = [](const auto& given, auto& value) {
+    if (given) value = *given;
+  };
+  take(options.width, spec.width);
+  take(options.epochs, spec.epochs);
+  take(options.longest, spec.longest);
+  take(options.rate, spec.rate);
+  am::validate(spec);
+  return spec;
+}
+
+/// A network and, where it was trained here, how that went.
+struct Subject {
+  am::Network network;
+  am::TrainSpec spec;
+  Json training;
+  std::string told;
+};
+
+Subject get(const Session& session, const Options& options) {
+  if (!options.train) {
+    const am::CellKind cell = am::cell_kind(options.cell);
+    const am::Language language = am::language(options.language);
+    return {am::trained(cell, language), am::trained_spec(cell, language), {}, "comes with normscope"};
+  }
+  const am::TrainSpec spec = train_spec(options);
+  const am::Trainer trainer = am::train(spec, session.progress());
+  return {trainer.network(),
+          spec,
+          {{"epochs", trainer.loss().size()},
+           {"loss", std::vector<double>(trainer.loss().begin(), trainer.loss().end())},
+           {"accuracy", std::vector<double>(trainer.accuracy().begin(), trainer.accuracy().end())}},
+          fmt::format("{} epochs, loss {:.4f}, {:.1f} % of the training words right", trainer.loss().size(),
+                      trainer.loss().back(), 100.0 * trainer.accuracy().back())};
+}
+
+Json to_json(const std::vector<am::UnitDrift>& drifts) {
+  Json all = Json::array();
+  for (const am::UnitDrift& unit : drifts) {
+    Json blocks = Json::array();
+    for (const am::Drift& block : unit.blocks) {
+      blocks.push_back({{"mean", block.mean}, {"deviation", block.deviation}});
+    }
+    all.push_back({{"unit", unit.unit}, {"counts", unit.counts}, {"blocks", std::move(blocks)}});
+  }
+  return all;
+}
+
+std::string describe(const am::Network& network, const std::vector<am::UnitDrift>& drifts) {
+  const char* const name = network.cell.kind == am::CellKind::lstm ? "c" : "h";
+  std::string text;
+  for (const am::UnitDrift& unit : drifts) {
+    if (!unit.counts) continue;
+    text += fmt::format("{}{}{} (", text.empty() ? "counts in " : ", ", name, unit.unit);
+    for (std::size_t block = 0; block < unit.blocks.size(); ++block) {
+      text += fmt::format("{}{:+.4f} a letter {}", block == 0 ? "" : ", ", unit.blocks[block].mean,
+                          static_cast<char>('a' + block));
+    }
+    text += ")";
+  }
+  return text.empty() ? "no unit counts" : text;
+}
+
+int run(const Session& session, const Options& options) {
+  expect_writable({options.figure, options.trace});
+  keep_apart({}, {options.figure, options.trace, session.json});
+  const Subject subject = get(session, options);
+  const am::Network& network = subject.network;
+  const am::Range range = am::range(network, options.up_to);
+  const am::Score score =
+      am::score(network, am::near_members(network.language, test_words,
+                                          network.language == am::Language::anbn ? 200 : 150, test_seed));
+  const std::vector<am::UnitDrift> drifts = options.letters >= am::least_drift_length
+                                                ? am::drifts(network, options.letters)
+                                                : std::vector<am::UnitDrift>{};
+
+  const am::TrainSpec& spec = subject.spec;
+  JsonOutput machine_form(
+      session, dump({{"schema", "normscope.count/1"},
+                     {"version", version},
+                     {"cell", am::to_string(network.cell.kind)},
+                     {"language", am::to_string(network.language)},
+                     {"head", am::to_string(network.head)},
+                     {"width", network.cell.width},
+                     {"spec",
+                      {{"longest", spec.longest},
+                       {"batch", spec.batch},
+                       {"rate", spec.rate},
+                       {"decay", spec.decay},
+                       {"clip", spec.clip},
+                       {"epochs", spec.epochs},
+                       {"seed", spec.seed}}},
+                     {"training", subject.training},
+                     {"exact_to", range.exact_to()},
+                     {"accepted",
+                      {{"member", range.member}, {"one_less", range.one_less}, {"one_more", range.one_more}}},
+                     {"near_members",
+                      {{"words", score.words},
+                       {"right", score.right},
+                       {"accepted_members", score.accepted_members},
+                       {"rejected_others", score.rejected_others}}},
+                     {"n", options.letters},
+                     {"drifts", to_json(drifts)},
+                     {"parameters", network.cell.parameters},
+                     {"output", network.output}}));
+  std::optional<AtomicFile> figure;
+  std::optional<AtomicFile> trace;
+  const auto write = [](std::optional<AtomicFile>& file, const std::string& path, const std::string& text) {
+    if (path.empty()) return;
+    file.emplace(path);
+    file->write(text + "\n");
+  };
+  if (!options.figure.empty()) write(figure, options.figure, am::trace_figure(network, options.letters));
+  if (!options.trace.empty()) write(trace, options.trace, am::trace_json(network, options.letters));
+  if (figure) figure->commit();
+  if (trace) trace->commit();
+  machine_form.commit();
+
+  session.say(fmt::format("{} of {} units on {} up to {}, {}, seed {}: {}", options.cell, network.cell.width,
+                          options.language, spec.longest, am::to_string(network.head), spec.seed,
+                          subject.told));
+  const std::size_t exact = range.exact_to();
+  session.say(exact < 5
+                  ? std::string("not exact: a member rejected or a neighbour accepted at 5 of a letter")
+                  : fmt::format("exact from 5 to {} of a letter{}: members accepted, one letter more or "
+                                "less rejected",
+                                exact, exact == options.up_to ? " and maybe beyond" : ""));
+  session.say(fmt::format(
+      "{} near members: {:.1f} % right; {:.1f} % of members accepted, {:.1f} % of others "
+      "rejected",
+      score.words, 100.0 * score.accuracy(), 100.0 * score.accepted_members, 100.0 * score.rejected_others));
+  if (!drifts.empty()) session.say(describe(network, drifts));
+  return ok;
+}
+
+}  // namespace
+
+void add_count(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "count",
+                                  "How a recurrent network counts letters: a trained one, or train your own",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("--cell", options->cell, "Default lstm")
+      ->check(CLI::IsMember({"lstm", "gru", "elman_tanh", "elman_relu"}));
+  command->add_option("--language", options->language, "Default anbn")
+      ->check(CLI::IsMember({"anbn", "anbncn"}));
+  CLI::Option* train = command->add_flag("--train", options->train,
+                                         "Train one, in place of the lstms and grus that come along");
+  const auto when_training = [&](CLI::Option* option, const std::string& type) {
+    option->needs(train)->type_name(type);
+    return option;
+  };
+  when_training(command->add_option("--head", options->head, "What is learned (default next_symbol)"), "HEAD")
+      ->check(CLI::IsMember({"membership", "next_symbol"}));
+  when_training(command->add_option("--width", options->width, "Units (default 10)"), "N")
+      ->check(counts(1, 256));
+  when_training(command->add_option("--epochs", options->epochs, "At most (default: the task's)"), "N")
+      ->check(counts(1, largest_count));
+  when_training(command->add_option("--longest", options->longest,
+                                    "Largest exponent trained on (default 100; 50 for anbncn)"),
+                "N")
+      ->check(counts(1, 10000));
+  when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X");
+  when_training(command->add_option("--seed", options->seed, "Of weights, words and their order (default 1)"),
+                "S");
+  command->add_option("-n", options->letters, "Of every letter in the word shown (default 100)")
+      ->type_name("N")
+      ->check(counts(0, 10000));
+  command->add_option("--up-to", options->up_to, "Largest exponent tested (default 300)")
+      ->type_name("N")
+      ->check(counts(5, 2000));
+  command->add_option("--figure", options->figure, "Write the traces as a figure (Vega-Lite)")
+      ->type_name("FILE");
+  command->add_option("--trace", options->trace, "Write every state, gate and probability as JSON")
+      ->type_name("FILE");
+}
+
+}  // namespace normscope::cli

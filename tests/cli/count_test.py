@@ -1,0 +1,100 @@
+"""`normscope count`: trained networks that count, or do not, and training one."""
+
+import json
+import signal
+import subprocess
+import time
+import unittest
+
+import jsonschema
+import numpy as np
+
+from command import COMMAND, SOURCE, CommandTest, strict
+
+
+class Count(CommandTest):
+    def test_the_lstm_counts(self):
+        got = self.json("count", "-n", 100)
+        self.assertIsNone(got["training"])
+        self.assertGreaterEqual(got["exact_to"], 150)
+        self.assertTrue(any(unit["counts"] for unit in got["drifts"]))
+        self.assertTrue(all(got["accepted"]["member"][5:151]))
+        said = self.ok("count")
+        self.assertIn("counts in c", said)
+        self.assertIn(f"exact from 5 to {got['exact_to']}", said)
+
+    def test_the_gru_does_not(self):
+        got = self.json("count", "--cell", "gru")
+        self.assertLess(got["exact_to"], 50)
+        self.assertFalse(any(unit["counts"] for unit in got["drifts"]))
+        self.assertIn("no unit counts", self.ok("count", "--cell", "gru"))
+
+    def test_three_letters_take_two_counters(self):
+        got = self.json("count", "--language", "anbncn")
+        self.assertGreaterEqual(got["exact_to"], 100)
+        self.assertGreaterEqual(sum(unit["counts"] for unit in got["drifts"]), 2)
+
+    def test_the_trace_is_that_of_the_weights(self):
+        got = self.json("count", "-n", 3, "--trace", "trace.json")
+        trace = json.loads((self.folder / "trace.json").read_text())
+        schema = json.loads((SOURCE / "docs/schemas/trace.schema.json").read_text())
+        jsonschema.Draft202012Validator(strict(schema)).validate(trace)
+        width, maps = got["width"], np.array(got["parameters"]).reshape(4, -1)
+        h, c = np.zeros(width), np.zeros(width)
+        values = {signal["name"]: signal["values"] for signal in trace["signals"]}
+        output = np.array(got["output"])
+        for step, symbol in enumerate([2, *("ab".index(letter) for letter in trace["letters"])]):
+            gates = []
+            for one in maps:
+                w = one[: 3 * width].reshape(width, 3)
+                u = one[3 * width : -width].reshape(width, width)
+                gates.append(w[:, symbol] + u @ h + one[-width:])
+            i, f, o = (1 / (1 + np.exp(-gate)) for gate in gates[:3])
+            c = f * c + i * np.tanh(gates[3])
+            h = o * np.tanh(c)
+            np.testing.assert_allclose(values["c"][step], c, atol=1e-12)
+            np.testing.assert_allclose(values["f"][step], f, atol=1e-12)
+            logits = output[: 3 * width].reshape(3, width) @ h + output[3 * width :]
+            np.testing.assert_allclose(trace["probabilities"][step], np.exp(logits) / np.exp(logits).sum(), atol=1e-12)
+
+    def test_the_figure(self):
+        self.ok("count", "-n", 40, "--figure", "trace.vl.json", "--quiet")
+        spec = json.loads((self.folder / "trace.vl.json").read_text())
+        self.assertIn("vega-lite", spec["$schema"])
+
+    def test_training_repeats_itself(self):
+        options = ("count", "--train", "--cell", "gru", "--width", 3, "--longest", 6, "--epochs", 20, "--up-to", 10)
+        got = self.json(*options, "--seed", 5)
+        self.assertEqual(got["training"]["epochs"], 20)
+        self.assertLess(got["training"]["loss"][-1], got["training"]["loss"][0])
+        self.assertEqual(got["spec"]["seed"], 5)
+        self.assertEqual(got, self.json(*options, "--seed", 5))
+        self.assertNotEqual(got["parameters"], self.json(*options, "--seed", 6)["parameters"])
+
+    def test_membership_of_three_letters(self):
+        got = self.json("count", "--train", "--language", "anbncn", "--head", "membership", "--width", 2, "--longest",
+                        4, "--epochs", 1, "--up-to", 6, "--cell", "elman_relu", "-n", 30)
+        self.assertEqual((got["head"], len(got["output"])), ("membership", 3))
+        self.assertEqual(len(got["drifts"][0]["blocks"]), 3)
+
+    def test_bad_input(self):
+        self.assertIn("--train", self.fails(3, "count", "--cell", "elman_tanh"))
+        self.assertIn("--train", self.fails(2, "count", "--width", 3))
+        self.fails(2, "count", "--cell", "rnn")
+        self.fails(2, "count", "--up-to", 3)
+        self.fails(3, "count", "--train", "--lr", -1)
+        self.fails(3, "count", "--figure", "x", "--trace", "x")
+        self.fails(3, "count", "--figure", "no/such/folder")
+
+    def test_stops_when_told_to(self):
+        process = subprocess.Popen([COMMAND, "count", "--train", "--epochs", "100000", "--json", "out.json"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (130, ""))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

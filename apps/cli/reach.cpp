@@ -166,6 +166,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
 
 int run(const Session& session, const Options& options) {
   expect_writable({options.resume});
+  expect_folders({options.certificates});
   std::vector<std::string> outputs = witness_files(options.certificates);
   outputs.insert(outputs.end(), {options.resume, session.json});
   const ReachHead head = read_head(options.head, outputs);
@@ -233,16 +234,13 @@ void add_reach(CLI::App& root, Session& session) {
                    "A lead no larger, relative to the logits' size, is none (default 1e-12)")
       ->type_name("T")
       ->check(CLI::Range(0.0, 1.0));
-  CLI::Option* resume = command
-                            ->add_option("--resume", options->resume,
-                                         "Keep what is decided in FILE and go on from it; Ctrl-C too")
-                            ->type_name("FILE");
-  // What is kept for another day has no witnesses: they would be most of it.
+  command
+      ->add_option("--resume", options->resume, "Keep what is decided in FILE and go on from it; Ctrl-C too")
+      ->type_name("FILE");
   command
       ->add_option("--certificates", options->certificates,
                    "Write the logits, and where each token leads, into FOLDER as .npy files")
-      ->type_name("FOLDER")
-      ->excludes(resume);
+      ->type_name("FOLDER");
   command->add_flag("--check", options->check, "Exit with 1 unless every token is reachable");
 }
 

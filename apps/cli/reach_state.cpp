@@ -1,7 +1,9 @@
 #include "reach_state.hpp"
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -9,6 +11,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/numeric/sum.hpp>
 
 namespace normscope::cli {
 namespace {
@@ -33,13 +36,27 @@ std::uint64_t fingerprint(const Logits& logits, double tolerance) {
 }
 
 std::string header(const Logits& logits, double tolerance) {
-  return fmt::format("normscope.reach_state/1 {:016x} {} {}", fingerprint(logits, tolerance), logits.tokens,
+  return fmt::format("normscope.reach_state/2 {:016x} {} {}", fingerprint(logits, tolerance), logits.tokens,
                      logits.width);
 }
 
 std::string shares_text(const std::vector<Share>& shares) {
   std::string text = fmt::format(" {}", shares.size());
   for (const Share& share : shares) text += fmt::format(" {} {:a}", share.id, share.weight);
+  return text;
+}
+
+constexpr std::size_t digits = 16;
+
+/// The bits of each number, in as many hexadecimal digits; "-" for none.
+std::string point_text(const std::vector<double>& point) {
+  if (point.empty()) return " -";
+  std::string text = " ";
+  for (const double value : point) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    fmt::format_to(std::back_inserter(text), "{:016x}", bits);
+  }
   return text;
 }
 
@@ -69,6 +86,23 @@ class Line {
       const std::uint64_t id = whole(ids);
       result.push_back({id, real()});
     }
+    return result;
+  }
+  /// A point of the unit ball, or none.
+  std::vector<double> point(std::size_t width) {
+    std::string word;
+    words_ >> word;
+    if (word == "-") return {};
+    if (word.size() != digits * width) fail();
+    std::vector<double> result(width);
+    for (std::size_t i = 0; i < width; ++i) {
+      std::uint64_t bits = 0;
+      const char* const begin = word.data() + digits * i;
+      const auto [end, failure] = std::from_chars(begin, begin + digits, bits, 16);
+      if (failure != std::errc() || end != begin + digits) fail();
+      std::memcpy(&result[i], &bits, sizeof bits);
+    }
+    if (!(euclidean_norm(result) <= 1.0)) fail();
     return result;
   }
   void finish() {
@@ -106,7 +140,9 @@ void save_reach(const std::filesystem::path& path, const Logits& logits, double 
     if (!token.done) continue;
     file.write(fmt::format("{} {} {} {:a} {:a} {}", i, code(token.answer), code(token.unbounded), token.lower,
                            token.upper, token.rival) +
-               shares_text(token.weights) + shares_text(token.unbounded_weights) + "\n");
+               shares_text(token.weights) + shares_text(token.unbounded_weights) +
+               point_text(token.answer == convex::Answer::yes ? token.witness : std::vector<double>{}) +
+               "\n");
   }
   file.commit();
 }
@@ -138,6 +174,7 @@ std::vector<TokenReach> load_reach(const std::filesystem::path& path, const Logi
     token.rival = words.whole(logits.tokens);
     token.weights = words.shares(logits.tokens);
     token.unbounded_weights = words.shares(logits.tokens + 1);
+    token.witness = words.point(logits.width);
     words.finish();
   }
   return tokens;

@@ -8,7 +8,7 @@
 namespace normscope::cli {
 
 /// What an interrupted `reach` had decided, in a file of lines: a header that names the logits it belongs
-/// to, then a token a line. Witnesses are left out, everything the results show is in.
+/// to, then a token a line with all that proves its answer: going on from it leads to the same bytes.
 /// Errors    Io; Format for a file that is none; Argument for one that belongs to other logits
 void save_reach(const std::filesystem::path& path, const selectability::Logits& logits, double tolerance,
                 const std::vector<selectability::TokenReach>& tokens);

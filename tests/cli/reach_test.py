@@ -1,6 +1,7 @@
 """Which tokens can win: answers whose certificates hold in rational arithmetic."""
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -181,23 +182,51 @@ class Reach(CommandTest):
         one, four = (self.ok("reach", *self.arrays(weights), "--threads", n, "--json", "-") for n in (1, 4))
         self.assertEqual(one, four)
 
-    def test_an_interrupted_reach_goes_on(self):
-        weights = np.random.default_rng(4).normal(size=(4000 if SANITIZED else 20000, 12))
-        options = self.arrays(weights, 0.1 * weights[:, 0])
-        process = subprocess.Popen([COMMAND, "reach", *options, "--resume", "state", "--json", "part.json", "-q",
-                                    "--probability", "quick", "--threads", "1"], cwd=self.folder,
-                                   stderr=subprocess.DEVNULL)
-        time.sleep(2.0)
-        process.send_signal(signal.SIGINT)
-        status = process.wait(timeout=60)
-        if status == 0:
-            self.skipTest("it was done before it could be interrupted")
-        self.assertEqual(status, 130)
-        if not (self.folder / "state").exists():
-            self.skipTest("it was interrupted before the first answer")
-        part = json.loads((self.folder / "part.json").read_text())
-        self.assertFalse(part["complete"])
-        self.assertLess(part["decided"], part["tokens"])
+    def outputs(self):
+        """The bytes of all that `reach --json all.json --certificates c` wrote."""
+        return {path.name: path.read_bytes() for path in [self.folder / "all.json", *(self.folder / "c").iterdir()]}
+
+    def test_an_interrupted_reach_goes_on_to_the_same_bytes(self):
+        weights = np.random.default_rng(4).normal(size=(1000 if SANITIZED else 4000, 12))
+        options = [*self.arrays(weights, 0.1 * weights[:, 0]), "--probability", "quick", "--threads", "1",
+                   "--certificates", "c", "--json", "all.json", "-q"]
+        begin = time.monotonic()
+        self.ok("reach", *options)
+        whole = time.monotonic() - begin
+        expected = self.outputs()
+        interrupted = 0
+        for part in (0.3, 0.5, 0.7, 0.9):
+            shutil.rmtree(self.folder / "c")
+            process = subprocess.Popen([COMMAND, "reach", *options, "--resume", "state"], cwd=self.folder,
+                                       stderr=subprocess.DEVNULL)
+            time.sleep(part * whole)
+            process.send_signal(signal.SIGINT)
+            if process.wait(timeout=120) != 0:
+                self.assertFalse((self.folder / "c").exists())
+                if (self.folder / "state").exists():
+                    self.assertFalse(json.loads((self.folder / "all.json").read_text())["complete"])
+                    interrupted += 1
+                self.ok("reach", *options, "--resume", "state")
+            self.assertTrue(self.outputs() == expected, part)
+            (self.folder / "state").unlink()
+        if interrupted == 0:
+            self.skipTest("it was never interrupted between two answers")
+
+    def test_going_on_from_every_batch_leads_to_the_same_bytes(self):
+        weights = np.random.default_rng(4).normal(size=(600, 5))
+        options = [*self.arrays(weights, weights[:, 1]), "--certificates", "c", "--json", "all.json", "-q"]
+        self.ok("reach", *options, "--resume", "state")
+        expected = self.outputs()
+        header, *lines = (self.folder / "state").read_bytes().splitlines(keepends=True)
+        # Who did not lead where its own row points has weights or a witness; they are decided 64 at a time.
+        hard = [number for number, line in enumerate(lines) if line.split()[1] != b"0" or line.split()[-1] != b"-"]
+        self.assertGreater(len(hard), 3 * 64)
+        for decided in range(0, len(hard), 64):
+            later = set(hard[decided:])
+            kept = [line for number, line in enumerate(lines) if number not in later]
+            (self.folder / "state").write_bytes(header + b"".join(kept))
+            self.ok("reach", *options, "--resume", "state")
+            self.assertTrue(self.outputs() == expected, decided)
         other = self.arrays(weights[:, ::-1].copy())
         self.assertIn("another model", self.fails(3, "reach", *other, "--resume", "state"))
 
@@ -211,8 +240,15 @@ class Reach(CommandTest):
         (self.folder / "state").write_bytes(b"".join(lines[:150]))
         again = self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
         self.assertEqual([t["token"] for t in again["unreachable"]], [t["token"] for t in first["unreachable"]])
-        for spoiled in (b"x", lines[0] + b"5 0 0 0x1p+0 nan 1 0 0\n", lines[0] + b"999 0 0 0 0 1 0 0\n",
-                        lines[0] + b"1 0 0 0 0 1 9 0\n", lines[0] + b"1 0 0 0 0 1 0 0 7\n", b""):
+        half, one, nan = b"3fe" + b"0" * 13, b"3ff" + b"0" * 13, b"7ff8" + b"0" * 12
+        for good in (b"-", 3 * half, one + 2 * (16 * b"0")):
+            (self.folder / "state").write_bytes(lines[0] + b"1 0 0 0 0 1 0 0 " + good + b"\n")
+            self.ok("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
+        head = lines[0] + b"1 0 0 0 0 1 0 0 "
+        for spoiled in (b"x", lines[0] + b"5 0 0 0x1p+0 nan 1 0 0 -\n", lines[0] + b"999 0 0 0 0 1 0 0 -\n",
+                        lines[0] + b"1 0 0 0 0 1 9 0 -\n", head + b"- 7\n", b"", head + b"\n", head + b"0\n",
+                        head + 3 * one + b"\n", head + 2 * half + nan + b"\n", head + 2 * half + b"\n",
+                        head + 2 * half + b"3fe-000000000000\n"):
             (self.folder / "state").write_bytes(spoiled)
             self.fails(3, "reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
 
@@ -221,7 +257,6 @@ class Reach(CommandTest):
         np.save(self.folder / "rows.npy", np.ones((3, 4)))
         self.fails(2, "reach")
         self.fails(2, "reach", OWN_MODEL, "--norm", "rms")
-        self.fails(2, "reach", *options, "--certificates", "c", "--resume", "state")
         self.assertIn("would replace", self.fails(3, "reach", "--unembedding", "rows.npy", "--norm", "rms",
                                                   "--certificates", "."))
         self.assertIn("--tokens", self.fails(3, "reach", *options, "--tokens", "3"))

@@ -18,10 +18,16 @@ struct Options {
   bool queries = false;
 };
 
-/// The least spread, "0" where it cannot be told from none beside the largest.
-std::string least(const selectability::Spread& uniform, const selectability::Spread& sharp) {
+/// The least and the largest spread in a column each: as bounds from outside where they are no more, and "0"
+/// for a least one that cannot be told from none beside the largest.
+std::string columns(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
+                    int width) {
   const bool none = uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.lower;
-  return none ? "0" : fmt::format("{:.4g}", uniform.upper);
+  const std::string least = !narrow ? fmt::format(">={:.4g}", uniform.lower)
+                            : none  ? "0"
+                                    : fmt::format("{:.4g}", uniform.upper);
+  const std::string most = narrow ? fmt::format("{:.4g}", sharp.lower) : fmt::format("<={:.4g}", sharp.upper);
+  return fmt::format("{:>{}} {:>{}}", least, width, most, width);
 }
 
 void print(const Session& session, const model::Model& model, const std::vector<audit::HeadReach>& heads) {
@@ -37,20 +43,26 @@ void print(const Session& session, const model::Model& model, const std::vector<
       continue;
     }
     const selectability::Attention& attention = *heads[i].attention;
-    std::string line =
-        fmt::format("{}  {:>12} {:>12.4g}", place, least(attention.most_uniform, attention.sharpest),
-                    attention.sharpest.lower);
+    const bool narrow = attention.narrow();
+    std::string line = place + "  " + columns(attention.most_uniform, attention.sharpest, narrow, 12);
     if (attention.uniform_without_projection) {
-      line +=
-          fmt::format("   {:>8} {:>8.4g}",
-                      least(*attention.uniform_without_projection, *attention.sharpest_without_projection),
-                      attention.sharpest_without_projection->lower);
+      line += "   " + columns(*attention.uniform_without_projection, *attention.sharpest_without_projection,
+                              narrow, 8);
     }
     session.say(line);
   }
   session.say(
       "\nSpread: the most that the scores of two keys can differ by, under the query for which that is least "
       "and under the one for which it is most. No weight is more than e^spread times another.");
+  const bool bounded = std::any_of(heads.begin(), heads.end(), [](const audit::HeadReach& reach) {
+    return reach.attention && !reach.attention->narrow();
+  });
+  if (bounded) {
+    session.say(
+        "<= and >=: bounds from the norms that queries and keys have of their own, which hidden states need "
+        "not "
+        "reach.");
+  }
 }
 
 int run(const Session& session, const Options& options) {

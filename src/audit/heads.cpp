@@ -22,7 +22,16 @@ bool names(const std::vector<model::Linear>& linears, const model::Linear& wante
   });
 }
 
-/// Why a head's scores are not q·k of two linear maps of one norm's output, or empty.
+/// The norm that queries or keys go through on their way to the scores, or none.
+const model::Norm* own_norm(const model::Model& model, const model::Linear& part) {
+  const auto at = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
+    return norm.placement == model::Placement::inside && names(norm.writers, part);
+  });
+  return at == model.norms.end() ? nullptr : &*at;
+}
+
+/// Why a head's scores are not q·k of two linear maps of one norm's output, norms of their own aside, or
+/// empty.
 std::string refusal(const model::Model& model, const model::Head& head) {
   if (!head.query || !head.key) return "its query or key weights are not in the file";
   const model::Norm* const norm = norm_named(model, head.norm);
@@ -30,10 +39,10 @@ std::string refusal(const model::Model& model, const model::Head& head) {
   if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);
   if (!names(norm->readers, *head.key)) return "its keys do not read the norm that its queries read";
   if (head.query->in != norm->width || head.key->in != norm->width) return "it reads a part of its norm";
-  for (const model::Norm& other : model.norms) {
-    if (other.placement != model::Placement::inside) continue;
-    if (names(other.writers, *head.query) || names(other.writers, *head.key)) {
-      return "its queries or keys pass a norm of their own";
+  for (const model::Linear* part : {&*head.query, &*head.key}) {
+    const model::Norm* const own = own_norm(model, *part);
+    if (own != nullptr && (own->width != head.head_dim || own->groups != 1)) {
+      return "its queries or keys pass a norm that is not one of each head";
     }
   }
   return {};
@@ -46,12 +55,24 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   const NormSpec norm = model::read_norm(checkpoint, *norm_named(model, head.norm));
   const std::vector<double> query = model::read_weight(checkpoint, *head.query, 0, head.head_dim);
   const std::vector<double> key = model::read_weight(checkpoint, *head.key, 0, head.head_dim);
-  const std::vector<double> bias = model::read_bias(checkpoint, *head.query);
+  const std::vector<double> query_bias = model::read_bias(checkpoint, *head.query);
+  const std::vector<double> key_bias = model::read_bias(checkpoint, *head.key);
+  const auto own = [&](const model::Linear& part, std::string& name) -> std::optional<NormSpec> {
+    const model::Norm* const found = own_norm(model, part);
+    if (found == nullptr) return {};
+    name = found->name;
+    return model::read_norm(checkpoint, *found);
+  };
+  const std::optional<NormSpec> query_norm = own(*head.query, result.query_norm);
+  const std::optional<NormSpec> key_norm = own(*head.key, result.key_norm);
   try {
     result.attention = selectability::attention(norm, {.query = {query.data(), head.head_dim, norm.width},
-                                                       .query_bias = bias,
+                                                       .query_bias = query_bias,
                                                        .key = {key.data(), head.head_dim, norm.width},
-                                                       .scale = head.scale});
+                                                       .key_bias = key_bias,
+                                                       .scale = head.scale,
+                                                       .query_norm = query_norm ? &*query_norm : nullptr,
+                                                       .key_norm = key_norm ? &*key_norm : nullptr});
   } catch (const Error& error) {
     // Weights may hold NaN; the other heads are still worth knowing.
     if (error.code() != ErrorCode::Argument) throw;

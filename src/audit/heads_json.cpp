@@ -11,6 +11,8 @@ using Json = nlohmann::ordered_json;
 
 Json bounds(const selectability::Spread& spread) { return {spread.lower, spread.upper}; }
 
+Json name(const std::string& norm) { return norm.empty() ? Json(nullptr) : Json(norm); }
+
 Json selector(const std::optional<model::Linear>& linear) {
   return linear ? Json(linear->weight.selector()) : Json(nullptr);
 }
@@ -28,8 +30,10 @@ Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
     return json;
   }
   const selectability::Attention& attention = *reach.attention;
-  json["uniform_spread"] = attention.most_uniform.upper;
-  json["sharp_spread"] = attention.sharpest.lower;
+  if (attention.narrow()) {
+    json["uniform_spread"] = attention.most_uniform.upper;
+    json["sharp_spread"] = attention.sharpest.lower;
+  }
   json["uniform_bounds"] = bounds(attention.most_uniform);
   json["sharp_bounds"] = bounds(attention.sharpest);
   if (attention.uniform_without_projection) {
@@ -37,9 +41,18 @@ Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
                                   {"sharp_bounds", bounds(*attention.sharpest_without_projection)}};
   }
   json["uniform_without_scaling"] = attention.uniform_without_scaling;
+  if (!reach.query_norm.empty() || !reach.key_norm.empty()) {
+    json["own_norms"] = {{"query", name(reach.query_norm)},
+                         {"key", name(reach.key_norm)},
+                         {"queries_fill", attention.queries_fill},
+                         {"keys_fill", attention.keys_fill}};
+  }
   if (queries) {
     json["uniform_query"] = attention.most_uniform.query;
+    json["uniform_row"] = attention.most_uniform.row;
     json["sharp_query"] = attention.sharpest.query;
+    json["sharp_row"] = attention.sharpest.row;
+    json["sharp_multiplier"] = attention.sharpest.multiplier;
   }
   return json;
 }

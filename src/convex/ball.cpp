@@ -6,12 +6,12 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::convex {
 namespace {
 
-constexpr double unit_roundoff = 0x1p-53;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void validate(MatrixView<const double> rows, std::span<const double> offsets) {

@@ -8,6 +8,7 @@
 #include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 namespace normscope::convex {
 namespace {
@@ -16,11 +17,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2.0;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// Rounding of a sum of `terms` products relative to the sum of their sizes, with room for what follows.
-double rounding(Index terms) { return 2.0 * static_cast<double>(terms + 4) * unit; }
 
 struct Problem {
   MatrixXd matrix;
@@ -149,7 +146,7 @@ double shift_to_ball(double most, const Length& length) {
   double low = most * std::numeric_limits<double>::epsilon() * std::numeric_limits<double>::epsilon();
   double high = most;
   if (length(low) <= 1.0) return low;
-  while (high > low * (1.0 + 4.0 * unit)) {
+  while (high > low * (1.0 + 4.0 * unit_roundoff)) {
     const double middle = high / low > 2.0 ? std::sqrt(low) * std::sqrt(high) : low + 0.5 * (high - low);
     if (middle <= low || middle >= high) break;
     (length(middle) > 1.0 ? low : high) = middle;
@@ -173,7 +170,8 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
   const Problem p = read(matrix, offset);
   const Decomposition d(p);
   // v = −s c/(s² + μ); where rounding is all that is left of s, none of v.
-  const double least = d.s[0] * unit * static_cast<double>(std::max(p.matrix.rows(), p.matrix.cols()));
+  const double least =
+      d.s[0] * unit_roundoff * static_cast<double>(std::max(p.matrix.rows(), p.matrix.cols()));
   const auto at = [&](double mu) {
     VectorXd v(d.s.size());
     for (Index i = 0; i < v.size(); ++i) {

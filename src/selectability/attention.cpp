@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/core.h>
 #include <Eigen/Dense>
 
 #include <normscope/convex/trust_region.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/rounding.hpp>
+
+#include "head_maps.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -18,112 +20,98 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2.0;
-
-/// Rounding of a sum of `terms` products relative to the sum of their sizes.
-double rounding(Index terms) { return 2.0 * static_cast<double>(terms + 4) * unit; }
-
-void check(const NormSpec& norm, const HeadMaps& head) {
+void check(const NormSpec& norm) {
   validate(norm);
   if (norm.groups != 1) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("heads: the norm has {} groups, expected 1", norm.groups));
   }
+}
+
+void check(const NormSpec& norm, const HeadMaps& head) {
+  check(norm);
   const std::size_t dim = head.query.rows();
+  const auto is_bias = [&](std::span<const double> bias) { return bias.empty() || bias.size() == dim; };
   if (dim == 0 || head.key.rows() != dim || head.query.width() != norm.width ||
-      head.key.width() != norm.width || (!head.query_bias.empty() && head.query_bias.size() != dim)) {
+      head.key.width() != norm.width || !is_bias(head.query_bias) || !is_bias(head.key_bias)) {
     throw Error(
         ErrorCode::Shape,
-        fmt::format("heads: query {} x {}, key {} x {}, {} query biases, expected head_dim x {} twice "
-                    "and a bias for each feature or none",
-                    head.query.rows(), head.query.width(), head.key.rows(), head.key.width(),
-                    head.query_bias.size(), norm.width));
+        fmt::format("heads: query {} x {} with {} biases, key {} x {} with {}, expected head_dim x {} "
+                    "twice and a bias for each feature or none",
+                    head.query.rows(), head.query.width(), head.query_bias.size(), head.key.rows(),
+                    head.key.width(), head.key_bias.size(), norm.width));
+  }
+  for (const NormSpec* own : {head.query_norm, head.key_norm}) {
+    if (own == nullptr) continue;
+    check(*own);
+    if (own->width != dim) {
+      throw Error(ErrorCode::Shape, fmt::format("heads: a norm of {} on queries or keys of {}, expected {}",
+                                                own->width, dim, dim));
+    }
   }
   const auto finite = [](std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
   };
-  bool all = finite(head.query_bias) && std::isfinite(head.scale);
+  bool all = finite(head.query_bias) && finite(head.key_bias) && std::isfinite(head.scale);
   for (std::size_t row = 0; row < dim; ++row)
     all = all && finite(head.query.row(row)) && finite(head.key.row(row));
   if (!all) throw Error(ErrorCode::Argument, "heads: an entry of the head's maps is not finite");
 }
 
-/// {L u : |u| <= 1} as {Rᵀ w : |w| <= 1} of no more dimensions than L has rows: Lᵀ = Q R.
-struct Reduced {
-  MatrixXd map;           ///< L, head_dim × width
-  MatrixXd basis;         ///< Q, orthonormal but for `tilt`
-  MatrixXd triangle;      ///< R
-  double residual = 0.0;  ///< at least |Lᵀ − Q R|_F, with the rounding that went into L
-  double tilt = 0.0;      ///< at least |QᵀQ − I|_F
+/// What a head's queries or keys are: in the image of a ball, which they fill but for norms of their own.
+struct Side {
+  AffineImage input;           ///< of the norm's ball by the head's map
+  std::optional<OwnNorm> own;  ///< that the input goes through
+  AffineImage image;           ///< in which what comes out lies
 
-  explicit Reduced(MatrixXd linear, double lost) : map(std::move(linear)) {
-    const Index least = std::min(map.rows(), map.cols());
-    const Eigen::HouseholderQR<MatrixXd> qr(map.transpose());
-    basis = qr.householderQ() * MatrixXd::Identity(map.cols(), least);
-    triangle = qr.matrixQR().topRows(least).triangularView<Eigen::Upper>();
-    residual =
-        lost + (map.transpose() - basis * triangle).norm() + rounding(least) * basis.norm() * triangle.norm();
-    tilt = (basis.transpose() * basis - MatrixXd::Identity(least, least)).norm() +
-           rounding(map.cols()) * basis.squaredNorm();
-  }
+  Side(const NormSpec& norm, MatrixView<const double> weight, std::span<const double> bias,
+       const NormSpec* through, bool projects)
+      : input(norm, weight, bias, projects && norm.centers()),
+        own(through == nullptr ? std::nullopt
+                               : std::optional(OwnNorm(*through, input, projects && through->centers()))),
+        image(through == nullptr ? input : AffineImage(*through, projects && through->centers())) {}
+
+  [[nodiscard]] double fills() const { return own ? own->fills() : 1.0; }
 };
 
-/// r W G Π, or without Π.
-Reduced reduced(const NormSpec& norm, MatrixView<const double> weight, bool centers) {
-  MatrixXd map(static_cast<Index>(weight.rows()), static_cast<Index>(weight.width()));
-  for (Index i = 0; i < map.rows(); ++i) {
-    const std::span<const double> row = weight.row(static_cast<std::size_t>(i));
-    for (Index j = 0; j < map.cols(); ++j) {
-      const auto at = static_cast<std::size_t>(j);
-      map(i, j) = norm.radius() * row[at] * norm.gain_at(at);
-    }
-  }
-  // Two products an entry, and the mean of a row twice taken out.
-  const double lost = (centers ? rounding(map.cols()) : rounding(1)) * map.norm();
-  if (centers) {
-    for (int pass = 0; pass < 2; ++pass) map.colwise() -= map.rowwise().mean().eval();
-  }
-  return Reduced(std::move(map), lost);
-}
-
-/// W_Q β + b_Q.
-VectorXd constant_query(const NormSpec& norm, const HeadMaps& head) {
-  VectorXd query(static_cast<Index>(head.query.rows()));
-  for (std::size_t i = 0; i < head.query.rows(); ++i) {
-    double sum = head.query_bias.empty() ? 0.0 : head.query_bias[i];
-    for (std::size_t j = 0; j < norm.width; ++j) sum += head.query.row(i)[j] * norm.bias_at(j);
-    query[static_cast<Index>(i)] = sum;
-  }
-  return query;
-}
-
+/// Extremes of |M w + m|, M = 2 s K Qᵀ and m = 2 s K c, for queries Qᵀ w + c and keys of triangle K.
 class Extremes {
  public:
-  Extremes(const NormSpec& norm, const HeadMaps& head, bool centers)
-      : norm_(norm),
-        query_(reduced(norm, head.query, centers)),
-        key_(reduced(norm, head.key, centers)),
-        constant_(constant_query(norm, head)),
-        matrix_(2.0 * head.scale * key_.triangle * query_.triangle.transpose()),
-        offset_(2.0 * head.scale * key_.triangle * constant_) {
+  Extremes(const AffineImage& query, const AffineImage& key, double scale)
+      : query_(query),
+        key_(key),
+        constant_(query.constant),
+        matrix_(2.0 * scale * key_.triangle * query_.triangle.transpose()),
+        offset_(2.0 * scale * key_.triangle * constant_) {
     // Products here are of a head's size and rounded relative to the sizes of their factors.
-    const double keys = 2.0 * std::abs(head.scale) * key_.triangle.norm();
-    double constant_size = 0.0;
-    for (std::size_t i = 0; i < head.query.rows(); ++i) {
-      double size = head.query_bias.empty() ? 0.0 : std::abs(head.query_bias[i]);
-      for (std::size_t j = 0; j < norm.width; ++j) size += std::abs(head.query.row(i)[j] * norm.bias_at(j));
-      constant_size += size * size;
-    }
-    const double queries = query_.triangle.norm() * (1.0 + query_.tilt) + std::sqrt(constant_size);
-    const double lost = rounding(static_cast<Index>(norm.width)) * std::sqrt(constant_size) +
-                        2.0 * rounding(key_.triangle.cols()) * queries;
+    const double keys = 2.0 * std::abs(scale) * key_.triangle.norm();
+    const double queries = query_.triangle.norm() * (1.0 + query_.tilt) + query.constant_size;
+    const double lost = query.constant_lost + 2.0 * rounding(key_.triangle.cols()) * queries;
     slack_ = keys * (query_.residual + lost) + keys * queries * (key_.tilt + query_.tilt) +
-             2.0 * std::abs(head.scale) * key_.residual * (queries + query_.residual);
+             2.0 * std::abs(scale) * key_.residual * (queries + query_.residual);
     slack_ *= 1.0 + 1e-6;
   }
 
-  [[nodiscard]] Spread least() const { return spread(convex::least_length(view(), offset())); }
-  [[nodiscard]] Spread largest() const { return spread(convex::largest_length(view(), offset())); }
+  /// The least over |w| <= 1 from below, over |w| <= `part` from above.
+  [[nodiscard]] Spread least(double part) const {
+    const convex::ExtremeLength all = convex::least_length(view(matrix_), offset());
+    Spread result{.lower = std::max(0.0, all.lower - slack_), .multiplier = all.multiplier};
+    const convex::ExtremeLength known =
+        part == 1.0 ? all : convex::least_length(view(part * matrix_), offset());
+    result.upper = known.upper + slack_;
+    attain(known, part, result);
+    return result;
+  }
+  /// The largest over |w| <= 1 from above, over |w| <= `part` from below.
+  [[nodiscard]] Spread largest(double part) const {
+    const convex::ExtremeLength all = convex::largest_length(view(matrix_), offset());
+    Spread result{.upper = all.upper + slack_, .multiplier = all.multiplier};
+    const convex::ExtremeLength known =
+        part == 1.0 ? all : convex::largest_length(view(part * matrix_), offset());
+    result.lower = std::max(0.0, known.lower - slack_);
+    attain(known, part, result);
+    return result;
+  }
 
   /// Whether M w + m = 0 has a solution, of any length, to rounding.
   [[nodiscard]] bool vanishes_somewhere() const {
@@ -132,27 +120,23 @@ class Extremes {
   }
 
  private:
-  [[nodiscard]] MatrixView<const double> view() const {
-    return {matrix_.data(), static_cast<std::size_t>(matrix_.rows()),
-            static_cast<std::size_t>(matrix_.cols())};
+  [[nodiscard]] static MatrixView<const double> view(const RowMajor& matrix) {
+    return {matrix.data(), static_cast<std::size_t>(matrix.rows()), static_cast<std::size_t>(matrix.cols())};
   }
   [[nodiscard]] std::span<const double> offset() const {
     return {offset_.data(), static_cast<std::size_t>(offset_.size())};
   }
 
-  [[nodiscard]] Spread spread(const convex::ExtremeLength& found) const {
-    Spread result{.lower = std::max(0.0, found.lower - slack_), .upper = found.upper + slack_};
-    const Eigen::Map<const VectorXd> w(found.point.data(), static_cast<Index>(found.point.size()));
+  /// The query, and for now as its row the point of the ball that makes it.
+  void attain(const convex::ExtremeLength& found, double part, Spread& result) const {
+    const VectorXd w =
+        part * Eigen::Map<const VectorXd>(found.point.data(), static_cast<Index>(found.point.size()));
     const VectorXd query = query_.triangle.transpose() * w + constant_;
     const VectorXd u = query_.basis * w;
     result.query.assign(query.begin(), query.end());
-    for (std::size_t j = 0; j < norm_.width; ++j) {
-      result.row.push_back(norm_.radius() * norm_.gain_at(j) * u[static_cast<Index>(j)] + norm_.bias_at(j));
-    }
-    return result;
+    result.row.assign(u.begin(), u.end());
   }
 
-  const NormSpec& norm_;
   Reduced query_;
   Reduced key_;
   VectorXd constant_;
@@ -161,18 +145,89 @@ class Extremes {
   double slack_ = 0.0;
 };
 
+/// A head with every norm's Π, or without.
+class Head {
+ public:
+  Head(const NormSpec& norm, const HeadMaps& maps, bool projects)
+      : norm_(norm),
+        query_norm_(maps.query_norm),
+        key_norm_(maps.key_norm),
+        scale_(maps.scale),
+        projects_(projects),
+        query_(norm, maps.query, maps.query_bias, maps.query_norm, projects),
+        key_(norm, maps.key, maps.key_bias, maps.key_norm, projects),
+        extremes_(query_.image, key_.image, maps.scale) {}
+
+  [[nodiscard]] double queries_fill() const { return query_.fills(); }
+  [[nodiscard]] double keys_fill() const { return key_.fills(); }
+
+  [[nodiscard]] Spread most_uniform() const {
+    Spread result = extremes_.least(query_.fills());
+    result.lower *= of_keys();
+    if (query_.fills() == 0.0) result.upper = extremes_.largest(0.0).upper;
+    return with_row(std::move(result));
+  }
+  [[nodiscard]] Spread sharpest() const {
+    Spread result = extremes_.largest(query_.fills());
+    result.lower *= query_.fills() == 0.0 ? 0.0 : of_keys();
+    return with_row(std::move(result));
+  }
+
+  [[nodiscard]] bool uniform_without_scaling() const {
+    if (!query_.own && !key_.own) return extremes_.vanishes_somewhere();
+    const auto unscaled = [&](const Side& side, const NormSpec* own) {
+      return own == nullptr ? side.input : side.input.through(*own, projects_ && own->centers());
+    };
+    return Extremes(unscaled(query_, query_norm_), unscaled(key_, key_norm_), scale_).vanishes_somewhere();
+  }
+
+ private:
+  /// What a spread over all of the keys' ball is worth over the part of it they fill.
+  [[nodiscard]] double of_keys() const { return key_.own ? key_.fills() * (1.0 - rounding(1)) : 1.0; }
+
+  /// Turns the point of the query's ball into what the norm puts out there.
+  [[nodiscard]] Spread with_row(Spread spread) const {
+    if (query_.fills() == 0.0) {
+      spread.query.clear();
+      spread.row.clear();
+      return spread;
+    }
+    if (query_.own) {
+      const VectorXd u = query_.own->preimage(
+          Eigen::Map<const VectorXd>(spread.row.data(), static_cast<Index>(spread.row.size())));
+      spread.row.assign(u.begin(), u.end());
+    }
+    for (std::size_t j = 0; j < norm_.width; ++j) {
+      spread.row[j] = norm_.radius() * norm_.gain_at(j) * spread.row[j] + norm_.bias_at(j);
+    }
+    return spread;
+  }
+
+  const NormSpec& norm_;
+  const NormSpec* query_norm_;
+  const NormSpec* key_norm_;
+  double scale_;
+  bool projects_;
+  Side query_;
+  Side key_;
+  Extremes extremes_;
+};
+
 }  // namespace
 
-Attention attention(const NormSpec& norm, const HeadMaps& head) {
-  check(norm, head);
-  const Extremes extremes(norm, head, norm.centers());
-  Attention result{.most_uniform = extremes.least(),
-                   .sharpest = extremes.largest(),
-                   .uniform_without_scaling = extremes.vanishes_somewhere()};
-  if (norm.centers()) {
-    const Extremes whole(norm, head, false);
-    result.uniform_without_projection = whole.least();
-    result.sharpest_without_projection = whole.largest();
+Attention attention(const NormSpec& norm, const HeadMaps& maps) {
+  check(norm, maps);
+  const Head head(norm, maps, true);
+  Attention result{.most_uniform = head.most_uniform(),
+                   .sharpest = head.sharpest(),
+                   .uniform_without_scaling = head.uniform_without_scaling(),
+                   .queries_fill = head.queries_fill(),
+                   .keys_fill = head.keys_fill()};
+  const auto projects = [&](const NormSpec* own) { return own == nullptr ? norm.centers() : own->centers(); };
+  if (projects(maps.query_norm) || projects(maps.key_norm)) {
+    const Head whole(norm, maps, false);
+    result.uniform_without_projection = whole.most_uniform();
+    result.sharpest_without_projection = whole.sharpest();
   }
   return result;
 }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
@@ -141,6 +142,39 @@ TEST(Attention, QueriesAttainWhatIsSaid) {
       EXPECT_NEAR(spread_of(c, q), spread->upper, 2e-10 * c.scale()) << seed;
     }
   }
+}
+
+TEST(Attention, TheSurfaceDoesWhereMapsHaveAKernel) {
+  std::size_t moved = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Case c = random_case(seed);
+    if (c.dim + (c.norm.centers() ? 1 : 0) >= c.norm.width) continue;
+    const auto width = static_cast<Eigen::Index>(c.norm.width);
+    // Ways to move u that change neither the query nor, with Π, the mean.
+    Eigen::MatrixXd held = Eigen::MatrixXd::Ones(static_cast<Eigen::Index>(c.dim) + 1, width);
+    Eigen::VectorXd u(width);
+    const Spread least = attention(c.norm, c.maps()).most_uniform;
+    for (Eigen::Index j = 0; j < width; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      const double gain = c.norm.radius() * c.norm.gain_at(at);
+      u[j] = gain == 0.0 ? 0.0 : (least.row[at] - c.norm.bias_at(at)) / gain;
+      for (std::size_t i = 0; i < c.dim; ++i) {
+        held(static_cast<Eigen::Index>(i), j) = c.query[i * c.norm.width + at] * gain;
+      }
+    }
+    if (!c.norm.centers()) held.row(held.rows() - 1).setZero();
+    const Eigen::VectorXd way = held.fullPivLu().kernel().col(0).normalized();
+    const double along = u.dot(way);
+    u += (std::sqrt(std::max(0.0, along * along + 1.0 - u.squaredNorm())) - along) * way;
+    EXPECT_NEAR(u.norm(), 1.0, 1e-12) << seed;
+    std::vector<double> row(c.norm.width);
+    for (std::size_t j = 0; j < row.size(); ++j) {
+      row[j] = c.norm.radius() * c.norm.gain_at(j) * u[static_cast<Eigen::Index>(j)] + c.norm.bias_at(j);
+    }
+    EXPECT_NEAR(spread_of(c, c.apply(c.query, row, c.query_bias)), least.upper, 2e-10 * c.scale()) << seed;
+    ++moved;
+  }
+  EXPECT_GT(moved, 40u);
 }
 
 TEST(Attention, OfOneFeatureIsAnInterval) {

@@ -155,6 +155,30 @@ TEST(Reach, TheBallChangesTheAnswer) {
   EXPECT_EQ(decided(head.logits())[0].unbounded, Answer::no);
 }
 
+TEST(Reach, WithoutABiasTheSphereDecidesAlike) {
+  const Head head = random_head(60, 4, NormKind::rms, 21, 0.0);
+  const Logits logits = head.logits();
+  const std::vector<TokenReach> tokens = decided(logits);
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].answer != Answer::yes) continue;
+    ++seen;
+    const std::vector<double> point = witness(logits, i, tokens[i]);
+    double square = 0.0;
+    for (const double value : point) square += value * value;
+    double own = 0.0, other = -INFINITY;
+    for (std::size_t j = 0; j < tokens.size(); ++j) {
+      double score = logits.offsets[j];
+      for (std::size_t k = 0; k < logits.width; ++k)
+        score += logits.rows[j * logits.width + k] * point[k] / std::sqrt(square);
+      if (j == i) own = score;
+      if (j != i) other = std::max(other, score);
+    }
+    EXPECT_GE(own - other, tokens[i].lower - 1e-12 * logits.scale) << i;
+  }
+  EXPECT_GT(seen, 10u);
+}
+
 TEST(Reach, TwinsNeverWin) {
   Head head = random_head(30, 24, NormKind::layer, 3, 0.5);
   std::copy_n(head.weights.begin() + 4 * 24, 24, head.weights.begin() + 9 * 24);

@@ -15,11 +15,14 @@ namespace normscope::audit {
 /// Of one head: its extremes, or why there are none.
 struct HeadReach {
   std::optional<selectability::Attention> attention{};
-  std::string refused{};  ///< empty where `attention` is there
+  std::string refused{};     ///< empty where `attention` is there
+  std::string query_norm{};  ///< name of the norm of their own that queries go through, or empty
+  std::string key_norm{};
 };
 
 /// The extremes of each of `model.heads`, in their order. Heads whose queries or keys are not known to be
-/// linear in the output of one norm are refused, with the reason. Rotary embeddings stand at distance 0.
+/// linear in the output of one norm, but for norms of their own, are refused, with the reason. Rotary
+/// embeddings stand at distance 0.
 ///
 /// Errors    as `model::read_weight`; Cancelled
 /// Cost      as `selectability::attention`, a head; `threads` heads are in memory at a time

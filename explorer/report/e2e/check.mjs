@@ -57,19 +57,19 @@ async function scrollThrough(page) {
 }
 
 /** Sorts by each column in both directions and compares with the report's order of its numbers. */
-async function checkSort(page) {
-  const problems = await page.evaluate(() => {
+async function checkSort(page, table) {
+  const problems = await page.evaluate((table) => {
     const value = (text) => {
       const plain = text
         .replaceAll("−", "-")
-        .replace(/[\u202f\u00a0%]/g, "")
+        .replace(/[\u202f\u00a0%≤≥]/g, "")
         .replace(/^(-?)10(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])/, "$11·10");
       const [factor, power] = plain.split("·10");
       const digits = (power ?? "").replace("⁻", "-").replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c));
       return plain === "–" ? null : Number(factor) * 10 ** Number(digits || 0);
     };
     const problems = [];
-    const heads = [...document.querySelectorAll(".norms > thead th")];
+    const heads = [...document.querySelectorAll(`${table} > thead th`)].filter((head) => head.querySelector("button"));
     heads.forEach((head, column) => {
       for (let press = 0; press < 2; press += 1) {
         head.querySelector("button").click();
@@ -78,7 +78,7 @@ async function checkSort(page) {
         if (heads.filter((other) => other.getAttribute("aria-sort") !== "none").length !== 1)
           problems.push("two columns sorted");
         if (!head.classList.contains("number")) continue;
-        const cells = [...document.querySelectorAll(".norms > tbody > tr:not(.panel)")].map((row) =>
+        const cells = [...document.querySelectorAll(`${table} > tbody > tr:not(.panel)`)].map((row) =>
           value(row.cells[column].textContent),
         );
         const known = cells.filter((cell) => cell !== null);
@@ -89,9 +89,9 @@ async function checkSort(page) {
           problems.push(`${head.textContent}: unknown not last`);
       }
     });
-    heads[0].querySelector("button").click();
+    heads[0]?.querySelector("button").click();
     return problems;
-  });
+  }, table);
   expect(problems.length === 0, `sorting: ${problems.join("; ")}`);
 }
 
@@ -197,7 +197,7 @@ async function checkFile(browser, file) {
     await shot("light");
     await checkKeyboard(page, total);
     if (total > 0) {
-      await checkSort(page);
+      for (const table of [".norms", ".spreads"]) await checkSort(page, table);
       await checkFilter(page, total);
     }
     await checkActions(page);

@@ -136,6 +136,25 @@ function finding(kind, norm, text, numbers, severity) {
   };
 }
 
+/** What is known of a head: exact, bounds only, or nothing. */
+function spreads(index, heads, random) {
+  if (index % 41 === 7) return { uniform_spread: null, sharp_spread: null, refused: "its weights are not finite" };
+  const uniform = index % 9 === 4 ? 3 * random() : 1e-14;
+  const sharp = 10 ** (0.5 + 3 * random()) * (1 + index / heads);
+  const exact = index % 29 !== 3;
+  const bounds = (factor) => ({
+    uniform_bounds: exact ? [factor * uniform, factor * uniform * (1 + 1e-9)] : [0, factor * sharp],
+    sharp_bounds: exact ? [factor * sharp, factor * sharp * (1 + 1e-9)] : [0, factor * sharp],
+  });
+  return {
+    uniform_spread: exact ? uniform : null,
+    sharp_spread: exact ? sharp : null,
+    ...bounds(1),
+    without_projection: bounds(1.2),
+    uniform_without_scaling: true,
+  };
+}
+
 function gpt2(layers = 12, width = 768, heads = 12) {
   const random = generator(7);
   const norms = Array.from({ length: 2 * layers + 1 }, (_, i) => gpt2Norm(i, layers, width, random));
@@ -209,6 +228,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       key: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
       value: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
       rotary: false,
+      ...spreads(i, layers * heads, random),
     })),
     vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },
     findings,
@@ -312,7 +332,7 @@ function single() {
 }
 
 function large() {
-  const report = gpt2(80, 8192, 250);
+  const report = gpt2(80, 8192, 64);
   report.model = {
     ...report.model,
     name: "large_model",

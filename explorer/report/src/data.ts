@@ -117,6 +117,12 @@ export interface Head {
   key: string | null;
   value: string | null;
   rotary: boolean;
+  /** null where only bounds are known, and where nothing is. */
+  sharp_spread?: Maybe;
+  uniform_bounds?: [Maybe, Maybe];
+  sharp_bounds?: [Maybe, Maybe];
+  without_projection?: { uniform_bounds: [Maybe, Maybe]; sharp_bounds: [Maybe, Maybe] };
+  refused?: string;
 }
 
 export interface Token {

@@ -1,6 +1,7 @@
 import type { Head, Token, Vocabulary } from "./data";
 import { definitions, el, name, slot, table } from "../../shared/dom";
 import { count, number, plural, unknown } from "../../shared/format";
+import { showSpreads } from "./spreads";
 
 const shownRows = 200;
 
@@ -78,6 +79,8 @@ function showHeads(heads: Head[], body: HTMLElement): void {
         : null,
     ),
   );
+  const spreads = showSpreads(heads);
+  if (spreads !== null) body.append(spreads);
 }
 
 /** Tokens with their names and bounds, behind a summary line. */

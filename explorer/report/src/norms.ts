@@ -70,7 +70,7 @@ class NormTable {
         { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of norms" },
         el(
           "table",
-          { class: "norms" },
+          { class: "norms sortable" },
           el(
             "caption",
             {},

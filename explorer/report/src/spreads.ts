@@ -1,0 +1,153 @@
+import { button, el } from "../../shared/dom";
+import { count, measured, plural, unknown } from "../../shared/format";
+import type { Head, Maybe } from "./data";
+
+/** Rows put on the page; a column head brings the others' extremes to the top. */
+const shownRows = 200;
+/** Beside the sharpest, a most uniform spread of this part is none. */
+const nothing = 1e-8;
+
+interface Column {
+  title: string;
+  about: string;
+  value: (head: Head) => Maybe;
+  cell: (head: Head) => string;
+}
+
+const whole = (title: string, value: (head: Head) => Maybe): Column => ({
+  title,
+  about: "",
+  value,
+  cell: (head) => count(value(head)),
+});
+
+/** The least and the largest spread of some bounds: exact, or as bounds from outside. */
+function spreads(
+  exact: (head: Head) => boolean,
+  uniform: (head: Head) => [Maybe, Maybe] | undefined,
+  sharp: (head: Head) => [Maybe, Maybe] | undefined,
+  titles: [string, string],
+  about: string,
+): Column[] {
+  const outer = (head: Head) => sharp(head)?.[1] ?? null;
+  const least = (head: Head) => {
+    const value = uniform(head)?.[exact(head) ? 1 : 0] ?? null;
+    return value !== null && value <= nothing * (outer(head) ?? 0) ? 0 : value;
+  };
+  const most = (head: Head) => (exact(head) ? (sharp(head)?.[0] ?? null) : outer(head));
+  const shown = (sign: string, value: (head: Head) => Maybe) => (head: Head) => {
+    const found = value(head);
+    return found === null ? unknown : `${exact(head) ? "" : sign}${found === 0 ? "0" : measured(found)}`;
+  };
+  return [
+    { title: titles[0], about: `Spread under the most uniform query${about}`, value: least, cell: shown("≥\u202f", least) },
+    { title: titles[1], about: `Spread under the sharpest query${about}`, value: most, cell: shown("≤\u202f", most) },
+  ];
+}
+
+const known = (head: Head): boolean => head.sharp_bounds !== undefined;
+const isExact = (head: Head): boolean => head.sharp_spread !== null && head.sharp_spread !== undefined;
+
+function columnsFor(heads: Head[]): Column[] {
+  return [
+    whole("Layer", (head) => head.layer),
+    whole("Head", (head) => head.head),
+    ...spreads(
+      isExact,
+      (head) => head.uniform_bounds,
+      (head) => head.sharp_bounds,
+      ["Most uniform", "Sharpest"],
+      "",
+    ),
+    ...(heads.some((head) => head.without_projection)
+      ? spreads(
+          isExact,
+          (head) => head.without_projection?.uniform_bounds,
+          (head) => head.without_projection?.sharp_bounds,
+          ["Most uniform, mean left in", "Sharpest, mean left in"],
+          " where the norm leaves the mean in",
+        )
+      : []),
+  ];
+}
+
+/** Orders two heads by a column; the unknown come last in both directions. */
+function compare(column: Column, a: Head, b: Head, direction: 1 | -1): number {
+  const x = column.value(a);
+  const y = column.value(b);
+  if (x === null || y === null) return Number(x === null) - Number(y === null);
+  return direction * (x - y);
+}
+
+/** How uniform and how sharp each head can be, sorted by any column; null where no head's spreads are known. */
+export function showSpreads(heads: Head[]): HTMLElement | null {
+  const measuredHeads = heads.filter(known);
+  if (measuredHeads.length === 0) return null;
+  const columns = columnsFor(measuredHeads);
+  const refused = heads.some((head) => head.refused);
+  const body = el("tbody");
+  let sorted: Column | undefined;
+  let direction: 1 | -1 = 1;
+  const headCells = columns.map((column) =>
+    el(
+      "th",
+      { scope: "col", class: "number", "aria-sort": "none", title: column.about },
+      button(column.title, () => {
+        direction = column === sorted ? (direction === 1 ? -1 : 1) : 1;
+        sorted = column;
+        arrange();
+      }),
+    ),
+  );
+  const reason = refused ? el("th", { scope: "col" }, "Not known, because") : null;
+  const arrange = () => {
+    const order = sorted;
+    const rows =
+      order === undefined ? heads : [...heads].sort((a, b) => compare(order, a, b, direction));
+    body.replaceChildren(
+      ...rows
+        .slice(0, shownRows)
+        .map((head) =>
+          el(
+            "tr",
+            {},
+            ...columns.map((column) => el("td", { class: "number" }, column.cell(head))),
+            refused ? el("td", {}, head.refused ?? "") : null,
+          ),
+        ),
+    );
+    columns.forEach((column, i) => {
+      const how = column !== sorted ? "none" : direction === 1 ? "ascending" : "descending";
+      headCells[i]?.setAttribute("aria-sort", how);
+    });
+  };
+  arrange();
+  const left = heads.length - shownRows;
+  const bounded = measuredHeads.some((head) => !isExact(head));
+  return el(
+    "details",
+    { open: heads.length <= 16 },
+    el("summary", {}, `How uniform and how sharp each head can be (${plural(heads.length, "head")})`),
+    el(
+      "p",
+      { class: "muted" },
+      "The most that the scores of two keys can differ by, in any context, under the query for which that is " +
+        "least and under the one for which it is most: no weight is more than e to that power times another." +
+        (bounded
+          ? " ≤ and ≥ are bounds from the norms that queries and keys have of their own, which hidden states need not reach."
+          : ""),
+    ),
+    el(
+      "div",
+      { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of spreads" },
+      el("table", { class: "small sortable spreads" }, el("thead", {}, el("tr", {}, ...headCells, reason)), body),
+    ),
+    left > 0
+      ? el(
+          "p",
+          { class: "muted" },
+          `The first ${count(shownRows)} in this order; ${plural(left, "more row")} in the JSON of this report.`,
+        )
+      : null,
+  );
+}

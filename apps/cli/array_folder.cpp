@@ -1,9 +1,6 @@
 #include "array_folder.hpp"
 
-#include <fmt/core.h>
-
 #include <normscope/checkpoint/array.hpp>
-#include <normscope/core/error.hpp>
 
 #include "command.hpp"
 
@@ -23,11 +20,7 @@ std::vector<std::string> array_files(const std::string& folder, std::initializer
   return result;
 }
 
-ArrayFolder::ArrayFolder(const std::string& folder) : folder_(folder) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder_, failure);
-  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
-}
+ArrayFolder::ArrayFolder(const std::string& folder) : folder_(folder) { make_folder(folder); }
 
 void ArrayFolder::write(const char* name, std::vector<double> values, std::size_t width) const {
   checkpoint::Array array{.shape = {values.size()}, .dtype = Dtype::F64, .values = {}};

@@ -81,7 +81,7 @@ int run(const Session& session, const Options& options) {
   std::vector<std::filesystem::path> inputs = {options.samples};
   if (!options.labels.empty()) inputs.emplace_back(options.labels);
   keep_apart(inputs, {options.output, options.resume, options.trace, options.figure, session.json});
-  const SampleArray samples = read_samples(options.samples);
+  const MatrixInput samples = read_samples(options.samples);
   const lnnet::ConstructOptions how{
       .mode = options.mode == "paper" ? lnnet::Mode::paper : lnnet::Mode::stable,
       .seed = options.seed,

@@ -200,6 +200,27 @@ void expect_writable(const std::vector<std::string>& outputs) {
   }
 }
 
+void expect_folders(const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    std::error_code missing;
+    fs::path nearest = fs::absolute(folder).lexically_normal();
+    while (!fs::exists(nearest, missing) && nearest.has_relative_path()) nearest = nearest.parent_path();
+    if (!fs::is_directory(nearest, missing)) {
+      throw Error(ErrorCode::Io, fmt::format("{}: {} is no folder, expected one to write into",
+                                             printable(folder), printable(nearest.string())));
+    }
+    const AtomicFile probe(nearest / "normscope");
+  }
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
+}
+
 std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {

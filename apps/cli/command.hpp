@@ -87,6 +87,12 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
 /// Errors    Io
 void expect_writable(const std::vector<std::string>& outputs);
 
+/// The same for folders that are made when there is something to write into them.
+void expect_folders(const std::vector<std::string>& folders);
+/// Makes the folder, and those above it, where it is not there.
+/// Errors    Io
+void make_folder(const std::string& folder);
+
 /// Every file that makes up a checkpoint, and every file an array's name may stand for.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
 [[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);

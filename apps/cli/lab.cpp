@@ -72,13 +72,15 @@ int run(const Session& session, const Options& options) {
 void add_lab(CLI::App& root, Session& session) {
   CLI::App* lab = root.add_subcommand("lab", "The papers' experiments that train nothing");
   lab->require_subcommand(1);
-  add_command(*lab, session, "list", "Name them", [&session] { return list(session); });
+  CLI::App* names = add_command(*lab, session, "list", "Name them", [&session] { return list(session); });
   const auto options = std::make_shared<Options>();
   CLI::App* command = add_command(*lab, session, "run", "Run one, and see whether its claim holds",
                                   [&session, options] { return run(session, *options); });
   command->add_option("NAME", options->name, "An experiment of the list")->required();
   command->add_option("-o,--output", options->figure, "Write its figure (Vega-Lite)")
       ->type_name("FIGURE.vl.json");
+  // Small enough to take one thread.
+  for (CLI::App* part : {names, command}) part->remove_option(part->get_option("--threads"));
 }
 
 }  // namespace normscope::cli

@@ -42,7 +42,7 @@ int run(const Session& session, const Options& options) {
   expect_writable({options.output, options.trace});
   keep_apart({options.net, options.samples}, {options.output, options.trace, session.json});
   const lnnet::Net net = lnnet::load_net(options.net);
-  const SampleArray samples = read_samples(options.samples);
+  const MatrixInput samples = read_samples(options.samples);
   const std::vector<std::int64_t> given =
       lnnet::labels(net, samples.view(), session.threads, session.progress());
   if (!options.trace.empty()) {

@@ -11,7 +11,7 @@
 
 namespace normscope::cli {
 
-SampleArray read_samples(const std::string& name) {
+MatrixInput read_samples(const std::string& name) {
   checkpoint::Array array = checkpoint::read_array(name);
   const std::size_t rows = array.shape.empty() ? 0 : array.shape[0];
   if (rows == 0 || array.values.empty()) {

@@ -140,6 +140,7 @@ selectability::Selection decide(const Session& session, const Options& options, 
 }
 
 int run(const Session& session, const Options& options) {
+  expect_folders({options.certificates, options.figures});
   if (options.random_table) return run_random_table(session, options.norm, options.table, options.figures);
   if (options.input.empty()) throw CLI::RequiredError("KEYS or --random-table");
   std::vector<std::string> outputs = certificate_files(options.certificates);

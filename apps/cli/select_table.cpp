@@ -77,11 +77,7 @@ int run_random_table(const Session& session, const KeyNorm& norm, selectability:
   const std::vector<RandomCell> cells =
       selectability::random_table(table, session.threads, session.progress());
   JsonOutput machine_form(session, to_json(norm, table, cells).dump());
-  if (!figures.empty()) {
-    std::error_code failure;
-    fs::create_directories(figures, failure);
-    if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(figures), failure.message()));
-  }
+  if (!figures.empty()) make_folder(figures);
   for (const Figure& figure : all) {
     if (figures.empty()) break;
     AtomicFile file(fs::path(figures) / figure.name);

@@ -12,7 +12,6 @@
 #include <normscope/separability/scatter.hpp>
 
 #include "command.hpp"
-#include "matrix_input.hpp"
 #include "samples.hpp"
 
 namespace normscope::cli {
@@ -68,7 +67,7 @@ Sample two_files(const Options& options) {
 
 /// Rows a label, the labels in `wanted` where some are.
 Sample labelled_rows(const Options& options) {
-  const SampleArray x = read_samples(options.a);
+  const MatrixInput x = read_samples(options.a);
   const std::vector<std::int64_t> labels = read_labels(options.labels);
   if (labels.size() != x.rows) {
     throw Error(ErrorCode::Shape,

@@ -121,7 +121,7 @@ std::shared_ptr<const lnnet::Dataset> read_data(const Options& options) {
     throw Error(ErrorCode::Argument,
                 fmt::format("{}: is samples, which need LABELS too", printable(options.what)));
   }
-  SampleArray x = read_samples(options.what);
+  MatrixInput x = read_samples(options.what);
   const std::vector<std::int64_t> labels = read_labels(options.labels);
   if (labels.size() != x.rows) {
     throw Error(ErrorCode::Shape,
@@ -196,6 +196,7 @@ int run(const Session& session, const Options& options) {
                                                  printable(options.what)));
   }
   expect_writable({options.output, options.state});
+  expect_folders({options.figures});
   keep_apart(known != nullptr ? std::vector<fs::path>() : sample_files(options),
              {options.output, options.state, session.json});
   const std::vector<TrainRun> runs = train_all(session, options, known);

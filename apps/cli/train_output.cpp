@@ -87,9 +87,7 @@ Json train_document(const TrainedOn& on, const std::vector<TrainRun>& runs, cons
 }
 
 void write_train_figures(const std::string& folder, const std::vector<TrainRun>& runs, const TrainRun& best) {
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
+  make_folder(folder);
   const lnnet::Net net = best.trainer.net();
   const lnnet::Dataset& data = best.trainer.data();
   const std::size_t every = best.spec().record_every;

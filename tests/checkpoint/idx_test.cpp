@@ -1,5 +1,3 @@
-#include <zlib.h>
-
 #include <cstddef>
 #include <fstream>
 #include <string>
@@ -10,6 +8,7 @@
 #include <normscope/checkpoint/idx.hpp>
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/zip_files.hpp"
 #include "support/data.hpp"
 #include "support/scratch.hpp"
 
@@ -17,22 +16,9 @@ namespace normscope::checkpoint {
 namespace {
 
 using namespace std::string_literals;
+using test::gzip;
 
 Array read(const std::string& bytes) { return read_idx(std::as_bytes(std::span(bytes)), "idx: x"); }
-
-std::string gzip(const std::string& plain) {
-  std::string packed(plain.size() + 100, '\0');
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
 
 const std::string bytes_2x3 = "\0\0\x08\x02\0\0\0\x02\0\0\0\x03\x01\x02\x03\x04\x05\xff"s;
 

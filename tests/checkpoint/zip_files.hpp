@@ -20,9 +20,10 @@ std::string le(Number value) {
   return bytes;
 }
 
-inline std::string deflate_raw(const std::string& text) {
+/// What zlib makes of the text; `window_bits` says in which wrapping, as deflateInit2 takes it.
+inline std::string deflated(const std::string& text, int window_bits) {
   z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, window_bits, 9, Z_DEFAULT_STRATEGY), Z_OK);
   std::string packed(deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -33,6 +34,9 @@ inline std::string deflate_raw(const std::string& text) {
   deflateEnd(&stream);
   return packed;
 }
+
+inline std::string deflate_raw(const std::string& text) { return deflated(text, -MAX_WBITS); }
+inline std::string gzip(const std::string& text) { return deflated(text, 16 + MAX_WBITS); }
 
 /// One member as its two headers should describe it; a test lies in any of the fields.
 struct ZipEntry {

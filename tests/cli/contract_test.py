@@ -201,9 +201,19 @@ class Usage(CommandTest):
                       ["geometry", "--groups", "0"], ["apply", "x.npy"], ["report", "a", "b"],
                       ["apply", "x.npy", "-o", "y.npy", "--step", "fold"], ["geometry"], ["geometry", "--width", "-3"],
                       ["geometry", "--width", "99999999999999"], ["geometry", "--width", "5", "--axes", "-1"],
-                      ["geometry", "--width", "5", "--threads", "-1"], ["geometry", "--width", "5", "--gain-offset", "1"]):
+                      ["geometry", "--width", "5", "--threads", "-1"], ["geometry", "--width", "5", "--gain-offset", "1"],
+                      ["inspect", OWN_MODEL, "--threads", "2"], ["lab", "list", "--threads", "2"]):
             with self.subTest(words):
                 self.fails(2, *words)
+
+    def test_folders_that_cannot_be_made_are_known_before_the_work(self):
+        np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(3000, 64)))
+        for words in (["select", "x.npy", "--certificates"], ["select", "--random-table", "--runs", "1000000", "--figures"],
+                      ["reach", "--unembedding", "x.npy", "--certificates"],
+                      ["train", "xor", "--steps", "10000000", "--figures"]):
+            for folder in ("x.npy", "x.npy/below"):
+                with self.subTest(words):
+                    self.assertIn("x.npy is no folder, expected one to write into", self.fails(3, *words, folder))
 
     def test_no_output_replaces_an_input_or_another_output(self):
         hub = self.folder / "hub"

@@ -1,6 +1,7 @@
+import type { Maybe } from "../../shared/chart";
+import type { Head } from "./data";
 import { button, el } from "../../shared/dom";
 import { count, measured, plural, unknown } from "../../shared/format";
-import type { Head, Maybe } from "./data";
 
 /** Rows put on the page; a column head brings the others' extremes to the top. */
 const shownRows = 200;

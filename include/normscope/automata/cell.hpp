@@ -64,8 +64,9 @@ struct State {
 
 /// Reads one letter.
 /// Requires  symbol < cell.symbols, a cell that is valid and a state of it
-/// Accuracy  2^-50 a step of what the formulas give for the state before (test: Cell.IsTheFormulas); not a
-///           bit depends on the machine, which has no part in exp or tanh
+/// Accuracy  a step is 2^-50 (width + 8) of the largest of |c| and the sums of a map's terms' magnitudes from
+///           the formulas (test: Cell.IsTheFormulas); not a bit depends on the machine, whose exp and tanh
+///           have no part in it (test: Train.GivesTheSameBitsEverywhere)
 void advance(const Cell& cell, std::uint8_t symbol, State& state);
 
 /// One quantity of every unit after every letter.

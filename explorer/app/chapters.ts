@@ -15,4 +15,10 @@ export const chapters: Entry[] = [
     question: "What shape does a norm give to everything?",
     load: () => import("./chapters/geometry"),
   },
+  {
+    id: "counting",
+    title: "Counting",
+    question: "Which networks can count, and which only seem to?",
+    load: () => import("./chapters/counting"),
+  },
 ];

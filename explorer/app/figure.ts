@@ -64,6 +64,17 @@ export function figure(parts: FigureParts): HTMLElement {
   );
 }
 
+/** Room for an axis and its labels beside what is plotted. */
+const axisRoom = 64;
+
+/** `spec` as wide as the place it goes to; of charts above one another each is. */
+function fitted(spec: Record<string, unknown>, room: number): Record<string, unknown> {
+  const parts = spec["vconcat"];
+  if (!Array.isArray(parts)) return { ...spec, width: "container" };
+  const width = Math.max(120, room - axisRoom);
+  return { ...spec, vconcat: parts.map((part: object) => ({ ...part, width })) };
+}
+
 /** A place for charts of the core, drawn again when it gives another one. */
 export class ChartFigure {
   readonly element: HTMLElement;
@@ -97,14 +108,24 @@ export class ChartFigure {
     this.host.setAttribute("aria-label", description);
     const { drawChart } = await import("../shared/chart_view");
     if (generation !== this.generation) return;
-    const chart: Chart = { id: this.id, question: "", answer: "", description, spec };
+    const chart: Chart = {
+      id: this.id,
+      question: "",
+      answer: "",
+      description,
+      spec: fitted(spec, this.host.clientWidth),
+    };
     const old = this.view;
-    const place = el("div", {});
+    // Drawn out of sight but in its place, whose width it takes.
+    const place = el("div", { class: "plot coming" });
+    this.host.append(place);
     const view = await drawChart(chart, place);
     if (generation !== this.generation) {
       view.finalize();
+      place.remove();
       return;
     }
+    place.classList.remove("coming");
     this.host.replaceChildren(place);
     old?.finalize();
     this.view = view;

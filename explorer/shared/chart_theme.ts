@@ -17,7 +17,7 @@ export function chartConfig(): Config {
     font,
     padding: 2,
     view: { stroke: null },
-    mark: { color: mark },
+    mark: { color: mark, aria: false },
     rule: { color: muted },
     text: { color: ink },
     line: { strokeWidth: 1.5 },

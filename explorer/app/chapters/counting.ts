@@ -1,0 +1,241 @@
+import { newest } from "../../engine/client";
+import { hierarchy, judge, range, trace } from "../../engine/counting";
+import type { Cell, EncoderClass, Hierarchy, Language, Range, TraceData } from "../../engine/counting";
+import { button, definitions, el, table } from "../../shared/dom";
+import { chapter } from "../chapter";
+import type { Page } from "../chapter";
+import { choice, controls, slider } from "../controls";
+import { cppOf, pythonOf } from "../doors";
+import { ChartFigure, figure } from "../figure";
+import text from "./counting.html";
+
+const defaults = { language: "anbn", n: 60, word: "aaabbb", field: "counter-aware" };
+type State = typeof defaults;
+
+const cells: Cell[] = ["lstm", "gru"];
+/** Members asked about for the table of ranges; what it costs grows with its square. */
+const most = 250;
+
+const languageOf = ({ language }: State): Language => (language === "anbncn" ? "anbncn" : "anbn");
+
+export default chapter<State>({
+  text,
+  defaults,
+  presets: [
+    { name: "As trained", claim: "Both accept the member. Only the LSTM counted, and only it refuses the neighbours: see how far each is right.", state: { n: 60 } },
+    { name: "Three times further", claim: "Three times the trained length: the counter goes up and down as before; the GRU shows nothing that grows.", state: { n: 300 } },
+    { name: "Three letters", claim: "For aⁿbⁿcⁿ several units count at once, up in one block and down in another.", state: { language: "anbncn", n: 60, word: "aabbcc" } },
+  ],
+  doors: (state) => ({
+    command: `normscope count --cell lstm --language ${languageOf(state)} -n ${state.n} --figure trace.vl.json`,
+    cpp: cppOf(
+      ["automata/trained", "automata/network"],
+      `using namespace normscope::automata;
+const Network& network = trained(CellKind::lstm, Language::${languageOf(state)});
+fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${state.n})));`,
+    ),
+    python: pythonOf(["count", "--cell", "lstm", "--language", languageOf(state), "-n", String(state.n)]),
+  }),
+  async mount(page) {
+    page.slot("controls").append(
+      controls(
+        "Words",
+        choice(page, "Language", "language", [
+          ["anbn", "aⁿbⁿ"],
+          ["anbncn", "aⁿbⁿcⁿ"],
+        ]),
+        slider(page, "n", "n", { min: 1, max: 400, step: 1 }),
+      ),
+    );
+    const traces = cells.map((cell) => traceOf(page, cell));
+    page.onChange((state) => traces.forEach((draw) => draw(state)));
+    rangesOf(page);
+    wordOf(page);
+    mapOf(page, await hierarchy(page.engine));
+  },
+});
+
+function traceOf(page: Page<State>, cell: Cell): (state: State) => void {
+  let shown: TraceData | null = null;
+  const picture = new ChartFigure(`trace-${cell}`, () => tableOf(shown));
+  page.slot(cell).append(picture.element);
+  return newest(async (state: State) => {
+    const { figure: spec, data } = await trace(page.engine, cell, languageOf(state), state.n);
+    shown = data;
+    const counters = (data.drifts ?? []).filter((unit) => unit.counts).length;
+    const says =
+      `n = ${state.n}: ${data.accepted ? "accepts" : "refuses"} the member. ` +
+      (data.drifts === undefined
+        ? "Too short to tell counters by their slope."
+        : counters === 0
+          ? "No unit counts."
+          : `${counters} of its ten units count.`);
+    page.slot(`${cell}-says`).textContent = says;
+    picture.element.dataset["n"] = String(state.n);
+    picture.element.dataset["counters"] = data.drifts === undefined ? "" : String(counters);
+    page.say(`${cell}: ${says}`);
+    await picture.draw(spec, `States of the ${cell} letter by letter. ${says}`);
+  });
+}
+
+function tableOf(data: TraceData | null) {
+  if (data === null) return { columns: [], rows: [] };
+  const columns = data.signals.flatMap(({ name, values }) => (values[0] ?? []).map((_, unit) => `${name}${unit}`));
+  const rows = (data.signals[0]?.values ?? []).map((_, step) => [
+    step === 0 ? "start" : (data.letters[step - 1] ?? ""),
+    ...data.signals.flatMap(({ values }) => values[step] ?? []),
+  ]);
+  return { columns: ["letter", ...columns], rows };
+}
+
+/** Members and neighbours up to `most`: a strip a cell, green where all three answers are right. */
+function rangesOf(page: Page<State>): void {
+  const slot = page.slot("range");
+  let shown = "";
+  const draw = newest(async (state: State) => {
+    const language = languageOf(state);
+    if (shown === language) return;
+    shown = language;
+    slot.replaceChildren(el("p", { class: "muted" }, "Asking both networks about 750 words each…"));
+    const found = await Promise.all(cells.map((cell) => range(page.engine, cell, language, most)));
+    slot.replaceChildren(
+      ...found.map((one, i) => strip(cells[i] ?? "lstm", one)),
+      el("p", { class: "muted" }, `n from 1 to ${most}: tall where all three answers are right, low where one is wrong.`),
+    );
+  });
+  page.onChange(draw);
+}
+
+function strip(cell: Cell, { member, oneLess, oneMore, exactTo }: Range): HTMLElement {
+  const right = member.map((yes, n) => yes && !oneLess[n] && !oneMore[n]);
+  const name = cell.toUpperCase();
+  const says = `${name}: every answer right from n = 5 to ${exactTo}${exactTo >= most ? " and perhaps beyond" : ""}.`;
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("viewBox", `0 0 ${most} 20`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("class", "strip");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", says);
+  right.slice(1).forEach((good, i) => {
+    const bar = document.createElementNS(space, "rect");
+    const height = good ? 20 : 6;
+    for (const [key, value] of Object.entries({ x: i, y: 20 - height, width: 1.02, height }))
+      bar.setAttribute(key, String(value));
+    bar.setAttribute("class", good ? "right" : "wrong");
+    svg.append(bar);
+  });
+  const element = figure({
+    id: `range-${cell}`,
+    description: says,
+    content: el("div", {}, svg),
+    caption: says,
+    table: () => ({
+      columns: ["n", "member accepted", "one less accepted", "one more accepted"],
+      rows: member.map((yes, n) => [n, Number(yes), Number(oneLess[n]), Number(oneMore[n])]),
+    }),
+  });
+  element.dataset["exactTo"] = String(exactTo);
+  return element;
+}
+
+function wordOf(page: Page<State>): void {
+  const input = el("input", { id: "asked-word", type: "text", maxlength: 2000, autocomplete: "off", spellcheck: "false" });
+  input.addEventListener("input", () => page.store.drag({ word: input.value }));
+  input.addEventListener("change", () => page.store.commit());
+  page.slot("word").append(
+    el("div", { class: "control word" }, el("label", { for: "asked-word" }, "Word"), input),
+  );
+  const verdict = (yes: boolean) =>
+    el("span", { class: yes ? "verdict-yes" : "verdict-no" }, yes ? "member" : "not a member");
+  const draw = newest(async (state: State) => {
+    if (input.value !== state.word) input.value = state.word;
+    const judges = page.slot("judges");
+    try {
+      const found = await judge(page.engine, languageOf(state), state.word);
+      judges.dataset["verdicts"] = [found.member, found.lstm, found.gru, found.constructed].map(Number).join("");
+      judges.replaceChildren(
+        table(
+          "Who takes it for a member",
+          ["", "says"],
+          [
+            ["In truth", verdict(found.member)],
+            ["LSTM, trained", verdict(found.lstm)],
+            ["GRU, trained", verdict(found.gru)],
+            ["LSTM, written down", verdict(found.constructed)],
+          ],
+        ),
+      );
+    } catch (error) {
+      judges.replaceChildren(el("p", { class: "notice" }, error instanceof Error ? error.message : String(error)));
+    }
+  });
+  page.onChange(draw);
+}
+
+const spaces: [EncoderClass["space"], string][] = [
+  ["constant", "constant"],
+  ["logarithmic", "about nᵏ states"],
+  ["linear", "about 2ⁿ states"],
+];
+
+function mapOf(page: Page<State>, map: Hierarchy): void {
+  const fields = new Map<string, HTMLButtonElement>();
+  const cell = (rational: boolean, space: EncoderClass["space"]) => {
+    const found = map.classes.find((one) => one.rational === rational && one.space === space);
+    if (found === undefined) return el("td", {});
+    const field = button("", () => page.store.commit({ field: found.id }), { class: "field" });
+    field.append(el("b", {}, found.name), el("span", {}, found.members));
+    fields.set(found.id, field);
+    return el("td", {}, field);
+  };
+  const row = (rational: boolean, name: string) =>
+    el("tr", {}, el("th", { scope: "row" }, name), ...spaces.map(([space]) => cell(rational, space)));
+  page.slot("map").append(
+    el(
+      "table",
+      { class: "hierarchy" },
+      el("caption", { class: "offscreen" }, "Architectures by space and by whether they are rational"),
+      el("thead", {}, el("tr", {}, el("td", {}), ...spaces.map(([, name]) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, row(false, "not rational"), row(true, "rational")),
+    ),
+  );
+  page.onChange(({ field }) => {
+    for (const [id, element] of fields) element.setAttribute("aria-pressed", String(id === field));
+    const chosen = map.classes.find(({ id }) => id === field) ?? map.classes[0];
+    if (chosen === undefined) return;
+    const members = chosen.members.toLowerCase();
+    const about = map.standings.filter(({ architecture }) =>
+      members.includes(architecture.replace(/^two /, "").replace(/ layers?$/, "").split(" (")[0]!.toLowerCase()),
+    );
+    page.slot("class").dataset["field"] = chosen.id;
+    page.slot("class").replaceChildren(
+      el("h3", {}, chosen.name),
+      el("p", {}, chosen.says),
+      definitions([
+        ["Who", chosen.members],
+        ["Can, and those below cannot", chosen.example],
+        ["Source", chosen.source],
+      ]),
+      ...(about.length === 0
+        ? []
+        : [
+            el(
+              "div",
+              { class: "block" },
+              table(
+                "What they recognize",
+                ["architecture", "read by", "language", "", "source"],
+                about.map(({ architecture, decoder, language, recognizes, source }) => [
+                  architecture,
+                  decoder,
+                  language,
+                  el("span", { class: recognizes ? "verdict-yes" : "verdict-no" }, recognizes ? "yes" : "no"),
+                  source,
+                ]),
+              ),
+            ),
+          ]),
+    );
+  });
+}

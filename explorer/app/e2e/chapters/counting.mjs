@@ -1,0 +1,33 @@
+const data = (page, id, key) => page.$eval(id, (element, name) => element.dataset[name], key);
+
+export async function check({ page, open, expect }) {
+  await open("counting?n=300");
+  await page.waitForFunction(() => ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.drawn));
+  expect(Number(await data(page, "#figure-trace-lstm", "counters")) > 0, "the lstm has no counter");
+  expect((await data(page, "#figure-trace-gru", "counters")) === "0", "the gru has a counter");
+  expect((await page.$$eval("#figure-trace-lstm svg path", (paths) => paths.length)) > 5, "the trace has no lines");
+
+  await page.waitForSelector("#figure-range-gru");
+  const [lstm, gru] = [
+    Number(await data(page, "#figure-range-lstm", "exactTo")),
+    Number(await data(page, "#figure-range-gru", "exactTo")),
+  ];
+  expect(lstm > gru, `lstm is exact to ${lstm}, gru to ${gru}`);
+
+  await page.getByRole("textbox", { name: "Word" }).fill("aaaabbb");
+  await page.waitForFunction(() => document.querySelector('[data-slot="judges"]').dataset.verdicts?.startsWith("0"));
+  await page.getByRole("textbox", { name: "Word" }).fill("abx");
+  await page.waitForFunction(() => document.querySelector('[data-slot="judges"]').textContent.includes("x"));
+
+  await page.getByRole("button", { name: /Finite state/ }).click();
+  await page.waitForFunction(() => document.querySelector('[data-slot="class"]').dataset.field === "finite-state");
+  expect(page.url().includes("field=finite-state"), `the link says ${page.url()}`);
+  await page.keyboard.press("Control+z");
+  await page.waitForFunction(() => document.querySelector('[data-slot="class"]').dataset.field === "counter-aware");
+
+  await page.getByRole("slider", { name: "n" }).focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "299");
+  await open(page.url().split("#/")[1]);
+  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm")?.dataset.n === "299");
+}

@@ -1,0 +1,43 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Engine } from "../client";
+import { hierarchy, judge, range, trace } from "../counting";
+import { coreEngine } from "./core";
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await coreEngine();
+});
+
+describe("counting", () => {
+  it("shows an lstm that counts and a gru that does not, beyond what they were trained on", async () => {
+    const lstm = await trace(engine, "lstm", "anbn", 200);
+    const gru = await trace(engine, "gru", "anbn", 200);
+    expect(lstm.data.signals[1]?.name).toBe("c");
+    expect(lstm.data.drifts?.some((unit) => unit.counts)).toBe(true);
+    expect(gru.data.drifts?.some((unit) => unit.counts)).toBe(false);
+    expect(lstm.figure["$schema"]).toContain("vega-lite");
+  });
+
+  it("agrees with the trained networks' tests on how far each is exact", async () => {
+    const lstm = await range(engine, "lstm", "anbn", 160);
+    const gru = await range(engine, "gru", "anbn", 160);
+    expect(lstm.member.length).toBe(161);
+    expect(lstm.exactTo).toBeGreaterThan(gru.exactTo);
+    expect(lstm.exactTo).toBeGreaterThan(100);
+  });
+
+  it("judges words, the constructed lstm always rightly", async () => {
+    for (const word of ["", "ab", "aabb", "aab", "abab", "ba", "a".repeat(60) + "b".repeat(60)]) {
+      const found = await judge(engine, "anbn", word);
+      expect(found.constructed).toBe(found.member);
+    }
+    expect((await judge(engine, "anbncn", "aabbcc")).member).toBe(true);
+    await expect(judge(engine, "anbn", "abc")).rejects.toThrow("c");
+  });
+
+  it("holds the hierarchy", async () => {
+    const map = await hierarchy(engine);
+    expect(map.classes.map(({ id }) => id)).toContain("counter-aware");
+    expect(map.standings.length).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,72 @@
+#include <string>
+
+#include <emscripten/bind.h>
+
+#include <normscope/automata/figures.hpp>
+#include <normscope/automata/network.hpp>
+#include <normscope/automata/saturated.hpp>
+#include <normscope/automata/trained.hpp>
+
+#include "values.hpp"
+
+namespace normscope::wasm {
+namespace {
+
+const automata::Network& network(const std::string& cell, const std::string& language) {
+  return automata::trained(automata::cell_kind(cell), automata::language(language));
+}
+
+val flags(const std::vector<bool>& values) {
+  val result = val::array();
+  for (const bool value : values) result.call<void>("push", value);
+  return result;
+}
+
+/// What happens inside on the member with n of every letter: {figure, data} as JSON text.
+val trace(const std::string& cell, const std::string& language, double n) {
+  return guarded([&] {
+    const automata::Network& net = network(cell, language);
+    val result = val::object();
+    result.set("figure", automata::trace_figure(net, static_cast<std::size_t>(n)));
+    result.set("data", automata::trace_json(net, static_cast<std::size_t>(n)));
+    return result;
+  });
+}
+
+/// Of the members up to n = most and their neighbours: {member, oneLess, oneMore, exactTo}.
+val range(const std::string& cell, const std::string& language, double most) {
+  return guarded([&] {
+    const automata::Range found = automata::range(network(cell, language), static_cast<std::size_t>(most));
+    val result = val::object();
+    result.set("member", flags(found.member));
+    result.set("oneLess", flags(found.one_less));
+    result.set("oneMore", flags(found.one_more));
+    result.set("exactTo", static_cast<double>(found.exact_to()));
+    return result;
+  });
+}
+
+/// Of a word of the language's letters: {member, lstm, gru, constructed}, who takes it for a member.
+val judge(const std::string& language_name, const std::string& text) {
+  return guarded([&] {
+    const automata::Language language = automata::language(language_name);
+    const automata::Word word = automata::word(text, automata::letters(language));
+    val result = val::object();
+    result.set("member", automata::contains(language, word));
+    result.set("lstm", automata::accepts(network("lstm", language_name), word));
+    result.set("gru", automata::accepts(network("gru", language_name), word));
+    result.set("constructed", automata::accepts(automata::lstm_counter(language), word));
+    return result;
+  });
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(counting) {
+  emscripten::function("countingTrace", &trace);
+  emscripten::function("countingRange", &range);
+  emscripten::function("countingJudge", &judge);
+  emscripten::function("countingHierarchy", &automata::hierarchy_json);
+}
+
+}  // namespace normscope::wasm

@@ -30,12 +30,16 @@ export async function check({ page, open, expect }) {
   await step.scrollIntoViewIfNeeded();
   await page.waitForTimeout(300);
   const before = await frames();
+  const solved = () => page.$eval("#figure-geometry", (figure) => figure.dataset.solved);
+  const solvedBefore = await solved();
   await page.waitForTimeout(500);
   expect((await frames()) === before, "frames are drawn though nothing changes");
   await step.fill("1.5");
   await page.waitForFunction(() => document.querySelector("#figure-geometry").dataset.at === "1.500");
   await page.waitForTimeout(300);
   expect((await frames()) - before <= 3, `${(await frames()) - before} frames for one change`);
+
+  expect((await solved()) === solvedBefore, "moving along the way asks the core again");
 
   const [download] = await Promise.all([
     page.waitForEvent("download"),

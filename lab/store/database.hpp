@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+/// SQLite as C++: what fails throws, and what is open closes.
+namespace normscope::lab {
+
+class Statement;
+
+class Database {
+ public:
+  /// Errors    Io
+  explicit Database(const std::filesystem::path& file);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();
+
+  void execute(const char* sql);
+  [[nodiscard]] Statement prepare(std::string_view sql);
+  /// Rows that the last statement changed.
+  [[nodiscard]] std::int64_t changes() const;
+
+ private:
+  friend class Statement;
+  [[noreturn]] void fail(int status) const;
+
+  std::string name_;
+  sqlite3* handle_ = nullptr;
+};
+
+class Statement {
+ public:
+  Statement(Database& database, std::string_view sql);
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+  ~Statement();
+
+  Statement& bind(std::int64_t value);
+  Statement& bind(double value);
+  Statement& bind(std::string_view text);
+  Statement& bind(std::span<const std::byte> bytes);
+
+  /// The next row; false after the last.
+  bool step();
+  /// Runs a statement without rows, which may then be bound anew.
+  void run();
+
+  [[nodiscard]] std::int64_t integer(int column) const;
+  /// NaN, which SQLite stores as NULL, comes back as NaN.
+  [[nodiscard]] double number(int column) const;
+  [[nodiscard]] std::string text(int column) const;
+  [[nodiscard]] std::vector<std::byte> bytes(int column) const;
+
+ private:
+  void check(int status) const;
+
+  Database& database_;
+  sqlite3_stmt* statement_ = nullptr;
+  int bound_ = 0;
+};
+
+/// A transaction that writes: from the begin nobody else does. Undone unless `commit` is reached.
+class Transaction {
+ public:
+  explicit Transaction(Database& database) : database_(database) { database.execute("BEGIN IMMEDIATE"); }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction();
+  void commit();
+
+ private:
+  Database& database_;
+  bool open_ = true;
+};
+
+}  // namespace normscope::lab

@@ -1,0 +1,235 @@
+#include "store.hpp"
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/version.hpp>
+
+#include "database.hpp"
+
+namespace normscope::lab {
+namespace {
+
+constexpr std::int64_t application = 0x4e6f726d;  // "Norm"
+constexpr std::int64_t layout = 1;
+
+// A run's `progress` is what it needs to go on from `step`; `token` says who holds it until `expires`.
+constexpr const char* tables = R"(
+CREATE TABLE runs(
+  id INTEGER PRIMARY KEY, experiment TEXT NOT NULL, configuration TEXT NOT NULL, seed INTEGER NOT NULL,
+  state INTEGER NOT NULL DEFAULT 0, step INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
+  version TEXT NOT NULL, token INTEGER NOT NULL DEFAULT 0, expires REAL NOT NULL DEFAULT 0,
+  progress BLOB NOT NULL DEFAULT x'', UNIQUE(experiment, configuration, seed));
+CREATE TABLE metrics(
+  run INTEGER NOT NULL REFERENCES runs, step INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
+  PRIMARY KEY(run, step, name)) WITHOUT ROWID;
+CREATE TABLE artefacts(
+  run INTEGER NOT NULL REFERENCES runs, name TEXT NOT NULL, bytes BLOB NOT NULL,
+  PRIMARY KEY(run, name)) WITHOUT ROWID;
+)";
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Never 0, and not the same in two processes that begin in the same instant.
+std::uint64_t new_token() {
+  std::random_device device;
+  const std::uint64_t bits = std::uint64_t{device()} << 32U | device();
+  return bits >> 1U | 1U;
+}
+
+std::int64_t pragma(Database& database, std::string_view name) {
+  Statement statement = database.prepare(fmt::format("PRAGMA {}", name));
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+}  // namespace
+
+struct Store::Connection {
+  std::string name;
+  mutable Database database;
+
+  explicit Connection(const std::filesystem::path& file) : name(file.string()), database(file) {
+    Transaction transaction(database);
+    const std::int64_t marked = pragma(database, "application_id");
+    const std::int64_t version_there = pragma(database, "user_version");
+    Statement any = database.prepare("SELECT count(*) FROM sqlite_master");
+    any.step();
+    if (any.integer(0) == 0 && marked == 0) {
+      database.execute(tables);
+      database.execute(fmt::format("PRAGMA application_id={}", application).c_str());
+      database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
+    } else if (marked != application) {
+      throw Error(ErrorCode::Format, fmt::format("run store: {}: is a database of something else", name));
+    } else if (version_there != layout) {
+      throw Error(ErrorCode::Format,
+                  fmt::format("run store: {}: has layout {}, expected {}", name, version_there, layout));
+    }
+    transaction.commit();
+  }
+
+  void add_metrics(const Lease& lease, std::uint64_t step, std::span<const Metric> metrics) {
+    Statement insert = database.prepare("INSERT INTO metrics(run, step, name, value) VALUES(?, ?, ?, ?)");
+    for (const Metric& metric : metrics) {
+      // What lies before the saved step is there already; what lies behind it would come again.
+      if (metric.step < lease.step || metric.step > step) {
+        throw Error(ErrorCode::Argument,
+                    fmt::format("run store: metric {} of step {} lies outside the steps {} to {} "
+                                "that are saved with it",
+                                metric.name, metric.step, lease.step, step));
+      }
+      insert.bind(lease.run)
+          .bind(static_cast<std::int64_t>(metric.step))
+          .bind(std::string_view(metric.name))
+          .bind(metric.value);
+      insert.run();
+    }
+  }
+
+  /// After an update that names run and token.
+  void expect_held(const Lease& lease) const {
+    if (database.changes() != 1) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("run store: {}: run {} is no longer this process's", name, lease.run));
+    }
+  }
+};
+
+Store::Store(const std::filesystem::path& file) : connection_(std::make_unique<Connection>(file)) {}
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+Store::~Store() = default;
+
+void Store::add(std::span<const RunKey> runs) {
+  Transaction transaction(connection_->database);
+  Statement insert = connection_->database.prepare(
+      "INSERT INTO runs(experiment, configuration, seed, version) VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING");
+  for (const RunKey& run : runs) {
+    insert.bind(std::string_view(run.experiment)).bind(std::string_view(run.configuration));
+    insert.bind(static_cast<std::int64_t>(run.seed)).bind(version);
+    insert.run();
+  }
+  transaction.commit();
+}
+
+std::optional<Lease> Store::lease(const std::string& experiment, double seconds) {
+  NORMSCOPE_ASSERT(seconds > 0);
+  Database& database = connection_->database;
+  Transaction transaction(database);
+  Statement free = database.prepare(
+      "SELECT id, configuration, seed, step, progress FROM runs WHERE experiment = ? AND state <> ? AND "
+      "(state = ? OR expires < ?) ORDER BY id LIMIT 1");
+  free.bind(std::string_view(experiment)).bind(std::int64_t{static_cast<int>(RunState::done)});
+  free.bind(std::int64_t{static_cast<int>(RunState::waiting)}).bind(now());
+  if (!free.step()) return std::nullopt;
+  Lease lease{.run = free.integer(0),
+              .token = new_token(),
+              .key = {experiment, free.text(1), static_cast<std::uint64_t>(free.integer(2))},
+              .step = static_cast<std::uint64_t>(free.integer(3)),
+              .progress = free.bytes(4)};
+  Statement take = database.prepare(
+      "UPDATE runs SET state = ?, token = ?, expires = ?, attempts = attempts + 1 WHERE id = ?");
+  take.bind(std::int64_t{static_cast<int>(RunState::leased)}).bind(static_cast<std::int64_t>(lease.token));
+  take.bind(now() + seconds).bind(lease.run);
+  take.run();
+  transaction.commit();
+  return lease;
+}
+
+void Store::save(Lease& lease, std::uint64_t step, std::span<const Metric> metrics,
+                 std::span<const std::byte> progress, double seconds) {
+  Transaction transaction(connection_->database);
+  Statement update = connection_->database.prepare(
+      "UPDATE runs SET step = ?, progress = ?, expires = ? WHERE id = ? AND token = ?");
+  update.bind(static_cast<std::int64_t>(step)).bind(progress).bind(now() + seconds).bind(lease.run);
+  update.bind(static_cast<std::int64_t>(lease.token)).run();
+  connection_->expect_held(lease);
+  connection_->add_metrics(lease, step, metrics);
+  transaction.commit();
+  lease.step = step;
+}
+
+void Store::finish(const Lease& lease, std::uint64_t step, std::span<const Metric> metrics) {
+  Transaction transaction(connection_->database);
+  Statement update = connection_->database.prepare(
+      "UPDATE runs SET state = ?, step = ?, progress = x'', token = 0 WHERE id = ? AND token = ?");
+  update.bind(std::int64_t{static_cast<int>(RunState::done)})
+      .bind(static_cast<std::int64_t>(step))
+      .bind(lease.run);
+  update.bind(static_cast<std::int64_t>(lease.token)).run();
+  connection_->expect_held(lease);
+  connection_->add_metrics(lease, step, metrics);
+  transaction.commit();
+}
+
+void Store::release(const Lease& lease) {
+  Statement update =
+      connection_->database.prepare("UPDATE runs SET state = ?, token = 0 WHERE id = ? AND token = ?");
+  update.bind(std::int64_t{static_cast<int>(RunState::waiting)}).bind(lease.run);
+  update.bind(static_cast<std::int64_t>(lease.token)).run();
+}
+
+void Store::keep(const Lease& lease, const std::string& name, std::span<const std::byte> bytes) {
+  Transaction transaction(connection_->database);
+  Statement held = connection_->database.prepare("UPDATE runs SET token = token WHERE id = ? AND token = ?");
+  held.bind(lease.run).bind(static_cast<std::int64_t>(lease.token)).run();
+  connection_->expect_held(lease);
+  Statement insert =
+      connection_->database.prepare("INSERT OR REPLACE INTO artefacts(run, name, bytes) VALUES(?, ?, ?)");
+  insert.bind(lease.run).bind(std::string_view(name)).bind(bytes).run();
+  transaction.commit();
+}
+
+std::vector<RunInfo> Store::runs(const std::string& experiment) const {
+  Statement rows = connection_->database.prepare(
+      "SELECT id, experiment, configuration, seed, state, step, version, attempts FROM runs "
+      "WHERE ?1 = '' OR experiment = ?1 ORDER BY id");
+  rows.bind(std::string_view(experiment));
+  std::vector<RunInfo> result;
+  while (rows.step()) {
+    result.push_back({.id = rows.integer(0),
+                      .key = {rows.text(1), rows.text(2), static_cast<std::uint64_t>(rows.integer(3))},
+                      .state = static_cast<RunState>(rows.integer(4)),
+                      .step = static_cast<std::uint64_t>(rows.integer(5)),
+                      .version = rows.text(6),
+                      .attempts = static_cast<std::size_t>(rows.integer(7))});
+  }
+  return result;
+}
+
+std::vector<Metric> Store::metrics(std::int64_t run) const {
+  Statement rows = connection_->database.prepare(
+      "SELECT name, step, value FROM metrics WHERE run = ? ORDER BY step, name");
+  rows.bind(run);
+  std::vector<Metric> result;
+  while (rows.step()) {
+    result.push_back({rows.text(0), static_cast<std::uint64_t>(rows.integer(1)), rows.number(2)});
+  }
+  return result;
+}
+
+std::vector<std::string> Store::artefacts(std::int64_t run) const {
+  Statement rows = connection_->database.prepare("SELECT name FROM artefacts WHERE run = ? ORDER BY name");
+  rows.bind(run);
+  std::vector<std::string> result;
+  while (rows.step()) result.push_back(rows.text(0));
+  return result;
+}
+
+std::vector<std::byte> Store::artefact(std::int64_t run, const std::string& name) const {
+  Statement rows = connection_->database.prepare("SELECT bytes FROM artefacts WHERE run = ? AND name = ?");
+  rows.bind(run).bind(std::string_view(name));
+  if (!rows.step()) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("run store: {}: run {} has no \"{}\"", connection_->name, run, name));
+  }
+  return rows.bytes(0);
+}
+
+}  // namespace normscope::lab

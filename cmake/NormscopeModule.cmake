@@ -5,6 +5,8 @@ function(normscope_module name)
   if(EMSCRIPTEN)
     # There is no zlib for the page.
     list(FILTER sources EXCLUDE REGEX "/zlib/")
+  else()
+    list(FILTER sources EXCLUDE REGEX "/no_zlib/")
   endif()
   file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/normscope/${name}/*.hpp")
   add_library(normscope_${name} STATIC ${sources})

@@ -9,7 +9,6 @@
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
 
 #include "file_format.hpp"
 #include "hub_folder.hpp"
@@ -24,21 +23,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t largest_index = std::size_t{64} << 20;
+constexpr std::uint64_t largest_index = std::uint64_t{64} << 20;
+/// Bytes at a file's beginning that tell its format.
+constexpr std::uint64_t told_by = 4096;
 
 /// One open file; its tensors have moved out.
 struct Shard {
-  MappedFile file;
-  SafetensorsContents contents;
+  std::unique_ptr<Source> file;
+  SafetensorsContents contents{};
+  std::vector<std::byte> held{};  ///< the whole file, where it is needed and not mapped
 };
 
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+Shard open_shard(std::unique_ptr<Source> file, const fs::path& path) {
+  SafetensorsContents contents = parse_safetensors(StoredBytes(*file), "safetensors: " + path.string());
+  return {std::move(file), std::move(contents)};
 }
 
-Shard open_shard(MappedFile file, const fs::path& path) {
-  SafetensorsContents contents = parse_safetensors(file.bytes(), "safetensors: " + path.string());
-  return {std::move(file), std::move(contents)};
+/// All bytes of `shard`, as formats need them whose tensors are anywhere.
+std::span<const std::byte> whole(Shard& shard, const fs::path& path) {
+  const StoredBytes bytes(*shard.file);
+  if (!bytes.in_memory() && bytes.size() > largest_held) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("checkpoint: {}: has {} bytes, expected at most {} of a format that is read as a "
+                            "whole; safetensors may have any size",
+                            path.string(), bytes.size(), largest_held));
+  }
+  return bytes.fetch(shard.held);
+}
+
+/// What follows counts features and tokens by std::size_t, which may be narrower than the file's numbers.
+void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
+  for (const Tensor& tensor : tensors) {
+    for (const std::uint64_t extent : tensor.shape) {
+      if (static_cast<std::size_t>(extent) == extent) continue;
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("checkpoint: {}: tensor {} has an extent of {}, expected one within {} bits",
+                              path.string(), quote(tensor.name), extent, 8 * sizeof(std::size_t)));
+    }
+  }
 }
 
 [[noreturn]] void fail_index(const fs::path& index, const std::string& what) {
@@ -59,9 +81,10 @@ struct Checkpoint::Contents {
   std::optional<Arena> arena;  ///< what tensors of other formats may point into
   std::vector<StatedNorm> norms;
 
-  void open_single(MappedFile file, const fs::path& at);
-  void open_index(const MappedFile& file, const fs::path& at);
-  void open_parsed(MappedFile file, const fs::path& at, ParsedFile parsed);
+  void open_single(std::unique_ptr<Source> file, const fs::path& at);
+  void open_index(const Source& file, const fs::path& at, const OpenSource& open);
+  void open_parsed(std::unique_ptr<Source> file, const fs::path& at, const std::string& where,
+                   ParsedFile (*parse)(std::span<const std::byte>, const std::string&));
   void add(Shard shard, const fs::path& at);
 };
 
@@ -72,14 +95,18 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
   shards.push_back(std::move(shard));
 }
 
-void Checkpoint::Contents::open_single(MappedFile file, const fs::path& at) {
+void Checkpoint::Contents::open_single(std::unique_ptr<Source> file, const fs::path& at) {
   add(open_shard(std::move(file), at), at);
   tensors = std::move(shards.front().contents.tensors);
   file_of.assign(tensors.size(), 0);
 }
 
-void Checkpoint::Contents::open_parsed(MappedFile file, const fs::path& at, ParsedFile parsed) {
-  add({std::move(file), {}}, at);
+void Checkpoint::Contents::open_parsed(std::unique_ptr<Source> file, const fs::path& at,
+                                       const std::string& where,
+                                       ParsedFile (*parse)(std::span<const std::byte>, const std::string&)) {
+  Shard shard{std::move(file)};
+  ParsedFile parsed = parse(whole(shard, at), where);
+  add(std::move(shard), at);
   tensors = std::move(parsed.tensors);
   file_of.assign(tensors.size(), 0);
   metadata = std::move(parsed.metadata);
@@ -87,11 +114,14 @@ void Checkpoint::Contents::open_parsed(MappedFile file, const fs::path& at, Pars
   norms = std::move(parsed.norms);
 }
 
-void Checkpoint::Contents::open_index(const MappedFile& file, const fs::path& at) {
-  if (file.bytes().size() > largest_index) {
-    fail_index(at, fmt::format("has {} bytes, expected at most {}", file.bytes().size(), largest_index));
+void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, const OpenSource& open) {
+  if (file.size() > largest_index) {
+    fail_index(at, fmt::format("has {} bytes, expected at most {}", file.size(), largest_index));
   }
-  const auto shard_of = parse_shard_index(text_of(file), "checkpoint: " + at.string());
+  std::vector<std::byte> buffer;
+  const std::span<const std::byte> text = StoredBytes(file).fetch(buffer);
+  const auto shard_of = parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()},
+                                          "checkpoint: " + at.string());
   std::map<std::string_view, std::uint32_t> numbers;
   for (const auto& [tensor, shard] : shard_of) numbers.try_emplace(shard, 0);
   for (auto& [name, number] : numbers) {
@@ -99,7 +129,7 @@ void Checkpoint::Contents::open_index(const MappedFile& file, const fs::path& at
     const fs::path shard_path = at.parent_path() / name;
     if (std::error_code ignored; !fs::exists(shard_path, ignored))
       fail_index(at, fmt::format("names the shard {}, which is missing", quote(name)));
-    add(open_shard(MappedFile(shard_path), shard_path), shard_path);
+    add(open_shard(open(shard_path), shard_path), shard_path);
   }
 
   // Tensors come sorted from the map, and each is looked for in its own shard only.
@@ -132,25 +162,26 @@ void Checkpoint::Contents::open_index(const MappedFile& file, const fs::path& at
   for (Shard& shard : shards) shard.contents.tensors = {};
 }
 
-Checkpoint::Checkpoint(const fs::path& path) : contents_(std::make_unique<Contents>()) {
+Checkpoint::Checkpoint(const fs::path& path, const OpenSource& open)
+    : contents_(std::make_unique<Contents>()) {
   contents_->path = path;
   const fs::path at = entry_file(path);
-  MappedFile file(at);
-  const FileFormat format = file_format(at, file.bytes());
+  std::unique_ptr<Source> file = open(at);
+  std::vector<std::byte> buffer;
+  const StoredBytes bytes(*file);
+  const FileFormat format = file_format(at, bytes.part(0, std::min(bytes.size(), told_by)).fetch(buffer));
   switch (format) {
     case FileFormat::safetensors:
     case FileFormat::unknown: contents_->open_single(std::move(file), at); break;
-    case FileFormat::shard_index: contents_->open_index(file, at); break;
+    case FileFormat::shard_index: contents_->open_index(*file, at, open); break;
     case FileFormat::onnx: {
       contents_->format = "onnx";
-      ParsedFile parsed = parse_onnx(file.bytes(), "onnx: " + at.string());
-      contents_->open_parsed(std::move(file), at, std::move(parsed));
+      contents_->open_parsed(std::move(file), at, "onnx: " + at.string(), parse_onnx);
       break;
     }
     case FileFormat::zip: {
       contents_->format = "pytorch";
-      ParsedFile parsed = parse_torch_zip(file.bytes(), "pytorch: " + at.string());
-      contents_->open_parsed(std::move(file), at, std::move(parsed));
+      contents_->open_parsed(std::move(file), at, "pytorch: " + at.string(), parse_torch_zip);
       break;
     }
     default:
@@ -158,6 +189,7 @@ Checkpoint::Checkpoint(const fs::path& path) : contents_(std::make_unique<Conten
                   fmt::format("checkpoint: {}: format is {}, expected safetensors, ONNX or PyTorch zip",
                               at.string(), describe(format)));
   }
+  check_extents(contents_->tensors, at);
   if (at != path || format == FileFormat::shard_index || is_hub_weights_name(at.filename().string())) {
     contents_->config_text = config_beside(at);
   }
@@ -206,9 +238,20 @@ std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64
     throw Error(ErrorCode::Shape, fmt::format("read: {} elements from {} on, tensor {} has {}", count, offset,
                                               quote(tensor.name), elements));
   }
+  if (count > largest_held / sizeof(double)) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("read: {} elements of tensor {} are wanted at once, expected at most {}", count,
+                            quote(tensor.name), largest_held / sizeof(double)));
+  }
   const std::size_t width = bits(tensor.dtype) / 8;
-  std::vector<double> values(count);
-  decode(tensor.dtype, tensor.bytes.subspan(offset * width, count * width), values);
+  std::vector<double> values(static_cast<std::size_t>(count));
+  // Bytes in memory are decoded in one go, others piece by piece, so that no second copy of all is held.
+  const std::size_t step = tensor.bytes.in_memory() ? values.size() : std::size_t{1} << 17;
+  std::vector<std::byte> buffer;
+  for (std::size_t at = 0; at < values.size(); at += step) {
+    const std::span<double> piece = std::span(values).subspan(at, std::min(step, values.size() - at));
+    decode(tensor.dtype, tensor.bytes.part((offset + at) * width, piece.size() * width).fetch(buffer), piece);
+  }
   return values;
 }
 

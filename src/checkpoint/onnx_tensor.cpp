@@ -139,7 +139,7 @@ class TensorProto {
   /// float_data or double_data: usually one packed run, which is a view.
   Bytes fixed_elements(const DataType& type) const {
     const WireType single = type.field == float_data ? WireType::fixed32 : WireType::fixed64;
-    std::size_t total = 0;
+    std::uint64_t total = 0;
     Bytes last;
     each(type.field, [&](const WireReader& reader, const WireField& field) {
       last = field.type == single ? field.bytes : reader.bytes(field);
@@ -157,7 +157,7 @@ class TensorProto {
 
   Bytes varint_elements(const DataType& type) const {
     const std::size_t width = bits(type.dtype) / 8;
-    std::size_t count = 0;
+    std::uint64_t count = 0;
     each(type.field, [&](const WireReader& reader, const WireField& field) {
       reader.integers(field, [&count](std::uint64_t) { ++count; });
     });

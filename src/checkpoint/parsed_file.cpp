@@ -23,18 +23,18 @@ constexpr std::size_t block_overhead = 48;
 Arena::Arena(std::size_t file_size, std::string where)
     : where_(std::move(where)), limit_(file_size + memory_beyond_file) {}
 
-void Arena::charge(std::size_t count, std::size_t size) {
+void Arena::charge(std::uint64_t count, std::size_t size) {
   if (size != 0 && count > (limit_ - used_) / size) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("{}: describes more than fits into {} bytes of memory", where_, limit_));
   }
-  used_ += count * size;
+  used_ += static_cast<std::size_t>(count) * size;
 }
 
-std::byte* Arena::allocate_bytes(std::size_t count, std::size_t size) {
+std::byte* Arena::allocate_bytes(std::uint64_t count, std::size_t size) {
   charge(1, block_overhead);
   charge(count, size);
-  return blocks_.emplace_back(std::make_unique<std::byte[]>(count * size)).get();
+  return blocks_.emplace_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(count) * size)).get();
 }
 
 void sort_tensors(std::vector<Tensor>& tensors, const std::string& who) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -27,16 +28,16 @@ class Arena {
 
   /// Counts `count` objects of `size` bytes that are held elsewhere.
   /// Errors    Unsupported beyond the limit
-  void charge(std::size_t count, std::size_t size);
+  void charge(std::uint64_t count, std::size_t size);
   /// `count` objects, zero-initialized.
   /// Errors    Unsupported beyond the limit
   template <typename T>
-  [[nodiscard]] std::span<T> allocate(std::size_t count) {
-    return {reinterpret_cast<T*>(allocate_bytes(count, sizeof(T))), count};
+  [[nodiscard]] std::span<T> allocate(std::uint64_t count) {
+    return {reinterpret_cast<T*>(allocate_bytes(count, sizeof(T))), static_cast<std::size_t>(count)};
   }
 
  private:
-  std::byte* allocate_bytes(std::size_t count, std::size_t size);
+  std::byte* allocate_bytes(std::uint64_t count, std::size_t size);
 
   std::string where_;
   std::size_t limit_;

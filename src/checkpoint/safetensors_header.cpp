@@ -223,7 +223,7 @@ void SafetensorsHeader::end_tensor() {
   const std::string_view name = stored_name();
   if (contents_ != nullptr) {
     const std::span<const std::uint64_t> extents(contents_->extents);
-    contents_->tensors.push_back({name, dtype_, extents.last(rank_), data_.subspan(begin, end - begin)});
+    contents_->tensors.push_back({name, dtype_, extents.last(rank_), data_.part(begin, end - begin)});
   } else {
     ++sizes_.tensors;
     check_memory();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +31,7 @@ struct HeaderSizes {
 class SafetensorsHeader : public JsonEvents {
  public:
   /// Measures only when `contents` is null; what it fills must have room for what was measured.
-  SafetensorsHeader(std::string_view text, std::span<const std::byte> data, const std::string& where,
+  SafetensorsHeader(std::string_view text, const StoredBytes& data, const std::string& where,
                     std::size_t memory_limit, SafetensorsContents* contents)
       : JsonEvents(where), text_(text), data_(data), memory_limit_(memory_limit), contents_(contents) {}
 
@@ -75,7 +74,7 @@ class SafetensorsHeader : public JsonEvents {
   void check_memory() const;
 
   std::string_view text_;
-  std::span<const std::byte> data_;
+  StoredBytes data_;
   std::size_t memory_limit_;
   SafetensorsContents* contents_;
   std::size_t position_ = 0;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -7,6 +6,7 @@
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
+#include "bytes.hpp"
 #include "parsed_file.hpp"
 #include "quote.hpp"
 #include "safetensors_header.hpp"
@@ -26,23 +26,24 @@ constexpr std::size_t longest_run = std::size_t{64} << 10;
 
 struct Parts {
   std::string_view header;  ///< without the spaces at its end
-  std::span<const std::byte> data;
+  StoredBytes data;
 };
 
-Parts split(std::span<const std::byte> bytes, const std::string& where) {
+/// `buffer` takes the header of a file that is not in memory.
+Parts split(const StoredBytes& file, const std::string& where, std::vector<std::byte>& buffer) {
   const auto reject = [&where](const std::string& what) { fail(ErrorCode::Format, where, what); };
-  if (bytes.size() < length_bytes) {
-    reject(fmt::format("file has {} bytes, expected at least {}", bytes.size(), length_bytes));
+  if (file.size() < length_bytes) {
+    reject(fmt::format("file has {} bytes, expected at least {}", file.size(), length_bytes));
   }
-  std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), sizeof length);
+  const auto length = load<std::uint64_t>(file.part(0, length_bytes).fetch(buffer));
   if (length > longest_header) {
     reject(fmt::format("header length is {}, expected at most {}", length, longest_header));
   }
-  if (length > bytes.size() - length_bytes) {
-    reject(fmt::format("header ends at byte {}, file has {}", length_bytes + length, bytes.size()));
+  if (length > file.size() - length_bytes) {
+    reject(fmt::format("header ends at byte {}, file has {}", length_bytes + length, file.size()));
   }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
+  const std::span<const std::byte> bytes = file.part(length_bytes, length).fetch(buffer);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.empty()) reject("header is empty, expected a JSON object");
   if (text.front() != '{') {
     reject(fmt::format("header begins with byte 0x{:02x}, expected '{{'",
@@ -53,7 +54,8 @@ Parts split(std::span<const std::byte> bytes, const std::string& where) {
     reject(fmt::format("header ends with byte 0x{:02x}, expected '}}' and then only spaces",
                        static_cast<unsigned char>(object.back())));
   }
-  return {object, bytes.subspan(length_bytes + length)};
+  const std::uint64_t data_begin = length_bytes + length;
+  return {object, file.part(data_begin, file.size() - data_begin)};
 }
 
 void bound_tokens(std::string_view text, const std::string& where) {
@@ -80,19 +82,20 @@ void bound_tokens(std::string_view text, const std::string& where) {
 }
 
 /// Tensors must fill the data one after another.
-void check_layout(const std::vector<Tensor>& tensors, std::span<const std::byte> data,
-                  const std::string& where) {
+void check_layout(const std::vector<Tensor>& tensors, const StoredBytes& data, const std::string& where) {
   std::vector<std::uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&tensors](std::uint32_t a, std::uint32_t b) {
-    const std::span<const std::byte> left = tensors[a].bytes;
-    const std::span<const std::byte> right = tensors[b].bytes;
-    return left.data() != right.data() ? left.data() < right.data() : left.size() < right.size();
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const StoredBytes& left = tensors[a].bytes;
+    const StoredBytes& right = tensors[b].bytes;
+    const std::uint64_t left_begin = left.offset_in(data);
+    const std::uint64_t right_begin = right.offset_in(data);
+    return left_begin != right_begin ? left_begin < right_begin : left.size() < right.size();
   });
-  std::size_t filled = 0;
+  std::uint64_t filled = 0;
   for (const std::uint32_t index : order) {
     const Tensor& tensor = tensors[index];
-    const auto begin = static_cast<std::size_t>(tensor.bytes.data() - data.data());
+    const std::uint64_t begin = tensor.bytes.offset_in(data);
     if (begin != filled) {
       fail(ErrorCode::Format, where,
            fmt::format("tensor {} begins at byte {}, expected {}, where the one before ends ({})",
@@ -107,13 +110,14 @@ void check_layout(const std::vector<Tensor>& tensors, std::span<const std::byte>
 
 }  // namespace
 
-SafetensorsContents parse_safetensors(std::span<const std::byte> bytes, const std::string& where) {
-  const auto [header, data] = split(bytes, where);
+SafetensorsContents parse_safetensors(const StoredBytes& file, const std::string& where) {
+  SafetensorsContents contents;
+  const auto [header, data] = split(file, where, contents.header);
   bound_tokens(header, where);
 
-  const std::size_t memory_limit = bytes.size() + memory_beyond_file;
+  const auto memory_limit =
+      static_cast<std::size_t>(std::min(file.size(), largest_held)) + memory_beyond_file;
   const HeaderSizes sizes = SafetensorsHeader(header, data, where, memory_limit, nullptr).read();
-  SafetensorsContents contents;
   contents.tensors.reserve(sizes.tensors);
   contents.extents.reserve(sizes.extents);
   contents.escaped_names.reserve(sizes.escaped_bytes);

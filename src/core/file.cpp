@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -33,16 +34,47 @@ using std::filesystem::path;
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }
   [[nodiscard]] int value() const { return value_; }
+  [[nodiscard]] int release() { return std::exchange(value_, -1); }
 
  private:
   int value_;
 };
+
+struct Regular {
+  Descriptor descriptor;
+  std::uint64_t size;
+};
+
+Regular open_regular(const path& file) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) fail_errno(file, "cannot be opened");
+  Regular result{Descriptor(descriptor), 0};
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail_errno(file, "cannot be examined");
+  if (S_ISDIR(status.st_mode)) fail(file, "is a folder, expected a regular file");
+  if (!S_ISREG(status.st_mode)) fail(file, "is not a regular file");
+  result.size = static_cast<std::uint64_t>(status.st_size);
+  return result;
+}
+
+/// Seeks and reads, since in WebAssembly's file systems pread knows offsets of 32 bits only.
+void read_range(int descriptor, const path& file, std::uint64_t offset, std::span<std::byte> out) {
+  if (::lseek(descriptor, static_cast<off_t>(offset), SEEK_SET) < 0) fail_errno(file, "cannot be read");
+  while (!out.empty()) {
+    const ssize_t count = ::read(descriptor, out.data(), out.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_errno(file, "cannot be read");
+    if (count == 0) fail(file, "ends early: it was changed while it was read");
+    out = out.subspan(static_cast<std::size_t>(count));
+  }
+}
 
 /// `file` with the symbolic links of its last component followed, whether or not they lead to a file.
 path follow_links(path file) {
@@ -70,31 +102,51 @@ std::uint64_t random_bits(const path& file) {
 }  // namespace
 
 MappedFile::MappedFile(const path& file) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (descriptor.value() < 0) fail_errno(file, "cannot be opened");
-  struct stat status {};
-  if (::fstat(descriptor.value(), &status) != 0) fail_errno(file, "cannot be examined");
-  if (S_ISDIR(status.st_mode)) fail(file, "is a folder, expected a regular file");
-  if (!S_ISREG(status.st_mode)) fail(file, "is not a regular file");
-  size_ = static_cast<std::size_t>(status.st_size);
-  if (size_ == 0) return;
-  void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.value(), 0);
-  if (mapping == MAP_FAILED) fail_errno(file, "cannot be mapped");
-  data_ = static_cast<const std::byte*>(mapping);
+  Regular regular = open_regular(file);
+  if (regular.size > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
+    fail(file, fmt::format("has {} bytes, more than this machine can address", regular.size));
+  }
+  const auto size = static_cast<std::size_t>(regular.size);
+  if (size == 0) return;
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, regular.descriptor.value(), 0);
+  if (mapping != MAP_FAILED) {
+    data_ = static_cast<const std::byte*>(mapping);
+  } else if (errno == ENODEV) {
+    read_ = std::make_unique<std::byte[]>(size);
+    read_range(regular.descriptor.value(), file, 0, {read_.get(), size});
+    data_ = read_.get();
+  } else {
+    fail_errno(file, "cannot be mapped");
+  }
+  size_ = size;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      read_(std::move(other.read_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(read_, other.read_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ != nullptr && !read_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+RangedFile::RangedFile(path file) : path_(std::move(file)) {
+  Regular regular = open_regular(path_);
+  size_ = regular.size;
+  descriptor_ = regular.descriptor.release();
+}
+
+RangedFile::~RangedFile() { ::close(descriptor_); }
+
+void RangedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  read_range(descriptor_, path_, offset, out);
 }
 
 AtomicFile::AtomicFile(path file) : path_(std::move(file)) {

@@ -21,8 +21,7 @@ bool Builder::repeats_token_embedding(const Linear& map) const {
   if (!token_embedding_) return false;
   const checkpoint::Tensor* stored = checkpoint_.find(map.weight.tensor);
   const checkpoint::Tensor* table = checkpoint_.find(token_embedding_->weight.tensor);
-  return stored->dtype == table->dtype &&
-         std::equal(stored->bytes.begin(), stored->bytes.end(), table->bytes.begin(), table->bytes.end());
+  return stored->dtype == table->dtype && checkpoint::equal(stored->bytes, table->bytes);
 }
 
 void Builder::unembedding(std::initializer_list<std::string_view> names, bool tied, bool reads_norm,

@@ -55,7 +55,14 @@ std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const 
                                 std::uint64_t first, std::uint64_t count) {
   NORMSCOPE_ASSERT(first + count <= linear.out);
   const checkpoint::Tensor& tensor = tensor_of(checkpoint, linear.weight);
-  std::vector<double> weight(count * linear.in);
+  if (linear.in != 0 && count > checkpoint::largest_held / sizeof(double) / linear.in) {
+    throw Error(
+        ErrorCode::Unsupported,
+        fmt::format("model: {}: {} x {} elements of tensor \"{}\" are wanted at once, expected at most {}",
+                    checkpoint.file_of(tensor).string(), count, linear.in, linear.weight.tensor,
+                    checkpoint::largest_held / sizeof(double)));
+  }
+  std::vector<double> weight(static_cast<std::size_t>(count * linear.in));
   if (linear.layout == Layout::out_in) {
     for (std::uint64_t j = 0; j < count; ++j) {
       const std::uint64_t row = stored_output(linear, first + j);

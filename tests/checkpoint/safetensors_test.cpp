@@ -28,7 +28,7 @@ TEST(Safetensors, ReadsTensorsSortedByName) {
   EXPECT_EQ(a.dtype, Dtype::U8);
   EXPECT_TRUE(a.shape.empty());
   EXPECT_EQ(a.elements(), 1u);
-  EXPECT_EQ(a.bytes[0], std::byte{'X'});
+  EXPECT_EQ(a.bytes.memory()[0], std::byte{'X'});
   EXPECT_EQ(b.name, "b");
   EXPECT_EQ(std::vector<std::uint64_t>(b.shape.begin(), b.shape.end()), (std::vector<std::uint64_t>{2, 1}));
   EXPECT_EQ(b.bytes.size(), 8u);
@@ -42,7 +42,7 @@ TEST(Safetensors, PointsIntoTheBytesItWasGiven) {
            address < static_cast<const void*>(file.data() + file.size());
   };
   EXPECT_TRUE(inside(contents.tensors[0].name.data()));
-  EXPECT_TRUE(inside(contents.tensors[0].bytes.data()));
+  EXPECT_TRUE(inside(contents.tensors[0].bytes.memory().data()));
 }
 
 TEST(Safetensors, AcceptsAnEmptyObject) {

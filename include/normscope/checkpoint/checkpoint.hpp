@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <normscope/checkpoint/source.hpp>
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/norm_spec.hpp>
 
@@ -22,7 +23,7 @@ struct Tensor {
   std::string_view name;
   Dtype dtype = Dtype::F32;
   std::span<const std::uint64_t> shape;
-  std::span<const std::byte> bytes;
+  StoredBytes bytes;
 
   /// Product of the shape; 1 for a scalar.
   [[nodiscard]] std::uint64_t elements() const;
@@ -48,8 +49,8 @@ struct StatedNorm {
 };
 
 /// A checkpoint open for reading: bytes → named tensor views. It knows nothing of architectures.
-/// Files are memory-mapped and validated in full before the constructor returns, so a `Checkpoint`
-/// that exists is sound.
+/// Files are memory-mapped, or read range by range where they are opened so, and validated in full before
+/// the constructor returns, so a `Checkpoint` that exists is sound.
 class Checkpoint {
  public:
   /// Opens a `.safetensors` file, a `.safetensors.index.json` with its shards, an ONNX model, a PyTorch
@@ -58,9 +59,12 @@ class Checkpoint {
   /// Of an ONNX model, tensors are the initializers and the Constant nodes, without strings. Of a PyTorch
   /// zip, they are the state dict, which is the whole or its "state_dict", "model_state_dict" or "model";
   /// nothing that its pickle names is run, and what names more than tensors take is refused.
+  /// `open` opens the files that hold tensors. What it does not map is read as far as is needed: of a
+  /// safetensors file its header; other formats as a whole.
   /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
-  ///           each names file, tensor and expectation
-  explicit Checkpoint(const std::filesystem::path& path);
+  ///           each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
+  ///           beyond `largest_held` that is not mapped
+  explicit Checkpoint(const std::filesystem::path& path, const OpenSource& open = map_file);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
@@ -91,7 +95,8 @@ class Checkpoint {
 };
 
 /// Elements [offset, offset + count) of `tensor`, flattened row-major, as float64.
-/// Errors    Shape if the range leaves the tensor; Unsupported for a dtype without decoder
+/// Errors    Shape if the range leaves the tensor; Unsupported for a dtype without decoder, and for a result
+///           beyond `largest_held`; Io where the file is not mapped
 [[nodiscard]] std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count);
 /// All elements of `tensor` as float64.
 [[nodiscard]] std::vector<double> read(const Tensor& tensor);

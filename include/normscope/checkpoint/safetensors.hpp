@@ -19,20 +19,21 @@
 ///      overlaps, and reach the file's last byte.
 namespace normscope::checkpoint {
 
-/// The validated contents of one safetensors file held in memory. The tensors' names, shapes and
-/// bytes point into `bytes` or into the result itself; they stay valid when it moves, not when it is
-/// copied.
+/// The validated contents of one safetensors file. The tensors' names, shapes and bytes point into
+/// `file` or into the result itself; they stay valid when it moves, not when it is copied. Of a file that
+/// is not in memory, the header is read and nothing else.
 /// Errors    Format, Shape; Unsupported for a string over 4 MiB or a header whose tensors and metadata
 ///           take more memory than the file's size plus 32 MiB; messages begin with `where`
-/// Cost      O(header + tensors · log tensors); memory at most the file's size plus 64 MiB
+/// Cost      O(header + tensors · log tensors); memory at most the file's size plus 64 MiB, and the header's
+///           where it is read
 struct SafetensorsContents {
   std::vector<Tensor> tensors;  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata;
   std::vector<std::uint64_t> extents;  ///< what the tensors' shapes point into
   std::vector<char> escaped_names;     ///< the names that JSON spells with escapes, one after another
+  std::vector<std::byte> header;       ///< of a file that is not in memory
 };
-[[nodiscard]] SafetensorsContents parse_safetensors(std::span<const std::byte> bytes,
-                                                    const std::string& where);
+[[nodiscard]] SafetensorsContents parse_safetensors(const StoredBytes& file, const std::string& where);
 
 /// A tensor to write.
 struct NewTensor {

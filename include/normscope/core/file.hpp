@@ -1,15 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace normscope {
 
-/// A regular file's bytes, mapped read-only; empty files map to an empty span.
-/// Errors    Io, naming the file, when it is missing, unreadable or not a regular file
+/// A regular file's bytes, mapped read-only, or read where its file system maps nothing; empty files map to
+/// an empty span. Errors    Io, naming the file, when it is missing, unreadable or not a regular file
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -22,6 +24,28 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::unique_ptr<std::byte[]> read_{};  ///< the bytes, where they are not mapped
+};
+
+/// A regular file open for reading at any place; never mapped, so that it may be larger than memory and
+/// addresses. One thread reads at a time.
+/// Errors    Io, naming the file, when it is missing, unreadable or not a regular file
+class RangedFile {
+ public:
+  explicit RangedFile(std::filesystem::path path);
+  RangedFile(const RangedFile&) = delete;
+  RangedFile& operator=(const RangedFile&) = delete;
+  ~RangedFile();
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// Fills `out` with the bytes from `offset` on.
+  /// Errors    Io, naming the file, also where it ends before that
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
 };
 
 /// A file that appears under its name complete or not at all: bytes go to a temporary file in the

@@ -1,0 +1,216 @@
+#include <normscope/checkpoint/source.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
+
+#include "checkpoint/onnx_files.hpp"
+#include "checkpoint/test_files.hpp"
+#include "support/data.hpp"
+#include "support/scratch.hpp"
+
+namespace normscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::as_bytes;
+using test::put;
+using test::Scratch;
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+
+struct Counts {
+  std::uint64_t bytes = 0;
+  std::uint64_t end = 0;  ///< of what was read furthest behind
+};
+
+/// What another source reads, counted, and never in memory.
+class CountingSource : public Source {
+ public:
+  CountingSource(std::unique_ptr<Source> source, Counts& counts)
+      : source_(std::move(source)), counts_(counts) {}
+
+  [[nodiscard]] std::uint64_t size() const override { return source_->size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    ASSERT_LE(offset + out.size(), size());
+    const std::lock_guard lock(mutex_);
+    counts_.bytes += out.size();
+    counts_.end = std::max(counts_.end, offset + out.size());
+    source_->read(offset, out);
+  }
+
+ private:
+  std::unique_ptr<Source> source_;
+  Counts& counts_;
+  mutable std::mutex mutex_;
+};
+
+OpenSource counted(Counts& counts) {
+  return
+      [&counts](const fs::path& path) { return std::make_unique<CountingSource>(read_file(path), counts); };
+}
+
+std::string random_text(std::size_t size) {
+  std::string text(size, '\0');
+  std::uint32_t state = 1;
+  for (char& c : text) c = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+  return text;
+}
+
+std::string text_of(const Source& source, std::uint64_t offset, std::size_t size) {
+  std::string text(size, '\0');
+  source.read(offset, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+TEST(Source, ReadsAnyRangeOfAFile) {
+  const Scratch scratch;
+  const std::string text = random_text(3 * mebibyte + 17);
+  put(scratch / "f", text);
+  const std::unique_ptr<Source> mapped = map_file(scratch / "f");
+  const std::unique_ptr<Source> ranged = read_file(scratch / "f");
+  EXPECT_EQ(mapped->memory()->size(), text.size());
+  EXPECT_FALSE(ranged->memory());
+  EXPECT_EQ(ranged->size(), text.size());
+  EXPECT_EQ(text_of(*ranged, 0, text.size()), text);
+  rc::check("mapped or ranged, the bytes are the file's", [&] {
+    const auto begin = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
+    const auto size = *rc::gen::oneOf(
+        rc::gen::inRange<std::size_t>(0, text.size() + 1 - begin),
+        rc::gen::inRange<std::size_t>(0, std::min<std::size_t>(100, text.size() + 1 - begin)));
+    RC_ASSERT(text_of(*mapped, begin, size) == text.substr(begin, size));
+    RC_ASSERT(text_of(*ranged, begin, size) == text.substr(begin, size));
+  });
+}
+
+TEST(Source, KeepsAFewBlocksOfAFileOnly) {
+  const Scratch scratch;
+  put(scratch / "f", "");
+  fs::resize_file(scratch / "f", 200 * mebibyte + 1);
+  const std::unique_ptr<Source> source = read_file(scratch / "f");
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t at = 0; at <= 200 * mebibyte; at += mebibyte / 2)
+      EXPECT_EQ(text_of(*source, at, 1)[0], 0);
+  }
+}
+
+TEST(Source, TellsWhetherBytesAreEqual) {
+  const std::string text = random_text(2 * mebibyte + 5);
+  std::string other = text;
+  EXPECT_TRUE(equal(as_bytes(text), as_bytes(other)));
+  EXPECT_FALSE(equal(as_bytes(text), as_bytes(other).first(text.size() - 1)));
+  other.back() ^= 1;
+  EXPECT_FALSE(equal(as_bytes(text), as_bytes(other)));
+  EXPECT_TRUE(equal(as_bytes(""), as_bytes("")));
+}
+
+TEST(Source, NamesAFileThatShrinks) {
+  const Scratch scratch;
+  put(scratch / "f", std::string(3000, 'x'));
+  const std::unique_ptr<Source> source = read_file(scratch / "f");
+  fs::resize_file(scratch / "f", 10);
+  EXPECT_EQ(test::error_of(ErrorCode::Io, [&] { (void)text_of(*source, 2000, 10); }),
+            "file: " + (scratch / "f").string() + ": ends early: it was changed while it was read");
+  EXPECT_NE(
+      test::error_of(ErrorCode::Io, [&] { (void)read_file(scratch / "none"); }).find("cannot be opened"),
+      std::string::npos);
+}
+
+TEST(Checkpoint, ReadsOfALargeFileWhatIsAskedFor) {
+  const Scratch scratch;
+  const fs::path path = scratch / "large.safetensors";
+  const std::string header =
+      R"({"big":{"dtype":"F32","shape":[3221225472],"data_offsets":[0,12884901888]},)"
+      R"("small":{"dtype":"F32","shape":[2],"data_offsets":[12884901888,12884901896]}})";
+  put(path, test::safetensors_file(header));
+  const std::uint64_t data = fs::file_size(path);
+  fs::resize_file(path, data + 12884901888);  // a hole, which takes no space
+  {
+    const float values[] = {1.5f, -2.0f};
+    std::ofstream end(path, std::ios::binary | std::ios::app);
+    end.write(reinterpret_cast<const char*>(values), sizeof values);
+  }
+  Counts counts;
+  const Checkpoint checkpoint(path, counted(counts));
+  // The format is told by 4 KiB, the header is read once.
+  EXPECT_LE(counts.bytes, 4096 + 8 + header.size());
+  counts = {};
+  EXPECT_EQ(read(*checkpoint.find("small")), (std::vector<double>{1.5, -2.0}));
+  EXPECT_EQ(counts.bytes, 8u);
+  EXPECT_EQ(counts.end, data + 12884901896);
+  counts = {};
+  EXPECT_EQ(read(*checkpoint.find("big"), 3000000000u, 3), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(counts.bytes, 12u);
+  EXPECT_EQ(counts.end, data + 12000000012u);
+  EXPECT_EQ(Checkpoint(path).find("small")->bytes.size(), 8u);
+}
+
+TEST(Checkpoint, ChecksARangedFileAsStrictly) {
+  const Scratch scratch;
+  const std::string whole = test::safetensors_file(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})",
+      "01234567xyz");
+  rc::check("mapped or ranged, a broken file gives the same message", [&] {
+    std::string broken = whole.substr(0, *rc::gen::inRange<std::size_t>(0, whole.size() + 1));
+    if (!broken.empty() && *rc::gen::arbitrary<bool>()) {
+      broken[*rc::gen::inRange<std::size_t>(0, broken.size())] ^=
+          static_cast<char>(*rc::gen::inRange(1, 256));
+    }
+    put(scratch / "x.safetensors", broken);
+    const auto outcome = [&](const OpenSource& open) -> std::string {
+      try {
+        const Checkpoint checkpoint(scratch / "x.safetensors", open);
+        std::string names;
+        for (const Tensor& tensor : checkpoint.tensors()) {
+          names += std::string(tensor.name) + std::to_string(tensor.bytes.size());
+        }
+        return names;
+      } catch (const Error& error) {
+        return error.what();
+      }
+    };
+    RC_ASSERT(outcome(map_file) == outcome(read_file));
+  });
+}
+
+void expect_same(const fs::path& path) {
+  Counts counts;
+  const Checkpoint mapped(path);
+  const Checkpoint ranged(path, counted(counts));
+  EXPECT_EQ(ranged.format(), mapped.format());
+  EXPECT_EQ(ranged.files(), mapped.files());
+  EXPECT_EQ(ranged.config_text(), mapped.config_text());
+  ASSERT_EQ(ranged.tensors().size(), mapped.tensors().size());
+  for (std::size_t i = 0; i < mapped.tensors().size(); ++i) {
+    EXPECT_EQ(ranged.tensors()[i].name, mapped.tensors()[i].name);
+    EXPECT_TRUE(equal(ranged.tensors()[i].bytes, mapped.tensors()[i].bytes)) << mapped.tensors()[i].name;
+  }
+}
+
+TEST(Checkpoint, ReadsFormatsWithoutAHeaderAsAWhole) {
+  const Scratch scratch;
+  put(scratch / "m.onnx", test::OnnxFile().weights("gain", {3}).text());
+  expect_same(scratch / "m.onnx");
+}
+
+TEST(Checkpoint, IsTheSameFromRangesOfRealFiles) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints");
+  for (const char* name : {"rxnmapper_albert", "gpt_by_hand.safetensors", "magika_v3_3.onnx", "presto.pt"}) {
+    expect_same(path / name);
+  }
+}
+
+}  // namespace
+}  // namespace normscope::checkpoint

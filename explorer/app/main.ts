@@ -4,6 +4,7 @@ import { startTheme } from "../shared/theme";
 import type { Chapter, Page } from "./chapter";
 import { chapters } from "./chapters";
 import type { Entry } from "./chapters";
+import { showContents } from "./contents";
 import { fromQuery, Store, toQuery } from "./store";
 import type { State } from "./store";
 
@@ -156,33 +157,6 @@ function nextLink(entry: Entry): HTMLElement {
   );
 }
 
-function contents(): void {
-  main.replaceChildren(
-    el(
-      "header",
-      {},
-      el("p", { class: "kicker" }, "Normscope"),
-      el("h1", {}, "What normalization layers do"),
-      el(
-        "p",
-        {},
-        "Before every attention and every MLP block of a transformer stands a normalization layer. It looks like " +
-          "bookkeeping: subtract the mean, divide by the deviation. It decides which keys a head can see, bends what " +
-          "straight lines cannot separate, and bounds what a model can ever say. Seven chapters show how; every " +
-          "picture is computed here, in your browser, by the library itself.",
-      ),
-    ),
-    el(
-      "ol",
-      { class: "chapters" },
-      ...chapters.map((entry) =>
-        el("li", {}, el("a", { href: `#/${entry.id}` }, entry.title), el("span", {}, entry.question)),
-      ),
-    ),
-  );
-  document.documentElement.dataset["ready"] = "contents";
-}
-
 let arrivals = 0;
 async function arrive(): Promise<void> {
   const [, id = "", query = ""] = /^#\/([a-z]*)(?:\?(.*))?$/.exec(location.hash) ?? [];
@@ -197,7 +171,8 @@ async function arrive(): Promise<void> {
   }
   document.title = entry === undefined ? "Normscope" : `${entry.title} · Normscope`;
   if (entry === undefined) {
-    contents();
+    showContents(main, engine);
+    document.documentElement.dataset["ready"] = "contents";
   } else {
     const { default: chapter } = await entry.load();
     if (arrival === arrivals) mount(entry, chapter, query);

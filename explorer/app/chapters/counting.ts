@@ -7,6 +7,7 @@ import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { cppOf, pythonOf } from "../doors";
 import { ChartFigure, figure } from "../figure";
+import { mark } from "../plane";
 import text from "./counting.html";
 
 const defaults = { language: "anbn", n: 60, word: "aaabbb", field: "counter-aware" };
@@ -110,21 +111,15 @@ function strip(cell: Cell, { member, oneLess, oneMore, exactTo }: Range): HTMLEl
   const right = member.map((yes, n) => yes && !oneLess[n] && !oneMore[n]);
   const name = cell.toUpperCase();
   const says = `${name}: every answer right from n = 5 to ${exactTo}${exactTo >= most ? " and perhaps beyond" : ""}.`;
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", `0 0 ${most} 20`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("class", "strip");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", says);
-  right.slice(1).forEach((good, i) => {
-    const bar = document.createElementNS(space, "rect");
+  const bars = right.slice(1).map((good, i) => {
     const height = good ? 20 : 6;
-    for (const [key, value] of Object.entries({ x: i, y: 20 - height, width: 1.02, height }))
-      bar.setAttribute(key, String(value));
-    bar.setAttribute("class", good ? "right" : "wrong");
-    svg.append(bar);
+    return mark("rect", { x: i, y: 20 - height, width: 1.02, height, class: good ? "right" : "wrong" });
   });
+  const svg = mark(
+    "svg",
+    { viewBox: `0 0 ${most} 20`, preserveAspectRatio: "none", class: "strip", role: "img", "aria-label": says },
+    ...bars,
+  );
   const element = figure({
     id: `range-${cell}`,
     description: says,

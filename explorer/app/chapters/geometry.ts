@@ -89,7 +89,8 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     const space = new SpaceFigure({
       id: "geometry",
       description: "Points in space carried through the four steps of a norm.",
-      eye: [7.2, 5.4, 4.1],
+      // Far from the all-ones direction, along which a projection cannot be seen.
+      eye: [8.6, -3.7, 3.6],
       table: () => ({
         columns: ["step", "x", "y", "z"],
         rows: [input, ...stages].flatMap((stage, step) =>

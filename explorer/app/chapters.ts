@@ -16,6 +16,12 @@ export const chapters: Entry[] = [
     load: () => import("./chapters/geometry"),
   },
   {
+    id: "selectability",
+    title: "Selectability",
+    question: "Who can ever get a head's attention?",
+    load: () => import("./chapters/selectability"),
+  },
+  {
     id: "counting",
     title: "Counting",
     question: "Which networks can count, and which only seem to?",

@@ -7,8 +7,8 @@ export const cppOf = (headers: string[], body: string): string =>
 int main() {\n${body.replace(/^(?=.)/gm, "  ")}\n}\n`;
 
 /** The command from Python, its answer as an object. */
-export const pythonOf = (words: string[]): string =>
+export const pythonOf = ([subcommand = "", ...words]: string[]): string =>
   `import json, subprocess\n
-answer = subprocess.run(${JSON.stringify(["normscope", ...words, "--json", "-"])},
+answer = subprocess.run(${JSON.stringify(["normscope", subcommand, "--json", "-", ...words])},
                         check=True, capture_output=True, text=True).stdout
 print(json.loads(answer))\n`;

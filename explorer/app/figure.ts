@@ -87,7 +87,7 @@ export class ChartFigure {
     table?: () => Table,
     caption?: string,
   ) {
-    this.host = el("div", { class: "plot", role: "img" });
+    this.host = el("div", { class: "plot", role: "img", "aria-label": "A chart, not drawn yet." });
     this.element = figure({
       id,
       description: "",
@@ -117,7 +117,7 @@ export class ChartFigure {
     };
     const old = this.view;
     // Drawn out of sight but in its place, whose width it takes.
-    const place = el("div", { class: "plot coming" });
+    const place = el("div", { class: "plot coming", "aria-hidden": "true" });
     this.host.append(place);
     const view = await drawChart(chart, place);
     if (generation !== this.generation) {

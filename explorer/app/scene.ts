@@ -3,7 +3,11 @@ import {
   Color,
   DirectionalLight,
   PerspectiveCamera,
+  Plane,
+  Raycaster,
   Scene as ThreeScene,
+  Vector2,
+  Vector3,
   WebGLRenderer,
 } from "three";
 import type { Object3D } from "three";
@@ -12,6 +16,14 @@ import { el } from "../shared/dom";
 import { color } from "../shared/theme";
 import { figure } from "./figure";
 import type { Table } from "./figure";
+
+/** What becomes of objects that can be dragged; each is known by its `userData.id`. */
+interface Dragging {
+  objects(): Object3D[];
+  chosen(id: string): void;
+  moved(id: string, to: [number, number, number]): void;
+  done(): void;
+}
 
 interface SceneOptions {
   id: string;
@@ -80,6 +92,42 @@ export class SpaceFigure {
       this.asked = false;
       this.draw();
     });
+  }
+
+  /** Lets some objects be dragged, each in the plane through it that faces the eye. */
+  draggable(dragging: Dragging): void {
+    const caster = new Raycaster();
+    const plane = new Plane();
+    let held: string | null = null;
+    const aim = (event: PointerEvent) => {
+      const { left, top, width, height } = this.canvas.getBoundingClientRect();
+      const [x, y] = [(event.clientX - left) / width, (event.clientY - top) / height];
+      caster.setFromCamera(new Vector2(2 * x - 1, 1 - 2 * y), this.camera);
+    };
+    const grasp = (event: PointerEvent) => {
+      aim(event);
+      const hit = caster.intersectObjects(dragging.objects(), false)[0];
+      if (hit === undefined || event.button !== 0) return;
+      // The same press would turn the picture.
+      event.stopPropagation();
+      held = String(hit.object.userData["id"]);
+      plane.setFromNormalAndCoplanarPoint(this.camera.getWorldDirection(new Vector3()), hit.object.position);
+      this.host.setPointerCapture(event.pointerId);
+      dragging.chosen(held);
+    };
+    const release = () => {
+      if (held !== null) dragging.done();
+      held = null;
+    };
+    this.host.addEventListener("pointerdown", grasp, { capture: true });
+    this.host.addEventListener("pointermove", (event) => {
+      if (held === null) return;
+      aim(event);
+      const to = caster.ray.intersectPlane(plane, new Vector3());
+      if (to !== null) dragging.moved(held, [to.x, to.y, to.z]);
+    });
+    this.host.addEventListener("pointerup", release);
+    this.host.addEventListener("pointercancel", release);
   }
 
   /** Frees what the picture holds of the graphics card. */

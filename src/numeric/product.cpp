@@ -4,6 +4,7 @@
 #include <normscope/numeric/product.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include <normscope/core/assert.hpp>
@@ -12,8 +13,6 @@
 #define HWY_TARGET_INCLUDE "product.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include <hwy/aligned_allocator.h>
 
 // The blocking is that of Goto and van de Geijn: a block of b that the second-level cache holds is packed
 // into panels as wide as the registers' tile, a block of a into panels as tall, and one tile of c after
@@ -28,21 +27,27 @@ inline constexpr std::size_t depth = 2048 / sizeof(T);  ///< terms a tile sums a
 inline constexpr std::size_t block_rows = 192;  ///< rows of a packed at a time, a multiple of every tile's
 inline constexpr std::size_t block_columns = 512;
 
-/// Memory that a thread keeps for its next product.
+/// Memory that a thread keeps for its next product. Highway's own allocator is no header, and WebAssembly has
+/// Highway's headers only.
 template <typename T>
 class Packed {
  public:
   T* of(std::size_t count) {
     if (count > size_) {
-      data_ = hwy::AllocateAligned<T>(count);
-      if (!data_) throw std::bad_alloc();
+      data_.reset(static_cast<T*>(::operator new(count * sizeof(T), alignment)));
       size_ = count;
     }
     return data_.get();
   }
 
  private:
-  hwy::AlignedFreeUniquePtr<T[]> data_;
+  /// Two cache lines, and the widest vector there is.
+  static constexpr std::align_val_t alignment{128};
+  struct Free {
+    void operator()(T* data) const { ::operator delete(data, alignment); }
+  };
+
+  std::unique_ptr<T[], Free> data_;
   std::size_t size_ = 0;
 };
 

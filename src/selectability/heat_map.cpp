@@ -18,10 +18,13 @@ Json axis(const char* field, const char* title, const Json& extra) {
   return result;
 }
 
-}  // namespace
+Json whole_numbers(std::size_t least, std::size_t most) {
+  Json result = Json::array();
+  for (std::size_t value = least; value <= most; ++value) result.push_back(value);
+  return result;
+}
 
-std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
-                     std::string_view title) {
+Json specification(const std::vector<RandomCell>& cells, double RandomCell::*share, std::string_view title) {
   Json values = Json::array();
   for (const RandomCell& cell : cells) {
     values.push_back(
@@ -42,14 +45,33 @@ std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*s
                          {"y", axis("count", "number of keys", every_fifth)},
                          {"color", colour},
                          {"tooltip", tips}};
-  const Json spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-                     {"title", {{"text", std::string(title)}, {"anchor", "start"}}},
-                     {"width", 340},
-                     {"height", 520},
-                     {"data", {{"values", values}}},
-                     {"mark", {{"type", "rect"}}},
-                     {"encoding", encoding}};
-  return spec.dump();
+  return {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+          {"title", {{"text", std::string(title)}, {"anchor", "start"}}},
+          {"width", 340},
+          {"height", 520},
+          {"data", {{"values", values}}},
+          {"mark", {{"type", "rect"}}},
+          {"encoding", encoding}};
+}
+
+}  // namespace
+
+std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
+                     std::string_view title) {
+  return specification(cells, share, title).dump();
+}
+
+std::string heat_map(const RandomTable& table, const std::vector<RandomCell>& cells,
+                     double RandomCell::*share, std::string_view title) {
+  Json result = specification(cells, share, title);
+  result["data"]["name"] = "cells";
+  result["width"] = 300;
+  Json& encoding = result["encoding"];
+  // The page it stands on has colours of its own.
+  encoding["color"]["scale"].erase("scheme");
+  encoding["x"]["scale"] = {{"domain", whole_numbers(table.least_width, table.most_width)}};
+  encoding["y"]["scale"] = {{"domain", whole_numbers(table.least_count, table.most_count)}};
+  return result.dump();
 }
 
 }  // namespace normscope::selectability

@@ -117,6 +117,15 @@ TEST(RandomTable, HeatMapHoldsEveryCell) {
   EXPECT_EQ(spec["title"]["text"], "A title");
 }
 
+TEST(RandomTable, HeatMapOfAnUnfinishedTableHasRoomForAll) {
+  const RandomTable table{.most_width = 5, .most_count = 9};
+  const auto spec = nlohmann::json::parse(
+      heat_map(table, {{.width = 3, .count = 4, .any = 0.5}}, &RandomCell::any, "A title"));
+  EXPECT_EQ(spec["encoding"]["x"]["scale"]["domain"], (nlohmann::json{3, 4, 5}));
+  EXPECT_EQ(spec["encoding"]["y"]["scale"]["domain"].size(), 7);
+  EXPECT_EQ(spec["data"]["values"].size(), 1);
+}
+
 TEST(RandomTable, BadInputIsNamed) {
   EXPECT_THROW(static_cast<void>(random_table({.runs = 0})), Error);
   EXPECT_THROW(static_cast<void>(random_table({.least_width = 9, .most_width = 8})), Error);

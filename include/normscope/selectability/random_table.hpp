@@ -45,4 +45,8 @@ struct RandomCell {
 [[nodiscard]] std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
                                    std::string_view title);
 
+/// The same for a table that is not done: its axes have room for all of `table`.
+[[nodiscard]] std::string heat_map(const RandomTable& table, const std::vector<RandomCell>& cells,
+                                   double RandomCell::*share, std::string_view title);
+
 }  // namespace normscope::selectability

@@ -1,0 +1,75 @@
+const picture = "[data-slot=picture]";
+const data = (page, name) => page.$eval(picture, (slot, key) => slot.dataset[key], name);
+const until = (page, name, wanted) =>
+  page.waitForFunction(
+    ([key, value]) => document.querySelector("[data-slot=picture]")?.dataset[key] === value,
+    [name, wanted],
+  );
+
+export async function check({ page, open, expect }) {
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  // A square with a key in the middle.
+  const square = "selectability?keys=-1,-1,1,-1,1,1,-1,1,0.2,0.1&chosen=4&query=1,0.5";
+  await open(square);
+  await until(page, "lost", "1");
+  await until(page, "answer", "unselectable");
+  expect((await data(page, "verified")) === "true", "a proof was not borne out");
+  expect((await data(page, "best")) === "2", `the query goes to key ${await data(page, "best")}`);
+
+  // By keys: the chosen one walks out of the square to the right and can be selected.
+  await page.locator('[data-handle="key 4"]').focus();
+  for (let i = 0; i < 8; ++i) await page.keyboard.press("Shift+ArrowRight");
+  await until(page, "answer", "selectable");
+  await until(page, "lost", "0");
+  expect(page.url().includes("keys=-1%2C-1%2C1%2C-1"), `the link says ${page.url()}`);
+  const link = page.url();
+  for (let i = 0; i < 8; ++i) await page.keyboard.press("Control+z");
+  await until(page, "lost", "1");
+  await open(link.split("#/")[1]);
+  await until(page, "lost", "0");
+
+  // By mouse: the query's tip to the left.
+  await open(square);
+  await until(page, "lost", "1");
+  const tip = await page.locator('[data-handle="query"]').boundingBox();
+  await page.mouse.move(tip.x + tip.width / 2, tip.y + tip.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(tip.x - 150, tip.y + 40, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction(() => ["0", "3"].includes(document.querySelector("[data-slot=picture]").dataset.best));
+
+  await page.getByRole("switch", { name: "scale", exact: true }).check();
+  await until(page, "lost", "0");
+
+  // In space, by the sliders.
+  await open("selectability?dimension=3&solid=0,0,0,1,0,0,0,1,0,0,0,1,0.2,0.2,0.2&chosen=4");
+  await until(page, "lost", "1");
+  await page.getByLabel("x of the key").fill("1.5");
+  await until(page, "lost", "0");
+  await page.getByRole("button", { name: "Ask with its query" }).click();
+  await until(page, "best", "4");
+
+  // Nothing is drawn where nothing changes.
+  await open(square);
+  await until(page, "lost", "1");
+  const frames = () => page.$eval("#figure-keys", (figure) => Number(figure.dataset.frames));
+  await page.waitForTimeout(800);
+  const before = await frames();
+  await page.waitForTimeout(500);
+  expect((await frames()) === before, "the plane is drawn though nothing changes");
+
+  for (const format of ["CSV", "SVG", "PNG"]) {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: `Save keys as ${format}`, exact: true }).click(),
+    ]);
+    expect(download.suggestedFilename() === `normscope-keys.${format.toLowerCase()}`, download.suggestedFilename());
+  }
+
+  await open("selectability?runs=5");
+  await page.locator("#figure-random-keys").scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.querySelector("#figure-random-keys")?.dataset.done === "true", undefined, {
+    timeout: 120_000,
+  });
+  expect(/sets of 60 random keys/.test(await page.locator("[data-slot=table-words]").textContent()), "no words on the table");
+}

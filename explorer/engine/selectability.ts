@@ -1,0 +1,75 @@
+import type { Engine } from "./client";
+
+export type Answer = "selectable" | "unselectable" | "undecided";
+
+/** What is known of a key, and what proves it. */
+export interface Verdict {
+  answer: Answer;
+  proof: "none" | "alone" | "own direction" | "query" | "weights" | "twin";
+  /** Selectable: by how much its query, scaled to length one, prefers it at least. */
+  margin: number;
+  /** Not selectable: how far the combination of others is from it, at most. */
+  residual: number;
+  query: Float64Array;
+  others: Int32Array;
+  shares: Float64Array;
+  /** Whether the proof was checked from the keys alone. */
+  verified: boolean;
+}
+
+export interface Selection {
+  /** The keys after the steps. */
+  keys: Float64Array;
+  verdicts: Verdict[];
+  /** Each face of their hull as the keys around it. */
+  faces: Int32Array[];
+}
+
+/** Which keys of `width` numbers a query can select, after the steps of LayerNorm asked for. */
+export const selectKeys = (
+  engine: Engine,
+  keys: ArrayLike<number>,
+  width: number,
+  steps: { project: boolean; scale: boolean },
+): Promise<Selection> => engine.call("selectKeys", Float64Array.from(keys), width, steps.project, steps.scale);
+
+/** What the query pays to each key: softmax of their products. */
+export const attentionWeights = (
+  engine: Engine,
+  keys: ArrayLike<number>,
+  width: number,
+  query: ArrayLike<number>,
+): Promise<Float64Array> => engine.call("attentionWeights", Float64Array.from(keys), width, Float64Array.from(query));
+
+/** The weights as bars; their data set is "weights". */
+export const attentionFigure = async (
+  engine: Engine,
+  keys: ArrayLike<number>,
+  width: number,
+  query: ArrayLike<number>,
+): Promise<Record<string, unknown>> =>
+  JSON.parse(await engine.call<string>("attentionFigure", Float64Array.from(keys), width, Float64Array.from(query)));
+
+export interface RandomTable {
+  runs: number;
+  seed: number;
+  /** Whether the keys go through LayerNorm. */
+  norm: boolean;
+}
+
+/** The least and most keys of a set in the table; widths are 3 to 15. */
+export const tableCounts = [3, 60] as const;
+
+/** Cells (width, count, share of sets that lose a key, mean share of keys lost) of sets of `count` keys. */
+export const randomTableRow = (engine: Engine, table: RandomTable, count: number): Promise<Float64Array> =>
+  engine.call("randomTableRow", table, count);
+
+/** The cells so far as a heat map. */
+export const randomTableFigure = async (
+  engine: Engine,
+  table: RandomTable,
+  cells: number[],
+  mean: boolean,
+  title: string,
+): Promise<Record<string, unknown>> =>
+  JSON.parse(await engine.call<string>("randomTableFigure", table, Float64Array.from(cells), mean, title));

@@ -120,34 +120,36 @@ int run(const Session& session, const Options& options) {
                                                 : std::vector<am::UnitDrift>{};
 
   const am::TrainSpec& spec = subject.spec;
-  JsonOutput machine_form(
-      session, dump({{"schema", "normscope.count/1"},
-                     {"version", version},
-                     {"cell", am::to_string(network.cell.kind)},
-                     {"language", am::to_string(network.language)},
-                     {"head", am::to_string(network.head)},
-                     {"width", network.cell.width},
-                     {"spec",
-                      {{"longest", spec.longest},
-                       {"batch", spec.batch},
-                       {"rate", spec.rate},
-                       {"decay", spec.decay},
-                       {"clip", spec.clip},
-                       {"epochs", spec.epochs},
-                       {"seed", spec.seed}}},
-                     {"training", subject.training},
-                     {"exact_to", range.exact_to()},
-                     {"accepted",
-                      {{"member", range.member}, {"one_less", range.one_less}, {"one_more", range.one_more}}},
-                     {"near_members",
-                      {{"words", score.words},
-                       {"right", score.right},
-                       {"accepted_members", score.accepted_members},
-                       {"rejected_others", score.rejected_others}}},
-                     {"n", options.letters},
-                     {"drifts", to_json(drifts)},
-                     {"parameters", network.cell.parameters},
-                     {"output", network.output}}));
+  JsonOutput machine_form(session, dump({{"schema", "normscope.count/1"},
+                                         {"version", version},
+                                         {"cell", am::to_string(network.cell.kind)},
+                                         {"language", am::to_string(network.language)},
+                                         {"head", am::to_string(network.head)},
+                                         {"width", network.cell.width},
+                                         {"spec",
+                                          {{"longest", spec.longest},
+                                           {"batch", spec.batch},
+                                           {"rate", spec.rate},
+                                           {"decay", spec.decay},
+                                           {"clip", spec.clip},
+                                           {"epochs", spec.epochs},
+                                           {"seed", spec.seed}}},
+                                         {"training", subject.training},
+                                         {"exact_to", range.exact_to()},
+                                         {"accepted",
+                                          {{"member", range.member},
+                                           {"one_less", range.one_less},
+                                           {"one_more", range.one_more},
+                                           {"another", range.another}}},
+                                         {"near_members",
+                                          {{"words", score.words},
+                                           {"right", score.right},
+                                           {"accepted_members", score.accepted_members},
+                                           {"rejected_others", score.rejected_others}}},
+                                         {"n", options.letters},
+                                         {"drifts", to_json(drifts)},
+                                         {"parameters", network.cell.parameters},
+                                         {"output", network.output}}));
   std::optional<AtomicFile> figure;
   std::optional<AtomicFile> trace;
   const auto write = [](std::optional<AtomicFile>& file, const std::string& path, const std::string& text) {
@@ -166,10 +168,10 @@ int run(const Session& session, const Options& options) {
                           subject.told));
   const std::size_t exact = range.exact_to();
   session.say(exact < 5
-                  ? std::string("not exact: a member rejected or a neighbour accepted at 5 of a letter")
-                  : fmt::format("exact from 5 to {} of a letter{}: members accepted, one letter more or "
-                                "less rejected",
-                                exact, exact == options.up_to ? " and maybe beyond" : ""));
+                  ? std::string("not exact: a member rejected or another word accepted at 5 of a letter")
+                  : fmt::format("exact from 5 to {} of a letter{}: the member accepted, and with fewer or "
+                                "up to {} more of the last letter rejected",
+                                exact, exact == options.up_to ? " and maybe beyond" : "", am::Range::beyond));
   session.say(fmt::format(
       "{} near members: {:.1f} % right; {:.1f} % of members accepted, {:.1f} % of others "
       "rejected",

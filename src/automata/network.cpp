@@ -36,23 +36,35 @@ void read_out(const Network& network, const detail::Runner& runner, double* out)
   }
 }
 
-/// Reads the word; false as soon as a network that predicts rules it out.
-bool read(const Network& network, WordView word) {
-  detail::Runner runner(network.cell);
-  std::array<double, 4> out{};
-  const auto likely = [&](std::size_t symbol) {
-    if (network.head == Head::membership) return true;
-    read_out(network, runner, out.data());
-    return out[symbol] > least_probability;
-  };
-  runner.read(start(network));
-  for (const std::uint8_t letter : word) {
-    if (!likely(letter)) return false;
-    runner.read(letter);
+/// A network that reads, and whether what it has read is a member.
+class Judge {
+ public:
+  explicit Judge(const Network& network) : network_(network), runner_(network.cell) {
+    runner_.read(start(network));
+    read_out(network_, runner_, out_.data());
   }
-  if (network.head == Head::next_symbol) return likely(letters(network.language));
-  read_out(network, runner, out.data());
-  return out[0] > 0.5;
+
+  void read(std::uint8_t letter) {
+    possible_ = possible_ && (network_.head == Head::membership || out_[letter] > least_probability);
+    runner_.read(letter);
+    read_out(network_, runner_, out_.data());
+  }
+  [[nodiscard]] bool accepts() const {
+    if (network_.head == Head::membership) return out_[0] > 0.5;
+    return possible_ && out_[letters(network_.language)] > least_probability;
+  }
+
+ private:
+  const Network& network_;
+  detail::Runner runner_;
+  std::array<double, 4> out_{};
+  bool possible_ = true;  ///< no letter so far was unlikely
+};
+
+bool read(const Network& network, WordView word) {
+  Judge judge(network);
+  for (const std::uint8_t letter : word) judge.read(letter);
+  return judge.accepts();
 }
 
 }  // namespace
@@ -134,21 +146,29 @@ Score score(const Network& network, std::span<const Labelled> words) {
 std::size_t Range::exact_to(std::size_t from) const {
   NORMSCOPE_ASSERT(from >= 1);
   std::size_t n = from;
-  while (n < member.size() && member[n] && !one_less[n] && !one_more[n]) ++n;
+  while (n < member.size() && member[n] && !another[n]) ++n;
   return n - 1;
 }
 
 Range range(const Network& network, std::size_t most) {
   validate(network);
+  const auto last = static_cast<std::uint8_t>(letters(network.language) - 1);
   Range range;
   for (std::size_t n = 0; n <= most; ++n) {
-    Word word = member(network.language, n);
-    range.member.push_back(read(network, word));
-    const auto last = static_cast<std::uint8_t>(letters(network.language) - 1);
-    word.push_back(last);
-    range.one_more.push_back(read(network, word));
-    word.resize(word.size() - std::min<std::size_t>(word.size(), 2));
-    range.one_less.push_back(n > 0 && read(network, word));
+    Judge judge(network);
+    for (std::uint8_t letter = 0; letter < last; ++letter) {
+      for (std::size_t i = 0; i < n; ++i) judge.read(letter);
+    }
+    std::vector<bool> accepted{judge.accepts()};
+    for (std::size_t count = 1; count <= n + Range::beyond; ++count) {
+      judge.read(last);
+      accepted.push_back(judge.accepts());
+    }
+    range.member.push_back(accepted[n]);
+    range.one_less.push_back(n > 0 && accepted[n - 1]);
+    range.one_more.push_back(accepted[n + 1]);
+    accepted[n] = false;
+    range.another.push_back(std::find(accepted.begin(), accepted.end(), true) != accepted.end());
   }
   return range;
 }

@@ -1,12 +1,15 @@
 #include <normscope/automata/network.hpp>
 
-#include <cmath>
+#include <array>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <normscope/automata/saturated.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+
+#include "automata/textbook.hpp"
 
 namespace normscope::automata {
 namespace {
@@ -51,14 +54,45 @@ TEST(Network, ACounterIsExact) {
 }
 
 TEST(Network, ExactToStopsBeforeTheFirstMistake) {
-  Range seen{std::vector<bool>(20, true), std::vector<bool>(20, false), std::vector<bool>(20, false)};
+  const std::vector<bool> none(20, false);
+  Range seen{std::vector<bool>(20, true), none, none, none};
   seen.member[3] = false;
   EXPECT_EQ(seen.exact_to(), 19U);
   EXPECT_EQ(seen.exact_to(1), 2U);
-  seen.one_more[12] = true;
+  seen.another[12] = true;
   EXPECT_EQ(seen.exact_to(), 11U);
-  seen.one_less[5] = true;
+  seen.another[5] = true;
   EXPECT_EQ(seen.exact_to(), 4U);
+}
+
+TEST(Network, RangeIsWhatIsAccepted) {
+  Random random(3);
+  for (const Head head : {Head::membership, Head::next_symbol}) {
+    for (int run = 0; run < 10; ++run) {
+      Network network{.language = Language::anbncn, .head = head};
+      network.cell = test::random_cell(CellKind::elman_tanh, 4, 3, 2.0, random);
+      network.output.resize(network.outputs() * 4);
+      for (double& value : network.output) value = 6.0 * random.uniform() - 3.0;
+      const Range seen = range(network, 6);
+      for (std::size_t n = 0; n <= 6; ++n) {
+        bool another = false;
+        for (std::size_t count = 0; count <= n + Range::beyond; ++count) {
+          const bool accepted = accepts(network, blocks(std::array{n, n, count}));
+          if (count == n) {
+            EXPECT_EQ(seen.member[n], accepted);
+          }
+          if (count + 1 == n) {
+            EXPECT_EQ(seen.one_less[n], accepted);
+          }
+          if (count == n + 1) {
+            EXPECT_EQ(seen.one_more[n], accepted);
+          }
+          another = another || (accepted && count != n);
+        }
+        EXPECT_EQ(seen.another[n], another);
+      }
+    }
+  }
 }
 
 TEST(Network, ProbabilitiesAreOfTheNextSymbol) {

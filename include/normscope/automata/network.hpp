@@ -71,12 +71,16 @@ struct Score {
 /// Errors    as `accepts`; Argument unless there are members and others
 [[nodiscard]] Score score(const Network& network, std::span<const Labelled> words);
 
-/// What becomes of the members with n of every letter and of their neighbours, whose last letter comes once
-/// less or once more, for n = 0..most.
+/// What becomes of the members with n of every letter, n = 0..most, and of the words that differ from them in
+/// how often the last letter comes: never to n + 10 times. That many, since a network that counts in a circle
+/// takes a word for a member every few letters.
 struct Range {
+  static constexpr std::size_t beyond = 10;
+
   std::vector<bool> member{};    ///< accepted
   std::vector<bool> one_less{};  ///< accepted, though it should not be; never for n = 0
   std::vector<bool> one_more{};
+  std::vector<bool> another{};  ///< some word that is not the member accepted
 
   /// Largest n such that all is right from `from` up to it; `from` − 1 where it is wrong there.
   /// Requires  from >= 1

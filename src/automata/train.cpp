@@ -75,7 +75,7 @@ TrainSpec usual(CellKind cell, Language language, Head head, std::uint64_t seed)
   if (head == Head::membership) {
     spec.batch = 16;
     spec.rate = 0.005;
-    spec.epochs = 30;
+    spec.epochs = language == Language::anbn ? 30 : 60;
   }
   return spec;
 }

@@ -37,7 +37,7 @@ struct TrainSpec {
 };
 
 /// What the measurements of docs/papers/weiss.md were made with: as above, exponents to 50 and 1000 epochs
-/// for three letters; membership in batches of 16 at rate 0.005 for at most 30 epochs.
+/// for three letters; membership in batches of 16 at rate 0.005 for at most 30 epochs, 60 for three letters.
 [[nodiscard]] TrainSpec usual(CellKind cell, Language language, Head head, std::uint64_t seed = 1);
 
 /// Throws unless every number is inside its domain.

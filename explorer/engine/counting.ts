@@ -12,11 +12,10 @@ export interface TraceData {
   drifts?: { unit: number; counts: boolean }[];
 }
 
-/** Who accepts the members up to some n, and takes their neighbours for members. */
+/** Whether each member up to some n is accepted, and whether another number of last letters, to n + 10, is too. */
 export interface Range {
   member: boolean[];
-  oneLess: boolean[];
-  oneMore: boolean[];
+  another: boolean[];
   exactTo: number;
 }
 

@@ -33,14 +33,13 @@ val trace(const std::string& cell, const std::string& language, double n) {
   });
 }
 
-/// Of the members up to n = most and their neighbours: {member, oneLess, oneMore, exactTo}.
+/// Of the members up to n = most and what differs from them in the last letters: {member, another, exactTo}.
 val range(const std::string& cell, const std::string& language, double most) {
   return guarded([&] {
     const automata::Range found = automata::range(network(cell, language), static_cast<std::size_t>(most));
     val result = val::object();
     result.set("member", flags(found.member));
-    result.set("oneLess", flags(found.one_less));
-    result.set("oneMore", flags(found.one_more));
+    result.set("another", flags(found.another));
     result.set("exactTo", static_cast<double>(found.exact_to()));
     return result;
   });

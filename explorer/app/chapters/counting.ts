@@ -23,7 +23,7 @@ export default chapter<State>({
   text,
   defaults,
   presets: [
-    { name: "As trained", claim: "Both accept the member. Only the LSTM counted, and only it refuses the neighbours: see how far each is right.", state: { n: 60 } },
+    { name: "As trained", claim: "Both accept the member. Only the LSTM counted, and only it refuses every other number of b’s: see how far each is right.", state: { n: 60 } },
     { name: "Three times further", claim: "Three times the trained length: the counter goes up and down as before; the GRU shows nothing that grows.", state: { n: 300 } },
     { name: "Three letters", claim: "For aⁿbⁿcⁿ several units count at once, up in one block and down in another.", state: { language: "anbncn", n: 60, word: "aabbcc" } },
   ],
@@ -89,7 +89,7 @@ function tableOf(data: TraceData | null) {
   return { columns: ["letter", ...columns], rows };
 }
 
-/** Members and neighbours up to `most`: a strip a cell, green where all three answers are right. */
+/** Members up to `most`: a strip a cell, tall where the member is accepted and nothing else is. */
 function rangesOf(page: Page<State>): void {
   const slot = page.slot("range");
   let shown = "";
@@ -97,18 +97,18 @@ function rangesOf(page: Page<State>): void {
     const language = languageOf(state);
     if (shown === language) return;
     shown = language;
-    slot.replaceChildren(el("p", { class: "muted" }, "Asking both networks about 750 words each…"));
+    slot.replaceChildren(el("p", { class: "muted" }, "Asking both networks about every word near a member…"));
     const found = await Promise.all(cells.map((cell) => range(page.engine, cell, language, most)));
     slot.replaceChildren(
       ...found.map((one, i) => strip(cells[i] ?? "lstm", one)),
-      el("p", { class: "muted" }, `n from 1 to ${most}: tall where all three answers are right, low where one is wrong.`),
+      el("p", { class: "muted" }, `n from 1 to ${most}: tall where the member is accepted and no other number of last letters is.`),
     );
   });
   page.onChange(draw);
 }
 
-function strip(cell: Cell, { member, oneLess, oneMore, exactTo }: Range): HTMLElement {
-  const right = member.map((yes, n) => yes && !oneLess[n] && !oneMore[n]);
+function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
+  const right = member.map((yes, n) => yes && !another[n]);
   const name = cell.toUpperCase();
   const says = `${name}: every answer right from n = 5 to ${exactTo}${exactTo >= most ? " and perhaps beyond" : ""}.`;
   const bars = right.slice(1).map((good, i) => {
@@ -126,8 +126,8 @@ function strip(cell: Cell, { member, oneLess, oneMore, exactTo }: Range): HTMLEl
     content: el("div", {}, svg),
     caption: says,
     table: () => ({
-      columns: ["n", "member accepted", "one less accepted", "one more accepted"],
-      rows: member.map((yes, n) => [n, Number(yes), Number(oneLess[n]), Number(oneMore[n])]),
+      columns: ["n", "member accepted", "another accepted"],
+      rows: member.map((yes, n) => [n, Number(yes), Number(another[n])]),
     }),
   });
   element.dataset["exactTo"] = String(exactTo);

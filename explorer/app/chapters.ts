@@ -16,6 +16,12 @@ export const chapters: Entry[] = [
     load: () => import("./chapters/geometry"),
   },
   {
+    id: "playground",
+    title: "Playground",
+    question: "Can a net learn with a norm as its only nonlinearity?",
+    load: () => import("./chapters/playground"),
+  },
+  {
     id: "selectability",
     title: "Selectability",
     question: "Who can ever get a head's attention?",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/lnnet/answers.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 
 #include "figure_parts.hpp"
@@ -16,58 +17,30 @@ using detail::quantity;
 using detail::shortened;
 using detail::values;
 
-/// Space around the samples, in parts of their extent.
-constexpr double margin = 0.08;
+/// Data of a figure that a page may replace while the training goes on.
+Json named(const char* name) { return {{"name", name}}; }
 
-Json panel(const Json& rows, Json rules, Json y) {
+Json panel(std::size_t steps, Json y) {
+  Json step = quantity("step", "step");
+  if (steps > 0) step["scale"] = {{"domain", {0, steps}}, {"nice", false}};
   return {{"width", 560},
           {"height", 180},
           {"layer",
-           {{{"data", values(rows)},
+           {{{"data", named("records")},
              {"mark", {{"type", "line"}, {"strokeWidth", 1.2}}},
-             {"encoding", {{"x", quantity("step", "step")}, {"y", std::move(y)}}}},
-            {{"data", values(std::move(rules))},
+             {"encoding", {{"x", step}, {"y", std::move(y)}}}},
+            {{"data", named("transitions")},
              {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
              {"encoding",
-              {{"x", quantity("step", "step")},
-               {"tooltip", {quantity("step", "transition"), quantity("gain", "gain of accuracy")}}}}}}}};
+              {{"x", step},
+               {"tooltip", {quantity("step", "transition"), quantity("gain", "gain of accuracy")}}}}},
+            {{"data", named("now")}, {"mark", {{"type", "rule"}}}, {"encoding", {{"x", step}}}}}}};
 }
-
-std::pair<double, double> extent(const Dataset& data, std::size_t axis) {
-  double low = data.x[axis];
-  double high = low;
-  for (std::size_t row = 0; row < data.rows(); ++row) {
-    low = std::min(low, data.view().row(row)[axis]);
-    high = std::max(high, data.view().row(row)[axis]);
-  }
-  const double space = margin * std::max(high - low, 1e-300);
-  return {low - space, high + space};
-}
-
-/// The samples and every layer's output, all as wide as the widest.
-struct States {
-  States(const Net& net, const Dataset& data) : width(data.width) {
-    for (const Layer& layer : net.layers) width = std::max(width, layer.out);
-    add(data.x, data.rows(), data.width);
-    const std::vector<std::vector<double>> outputs = trace(net, data.view());
-    for (std::size_t l = 0; l < outputs.size(); ++l) add(outputs[l], data.rows(), net.layers[l].out);
-  }
-
-  void add(const std::vector<double>& entries, std::size_t rows, std::size_t features) {
-    std::vector<double>& state = list.emplace_back(rows * width);
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t i = 0; i < features; ++i) state[row * width + i] = entries[row * features + i];
-    }
-  }
-
-  std::size_t width;
-  std::vector<std::vector<double>> list{};
-};
 
 }  // namespace
 
 std::string curves_figure(std::span<const double> loss, std::span<const double> accuracy,
-                          std::size_t record_every, std::span<const Transition> marks) {
+                          std::size_t record_every, std::span<const Transition> marks, std::size_t steps) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < loss.size(); ++i) {
     rows.push_back({{"step", i * record_every}, {"loss", loss[i]}, {"accuracy", accuracy[i]}});
@@ -83,28 +56,38 @@ std::string curves_figure(std::span<const double> loss, std::span<const double> 
   accuracies["scale"] = {{"domain", {0, 1}}};
   return figure({{"title", "Loss and accuracy over training"},
                  {"description", "Loss and accuracy over training; dashed where the accuracy jumps."},
-                 {"vconcat", {panel(rows, rules, losses), panel(rows, rules, accuracies)}}})
+                 {"datasets",
+                  {{"records", std::move(rows)}, {"transitions", std::move(rules)}, {"now", Json::array()}}},
+                 {"vconcat", {panel(steps, losses), panel(steps, accuracies)}}})
       .dump();
+}
+
+Curves thinned(std::span<const double> loss, std::span<const double> accuracy, std::size_t record_every,
+               std::size_t most) {
+  NORMSCOPE_ASSERT(most >= 1 && loss.size() == accuracy.size());
+  const std::size_t stride = std::max<std::size_t>(1, (loss.size() + most - 1) / most);
+  Curves shown;
+  const auto add = [&](std::size_t i) {
+    shown.step.push_back(static_cast<double>(i * record_every));
+    shown.loss.push_back(loss[i]);
+    shown.accuracy.push_back(accuracy[i]);
+  };
+  for (std::size_t i = 0; i < loss.size(); i += stride) add(i);
+  if (!loss.empty() && (loss.size() - 1) % stride != 0) add(loss.size() - 1);
+  return shown;
 }
 
 std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cells) {
   NORMSCOPE_ASSERT(data.width == 2 && cells >= 1);
-  const auto [left, right] = extent(data, 0);
-  const auto [bottom, top] = extent(data, 1);
-  const double dx = (right - left) / static_cast<double>(cells);
-  const double dy = (top - bottom) / static_cast<double>(cells);
-  std::vector<double> grid;
-  for (std::size_t row = 0; row < cells; ++row) {
-    for (std::size_t column = 0; column < cells; ++column) {
-      grid.push_back(left + (static_cast<double>(column) + 0.5) * dx);
-      grid.push_back(bottom + (static_cast<double>(row) + 0.5) * dy);
-    }
-  }
-  const std::vector<std::int64_t> classes = labels(net, {grid.data(), cells * cells, 2});
+  const Grid grid = grid_around(data, cells);
+  const double dx = grid.dx();
+  const double dy = grid.dy();
+  const std::vector<double> centers = grid.centers();
+  const std::vector<std::int64_t> classes = labels(net, {centers.data(), cells * cells, 2});
   Json areas = Json::array();
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    const double x = grid[2 * i] - 0.5 * dx;
-    const double y = grid[2 * i + 1] - 0.5 * dy;
+    const double x = centers[2 * i] - 0.5 * dx;
+    const double y = centers[2 * i + 1] - 0.5 * dy;
     areas.push_back({{"x", shortened(x)},
                      {"x2", shortened(x + dx)},
                      {"y", shortened(y)},
@@ -142,8 +125,23 @@ std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cel
       .dump();
 }
 
+MorphStates morph_states(const Net& net, MatrixView<const double> x) {
+  MorphStates states{.width = x.width()};
+  for (const Layer& layer : net.layers) states.width = std::max(states.width, layer.out);
+  const auto add = [&](std::span<const double> entries, std::size_t features) {
+    std::vector<double>& state = states.list.emplace_back(x.rows() * states.width);
+    for (std::size_t row = 0; row < x.rows(); ++row) {
+      for (std::size_t i = 0; i < features; ++i) state[row * states.width + i] = entries[row * features + i];
+    }
+  };
+  add({x.data(), x.rows() * x.width()}, x.width());
+  const std::vector<std::vector<double>> outputs = trace(net, x);
+  for (std::size_t l = 0; l < outputs.size(); ++l) add(outputs[l], net.layers[l].out);
+  return states;
+}
+
 std::string morph(const Net& net, const Dataset& data) {
-  const States states(net, data);
+  const MorphStates states = morph_states(net, data.view());
   Json list = Json::array();
   for (const std::vector<double>& entries : states.list) {
     Json state = Json::array();
@@ -163,7 +161,7 @@ std::string morph(const Net& net, const Dataset& data) {
 }
 
 std::vector<double> morph_frame(const Net& net, const Dataset& data, double at) {
-  const States states(net, data);
+  const MorphStates states = morph_states(net, data.view());
   NORMSCOPE_ASSERT(at >= 0.0 && at <= static_cast<double>(states.list.size() - 1));
   const auto below = static_cast<std::size_t>(at);
   const std::vector<double>& from = states.list[below];

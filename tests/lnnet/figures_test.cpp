@@ -14,11 +14,30 @@ TEST(Figures, CurvesHoldEveryRecordAndTransition) {
   const std::vector<double> accuracy{0.5, 0.7, 0.9};
   const std::vector<Transition> marks{{5, 0.2}};
   const auto spec = nlohmann::json::parse(curves_figure(loss, accuracy, 5, marks));
+  EXPECT_EQ(spec["datasets"]["records"].size(), 3U);
+  EXPECT_EQ(spec["datasets"]["records"][2]["step"], 10);
+  EXPECT_EQ(spec["datasets"]["transitions"][0]["step"], 5);
   const auto& layers = spec["vconcat"][0]["layer"];
-  EXPECT_EQ(layers[0]["data"]["values"].size(), 3U);
-  EXPECT_EQ(layers[0]["data"]["values"][2]["step"], 10);
-  EXPECT_EQ(layers[1]["data"]["values"][0]["step"], 5);
+  EXPECT_EQ(layers[0]["data"]["name"], "records");
+  EXPECT_EQ(layers[1]["data"]["name"], "transitions");
   EXPECT_EQ(layers[0]["encoding"]["y"]["scale"]["type"], "log");
+}
+
+TEST(Figures, ThinnedCurvesKeepTheFirstAndTheLastRecord) {
+  std::vector<double> loss(1001);
+  std::vector<double> accuracy(loss.size());
+  for (std::size_t i = 0; i < loss.size(); ++i) loss[i] = accuracy[i] = static_cast<double>(i);
+  for (const std::size_t most : {1U, 3U, 100U, 1000U, 5000U}) {
+    const Curves shown = thinned(loss, accuracy, 10, most);
+    EXPECT_LE(shown.step.size(), most + 1);
+    EXPECT_EQ(shown.step.front(), 0.0);
+    EXPECT_EQ(shown.step.back(), 10000.0);
+    for (std::size_t i = 0; i < shown.step.size(); ++i) {
+      EXPECT_EQ(shown.step[i], 10.0 * shown.loss[i]);
+      EXPECT_EQ(shown.loss[i], shown.accuracy[i]);
+    }
+  }
+  EXPECT_TRUE(thinned({}, {}, 10, 5).step.empty());
 }
 
 TEST(Figures, TheBoundaryIsTheNets) {

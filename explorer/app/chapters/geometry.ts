@@ -15,12 +15,12 @@ import { newest } from "../../engine/client";
 import { normals } from "../../engine/random";
 import { image, stepNames, steps } from "../../engine/geometry";
 import type { Image, NormSpec } from "../../engine/geometry";
-import { button, table } from "../../shared/dom";
+import { table } from "../../shared/dom";
 import { number } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
-import type { Page } from "../chapter";
 import { choice, controls, entrySlider, slider } from "../controls";
+import { player } from "../player";
 import { SpaceFigure } from "../scene";
 import { glide, onReading } from "../scrolly";
 import { directionColors } from "../colors";
@@ -157,7 +157,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       ["rms", "RMSNorm"],
       ["spherical", "spherical"],
     ]);
-    page.slot("steps").append(controls("Step", at, playButton(page), kind));
+    page.slot("steps").append(controls("Step", at, player(page, { read: (state) => state.at, write: (value) => ({ at: value }), from: 0, to: () => 4, pace: 1500 }), kind));
     page.slot("scaling").append(slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }));
     const three = (name: string, key: "gain" | "bias", most: number) =>
       controls(
@@ -180,32 +180,6 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
 });
 
 const rounded = (value: number): number => Number(value.toFixed(3));
-
-/** Plays the four steps; where motion is unwelcome, each press shows the next one. */
-function playButton(page: Page<State>): HTMLElement {
-  let stop: (() => void) | null = null;
-  const end = () => {
-    stop?.();
-    stop = null;
-    play.textContent = "Play";
-  };
-  const play = button(
-    "Play",
-    () => {
-      if (stop !== null) return end();
-      const now = page.store.get().at;
-      const from = now >= 4 ? 0 : now;
-      const to = matchMedia("(prefers-reduced-motion: reduce)").matches ? Math.floor(from) + 1 : 4;
-      play.textContent = "Pause";
-      stop = () => {};
-      stop = glide(from, to, 1500 * (to - from), (value) => page.store.show({ at: rounded(value) }), end);
-      if (play.textContent === "Play") stop = null;
-    },
-    { class: "action" },
-  );
-  page.onLeave(() => stop?.());
-  return play;
-}
 
 function inside(points: Float64Array | undefined, radius: number): number {
   let count = 0;

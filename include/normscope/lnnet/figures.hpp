@@ -13,10 +13,25 @@
 /// animation; each is JSON text.
 namespace normscope::lnnet {
 
-/// Loss and accuracy over the steps, transitions marked.
-/// Shapes    loss, accuracy (records)
+/// Loss and accuracy over the steps, transitions marked. A page may replace the data sets "records" {step,
+/// loss, accuracy}, "transitions" {step, gain} and "now" {step}, a mark that is empty at first. Each of the
+/// two panels is `width` pixels wide. Shapes    loss, accuracy (records)
 [[nodiscard]] std::string curves_figure(std::span<const double> loss, std::span<const double> accuracy,
-                                        std::size_t record_every, std::span<const Transition> marks);
+                                        std::size_t record_every, std::span<const Transition> marks,
+                                        std::size_t steps = 0);
+
+/// Records of a training that a picture shows.
+struct Curves {
+  std::vector<double> step;
+  std::vector<double> loss;
+  std::vector<double> accuracy;
+};
+
+/// No more than `most` + 1 records: every n-th, and the last.
+/// Shapes    loss, accuracy (records)
+/// Requires  most >= 1
+[[nodiscard]] Curves thinned(std::span<const double> loss, std::span<const double> accuracy,
+                             std::size_t record_every, std::size_t most);
 
 /// Records of one run among several alike.
 struct RunCurves {
@@ -46,6 +61,16 @@ struct GroupResult {
 /// Requires  data.width == 2
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cells = 80);
+
+/// Rows after every layer, all as wide as the widest: entry 0 is the rows, entry l the output of layer l.
+struct MorphStates {
+  std::size_t width = 0;
+  std::vector<std::vector<double>> list{};
+};
+
+/// Shapes    x (rows, net.in()) → layers + 1 times rows × width
+/// Errors    Shape, Argument: see `evaluate`
+[[nodiscard]] MorphStates morph_states(const Net& net, MatrixView<const double> x);
 
 /// What an animation from layer to layer shows: {"schema", "width", "labels": [rows],
 /// "states": [[[x, y, …]]]}, the samples, filled up with zeros to the widest layer, and then every layer's

@@ -1,0 +1,526 @@
+import { centers, curvesFigure, onMap, onSphere, readPoints, samples, tasks, Training } from "../../engine/playground";
+import type { Answers, Curves, Grid, Samples } from "../../engine/playground";
+import { button, el } from "../../shared/dom";
+import { number, percent } from "../../shared/format";
+import { color } from "../../shared/theme";
+import { chapter } from "../chapter";
+import type { Page } from "../chapter";
+import { choice, controls, slider } from "../controls";
+import { ChartFigure, figure } from "../figure";
+import { player } from "../player";
+import { FieldCanvas } from "./field_canvas";
+import { Morph } from "./playground_morph";
+import type { Sheet } from "./playground_morph";
+import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, specOf, taskNames } from "./playground_state";
+import type { State } from "./playground_state";
+import text from "./playground.html";
+
+/** Cells along a side of the plane, points along a side of the sheet. */
+const cells = 96;
+const sheetSide = 41;
+/** Records in a chart, and milliseconds between two drawings of it while the training runs. */
+const mostRecords = 400;
+const chartEvery = 250;
+/** Milliseconds of training between two looks at what the reader wants. */
+const slice = 20;
+const mostOwn = 1000;
+
+/** The samples as the pictures need them. */
+interface Ground {
+  samples: Samples;
+  grid: Grid | null;
+  /** Points of the grid, where it is a map of the sphere. */
+  map: Float64Array | null;
+  marks: ArrayLike<number>;
+  sheet: Sheet | null;
+  sheetPoints: Float64Array | null;
+}
+
+interface Running {
+  key: string;
+  training: Training;
+  ground: Ground;
+  steps: number;
+}
+
+export default chapter<State>({
+  text,
+  defaults,
+  presets: [
+    {
+      name: "A jump",
+      claim: "Play from the start: after a long plateau the accuracy jumps within some hundred steps. Those jumps are marked by dashed lines.",
+      state: { trained: 0, pace: 10 },
+    },
+    {
+      name: "Without the norm",
+      claim: "Two linear maps in a row are one linear map: the boundary is a straight line, and accuracy stays near 59 %.",
+      state: { kind: "none", seed: 1 },
+    },
+    {
+      name: "A sphere in eight parts",
+      claim: "Neighbouring octants have opposite classes. Four norms of width 3 fold the sphere until one plane parts them.",
+      state: { data: "octants", rows: 1000, seed: 1, depth: 4, rate: 0.03, schedule: "linear", steps: 10000, trained: 10000, layer: 4 },
+    },
+    {
+      name: "XOR with one norm",
+      claim: "One layer is enough: a norm bends the plane so that a straight cut does what no line could.",
+      state: { data: "xor", rows: 400, seed: 1, depth: 1, steps: 2000, trained: 2000, layer: 1 },
+    },
+    {
+      name: "A ring in a ring",
+      claim: "The inner ring ends as a cap of the sphere, the outer as a ring around it.",
+      state: { data: "rings", rows: 400, seed: 1, steps: 2000, trained: 2000 },
+    },
+    {
+      name: "LayerNorm of three",
+      claim: "Taking the mean away leaves a circle of the sphere: from the first layer on all points lie on one, and a circle folds too little: accuracy stays near 77 %.",
+      state: { kind: "layer", seed: 1 },
+    },
+    {
+      name: "ReLU, for comparison",
+      claim: "The nonlinearity everyone uses, at the same width and depth: straight pieces instead of arcs.",
+      state: { kind: "relu", seed: 1 },
+    },
+  ],
+  doors,
+  async mount(page) {
+    const known = await tasks(page.engine);
+    const plane = new FieldCanvas();
+    const morph = new Morph();
+    let curves: Curves | null = null;
+    const chart = new ChartFigure("curves", () => ({
+      columns: ["step", "loss", "accuracy"],
+      rows: Array.from(curves?.step ?? [], (step, i) => [step, curves!.loss[i] ?? 0, curves!.accuracy[i] ?? 0]),
+    }));
+    page.onLeave(() => {
+      plane.dispose();
+      morph.dispose();
+    });
+
+    let running: Running | null = null;
+    let playing = false;
+    let left = false;
+    let answers: Answers | null = null;
+    let drawnChart = 0;
+    let chartFrame = "";
+    page.onLeave(() => {
+      left = true;
+      playing = false;
+      void running?.training.delete();
+    });
+
+    const planeFigure = figure({
+      id: "plane",
+      description: "",
+      content: plane.canvas,
+      caption: "The class the net gives every point; stronger colour, surer net. Dots are the samples it learns from.",
+      png: () => new Promise((done) => plane.canvas.toBlob(done)),
+      table: () => {
+        const grid = running?.ground.grid;
+        return {
+          columns: ["column", "row", "class", "probability"],
+          rows: Array.from(answers?.classes ?? [], (label, i) => [
+            i % (grid?.columns ?? 1),
+            Math.floor(i / (grid?.columns ?? 1)),
+            label,
+            answers!.probabilities[i] ?? 0,
+          ]),
+        };
+      },
+    });
+
+    const colorsOf = (count: number) => Array.from({ length: Math.max(2, count) }, (_, i) => color(`--series-${(i % 7) + 1}`));
+
+    async function groundOf(state: State): Promise<Ground> {
+      const found = await samples(page.engine, dataOf(state), cells);
+      const sphere = state.data === "octants";
+      const own = ownGrid(cells);
+      const fits = found.x.every((value) => Math.abs(value) <= own.right);
+      const grid = sphere
+        ? { left: -Math.PI, right: Math.PI, bottom: -1, top: 1, columns: 2 * cells, rows: cells }
+        : found.width !== 2
+          ? null
+          : state.data === "own" && fits
+            ? own
+            : (found.grid ?? null);
+      const coarse = grid && { ...grid, columns: sheetSide * (sphere ? 2 : 1), rows: sheetSide };
+      const places = coarse && (await centers(page.engine, coarse));
+      return {
+        samples: found,
+        grid,
+        map: sphere && grid ? await onSphere(page.engine, await centers(page.engine, grid)) : null,
+        marks: sphere ? await onMap(page.engine, found.x) : found.x,
+        sheet: coarse && { columns: coarse.columns, rows: coarse.rows, round: sphere },
+        sheetPoints: places && (sphere ? await onSphere(page.engine, places) : places),
+      };
+    }
+
+    async function begin(state: State): Promise<Running> {
+      const key = keyOf(state);
+      const ground = running !== null && running.key === key ? running.ground : await groundOf(state);
+      const training = await Training.start(page.engine, specOf(state), dataOf(state));
+      void running?.training.delete();
+      running = { key, training, ground, steps: 0 };
+      return running;
+    }
+
+    /** Where the pictures stand: the step on show, of what is kept. */
+    const shownStep = (state: State, run: Running) => (playing || state.at < 0 ? run.steps : Math.min(state.at, run.steps));
+
+    async function drawPictures(state: State, run: Running): Promise<void> {
+      const { training, ground } = run;
+      const step = shownStep(state, run);
+      const [field, states, sheetStates, sheetAnswers, head, score] = await Promise.all([
+        ground.grid === null ? null : ground.map ? training.answers(ground.map, step) : training.field(ground.grid, step),
+        training.states(null, step),
+        ground.sheetPoints && training.states(ground.sheetPoints, step),
+        ground.sheetPoints && training.answers(ground.sheetPoints, step),
+        training.head(step),
+        training.score(step),
+      ]);
+      if (left || running !== run) return;
+      answers = field;
+      const colors = colorsOf(ground.samples.classes);
+      planeFigure.hidden = ground.grid === null;
+      if (ground.grid !== null) plane.show(ground.grid, field, { x: ground.marks, labels: ground.samples.labels }, colors, color("--paper"));
+      morph.show({ samples: states, labels: ground.samples.labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors }, state.layer);
+      planeFigure.dataset["ones"] = String(field?.classes.reduce((sum, label) => sum + Number(label === 1), 0) ?? 0);
+      planeFigure.dataset["step"] = String(score.step);
+      planeFigure.dataset["accuracy"] = score.accuracy.toFixed(4);
+      showStatus(run, score);
+      showTime(run, score.step);
+      await drawChart(run, score);
+    }
+
+    /** The chart is drawn anew where its frame changes, and else given new data. */
+    async function drawChart(run: Running, score: { step: number; loss: number; accuracy: number }): Promise<void> {
+      if (playing && performance.now() - drawnChart < chartEvery) return;
+      drawnChart = performance.now();
+      curves = await run.training.curves(mostRecords);
+      const { step, loss, accuracy, transitions } = curves;
+      const records = Array.from(step, (at, i) => ({ step: at, loss: loss[i] ?? 0, accuracy: accuracy[i] ?? 0 }));
+      if (records.length === 0) records.push(score);
+      const data = { records, transitions, now: [{ step: score.step }] };
+      const width = chart.element.clientWidth;
+      const { steps } = page.store.get();
+      const frame = JSON.stringify([width, steps, color("--paper")]);
+      if (frame !== chartFrame) {
+        chartFrame = frame;
+        await chart.draw(await curvesFigure(page.engine, steps, data), "Loss and accuracy over the steps of the training.");
+      } else {
+        for (const [name, rows] of Object.entries(data)) await chart.update(name, rows);
+      }
+      chart.element.dataset["records"] = String(records.length);
+      chart.element.dataset["transitions"] = String(transitions.length);
+    }
+
+    const status = page.slot("status");
+    let speed: number | null = null;
+    const showStatus = (run: Running, score: { step: number; loss: number; accuracy: number }) => {
+      status.textContent =
+        `Step ${score.step} of ${page.store.get().steps}: loss ${number(score.loss)}, accuracy ${percent(score.accuracy)}` +
+        (speed === null ? "." : `; ${number(speed, 2)} steps a second.`);
+      status.dataset["step"] = String(score.step);
+      if (!playing) page.say(`Step ${score.step}, accuracy ${percent(score.accuracy)}`);
+      void run;
+    };
+
+    /** The slider of recorded time, which knows what has been trained. */
+    const timeInput = el("input", { type: "range", min: 0, max: 1, step: 1, id: "playground-time" });
+    const timeOutput = el("output", { for: "playground-time" });
+    const showTime = (run: Running, step: number) => {
+      timeInput.max = String(Math.max(1, run.steps));
+      timeInput.value = String(step);
+      timeOutput.textContent = String(step);
+      timeInput.setAttribute("aria-valuetext", `step ${step} of ${run.steps}`);
+    };
+    timeInput.addEventListener("input", () => {
+      const step = Number(timeInput.value);
+      playing = false;
+      page.store.drag({ at: step >= (running?.steps ?? 0) ? -1 : step });
+    });
+    timeInput.addEventListener("change", () => page.store.commit());
+
+    const notice = page.slot("notice");
+    const failed = (error: unknown) => {
+      notice.textContent = error instanceof Error ? error.message : String(error);
+      notice.hidden = false;
+      playing = false;
+    };
+
+    let wanted: State | null = null;
+    let working = false;
+    /** Trains to where the state wants to be, and shows it; a newer state overtakes an older one. */
+    async function follow(state: State): Promise<void> {
+      wanted = state;
+      if (working || playing) return;
+      working = true;
+      try {
+        await playback;
+        while (wanted !== null && !left) {
+          const now: State = wanted;
+          wanted = null;
+          await reach(now);
+        }
+      } catch (error) {
+        showOwn(page.store.get());
+        failed(error);
+      } finally {
+        working = false;
+      }
+    }
+
+    async function reach(state: State): Promise<void> {
+      notice.hidden = true;
+      if (running === null || running.key !== keyOf(state) || running.steps > state.trained) await begin(state);
+      const run = running!;
+      let portion = 20;
+      while (run.steps < Math.min(state.trained, state.steps)) {
+        const started = performance.now();
+        run.steps = (await run.training.advance(Math.min(portion, state.trained - run.steps))).steps;
+        const took = performance.now() - started;
+        portion = Math.max(5, Math.min(5000, Math.round((portion * slice) / Math.max(1, took))));
+        if (wanted !== null || left) return;
+        status.textContent = `Training: step ${run.steps} of ${state.trained}`;
+      }
+      await drawPictures(state, run);
+    }
+
+    /** The reader's points without a net, while they cannot be learned. */
+    function showOwn(state: State): void {
+      if (state.data !== "own" || state.features !== 2) return;
+      const { x, labels } = ownPoints(state);
+      plane.show(ownGrid(cells), null, { x, labels }, colorsOf(7), color("--paper"));
+    }
+
+    const play = button("Play", () => (playing ? void pause() : void start()), { class: "action main" });
+    let playback: Promise<void> = Promise.resolve();
+    async function pause(): Promise<void> {
+      playing = false;
+      await playback;
+    }
+    function start(): void {
+      playback = run();
+    }
+    async function run(): Promise<void> {
+      playing = true;
+      while (working) await new Promise((later) => setTimeout(later, 10));
+      play.textContent = "Pause";
+      page.store.show({ at: -1 });
+      let began = performance.now();
+      let from = running?.steps ?? 0;
+      if (running !== null && running.steps >= page.store.get().steps) running.steps = Infinity;
+      try {
+        while (playing) {
+          const state = page.store.get();
+          if (running === null || running.key !== keyOf(state) || running.steps > state.steps) {
+            notice.hidden = true;
+            await begin(state);
+            [began, from] = [performance.now(), 0];
+          }
+          const now = running!;
+          const frame = new Promise((next) => requestAnimationFrame(next));
+          const steps = state.pace > 0 ? state.pace : 1 + Math.round(Math.max(10, (speed ?? 0) / 60));
+          now.steps = (await now.training.advance(steps)).steps;
+          speed = (1000 * (now.steps - from)) / Math.max(1, performance.now() - began);
+          if (performance.now() - began > 1500) [began, from] = [performance.now(), now.steps];
+          await drawPictures(state, now);
+          if (now.steps >= state.steps) break;
+          await frame;
+        }
+      } catch (error) {
+        failed(error);
+      }
+      speed = null;
+      playing = false;
+      play.textContent = "Play";
+      if (running !== null && !left) page.store.show({ trained: running.steps });
+    }
+    const once = button(
+      "Step",
+      () => {
+        if (playing) return void pause();
+        const { trained, steps } = page.store.get();
+        page.store.commit({ trained: Math.min(steps, trained + 1), at: -1 });
+      },
+      { class: "action" },
+    );
+    const again = button(
+      "From the start",
+      () => void pause().then(() => page.store.commit({ trained: 0, at: -1 })),
+      { class: "action" },
+    );
+
+    const dataSelect = el("select", { id: "playground-data" }, ...taskNames.map(([value, label]) => el("option", { value }, label)));
+    dataSelect.addEventListener("change", () => {
+      const task = known.find(({ name }) => name === dataSelect.value);
+      if (task === undefined) return makeOwn();
+      const { rows, depth, rate, schedule, steps } = task;
+      page.store.commit({ data: task.name, rows, depth, rate, schedule, steps, trained: Math.min(steps, task.name === "octants" ? steps : 3000), at: -1, layer: depth });
+    });
+    page.onChange((state) => (dataSelect.value = state.data));
+
+    /** The samples on show become the reader's, thinned out and rounded so that they fit into a link. */
+    function makeOwn(): void {
+      const now = page.store.get();
+      const from = running?.ground.samples;
+      if (now.points.length > 0 || from === undefined || from.width !== 2)
+        return page.store.commit({ data: "own", trained: 2000, at: -1 });
+      const count = Math.min(120, from.labels.length);
+      const x = Array.from(from.x.subarray(0, 2 * count), (value) => Number(value.toFixed(2)));
+      page.store.commit({ data: "own", features: 2, points: packed(2, x, from.labels.subarray(0, count)), trained: 2000, at: -1 });
+    }
+
+    mountControls(page, { play, once, again, timeInput, timeOutput, dataSelect, makeOwn, failed });
+
+    let brush = 0;
+    const brushes = el(
+      "fieldset",
+      { class: "brushes" },
+      el("legend", {}, "New points are of class"),
+      ...[0, 1, 2, 3].map((label) => {
+        const input = el("input", { type: "radio", name: "brush", id: `brush-${label}`, value: label });
+        input.checked = label === brush;
+        input.addEventListener("change", () => (brush = label));
+        return el("span", {}, input, el("label", { for: `brush-${label}`, class: `class-${label}` }, String.fromCharCode(65 + label)));
+      }),
+    );
+    page.slot("brushes").append(brushes);
+    const editing = {
+      add: (x: number, y: number) => {
+        const { points } = page.store.get();
+        if (points.length >= 3 * mostOwn) return page.say(`There are ${mostOwn} points already.`);
+        page.store.commit({ points: [...points, Number(x.toFixed(2)), Number(y.toFixed(2)), brush] });
+        page.say(`Added a point of class ${String.fromCharCode(65 + brush)}.`);
+      },
+      remove: (index: number) => {
+        const points = [...page.store.get().points];
+        points.splice(3 * index, 3);
+        page.store.commit({ points });
+        page.say("Removed a point.");
+      },
+      say: page.say,
+    };
+    page.onChange((state) => {
+      const own = state.data === "own" && state.features === 2;
+      page.slot("own").hidden = state.data !== "own";
+      brushes.hidden = !own;
+      plane.canvas.classList.toggle("map", state.data === "octants");
+      plane.edit(
+        own ? editing : null,
+        own
+          ? "The plane of your points. Arrow keys move a cross, Enter adds a point there, Delete removes the one next to it."
+          : `${taskNames.find(([value]) => value === state.data)?.[1] ?? ""}: the class the net gives each point, and the samples.`,
+      );
+    });
+
+    page.slot("plane").replaceWith(planeFigure);
+    page.slot("curves").replaceWith(chart.element);
+    page.slot("morph").replaceWith(morph.figure.element);
+    const layerSlider = slider(page, "Layer", "layer", {
+      min: 0,
+      max: 6,
+      step: 0.01,
+      show: (value) => (value <= 0 ? "input" : value.toFixed(1)),
+    });
+    page.onChange((state) => (layerSlider.querySelector("input")!.max = String(state.depth)));
+    page.slot("layers").append(
+      controls("Layer", layerSlider, player(page, { read: (state) => Math.min(state.layer, state.depth), write: (layer) => ({ layer }), from: 0, to: () => page.store.get().depth, pace: 1500 })),
+    );
+    page.onChange((state) => {
+      page.slot("axes-note").textContent =
+        state.width > 3 ? `The first three of ${state.width} features.` : state.width < 3 ? "Two features: everything stays in a plane." : "";
+    });
+
+    let last = "";
+    let first: Promise<void> | null = null;
+    page.onChange((state) => {
+      // The slider of layers moves what is there; everything else may need the core.
+      const now = JSON.stringify([keyOf(state), state.trained, state.at, color("--paper")]);
+      if (now === last) return morph.place(state.layer);
+      last = now;
+      const done = follow(state);
+      first ??= done;
+    });
+    await first;
+  },
+});
+
+interface Parts {
+  play: HTMLButtonElement;
+  once: HTMLButtonElement;
+  again: HTMLButtonElement;
+  timeInput: HTMLInputElement;
+  timeOutput: HTMLOutputElement;
+  dataSelect: HTMLSelectElement;
+  makeOwn(): void;
+  failed(error: unknown): void;
+}
+
+function mountControls(page: Page<State>, parts: Parts): void {
+  const file = el("input", { type: "file", id: "playground-file", accept: ".csv,.tsv,.txt,text/csv" });
+  file.addEventListener("change", () => {
+    void file.files?.[0]
+      ?.text()
+      .then((content) => {
+        const { width, x, labels } = readPoints(content);
+        if (labels.length > mostOwn) throw new Error(`the file has ${labels.length} rows, expected no more than ${mostOwn}`);
+        page.store.commit({ data: "own", features: width, points: packed(width, x, labels), trained: 2000, at: -1 });
+      })
+      .catch(parts.failed)
+      .finally(() => (file.value = ""));
+  });
+  page.slot("controls").append(
+    controls(
+      "Samples",
+      el("div", { class: "control" }, el("label", { for: "playground-data" }, "Samples"), parts.dataSelect),
+      button("Edit these points", parts.makeOwn, { class: "quiet" }),
+      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
+      slider(page, "Seed", "seed", { min: 1, max: 40, step: 1 }),
+    ),
+    controls(
+      "The net",
+      choice(page, "Between layers", "kind", [
+        ["spherical", "u(x) = x/|x|"],
+        ["layer", "LayerNorm"],
+        ["rms", "RMSNorm"],
+        ["relu", "ReLU"],
+        ["none", "nothing"],
+      ]),
+      choice(page, "Width", "width", [2, 3, 4, 6, 8, 12, 16].map((value) => [value, String(value)])),
+      choice(page, "Layers", "depth", [1, 2, 3, 4, 5, 6].map((value) => [value, String(value)])),
+      choice(page, "Groups", "groups", [1, 2, 3, 4, 6, 8].map((value) => [value, String(value)])),
+    ),
+    controls(
+      "Training",
+      choice(page, "Optimizer", "optimizer", [
+        ["adam", "Adam"],
+        ["sgd", "SGD"],
+      ]),
+      slider(page, "Rate", "rate", { min: 1e-4, max: 1, step: 0.05, log: true }),
+      choice(page, "Rate over time", "schedule", [
+        ["constant", "constant"],
+        ["linear", "falls on a line"],
+        ["cosine", "falls as a cosine"],
+        ["step", "halves eight times"],
+      ]),
+      choice(page, "Length", "steps", [1000, 2000, 4000, 8000, 10000, 20000].map((value) => [value, `${value} steps`])),
+    ),
+  );
+  page.slot("transport").append(
+    controls(
+      "Time",
+      parts.play,
+      parts.once,
+      parts.again,
+      el("div", { class: "control slider time" }, el("label", { for: "playground-time" }, "Step"), parts.timeInput, parts.timeOutput),
+      choice(page, "Pace", "pace", [
+        [1, "1 step a frame"],
+        [10, "10 steps a frame"],
+        [50, "50 steps a frame"],
+        [0, "as fast as it can"],
+      ]),
+    ),
+  );
+}

@@ -1,0 +1,210 @@
+import {
+  BufferAttribute,
+  BufferGeometry,
+  Color,
+  DoubleSide,
+  Group,
+  Line,
+  LineBasicMaterial,
+  Mesh,
+  MeshBasicMaterial,
+  PlaneGeometry,
+  Points,
+  PointsMaterial,
+  Quaternion,
+  Vector3,
+} from "three";
+import type { Answers, States } from "../../engine/playground";
+import { color } from "../../shared/theme";
+import { SpaceFigure } from "../scene";
+
+/** A sheet of columns × rows points; a round one is closed behind its last column. */
+export interface Sheet {
+  columns: number;
+  rows: number;
+  round: boolean;
+}
+
+/** Farthest point that the eye still sees well. */
+const farthest = 1.9;
+
+export interface Picture {
+  samples: States;
+  labels: ArrayLike<number>;
+  sheet: Sheet | null;
+  sheetStates: States | null;
+  sheetAnswers: Answers | null;
+  head: { weight: Float64Array; bias: Float64Array };
+  colors: string[];
+}
+
+/** Samples, and the sheet they lie on, from layer to layer. */
+export class Morph {
+  readonly figure: SpaceFigure;
+  private readonly points = new Points(
+    new BufferGeometry(),
+    new PointsMaterial({ size: 0.055, vertexColors: true }),
+  );
+  private readonly sheet = new Mesh(
+    new BufferGeometry(),
+    new MeshBasicMaterial({ vertexColors: true, side: DoubleSide, transparent: true, opacity: 0.45, depthWrite: false }),
+  );
+  private readonly plane = new Mesh(
+    new PlaneGeometry(2.3, 2.3),
+    new MeshBasicMaterial({ side: DoubleSide, transparent: true, opacity: 0.28, depthWrite: false }),
+  );
+  private readonly axes = new Group();
+  private picture: Picture | null = null;
+  private at = 0;
+
+  constructor() {
+    this.figure = new SpaceFigure({
+      id: "morph",
+      description: "The samples in space, carried through the layers of the net.",
+      caption:
+        "Dots are samples, the sheet is the whole input around them, coloured by the class the net gives it. " +
+        "The grey plane is where the net's last, linear layer cuts.",
+      eye: [2.8, -3.0, 2.0],
+      table: () => ({
+        columns: ["layer", "class", ...["x", "y", "z"].slice(0, this.picture?.samples.width ?? 3)],
+        rows: (this.picture?.samples.states ?? []).flatMap((state, layer) =>
+          Array.from({ length: this.picture!.labels.length }, (_, i) => [
+            layer,
+            this.picture!.labels[i] ?? 0,
+            ...state.subarray(i * this.picture!.samples.width, i * this.picture!.samples.width + Math.min(3, this.picture!.samples.width)),
+          ]),
+        ),
+      }),
+    });
+    for (const object of [this.points, this.sheet]) object.frustumCulled = false;
+    this.figure.add(this.sheet, this.points, this.plane, this.axes);
+  }
+
+  dispose(): void {
+    this.figure.dispose();
+  }
+
+  show(picture: Picture, at: number): void {
+    const old = this.picture;
+    this.picture = picture;
+    this.drawAxes();
+    const count = picture.labels.length;
+    if (old === null || old.labels.length !== count) {
+      this.points.geometry.dispose();
+      this.points.geometry = new BufferGeometry()
+        .setAttribute("position", new BufferAttribute(new Float32Array(3 * count), 3))
+        .setAttribute("color", new BufferAttribute(new Float32Array(3 * count), 3));
+    }
+    const tints = picture.colors.map((css) => new Color(css));
+    const paint = (target: BufferAttribute, classOf: (i: number) => number, share: (i: number) => number, paper: Color) => {
+      const mixed = new Color();
+      for (let i = 0; i < target.count; ++i) {
+        mixed.copy(paper).lerp(tints[classOf(i)] ?? paper, share(i));
+        target.setXYZ(i, mixed.r, mixed.g, mixed.b);
+      }
+      target.needsUpdate = true;
+    };
+    const paper = new Color(color("--paper"));
+    paint(this.points.geometry.getAttribute("color") as BufferAttribute, (i) => picture.labels[i] ?? 0, () => 1, paper);
+    this.sheet.visible = picture.sheet !== null;
+    if (picture.sheet !== null) {
+      const vertices = picture.sheet.columns * picture.sheet.rows;
+      if (this.sheet.geometry.getAttribute("position")?.count !== vertices || old?.sheet?.round !== picture.sheet.round) {
+        this.sheet.geometry.dispose();
+        this.sheet.geometry = new BufferGeometry()
+          .setAttribute("position", new BufferAttribute(new Float32Array(3 * vertices), 3))
+          .setAttribute("color", new BufferAttribute(new Float32Array(3 * vertices), 3));
+        this.sheet.geometry.setIndex(triangles(picture.sheet));
+      }
+      const answers = picture.sheetAnswers!;
+      const least = 1 / Math.max(2, tints.length);
+      paint(
+        this.sheet.geometry.getAttribute("color") as BufferAttribute,
+        (i) => answers.classes[i] ?? 0,
+        (i) => 0.15 + 0.85 * Math.max(0, ((answers.probabilities[i] ?? 0) - least) / (1 - least)),
+        paper,
+      );
+    }
+    this.place(at);
+  }
+
+  /** The moment between the layers: 0 the input, 1 behind the first layer. */
+  place(at: number): void {
+    this.at = at;
+    const { picture } = this;
+    if (picture === null) return;
+    const layers = picture.samples.states.length - 1;
+    const moment = Math.min(at, layers);
+    let radius = 0;
+    for (const state of picture.samples.states) for (const value of state) radius = Math.max(radius, Math.abs(value));
+    const scale = Math.min(1, farthest / radius);
+    between(picture.samples, moment, scale, this.points.geometry.getAttribute("position") as BufferAttribute);
+    if (picture.sheetStates !== null)
+      between(picture.sheetStates, moment, scale, this.sheet.geometry.getAttribute("position") as BufferAttribute);
+    this.placePlane(moment === layers && layers > 0, scale);
+    this.figure.element.dataset["layer"] = moment.toFixed(2);
+    this.figure.element.dataset["place"] = [...(this.points.geometry.getAttribute("position") as BufferAttribute).array.subarray(0, 3)]
+      .map((value) => value.toFixed(3))
+      .join(" ");
+    this.figure.changed();
+  }
+
+  /** Two classes in three dimensions part along w·h + b = 0. */
+  private placePlane(shown: boolean, scale: number): void {
+    const { weight, bias } = this.picture!.head;
+    this.plane.visible = shown && this.picture!.samples.width === 3 && bias.length === 2 && weight.length === 6;
+    if (!this.plane.visible) return;
+    const normal = new Vector3(weight[3]! - weight[0]!, weight[4]! - weight[1]!, weight[5]! - weight[2]!);
+    const length = normal.length();
+    if (!(length > 0)) return void (this.plane.visible = false);
+    normal.divideScalar(length);
+    this.plane.quaternion.copy(new Quaternion().setFromUnitVectors(new Vector3(0, 0, 1), normal));
+    this.plane.position.copy(normal).multiplyScalar((-scale * (bias[1]! - bias[0]!)) / length);
+    this.plane.material.color = new Color(color("--muted"));
+  }
+
+  private drawAxes(): void {
+    const tint = new Color(color("--rule"));
+    if (this.axes.children.length === 0) {
+      for (const axis of [new Vector3(1, 0, 0), new Vector3(0, 1, 0), new Vector3(0, 0, 1)]) {
+        const ends = [axis.clone().multiplyScalar(-1.6), axis.clone().multiplyScalar(1.6)];
+        this.axes.add(new Line(new BufferGeometry().setFromPoints(ends), new LineBasicMaterial()));
+      }
+    }
+    for (const line of this.axes.children) ((line as Line).material as LineBasicMaterial).color = tint;
+  }
+
+  /** The layer on show. */
+  get layer(): number {
+    return this.at;
+  }
+}
+
+/** Rows on the line between two layers, their first three features. */
+function between(states: States, at: number, scale: number, target: BufferAttribute): void {
+  const below = Math.min(Math.floor(at), states.states.length - 1);
+  const from = states.states[below]!;
+  const to = states.states[Math.min(below + 1, states.states.length - 1)]!;
+  const part = at - below;
+  for (let i = 0; i < target.count; ++i) {
+    for (let axis = 0; axis < 3; ++axis) {
+      const index = i * states.width + axis;
+      const value = axis < states.width ? (1 - part) * (from[index] ?? 0) + part * (to[index] ?? 0) : 0;
+      target.array[3 * i + axis] = scale * value;
+    }
+  }
+  target.needsUpdate = true;
+}
+
+function triangles({ columns, rows, round }: Sheet): number[] {
+  const index: number[] = [];
+  for (let row = 0; row + 1 < rows; ++row) {
+    for (let column = 0; column + (round ? 0 : 1) < columns; ++column) {
+      const right = (column + 1) % columns;
+      const [a, b, c, d] = [row * columns + column, row * columns + right, (row + 1) * columns + column, (row + 1) * columns + right];
+      index.push(a, b, c, b, d, c);
+    }
+  }
+  return index;
+}
+

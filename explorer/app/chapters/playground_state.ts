@@ -1,0 +1,129 @@
+import type { Data, Grid, TrainSpec } from "../../engine/playground";
+import type { Doors } from "../chapter";
+import { cppOf, pythonOf } from "../doors";
+
+export const defaults = {
+  data: "spiral",
+  rows: 500,
+  seed: 3,
+  kind: "spherical",
+  groups: 1,
+  width: 3,
+  depth: 2,
+  rate: 0.01,
+  optimizer: "adam",
+  schedule: "constant",
+  steps: 8000,
+  /** Steps that have been trained, and the one on show; −1 for the last. */
+  trained: 3000,
+  at: -1,
+  layer: 2,
+  pace: 10,
+  /** The reader's own: `features` numbers and a class each. */
+  features: 2,
+  points: [] as number[],
+};
+export type State = typeof defaults;
+
+export const taskNames: [value: string, label: string][] = [
+  ["spiral", "Two spiral arms"],
+  ["octants", "Sphere in eight parts"],
+  ["xor", "XOR"],
+  ["rings", "Ring in a ring"],
+  ["own", "Your own points"],
+];
+
+const isNorm = (kind: string): kind is TrainSpec["norm"] => ["spherical", "layer", "rms"].includes(kind);
+
+export const specOf = (state: State): TrainSpec => ({
+  width: state.width,
+  depth: state.depth,
+  activation: isNorm(state.kind) ? "norm" : (state.kind as "relu" | "none"),
+  norm: isNorm(state.kind) ? state.kind : "spherical",
+  groups: isNorm(state.kind) ? state.groups : 1,
+  eps: 1e-5,
+  optimizer: state.optimizer as TrainSpec["optimizer"],
+  rate: state.rate,
+  schedule: state.schedule,
+  steps: state.steps,
+  batch: 0,
+  seed: state.seed,
+});
+
+/** The reader's points as rows and classes. */
+export function ownPoints({ features, points }: State): { width: number; x: number[]; labels: number[] } {
+  const x: number[] = [];
+  const labels: number[] = [];
+  for (let i = 0; i + features < points.length; i += features + 1) {
+    x.push(...points.slice(i, i + features));
+    labels.push(points[i + features] ?? 0);
+  }
+  return { width: features, x, labels };
+}
+
+export const packed = (width: number, x: ArrayLike<number>, labels: ArrayLike<number>): number[] =>
+  Array.from({ length: labels.length }, (_, i) => [
+    ...Array.from({ length: width }, (__, j) => x[i * width + j] ?? 0),
+    labels[i] ?? 0,
+  ]).flat();
+
+export const dataOf = (state: State): Data =>
+  state.data === "own" ? ownPoints(state) : { task: state.data, rows: state.rows, seed: state.seed };
+
+/** What a training depends on; when it changes, the training begins anew. */
+export const keyOf = (state: State): string => JSON.stringify([specOf(state), dataOf(state)]);
+
+/** Points of one's own are put into this rectangle as long as they fit. */
+export const ownGrid = (cells: number): Grid => ({ left: -1.4, right: 1.4, bottom: -1.4, top: 1.4, columns: cells, rows: cells });
+
+const flags = (state: State): string[] => {
+  const spec = specOf(state);
+  // A rate that falls depends on where the training is to end.
+  const steps = state.schedule === "constant" ? Math.max(1, state.trained) : state.steps;
+  return [
+    ...(state.data === "own" ? [] : ["--rows", String(state.rows)]),
+    ...["--seed", String(state.seed), "--seeds", "1", "--width", String(spec.width), "--depth", String(spec.depth)],
+    ...(spec.activation === "norm"
+      ? ["--norm", spec.norm, "--groups", String(spec.groups)]
+      : ["--activation", spec.activation]),
+    ...["--optimizer", spec.optimizer, "--lr", String(spec.rate), "--schedule", spec.schedule, "--steps", String(steps)],
+  ];
+};
+
+const makers: Record<string, string> = { spiral: "spiral", octants: "octants", xor: "xor_corners", rings: "rings" };
+
+export function doors(state: State): Doors {
+  const own = state.data === "own";
+  const { width, x, labels } = ownPoints(state);
+  // Arrays may be written out: rows apart by semicolons.
+  const rows = labels.map((_, i) => x.slice(width * i, width * (i + 1)).join(",")).join(";");
+  const words = ["train", ...(own ? [rows, labels.join(",")] : [state.data]), ...flags(state)];
+  const spec = specOf(state);
+  const steps = words[words.length - 1] ?? "";
+  const data = own
+    ? `lnnet::dataset("points", ${width}, {${x.join(", ")}}, {${labels.join(", ")}})`
+    : `lnnet::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed})`;
+  return {
+    command: `normscope ${words.map((word) => (word.includes(";") ? `'${word}'` : word)).join(" ")}`,
+    cpp: cppOf(
+      ["lnnet/tasks", "lnnet/train"],
+      `namespace lnnet = normscope::lnnet;
+lnnet::TrainSpec spec;
+spec.width = ${spec.width};
+spec.depth = ${spec.depth};
+spec.activation = lnnet::Activation::${spec.activation};
+spec.norm = normscope::NormKind::${spec.norm};
+spec.groups = ${spec.groups};
+spec.optimizer = lnnet::Optimizer::${spec.optimizer};
+spec.rate = ${spec.rate};
+spec.schedule = lnnet::Schedule::${spec.schedule};
+spec.steps = ${steps};
+spec.seed = ${spec.seed};
+lnnet::Trainer trainer(spec, ${data});
+while (!trainer.done()) trainer.step();
+const lnnet::Score score = trainer.score();
+fmt::print("loss {}, accuracy {}\\n", score.loss, score.accuracy);`,
+    ),
+    python: pythonOf(words),
+  };
+}

@@ -1,0 +1,94 @@
+const plane = (page) => page.$eval("#figure-plane", (figure) => ({ ...figure.dataset }));
+const planeIs = (page, key, value) =>
+  page.waitForFunction(([k, v]) => document.querySelector("#figure-plane")?.dataset[k] === v, [key, String(value)]);
+const planeIsNot = (page, key, value) =>
+  page.waitForFunction(([k, v]) => document.querySelector("#figure-plane")?.dataset[k] !== v, [key, String(value)]);
+
+export async function check({ page, open, expect }) {
+  // A link is trained to where it says, the same way each time.
+  await open("playground?trained=1200");
+  await planeIs(page, "step", 1200);
+  const first = await plane(page);
+  expect(Number(first.accuracy) > 0.9, `accuracy after 1200 steps is ${first.accuracy}`);
+  const transitions = await page.$eval("#figure-curves", (figure) => figure.dataset.transitions);
+  expect(transitions === "1", `${transitions} transitions are marked`);
+
+  // Recorded time: back before the jump, and a link that knows it.
+  const time = page.getByRole("slider", { name: "Step" });
+  await time.fill("600");
+  await planeIs(page, "step", 600);
+  const before = await plane(page);
+  expect(Number(before.accuracy) < 0.85, `accuracy before the jump is ${before.accuracy}`);
+  expect(page.url().includes("at=600"), `the link says ${page.url()}`);
+  await open(page.url().split("#/")[1]);
+  await planeIs(page, "step", 600);
+  expect((await plane(page)).ones === before.ones, "a link gives another boundary");
+  await page.getByRole("slider", { name: "Step" }).fill("1200");
+  await planeIs(page, "step", 1200);
+  expect((await plane(page)).ones === first.ones, "the last step is not what it was");
+
+  // Any control trains anew; undo takes it back.
+  await page.getByLabel("Between layers").selectOption("none");
+  await page.waitForFunction(() => Number(document.querySelector("#figure-plane").dataset.accuracy) < 0.7);
+  await page.keyboard.press("Control+z");
+  await planeIs(page, "ones", first.ones);
+
+  // Step by step, and by itself.
+  await page.getByRole("button", { name: "From the start" }).click();
+  await planeIs(page, "step", 0);
+  await page.getByRole("button", { name: "Step", exact: true }).click();
+  await planeIs(page, "step", 1);
+  await page.getByRole("button", { name: "Play" }).first().click();
+  await page.waitForFunction(() => Number(document.querySelector("#figure-plane").dataset.step) > 100);
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.waitForTimeout(400);
+  const stopped = (await plane(page)).step;
+  await page.waitForTimeout(400);
+  expect((await plane(page)).step === stopped, "it trains on after a pause");
+  expect(page.url().includes(`trained=${stopped}`), `the link says ${page.url()} at step ${stopped}`);
+
+  // The morph moves without the core, a frame a change.
+  const morph = () => page.$eval("#figure-morph", (figure) => ({ ...figure.dataset }));
+  await page.waitForTimeout(500);
+  const [{ place, frames }, { step }] = [await morph(), await plane(page)];
+  await page.getByRole("slider", { name: "Layer" }).fill("0.5");
+  await page.waitForFunction(() => document.querySelector("#figure-morph").dataset.layer === "0.50");
+  await page.waitForTimeout(300);
+  const moved = await morph();
+  expect(moved.place !== place, "the samples stay where they were");
+  expect(Number(moved.frames) - Number(frames) <= 3, `${moved.frames - frames} frames for one change`);
+  expect((await plane(page)).step === step, "the slider of layers trains");
+
+  // Points of one's own: by mouse and by keys.
+  await open("playground?data=own&points=-0.5,0.5,0,0.5,0.5,1,-0.5,-0.5,1,0.5,-0.5,0&trained=400");
+  await planeIs(page, "step", 400);
+  expect((await plane(page)).accuracy === "1.0000", `XOR of four points: ${(await plane(page)).accuracy}`);
+  const canvas = page.locator("canvas.boundary");
+  const count = () => new URLSearchParams(page.url().split("?").at(-1)).get("points").split(",").length / 3;
+  const box = await canvas.boundingBox();
+  await canvas.click({ position: { x: box.width / 2, y: box.height / 10 } });
+  expect(count() === 5, `${count()} points after a click`);
+  await canvas.focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  expect(count() === 6, `${count()} points after a key`);
+  await page.keyboard.press("Delete");
+  expect(count() === 5, `${count()} points after removing one`);
+  await canvas.click({ position: { x: box.width / 2, y: box.height / 10 } });
+  expect(count() === 4, `${count()} points after a click on one`);
+  await planeIsNot(page, "step", "");
+  await page.getByLabel("or a CSV file").setInputFiles({
+    name: "points.csv",
+    mimeType: "text/csv",
+    buffer: Buffer.from("x,y,class\n0,0,red\n1,0,blue\n0,1,blue\n1,1,red\n"),
+  });
+  await page.waitForFunction(() => location.hash.includes("points=0%2C0%2C0%2C1%2C0%2C1"));
+
+  for (const [figure, format] of [["plane", "PNG"], ["plane", "CSV"], ["curves", "SVG"], ["morph", "CSV"]]) {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: `Save ${figure} as ${format}` }).click(),
+    ]);
+    expect(download.suggestedFilename() === `normscope-${figure}.${format.toLowerCase()}`, download.suggestedFilename());
+  }
+}

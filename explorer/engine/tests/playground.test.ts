@@ -1,0 +1,98 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Engine } from "../client";
+import { centers, curvesFigure, onMap, onSphere, readPoints, samples, tasks, Training } from "../playground";
+import type { TrainSpec } from "../playground";
+import { coreEngine } from "./core";
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await coreEngine();
+});
+
+const spec: TrainSpec = {
+  width: 3,
+  depth: 2,
+  activation: "norm",
+  norm: "spherical",
+  groups: 1,
+  eps: 1e-5,
+  optimizer: "adam",
+  rate: 0.01,
+  schedule: "constant",
+  steps: 200,
+  batch: 0,
+  seed: 1,
+};
+const data = { task: "spiral", rows: 40, seed: 1 };
+
+describe("Training", () => {
+  it("gives the losses that the C++ tests have (Recording.HasTheLossesOfTheExplorersTests), to 1e-9", async () => {
+    const training = await Training.start(engine, spec, data);
+    expect((await training.score(0)).loss).toBeCloseTo(0.6864009840227115, 9);
+    await training.advance(50);
+    expect((await training.score(50)).loss).toBeCloseTo(0.5043784482308873, 9);
+  });
+
+  it("ends where it ends however it is sliced, and knows its past", async () => {
+    const whole = await Training.start(engine, spec, data);
+    const sliced = await Training.start(engine, spec, data);
+    const points = new Float64Array([0.3, 0.2, -0.4, 0.1]);
+    await whole.advance(90);
+    const then = await whole.answers(points, 90);
+    await whole.advance(1000);
+    for (let i = 0; i < 20; ++i) await sliced.advance(13);
+    expect((await sliced.advance(0)).steps).toBe(200);
+    expect(await sliced.score(200)).toEqual(await whole.score(200));
+    expect(await whole.answers(points, 90)).toEqual(then);
+    const curves = await whole.curves(5);
+    expect(curves.step.length).toBeLessThanOrEqual(6);
+    expect(curves.step.at(-1)).toBe(190);
+  });
+
+  it("answers a grid as it answers the grid's points, and carries points through the layers", async () => {
+    const training = await Training.start(engine, spec, data);
+    await training.advance(100);
+    const grid = { left: -1, right: 1, bottom: -2, top: 2, columns: 5, rows: 7 };
+    const places = await centers(engine, grid);
+    expect(places.length).toBe(70);
+    expect(await training.field(grid, 100)).toEqual(await training.answers(places, 100));
+    const { width, states } = await training.states(places, 100);
+    expect([width, states.length]).toEqual([3, 3]);
+    for (let i = 0; i < 35; ++i) {
+      const [x, y, z] = states[2]!.subarray(3 * i, 3 * i + 3);
+      expect(Math.hypot(x!, y!, z!)).toBeCloseTo(1, 2);
+    }
+    await expect(training.answers(new Float64Array(3), 0)).rejects.toThrow("whole rows");
+  });
+
+  it("says what is wrong with a net or with points", async () => {
+    await expect(Training.start(engine, { ...spec, groups: 2 }, data)).rejects.toThrow("2 groups do not divide width 3");
+    const one = { width: 2, x: [0, 0, 1, 1], labels: [0, 0] };
+    await expect(Training.start(engine, spec, one)).rejects.toThrow("1 class, expected at least 2");
+    await expect(samples(engine, { task: "squares", rows: 5, seed: 1 }, 10)).rejects.toThrow("squares");
+  });
+});
+
+describe("pictures of a training", () => {
+  it("know the tasks, the sphere's map and the chart", async () => {
+    expect((await tasks(engine)).map(({ name }) => name)).toContain("octants");
+    const points = new Float64Array([0, 0, 1, 0.6, 0, 0.8]);
+    const back = await onSphere(engine, await onMap(engine, points));
+    back.forEach((value, i) => expect(value).toBeCloseTo(points[i]!, 14));
+    const figure = await curvesFigure(engine, 100, { records: [], transitions: [], now: [{ step: 5 }] });
+    expect(JSON.stringify(figure)).toContain('"name":"now"');
+  });
+});
+
+describe("readPoints", () => {
+  it("reads rows with a class, passing over a head", () => {
+    const found = readPoints("x;y;kind\n1;2.123456;a\n-3;4e-2;b\n5;6;a\n");
+    expect(found).toEqual({ width: 2, x: [1, 2.123, -3, 0.04, 5, 6], labels: [0, 1, 0], names: ["a", "b"] });
+    expect(readPoints("1,2,3,0\n4,5,6,1").width).toBe(3);
+  });
+  it("says which row is wrong", () => {
+    expect(() => readPoints("1,2,a\n3,b")).toThrow('row 2 is "3,b", expected 2 numbers and a class');
+    expect(() => readPoints("1,a")).toThrow("2 columns");
+    expect(() => readPoints("")).toThrow("0 columns");
+  });
+});

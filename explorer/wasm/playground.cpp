@@ -1,0 +1,251 @@
+#include <emscripten/bind.h>
+
+#include <normscope/lnnet/answers.hpp>
+#include <normscope/lnnet/figures.hpp>
+#include <normscope/lnnet/recording.hpp>
+#include <normscope/lnnet/tasks.hpp>
+
+#include "values.hpp"
+
+namespace normscope::wasm {
+namespace {
+
+/// {width, depth, activation, norm, groups, eps, affine, optimizer, rate, schedule, steps, batch, seed}; what
+/// is left out is TrainSpec's.
+lnnet::TrainSpec train_spec(const val& spec) {
+  lnnet::TrainSpec result;
+  result.width = size(spec, "width", result.width);
+  result.depth = size(spec, "depth", result.depth);
+  result.activation = lnnet::activation(get<std::string>(spec, "activation", "norm"));
+  result.norm = norm_kind(get<std::string>(spec, "norm", "spherical"));
+  result.groups = size(spec, "groups", result.groups);
+  result.eps = get<double>(spec, "eps", result.eps);
+  result.affine = get<bool>(spec, "affine", result.affine);
+  result.optimizer = lnnet::optimizer(get<std::string>(spec, "optimizer", "adam"));
+  result.rate = get<double>(spec, "rate", result.rate);
+  result.schedule = lnnet::schedule(get<std::string>(spec, "schedule", "constant"));
+  result.steps = size(spec, "steps", result.steps);
+  result.batch = size(spec, "batch", result.batch);
+  result.seed = size(spec, "seed", 1);
+  return result;
+}
+
+/// {task, rows, seed}, or {width, x, labels} of the reader's own.
+lnnet::Dataset data_set(const val& data) {
+  const std::string name = get<std::string>(data, "task", "");
+  if (name.empty())
+    return lnnet::dataset("points", size(data, "width"), numbers(data["x"]), numbers(data["labels"]));
+  for (const lnnet::Task& task : lnnet::tasks()) {
+    if (task.name == name) return task.make(size(data, "rows", task.rows), size(data, "seed", 1));
+  }
+  throw Error(ErrorCode::Argument, "training: there is no task " + name);
+}
+
+lnnet::Grid grid(const val& value) {
+  return {.left = get<double>(value, "left", 0.0),
+          .right = get<double>(value, "right", 1.0),
+          .bottom = get<double>(value, "bottom", 0.0),
+          .top = get<double>(value, "top", 1.0),
+          .columns = size(value, "columns", 1),
+          .rows = size(value, "rows", 1)};
+}
+
+val answers_of(const lnnet::Answers& found) {
+  const std::vector<std::int32_t> classes(found.classes.begin(), found.classes.end());
+  val result = val::object();
+  result.set("classes", int32_array(classes));
+  result.set("probabilities", float32_array(found.probabilities));
+  return result;
+}
+
+val marks_of(std::span<const lnnet::Transition> transitions) {
+  val list = val::array();
+  for (const lnnet::Transition& one : transitions) {
+    val mark = val::object();
+    mark.set("step", one.step);
+    mark.set("gain", one.gain);
+    list.call<void>("push", mark);
+  }
+  return list;
+}
+
+/// A training that goes on when told to and can be looked at as it was.
+class Training {
+ public:
+  static Training* make(const val& spec, const val& data) {
+    return guarded([&] { return new Training(train_spec(spec), data_set(data)); });
+  }
+
+  /// Trains on → {steps, loss, accuracy, distance}, loss and accuracy of the last record.
+  val advance(double steps) {
+    recording_.advance(static_cast<std::size_t>(steps));
+    const lnnet::Trainer& trainer = recording_.trainer();
+    const bool any = !trainer.loss().empty();
+    val result = val::object();
+    result.set("steps", recording_.steps());
+    result.set("loss", any ? val(trainer.loss().back()) : val::null());
+    result.set("accuracy", any ? val(trainer.accuracy().back()) : val::null());
+    result.set("distance", recording_.distance());
+    return result;
+  }
+
+  /// {step, loss, accuracy} on the samples at the step kept nearest before `step`.
+  val score(double step) const {
+    const lnnet::Score found = recording_.score(static_cast<std::size_t>(step));
+    val result = val::object();
+    result.set("step", recording_.kept(static_cast<std::size_t>(step)));
+    result.set("loss", found.loss);
+    result.set("accuracy", found.accuracy);
+    return result;
+  }
+
+  /// {classes, probabilities} of rows as wide as the samples.
+  val answers(const val& points, double step) const {
+    return guarded([&] {
+      const std::vector<double> x = numbers(points);
+      const std::size_t width = recording_.trainer().data().width;
+      if (x.size() % width != 0) throw Error(ErrorCode::Shape, "answers: expected whole rows");
+      return answers_of(lnnet::answers(recording_.net(static_cast<std::size_t>(step)),
+                                       {x.data(), x.size() / width, width}));
+    });
+  }
+
+  /// The same for a grid's cells.
+  val field(const val& cells, double step) const {
+    return guarded([&] {
+      const lnnet::Grid where = grid(cells);
+      const std::vector<double> x = where.centers();
+      return answers_of(
+          lnnet::answers(recording_.net(static_cast<std::size_t>(step)), {x.data(), x.size() / 2, 2}));
+    });
+  }
+
+  /// Rows after every layer: {width, states: [rows × width]}; without points the samples.
+  val states(const val& points, double step) const {
+    return guarded([&] {
+      const lnnet::Dataset& data = recording_.trainer().data();
+      const std::vector<double> x = points.isNull() ? data.x : numbers(points);
+      if (x.size() % data.width != 0) throw Error(ErrorCode::Shape, "states: expected whole rows");
+      const lnnet::MorphStates found = lnnet::morph_states(recording_.net(static_cast<std::size_t>(step)),
+                                                           {x.data(), x.size() / data.width, data.width});
+      val list = val::array();
+      for (const std::vector<double>& state : found.list) list.call<void>("push", float32_array(state));
+      val result = val::object();
+      result.set("width", found.width);
+      result.set("states", list);
+      return result;
+    });
+  }
+
+  /// {weight (outputs, width), bias (outputs)} of the last linear map.
+  val head(double step) const {
+    const lnnet::Layer layer = recording_.net(static_cast<std::size_t>(step)).head;
+    val result = val::object();
+    result.set("weight", float64_array(layer.weight));
+    result.set("bias", float64_array(layer.bias));
+    return result;
+  }
+
+  /// {step, loss, accuracy, transitions: [{step, gain}]}, thinned out to about `most` records.
+  val curves(double most) const {
+    const lnnet::Trainer& trainer = recording_.trainer();
+    const lnnet::Curves shown = lnnet::thinned(trainer.loss(), trainer.accuracy(),
+                                               trainer.spec().record_every, static_cast<std::size_t>(most));
+    val result = val::object();
+    result.set("step", float64_array(shown.step));
+    result.set("loss", float64_array(shown.loss));
+    result.set("accuracy", float64_array(shown.accuracy));
+    result.set("transitions", marks_of(lnnet::transitions(trainer.accuracy(), trainer.spec().record_every)));
+    return result;
+  }
+
+ private:
+  Training(const lnnet::TrainSpec& spec, const lnnet::Dataset& data) : recording_(spec, data) {}
+
+  lnnet::Recording recording_;
+};
+
+/// {x, labels, width, classes, grid}: the samples, and for two features the rectangle around them.
+val samples(const val& data, double cells) {
+  return guarded([&] {
+    const lnnet::Dataset found = data_set(data);
+    const std::vector<std::int32_t> labels(found.labels.begin(), found.labels.end());
+    val result = val::object();
+    result.set("x", float64_array(found.x));
+    result.set("labels", int32_array(labels));
+    result.set("width", found.width);
+    result.set("classes", found.classes);
+    result.set("conflicts", lnnet::conflicts(found).rows);
+    if (found.width == 2 && found.rows() > 0) {
+      const lnnet::Grid around = lnnet::grid_around(found, static_cast<std::size_t>(cells));
+      val where = val::object();
+      where.set("left", around.left);
+      where.set("right", around.right);
+      where.set("bottom", around.bottom);
+      where.set("top", around.top);
+      where.set("columns", around.columns);
+      where.set("rows", around.rows);
+      result.set("grid", where);
+    }
+    return result;
+  });
+}
+
+val centers(const val& cells) {
+  return guarded([&] { return float64_array(grid(cells).centers()); });
+}
+
+val on_sphere(const val& places) {
+  const std::vector<double> values = numbers(places);
+  return float64_array(lnnet::on_sphere({values.data(), values.size() / 2, 2}));
+}
+
+val on_map(const val& points) {
+  const std::vector<double> values = numbers(points);
+  return float64_array(lnnet::on_map({values.data(), values.size() / 3, 3}));
+}
+
+/// Loss and accuracy as a chart without records, to be given those of `curves`.
+std::string curves_figure(double steps) {
+  return lnnet::curves_figure({}, {}, 1, {}, static_cast<std::size_t>(steps));
+}
+
+/// [{name, claim, rows, depth, rate, schedule, steps}]: what the tasks are trained with unless told
+/// otherwise.
+val tasks() {
+  val list = val::array();
+  for (const lnnet::Task& task : lnnet::tasks()) {
+    val entry = val::object();
+    entry.set("name", task.name);
+    entry.set("claim", task.claim);
+    entry.set("rows", task.rows);
+    entry.set("depth", task.spec.depth);
+    entry.set("rate", task.spec.rate);
+    entry.set("schedule", std::string(lnnet::to_string(task.spec.schedule)));
+    entry.set("steps", task.spec.steps);
+    list.call<void>("push", entry);
+  }
+  return list;
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(playground) {
+  emscripten::class_<Training>("Training")
+      .constructor(&Training::make, emscripten::allow_raw_pointers())
+      .function("advance", &Training::advance)
+      .function("score", &Training::score)
+      .function("answers", &Training::answers)
+      .function("field", &Training::field)
+      .function("states", &Training::states)
+      .function("head", &Training::head)
+      .function("curves", &Training::curves);
+  emscripten::function("playgroundSamples", &samples);
+  emscripten::function("playgroundCenters", &centers);
+  emscripten::function("playgroundOnSphere", &on_sphere);
+  emscripten::function("playgroundOnMap", &on_map);
+  emscripten::function("playgroundCurvesFigure", &curves_figure);
+  emscripten::function("playgroundTasks", &tasks);
+}
+
+}  // namespace normscope::wasm

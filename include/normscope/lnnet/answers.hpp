@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+#include <normscope/lnnet/dataset.hpp>
+#include <normscope/lnnet/net.hpp>
+
+/// What a net says of points, for pictures of it.
+namespace normscope::lnnet {
+
+/// Of each row its class and the softmax of its logits at that class.
+struct Answers {
+  std::vector<std::int64_t> classes;
+  std::vector<double> probabilities;
+};
+
+/// The classes are `labels(net, x)`; of equal logits the first.
+/// Shapes    x (rows, net.in())
+/// Errors    Shape, Argument: see `evaluate`
+/// Accuracy  test: Answers.AreTheLabelsAndTheirSoftmax
+[[nodiscard]] Answers answers(const Net& net, MatrixView<const double> x, unsigned threads = 0);
+
+/// A rectangle of the plane in columns × rows cells.
+struct Grid {
+  double left = 0.0;
+  double right = 0.0;
+  double bottom = 0.0;
+  double top = 0.0;
+  std::size_t columns = 0;
+  std::size_t rows = 0;
+
+  [[nodiscard]] double dx() const { return (right - left) / static_cast<double>(columns); }
+  [[nodiscard]] double dy() const { return (top - bottom) / static_cast<double>(rows); }
+  /// The middle of each cell, from the left, the lowest row first.
+  [[nodiscard]] std::vector<double> centers() const;
+};
+
+/// The samples' rectangle, wider by 8 % of its sides on each side, in cells × cells; where all samples share
+/// a coordinate, one around it. Requires  data.width == 2 and at least one row
+[[nodiscard]] Grid grid_around(const Dataset& data, std::size_t cells);
+
+/// The unit sphere unrolled onto a rectangle: (angle around the z axis in [−π, π], height z in [−1, 1]),
+/// which keeps areas. Source    Lambert's cylindrical projection Shapes    (rows, 2) → (rows, 3);  |height|
+/// <= 1 Accuracy  inverse to `on_map` (test: Answers.TheMapOfTheSphereIsTrue)
+[[nodiscard]] std::vector<double> on_sphere(MatrixView<const double> places);
+/// The place of a point's direction; of the origin (0, 0).
+/// Shapes    (rows, 3) → (rows, 2)
+[[nodiscard]] std::vector<double> on_map(MatrixView<const double> points);
+
+}  // namespace normscope::lnnet

@@ -68,7 +68,7 @@ int run(const Session& session, const Options& options) {
                                        {"dtype", std::string(to_string(array.dtype))},
                                        {"rows", rows},
                                        {"width", width}};
-  JsonOutput machine_form(session, dump(json));
+  JsonOutput machine_form(session, json_text(json));
   checkpoint::write_npy(options.output, array);
   machine_form.commit();
   session.say(fmt::format("{}: {} of width {}, {}", printable(options.output), counted(rows, "row"), width,

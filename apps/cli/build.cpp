@@ -108,7 +108,7 @@ int run(const Session& session, const Options& options) {
                                        {"distinct", made.distinct},
                                        {"relabelled", made.relabelled},
                                        {"attempts", made.attempts}};
-  JsonOutput machine_form(session, dump(json));
+  JsonOutput machine_form(session, json_text(json));
   Outputs outputs;
   outputs.add(options.trace, trace_lines(made.folds));
   outputs.add(options.figure, lnnet::fold_figure(made.folds) + "\n");

@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
@@ -165,10 +164,6 @@ std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string
     files.insert(files.end(), parts.begin(), parts.end());
   }
   return files;
-}
-
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {

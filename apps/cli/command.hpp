@@ -9,13 +9,13 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/json/text.hpp>
 
 /// What the subcommands share. A subcommand is one file with one `add_…` function, which declares
 /// its options and sets `Session::run` when it is the one chosen; it parses and prints, no more.
@@ -96,9 +96,6 @@ void make_folder(const std::string& folder);
 /// Every file that makes up a checkpoint, and every file an array's name may stand for.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
 [[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);
-
-/// JSON as text; bytes that are not UTF-8 show as replacement characters.
-[[nodiscard]] std::string dump(const nlohmann::ordered_json& json);
 
 /// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
 [[nodiscard]] std::string printable(std::string_view text);

@@ -64,7 +64,7 @@ int run(const Session& session, const Options& options) {
                                        {"rows", x.rows},
                                        {"eps", spec.eps},
                                        {"groups", list}};
-  session.write_json(dump(json));
+  session.write_json(json_text(json));
 
   session.say(fmt::format("{} of width {}, {} row{}: curvature over that of one group", options.norm.kind,
                           spec.width, x.rows, x.rows == 1 ? "" : "s"));

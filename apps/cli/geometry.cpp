@@ -163,7 +163,7 @@ int run(const Session& session, const Options& options) {
     lines.push_back(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes.row(i))));
   }
   for (std::size_t i = 0; i < erased.size(); ++i) lines.push_back("erased " + direction(erased.row(i)));
-  session.write_json(dump(json));
+  session.write_json(json_text(json));
   for (const std::string& line : lines) session.say(line);
   return ok;
 }

@@ -32,7 +32,7 @@ int list(const Session& session) {
   Json all = Json::array();
   for (const lnnet::Experiment& experiment : lnnet::experiments()) all.push_back(about(experiment));
   const Json json = {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", all}};
-  session.write_json(json.dump());
+  session.write_json(json_text(json));
   for (const lnnet::Experiment& experiment : lnnet::experiments()) {
     session.say(fmt::format("{:<8} {}: {}", experiment.name, experiment.paper, experiment.claim));
   }
@@ -54,7 +54,7 @@ int run(const Session& session, const Options& options) {
   entry["holds"] = outcome.holds;
   const Json json = {
       {"schema", "normscope.lab/1"}, {"version", version}, {"experiments", Json::array({entry})}};
-  JsonOutput machine_form(session, dump(json));
+  JsonOutput machine_form(session, json_text(json));
   if (!options.figure.empty()) {
     AtomicFile file(options.figure);
     file.write(outcome.figure);

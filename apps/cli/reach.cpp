@@ -186,11 +186,11 @@ int run(const Session& session, const Options& options) {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
       selectability::bound_by_leads(results);
-      session.write_json(dump(document(options, head, results, false)));
+      session.write_json(json_text(document(options, head, results, false)));
     }
     throw;
   }
-  JsonOutput machine_form(session, dump(document(options, head, results, true)));
+  JsonOutput machine_form(session, json_text(document(options, head, results, true)));
   write_witnesses(options.certificates, head.logits, results.tokens);
   machine_form.commit();
   describe(session, head, results);

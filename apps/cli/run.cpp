@@ -57,7 +57,7 @@ int run(const Session& session, const Options& options) {
                                        {"layers", net.layers.size()},
                                        {"rows", samples.rows},
                                        {"labels", given}};
-  session.write_json(dump(json));
+  session.write_json(json_text(json));
   session.say(fmt::format("{} samples through {} layers", samples.rows, net.layers.size()));
   constexpr std::size_t shown = 10;
   for (std::size_t row = 0; row < given.size() && row < shown; ++row) {

@@ -154,7 +154,7 @@ int run(const Session& session, const Options& options) {
   selectability::Options search = options.search;
   search.threads = session.threads;
   const selectability::Selection selection = decide(session, options, keys.view(), search);
-  JsonOutput machine_form(session, to_json(options, spec, keys, selection).dump());
+  JsonOutput machine_form(session, json_text(to_json(options, spec, keys, selection)));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
   describe(session, keys, selection);

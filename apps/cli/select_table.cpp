@@ -76,7 +76,7 @@ int run_random_table(const Session& session, const KeyNorm& norm, selectability:
   }
   const std::vector<RandomCell> cells =
       selectability::random_table(table, session.threads, session.progress());
-  JsonOutput machine_form(session, to_json(norm, table, cells).dump());
+  JsonOutput machine_form(session, json_text(to_json(norm, table, cells)));
   if (!figures.empty()) make_folder(figures);
   for (const Figure& figure : all) {
     if (figures.empty()) break;

@@ -166,7 +166,7 @@ int run(const Session& session, const Options& options) {
       {"direction", linear.direction},    {"rank", linear.rank}};
   if (!sample.names.empty()) json["classes"] = sample.names;
   if (separation) add_separation(json, *separation, sample);
-  session.write_json(dump(json));
+  session.write_json(json_text(json));
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);

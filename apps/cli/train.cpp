@@ -205,7 +205,7 @@ int run(const Session& session, const Options& options) {
                         [](const TrainRun& a, const TrainRun& b) { return a.accuracy() < b.accuracy(); });
   if (!options.figures.empty()) write_train_figures(options.figures, runs, best);
   const TrainedOn on{options.what, known, options.output};
-  JsonOutput machine_form(session, dump(train_document(on, runs, best)));
+  JsonOutput machine_form(session, json_text(train_document(on, runs, best)));
   if (!options.output.empty()) {
     const lnnet::Net net = best.trainer.net();
     lnnet::save_net(options.output,

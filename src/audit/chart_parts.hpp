@@ -8,11 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
+#include <normscope/json/vega.hpp>
 
 /// What the figures of a report are put together from.
 namespace normscope::audit {
 
 using Json = nlohmann::ordered_json;
+using vega::logarithmic;
+using vega::quantity;
+using vega::values;
 
 /// Five digits draw the same curve and keep the pages of deep models small.
 [[nodiscard]] inline double rounded(double value) {
@@ -22,22 +26,12 @@ using Json = nlohmann::ordered_json;
 /// One question, its figure, and what the figure says in words.
 [[nodiscard]] inline Json chart(const char* id, const char* question, const std::string& answer,
                                 const std::string& description, Json spec) {
-  spec["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json";
   spec["width"] = "container";
-  return {
-      {"id", id}, {"question", question}, {"answer", answer}, {"description", description}, {"spec", spec}};
-}
-
-[[nodiscard]] inline Json values(Json rows) { return {{"values", std::move(rows)}}; }
-
-[[nodiscard]] inline Json measure(const char* field, const char* title) {
-  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
-}
-
-[[nodiscard]] inline Json logarithmic(const char* field, const char* title) {
-  Json axis = measure(field, title);
-  axis["scale"] = {{"type", "log"}};
-  return axis;
+  return {{"id", id},
+          {"question", question},
+          {"answer", answer},
+          {"description", description},
+          {"spec", vega::specification(std::move(spec))}};
 }
 
 /// What each head can do, appended to `charts` where heads are known.

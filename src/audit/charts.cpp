@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
+#include <normscope/json/text.hpp>
 
 #include "chart_parts.hpp"
-#include "json_text.hpp"
 #include "spectrum.hpp"
 #include "text.hpp"
 
@@ -52,7 +52,7 @@ std::pair<double, double> extent(const Json& rows, const char* field) {
 Json ratio_axis(const Json& rows, const char* field, const char* title) {
   const auto [low, high] = extent(rows, field);
   if (high >= logarithmic_from * low) return logarithmic(field, title);
-  Json axis = measure(field, title);
+  Json axis = quantity(field, title);
   axis["scale"] = {{"zero", false}};
   return axis;
 }
@@ -223,11 +223,11 @@ void gains(const Report& report, Json& charts) {
              {"encoding", {{"x", depth_axis(table)}, {"color", role_colour()}, {"tooltip", tips}}},
              {"layer",
               {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
-                {"encoding", {{"y", measure("min", "gain")}, {"y2", {{"field", "max"}}}}}},
+                {"encoding", {{"y", quantity("min", "gain")}, {"y2", {{"field", "max"}}}}}},
                {{"mark", {{"type", "rule"}, {"strokeWidth", 4}, {"opacity", 0.8}}},
-                {"encoding", {{"y", measure("low", "gain")}, {"y2", {{"field", "high"}}}}}},
+                {"encoding", {{"y", quantity("low", "gain")}, {"y2", {{"field", "high"}}}}}},
                {{"mark", {{"type", "point"}, {"filled", true}, {"size", 40}, {"opacity", 1}}},
-                {"encoding", {{"y", measure("mean", "gain")}}}}}}}));
+                {"encoding", {{"y", quantity("mean", "gain")}}}}}}}));
 }
 
 void outliers(const Report& report, Json& charts) {
@@ -255,7 +255,7 @@ void outliers(const Report& report, Json& charts) {
        {"mark", {{"type", "circle"}, {"opacity", 0.75}}},
        {"encoding",
         {{"x", depth_axis(table)},
-         {"y", measure("coordinate", "coordinate")},
+         {"y", quantity("coordinate", "coordinate")},
          {"size",
           {{"field", "ratio"},
            {"type", "quantitative"},
@@ -298,7 +298,7 @@ void neighbours(const Report& report, Json& charts) {
       chart("similarity", "Does the next norm stretch the same directions?",
             fmt::format("Similarity of each image to the next one's is {}.", range(table, "similarity")),
             text_alternative("Similarity to the next norm's image", table, "similarity"),
-            depth_figure(table, measure("similarity", "similarity to the next"),
+            depth_figure(table, quantity("similarity", "similarity to the next"),
                          tooltip({{"similarity", "similarity"}, {"top", "cosine of the longest axes"}}))));
 }
 
@@ -316,7 +316,7 @@ void biases(const Report& report, Json& charts) {
                   "constant vector.",
                   range(table, "shift")),
       text_alternative("Length of the bias over the image's radius", table, "shift"),
-      depth_figure(table, measure("shift", "bias over radius"), tooltip({{"shift", "bias over radius"}}))));
+      depth_figure(table, quantity("shift", "bias over radius"), tooltip({{"shift", "bias over radius"}}))));
 }
 
 }  // namespace

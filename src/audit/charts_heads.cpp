@@ -35,7 +35,7 @@ void head_spreads(const Report& report, Json& charts) {
   const Json words = {{"type", "text"}, {"align", "left"}, {"baseline", "bottom"},
                       {"x", 4},         {"dy", -3},        {"opacity", 0.8}};
   const Json rule = {{"data", values(label)},
-                     {"encoding", {{"y", measure("spread", "")}}},
+                     {"encoding", {{"y", quantity("spread", "")}}},
                      {"layer",
                       {{{"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"opacity", 0.6}}}},
                        {{"mark", words}, {"encoding", {{"text", {{"field", "label"}}}}}}}}};

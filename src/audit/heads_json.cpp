@@ -1,8 +1,7 @@
 #include "heads_json.hpp"
 
 #include <normscope/core/version.hpp>
-
-#include "json_text.hpp"
+#include <normscope/json/text.hpp>
 
 namespace normscope::audit {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <normscope/audit/report.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/json/text.hpp>
 
 #include "heads_json.hpp"
-#include "json_text.hpp"
 #include "spectrum.hpp"
 
 namespace normscope::audit {

@@ -54,21 +54,21 @@ Json circles_over_curves(const char* title, const char* subtitle, std::initializ
                       {"height", 105},
                       {"mark", {{"type", "point"}, {"filled", true}, {"size", 14}, {"opacity", 1}}},
                       {"encoding", {{"x", std::move(x)}, {"y", std::move(y)}, {"color", std::move(before)}}}};
-  return figure({{"title", {{"text", title}, {"subtitle", subtitle}}},
-                 {"description", subtitle},
-                 {"resolve", {{"scale", {{"color", "independent"}}}}},
-                 {"vconcat",
-                  {{{"data", values(std::move(points))},
-                    {"facet", {{"column", {{"field", "t"}, {"type", "ordinal"}, {"title", "t"}}}}},
-                    {"spec", panel}},
-                   {{"width", 420},
-                    {"height", 260},
-                    {"data", values(std::move(lines))},
-                    {"mark", "line"},
-                    {"encoding",
-                     {{"x", coordinate("x", "x before", -1, 1)},
-                      {"y", coordinate("out", "x after", -1, 1)},
-                      {"color", {{"field", "t"}, {"type", "nominal"}, {"title", "t"}}}}}}}}});
+  return specification({{"title", {{"text", title}, {"subtitle", subtitle}}},
+                        {"description", subtitle},
+                        {"resolve", {{"scale", {{"color", "independent"}}}}},
+                        {"vconcat",
+                         {{{"data", values(std::move(points))},
+                           {"facet", {{"column", {{"field", "t"}, {"type", "ordinal"}, {"title", "t"}}}}},
+                           {"spec", panel}},
+                          {{"width", 420},
+                           {"height", 260},
+                           {"data", values(std::move(lines))},
+                           {"mark", "line"},
+                           {"encoding",
+                            {{"x", coordinate("x", "x before", -1, 1)},
+                             {"y", coordinate("out", "x after", -1, 1)},
+                             {"color", {{"field", "t"}, {"type", "nominal"}, {"title", "t"}}}}}}}}});
 }
 
 void add_slice(Json& rows, const char* name, const std::function<Json(double part)>& at) {
@@ -132,7 +132,7 @@ std::string surface_figure() {
   const Json y = coordinate("y", "y", -top, top);
   Json height = quantity("z", "height");
   height["scale"] = {{"domainMid", 0}};
-  return figure(
+  return specification(
              {{"title",
                {{"text", "The activation surface x/sqrt(x² + y²)"},
                 {"subtitle", "Stretch, fold and sigmoid are what it is along the lines"}}},

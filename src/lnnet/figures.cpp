@@ -11,10 +11,10 @@
 namespace normscope::lnnet {
 namespace {
 
-using detail::figure;
 using detail::Json;
 using detail::quantity;
 using detail::shortened;
+using detail::specification;
 using detail::values;
 
 /// Data of a figure that a page may replace while the training goes on.
@@ -54,11 +54,12 @@ std::string curves_figure(std::span<const double> loss, std::span<const double> 
   }
   Json accuracies = quantity("accuracy", "accuracy");
   accuracies["scale"] = {{"domain", {0, 1}}};
-  return figure({{"title", "Loss and accuracy over training"},
-                 {"description", "Loss and accuracy over training; dashed where the accuracy jumps."},
-                 {"datasets",
-                  {{"records", std::move(rows)}, {"transitions", std::move(rules)}, {"now", Json::array()}}},
-                 {"vconcat", {panel(steps, losses), panel(steps, accuracies)}}})
+  return specification(
+             {{"title", "Loss and accuracy over training"},
+              {"description", "Loss and accuracy over training; dashed where the accuracy jumps."},
+              {"datasets",
+               {{"records", std::move(rows)}, {"transitions", std::move(rules)}, {"now", Json::array()}}},
+              {"vconcat", {panel(steps, losses), panel(steps, accuracies)}}})
       .dump();
 }
 
@@ -106,22 +107,22 @@ std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cel
     result["scale"] = {{"zero", false}, {"nice", false}};
     return result;
   };
-  return figure({{"title", "Samples over the classes that the net gives the plane"},
-                 {"description", "Samples over the classes that the net gives the plane."},
-                 {"width", 420},
-                 {"height", 420},
-                 {"layer",
-                  {{{"data", values(std::move(areas))},
-                    {"mark", {{"type", "rect"}, {"opacity", 0.25}}},
-                    {"encoding",
-                     {{"x", axis("x")},
-                      {"x2", {{"field", "x2"}}},
-                      {"y", axis("y")},
-                      {"y2", {{"field", "y2"}}},
-                      {"color", colour}}}},
-                   {{"data", values(std::move(points))},
-                    {"mark", {{"type", "point"}, {"filled", true}, {"size", 22}, {"opacity", 1}}},
-                    {"encoding", {{"x", axis("x")}, {"y", axis("y")}, {"color", colour}}}}}}})
+  return specification({{"title", "Samples over the classes that the net gives the plane"},
+                        {"description", "Samples over the classes that the net gives the plane."},
+                        {"width", 420},
+                        {"height", 420},
+                        {"layer",
+                         {{{"data", values(std::move(areas))},
+                           {"mark", {{"type", "rect"}, {"opacity", 0.25}}},
+                           {"encoding",
+                            {{"x", axis("x")},
+                             {"x2", {{"field", "x2"}}},
+                             {"y", axis("y")},
+                             {"y2", {{"field", "y2"}}},
+                             {"color", colour}}}},
+                          {{"data", values(std::move(points))},
+                           {"mark", {{"type", "point"}, {"filled", true}, {"size", 22}, {"opacity", 1}}},
+                           {"encoding", {{"x", axis("x")}, {"y", axis("y")}, {"color", colour}}}}}}})
       .dump();
 }
 

@@ -4,19 +4,17 @@
 #include <cmath>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "figure_parts.hpp"
 
 namespace normscope::lnnet {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using detail::Json;
+using detail::quantity;
+using detail::values;
 
 /// Points along the layers that a screen can show.
 constexpr std::size_t most_points = 400;
-
-Json quantity(const char* field, const char* title) {
-  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
-}
 
 /// Every layer, or as many neighbours together as leave `most_points`.
 Json points(std::span<const Fold> folds) {
@@ -41,8 +39,7 @@ Json points(std::span<const Fold> folds) {
 }
 
 Json gap_line(const char* field, double width) {
-  Json y = quantity(field, "gap");
-  y["scale"] = {{"type", "log"}};
+  Json y = vega::logarithmic(field, "gap");
   y["axis"] = {{"format", ".0e"}, {"tickCount", 8}, {"grid", false}};
   return {{"transform", {{{"filter", std::string("isValid(datum.") + field + ")"}}}},
           {"mark", {{"type", "line"}, {"strokeWidth", width}}},
@@ -59,7 +56,7 @@ std::string fold_figure(std::span<const Fold> folds) {
   for (std::size_t l = 0; l < folds.size(); ++l) {
     if (folds[l].first == no_row) breaks.push_back({{"layer", l + 1}});
   }
-  const Json rules = {{"data", {{"values", std::move(breaks)}}},
+  const Json rules = {{"data", values(std::move(breaks))},
                       {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
                       {"encoding", {{"x", quantity("layer", "layer")}}}};
   const Json runs = {{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
@@ -73,13 +70,12 @@ std::string fold_figure(std::span<const Fold> folds) {
                       {"layer", {gap_line("median", 1.5), gap_line("least", 0.7), rules}}});
   }
   panels.push_back({{"width", 560}, {"height", 180}, {"layer", {runs, rules}}});
-  return Json{
-      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-      {"description",
-       "How near two classes came in each fold, in units of half the pair's distance, and the runs left; "
-       "dashed where a layer folds nothing."},
-      {"data", {{"values", std::move(shown)}}},
-      {"vconcat", std::move(panels)}}
+  return detail::specification({{"description",
+                                 "How near two classes came in each fold, in units of half the pair's "
+                                 "distance, and the runs left; "
+                                 "dashed where a layer folds nothing."},
+                                {"data", values(std::move(shown))},
+                                {"vconcat", std::move(panels)}})
       .dump();
 }
 

@@ -14,10 +14,10 @@
 namespace normscope::lnnet {
 namespace {
 
-using detail::figure;
 using detail::Json;
 using detail::quantity;
 using detail::shortened;
+using detail::specification;
 using detail::values;
 
 /// Points of a curve that a screen can show.
@@ -100,7 +100,7 @@ std::string seeds_figure(std::span<const RunCurves> runs, std::size_t record_eve
   if (least > 0.0) loss_axis["scale"] = {{"type", "log"}};
   const Json accuracy_axis = {
       {"type", "quantitative"}, {"title", "accuracy"}, {"scale", {{"domain", {0, 1}}}}};
-  return figure(
+  return specification(
              {{"title",
                {{"text", fmt::format("Loss and accuracy of {} runs", runs.size())},
                 {"subtitle", "Median; 25 to 75 % dark, 10 to 90 % light; a red tick for each transition"}}},
@@ -139,27 +139,28 @@ std::string groups_figure(std::span<const GroupResult> results, NormKind norm, s
   y["scale"] = {{"domain", {0, 1}}};
   y["axis"] = {{"format", "%"}};
   const Json colour = {{"field", "what"}, {"type", "nominal"}, {"title", nullptr}};
-  return figure({{"title", "Training accuracy over the number of groups"},
-                 {"description", "Training accuracy by groups of the norm, and the bound of its curvature."},
-                 {"vconcat",
-                  {{{"width", 420},
-                    {"height", 220},
-                    {"encoding", {{"y", y}}},
-                    {"layer",
-                     {{{"data", values(std::move(runs))},
-                       {"mark", {{"type", "point"}, {"size", 24}}},
-                       {"encoding", {{"x", x}}}},
-                      {{"data", values(std::move(medians))},
-                       {"mark", {{"type", "line"}, {"point", true}}},
-                       {"encoding", {{"x", x}, {"color", colour}}}},
-                      {{"data", values(std::move(linear))},
-                       {"mark", {{"type", "rule"}, {"strokeDash", {5, 4}}}},
-                       {"encoding", {{"color", colour}}}}}}},
-                   {{"width", 420},
-                    {"height", 110},
-                    {"data", values(std::move(bounds))},
+  return specification(
+             {{"title", "Training accuracy over the number of groups"},
+              {"description", "Training accuracy by groups of the norm, and the bound of its curvature."},
+              {"vconcat",
+               {{{"width", 420},
+                 {"height", 220},
+                 {"encoding", {{"y", y}}},
+                 {"layer",
+                  {{{"data", values(std::move(runs))},
+                    {"mark", {{"type", "point"}, {"size", 24}}},
+                    {"encoding", {{"x", x}}}},
+                   {{"data", values(std::move(medians))},
                     {"mark", {{"type", "line"}, {"point", true}}},
-                    {"encoding", {{"x", x}, {"y", quantity("bound", "least curvature ratio")}}}}}}})
+                    {"encoding", {{"x", x}, {"color", colour}}}},
+                   {{"data", values(std::move(linear))},
+                    {"mark", {{"type", "rule"}, {"strokeDash", {5, 4}}}},
+                    {"encoding", {{"color", colour}}}}}}},
+                {{"width", 420},
+                 {"height", 110},
+                 {"data", values(std::move(bounds))},
+                 {"mark", {{"type", "line"}, {"point", true}}},
+                 {"encoding", {{"x", x}, {"y", quantity("bound", "least curvature ratio")}}}}}}})
       .dump();
 }
 

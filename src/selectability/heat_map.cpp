@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <normscope/json/vega.hpp>
 #include <normscope/selectability/random_table.hpp>
 
 namespace normscope::selectability {
@@ -33,10 +34,8 @@ Json specification(const std::vector<RandomCell>& cells, double RandomCell::*sha
   const Json tips = {{{"field", "width"}, {"title", "width"}},
                      {{"field", "count"}, {"title", "keys"}},
                      {{"field", "share"}, {"title", "share"}, {"format", ".3f"}}};
-  const Json colour = {{"field", "share"},
-                       {"type", "quantitative"},
-                       {"title", "share"},
-                       {"scale", {{"domain", {0, 1}}, {"scheme", "blues"}}}};
+  Json colour = vega::quantity("share", "share");
+  colour["scale"] = {{"domain", {0, 1}}, {"scheme", "blues"}};
   // Every fifth count is named: sixty labels do not fit.
   const Json every_fifth = {
       {"axis", {{"labelExpr", "datum.value % 5 == 0 ? datum.label : ''"}, {"ticks", false}}}};
@@ -45,13 +44,12 @@ Json specification(const std::vector<RandomCell>& cells, double RandomCell::*sha
                          {"y", axis("count", "number of keys", every_fifth)},
                          {"color", colour},
                          {"tooltip", tips}};
-  return {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-          {"title", {{"text", std::string(title)}, {"anchor", "start"}}},
-          {"width", 340},
-          {"height", 520},
-          {"data", {{"values", values}}},
-          {"mark", {{"type", "rect"}}},
-          {"encoding", encoding}};
+  return vega::specification({{"title", {{"text", std::string(title)}, {"anchor", "start"}}},
+                              {"width", 340},
+                              {"height", 520},
+                              {"data", vega::values(std::move(values))},
+                              {"mark", {{"type", "rect"}}},
+                              {"encoding", encoding}});
 }
 
 }  // namespace

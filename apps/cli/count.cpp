@@ -206,7 +206,7 @@ void add_count(CLI::App& root, Session& session) {
   when_training(command->add_option("--longest", options->longest,
                                     "Largest exponent trained on (default 100; 50 for anbncn)"),
                 "N")
-      ->check(counts(1, 10000));
+      ->check(counts(1, 1000));
   when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X");
   when_training(command->add_option("--seed", options->seed, "Of weights, words and their order (default 1)"),
                 "S");
@@ -215,7 +215,7 @@ void add_count(CLI::App& root, Session& session) {
       ->check(counts(0, 10000));
   command->add_option("--up-to", options->up_to, "Largest exponent tested (default 300)")
       ->type_name("N")
-      ->check(counts(5, 2000));
+      ->check(counts(5, 1000));
   command->add_option("--figure", options->figure, "Write the traces as a figure (Vega-Lite)")
       ->type_name("FILE");
   command->add_option("--trace", options->trace, "Write every state, gate and probability as JSON")

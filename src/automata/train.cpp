@@ -85,7 +85,7 @@ void validate(const TrainSpec& spec) {
     if (!holds) throw Error(ErrorCode::Argument, fmt::format("train: {}", what));
   };
   constexpr std::size_t most_width = 256;
-  constexpr std::size_t most_length = 10000;
+  constexpr std::size_t most_length = 1000;
   expect(spec.width >= 1 && spec.width <= most_width,
          fmt::format("{} units, expected 1 to {}", spec.width, most_width));
   expect(spec.longest >= 1 && spec.longest <= most_length,

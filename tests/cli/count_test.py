@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -82,6 +83,8 @@ class Count(CommandTest):
         self.assertIn("--train", self.fails(2, "count", "--width", 3))
         self.fails(2, "count", "--cell", "rnn")
         self.fails(2, "count", "--up-to", 3)
+        self.fails(2, "count", "--up-to", 1001)
+        self.fails(2, "count", "--train", "--longest", 1001)
         self.fails(3, "count", "--train", "--lr", -1)
         self.fails(3, "count", "--figure", "x", "--trace", "x")
         self.fails(3, "count", "--figure", "no/such/folder")
@@ -89,7 +92,10 @@ class Count(CommandTest):
     def test_stops_when_told_to(self):
         process = subprocess.Popen([COMMAND, "count", "--train", "--epochs", "100000", "--json", "out.json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.0)
+        # Until it listens to the signal, however slow it is to start.
+        bit, status = 1 << (signal.SIGINT - 1), Path(f"/proc/{process.pid}/status")
+        while process.poll() is None and not int(status.read_text().split("SigCgt:")[1].split()[0], 16) & bit:
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (130, ""))

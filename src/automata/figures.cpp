@@ -8,17 +8,16 @@
 
 #include <normscope/automata/counting.hpp>
 #include <normscope/automata/hierarchy.hpp>
+#include <normscope/json/vega.hpp>
 
 namespace normscope::automata {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t most_points = 400;
+using vega::quantity;
 
-Json quantity(const char* field, const char* title) {
-  return {{"field", field}, {"type", "quantitative"}, {"title", title}};
-}
+constexpr std::size_t most_points = 400;
 
 /// As many digits as a screen can show.
 double shortened(double value) { return std::round(value * 1e4) / 1e4; }
@@ -52,17 +51,16 @@ Json block_ends(const Network& network, std::size_t n) {
   Json ends = Json::array();
   for (std::size_t block = 1; block < letters(network.language); ++block)
     ends.push_back({{"letters", block * n}});
-  return {{"data", {{"values", std::move(ends)}}},
+  return {{"data", vega::values(std::move(ends))},
           {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "gray"}}},
           {"encoding", {{"x", quantity("letters", "letters read")}}}};
 }
 
-Json panel(int height, Json values, Json mark, Json encoding, Json ends) {
+Json panel(int height, Json rows, Json mark, Json encoding, Json ends) {
   encoding["x"] = quantity("letters", "letters read");
   encoding["x"]["scale"] = {{"nice", false}};
-  Json lines = {{"data", {{"values", std::move(values)}}},
-                {"mark", std::move(mark)},
-                {"encoding", std::move(encoding)}};
+  Json lines = {
+      {"data", vega::values(std::move(rows))}, {"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
   return {{"width", 560}, {"height", height}, {"layer", {std::move(lines), std::move(ends)}}};
 }
 
@@ -121,18 +119,18 @@ std::string trace_figure(const Network& network, std::size_t n) {
   const char* const kind = network.cell.kind == CellKind::lstm  ? "LSTM"
                            : network.cell.kind == CellKind::gru ? "GRU"
                                                                 : "Elman network";
-  return Json{
-      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-      {"description",
-       fmt::format("What the units of a trained {} hold while it reads a word of its language with {} "
+  return vega::specification(
+             {{"description",
+               fmt::format(
+                   "What the units of a trained {} hold while it reads a word of its language with {} "
                    "of every letter, and what it expects; dashed where the letter changes.",
                    kind, n)},
-      {"vconcat",
-       {panel(220, std::move(units), {{"type", "line"}, {"strokeWidth", 1.5}}, unit_encoding,
-              block_ends(network, n)),
-        panel(90, std::move(outputs), {{"type", "line"}, {"strokeWidth", 1.5}}, output_encoding,
-              block_ends(network, n))}},
-      {"resolve", {{"scale", {{"color", "independent"}}}}}}
+              {"vconcat",
+               {panel(220, std::move(units), {{"type", "line"}, {"strokeWidth", 1.5}}, unit_encoding,
+                      block_ends(network, n)),
+                panel(90, std::move(outputs), {{"type", "line"}, {"strokeWidth", 1.5}}, output_encoding,
+                      block_ends(network, n))}},
+              {"resolve", {{"scale", {{"color", "independent"}}}}}})
       .dump();
 }
 

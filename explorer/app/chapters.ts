@@ -16,6 +16,12 @@ export const chapters: Entry[] = [
     load: () => import("./chapters/geometry"),
   },
   {
+    id: "fold",
+    title: "Stretch and fold",
+    question: "How can dividing by a length bend anything?",
+    load: () => import("./chapters/fold"),
+  },
+  {
     id: "playground",
     title: "Playground",
     question: "Can a net learn with a norm as its only nonlinearity?",

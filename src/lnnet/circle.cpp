@@ -45,4 +45,28 @@ int fold_winding(double t, std::size_t points) {
   return static_cast<int>(std::lround(turned / (2.0 * pi)));
 }
 
+std::vector<double> moved(Move move, double t, MatrixView<const double> points) {
+  NORMSCOPE_ASSERT(points.width() == 2);
+  std::vector<double> result;
+  result.reserve(2 * points.rows());
+  for (std::size_t row = 0; row < points.rows(); ++row) {
+    const double x = points.row(row)[0];
+    result.push_back(move == Move::stretch ? t * x : x + t);
+    result.push_back(points.row(row)[1]);
+  }
+  return result;
+}
+
+std::vector<double> normalized(MatrixView<const double> points, double eps) {
+  NORMSCOPE_ASSERT(points.width() == 2);
+  std::vector<double> result;
+  result.reserve(2 * points.rows());
+  for (std::size_t row = 0; row < points.rows(); ++row) {
+    const auto at = points.row(row);
+    const double length = std::sqrt(at[0] * at[0] + at[1] * at[1] + eps);
+    for (const double value : at) result.push_back(length > 0.0 ? value / length : 0.0);
+  }
+  return result;
+}
+
 }  // namespace normscope::lnnet

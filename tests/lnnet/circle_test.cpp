@@ -35,6 +35,25 @@ RC_GTEST_PROP(Circle, CurvesAreSlicesOfTheSurface, ()) {
   RC_ASSERT(std::abs(surface(t * x, y, eps) - first(t * x, y, eps)) < 1e-12);
 }
 
+RC_GTEST_PROP(Circle, MovesLandWhereTheCurvesSay, ()) {
+  const double theta = pi * *rc::gen::inRange(0, 2000) / 1000.0;
+  const double t = *rc::gen::inRange(0, 60) / 10.0;
+  const double eps = *rc::gen::element(1e-5, 0.1);
+  const double point[2] = {std::cos(theta), std::sin(theta)};
+  const auto landed = [&](Move move) {
+    const std::vector<double> there = moved(move, t, {point, 1, 2});
+    return normalized({there.data(), 1, 2}, eps);
+  };
+  const double tolerance = 1e-6;
+  RC_ASSERT(std::abs(landed(Move::stretch)[0] - stretched(t, point[0], eps)) < tolerance);
+  RC_ASSERT(std::abs(landed(Move::shift)[0] - folded(t, point[0], eps)) < tolerance);
+}
+
+TEST(Circle, TheOriginHasNoDirection) {
+  const double origin[2] = {0.0, 0.0};
+  EXPECT_EQ(normalized({origin, 1, 2}), (std::vector<double>{0.0, 0.0}));
+}
+
 TEST(Circle, StretchGathersTheCircleAtItsEnds) {
   // The shares of the stretch that the curves were published with.
   for (const auto& [t, share] : {std::pair{0.2, 0.0615}, {1.0, 0.2871}, {2.0, 0.4899}, {5.0, 0.7507}}) {

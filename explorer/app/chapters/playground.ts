@@ -1,40 +1,32 @@
-import { centers, curvesFigure, onMap, onSphere, readPoints, samples, tasks, Training } from "../../engine/playground";
-import type { Answers, Curves, Grid, Samples } from "../../engine/playground";
+import { curvesFigure, tasks, Training } from "../../engine/playground";
+import type { Answers, Curves } from "../../engine/playground";
 import { button, el } from "../../shared/dom";
 import { number, percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
-import type { Page } from "../chapter";
-import { choice, controls, slider } from "../controls";
+import { controls, slider } from "../controls";
 import { ChartFigure, figure } from "../figure";
 import { player } from "../player";
 import { FieldCanvas } from "./field_canvas";
+import { mountControls, mountEditing } from "./playground_controls";
+import { cells, groundOf } from "./playground_ground";
+import type { Ground } from "./playground_ground";
 import { Morph } from "./playground_morph";
-import type { Sheet } from "./playground_morph";
-import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, specOf, taskNames } from "./playground_state";
+import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, specOf } from "./playground_state";
 import type { State } from "./playground_state";
 import text from "./playground.html";
 
-/** Cells along a side of the plane, points along a side of the sheet. */
-const cells = 96;
-const sheetSide = 41;
 /** Records in a chart, and milliseconds between two drawings of it while the training runs. */
 const mostRecords = 400;
 const chartEvery = 250;
 /** Milliseconds of training between two looks at what the reader wants. */
 const slice = 20;
-const mostOwn = 1000;
+/** Milliseconds of a frame that training may take. */
+const framePart = 12;
 
-/** The samples as the pictures need them. */
-interface Ground {
-  samples: Samples;
-  grid: Grid | null;
-  /** Points of the grid, where it is a map of the sphere. */
-  map: Float64Array | null;
-  marks: ArrayLike<number>;
-  sheet: Sheet | null;
-  sheetPoints: Float64Array | null;
-}
+/** As many steps as take `wanted` milliseconds, going by the last portion, which took `took`. */
+const nextPortion = (portion: number, took: number, wanted: number): number =>
+  Math.max(5, Math.min(5000, Math.round(portion * Math.min(2, wanted / Math.max(1, took)))));
 
 interface Running {
   key: string;
@@ -132,33 +124,9 @@ export default chapter<State>({
 
     const colorsOf = (count: number) => Array.from({ length: Math.max(2, count) }, (_, i) => color(`--series-${(i % 7) + 1}`));
 
-    async function groundOf(state: State): Promise<Ground> {
-      const found = await samples(page.engine, dataOf(state), cells);
-      const sphere = state.data === "octants";
-      const own = ownGrid(cells);
-      const fits = found.x.every((value) => Math.abs(value) <= own.right);
-      const grid = sphere
-        ? { left: -Math.PI, right: Math.PI, bottom: -1, top: 1, columns: 2 * cells, rows: cells }
-        : found.width !== 2
-          ? null
-          : state.data === "own" && fits
-            ? own
-            : (found.grid ?? null);
-      const coarse = grid && { ...grid, columns: sheetSide * (sphere ? 2 : 1), rows: sheetSide };
-      const places = coarse && (await centers(page.engine, coarse));
-      return {
-        samples: found,
-        grid,
-        map: sphere && grid ? await onSphere(page.engine, await centers(page.engine, grid)) : null,
-        marks: sphere ? await onMap(page.engine, found.x) : found.x,
-        sheet: coarse && { columns: coarse.columns, rows: coarse.rows, round: sphere },
-        sheetPoints: places && (sphere ? await onSphere(page.engine, places) : places),
-      };
-    }
-
     async function begin(state: State): Promise<Running> {
       const key = keyOf(state);
-      const ground = running !== null && running.key === key ? running.ground : await groundOf(state);
+      const ground = running !== null && running.key === key ? running.ground : await groundOf(page.engine, state);
       const training = await Training.start(page.engine, specOf(state), dataOf(state));
       void running?.training.delete();
       running = { key, training, ground, steps: 0 };
@@ -280,7 +248,7 @@ export default chapter<State>({
         const started = performance.now();
         run.steps = (await run.training.advance(Math.min(portion, state.trained - run.steps))).steps;
         const took = performance.now() - started;
-        portion = Math.max(5, Math.min(5000, Math.round((portion * slice) / Math.max(1, took))));
+        portion = nextPortion(portion, took, slice);
         if (wanted !== null || left) return;
         status.textContent = `Training: step ${run.steps} of ${state.trained}`;
       }
@@ -310,6 +278,7 @@ export default chapter<State>({
       page.store.show({ at: -1 });
       let began = performance.now();
       let from = running?.steps ?? 0;
+      let portion = 10;
       if (running !== null && running.steps >= page.store.get().steps) running.steps = Infinity;
       try {
         while (playing) {
@@ -321,8 +290,9 @@ export default chapter<State>({
           }
           const now = running!;
           const frame = new Promise((next) => requestAnimationFrame(next));
-          const steps = state.pace > 0 ? state.pace : 1 + Math.round(Math.max(10, (speed ?? 0) / 60));
-          now.steps = (await now.training.advance(steps)).steps;
+          const asked = performance.now();
+          now.steps = (await now.training.advance(state.pace > 0 ? state.pace : portion)).steps;
+          portion = nextPortion(portion, performance.now() - asked, framePart);
           speed = (1000 * (now.steps - from)) / Math.max(1, performance.now() - began);
           if (performance.now() - began > 1500) [began, from] = [performance.now(), now.steps];
           await drawPictures(state, now);
@@ -352,15 +322,6 @@ export default chapter<State>({
       { class: "action" },
     );
 
-    const dataSelect = el("select", { id: "playground-data" }, ...taskNames.map(([value, label]) => el("option", { value }, label)));
-    dataSelect.addEventListener("change", () => {
-      const task = known.find(({ name }) => name === dataSelect.value);
-      if (task === undefined) return makeOwn();
-      const { rows, depth, rate, schedule, steps } = task;
-      page.store.commit({ data: task.name, rows, depth, rate, schedule, steps, trained: Math.min(steps, task.name === "octants" ? steps : 3000), at: -1, layer: depth });
-    });
-    page.onChange((state) => (dataSelect.value = state.data));
-
     /** The samples on show become the reader's, thinned out and rounded so that they fit into a link. */
     function makeOwn(): void {
       const now = page.store.get();
@@ -372,48 +333,9 @@ export default chapter<State>({
       page.store.commit({ data: "own", features: 2, points: packed(2, x, from.labels.subarray(0, count)), trained: 2000, at: -1 });
     }
 
-    mountControls(page, { play, once, again, timeInput, timeOutput, dataSelect, makeOwn, failed });
+    mountControls(page, { play, once, again, timeInput, timeOutput, known, makeOwn, failed });
 
-    let brush = 0;
-    const brushes = el(
-      "fieldset",
-      { class: "brushes" },
-      el("legend", {}, "New points are of class"),
-      ...[0, 1, 2, 3].map((label) => {
-        const input = el("input", { type: "radio", name: "brush", id: `brush-${label}`, value: label });
-        input.checked = label === brush;
-        input.addEventListener("change", () => (brush = label));
-        return el("span", {}, input, el("label", { for: `brush-${label}`, class: `class-${label}` }, String.fromCharCode(65 + label)));
-      }),
-    );
-    page.slot("brushes").append(brushes);
-    const editing = {
-      add: (x: number, y: number) => {
-        const { points } = page.store.get();
-        if (points.length >= 3 * mostOwn) return page.say(`There are ${mostOwn} points already.`);
-        page.store.commit({ points: [...points, Number(x.toFixed(2)), Number(y.toFixed(2)), brush] });
-        page.say(`Added a point of class ${String.fromCharCode(65 + brush)}.`);
-      },
-      remove: (index: number) => {
-        const points = [...page.store.get().points];
-        points.splice(3 * index, 3);
-        page.store.commit({ points });
-        page.say("Removed a point.");
-      },
-      say: page.say,
-    };
-    page.onChange((state) => {
-      const own = state.data === "own" && state.features === 2;
-      page.slot("own").hidden = state.data !== "own";
-      brushes.hidden = !own;
-      plane.canvas.classList.toggle("map", state.data === "octants");
-      plane.edit(
-        own ? editing : null,
-        own
-          ? "The plane of your points. Arrow keys move a cross, Enter adds a point there, Delete removes the one next to it."
-          : `${taskNames.find(([value]) => value === state.data)?.[1] ?? ""}: the class the net gives each point, and the samples.`,
-      );
-    });
+    mountEditing(page, plane);
 
     page.slot("plane").replaceWith(planeFigure);
     page.slot("curves").replaceWith(chart.element);
@@ -446,81 +368,3 @@ export default chapter<State>({
     await first;
   },
 });
-
-interface Parts {
-  play: HTMLButtonElement;
-  once: HTMLButtonElement;
-  again: HTMLButtonElement;
-  timeInput: HTMLInputElement;
-  timeOutput: HTMLOutputElement;
-  dataSelect: HTMLSelectElement;
-  makeOwn(): void;
-  failed(error: unknown): void;
-}
-
-function mountControls(page: Page<State>, parts: Parts): void {
-  const file = el("input", { type: "file", id: "playground-file", accept: ".csv,.tsv,.txt,text/csv" });
-  file.addEventListener("change", () => {
-    void file.files?.[0]
-      ?.text()
-      .then((content) => {
-        const { width, x, labels } = readPoints(content);
-        if (labels.length > mostOwn) throw new Error(`the file has ${labels.length} rows, expected no more than ${mostOwn}`);
-        page.store.commit({ data: "own", features: width, points: packed(width, x, labels), trained: 2000, at: -1 });
-      })
-      .catch(parts.failed)
-      .finally(() => (file.value = ""));
-  });
-  page.slot("controls").append(
-    controls(
-      "Samples",
-      el("div", { class: "control" }, el("label", { for: "playground-data" }, "Samples"), parts.dataSelect),
-      button("Edit these points", parts.makeOwn, { class: "quiet" }),
-      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
-      slider(page, "Seed", "seed", { min: 1, max: 40, step: 1 }),
-    ),
-    controls(
-      "The net",
-      choice(page, "Between layers", "kind", [
-        ["spherical", "u(x) = x/|x|"],
-        ["layer", "LayerNorm"],
-        ["rms", "RMSNorm"],
-        ["relu", "ReLU"],
-        ["none", "nothing"],
-      ]),
-      choice(page, "Width", "width", [2, 3, 4, 6, 8, 12, 16].map((value) => [value, String(value)])),
-      choice(page, "Layers", "depth", [1, 2, 3, 4, 5, 6].map((value) => [value, String(value)])),
-      choice(page, "Groups", "groups", [1, 2, 3, 4, 6, 8].map((value) => [value, String(value)])),
-    ),
-    controls(
-      "Training",
-      choice(page, "Optimizer", "optimizer", [
-        ["adam", "Adam"],
-        ["sgd", "SGD"],
-      ]),
-      slider(page, "Rate", "rate", { min: 1e-4, max: 1, step: 0.05, log: true }),
-      choice(page, "Rate over time", "schedule", [
-        ["constant", "constant"],
-        ["linear", "falls on a line"],
-        ["cosine", "falls as a cosine"],
-        ["step", "halves eight times"],
-      ]),
-      choice(page, "Length", "steps", [1000, 2000, 4000, 8000, 10000, 20000].map((value) => [value, `${value} steps`])),
-    ),
-  );
-  page.slot("transport").append(
-    controls(
-      "Time",
-      parts.play,
-      parts.once,
-      parts.again,
-      el("div", { class: "control slider time" }, el("label", { for: "playground-time" }, "Step"), parts.timeInput, parts.timeOutput),
-      choice(page, "Pace", "pace", [
-        [1, "1 step a frame"],
-        [10, "10 steps a frame"],
-        [50, "50 steps a frame"],
-        [0, "as fast as it can"],
-      ]),
-    ),
-  );
-}

@@ -1,6 +1,7 @@
 import {
   BufferAttribute,
   BufferGeometry,
+  CanvasTexture,
   Color,
   DoubleSide,
   Group,
@@ -38,12 +39,25 @@ export interface Picture {
   colors: string[];
 }
 
+/** What makes dots of the squares that points are. */
+function disc(): CanvasTexture {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 64;
+  const context = canvas.getContext("2d");
+  if (context !== null) {
+    context.fillStyle = "white";
+    context.arc(32, 32, 31, 0, 2 * Math.PI);
+    context.fill();
+  }
+  return new CanvasTexture(canvas);
+}
+
 /** Samples, and the sheet they lie on, from layer to layer. */
 export class Morph {
   readonly figure: SpaceFigure;
   private readonly points = new Points(
     new BufferGeometry(),
-    new PointsMaterial({ size: 0.055, vertexColors: true }),
+    new PointsMaterial({ size: 0.06, vertexColors: true, map: disc(), alphaTest: 0.5 }),
   );
   private readonly sheet = new Mesh(
     new BufferGeometry(),

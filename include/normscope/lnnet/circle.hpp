@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
+
+#include <normscope/core/view.hpp>
 
 /// What u(x) = x/sqrt(|x|² + eps) makes of the unit circle after a stretch or a shift: the two moves a
 /// linear layer before a norm can make in the plane.
@@ -38,5 +41,17 @@ namespace normscope::lnnet {
 /// along `points` points.
 /// Requires  points >= 3, t != 1
 [[nodiscard]] int fold_winding(double t, std::size_t points = 4096);
+
+/// The two moves: (x, y) → (t x, y), and (x, y) → (x + t, y).
+enum class Move { stretch, shift };
+
+/// Points of the plane after a move.
+/// Shapes    (rows, 2) → (rows, 2)
+[[nodiscard]] std::vector<double> moved(Move move, double t, MatrixView<const double> points);
+/// u of points of the plane; the origin stays where it is.
+/// Shapes    (rows, 2) → (rows, 2)
+/// Accuracy  first coordinates are `stretched` and `folded` on the circle (test:
+/// Circle.MovesLandWhereTheCurvesSay)
+[[nodiscard]] std::vector<double> normalized(MatrixView<const double> points, double eps = 0.0);
 
 }  // namespace normscope::lnnet

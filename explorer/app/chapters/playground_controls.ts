@@ -1,0 +1,142 @@
+import { readPoints } from "../../engine/playground";
+import type { Task } from "../../engine/playground";
+import { button, el } from "../../shared/dom";
+import type { Page } from "../chapter";
+import { choice, controls, slider } from "../controls";
+import type { FieldCanvas } from "./field_canvas";
+import { packed, taskNames } from "./playground_state";
+import type { State } from "./playground_state";
+
+/** Points that still fit into a link. */
+const mostOwn = 1000;
+
+interface Parts {
+  play: HTMLButtonElement;
+  once: HTMLButtonElement;
+  again: HTMLButtonElement;
+  timeInput: HTMLInputElement;
+  timeOutput: HTMLOutputElement;
+  known: Task[];
+  makeOwn(): void;
+  failed(error: unknown): void;
+}
+
+/** Everything that is chosen before and during a training. */
+export function mountControls(page: Page<State>, parts: Parts): void {
+  const dataSelect = el("select", { id: "playground-data" }, ...taskNames.map(([value, label]) => el("option", { value }, label)));
+  dataSelect.addEventListener("change", () => {
+    const task = parts.known.find(({ name }) => name === dataSelect.value);
+    if (task === undefined) return parts.makeOwn();
+    const { rows, depth, rate, schedule, steps } = task;
+    page.store.commit({ data: task.name, rows, depth, rate, schedule, steps, trained: Math.min(steps, task.name === "octants" ? steps : 3000), at: -1, layer: depth });
+  });
+  page.onChange((state) => (dataSelect.value = state.data));
+  const file = el("input", { type: "file", id: "playground-file", accept: ".csv,.tsv,.txt,text/csv" });
+  file.addEventListener("change", () => {
+    void file.files?.[0]
+      ?.text()
+      .then((content) => {
+        const { width, x, labels } = readPoints(content);
+        if (labels.length > mostOwn) throw new Error(`the file has ${labels.length} rows, expected no more than ${mostOwn}`);
+        page.store.commit({ data: "own", features: width, points: packed(width, x, labels), trained: 2000, at: -1 });
+      })
+      .catch(parts.failed)
+      .finally(() => (file.value = ""));
+  });
+  page.slot("controls").append(
+    controls(
+      "Samples",
+      el("div", { class: "control" }, el("label", { for: "playground-data" }, "Samples"), dataSelect),
+      button("Edit these points", parts.makeOwn, { class: "quiet" }),
+      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
+      slider(page, "Seed", "seed", { min: 1, max: 40, step: 1 }),
+    ),
+    controls(
+      "The net",
+      choice(page, "Between layers", "kind", [
+        ["spherical", "u(x) = x/|x|"],
+        ["layer", "LayerNorm"],
+        ["rms", "RMSNorm"],
+        ["relu", "ReLU"],
+        ["none", "nothing"],
+      ]),
+      choice(page, "Width", "width", [2, 3, 4, 6, 8, 12, 16].map((value) => [value, String(value)])),
+      choice(page, "Layers", "depth", [1, 2, 3, 4, 5, 6].map((value) => [value, String(value)])),
+      choice(page, "Groups", "groups", [1, 2, 3, 4, 6, 8].map((value) => [value, String(value)])),
+    ),
+    controls(
+      "Training",
+      choice(page, "Optimizer", "optimizer", [
+        ["adam", "Adam"],
+        ["sgd", "SGD"],
+      ]),
+      slider(page, "Rate", "rate", { min: 1e-4, max: 1, step: 0.05, log: true }),
+      choice(page, "Rate over time", "schedule", [
+        ["constant", "constant"],
+        ["linear", "falls on a line"],
+        ["cosine", "falls as a cosine"],
+        ["step", "halves eight times"],
+      ]),
+      choice(page, "Length", "steps", [1000, 2000, 4000, 8000, 10000, 20000].map((value) => [value, `${value} steps`])),
+    ),
+  );
+  page.slot("transport").append(
+    controls(
+      "Time",
+      parts.play,
+      parts.once,
+      parts.again,
+      el("div", { class: "control slider time" }, el("label", { for: "playground-time" }, "Step"), parts.timeInput, parts.timeOutput),
+      choice(page, "Pace", "pace", [
+        [1, "1 step a frame"],
+        [10, "10 steps a frame"],
+        [50, "50 steps a frame"],
+        [0, "as fast as it can"],
+      ]),
+    ),
+  );
+}
+
+/** Points of one's own, added and removed on the plane. */
+export function mountEditing(page: Page<State>, plane: FieldCanvas): void {
+  let brush = 0;
+  const brushes = el(
+    "fieldset",
+    { class: "brushes" },
+    el("legend", {}, "New points are of class"),
+    ...[0, 1, 2, 3].map((label) => {
+      const input = el("input", { type: "radio", name: "brush", id: `brush-${label}`, value: label });
+      input.checked = label === brush;
+      input.addEventListener("change", () => (brush = label));
+      return el("span", {}, input, el("label", { for: `brush-${label}`, class: `class-${label}` }, String.fromCharCode(65 + label)));
+    }),
+  );
+  page.slot("brushes").append(brushes);
+  const editing = {
+    add: (x: number, y: number) => {
+      const { points } = page.store.get();
+      if (points.length >= 3 * mostOwn) return page.say(`There are ${mostOwn} points already.`);
+      page.store.commit({ points: [...points, Number(x.toFixed(2)), Number(y.toFixed(2)), brush] });
+      page.say(`Added a point of class ${String.fromCharCode(65 + brush)}.`);
+    },
+    remove: (index: number) => {
+      const points = [...page.store.get().points];
+      points.splice(3 * index, 3);
+      page.store.commit({ points });
+      page.say("Removed a point.");
+    },
+    say: page.say,
+  };
+  page.onChange((state) => {
+    const own = state.data === "own" && state.features === 2;
+    page.slot("own").hidden = state.data !== "own";
+    brushes.hidden = !own;
+    plane.canvas.classList.toggle("map", state.data === "octants");
+    plane.edit(
+      own ? editing : null,
+      own
+        ? "The plane of your points. Arrow keys move a cross, Enter adds a point there, Delete removes the one next to it."
+        : `${taskNames.find(([value]) => value === state.data)?.[1] ?? ""}: the class the net gives each point, and the samples.`,
+    );
+  });
+}

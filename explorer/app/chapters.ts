@@ -34,6 +34,12 @@ export const chapters: Entry[] = [
     load: () => import("./chapters/selectability"),
   },
   {
+    id: "nonlinearity",
+    title: "Nonlinearity",
+    question: "How much can a norm do that no straight line can?",
+    load: () => import("./chapters/nonlinearity"),
+  },
+  {
     id: "counting",
     title: "Counting",
     question: "Which networks can count, and which only seem to?",

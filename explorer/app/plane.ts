@@ -78,7 +78,8 @@ export class PlaneFigure {
   private readonly svg: SVGSVGElement;
   private readonly host = el("div", { class: "plane" });
   private readonly axes = mark("g", { "aria-hidden": "true" });
-  private readonly marks = mark("g", { "aria-hidden": "true" });
+  private readonly frame = mark("rect");
+  private readonly marks: SVGGElement;
   private readonly tops = mark("g", {});
   private readonly held = new Map<string, Held>();
   private readonly sizes: ResizeObserver;
@@ -94,7 +95,16 @@ export class PlaneFigure {
     this.x = options.x;
     this.y = options.y;
     this.margin = { left: options.yTitle === undefined ? 34 : 46, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
-    this.svg = mark("svg", { role: "group", "aria-label": options.description }, this.axes, this.marks, this.tops);
+    const clip = `frame-of-${options.id}`;
+    this.marks = mark("g", { "aria-hidden": "true", "clip-path": `url(#${clip})` });
+    this.svg = mark(
+      "svg",
+      { role: "group", "aria-label": options.description },
+      mark("clipPath", { id: clip }, this.frame),
+      this.axes,
+      this.marks,
+      this.tops,
+    );
     this.host.append(this.svg);
     this.svg.addEventListener("pointerdown", (event) => this.press(event));
     this.sizes = new ResizeObserver(() => this.resize());
@@ -330,6 +340,9 @@ export class PlaneFigure {
     this.svg.setAttribute("width", String(this.width));
     this.svg.setAttribute("height", String(this.height));
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    // Marks at the very edge are whole all the same.
+    const edge = { x: left - 10, y: top - 10, width: width - left - right + 20, height: this.height - top - bottom + 20 };
+    for (const [name, value] of Object.entries(edge)) this.frame.setAttribute(name, String(Math.max(0, value)));
     this.changed();
   }
 
@@ -339,6 +352,7 @@ export class PlaneFigure {
     this.marks.replaceChildren();
     this.drawAxes();
     this.paint();
+    for (const held of this.held.values()) this.putHandle(held);
     this.element.dataset["frames"] = String(Number(this.element.dataset["frames"] ?? 0) + 1);
   }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,7 +92,7 @@ path folder_of(const path& file) { return file.has_parent_path() ? file.parent_p
 
 std::uint64_t random_bits(const path& file) {
   std::uint64_t value = 0;
-  if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+  if (::getentropy(&value, sizeof value) != 0) {
     fail_errno(file, "no random name for the temporary file");
   }
   return value;

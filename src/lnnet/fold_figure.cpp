@@ -56,20 +56,26 @@ std::string fold_figure(std::span<const Fold> folds) {
   for (std::size_t l = 0; l < folds.size(); ++l) {
     if (folds[l].first == no_row) breaks.push_back({{"layer", l + 1}});
   }
+  // Without breaks there is nothing to rule, and an axis over no data has no extent.
+  const bool broken = !breaks.empty();
   const Json rules = {{"data", values(std::move(breaks))},
                       {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
                       {"encoding", {{"x", quantity("layer", "layer")}}}};
   const Json runs = {{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
                      {"encoding", {{"x", quantity("layer", "layer")}, {"y", quantity("runs", "runs left")}}}};
+  const auto with_rules = [&](Json layers) {
+    if (broken) layers.push_back(rules);
+    return layers;
+  };
   Json shown = points(folds);
   Json panels = Json::array();
   // Paper mode looks at no gaps.
   if (std::any_of(shown.begin(), shown.end(), [](const Json& row) { return row.contains("least"); })) {
     panels.push_back({{"width", 560},
                       {"height", 180},
-                      {"layer", {gap_line("median", 1.5), gap_line("least", 0.7), rules}}});
+                      {"layer", with_rules({gap_line("median", 1.5), gap_line("least", 0.7)})}});
   }
-  panels.push_back({{"width", 560}, {"height", 180}, {"layer", {runs, rules}}});
+  panels.push_back({{"width", 560}, {"height", 180}, {"layer", with_rules(Json::array({runs}))}});
   return detail::specification({{"description",
                                  "How near two classes came in each fold, in units of half the pair's "
                                  "distance, and the runs left; "

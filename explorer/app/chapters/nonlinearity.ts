@@ -1,0 +1,122 @@
+import { groupCurvature } from "../../engine/nonlinearity";
+import type { GroupCurvature, Mode } from "../../engine/nonlinearity";
+import { newest } from "../../engine/client";
+import { number } from "../../shared/format";
+import { theme } from "../../shared/theme";
+import { chapter } from "../chapter";
+import type { Page } from "../chapter";
+import { choice, controls, slider } from "../controls";
+import { cppOf, numbersOf, pythonOf } from "../doors";
+import { ChartFigure } from "../figure";
+import { mountMerge } from "./nonlinearity_merge";
+import { mountXor } from "./nonlinearity_xor";
+import text from "./nonlinearity.html";
+
+const defaults = {
+  corners: [-1, -1, 1, 1, -1, 1, 1, -1],
+  angle: 45,
+  fold: 0,
+  points: [
+    -2.1, 0.9, -1.4, -1.2, -0.9, 1.6, -0.2, 0.1, 0.4, -1.6, 0.9, 1.1, 1.5, -0.4, 2.2, 1.4, 1.9, -1.5, -1.8, -0.1,
+  ],
+  labels: [0, 1, 1, 0, 0, 1, 0, 1, 1, 0],
+  colour: 0,
+  mode: "paper",
+  step: 0.35,
+  seed: 1,
+  kind: "layer",
+  width: 96,
+  rows: 200,
+  rowSeed: 1,
+};
+export type State = typeof defaults;
+
+const rowsOf = (points: number[]): string =>
+  Array.from({ length: points.length / 2 }, (_, i) => numbersOf(points.slice(2 * i, 2 * i + 2))).join(";");
+
+const wordsOf = (state: State): string[] => [
+  "build",
+  "--mode",
+  state.mode,
+  "--seed",
+  String(state.seed),
+  "--drop-conflicts",
+  "-o",
+  "net.safetensors",
+  "--",
+  rowsOf(state.points),
+  numbersOf(state.labels),
+];
+
+/** A grid in two colours: equal distances, which the published algorithm takes for equal points. */
+const grid = Array.from({ length: 12 }, (_, i) => [(i % 4) - 1.5, Math.floor(i / 4) - 1]).flat();
+
+export default chapter<State>({
+  text,
+  defaults,
+  presets: [
+    { name: "XOR and its fold", claim: "LSSR is 1 for every linear map and 0 behind one LN: the fold lays opposite corners on each other.", state: {} },
+    { name: "A direction that mixes", claim: "Along an axis each corner lands on one of the other class. What a projection has made one, no fold takes apart.", state: { angle: 0 } },
+    { name: "Two clouds, no fold needed", claim: "Moved apart, the classes are separated by a line: a linear map does it, and the LSSR was near 0 before.", state: { corners: [-1.4, -1, -1.2, 1.1, 1.3, 1, 1.5, -1.1], angle: 0 } },
+    { name: "Three colours", claim: "Three classes, the same folds: at the end each colour is one run of the line.", state: { labels: [0, 1, 2, 0, 2, 1, 0, 1, 2, 0] } },
+    { name: "A grid, folded sharply", claim: "Points at equal distances in a checkered pattern: the stable variant gives all twelve their label.", state: { points: grid, labels: [0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1], mode: "stable" } },
+    { name: "RMSNorm in groups", claim: "Without the projection groups of two curve most: the bound is g(N − g)/(N − 1).", state: { kind: "rms" } },
+  ],
+  doors: (state) => ({
+    command: `normscope ${wordsOf(state).slice(0, -2).join(" ")} '${rowsOf(state.points)}' ${numbersOf(state.labels)}`,
+    cpp: cppOf(
+      ["lnnet/construct"],
+      `const std::vector<double> points{${numbersOf(state.points)}};
+const std::vector<std::int64_t> labels{${numbersOf(state.labels)}};
+const auto made = normscope::lnnet::construct({points.data(), labels.size(), 2}, labels,
+                                              {.mode = normscope::lnnet::Mode::${state.mode}, .seed = ${state.seed}, .first_label_wins = true});
+fmt::print("{} layers, {} of {} right\\n", made.net.layers.size(), made.correct, made.total);`,
+    ),
+    python: pythonOf(wordsOf(state)),
+  }),
+  mount(page) {
+    mountXor(page);
+    mountMerge(page);
+    mountCurvature(page);
+  },
+});
+
+export const modeOf = (state: State): Mode => (state.mode === "stable" ? "stable" : "paper");
+
+function mountCurvature(page: Page<State>): void {
+  let groups: GroupCurvature[] = [];
+  const chart = new ChartFigure("group-curvature", () => ({
+    columns: ["groups", "mean", "least", "bound"],
+    rows: groups.map((entry) => [entry.groups, entry.ratio, entry.least, entry.bound ?? ""]),
+  }));
+  page.slot("curvature").append(chart.element);
+  page.slot("curvature-controls").append(
+    controls(
+      "The norm and its inputs",
+      choice(page, "Norm", "kind", [
+        ["layer", "LayerNorm"],
+        ["rms", "RMSNorm"],
+      ]),
+      choice(page, "entries", "width", [24, 48, 96, 192, 384, 768].map((width) => [width, String(width)])),
+      slider(page, "random inputs", "rows", { min: 10, max: 1000, step: 10 }),
+      slider(page, "seed", "rowSeed", { min: 1, max: 50, step: 1 }),
+    ),
+  );
+  let shown = "";
+  const draw = newest(async (state: State) => {
+    const task = JSON.stringify([state.kind, state.width, state.rows, state.rowSeed, theme()]);
+    if (task === shown) return;
+    shown = task;
+    const kind = state.kind === "rms" ? "rms" : "layer";
+    const found = await groupCurvature(page.engine, { kind, width: state.width, eps: 0 }, state.rows, state.rowSeed);
+    groups = found.groups;
+    const best = groups.reduce((a, b) => ((b.bound ?? 0) > (a.bound ?? 0) ? b : a));
+    page.slot("curvature-words").textContent =
+      `${best.groups} groups of ${state.width / best.groups}: at least ${number(best.bound)} times as curved for every ` +
+      `input, ${number(best.least)} times at the least of these ${state.rows}.`;
+    chart.element.dataset["bound"] = String(best.bound);
+    chart.element.dataset["groups"] = groups.map((entry) => entry.groups).join(" ");
+    await chart.draw(found.figure, "Curvature over that of one group, over the number of groups, with its bound.");
+  });
+  page.onChange(draw);
+}

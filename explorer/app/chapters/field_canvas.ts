@@ -56,6 +56,12 @@ export class FieldCanvas {
     this.draw();
   }
 
+  /** Moves the points at once, the field later. */
+  place(marks: Marks): void {
+    this.marks = marks;
+    this.draw();
+  }
+
   /** With `editing` points can be added and removed, by mouse, finger and keys. */
   edit(editing: Editing | null, description: string): void {
     this.editing = editing;
@@ -107,7 +113,8 @@ export class FieldCanvas {
     context.fillStyle = `rgb(${this.paper.join(" ")})`;
     context.fillRect(0, 0, width, height);
     if (this.answers !== null) context.drawImage(this.cells, 0, 0, width, height);
-    const radius = this.marks.labels.length > 400 ? 2.6 : 3.6;
+    const count = this.marks.labels.length;
+    const radius = count > 400 ? 2.6 : count > 60 ? 3.6 : 6;
     context.lineWidth = 1;
     context.strokeStyle = `rgb(${this.paper.join(" ")})`;
     for (let i = 0; i < this.marks.labels.length; ++i) {

@@ -90,6 +90,11 @@ export default chapter<State>({
       morph.dispose();
     });
 
+    let morphSeen = false;
+    const watch = new IntersectionObserver((entries) => (morphSeen = entries.at(-1)?.isIntersecting ?? false));
+    watch.observe(morph.figure.element);
+    page.onLeave(() => watch.disconnect());
+
     let running: Running | null = null;
     let playing = false;
     let left = false;
@@ -102,11 +107,12 @@ export default chapter<State>({
       void running?.training.delete();
     });
 
+    const said = "The class the net gives every point; stronger colour, surer net. Dots are the samples it learns from.";
     const planeFigure = figure({
       id: "plane",
       description: "",
       content: plane.canvas,
-      caption: "The class the net gives every point; stronger colour, surer net. Dots are the samples it learns from.",
+      caption: said,
       png: () => new Promise((done) => plane.canvas.toBlob(done)),
       table: () => {
         const grid = running?.ground.grid;
@@ -139,26 +145,40 @@ export default chapter<State>({
     async function drawPictures(state: State, run: Running): Promise<void> {
       const { training, ground } = run;
       const step = shownStep(state, run);
-      const [field, states, sheetStates, sheetAnswers, head, score] = await Promise.all([
+      const [field, score] = await Promise.all([
         ground.grid === null ? null : ground.map ? training.answers(ground.map, step) : training.field(ground.grid, step),
-        training.states(null, step),
-        ground.sheetPoints && training.states(ground.sheetPoints, step),
-        ground.sheetPoints && training.answers(ground.sheetPoints, step),
-        training.head(step),
         training.score(step),
+        // While the training runs, what nobody sees waits.
+        playing && !morphSeen ? null : drawMorph(state, run, step),
       ]);
       if (left || running !== run) return;
       answers = field;
       const colors = colorsOf(ground.samples.classes);
       planeFigure.hidden = ground.grid === null;
-      if (ground.grid !== null) plane.show(ground.grid, field, { x: ground.marks, labels: ground.samples.labels }, colors, color("--paper"));
-      morph.show({ samples: states, labels: ground.samples.labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors }, state.layer);
+      // One's own points are where they were put last, even while the net is still learning older ones.
+      const own = page.store.get();
+      const marks = own.data === "own" ? ownPoints(own) : { x: ground.marks, labels: ground.samples.labels };
+      if (ground.grid !== null) plane.show(ground.grid, field, marks, colors, color("--paper"));
       planeFigure.dataset["ones"] = String(field?.classes.reduce((sum, label) => sum + Number(label === 1), 0) ?? 0);
       planeFigure.dataset["step"] = String(score.step);
       planeFigure.dataset["accuracy"] = score.accuracy.toFixed(4);
       showStatus(run, score);
       showTime(run, score.step);
       await drawChart(run, score);
+    }
+
+    async function drawMorph(state: State, run: Running, step: number): Promise<void> {
+      const { training, ground } = run;
+      const [states, sheetStates, sheetAnswers, head] = await Promise.all([
+        training.states(null, step),
+        ground.sheetPoints && training.states(ground.sheetPoints, step),
+        ground.sheetPoints && training.answers(ground.sheetPoints, step),
+        training.head(step),
+      ]);
+      if (left || running !== run) return;
+      const { labels, classes } = ground.samples;
+      const colors = colorsOf(classes);
+      morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors }, state.layer);
     }
 
     /** The chart is drawn anew where its frame changes, and else given new data. */
@@ -279,6 +299,7 @@ export default chapter<State>({
       let began = performance.now();
       let from = running?.steps ?? 0;
       let portion = 10;
+      let drawing: Promise<void> | null = null;
       if (running !== null && running.steps >= page.store.get().steps) running.steps = Infinity;
       try {
         while (playing) {
@@ -295,10 +316,12 @@ export default chapter<State>({
           portion = nextPortion(portion, performance.now() - asked, framePart);
           speed = (1000 * (now.steps - from)) / Math.max(1, performance.now() - began);
           if (performance.now() - began > 1500) [began, from] = [performance.now(), now.steps];
-          await drawPictures(state, now);
+          // As fast as it can means that the training does not wait for the pictures.
+          if (drawing === null) drawing = frame.then(() => drawPictures(state, now)).catch(failed).finally(() => (drawing = null));
           if (now.steps >= state.steps) break;
-          await frame;
+          if (state.pace > 0) await drawing;
         }
+        await drawing;
       } catch (error) {
         failed(error);
       }
@@ -338,6 +361,10 @@ export default chapter<State>({
     mountEditing(page, plane);
 
     page.slot("plane").replaceWith(planeFigure);
+    page.onChange((state) => {
+      const map = state.data === "octants" ? " The sphere is unrolled: the angle around it across, the height upward." : "";
+      planeFigure.querySelector("figcaption p")!.textContent = said + map;
+    });
     page.slot("curves").replaceWith(chart.element);
     page.slot("morph").replaceWith(morph.figure.element);
     const layerSlider = slider(page, "Layer", "layer", {

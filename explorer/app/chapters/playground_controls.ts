@@ -4,7 +4,7 @@ import { button, el } from "../../shared/dom";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import type { FieldCanvas } from "./field_canvas";
-import { packed, taskNames } from "./playground_state";
+import { ownPoints, packed, taskNames } from "./playground_state";
 import type { State } from "./playground_state";
 
 /** Points that still fit into a link. */
@@ -43,6 +43,10 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       .catch(parts.failed)
       .finally(() => (file.value = ""));
   });
+  const groups = choice(page, "Groups", "groups", [1, 2, 3, 4, 6, 8].map((value) => [value, String(value)]));
+  page.onChange(({ width }) => {
+    for (const option of groups.querySelectorAll("option")) option.disabled = width % Number(option.value) !== 0;
+  });
   page.slot("controls").append(
     controls(
       "Samples",
@@ -62,7 +66,7 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       ]),
       choice(page, "Width", "width", [2, 3, 4, 6, 8, 12, 16].map((value) => [value, String(value)])),
       choice(page, "Layers", "depth", [1, 2, 3, 4, 5, 6].map((value) => [value, String(value)])),
-      choice(page, "Groups", "groups", [1, 2, 3, 4, 6, 8].map((value) => [value, String(value)])),
+      groups,
     ),
     controls(
       "Training",
@@ -131,6 +135,7 @@ export function mountEditing(page: Page<State>, plane: FieldCanvas): void {
     const own = state.data === "own" && state.features === 2;
     page.slot("own").hidden = state.data !== "own";
     brushes.hidden = !own;
+    if (own) plane.place(ownPoints(state));
     plane.canvas.classList.toggle("map", state.data === "octants");
     plane.edit(
       own ? editing : null,

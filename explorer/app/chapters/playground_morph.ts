@@ -109,6 +109,7 @@ export class Morph {
         .setAttribute("position", new BufferAttribute(new Float32Array(3 * count), 3))
         .setAttribute("color", new BufferAttribute(new Float32Array(3 * count), 3));
     }
+    this.points.material.size = count > 60 ? 0.06 : 0.13;
     const tints = picture.colors.map((css) => new Color(css));
     const paint = (target: BufferAttribute, classOf: (i: number) => number, share: (i: number) => number, paper: Color) => {
       const mixed = new Color();

@@ -94,7 +94,7 @@ export class PlaneFigure {
   constructor(private readonly options: PlaneOptions) {
     this.x = options.x;
     this.y = options.y;
-    this.margin = { left: options.yTitle === undefined ? 34 : 46, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
+    this.margin = { left: options.yTitle === undefined ? 34 : 58, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
     const clip = `frame-of-${options.id}`;
     this.marks = mark("g", { "aria-hidden": "true", "clip-path": `url(#${clip})` });
     this.svg = mark(

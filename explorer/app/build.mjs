@@ -68,12 +68,16 @@ const pages = await build({
 });
 const worker = await build({
   ...options,
-  entryPoints: { worker: join(root, "engine/worker.ts") },
+  entryPoints: { worker: join(root, "engine/worker.ts"), checkpoint: join(root, "engine/checkpoint_worker.ts") },
   outdir: output,
   external: ["./normscope.mjs"],
 });
 for (const file of ["normscope.mjs", "normscope.wasm"]) copyFileSync(join(wasm, file), join(output, file));
 copyFileSync(join(here, "icon.svg"), join(output, "icon.svg"));
+const example = join(output, "example/wordlist_gpt");
+mkdirSync(example, { recursive: true });
+for (const file of ["config.json", "model.safetensors", "vocab.json"])
+  copyFileSync(join(root, "../models/wordlist_gpt", file), join(example, file));
 
 const inputs = [...Object.keys(pages.metafile.inputs), ...Object.keys(worker.metafile.inputs)];
 writeFileSync(join(output, "licences.txt"), licences(root, inputs) + "\n");

@@ -45,4 +45,10 @@ export const chapters: Entry[] = [
     question: "Which networks can count, and which only seem to?",
     load: () => import("./chapters/counting"),
   },
+  {
+    id: "checkpoint",
+    title: "Your checkpoint",
+    question: "What do the norms of your own model do?",
+    load: () => import("./chapters/checkpoint"),
+  },
 ];

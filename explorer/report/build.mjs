@@ -56,9 +56,10 @@ const policy = [
   "base-uri 'none'",
   "form-action 'none'",
 ].join("; ");
-const parts = { POLICY: policy, STYLE: style.text, SCRIPT: code };
+const sections = readFileSync(join(here, "sections.html"), "utf8").trimEnd();
+const parts = { POLICY: policy, STYLE: style.text, SECTIONS: sections, SCRIPT: code };
 const page = readFileSync(join(here, "template.html"), "utf8").replace(
-  /@(POLICY|STYLE|SCRIPT)@/g,
+  /@(POLICY|STYLE|SECTIONS|SCRIPT)@/g,
   (_, part) => parts[part],
 );
 

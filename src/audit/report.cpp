@@ -197,7 +197,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
              double most_work) {
   Report report;
   report.path = checkpoint.path().string();
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(checkpoint.path());
+  const std::filesystem::path whole = std::filesystem::absolute(checkpoint.path()).lexically_normal();
   report.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   report.format = checkpoint.format();
   for (const std::filesystem::path& file : checkpoint.files()) {

@@ -9,6 +9,7 @@ const types = {
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
   ".wasm": "application/wasm",
+  ".json": "application/json",
   ".txt": "text/plain; charset=utf-8",
 };
 

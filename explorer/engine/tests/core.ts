@@ -8,12 +8,16 @@ const folder = process.env["NORMSCOPE_WASM"];
 if (folder === undefined) throw new Error("NORMSCOPE_WASM must name the folder of normscope.mjs");
 const path = (file: string): string => join(resolve(folder), file);
 
-/** The core itself, without a worker around it, for tests of what chapters ask of it. */
-export async function coreEngine(): Promise<Engine> {
+export async function loadCore(): Promise<Core> {
   const module = (await import(/* @vite-ignore */ `/@fs${path("normscope.mjs")}`)) as {
     default(options: object): Promise<Core>;
   };
-  const host = new Host(await module.default({ wasmBinary: readFileSync(path("normscope.wasm")) }));
+  return module.default({ wasmBinary: readFileSync(path("normscope.wasm")) });
+}
+
+/** The core itself, without a worker around it, for tests of what chapters ask of it. */
+export async function coreEngine(): Promise<Engine> {
+  const host = new Host(await loadCore());
   const { Remote } = await import("../client");
   const engine = {
     ask: async (request: Request) => host.answer(request),

@@ -78,7 +78,7 @@ async function checkSort(page, table) {
         if (heads.filter((other) => other.getAttribute("aria-sort") !== "none").length !== 1)
           problems.push("two columns sorted");
         if (!head.classList.contains("number")) continue;
-        const cells = [...document.querySelectorAll(`${table} > tbody > tr:not(.panel)`)].map((row) =>
+        const cells = [...document.querySelectorAll(`${table} > tbody > tr:not(.opened)`)].map((row) =>
           value(row.cells[column].textContent),
         );
         const known = cells.filter((cell) => cell !== null);
@@ -97,7 +97,7 @@ async function checkSort(page, table) {
 
 async function checkFilter(page, total) {
   const visible = () =>
-    page.$$eval(".norms > tbody > tr:not(.panel)", (rows) => rows.filter((row) => !row.hidden).length);
+    page.$$eval(".norms > tbody > tr:not(.opened)", (rows) => rows.filter((row) => !row.hidden).length);
   await page.fill("#norm-filter", "no norm is called this");
   expect((await visible()) === 0, "filter: a text found nowhere leaves rows");
   await page.fill("#norm-filter", "");
@@ -127,14 +127,14 @@ async function checkKeyboard(page, total) {
   for (const open of [true, false]) {
     await page.keyboard.press("Enter");
     expect(
-      (await page.$$(".norms .panel")).length === Number(open),
+      (await page.$$(".norms .opened")).length === Number(open),
       `keyboard: Enter does not ${open ? "open" : "close"} a row`,
     );
   }
   await page.evaluate(() => {
     location.hash = "#norm-0";
   });
-  await page.waitForSelector("#norm-0 + .panel", { timeout: 2000 });
+  await page.waitForSelector("#norm-0 + .opened", { timeout: 2000 });
 }
 
 async function checkActions(page) {

@@ -73,7 +73,7 @@ class Figure {
 }
 
 /** Fills the section of charts: each is drawn when it comes near the window, all before printing. */
-export function showCharts(charts: Chart[]): { redraw: () => void } {
+export function showCharts(charts: Chart[], signal?: AbortSignal): { redraw: () => void } {
   const figures = charts.map((chart, index) => new Figure(chart, index));
   slot("charts-body").append(
     ...(figures.length > 0
@@ -97,9 +97,12 @@ export function showCharts(charts: Chart[]): { redraw: () => void } {
     for (const figure of figures) if (figure.drawn) void figure.draw();
   };
   // On paper the figures have another width and the light theme; class `printing` sets both.
-  addEventListener("beforeprint", () => {
+  const until = signal === undefined ? {} : { signal };
+  const drawAll = () => {
     for (const figure of figures) void figure.draw();
-  });
-  addEventListener("afterprint", redraw);
+  };
+  addEventListener("beforeprint", drawAll, until);
+  addEventListener("afterprint", redraw, until);
+  signal?.addEventListener("abort", () => observer.disconnect());
   return { redraw };
 }

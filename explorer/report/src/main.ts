@@ -1,11 +1,22 @@
-import { showCharts } from "./charts";
 import { pageData } from "./data";
 import { slot } from "../../shared/dom";
-import { showFindings } from "./findings";
-import { showHeadsAndVocabulary } from "./heads";
-import { showNorms } from "./norms";
-import { showOverview } from "./overview";
+import { showReport } from "./report";
 import { startTheme } from "../../shared/theme";
+
+/** Links to a norm open its row. */
+function followNorms(reveal: (index: number) => void): void {
+  const follow = () => {
+    const index = /^#norm-(\d+)$/.exec(location.hash)?.[1];
+    if (index !== undefined) reveal(Number(index));
+  };
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => {
+    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#norm-"]');
+    // Following the link again must open the row again, though the address does not change.
+    if (link?.hash === location.hash) follow();
+  });
+  follow();
+}
 
 function start(): void {
   const data = pageData();
@@ -13,15 +24,12 @@ function start(): void {
     slot("model-line").textContent = "This page holds no report; `normscope report MODEL` writes one.";
     return;
   }
-  const { report, charts } = data;
-  showOverview(report);
-  showFindings(report.findings);
   // The theme listens for printing before the charts do, so that they are drawn once, for paper.
   let redraw = () => {};
   startTheme(() => redraw());
-  ({ redraw } = showCharts(charts));
-  showHeadsAndVocabulary(report.heads, report.vocabulary);
-  showNorms(report.norms);
+  const shown = showReport(data.report, data.charts);
+  redraw = shown.redraw;
+  followNorms(shown.reveal);
   slot("print").addEventListener("click", () => print());
   document.documentElement.dataset["ready"] = "";
 }

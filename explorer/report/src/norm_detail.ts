@@ -64,8 +64,8 @@ const connections = (caption: string, items: Connection[]): HTMLElement | null =
     true,
   );
 
-/** Everything the report knows about one norm, below its row. */
-export function detail(norm: Norm): HTMLElement {
+/** Everything the report knows about one norm, below its row, and what stands `beside` it. */
+export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
   const { image, null_space: nullSpace, next } = norm;
   return el(
     "div",
@@ -149,6 +149,7 @@ export function detail(norm: Norm): HTMLElement {
     norm.connections_known
       ? null
       : el("p", { class: "muted" }, "Not all of its readers and writers are known."),
+    beside,
     command(norm.reproduce),
   );
 }

@@ -5,6 +5,9 @@ import { cell, columnsFor, compare } from "./norm_columns";
 import type { Column } from "./norm_columns";
 import { detail } from "./norm_detail";
 
+/** What to show of a norm beside its numbers; null for nothing. */
+export type Beside = (norm: Norm) => HTMLElement | null;
+
 interface Row {
   norm: Norm;
   element: HTMLTableRowElement;
@@ -33,6 +36,7 @@ class NormTable {
   constructor(
     private readonly norms: Norm[],
     host: HTMLElement,
+    private readonly beside: Beside = () => null,
   ) {
     const { shown, common } = columnsFor(norms);
     this.columns = shown;
@@ -128,8 +132,8 @@ class NormTable {
     if (open) {
       row.panel = el(
         "tr",
-        { id: `detail-${row.norm.index}`, class: "panel" },
-        el("td", { colspan: this.columns.length }, detail(row.norm)),
+        { id: `detail-${row.norm.index}`, class: "opened" },
+        el("td", { colspan: this.columns.length }, detail(row.norm, this.beside(row.norm))),
       );
       row.element.after(row.panel);
     } else {
@@ -186,23 +190,13 @@ class NormTable {
   }
 }
 
-/** Fills the table of norms; links to a norm open its row. */
-export function showNorms(norms: Norm[]): void {
+/** Fills the table of norms. */
+export function showNorms(norms: Norm[], beside?: Beside): { reveal: (index: number) => void } {
   const body = slot("norms-body");
   if (norms.length === 0) {
     body.append(el("p", {}, "No normalization layer was recognized in this checkpoint."));
-    return;
+    return { reveal: () => undefined };
   }
-  const shown = new NormTable(norms, body);
-  const follow = () => {
-    const index = /^#norm-(\d+)$/.exec(location.hash)?.[1];
-    if (index !== undefined) shown.reveal(Number(index));
-  };
-  addEventListener("hashchange", follow);
-  document.addEventListener("click", (event) => {
-    const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#norm-"]');
-    // Following the link again must open the row again, though the address does not change.
-    if (link?.hash === location.hash) follow();
-  });
-  follow();
+  const shown = new NormTable(norms, body, beside);
+  return { reveal: (index) => shown.reveal(index) };
 }

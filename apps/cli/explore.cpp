@@ -1,0 +1,70 @@
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
+
+#include "command.hpp"
+#include "server.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::uint16_t port = 0;
+};
+
+int run(const Session& session, const Options& options) {
+  std::vector<explorer::SiteFile> files = explorer::site();
+  if (files.empty()) {
+    throw Error(ErrorCode::Unsupported,
+                "explore: the explorer was not built into this program, expected a build with "
+                "-DNORMSCOPE_BUILD_EXPLORER=ON (scripts/setup explorer installs what it needs)");
+  }
+  std::string report;
+  std::string charts;
+  if (!options.model.empty()) {
+    const checkpoint::Checkpoint checkpoint(options.model);
+    const audit::Report found = audit::audit(checkpoint, session.threads, session.progress());
+    report = audit::to_json(found);
+    charts = audit::charts_json(found);
+    files.push_back(explorer::site_file("/served/report.json", "application/json", report));
+    files.push_back(explorer::site_file("/served/charts.json", "application/json", charts));
+  }
+  explorer::Server server(std::move(files), std::string(explorer::policy()), options.port);
+  Session silent = session;
+  silent.quiet = true;
+  const Progress poll = silent.progress();
+  // The address is what the command is for: it is printed with --quiet too.
+  silent.quiet = false;
+  silent.say(fmt::format("http://127.0.0.1:{}/{}", server.port(),
+                         options.model.empty() ? "" : "#/checkpoint?example=served"));
+  if (!session.quiet) fmt::print(stderr, "serving this machine only; Ctrl-C ends it\n");
+  server.serve([&poll] {
+    poll("serving", 0, 1);
+    return true;
+  });
+  return ok;
+}
+
+}  // namespace
+
+void add_explore(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "explore", "Serve the explorer to this machine's browsers",
+                                  [&session, options] { return run(session, *options); });
+  command->remove_option(command->get_option("--json"));
+  command->add_option("MODEL", options->model, "A checkpoint to open with its report");
+  command->add_option("--port", options->port, "Port of 127.0.0.1 to listen at (default: any that is free)")
+      ->type_name("N")
+      ->check(counts(0, 65535));
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,188 @@
+import { startReading } from "../../engine/checkpoint_client";
+import type { Documents, NamedFile } from "../../engine/checkpoint";
+import type { Reading } from "../../engine/checkpoint_client";
+import type { Norm, Report } from "../../report/src/data";
+import { showReport } from "../../report/src/report";
+import type { Shown } from "../../report/src/report";
+import sections from "../../report/sections.html";
+import type { Chart } from "../../shared/chart";
+import { button, el } from "../../shared/dom";
+import { number } from "../../shared/format";
+import { chapter } from "../chapter";
+import { cppOf } from "../doors";
+import { dropZone } from "../drop";
+import text from "./checkpoint.html";
+
+/** `example`: "wordlist_gpt", served with the site; "served", what `normscope explore MODEL` was given; or none. */
+const defaults = { example: "" };
+type State = typeof defaults;
+
+const exampleFiles = ["config.json", "model.safetensors", "vocab.json"];
+
+async function fetched(path: string): Promise<Response> {
+  const response = await fetch(new URL(path, document.baseURI));
+  if (!response.ok) throw new Error(`${path} is not there: ${response.status}`);
+  return response;
+}
+
+const exampleNamed = (name: string): Promise<NamedFile[]> =>
+  Promise.all(
+    exampleFiles.map(async (file) => ({
+      name: `${name}/${file}`,
+      data: await (await fetched(`example/${name}/${file}`)).blob(),
+    })),
+  );
+
+async function served(): Promise<Documents> {
+  const [report, charts] = await Promise.all(
+    ["served/report.json", "served/charts.json"].map(async (path) => (await fetched(path)).text()),
+  );
+  return { report: report as string, charts: charts as string };
+}
+
+/** Where the chapter Geometry shows three gains of a norm: the least, the typical and the largest there are. */
+function geometryLink(norm: Norm): HTMLElement | null {
+  const { gain } = norm;
+  if (gain?.min == null || gain.max == null || gain.median_abs == null || norm.kind === "spherical") return null;
+  const gains = [gain.min, gain.median_abs, gain.max].map((value) => Number(value.toPrecision(4)));
+  const query = new URLSearchParams({ kind: norm.kind, gain: gains.join(","), bias: "0,0,0", eps: String(norm.eps ?? 0) });
+  return el(
+    "p",
+    {},
+    el("a", { href: `#/geometry?${query}` }, "See its stretch in three dimensions"),
+    `: a norm of the gains ${gains.map((value) => number(value)).join(", ")}, the least, the median in size and the ` +
+      `largest of this norm's ${number(norm.width)}.`,
+  );
+}
+
+const selectabilityHint = (): HTMLElement =>
+  el(
+    "p",
+    { class: "hint" },
+    "What a head's keys must be like for a query to select them, in two and three dimensions: ",
+    el("a", { href: "#/selectability" }, "Selectability"),
+    ".",
+  );
+
+export default chapter<State>({
+  text,
+  defaults,
+  presets: [
+    {
+      name: "A small GPT",
+      claim: "Trained in this repository on English words: nine norms, and a vocabulary small enough to decide.",
+      state: { example: "wordlist_gpt" },
+    },
+  ],
+  doors: () => ({
+    cpp: cppOf(
+      ["audit/report", "checkpoint/checkpoint"],
+      `const normscope::checkpoint::Checkpoint checkpoint("model.safetensors");
+fmt::print("{}\\n", normscope::audit::to_json(normscope::audit::audit(checkpoint)));`,
+    ),
+  }),
+  mount(page) {
+    const state = page.slot("state");
+    const host = page.slot("report");
+    let reading: Reading | null = null;
+    let leaving = new AbortController();
+    let shown: Shown | null = null;
+    let run = 0;
+
+    const clear = () => {
+      run += 1;
+      reading?.cancel();
+      reading = null;
+      leaving.abort();
+      leaving = new AbortController();
+      shown = null;
+      host.replaceChildren();
+      delete host.dataset["model"];
+      state.replaceChildren();
+    };
+
+    const fail = (error: unknown) => {
+      clear();
+      const message = error instanceof Error ? error.message : String(error);
+      state.replaceChildren(el("p", { class: "notice", role: "alert" }, message));
+    };
+
+    const show = ({ report, charts }: Documents) => {
+      state.replaceChildren();
+      host.replaceChildren(
+        el("h2", { id: "model-name", tabindex: -1 }, "a model"),
+        el("p", { id: "model-line" }),
+        el("div", { class: "report" }),
+        el("p", { id: "colophon", class: "muted" }),
+      );
+      // The sections are part of the program, like a chapter's text.
+      host.querySelector(".report")!.innerHTML = sections;
+      const parsed = JSON.parse(report) as Report;
+      shown = showReport(parsed, JSON.parse(charts) as Chart[], { beside: geometryLink, signal: leaving.signal });
+      if (parsed.heads.length > 0) host.querySelector("#heads-body")?.append(selectabilityHint());
+      host.dataset["model"] = parsed.model.name;
+      page.say(`The report of ${parsed.model.name} is below: ${parsed.norms.length} norms.`);
+      host.querySelector<HTMLElement>("#model-name")?.focus({ preventScroll: true });
+    };
+
+    /** Shows what `documents` come to, unless something else is asked for meanwhile. */
+    const arrive = async (documents: () => Promise<Documents>) => {
+      clear();
+      const mine = run;
+      try {
+        const found = await documents();
+        if (mine === run) show(found);
+      } catch (error) {
+        if (mine === run) fail(error);
+      }
+    };
+
+    const read = (files: () => Promise<NamedFile[]>) =>
+      arrive(async () => {
+        const mine = run;
+        const bar = el("progress", { "aria-label": "Progress" });
+        const words = el("span", {}, "reading the file");
+        const stop = button("Cancel", () => page.store.commit({ example: "" }), { class: "action" });
+        stop.addEventListener("click", clear);
+        state.replaceChildren(el("div", { class: "panel", id: "reading" }, bar, words, stop));
+        const chosen = await files();
+        if (mine !== run) throw new Error("cancelled");
+        reading = startReading(chosen, (what, done, total) => {
+          words.textContent = `${what}, ${done} of ${total}`;
+          bar.max = Math.max(1, total);
+          bar.value = done;
+        });
+        return reading.documents;
+      });
+
+    page.slot("drop").append(
+      dropZone(
+        (files) => {
+          page.store.commit({ example: "" });
+          void read(() => files);
+        },
+        button("Try a small GPT", () => page.store.commit({ example: "wordlist_gpt" }), { class: "action" }),
+      ),
+    );
+
+    host.addEventListener("click", (event) => {
+      const link = (event.target as Element).closest<HTMLAnchorElement>('a[href^="#"]:not([href^="#/"])');
+      if (link === null) return;
+      // The address belongs to the chapters; places within the report are found without it.
+      event.preventDefault();
+      const norm = /^#norm-(\d+)$/.exec(link.hash)?.[1];
+      if (norm !== undefined) shown?.reveal(Number(norm));
+      else host.querySelector(link.hash)?.scrollIntoView();
+    });
+
+    let example = "";
+    page.onChange((now) => {
+      if (now.example === example) return void shown?.redraw();
+      example = now.example;
+      if (example === "served") void arrive(served);
+      else if (example !== "") void read(() => exampleNamed("wordlist_gpt"));
+      else clear();
+    });
+    page.onLeave(clear);
+  },
+});

@@ -1,0 +1,63 @@
+import type { NamedFile } from "../engine/checkpoint";
+import { button, el } from "../shared/dom";
+
+const named = (file: File): NamedFile => ({ name: file.webkitRelativePath || file.name, data: file });
+
+/** Every file of a dropped folder, by its path. */
+async function filesOf(entry: FileSystemEntry): Promise<NamedFile[]> {
+  if (entry.isFile) {
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    return [{ name: entry.fullPath.replace(/^\//, ""), data: file }];
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const found: NamedFile[] = [];
+  for (;;) {
+    // A reader gives a folder in portions and ends with an empty one.
+    const part = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (part.length === 0) return found;
+    for (const child of part) found.push(...(await filesOf(child)));
+  }
+}
+
+function dropped(data: DataTransfer): Promise<NamedFile[]> {
+  const entries = [...data.items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  if (entries.length === 0) return Promise.resolve([...data.files].map(named));
+  return Promise.all(entries.map(filesOf)).then((all) => all.flat());
+}
+
+/** A place to drop files or a folder on, with buttons that choose them; `more` stands beside those. */
+export function dropZone(taken: (files: Promise<NamedFile[]>) => void, ...more: HTMLElement[]): HTMLElement {
+  const chooser = (label: string, attributes: Record<string, boolean>) => {
+    const input = el("input", { type: "file", hidden: true, "aria-label": label, ...attributes });
+    input.addEventListener("change", () => {
+      const files = [...(input.files ?? [])].map(named);
+      input.value = "";
+      if (files.length > 0) taken(Promise.resolve(files));
+    });
+    return [input, button(label, () => input.click(), { class: "action" })];
+  };
+  const zone = el(
+    "div",
+    { class: "drop", role: "group", "aria-label": "Choose a checkpoint" },
+    el("p", {}, "Drop a checkpoint here: a file, several that belong together, or a folder."),
+    el(
+      "div",
+      { class: "panel" },
+      ...chooser("Choose files", { multiple: true }),
+      ...chooser("Choose a folder", { webkitdirectory: true }),
+      ...more,
+    ),
+  );
+  const over = (is: boolean) => zone.classList.toggle("over", is);
+  zone.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    over(true);
+  });
+  zone.addEventListener("dragleave", () => over(false));
+  zone.addEventListener("drop", (event) => {
+    event.preventDefault();
+    over(false);
+    if (event.dataTransfer !== null) taken(dropped(event.dataTransfer));
+  });
+  return zone;
+}

@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const model = fileURLToPath(new URL("../../../../models/wordlist_gpt/", import.meta.url));
+const shown = (page, name) =>
+  page.waitForFunction((wanted) => document.querySelector('[data-slot="report"]')?.dataset.model === wanted, name, {
+    timeout: 120_000,
+  });
+const files = (page) => page.locator('input[type="file"][multiple]');
+
+export async function check({ page, open, expect, host }) {
+  await open("checkpoint?example=wordlist_gpt");
+  await shown(page, "wordlist_gpt");
+  const norms = await page.locator("table.norms > tbody > tr").count();
+  expect(norms > 1, `the report has ${norms} norms`);
+  await page.locator("#charts figure").first().scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.querySelector('figure[data-state="ready"]') !== null);
+
+  // A norm's row leads to the chapter Geometry with gains of its own.
+  await page.locator("table.norms .opener").first().click();
+  const link = page.getByRole("link", { name: "See its stretch in three dimensions" });
+  const gains = new URLSearchParams((await link.getAttribute("href")).split("?")[1]).get("gain").split(",").map(Number);
+  expect(gains.length === 3 && gains[0] <= gains[2], `the link has the gains ${gains}`);
+  await link.click();
+  await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);
+
+  // A file of the reader's own, without its folder: the same norms, and nothing but this site is asked.
+  await open("checkpoint");
+  const before = host.requests.length;
+  await files(page).setInputFiles(join(model, "model.safetensors"));
+  await shown(page, "model.safetensors");
+  expect((await page.locator("table.norms > tbody > tr").count()) === norms, "the file has other norms than its folder");
+  const asked = host.requests.slice(before).filter((path) => !/^(checkpoint\.js|normscope\.(mjs|wasm)|parts\/.*)$/.test(path));
+  expect(asked.length === 0, `reading a file asks for ${asked}`);
+
+  await files(page).setInputFiles({
+    name: "cut.safetensors",
+    mimeType: "application/octet-stream",
+    buffer: readFileSync(join(model, "model.safetensors")).subarray(0, 100_000),
+  });
+  const alert = page.getByRole("alert");
+  await alert.waitFor();
+  const said = await alert.textContent();
+  expect(/^safetensors: cut\.safetensors: .*data has/.test(said), `a file cut short gives: ${said}`);
+  expect((await page.locator("table.norms").count()) === 0, "the report of the file before is still shown");
+
+  // Undo and redo move between the example and none.
+  await page.getByRole("button", { name: "Try a small GPT" }).click();
+  await shown(page, "wordlist_gpt");
+  expect(page.url().includes("example=wordlist_gpt"), `the link says ${page.url()}`);
+  await page.keyboard.press("Control+z");
+  await page.waitForFunction(() => document.querySelector("table.norms") === null);
+}

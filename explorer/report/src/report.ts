@@ -1,0 +1,32 @@
+import type { Chart } from "../../shared/chart";
+import { showCharts } from "./charts";
+import type { Report } from "./data";
+import { showFindings } from "./findings";
+import { showHeadsAndVocabulary } from "./heads";
+import { showNorms } from "./norms";
+import type { Beside } from "./norms";
+import { showOverview } from "./overview";
+
+export interface Shown {
+  /** Draws the figures again, in another theme. */
+  redraw(): void;
+  /** Opens the row of that norm and brings it into view. */
+  reveal(index: number): void;
+}
+
+export interface Place {
+  /** What a norm's row shows beside the numbers of the report. */
+  beside?: Beside;
+  /** Ends when the report leaves the page. */
+  signal?: AbortSignal;
+}
+
+/** Fills the report's sections, which sections.html holds, wherever they stand. */
+export function showReport(report: Report, charts: Chart[], { beside, signal }: Place = {}): Shown {
+  showOverview(report);
+  showFindings(report.findings);
+  const { redraw } = showCharts(charts, signal);
+  showHeadsAndVocabulary(report.heads, report.vocabulary);
+  const { reveal } = showNorms(report.norms, beside);
+  return { redraw, reveal };
+}

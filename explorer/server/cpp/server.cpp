@@ -1,0 +1,187 @@
+#include "server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::explorer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::size_t most_connections = 64;
+constexpr auto time_to_ask = 10s;
+constexpr auto time_to_take = 30s;  // between two pieces of an answer
+constexpr auto time_to_close = 2s;
+constexpr int patience_ms = 200;
+
+[[noreturn]] void fail(std::uint16_t port, const char* what) {
+  throw Error(ErrorCode::Io,
+              fmt::format("explore: port {} of 127.0.0.1: {}: {}", port, what, std::strerror(errno)));
+}
+
+}  // namespace
+
+/// One request and its answer; every connection carries one.
+struct Server::Connection {
+  enum class State { asking, answered, closing };
+
+  int socket;
+  Clock::time_point deadline;
+  State state = State::asking;
+  std::string sent{};  ///< by the client
+  std::string head{};  ///< of the answer
+  std::string_view body{};
+  std::size_t done = 0;  ///< bytes of head and body that are on their way
+};
+
+Server::Server(std::vector<SiteFile> files, std::string policy, std::uint16_t port)
+    : files_(std::move(files)), policy_(std::move(policy)) {
+  std::sort(files_.begin(), files_.end(),
+            [](const SiteFile& a, const SiteFile& b) { return a.path < b.path; });
+  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener_ < 0) fail(port, "no socket");
+  const int yes = 1;
+  ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(listener_, 64) != 0 ||
+      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    const int error = errno;
+    ::close(listener_);
+    errno = error;
+    fail(port, "cannot be listened at");
+  }
+  port_ = ntohs(address.sin_port);
+}
+
+Server::~Server() {
+  for (const Connection& connection : connections_) ::close(connection.socket);
+  ::close(listener_);
+}
+
+void Server::serve(const std::function<bool()>& go_on) {
+  std::vector<pollfd> polled;
+  while (go_on()) {
+    polled.clear();
+    const bool room = connections_.size() < most_connections;
+    polled.push_back({listener_, static_cast<short>(room ? POLLIN : 0), 0});
+    for (const Connection& connection : connections_) {
+      const bool answering = connection.state == Connection::State::answered;
+      polled.push_back({connection.socket, static_cast<short>(answering ? POLLOUT : POLLIN), 0});
+    }
+    if (::poll(polled.data(), polled.size(), patience_ms) < 0 && errno != EINTR)
+      fail(port_, "cannot be polled");
+    const Clock::time_point now = Clock::now();
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+      Connection& connection = connections_[i];
+      bool open = polled[i + 1].revents == 0 || step(connection);
+      if (open && now > connection.deadline) {
+        open = connection.state == Connection::State::asking;
+        if (open) answer(connection, 408, {});
+      }
+      if (!open) {
+        ::close(connection.socket);
+      } else if (kept++ != i) {
+        connections_[kept - 1] = std::move(connection);
+      }
+    }
+    connections_.erase(connections_.begin() + static_cast<std::ptrdiff_t>(kept), connections_.end());
+    if (polled[0].revents != 0) accept();
+  }
+}
+
+void Server::accept() {
+  while (connections_.size() < most_connections) {
+    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0) return;  // nobody left, or nothing that waiting would not mend
+    connections_.push_back({socket, Clock::now() + time_to_ask});
+  }
+}
+
+bool Server::step(Connection& connection) const {
+  char buffer[4096];
+  if (connection.state != Connection::State::answered) {
+    const ssize_t count = ::recv(connection.socket, buffer, sizeof buffer, 0);
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    if (count == 0) return false;
+    if (connection.state == Connection::State::closing) return true;
+    connection.sent.append(buffer, static_cast<std::size_t>(count));
+    const Parsed parsed = parse_request(connection.sent, port_);
+    if (parsed.status != 0) answer(connection, parsed.status, parsed.request);
+    return true;
+  }
+  const std::size_t whole = connection.head.size() + connection.body.size();
+  while (connection.done < whole) {
+    const bool in_head = connection.done < connection.head.size();
+    const std::string_view rest = in_head ? std::string_view(connection.head).substr(connection.done)
+                                          : connection.body.substr(connection.done - connection.head.size());
+    const ssize_t count = ::send(connection.socket, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    connection.done += static_cast<std::size_t>(count);
+    connection.deadline = Clock::now() + time_to_take;
+  }
+  // Closed while the client still sends, the answer would be lost: its end is read first.
+  ::shutdown(connection.socket, SHUT_WR);
+  connection.state = Connection::State::closing;
+  connection.deadline = Clock::now() + time_to_close;
+  return true;
+}
+
+void Server::answer(Connection& connection, int status, const Request& request) const {
+  const SiteFile* file = nullptr;
+  if (status == 200) {
+    const std::string_view path = request.path == "/" ? "/index.html" : request.path;
+    const auto found = std::lower_bound(files_.begin(), files_.end(), path,
+                                        [](const SiteFile& a, std::string_view b) { return a.path < b; });
+    if (found == files_.end() || found->path != path) {
+      status = 404;
+    } else {
+      file = &*found;
+      if (request.if_none_match == file->etag) status = 304;
+    }
+  }
+  static constexpr std::string_view sorry = "Normscope's explorer serves its own pages only.\n";
+  connection.body = file != nullptr ? file->body : sorry;
+  connection.head = fmt::format(
+      "HTTP/1.1 {} {}\r\n"
+      "Connection: close\r\n"
+      "Content-Security-Policy: {}; frame-ancestors 'none'\r\n"
+      "Cross-Origin-Opener-Policy: same-origin\r\n"
+      "Cross-Origin-Resource-Policy: same-origin\r\n"
+      "Referrer-Policy: no-referrer\r\n"
+      "X-Content-Type-Options: nosniff\r\n"
+      "Cache-Control: no-cache\r\n",
+      status, reason(status), policy_);
+  if (file != nullptr) connection.head += fmt::format("ETag: {}\r\n", file->etag);
+  if (status == 405) connection.head += "Allow: GET, HEAD\r\n";
+  if (status != 304) {
+    connection.head +=
+        fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n",
+                    file != nullptr ? file->type : "text/plain; charset=utf-8", connection.body.size());
+  }
+  connection.head += "\r\n";
+  if (request.head_only || status == 304) connection.body = {};
+  connection.state = Connection::State::answered;
+  connection.deadline = Clock::now() + time_to_take;
+  connection.sent.clear();
+}
+
+}  // namespace normscope::explorer

@@ -1,0 +1,34 @@
+#include <string>
+
+#include <emscripten/bind.h>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+
+#include "values.hpp"
+
+namespace normscope::wasm {
+namespace {
+
+/// {report, charts}, as `normscope report` makes them, of the checkpoint at `path` in the core's file system.
+/// `progress(what, done, total)` hears where the work is; vocabularies beyond `most_work` are not surveyed.
+val checkpoint_report(const std::string& path, double most_work, const val& progress) {
+  return guarded([&] {
+    const checkpoint::Checkpoint checkpoint(path, checkpoint::read_file);
+    const Progress tell([&](std::string_view what, std::size_t done, std::size_t total) {
+      progress(std::string(what), static_cast<double>(done), static_cast<double>(total));
+      return true;
+    });
+    const audit::Report report = audit::audit(checkpoint, 1, tell, most_work);
+    val result = val::object();
+    result.set("report", audit::to_json(report));
+    result.set("charts", audit::charts_json(report));
+    return result;
+  });
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(checkpoint) { emscripten::function("checkpointReport", &checkpoint_report); }
+
+}  // namespace normscope::wasm

@@ -170,7 +170,7 @@ describe.skipIf(!existsSync(join(data, "checkpoints")) || command === "")("the r
     });
     execFileSync("rm", [page]);
     expect(differences(JSON.parse(report), JSON.parse(text), 1e-9)).toEqual([]);
-  });
+  }, 120_000);
 });
 
 

@@ -26,6 +26,18 @@ const hashOf = (entry: Entry, chapter: Chapter, state: State): string => {
   return `#/${entry.id}${query === "" ? "" : `?${query}`}`;
 };
 
+let toWrite: number | undefined;
+/** Writes the address, while something moves only now and then: browsers refuse more than some hundred a minute. */
+function writeAddress(hash: () => string, moving: boolean): void {
+  if (moving) {
+    toWrite ??= setTimeout(() => writeAddress(hash, false), 400);
+    return;
+  }
+  clearTimeout(toWrite);
+  toWrite = undefined;
+  history.replaceState(null, "", hash());
+}
+
 let lastSaid = 0;
 let toSay: number | undefined;
 function say(text: string): void {
@@ -40,6 +52,7 @@ function say(text: string): void {
 }
 
 function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (() => void)[]): HTMLElement {
+  const address = () => hashOf(entry, chapter, store.get());
   const undo = button("Undo", () => store.undo(), { class: "quiet", "aria-keyshortcuts": "Control+Z" });
   const redo = button("Redo", () => store.redo(), { class: "quiet", "aria-keyshortcuts": "Control+Shift+Z" });
   const reset = button("Reset", () => store.commit(chapter.defaults), { class: "quiet" });
@@ -61,7 +74,7 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (()
   const showDoors = () => {
     const { command, cpp, python } = chapter.doors(store.get());
     const texts: [string, string | undefined][] = [
-      ["Link", location.href],
+      ["Link", new URL(address(), location.href).href],
       ["Command", command],
       ["C++", cpp],
       ["Python", python],
@@ -86,7 +99,7 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (()
   const update = () => {
     undo.disabled = !store.canUndo;
     redo.disabled = !store.canRedo;
-    history.replaceState(null, "", hashOf(entry, chapter, store.get()));
+    writeAddress(address, store.moving);
     if (doors.open) showDoors();
   };
   clean.push(store.subscribe(update));
@@ -164,6 +177,8 @@ async function arrive(): Promise<void> {
   const arrival = ++arrivals;
   open?.leave();
   open = null;
+  clearTimeout(toWrite);
+  toWrite = undefined;
   delete document.documentElement.dataset["ready"];
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${id}`) link.setAttribute("aria-current", "page");

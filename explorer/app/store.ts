@@ -41,6 +41,8 @@ export class Store<S extends State> {
   private state: S;
   private past: S[] = [];
   private future: S[] = [];
+  /** Whether the newest change is one of many, of a drag or a play, and no step of the history. */
+  moving = false;
   /** The state before the change under way, a drag for instance, which one undo takes back. */
   private pending: S | null = null;
   private readonly listeners = new Set<Listener<S>>();
@@ -59,7 +61,7 @@ export class Store<S extends State> {
   /** Changes part of the state; further changes join this step of the history until `commit`. */
   drag(part: Partial<S>): void {
     this.pending ??= this.state;
-    this.move({ ...this.state, ...part });
+    this.move({ ...this.state, ...part }, true);
   }
 
   /** Changes part of the state as a step of its own, or ends a drag. */
@@ -75,7 +77,7 @@ export class Store<S extends State> {
 
   /** Changes part of the state without a trace in the history, as scrolling and playing do. */
   show(part: Partial<S>): void {
-    this.move({ ...this.state, ...part });
+    this.move({ ...this.state, ...part }, true);
   }
 
   get canUndo(): boolean {
@@ -104,9 +106,10 @@ export class Store<S extends State> {
     this.move(next);
   }
 
-  private move(next: S): void {
+  private move(next: S, moving = false): void {
     const before = this.state;
     this.state = next;
+    this.moving = moving;
     for (const listener of this.listeners) listener(next, before);
   }
 }

@@ -33,8 +33,10 @@ std::vector<float> values(const checkpoint::Checkpoint& file, const std::string&
     throw Error(ErrorCode::Format, fmt::format("state: {}: no tensor \"{}\" of {} F32 values",
                                                file.path().string(), name, count));
   }
+  std::vector<std::byte> buffer;
+  const std::span<const std::byte> bytes = found->bytes.fetch(buffer);
   std::vector<float> result(count);
-  std::memcpy(result.data(), found->bytes.data(), found->bytes.size());
+  std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;
 }
 

@@ -1,12 +1,13 @@
 import { el } from "./dom";
 import { number } from "./format";
 
-const box = el("div", { class: "tooltip", "aria-hidden": "true" });
+let made: HTMLElement | null = null;
 
 const text = (value: unknown): string => (typeof value === "number" ? number(value, 4) : String(value));
 
 /** Shows the values of the mark under the pointer, as text only. */
 export function showTooltip(_handler: unknown, event: MouseEvent, _item: unknown, value: unknown): void {
+  const box = (made ??= el("div", { class: "tooltip", "aria-hidden": "true" }));
   if (value === null || value === undefined || value === "") {
     box.remove();
     return;

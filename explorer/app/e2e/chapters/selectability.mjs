@@ -1,10 +1,14 @@
 const picture = "[data-slot=picture]";
 const data = (page, name) => page.$eval(picture, (slot, key) => slot.dataset[key], name);
 const until = (page, name, wanted) =>
-  page.waitForFunction(
-    ([key, value]) => document.querySelector("[data-slot=picture]")?.dataset[key] === value,
-    [name, wanted],
-  );
+  page
+    .waitForFunction(
+      ([key, value]) => document.querySelector("[data-slot=picture]")?.dataset[key] === value,
+      [name, wanted],
+    )
+    .catch(async () => {
+      throw new Error(`${name} is ${await data(page, name)}, expected ${wanted}: ${page.url()}`);
+    });
 
 export async function check({ page, open, expect }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
@@ -31,12 +35,16 @@ export async function check({ page, open, expect }) {
   // By mouse: the query's tip to the left.
   await open(square);
   await until(page, "lost", "1");
+  // The chart beside it may still move the plane.
+  await page.waitForFunction(() => document.querySelector("#figure-attention")?.dataset.drawn);
+  await page.locator('[data-handle="query"]').hover();
   const tip = await page.locator('[data-handle="query"]').boundingBox();
-  await page.mouse.move(tip.x + tip.width / 2, tip.y + tip.height / 2);
   await page.mouse.down();
   await page.mouse.move(tip.x - 150, tip.y + 40, { steps: 4 });
   await page.mouse.up();
-  await page.waitForFunction(() => ["0", "3"].includes(document.querySelector("[data-slot=picture]").dataset.best));
+  await page
+    .waitForFunction(() => ["0", "3"].includes(document.querySelector("[data-slot=picture]").dataset.best))
+    .catch(async () => expect(false, `the dragged query goes to key ${await data(page, "best")}: ${page.url()}`));
 
   await page.getByRole("switch", { name: "scale", exact: true }).check();
   await until(page, "lost", "0");

@@ -1,6 +1,7 @@
 import type { View } from "vega";
 import type { Chart } from "../shared/chart";
 import { button, el } from "../shared/dom";
+import { pngOf, save, svgOf } from "../shared/files";
 
 /** A rectangle of numbers as CSV: a head, then rows. */
 export interface Table {
@@ -14,30 +15,22 @@ const cell = (value: number | string): string =>
 export const csv = ({ columns, rows }: Table): string =>
   [columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
 
-export function save(blob: Blob, name: string): void {
-  const link = el("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
 interface FigureParts {
   /** Names the saved files. */
   id: string;
-  /** What the picture shows, for those who cannot see it. */
-  description: string;
   content: HTMLElement;
-  caption?: string;
+  caption?: string | undefined;
   /** What PNG saves; `table` is what CSV saves. */
   png?: () => Promise<Blob | null>;
   svg?: () => Promise<string>;
-  table?: () => Table;
+  table?: (() => Table) | undefined;
 }
 
 /** A picture with its caption and the buttons that save it. */
 export function figure(parts: FigureParts): HTMLElement {
   const saves: [string, (() => Promise<Blob | null>) | undefined][] = [
     ["png", parts.png],
-    ["svg", parts.svg && (async () => new Blob([await parts.svg!()], { type: "image/svg+xml" }))],
+    ["svg", parts.svg && (async () => svgOf(await parts.svg!()))],
     ["csv", parts.table && (() => Promise.resolve(new Blob([csv(parts.table!())], { type: "text/csv" })))],
   ];
   const buttons = saves.flatMap(([format, make]) =>
@@ -90,15 +83,14 @@ export class ChartFigure {
     this.host = el("div", { class: "plot", role: "img", "aria-label": "A chart, not drawn yet." });
     this.element = figure({
       id,
-      description: "",
       content: el("div", { class: "plot-scroll" }, this.host),
-      ...(caption === undefined ? {} : { caption }),
+      caption,
       png: async () => {
         const canvas = await this.view?.toCanvas(2);
-        return canvas === undefined ? null : new Promise((done) => canvas.toBlob(done));
+        return canvas === undefined ? null : pngOf(canvas);
       },
       svg: async () => (await this.view?.toSVG()) ?? "",
-      ...(table === undefined ? {} : { table }),
+      table,
     });
   }
 

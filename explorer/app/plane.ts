@@ -1,4 +1,5 @@
 import { el } from "../shared/dom";
+import { pngOf, svgOf } from "../shared/files";
 import { figure } from "./figure";
 import type { Table } from "./figure";
 
@@ -111,10 +112,9 @@ export class PlaneFigure {
     this.sizes.observe(this.host);
     this.element = figure({
       id: options.id,
-      description: options.description,
       content: this.host,
-      ...(options.caption === undefined ? {} : { caption: options.caption }),
-      ...(options.table === undefined ? {} : { table: options.table }),
+      caption: options.caption,
+      table: options.table,
       svg: () => Promise.resolve(this.toSVG()),
       png: () => this.toPNG(),
     });
@@ -403,11 +403,11 @@ export class PlaneFigure {
 
   private async toPNG(): Promise<Blob | null> {
     const image = new Image();
-    image.src = URL.createObjectURL(new Blob([this.toSVG()], { type: "image/svg+xml" }));
+    image.src = URL.createObjectURL(svgOf(this.toSVG()));
     await image.decode();
     URL.revokeObjectURL(image.src);
     const canvas = el("canvas", { width: 2 * this.width, height: 2 * this.height });
     canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return new Promise((done) => canvas.toBlob(done));
+    return pngOf(canvas);
   }
 }

@@ -1,6 +1,6 @@
 import { button } from "../shared/dom";
 import type { Page } from "./chapter";
-import { glide } from "./scrolly";
+import { glide, still } from "./scrolly";
 import type { State } from "./store";
 
 interface Run<S extends State> {
@@ -28,8 +28,7 @@ export function player<S extends State>(page: Page<S>, run: Run<S>): HTMLButtonE
       if (stop !== null) return end();
       const now = run.read(page.store.get());
       const from = now >= run.to() ? run.from : now;
-      const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      const to = still ? Math.min(run.to(), Math.floor(from) + 1) : run.to();
+      const to = still.matches ? Math.min(run.to(), Math.floor(from) + 1) : run.to();
       play.textContent = "Pause";
       stop = () => {};
       stop = glide(from, to, run.pace * (to - from), (value) => page.store.show(run.write(rounded(value))), end);

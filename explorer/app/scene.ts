@@ -13,6 +13,7 @@ import {
 import type { Object3D } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { el } from "../shared/dom";
+import { pngOf } from "../shared/files";
 import { color } from "../shared/theme";
 import { figure } from "./figure";
 import type { Table } from "./figure";
@@ -69,13 +70,12 @@ export class SpaceFigure {
     this.sizes.observe(this.host);
     this.element = figure({
       id: options.id,
-      description: options.description,
       content: this.host,
-      ...(options.caption === undefined ? {} : { caption: options.caption }),
-      ...(options.table === undefined ? {} : { table: options.table }),
+      caption: options.caption,
+      table: options.table,
       png: () => {
         this.draw();
-        return new Promise((done) => this.canvas.toBlob(done));
+        return pngOf(this.canvas);
       },
     });
   }

@@ -1,7 +1,8 @@
 import type { Page } from "./chapter";
 import type { State } from "./store";
 
-const still = matchMedia("(prefers-reduced-motion: reduce)");
+/** Matches where motion is unwelcome. */
+export const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
  * Tells which of the chapter's `section[data-step]` is being read, once the reader scrolls: a link's own state

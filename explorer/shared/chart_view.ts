@@ -5,6 +5,7 @@ import { compile } from "vega-lite";
 import type { TopLevelSpec } from "vega-lite";
 import type { Chart } from "./chart";
 import { chartConfig } from "./chart_theme";
+import { pngOf, save, svgOf } from "./files";
 import { showTooltip } from "./tooltip";
 
 const refuse = (): Promise<never> => Promise.reject(new Error("a report loads nothing from outside itself"));
@@ -35,14 +36,6 @@ export function isEmpty(chart: Chart): boolean {
 
 /** Hands the chart as drawn to the reader as a file. */
 export async function saveChart(view: View, id: string, format: "png" | "svg"): Promise<void> {
-  const blob =
-    format === "svg"
-      ? new Blob([await view.toSVG()], { type: "image/svg+xml" })
-      : await view.toCanvas(2).then((canvas) => new Promise<Blob | null>((done) => canvas.toBlob(done)));
-  if (blob === null) return;
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = `normscope-${id}.${format}`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  const blob = format === "svg" ? svgOf(await view.toSVG()) : await pngOf(await view.toCanvas(2));
+  if (blob !== null) save(blob, `normscope-${id}.${format}`);
 }

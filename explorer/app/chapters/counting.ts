@@ -122,7 +122,6 @@ function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
   );
   const element = figure({
     id: `range-${cell}`,
-    description: says,
     content: el("div", {}, svg),
     caption: says,
     table: () => ({

@@ -8,9 +8,9 @@ import { theme } from "../../shared/theme";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { ChartFigure } from "../figure";
+import { player } from "../player";
 import { PlaneFigure } from "../plane";
 import type { Point, Range } from "../plane";
-import { glide } from "../scrolly";
 import { modeOf } from "./nonlinearity";
 import type { State } from "./nonlinearity";
 import { paintPoint } from "./nonlinearity_xor";
@@ -203,26 +203,13 @@ export function mountMerge(page: Page<State>): void {
   const steps = el("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": "Layer" });
   const count = el("output", {});
   steps.addEventListener("input", () => store.show({ step: Number(steps.value) }));
-  let stop: (() => void) | null = null;
-  const play = button(
-    "Play",
-    () => {
-      if (stop !== null) return end();
-      const from = store.get().step >= layers() ? 0 : store.get().step;
-      const to = matchMedia("(prefers-reduced-motion: reduce)").matches ? Math.floor(from) + 1 : layers();
-      play.textContent = "Pause";
-      stop = () => {};
-      stop = glide(from, to, 1800 * (to - from), (value) => store.show({ step: rounded(value) }), end);
-      if (play.textContent === "Play") stop = null;
-    },
-    { class: "action" },
-  );
-  const end = () => {
-    stop?.();
-    stop = null;
-    play.textContent = "Play";
-  };
-  page.onLeave(() => stop?.());
+  const play = player(page, {
+    read: (state) => state.step,
+    write: (step) => ({ step }),
+    from: 0,
+    to: layers,
+    pace: 1800,
+  });
   const move = (by: number) =>
     store.show({ step: Math.min(layers(), Math.max(0, Math.round(store.get().step + by))) });
   page.slot("steps").append(

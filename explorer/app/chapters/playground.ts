@@ -1,6 +1,7 @@
 import { curvesFigure, tasks, Training } from "../../engine/playground";
 import type { Answers, Curves } from "../../engine/playground";
 import { button, el } from "../../shared/dom";
+import { pngOf } from "../../shared/files";
 import { number, percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
@@ -110,10 +111,9 @@ export default chapter<State>({
     const said = "The class the net gives every point; stronger colour, surer net. Dots are the samples it learns from.";
     const planeFigure = figure({
       id: "plane",
-      description: "",
       content: plane.canvas,
       caption: said,
-      png: () => new Promise((done) => plane.canvas.toBlob(done)),
+      png: () => pngOf(plane.canvas),
       table: () => {
         const grid = running?.ground.grid;
         return {

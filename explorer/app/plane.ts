@@ -12,7 +12,8 @@ export interface Handle {
   /** The same one keeps the focus from one painting to the next. */
   id: string;
   label: string;
-  at: Point;
+  /** Where the state has it: keys pressed faster than pictures are made each move it on. */
+  at(): Point;
   /** A class for its looks, beside "handle". */
   look?: string;
   radius?: number;
@@ -258,8 +259,9 @@ export class PlaneFigure {
   }
 
   private putHandle({ handle, element }: Held): void {
-    const [x, y] = this.place(handle.at);
-    const [px, py] = handle.at.map((value) => Number(value.toFixed(3)));
+    const at = handle.at();
+    const [x, y] = this.place(at);
+    const [px, py] = at.map((value) => Number(value.toFixed(3)));
     element.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)})`);
     element.setAttribute("class", `handle ${handle.look ?? ""}`);
     element.setAttribute("aria-label", handle.label);
@@ -281,7 +283,8 @@ export class PlaneFigure {
     };
     const move = by[event.key];
     if (move !== undefined) {
-      handle.move(this.clamped([handle.at[0] + move[0], handle.at[1] + move[1]]));
+      const [x, y] = handle.at();
+      handle.move(this.clamped([x + move[0], y + move[1]]));
     } else if ((event.key === "Delete" || event.key === "Backspace") && handle.remove !== undefined) {
       handle.remove();
     } else {

@@ -189,12 +189,11 @@ function moves(page: Page<State>, name: Move): Promise<void> {
     left.dot([0, 0], 2.5);
     left.line([0, 0], followed.moved, { stroke: "var(--ink)", "stroke-width": 1, "stroke-dasharray": "2 3" });
     left.dot(followed.landed, 6, { fill: "var(--ink)" });
-    const { angle } = page.store.get();
     left.handles([
       {
         id: "followed",
         label: "The point that is followed, on the circle before the move",
-        at: onCircle(angle),
+        at: () => onCircle(page.store.get().angle),
         move: ([x, y]) => {
           // Keys move by steps too small for a whole degree at the poles, so keep tenths.
           const degrees = Number(((Math.atan2(y, x) * 180) / Math.PI).toFixed(1));

@@ -155,7 +155,10 @@ export function mountMerge(page: Page<State>): void {
       state.labels.map((label, row) => ({
         id: `point ${row}`,
         label: `Point ${row}, class ${label}`,
-        at: [state.points[2 * row] ?? 0, state.points[2 * row + 1] ?? 0] as Point,
+        at: () => {
+          const { points: now } = store.get();
+          return [now[2 * row] ?? 0, now[2 * row + 1] ?? 0] as Point;
+        },
         look: `class-${label}`,
         radius: 7,
         move: (to: Point) => {

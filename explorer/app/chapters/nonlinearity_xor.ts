@@ -93,7 +93,7 @@ export function mountXor(page: Page<State>): void {
       ...labels.map((label, i) => ({
         id: `corner ${i}`,
         label: `Point ${i}, class ${label}`,
-        at: pair(state.corners, i),
+        at: () => pair(store.get().corners, i),
         look: `class-${label}`,
         move: (to: Point) => {
           const corners = [...store.get().corners];
@@ -105,7 +105,7 @@ export function mountXor(page: Page<State>): void {
       {
         id: "direction",
         label: "Direction of the projection",
-        at: directionOf(state).map((value) => 1.6 * value) as Point,
+        at: () => directionOf(store.get()).map((value) => 1.6 * value) as Point,
         look: "direction",
         radius: 5,
         move: ([x, y]: Point) => store.drag({ angle: Math.round((Math.atan2(y, x) * 180) / Math.PI) }),

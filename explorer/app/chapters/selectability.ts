@@ -205,11 +205,14 @@ const reading: Record<string, Partial<State>> = {
 };
 
 function handlesOf(store: Store, scene: Scene, moveKey: (index: number, to: number[]) => void, removeKey: (index: number) => void) {
-  const { selection, original, moved } = scene;
+  const { selection, moved } = scene;
   const keys = selection.verdicts.map((verdict, index) => ({
     id: `key ${index}`,
     label: `Key ${index}, ${verdict.answer}`,
-    at: [original[2 * index] ?? 0, original[2 * index + 1] ?? 0] as Point,
+    at: () => {
+      const { keys: now } = store.get();
+      return [now[2 * index] ?? 0, now[2 * index + 1] ?? 0] as Point;
+    },
     look: `key ${moved ? "ghost" : "bare"}`,
     radius: moved ? 4 : 9,
     move: (to: Point) => moveKey(index, to),
@@ -220,7 +223,7 @@ function handlesOf(store: Store, scene: Scene, moveKey: (index: number, to: numb
   const query = {
     id: "query",
     label: "Query",
-    at: scene.query as Point,
+    at: () => queryOf(store.get()) as Point,
     look: "query",
     radius: 6,
     move: (to: Point) => store.drag({ query: to }),

@@ -55,7 +55,7 @@ async function newPage() {
     if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(host.url))
       page.problems.push(`asked for ${request.url()}`);
   });
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(60_000);
   return page;
 }
 
@@ -80,6 +80,19 @@ async function accessible(page, where) {
   expect(exceptionDetails === undefined, `${where}: axe: ${exceptionDetails?.text}`);
   const violations = JSON.parse(result.value);
   expect(violations.length === 0, `${where}: ${violations.join("\n  ")}`);
+}
+
+/** Waits until nothing draws `figure` any more: it has been drawn as often as half a second ago. */
+async function settled(page, figure) {
+  const frames = () => page.$eval(figure, (element) => Number(element.dataset.frames));
+  let before = await frames();
+  for (let attempt = 0; attempt < 40; ++attempt) {
+    await page.waitForTimeout(500);
+    const now = await frames();
+    if (now === before) return now;
+    before = now;
+  }
+  throw new Error(`${figure} is drawn on and on though nothing changes`);
 }
 
 /** What every chapter owes its readers. */
@@ -121,12 +134,12 @@ try {
     try {
       await common(page, id);
       const { check } = await import(pathToFileURL(join(here, "chapters", file)).href);
-      await check({ page, open: (path) => open(page, path), expect, host, site });
+      await check({ page, open: (path) => open(page, path), settled: (figure) => settled(page, figure), expect, host, site });
       expect(page.problems.length === 0, page.problems.join("\n  "));
       console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);
     } catch (error) {
       failed += 1;
-      console.error(`${id}: ${error.message}`);
+      console.error(`${id}: ${error.stack}`);
       for (const problem of page.problems) console.error(`  ${problem}`);
     }
     await page.close();

@@ -4,7 +4,7 @@ const landsAt = (page, name, where) =>
 const leaves = (page, name, where) =>
   page.waitForFunction(([id, old]) => document.querySelector(`#figure-${id}-circle`)?.dataset.landed !== old, [name, where]);
 
-export async function check({ page, open, expect }) {
+export async function check({ page, open, expect, settled }) {
   // (cos 60°, sin 60°) stretched by 2 is (1, √3/2); shifted by 2, (5/2, √3/2).
   await open("fold?stretch=2&shift=2&angle=60&eps=0");
   await landsAt(page, "stretch", "0.7559 0.6547");
@@ -46,11 +46,7 @@ export async function check({ page, open, expect }) {
   await page.getByLabel("Path", { exact: true }).selectOption("line");
   await page.waitForFunction(() => document.querySelector("#figure-surface").dataset.path.startsWith("line"));
 
-  const frames = () => page.$eval("#figure-shift-circle", (figure) => Number(figure.dataset.frames));
-  await page.waitForTimeout(400);
-  const still = await frames();
-  await page.waitForTimeout(400);
-  expect((await frames()) === still, "it is painted though nothing changes");
+  await settled("#figure-shift-circle");
 
   for (const [figure, format] of [["shift-circle", "SVG"], ["stretch-curve", "CSV"], ["surface", "PNG"]]) {
     const [download] = await Promise.all([

@@ -1,6 +1,6 @@
 const semiAxes = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.semiAxes);
 
-export async function check({ page, open, expect }) {
+export async function check({ page, open, expect, settled }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
   await open("geometry?gain=1,2,3&eps=0");
   // sqrt(3) times the roots that the tests of NormImage have for this gain.
@@ -24,20 +24,15 @@ export async function check({ page, open, expect }) {
   await page.waitForFunction((wanted) => document.querySelector("#figure-geometry").dataset.semiAxes === wanted, moved);
 
   // One frame a change: dragging never draws more than it is asked to.
-  const frames = () => page.$eval("#figure-geometry", (figure) => Number(figure.dataset.frames));
-  await page.waitForTimeout(500);
   const step = page.getByRole("slider", { name: "Step" });
   await step.scrollIntoViewIfNeeded();
-  await page.waitForTimeout(300);
-  const before = await frames();
+  const before = await settled("#figure-geometry");
   const solved = () => page.$eval("#figure-geometry", (figure) => figure.dataset.solved);
   const solvedBefore = await solved();
-  await page.waitForTimeout(500);
-  expect((await frames()) === before, "frames are drawn though nothing changes");
   await step.fill("1.5");
   await page.waitForFunction(() => document.querySelector("#figure-geometry").dataset.at === "1.500");
-  await page.waitForTimeout(300);
-  expect((await frames()) - before <= 3, `${(await frames()) - before} frames for one change`);
+  const after = await settled("#figure-geometry");
+  expect(after - before <= 3, `${after - before} frames for one change`);
 
   expect((await solved()) === solvedBefore, "moving along the way asks the core again");
 

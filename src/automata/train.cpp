@@ -10,6 +10,7 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
 
 #include "unroll.hpp"
@@ -213,6 +214,27 @@ struct Trainer::Work {
 };
 
 Trainer::Trainer(const TrainSpec& spec) : work_((validate(spec), std::make_unique<Work>(spec))) {}
+Trainer::Trainer(const TrainSpec& spec, std::span<const std::byte> saved) : Trainer(spec) {
+  Work& work = *work_;
+  Unpacker from(saved);
+  from.get(work.random);
+  from.get(work.power1);
+  from.get(work.power2);
+  for (std::vector<double>* const values : {&work.network.cell.parameters, &work.network.output, &work.first,
+                                            &work.second, &work.loss, &work.accuracy}) {
+    from.get(*values);
+  }
+  from.finish();
+  const std::size_t size = work.network.cell.parameters.size() + work.network.output.size();
+  if (size != work.values.size() || work.first.size() != size || work.second.size() != size ||
+      work.loss.size() > spec.epochs || work.accuracy.size() != work.loss.size()) {
+    throw Error(ErrorCode::Format,
+                fmt::format("train: saved with {} parameters after {} epochs, expected {} and at most {}",
+                            size, work.loss.size(), work.values.size(), spec.epochs));
+  }
+  validate(work.network);
+}
+
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 Trainer::~Trainer() = default;
@@ -252,6 +274,20 @@ const TrainSpec& Trainer::spec() const { return work_->spec; }
 const Network& Trainer::network() const { return work_->network; }
 std::span<const double> Trainer::loss() const { return work_->loss; }
 std::span<const double> Trainer::accuracy() const { return work_->accuracy; }
+
+std::vector<std::byte> Trainer::save() const {
+  const Work& work = *work_;
+  NORMSCOPE_ASSERT(work.next_batch == 0);
+  Packer to;
+  to.put(work.random);
+  to.put(work.power1);
+  to.put(work.power2);
+  for (const std::vector<double>* const values : {&work.network.cell.parameters, &work.network.output,
+                                                  &work.first, &work.second, &work.loss, &work.accuracy}) {
+    to.put(*values);
+  }
+  return to.bytes();
+}
 
 Trainer train(const TrainSpec& spec, const Progress& progress) {
   Trainer trainer(spec);

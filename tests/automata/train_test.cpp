@@ -143,6 +143,33 @@ TEST(Train, LearnsAndRepeatsItself) {
   EXPECT_NE(train(spec).network(), first.network());
 }
 
+TEST(Train, GoesOnWhereItWasSaved) {
+  for (const Head head : {Head::next_symbol, Head::membership}) {
+    const TrainSpec spec{.head = head, .width = 3, .longest = 6, .words = 60, .epochs = 12, .seed = 5};
+    Trainer whole(spec);
+    std::vector<std::byte> saved;
+    while (!whole.done()) {
+      if (whole.loss().size() == 7) saved = whole.save();
+      whole.epoch();
+    }
+    Trainer later(spec, saved);
+    EXPECT_EQ(later.loss().size(), 7U);
+    while (!later.done()) later.epoch();
+    EXPECT_EQ(later.network(), whole.network());
+    EXPECT_TRUE(
+        std::equal(later.loss().begin(), later.loss().end(), whole.loss().begin(), whole.loss().end()));
+    EXPECT_TRUE(std::equal(later.accuracy().begin(), later.accuracy().end(), whole.accuracy().begin(),
+                           whole.accuracy().end()));
+    TrainSpec other = spec;
+    other.width = 4;
+    EXPECT_THROW(Trainer(other, saved), Error);
+    other = spec;
+    other.epochs = 6;
+    EXPECT_THROW(Trainer(other, saved), Error);
+    EXPECT_THROW(Trainer(spec, std::span(saved).first(saved.size() - 1)), Error);
+  }
+}
+
 TEST(Train, GivesTheSameBitsEverywhere) {
   // Of the parameters of two small trainings, one after the other (FNV-1a); explorer tests hold the same.
   std::uint64_t hash = 0xcbf29ce484222325U;

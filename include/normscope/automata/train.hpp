@@ -70,6 +70,10 @@ class Trainer {
  public:
   /// Errors    Argument: see `validate`
   explicit Trainer(const TrainSpec& spec);
+  /// Goes on from what `save` gave for the same spec, to the bits that an uninterrupted training has
+  /// (test: Train.GoesOnWhereItWasSaved).
+  /// Errors    Argument; Format for bytes of another training
+  Trainer(const TrainSpec& spec, std::span<const std::byte> saved);
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
   ~Trainer();
@@ -86,6 +90,9 @@ class Trainer {
   /// Of every epoch so far, seen while training: mean loss, and share of the words judged right.
   [[nodiscard]] std::span<const double> loss() const;
   [[nodiscard]] std::span<const double> accuracy() const;
+  /// All that is needed to go on from here.
+  /// Requires  whole epochs are done
+  [[nodiscard]] std::vector<std::byte> save() const;
 
  private:
   struct Work;

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <normscope/core/error.hpp>
+
+/// Plain values as the bytes they are in memory, one after the other: what a program saves to read it back
+/// itself, on the same kind of machine.
+namespace normscope {
+
+class Packer {
+ public:
+  template <typename T>
+  void put(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    append(&value, sizeof value);
+  }
+  /// Its length, then its values.
+  template <typename T>
+  void put(const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    put(values.size());
+    append(values.data(), values.size() * sizeof(T));
+  }
+
+  [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  void append(const void* data, std::size_t size) {
+    const std::size_t before = bytes_.size();
+    bytes_.resize(before + size);
+    if (size > 0) std::memcpy(bytes_.data() + before, data, size);
+  }
+
+  std::vector<std::byte> bytes_{};
+};
+
+/// Reads in the order in which they were put.
+class Unpacker {
+ public:
+  explicit Unpacker(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  /// Errors    Format where the bytes end before
+  template <typename T>
+  void get(T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    take(&value, 1, sizeof value);
+  }
+  /// Errors    Format where the bytes end before, or the length is no length
+  template <typename T>
+  void get(std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::size_t size = 0;
+    get(size);
+    expect(size <= rest_.size() / sizeof(T));
+    values.resize(size);
+    take(values.data(), size, sizeof(T));
+  }
+  /// Errors    Format where bytes are left
+  void finish() const { expect(rest_.empty()); }
+
+ private:
+  static void expect(bool holds) {
+    if (!holds) throw Error(ErrorCode::Format, "packed values: fewer or more bytes than were put");
+  }
+  void take(void* data, std::size_t count, std::size_t size) {
+    expect(count <= rest_.size() / size);
+    if (count > 0) std::memcpy(data, rest_.data(), count * size);
+    rest_ = rest_.subspan(count * size);
+  }
+
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace normscope

@@ -1,66 +1,19 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/core/file.hpp>
 #include <normscope/core/norm_spec.hpp>
-#include <normscope/core/progress.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/json/text.hpp>
+
+#include "session.hpp"
 
 /// What the subcommands share. A subcommand is one file with one `add_…` function, which declares
 /// its options and sets `Session::run` when it is the one chosen; it parses and prints, no more.
 namespace normscope::cli {
-
-/// Exit statuses of the command's contract.
-enum Exit : int { ok = 0, negative = 1, usage = 2, bad_input = 3, bug = 70, cancelled = 130 };
-
-/// Options every subcommand takes, and the work it chose.
-struct Session {
-  std::string json;  ///< --json: a file, "-" for standard output, empty for none
-  unsigned threads = 0;
-  bool quiet = false;
-  std::function<int()> run;
-
-  /// Shows progress on a terminal; stops the work after Ctrl-C.
-  [[nodiscard]] Progress progress() const;
-  /// A line for people on standard output, unless --quiet or standard output carries the JSON.
-  void say(std::string_view line) const;
-  /// Whether there is a machine form to make.
-  [[nodiscard]] bool wants_json() const { return !json.empty(); }
-  /// Writes the machine form where --json wants it.
-  void write_json(std::string text) const;
-};
-
-/// The machine form on its way: written beside its place at once, put there by `commit`, so that a
-/// command with two outputs leaves both or neither.
-class JsonOutput {
- public:
-  JsonOutput(const Session& session, std::string text);
-  void commit();
-
- private:
-  std::optional<std::string> for_standard_output_{};
-  std::optional<AtomicFile> file_{};
-};
-
-/// Largest count an option takes.
-inline constexpr std::int64_t largest_count = std::int64_t{1} << 24;
-/// Whole numbers from `least` to `most`.
-[[nodiscard]] CLI::Validator counts(std::int64_t least, std::int64_t most);
-
-/// A subcommand with the shared options and `run` as what it does.
-CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
-                      const std::string& description, std::function<int()> run);
 
 /// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps.
 struct NormOptions {
@@ -77,28 +30,9 @@ struct NormOptions {
   [[nodiscard]] NormSpec read(std::size_t width) const;
 };
 
-/// Throws unless every output (empty and "-" aside) names another file than each input and each
-/// other output: a slip of the keyboard must not replace somebody's model.
-/// Errors    Argument
-void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
-
-/// Throws unless a file can be written under every name (empty and "-" aside), so that it is known before
-/// the work and not after it. --json is asked after for every command.
-/// Errors    Io
-void expect_writable(const std::vector<std::string>& outputs);
-
-/// The same for folders that are made when there is something to write into them.
-void expect_folders(const std::vector<std::string>& folders);
-/// Makes the folder, and those above it, where it is not there.
-/// Errors    Io
-void make_folder(const std::string& folder);
-
 /// Every file that makes up a checkpoint, and every file an array's name may stand for.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
 [[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);
-
-/// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
-[[nodiscard]] std::string printable(std::string_view text);
 
 void add_report(CLI::App& root, Session& session);
 void add_inspect(CLI::App& root, Session& session);

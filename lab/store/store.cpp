@@ -4,7 +4,7 @@
 #include <random>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
@@ -44,6 +44,11 @@ std::uint64_t new_token() {
   return bits >> 1U | 1U;
 }
 
+/// As JSON, which SQLite takes for a table.
+std::string list_of(std::span<const std::int64_t> numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ","));
+}
+
 std::int64_t pragma(Database& database, std::string_view name) {
   Statement statement = database.prepare(fmt::format("PRAGMA {}", name));
   return statement.step() ? statement.integer(0) : 0;
@@ -52,10 +57,11 @@ std::int64_t pragma(Database& database, std::string_view name) {
 }  // namespace
 
 struct Store::Connection {
+  std::filesystem::path path;
   std::string name;
   mutable Database database;
 
-  explicit Connection(const std::filesystem::path& file) : name(file.string()), database(file) {
+  explicit Connection(const std::filesystem::path& file) : path(file), name(file.string()), database(file) {
     Transaction transaction(database);
     const std::int64_t marked = pragma(database, "application_id");
     const std::int64_t version_there = pragma(database, "user_version");
@@ -106,33 +112,43 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-void Store::add(std::span<const RunKey> runs) {
+const std::filesystem::path& Store::file() const { return connection_->path; }
+
+std::vector<std::int64_t> Store::add(std::span<const RunKey> runs) {
   Transaction transaction(connection_->database);
+  std::vector<std::int64_t> ids;
   Statement insert = connection_->database.prepare(
       "INSERT INTO runs(experiment, configuration, seed, version) VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING");
   for (const RunKey& run : runs) {
     insert.bind(std::string_view(run.experiment)).bind(std::string_view(run.configuration));
     insert.bind(static_cast<std::int64_t>(run.seed)).bind(version);
     insert.run();
+    Statement find = connection_->database.prepare(
+        "SELECT id FROM runs WHERE experiment = ? AND configuration = ? AND seed = ?");
+    find.bind(std::string_view(run.experiment)).bind(std::string_view(run.configuration));
+    find.bind(static_cast<std::int64_t>(run.seed)).step();
+    ids.push_back(find.integer(0));
   }
   transaction.commit();
+  return ids;
 }
 
-std::optional<Lease> Store::lease(const std::string& experiment, double seconds) {
+std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double seconds) {
   NORMSCOPE_ASSERT(seconds > 0);
   Database& database = connection_->database;
   Transaction transaction(database);
   Statement free = database.prepare(
-      "SELECT id, configuration, seed, step, progress FROM runs WHERE experiment = ? AND state <> ? AND "
-      "(state = ? OR expires < ?) ORDER BY id LIMIT 1");
-  free.bind(std::string_view(experiment)).bind(std::int64_t{static_cast<int>(RunState::done)});
+      "SELECT runs.id, experiment, configuration, seed, step, progress FROM runs "
+      "JOIN json_each(?) AS wanted ON runs.id = wanted.value "
+      "WHERE state <> ? AND (state = ? OR expires < ?) ORDER BY wanted.key LIMIT 1");
+  free.bind(std::string_view(list_of(runs))).bind(std::int64_t{static_cast<int>(RunState::done)});
   free.bind(std::int64_t{static_cast<int>(RunState::waiting)}).bind(now());
   if (!free.step()) return std::nullopt;
   Lease lease{.run = free.integer(0),
               .token = new_token(),
-              .key = {experiment, free.text(1), static_cast<std::uint64_t>(free.integer(2))},
-              .step = static_cast<std::uint64_t>(free.integer(3)),
-              .progress = free.bytes(4)};
+              .key = {free.text(1), free.text(2), static_cast<std::uint64_t>(free.integer(3))},
+              .step = static_cast<std::uint64_t>(free.integer(4)),
+              .progress = free.bytes(5)};
   Statement take = database.prepare(
       "UPDATE runs SET state = ?, token = ?, expires = ?, attempts = attempts + 1 WHERE id = ?");
   take.bind(std::int64_t{static_cast<int>(RunState::leased)}).bind(static_cast<std::int64_t>(lease.token));
@@ -140,6 +156,13 @@ std::optional<Lease> Store::lease(const std::string& experiment, double seconds)
   take.run();
   transaction.commit();
   return lease;
+}
+
+std::size_t Store::open(std::span<const std::int64_t> runs) const {
+  Statement count = connection_->database.prepare(
+      "SELECT count(*) FROM runs WHERE state <> ? AND id IN (SELECT value FROM json_each(?))");
+  count.bind(std::int64_t{static_cast<int>(RunState::done)}).bind(std::string_view(list_of(runs))).step();
+  return static_cast<std::size_t>(count.integer(0));
 }
 
 void Store::save(Lease& lease, std::uint64_t step, std::span<const Metric> metrics,
@@ -166,6 +189,12 @@ void Store::finish(const Lease& lease, std::uint64_t step, std::span<const Metri
   connection_->expect_held(lease);
   connection_->add_metrics(lease, step, metrics);
   transaction.commit();
+}
+
+bool Store::renew(const Lease& lease, double seconds) {
+  Statement update = connection_->database.prepare("UPDATE runs SET expires = ? WHERE id = ? AND token = ?");
+  update.bind(now() + seconds).bind(lease.run).bind(static_cast<std::int64_t>(lease.token)).run();
+  return connection_->database.changes() == 1;
 }
 
 void Store::release(const Lease& lease) {

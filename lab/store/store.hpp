@@ -61,12 +61,17 @@ class Store {
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  /// Adds the runs that are not there yet; those that are stay as they are.
-  void add(std::span<const RunKey> runs);
+  [[nodiscard]] const std::filesystem::path& file() const;
 
-  /// Takes a run of `experiment` that waits, or whose lease has run out, for `seconds`; none when all are
-  /// done or leased. Of several processes one gets it. Requires  seconds > 0
-  [[nodiscard]] std::optional<Lease> lease(const std::string& experiment, double seconds);
+  /// Adds the runs that are not there yet; those that are stay as they are. Returns what each is called here.
+  std::vector<std::int64_t> add(std::span<const RunKey> runs);
+
+  /// Takes the first of `runs` that waits, or whose lease has run out, for `seconds`; none when all are done
+  /// or leased. Of several processes one gets it. Requires  seconds > 0
+  [[nodiscard]] std::optional<Lease> lease(std::span<const std::int64_t> runs, double seconds);
+
+  /// How many of `runs` are not done.
+  [[nodiscard]] std::size_t open(std::span<const std::int64_t> runs) const;
 
   /// Saves what the run has measured since the last save together with what it needs to go on, and renews the
   /// lease: all of it or nothing.
@@ -76,6 +81,9 @@ class Store {
 
   /// The same for the last time: the run is done, and what it needed to go on is dropped.
   void finish(const Lease& lease, std::uint64_t step, std::span<const Metric> metrics);
+
+  /// Lengthens the lease; false where it has been lost to another process.
+  bool renew(const Lease& lease, double seconds);
 
   /// Gives the run back for others, as it was last saved.
   void release(const Lease& lease);

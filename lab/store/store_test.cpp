@@ -44,8 +44,8 @@ class RunStore : public testing::Test {
 
 TEST_F(RunStore, KeepsWhatARunReached) {
   Store store(file());
-  store.add(seeds(2));
-  Lease lease = store.lease("majority", 60).value();
+  const std::vector<std::int64_t> ids = store.add(seeds(2));
+  Lease lease = store.lease(ids, 60).value();
   EXPECT_EQ(lease.key.seed, 1U);
   EXPECT_TRUE(lease.progress.empty());
   const std::vector<Metric> first{{"accuracy", 0, 0.5}, {"loss", 0, 0.7}, {"loss", 5, std::nan("")}};
@@ -54,7 +54,7 @@ TEST_F(RunStore, KeepsWhatARunReached) {
   store.release(lease);
 
   Store again(file());
-  lease = again.lease("majority", 60).value();
+  lease = again.lease(ids, 60).value();
   EXPECT_EQ(lease.key.seed, 1U);
   EXPECT_EQ(lease.step, 5U);
   EXPECT_EQ(lease.progress, bytes_of(17));
@@ -68,34 +68,58 @@ TEST_F(RunStore, KeepsWhatARunReached) {
   EXPECT_EQ(again.artefact(lease.run, "figure"), bytes_of(3));
   EXPECT_EQ(again.runs()[0].state, RunState::done);
   EXPECT_EQ(again.runs()[0].attempts, 2U);
-  EXPECT_EQ(again.lease("majority", 60)->key.seed, 2U);
-  EXPECT_FALSE(again.lease("majority", 60).has_value());
+  EXPECT_EQ(again.lease(ids, 60)->key.seed, 2U);
+  EXPECT_FALSE(again.lease(ids, 60).has_value());
 }
 
 TEST_F(RunStore, AddsEachRunOnce) {
   Store store(file());
-  store.add(seeds(3));
-  store.add(seeds(5));
+  const std::vector<std::int64_t> three = store.add(seeds(3));
+  const std::vector<std::int64_t> five = store.add(seeds(5));
+  EXPECT_TRUE(std::equal(three.begin(), three.end(), five.begin()));
   EXPECT_EQ(store.runs("majority").size(), 5U);
   EXPECT_TRUE(store.runs("another").empty());
 }
 
 TEST_F(RunStore, ALeaseThatRanOutIsTakenOver) {
   Store store(file());
-  store.add(seeds(1));
-  Lease dead = store.lease("majority", 0.4).value();
-  EXPECT_FALSE(store.lease("majority", 60).has_value());
+  const std::vector<std::int64_t> ids = store.add(seeds(1));
+  Lease dead = store.lease(ids, 0.4).value();
+  EXPECT_FALSE(store.lease(ids, 60).has_value());
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  const Lease heir = store.lease("majority", 60).value();
+  const Lease heir = store.lease(ids, 60).value();
   EXPECT_EQ(heir.run, dead.run);
   // Whoever comes back late changes nothing.
   const std::vector<Metric> late{{"loss", 1, 1.0}};
+  EXPECT_FALSE(store.renew(dead, 60));
   EXPECT_THROW(store.save(dead, 1, late, {}, 60), Error);
   EXPECT_THROW(store.finish(dead, 1, late), Error);
   EXPECT_THROW(store.keep(dead, "x", {}), Error);
   store.release(dead);
   EXPECT_TRUE(store.metrics(dead.run).empty());
   store.finish(heir, 1, late);
+}
+
+TEST_F(RunStore, ARenewedLeaseIsKept) {
+  Store store(file());
+  const std::vector<std::int64_t> ids = store.add(seeds(1));
+  const Lease lease = store.lease(ids, 0.2).value();
+  EXPECT_TRUE(store.renew(lease, 60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_FALSE(store.lease(ids, 60).has_value());
+}
+
+TEST_F(RunStore, LeasesOnlyWhatIsAskedForInThatOrder) {
+  Store store(file());
+  const std::vector<std::int64_t> ids = store.add(seeds(3));
+  const std::vector<std::int64_t> wanted{ids[2], ids[1]};
+  EXPECT_EQ(store.open(wanted), 2U);
+  store.finish(store.lease(wanted, 60).value(), 1, std::vector<Metric>{{"loss", 1, 3.0}});
+  EXPECT_EQ(store.metrics(ids[2]).size(), 1U);
+  EXPECT_EQ(store.lease(wanted, 60)->key.seed, 2U);
+  EXPECT_FALSE(store.lease(wanted, 60).has_value());
+  EXPECT_EQ(store.open(wanted), 1U);
+  EXPECT_EQ(store.open(ids), 2U);
 }
 
 TEST_F(RunStore, RefusesWhatIsNoStore) {
@@ -111,7 +135,9 @@ TEST_F(RunStore, RefusesWhatIsNoStore) {
 /// A run whose every step measures what all steps before it add up to; it dies where it is told to.
 void work(const std::filesystem::path& file, std::uint64_t steps, std::uint64_t save_every) {
   Store store(file);
-  while (std::optional<Lease> lease = store.lease("sum", 0.2)) {
+  std::vector<std::int64_t> ids;
+  for (const RunInfo& run : store.runs()) ids.push_back(run.id);
+  while (std::optional<Lease> lease = store.lease(ids, 0.2)) {
     std::uint64_t sum = 0;
     if (!lease->progress.empty()) std::memcpy(&sum, lease->progress.data(), sizeof sum);
     std::vector<Metric> metrics;

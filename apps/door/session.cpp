@@ -1,0 +1,220 @@
+#include "session.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void note_interrupt(int signal) {
+  interrupted = 1;
+  // A second one ends the program at once.
+  std::signal(signal, SIG_DFL);
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(ErrorCode::Io, "standard output: write failed");
+  }
+}
+
+/// Bytes of the UTF-8 sequence at the front of `text` that a terminal may show; 0 for one it may not.
+std::size_t shown_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const std::size_t length = byte(0) < 0x80    ? 1
+                             : byte(0) >= 0xf0 ? 4
+                             : byte(0) >= 0xe0 ? 3
+                             : byte(0) >= 0xc2 ? 2
+                                               : 0;
+  if (length == 0 || length > text.size() || byte(0) > 0xf4) return 0;
+  unsigned code = length == 1 ? byte(0) : byte(0) & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  const bool turns_text = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                          (code >= 0x2066 && code <= 0x2069);
+  return control || turns_text ? 0 : length;
+}
+
+}  // namespace
+
+Progress Session::progress() const {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, note_interrupt);
+  const bool show = !quiet && isatty(STDERR_FILENO) != 0;
+  return Progress([show](std::string_view what, std::size_t done, std::size_t total) {
+    if (show) {
+      fmt::print(stderr, "\r\033[K{} {}/{}{}", what, done, total, done == total ? "\r\033[K" : "");
+      std::fflush(stderr);
+    }
+    return interrupted == 0;
+  });
+}
+
+void Session::say(std::string_view line) const {
+  if (!quiet && json != "-") print(fmt::format("{}\n", line));
+}
+
+void Session::write_json(std::string text) const { JsonOutput(*this, std::move(text)).commit(); }
+
+JsonOutput::JsonOutput(const Session& session, std::string text) {
+  if (session.json.empty()) return;
+  text += '\n';
+  if (session.json == "-") {
+    for_standard_output_ = std::move(text);
+  } else {
+    file_.emplace(session.json);
+    file_->write(text);
+  }
+}
+
+void JsonOutput::commit() {
+  if (for_standard_output_) print(*for_standard_output_);
+  if (file_) file_->commit();
+}
+
+CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
+                      const std::string& description, std::function<int()> run) {
+  CLI::App* command = root.add_subcommand(name, description);
+  command
+      ->add_option("--json", session.json,
+                   "Write the machine-readable result to FILE, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--threads", session.threads, "Threads to use (default: all)")
+      ->type_name("N")
+      ->check(counts(0, 1024));
+  command->add_flag("--quiet,-q", session.quiet, "Print nothing but errors");
+  command->callback([&session, run = std::move(run)] {
+    session.run = [&session, run] {
+      expect_writable({session.json});
+      return run();
+    };
+  });
+  return command;
+}
+
+CLI::Validator counts(std::int64_t least, std::int64_t most) {
+  // Signed: an unsigned number would take -3 for a very large one.
+  return CLI::Range(least, most);
+}
+
+void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> taken = inputs;
+  const auto spelled_out = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
+  for (const std::string& output : outputs) {
+    if (output.empty() || output == "-") continue;
+    for (const fs::path& other : taken) {
+      std::error_code missing;  // a file that is not there yet is no other file
+      if (fs::equivalent(output, other, missing) || spelled_out(output) == spelled_out(other)) {
+        throw Error(ErrorCode::Argument,
+                    fmt::format("{}: would replace {}, expected another name", output, other.string()));
+      }
+    }
+    taken.emplace_back(output);
+  }
+}
+
+void expect_writable(const std::vector<std::string>& outputs) {
+  namespace fs = std::filesystem;
+  for (const std::string& output : outputs) {
+    if (output.empty() || output == "-") continue;
+    std::error_code missing;
+    const fs::file_status status = fs::status(output, missing);
+    // A device or a pipe is opened once: its reader would take a second time for the end.
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) continue;
+    const AtomicFile probe(output);
+  }
+}
+
+void expect_folders(const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    std::error_code missing;
+    fs::path nearest = fs::absolute(folder).lexically_normal();
+    while (!fs::exists(nearest, missing) && nearest.has_relative_path()) nearest = nearest.parent_path();
+    if (!fs::is_directory(nearest, missing)) {
+      throw Error(ErrorCode::Io, fmt::format("{}: {} is no folder, expected one to write into",
+                                             printable(folder), printable(nearest.string())));
+    }
+    const AtomicFile probe(nearest / "normscope");
+  }
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error(ErrorCode::Io, fmt::format("{}: {}", printable(folder), failure.message()));
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = shown_length(text);
+    if (length == 0) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    result += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
+}
+
+namespace {
+
+const char* name_of_program = "normscope";
+
+/// A mapped file that somebody cuts short while it is read ends the program here.
+extern "C" void note_lost_file(int) {
+  const auto put = [](std::string_view text) {
+    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+  };
+  put(name_of_program);
+  put(": a file grew shorter while it was read, expected it to stay as it is\n");
+  _exit(bad_input);
+}
+
+}  // namespace
+
+int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv) {
+  try {
+    root.parse(argc, argv);
+    return session.run();
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return root.exit(error);
+    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", root.get_name(), printable(error.what()));
+    return usage;
+  }
+}
+
+int guarded(const char* program, const std::function<int()>& work) {
+  name_of_program = program;
+  std::signal(SIGPIPE,
+              SIG_IGN);  // a reader that went away is a failed write, cleaned up after like any other
+  std::signal(SIGBUS, note_lost_file);
+  try {
+    return work();
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", program, printable(error.what()));
+    return error.code() == ErrorCode::Cancelled ? cancelled : bad_input;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "{}: out of memory\n", program);
+    return bad_input;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: internal error: {}\n", program, printable(error.what()));
+    return bug;
+  }
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,38 @@
+# normscope_experiment_registry(<target> <folder>): compiles every <folder>/<name>.cpp, which defines
+# `const Experiment normscope::lab::experiments::<name>`, into <target>, and generates the list of them.
+# Adding a file is all it takes.
+function(normscope_experiment_registry target folder)
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  set(declarations "")
+  set(entries "")
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    string(APPEND declarations "extern const Experiment ${name};\n")
+    string(APPEND entries "      &experiments::${name},\n")
+  endforeach()
+  set(generated "${CMAKE_CURRENT_BINARY_DIR}/experiments.cpp")
+  file(CONFIGURE OUTPUT "${generated}" @ONLY CONTENT [=[
+#include "experiment.hpp"
+
+namespace normscope::lab {
+
+namespace experiments {
+@declarations@}  // namespace experiments
+
+const std::vector<const Experiment*>& all_experiments() {
+  static const std::vector<const Experiment*> list{
+@entries@  };
+  return list;
+}
+
+const Experiment* find_experiment(std::string_view name) {
+  for (const Experiment* experiment : all_experiments()) {
+    if (experiment->name == name) return experiment;
+  }
+  return nullptr;
+}
+
+}  // namespace normscope::lab
+]=])
+  target_sources(${target} PRIVATE ${sources} "${generated}")
+endfunction()

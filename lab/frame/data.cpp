@@ -1,0 +1,27 @@
+#include "data.hpp"
+
+#include <cstdlib>
+#include <system_error>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::lab {
+
+std::filesystem::path data_file(std::string_view name) {
+  const char* folder = std::getenv("NORMSCOPE_DATA");
+  if (folder == nullptr || *folder == '\0') {
+    throw Error(ErrorCode::Io,
+                fmt::format("lab: {} is needed, expected NORMSCOPE_DATA to name the folder with it", name));
+  }
+  const std::filesystem::path path = std::filesystem::path(folder) / name;
+  std::error_code missing;
+  if (!std::filesystem::exists(path, missing)) {
+    throw Error(ErrorCode::Io,
+                fmt::format("{}: is not there, expected it under NORMSCOPE_DATA", path.string()));
+  }
+  return path;
+}
+
+}  // namespace normscope::lab

@@ -1,0 +1,111 @@
+#include "plan.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+
+namespace normscope::lab {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
+  throw Error(ErrorCode::Format, fmt::format("{}: {}", file.string(), what));
+}
+
+Json with_size(Size size, const Json& configuration) {
+  Json whole{{"size", to_string(size)}};
+  for (const auto& [key, value] : configuration.items()) whole[key] = value;
+  return whole;
+}
+
+/// Each of `configurations` with each of `values` under `key`.
+std::vector<Json> spread_over(const std::vector<Json>& configurations, const std::string& key,
+                              const std::vector<Json>& values, const Experiment& experiment) {
+  std::vector<Json> result;
+  for (const Json& configuration : configurations) {
+    if (!configuration.contains(key)) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("lab: {} has no \"{}\" to sweep over, expected a key of {}", experiment.name,
+                              key, configuration.dump()));
+    }
+    for (const Json& value : values) {
+      Json changed = configuration;
+      changed[key] = value;
+      // What differed only under this key is the same now.
+      if (std::find(result.begin(), result.end(), changed) == result.end()) result.push_back(changed);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view to_string(Size size) { return size == Size::quick ? "quick" : "full"; }
+
+Sweep read_sweep(const std::filesystem::path& file) {
+  constexpr std::size_t largest = std::size_t{1} << 20;
+  const MappedFile mapped(file);
+  if (mapped.bytes().size() > largest) refuse(file, "is larger than 1 MiB, expected a sweep");
+  const auto* text = reinterpret_cast<const char*>(mapped.bytes().data());
+  const Json json = Json::parse(text, text + mapped.bytes().size(), nullptr, false);
+  if (!json.is_object()) refuse(file, "is no JSON object, expected {\"values\": {...}, \"seeds\": [...]}");
+  Sweep sweep;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "seeds" && value.is_array()) {
+      for (const Json& seed : value) {
+        if (!seed.is_number_unsigned()) refuse(file, "has a seed that is no whole number from 0 up");
+        sweep.seeds.push_back(seed.get<std::uint64_t>());
+      }
+    } else if (key == "values" && value.is_object()) {
+      for (const auto& [name, values] : value.items()) {
+        if (!values.is_array() || values.empty())
+          refuse(file, fmt::format("has no list of values under \"{}\"", name));
+        sweep.values.emplace_back(name, values.get<std::vector<Json>>());
+      }
+    } else {
+      refuse(file, fmt::format("has \"{}\", expected \"values\" (an object) and \"seeds\" (a list)", key));
+    }
+  }
+  return sweep;
+}
+
+std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t seeds,
+                            const std::optional<Sweep>& sweep) {
+  const Plan plan = experiment.plan(size);
+  std::vector<Json> configurations = plan.configurations;
+  std::vector<std::uint64_t> wanted = sweep ? sweep->seeds : std::vector<std::uint64_t>{};
+  if (sweep) {
+    for (const auto& [key, values] : sweep->values)
+      configurations = spread_over(configurations, key, values, experiment);
+  }
+  if (wanted.empty()) {
+    for (std::uint64_t seed = 1; seed <= (seeds == 0 ? plan.seeds : seeds); ++seed) wanted.push_back(seed);
+  }
+  std::vector<RunKey> keys;
+  // Seed by seed, so that what is there when somebody stops early is comparable.
+  for (const std::uint64_t seed : wanted) {
+    for (const Json& configuration : configurations)
+      keys.push_back({std::string(experiment.name), with_size(size, configuration).dump(), seed});
+  }
+  return keys;
+}
+
+Results done(const Store& store, const Experiment& experiment, Size size) {
+  std::vector<Json> own;
+  for (const Json& configuration : experiment.plan(size).configurations)
+    own.push_back(with_size(size, configuration));
+  std::vector<Done> found;
+  for (const RunInfo& run : store.runs(std::string(experiment.name))) {
+    if (run.state != RunState::done) continue;
+    Json configuration = Json::parse(run.key.configuration);
+    if (std::find(own.begin(), own.end(), configuration) == own.end()) continue;
+    found.push_back({std::move(configuration), run.key.seed, store.metrics(run.id)});
+  }
+  return Results(std::move(found));
+}
+
+}  // namespace normscope::lab

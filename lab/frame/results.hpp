@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "run.hpp"
+
+namespace normscope::lab {
+
+/// A run that is done.
+struct Done {
+  Json configuration{};
+  std::uint64_t seed = 0;
+  std::vector<Metric> metrics{};  ///< in the order of steps, then names
+
+  [[nodiscard]] bool is(std::string_view key, const Json& value) const;
+  /// The last value of that name. Errors    Argument if there is none
+  [[nodiscard]] double last(std::string_view name) const;
+  /// The value at that step, or else at the last before it. Errors    Argument if there is none
+  [[nodiscard]] double at(std::string_view name, std::uint64_t step) const;
+  [[nodiscard]] bool has(std::string_view name) const;
+};
+
+/// A number over seeds.
+struct Spread {
+  double mean = 0.0;
+  double deviation = 0.0;  ///< between seeds, n − 1; 0 for one
+  double least = 0.0;
+  double most = 0.0;
+  std::size_t count = 0;
+};
+
+/// The runs of an experiment at one size that are done.
+class Results {
+ public:
+  explicit Results(std::vector<Done> runs) : runs_(std::move(runs)) {}
+
+  [[nodiscard]] const std::vector<Done>& runs() const { return runs_; }
+  /// Those whose configuration has `value` under `key`, in the order of seeds.
+  [[nodiscard]] Results where(std::string_view key, const Json& value) const;
+  /// The values under `key`, each once, in the order they were planned.
+  [[nodiscard]] std::vector<Json> all(std::string_view key) const;
+
+  /// Over the runs, one number each. Requires  a run
+  [[nodiscard]] Spread spread(const std::function<double(const Done&)>& number) const;
+  [[nodiscard]] Spread last(std::string_view name) const;
+  [[nodiscard]] Spread at(std::string_view name, std::uint64_t step) const;
+  /// Seeds for which there is a run.
+  [[nodiscard]] std::size_t seeds() const;
+
+  /// Of two sets of runs paired by seed: how often the second's number is the larger, and the mean and
+  /// deviation of second − first.
+  struct Paired {
+    Spread difference{};
+    std::size_t larger = 0;
+  };
+  [[nodiscard]] static Paired paired(const Results& first, const Results& second,
+                                     const std::function<double(const Done&)>& number);
+
+ private:
+  std::vector<Done> runs_;
+};
+
+}  // namespace normscope::lab

@@ -1,0 +1,124 @@
+#include "run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <normscope/core/error.hpp>
+
+#include "experiment.hpp"
+
+namespace normscope::lab {
+
+namespace {
+
+/// What a killed process loses at most, beside the step it was at.
+constexpr double seconds_between_saves = 5.0;
+
+}  // namespace
+
+/// What ties a run to the store; its thread renews the lease while a step takes long.
+struct Run::Keeper {
+  Store& store;
+  double seconds;
+  std::chrono::steady_clock::time_point saved = std::chrono::steady_clock::now();
+  std::mutex mutex{};
+  std::condition_variable ends{};
+  bool over = false;
+  std::thread pulse{};
+
+  Keeper(Store& the_store, const Lease& lease, double for_seconds) : store(the_store), seconds(for_seconds) {
+    pulse = std::thread([this, held = Lease{.run = lease.run, .token = lease.token}] { renew(held); });
+  }
+
+  ~Keeper() {
+    {
+      const std::lock_guard lock(mutex);
+      over = true;
+    }
+    ends.notify_one();
+    pulse.join();
+  }
+
+  void renew(const Lease& held) {
+    std::unique_lock lock(mutex);
+    try {
+      // A connection serves one thread.
+      Store own(store.file());
+      while (!ends.wait_for(lock, std::chrono::duration<double>(seconds / 3), [this] { return over; })) {
+        if (!own.renew(held, seconds)) return;
+      }
+    } catch (const Error&) {
+      // The next save meets the same trouble and says so.
+    }
+  }
+
+  [[nodiscard]] bool due() const {
+    return std::chrono::steady_clock::now() - saved >
+           std::chrono::duration<double>(std::min(seconds_between_saves, seconds / 3));
+  }
+};
+
+Run::Run(Json configuration, std::uint64_t seed, Progress progress)
+    : configuration_(std::move(configuration)), progress_(std::move(progress)) {
+  lease_.key.seed = seed;
+}
+
+Run::Run(Store& store, Lease lease, double seconds, Progress progress)
+    : configuration_(Json::parse(lease.key.configuration)),
+      lease_(std::move(lease)),
+      progress_(std::move(progress)),
+      reached_(lease_.step),
+      keeper_(std::make_unique<Keeper>(store, lease_, seconds)) {}
+
+Run::~Run() = default;
+
+void Run::measure(std::string name, std::uint64_t step, double value) {
+  pending_.push_back({std::move(name), step, value});
+}
+
+void Run::keep(const std::string& name, std::string_view bytes) {
+  if (keeper_) keeper_->store.keep(lease_, name, std::as_bytes(std::span(bytes)));
+}
+
+void Run::reached(std::uint64_t step, std::uint64_t total, const std::function<Bytes()>& progress) {
+  reached_ = step;
+  bool stop = false;
+  try {
+    progress_("step", step, total);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Cancelled) throw;
+    stop = true;
+  }
+  if (stop || (keeper_ && keeper_->due())) save(progress());
+  if (stop) throw Error(ErrorCode::Cancelled, "interrupted; the same command goes on from here");
+}
+
+void Run::save(Bytes progress) {
+  if (keeper_) {
+    keeper_->store.save(lease_, reached_, pending_, progress, keeper_->seconds);
+    keeper_->saved = std::chrono::steady_clock::now();
+    pending_.clear();
+  }
+  lease_.step = reached_;
+  lease_.progress = std::move(progress);
+}
+
+void perform(Store& store, const Experiment& experiment, const Lease& lease, double seconds,
+             const Progress& progress) {
+  Run run(store, lease, seconds, progress);
+  try {
+    experiment.perform(run);
+    // A run of one step may have nothing to say on its way.
+    for (const Metric& metric : run.pending_) run.reached_ = std::max(run.reached_, metric.step);
+    store.finish(run.lease_, run.reached_, run.pending_);
+  } catch (...) {
+    store.release(run.lease_);
+    throw;
+  }
+}
+
+}  // namespace normscope::lab

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/json/text.hpp>
+
+#include "experiment.hpp"
+#include "plan.hpp"
+#include "ranks.hpp"
+#include "session.hpp"
+#include "show.hpp"
+#include "work.hpp"
+
+namespace {
+
+using namespace normscope;
+using namespace normscope::lab;
+using cli::Session;
+
+struct Options {
+  std::string name;
+  std::string store = "normscope-lab.sqlite";
+  bool quick = false;
+  std::size_t seeds = 0;
+  std::string sweep;
+  double lease_seconds = 30.0;
+  std::string folder;
+  bool markdown = false;
+  std::string format = "csv";
+  std::string output;
+
+  [[nodiscard]] Size size() const { return quick ? Size::quick : Size::full; }
+};
+
+const Experiment& named(const std::string& name) {
+  if (const Experiment* experiment = find_experiment(name)) return *experiment;
+  throw Error(ErrorCode::Argument, fmt::format("\"{}\" is no experiment, expected one of normscope lab list",
+                                               cli::printable(name)));
+}
+
+/// A store that is only looked at must be there.
+Store existing(const std::string& file) {
+  if (!std::filesystem::exists(file)) {
+    throw Error(ErrorCode::Io, fmt::format("{}: is not there, expected the run store that normscope lab run "
+                                           "writes (--store)",
+                                           cli::printable(file)));
+  }
+  return Store(file);
+}
+
+Json document(Json experiments) {
+  return {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", std::move(experiments)}};
+}
+
+/// The account of what is in the store, told, drawn and written.
+int tell(const Session& session, const Options& options, const Account& account) {
+  cli::JsonOutput machine_form(session, json_text(document(Json::array({to_json(account)}))));
+  if (!options.folder.empty()) {
+    cli::make_folder(options.folder);
+    write_figures(account, options.folder);
+  }
+  machine_form.commit();
+  session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
+  return account.holds() == false ? cli::negative : cli::ok;
+}
+
+int list(const Session& session) {
+  Json all = Json::array();
+  for (const Experiment* experiment : all_experiments()) all.push_back(about(*experiment));
+  session.write_json(json_text(document(all)));
+  for (const Experiment* experiment : all_experiments()) {
+    session.say(fmt::format("{:<24} {:<14} {} (quick {:.0f} s, full {:.0f} min)", experiment->name,
+                            experiment->paper, experiment->claim, experiment->quick_seconds,
+                            experiment->full_minutes));
+  }
+  return cli::ok;
+}
+
+int run(const Session& session, const Options& options, const Ranks& ranks) {
+  const Experiment& experiment = named(options.name);
+  cli::expect_folders({options.folder});
+  std::vector<std::filesystem::path> inputs{options.store};
+  if (!options.sweep.empty()) inputs.emplace_back(options.sweep);
+  cli::keep_apart(inputs, {session.json});
+  Work the_work{.experiment = &experiment, .store = options.store, .lease_seconds = options.lease_seconds};
+  const std::optional<Sweep> sweep =
+      options.sweep.empty() ? std::nullopt : std::optional(read_sweep(options.sweep));
+  const std::vector<RunKey> keys = planned(experiment, options.size(), options.seeds, sweep);
+  // The first process makes the file; the others find it there.
+  ranks.first_then_all([&] { the_work.runs = Store(options.store).add(keys); });
+  if (!ranks.first()) the_work.runs = Store(options.store).add(keys);
+  const auto processes = static_cast<unsigned>(
+      std::min<std::size_t>(ranks.several() ? 1 : thread_count(session.threads), keys.size()));
+  const Progress progress = session.progress();
+  if (processes <= 1) {
+    work(the_work, progress);
+  } else {
+    work_in_processes(the_work, processes, progress);
+  }
+  ranks.meet();
+  if (!ranks.first()) return cli::ok;
+  const Store store(options.store);
+  if (sweep)
+    session.say(fmt::format("{} of the sweep are done; normscope lab export {} has their numbers",
+                            counted(keys.size(), "run"), experiment.name));
+  return tell(session, options, account(store, experiment, options.size()));
+}
+
+int show(const Session& session, const Options& options) {
+  const Experiment& experiment = named(options.name);
+  cli::expect_folders({options.folder});
+  return tell(session, options, account(existing(options.store), experiment, options.size()));
+}
+
+int export_runs(const Session& session, const Options& options) {
+  const Experiment& experiment = named(options.name);
+  cli::keep_apart({options.store}, {options.output});
+  const std::string text = exported(existing(options.store), experiment,
+                                    options.format == "csv" ? TableFormat::csv : TableFormat::json_lines);
+  if (text.empty()) {
+    throw Error(ErrorCode::Argument, fmt::format("{}: has no run of {} to export",
+                                                 cli::printable(options.store), experiment.name));
+  }
+  AtomicFile file(options.output);
+  file.write(text);
+  file.commit();
+  session.say(fmt::format("wrote {}", cli::printable(options.output)));
+  return cli::ok;
+}
+
+void add_name_and_store(CLI::App& command, Options& options) {
+  command.add_option("NAME", options.name, "An experiment of the list")->required();
+  command.add_option("--store", options.store, "File that keeps every run (default normscope-lab.sqlite)")
+      ->type_name("FILE");
+}
+
+void add_size_and_folder(CLI::App& command, Options& options) {
+  command.add_flag("--quick", options.quick, "The small size: seconds, and verdicts mostly open");
+  command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into a folder")
+      ->type_name("FOLDER");
+  command.add_flag("--markdown", options.markdown, "Print a page for the docs");
+}
+
+int main_program(int argc, char** argv, const Ranks& ranks) {
+  Session session;
+  session.quiet = false;
+  Options options;
+  CLI::App root("The papers' experiments: run them, and see our numbers beside theirs.", "normscope-lab");
+  root.require_subcommand(1);
+  CLI::App* names = cli::add_command(root, session, "list", "Name them", [&] { return list(session); });
+  CLI::App* runs = cli::add_command(root, session, "run", "Run one; what was stopped goes on",
+                                    [&] { return run(session, options, ranks); });
+  CLI::App* shows = cli::add_command(root, session, "show", "What its runs came to",
+                                     [&] { return show(session, options); });
+  CLI::App* exports = cli::add_command(root, session, "export", "Every number of its runs as a table",
+                                       [&] { return export_runs(session, options); });
+  for (CLI::App* command : {runs, shows, exports}) add_name_and_store(*command, options);
+  for (CLI::App* command : {runs, shows}) add_size_and_folder(*command, options);
+  for (CLI::App* command : {names, shows, exports}) command->remove_option(command->get_option("--threads"));
+  exports->remove_option(exports->get_option("--json"));
+  runs->get_option("--threads")->description("Processes at once, one thread each (default: all cores)");
+  runs->add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")
+      ->type_name("N")
+      ->check(cli::counts(1, cli::largest_count));
+  runs->add_option("--sweep", options.sweep, "Configurations and seeds beyond the experiment's own (JSON)")
+      ->type_name("FILE");
+  runs->add_option("--lease", options.lease_seconds,
+                   "Seconds without a sign of life after which another process takes a run over (default 30)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 86400.0));
+  exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
+  exports->add_option("--format", options.format, "csv or jsonl (default csv)")
+      ->check(CLI::IsMember({"csv", "jsonl"}));
+  return cli::parse_and_run(root, session, argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Ranks ranks;
+  const int status = cli::guarded("normscope-lab", [&] { return main_program(argc, argv, ranks); });
+  // Who waits for this process would wait for ever.
+  if (status != cli::ok && status != cli::negative) ranks.end_all(status);
+  return status;
+}

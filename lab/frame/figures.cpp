@@ -1,19 +1,17 @@
 #include "figures.hpp"
 
-#include <cmath>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 namespace normscope::lab {
 namespace {
 
 /// As many digits as a screen can show.
-double shortened(double value) {
-  if (value == 0.0 || !std::isfinite(value)) return value;
-  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 4.0);
-  return std::round(value / unit) * unit;
-}
+double shortened(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 
 Json row_of(const std::string& series, Json x, const Spread& spread) {
   Json row{{"series", series}, {"x", std::move(x)}, {"y", shortened(spread.mean)}};

@@ -32,6 +32,12 @@ bool contains(Language language, WordView word) {
   return true;
 }
 
+bool begins_with_member(WordView word) {
+  std::size_t n = 0;
+  while (n < word.size() && word[n] == 0) ++n;
+  return n > 0 && 2 * n <= word.size() && contains(Language::anbn, word.first(2 * n));
+}
+
 Word blocks(std::span<const std::size_t> counts) {
   Word word;
   for (std::size_t letter = 0; letter < counts.size(); ++letter) {

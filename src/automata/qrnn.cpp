@@ -69,6 +69,12 @@ QrnnStates saturated(const Qrnn& layer, std::span<const double> x) {
   return states;
 }
 
+std::vector<double> last_cell(const Qrnn& layer, WordView word) {
+  if (word.empty()) return std::vector<double>(layer.width);
+  const QrnnStates states = saturated(layer, one_hot(word, layer.inputs));
+  return {states.cell.end() - static_cast<std::ptrdiff_t>(layer.width), states.cell.end()};
+}
+
 std::vector<double> one_hot(WordView word, std::size_t letters) {
   std::vector<double> rows(word.size() * letters);
   for (std::size_t at = 0; at < word.size(); ++at) {
@@ -128,6 +134,11 @@ Qrnn anbn_layer() {
   return layer;
 }
 
+bool accepts_anbn(const Qrnn& layer, WordView word) {
+  const std::vector<double> c = last_cell(layer, word);
+  return !(c[0] > 0.0) && !(c[0] < 0.0) && !(c[1] > 0.0);
+}
+
 PrefixLayers prefix_layers() {
   enum Unit : std::size_t { ba, begins_with_b, letter, units };
   PrefixLayers layers{Qrnn::zeros(2, 2, units), Qrnn::zeros(1, units, 1)};
@@ -158,6 +169,12 @@ PrefixLayers prefix_layers() {
   second.weight(Qrnn::candidate, 0, 0, letter) = 1.0;
   second.weight(Qrnn::candidate, 0, 0, begins_with_b) = 2.0;
   return layers;
+}
+
+bool accepts_prefix(const PrefixLayers& layers, WordView word) {
+  if (word.empty()) return true;
+  const QrnnStates first = saturated(layers.first, one_hot(word, layers.first.inputs));
+  return saturated(layers.second, first.hidden).cell.back() <= 0.0;
 }
 
 }  // namespace normscope::automata

@@ -7,23 +7,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <normscope/automata/theorems.hpp>
 #include <normscope/core/random.hpp>
 
 namespace normscope::automata {
 namespace {
-
-std::int64_t count(WordView word, std::uint8_t letter) {
-  return static_cast<std::int64_t>(std::count(word.begin(), word.end(), letter));
-}
-
-bool sorted(WordView word) { return std::is_sorted(word.begin(), word.end()); }
-
-/// f of theorem 8.
-Rational anbn_value(WordView word) {
-  if (!sorted(word)) return {-1, 2};
-  const std::int64_t apart = count(word, 0) - count(word, 1);
-  return Rational(1, 2) - 2 * apart * apart;
-}
 
 TEST(Weighted, ReadsBinaryNumbers) {
   const WeightedAutomaton automaton = binary_value();
@@ -60,37 +48,19 @@ TEST(Hankel, RankIsTheNumberOfStates) {
 
 TEST(Hankel, CountersThatStopAtZeroAreNotRational) {
   // Rows a^i, columns b^j: the rank grows with the block, so no automaton has states enough.
-  const Series clipped = [](WordView word) {
-    return Rational(std::max<std::int64_t>(0, count(word, 0) - count(word, 1)));
-  };
-  // A stack of which 2 − 2^(1−m) is read, m its height; below empty it cannot go.
-  const Series stack = [](WordView word) {
-    Rational half(1);
-    for (std::int64_t m = std::max<std::int64_t>(0, count(word, 0) - count(word, 1)); m > 0; --m) {
-      half *= Rational(1, 2);
-    }
-    return Rational(2) - 2 * half;
-  };
-  // Saturated attention whose layer norm compares two counts.
-  const Series attention = [](WordView word) { return Rational(count(word, 0) == count(word, 1) ? 0 : 1); };
   for (const std::size_t n : {4U, 8U, 12U}) {
     const std::vector<Word> as = powers(0, n);
     const std::vector<Word> bs = powers(1, n);
-    EXPECT_EQ(hankel_rank(clipped, as, bs), n - 1);
-    EXPECT_EQ(hankel_rank(stack, as, bs), n - 1);
-    EXPECT_EQ(hankel_rank(attention, as, bs), n);
+    EXPECT_EQ(hankel_rank(clipped_count, as, bs), n - 1);
+    EXPECT_EQ(hankel_rank(stack_reading, as, bs), n - 1);
+    EXPECT_EQ(hankel_rank(attention_reading, as, bs), n);
   }
 }
 
 TEST(Hankel, AStackWithoutAFloorIsRational) {
   // As printed, (1/2)^(#a − #b) − 1 has rank 2 [Merrill et al. 2020, definition 7].
-  const Series printed = [](WordView word) {
-    Rational value(1);
-    for (const std::uint8_t letter : word) value *= letter == 0 ? Rational(1, 2) : Rational(2);
-    return value - 1;
-  };
   const std::vector<Word> words = all_words(2, 4);
-  EXPECT_EQ(hankel_rank(printed, words, words), 2U);
+  EXPECT_EQ(hankel_rank(stack_reading_as_printed, words, words), 2U);
 }
 
 RC_GTEST_PROP(Hankel, RankOfAProductIsAtMostItsMiddle, (std::uint64_t seed)) {

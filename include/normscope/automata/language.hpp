@@ -25,6 +25,9 @@ enum class Language : std::uint8_t { anbn, anbncn };
 /// Letters of its alphabet: two or three.
 [[nodiscard]] std::size_t letters(Language language);
 [[nodiscard]] bool contains(Language language, WordView word);
+/// a^n b^n Σ*, n > 0: whether the word begins with a member of a^n b^n that is not empty.
+/// Source    [Merrill et al. 2020, section 4.3]
+[[nodiscard]] bool begins_with_member(WordView word);
 
 /// a^{counts[0]} b^{counts[1]} …; the word of a language with n of every letter.
 [[nodiscard]] Word blocks(std::span<const std::size_t> counts);

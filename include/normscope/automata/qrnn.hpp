@@ -39,6 +39,11 @@ struct QrnnStates {
 /// Errors    Argument where a map is 0, to 2^-40 of the sum of its terms' magnitudes: there is no limit
 [[nodiscard]] QrnnStates saturated(const Qrnn& layer, std::span<const double> x);
 
+/// c after the last letter of a word; 0 before the first.
+/// Shapes    result (layer.width)
+/// Errors    as `saturated`
+[[nodiscard]] std::vector<double> last_cell(const Qrnn& layer, WordView word);
+
 /// Letters as rows of 0 and a 1.
 /// Shapes    result (word.size(), letters)
 [[nodiscard]] std::vector<double> one_hot(WordView word, std::size_t letters);
@@ -53,6 +58,8 @@ struct QrnnStates {
 /// Source    [Merrill et al. 2020, theorem 10]
 /// Accuracy  exact on every word of up to 13 letters (test: Qrnn.TwoLayersOfThresholdsReadAnBn)
 [[nodiscard]] Qrnn anbn_layer();
+/// What two layers of thresholds make of its last c: yes where neither c_1 > 0, c_1 < 0 nor c_2 > 0.
+[[nodiscard]] bool accepts_anbn(const Qrnn& layer, WordView word);
 
 /// Two layers whose last c, of one unit, is at most 0 exactly on a^n b^n Σ*, n > 0, and the empty word.
 /// Source    [Merrill et al. 2020, theorem 12], with e = 1 for words that begin with b
@@ -62,5 +69,7 @@ struct PrefixLayers {
   Qrnn second;
 };
 [[nodiscard]] PrefixLayers prefix_layers();
+/// What one threshold makes of the second layer's last c.
+[[nodiscard]] bool accepts_prefix(const PrefixLayers& layers, WordView word);
 
 }  // namespace normscope::automata

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// Loops of the taggers, for `lanes` words at a time: value i of word l at [i lanes + l], so that the
+/// compiler takes words together. No sum runs across words before the end, so its bits do not depend on how
+/// many it takes.
+namespace normscope::lab::counting {
+
+/// Words side by side, and the batch they are.
+inline constexpr std::size_t lanes = 16;
+
+/// e^x for x <= 0; in float 2e-7 relative, and e^-87 for less than that.
+inline double decay(double x) { return std::exp(x); }
+inline float decay(float x) {
+  constexpr float most = -87.0F;
+  constexpr float round_to_integer = 0x1.8p23F;
+  x = x < most ? most : x;
+  // x = k ln 2 + r with ln 2 in two parts of which k times the first is exact.
+  const float shifted = x * 0x1.715476p0F + round_to_integer;
+  const float k = shifted - round_to_integer;
+  const float r = (x - k * 0x1.62e4p-1F) - k * 0x1.7f7d1cp-20F;
+  float sum = 1.0F / 720.0F;
+  sum = sum * r + 1.0F / 120.0F;
+  sum = sum * r + 1.0F / 24.0F;
+  sum = sum * r + 1.0F / 6.0F;
+  sum = sum * r + 0.5F;
+  sum = sum * r + 1.0F;
+  sum = sum * r + 1.0F;
+  // 2^k: k stands in the low bits of the shifted number.
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + 127U) << 23U;
+  float power = 0.0F;
+  std::memcpy(&power, &bits, sizeof power);
+  return sum * power;
+}
+
+template <typename Real>
+Real logistic(Real x) {
+  const Real e = decay(-std::abs(x));
+  return (x < Real(0) ? e : Real(1)) / (Real(1) + e);
+}
+
+template <typename Real>
+Real squash(Real x) {
+  const Real e = decay(Real(-2) * std::abs(x));
+  return std::copysign((Real(1) - e) / (Real(1) + e), x);
+}
+
+/// out (B) += the B rows of W (·, columns) at `weight` times in (columns).
+template <std::size_t B, typename Real>
+void multiply_rows(std::size_t columns, const Real* weight, const Real* in, Real* out) {
+  Real sum[B][lanes];
+  std::memcpy(sum, out, sizeof sum);
+  for (std::size_t j = 0; j < columns; ++j) {
+    for (std::size_t row = 0; row < B; ++row) {
+      const Real w = weight[row * columns + j];
+      for (std::size_t l = 0; l < lanes; ++l) sum[row][l] += w * in[j * lanes + l];
+    }
+  }
+  std::memcpy(out, sum, sizeof sum);
+}
+
+/// out (rows) += W (rows, columns) in (columns).
+template <typename Real>
+void multiply(std::size_t rows, std::size_t columns, const Real* weight, const Real* in, Real* out) {
+  std::size_t row = 0;
+  for (; row + 2 <= rows; row += 2) {
+    multiply_rows<2>(columns, weight + row * columns, in, out + row * lanes);
+  }
+  if (row < rows) multiply_rows<1>(columns, weight + row * columns, in, out + row * lanes);
+}
+
+/// A row for every step: (steps, size), `stride` values of one word apart.
+template <typename Real>
+struct Rows {
+  const Real* data;
+  std::size_t stride;
+};
+
+/// gradient (B) += over steps and words d in: one row of dW from as many columns.
+template <std::size_t B, typename Real>
+void outer_row(std::size_t steps, Rows<Real> d, Rows<Real> in, Real* gradient) {
+  Real sum[B][lanes] = {};
+  for (std::size_t t = 0; t < steps; ++t) {
+    const Real* const of = d.data + t * d.stride * lanes;
+    const Real* const by = in.data + t * in.stride * lanes;
+    for (std::size_t j = 0; j < B; ++j) {
+      for (std::size_t l = 0; l < lanes; ++l) sum[j][l] += of[l] * by[j * lanes + l];
+    }
+  }
+  for (std::size_t j = 0; j < B; ++j) {
+    for (std::size_t l = 0; l < lanes; ++l) gradient[j] += sum[j][l];
+  }
+}
+
+/// gradient (rows, columns) += over steps and words d (rows) inᵀ (columns).
+template <typename Real>
+void outer(std::size_t steps, std::size_t rows, Rows<Real> d, std::size_t columns, Rows<Real> in,
+           Real* gradient) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    const Rows<Real> of{d.data + row * lanes, d.stride};
+    std::size_t j = 0;
+    for (; j + 2 <= columns; j += 2) {
+      outer_row<2>(steps, of, {in.data + j * lanes, in.stride}, gradient + row * columns + j);
+    }
+    if (j < columns) outer_row<1>(steps, of, {in.data + j * lanes, in.stride}, gradient + row * columns + j);
+  }
+}
+
+/// gradient (rows) += over steps and words d (rows).
+template <typename Real>
+void sum_up(std::size_t steps, std::size_t rows, Rows<Real> d, Real* gradient) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t t = 0; t < steps; ++t) {
+      const Real* const of = d.data + (t * d.stride + row) * lanes;
+      for (std::size_t l = 0; l < lanes; ++l) gradient[row] += of[l];
+    }
+  }
+}
+
+}  // namespace normscope::lab::counting

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <normscope/automata/language.hpp>
+#include <normscope/core/random.hpp>
+
+/// Prefix tagging: of every letter of a word over a, b, whether the word up to it is in a language.
+namespace normscope::lab::counting {
+
+using automata::Word;
+using automata::WordView;
+
+/// Source    [Merrill et al. 2020, section 5]
+enum class Tagging : std::uint8_t {
+  near_balance,     ///< L5: |#a − #b| < 5
+  prefix,           ///< a^n b^n Σ*, n > 0, as the paper defines it
+  prefix_as_coded,  ///< a^n b^n a Σ*, n > 0: as the authors' program labels its words
+};
+
+[[nodiscard]] std::string_view to_string(Tagging tagging);
+/// Errors    Argument if there is none of that name
+[[nodiscard]] Tagging tagging(std::string_view name);
+
+/// Letters drawn evenly; of the prefix languages every second word begins with a^n b^n instead, n uniform in
+/// 0..length/2, as in the authors' program (the paper has 32 for every length).
+[[nodiscard]] Word draw(Tagging tagging, std::size_t length, Random& random);
+
+/// 1 where the prefix is in the language.
+/// Shapes    (word.size())
+[[nodiscard]] std::vector<std::uint8_t> labels(Tagging tagging, WordView word);
+
+/// Share of the labels of `draw`n words that are 1, exactly: what a tagger that always says yes gets right.
+/// Accuracy  to rounding (test: Tagging.SharesAreThoseOfDraws)
+[[nodiscard]] double positive_share(Tagging tagging, std::size_t length);
+
+/// What a tagger gets right that always says what is more common at this length.
+[[nodiscard]] double majority(Tagging tagging, std::size_t length);
+
+}  // namespace normscope::lab::counting

@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/automata/counting.hpp>
+#include <normscope/automata/figures.hpp>
+#include <normscope/automata/trained.hpp>
+#include <normscope/json/vega.hpp>
+
+#include "experiment.hpp"
+
+// Four cells learn a^n b^n and a^n b^n c^n in both ways: from words in and out of the language, as in the
+// paper, and from the next symbol, as in the authors' program.
+namespace normscope::lab {
+namespace {
+
+namespace am = automata;
+
+constexpr std::size_t least_seeds = 3;
+constexpr std::uint64_t test_seed = 1;
+
+Plan plan(Size size) {
+  const bool full = size == Size::full;
+  Plan plan{.seeds = full ? 3U : 1U};
+  for (const am::Language language : {am::Language::anbn, am::Language::anbncn}) {
+    for (const am::Head head : {am::Head::membership, am::Head::next_symbol}) {
+      for (const am::CellKind cell :
+           {am::CellKind::lstm, am::CellKind::gru, am::CellKind::elman_tanh, am::CellKind::elman_relu}) {
+        const am::TrainSpec usual = am::usual(cell, language, head);
+        plan.configurations.push_back({{"cell", am::to_string(cell)},
+                                       {"language", am::to_string(language)},
+                                       {"head", am::to_string(head)},
+                                       {"width", full ? usual.width : 4},
+                                       {"longest", full ? usual.longest : 10},
+                                       {"words", full ? usual.words : 200},
+                                       {"batch", usual.batch},
+                                       {"rate", usual.rate},
+                                       {"clip", usual.clip},
+                                       {"epochs", full ? usual.epochs : 10},
+                                       {"up_to", full ? 400 : 40},
+                                       {"test_words", 1000},
+                                       {"test_longest", language == am::Language::anbn ? 200 : 150}});
+      }
+    }
+  }
+  return plan;
+}
+
+am::TrainSpec spec_of(const Run& run) {
+  return {.cell = am::cell_kind(run.get<std::string>("cell")),
+          .language = am::language(run.get<std::string>("language")),
+          .head = am::head(run.get<std::string>("head")),
+          .width = run.get<std::size_t>("width"),
+          .longest = run.get<std::size_t>("longest"),
+          .words = run.get<std::size_t>("words"),
+          .batch = run.get<std::size_t>("batch"),
+          .rate = run.get<double>("rate"),
+          .clip = run.get<double>("clip"),
+          .epochs = run.get<std::size_t>("epochs"),
+          .seed = run.seed()};
+}
+
+/// What the trained network can do.
+void measure(Run& run, const am::Network& network, std::uint64_t step) {
+  const am::Range range = am::range(network, run.get<std::size_t>("up_to"));
+  const am::Score score =
+      am::score(network, am::near_members(network.language, run.get<std::size_t>("test_words"),
+                                          run.get<std::size_t>("test_longest"), test_seed));
+  run.measure("exact_to", step, static_cast<double>(range.exact_to()));
+  run.measure("accuracy", step, score.accuracy());
+  run.measure("balanced", step, score.balanced());
+  run.measure("accepted_members", step, score.accepted_members);
+  run.measure("rejected_others", step, score.rejected_others);
+  const std::size_t shown = std::max(am::least_drift_length, run.get<std::size_t>("longest"));
+  double counting = 0.0;
+  for (const am::UnitDrift& unit : am::drifts(network, shown)) counting += unit.counts ? 1.0 : 0.0;
+  run.measure("counting_units", step, counting);
+  run.keep("trace.vl.json", am::trace_figure(network, shown));
+}
+
+void perform(Run& run) {
+  const am::TrainSpec spec = spec_of(run);
+  am::Trainer trainer = run.step() == 0 ? am::Trainer(spec) : am::Trainer(spec, run.progress());
+  while (!trainer.done()) {
+    trainer.epoch();
+    const std::size_t epoch = trainer.loss().size();
+    if (trainer.done() || epoch % 10 == 0) {
+      run.measure("loss", epoch, trainer.loss().back());
+      run.measure("training_accuracy", epoch, trainer.accuracy().back());
+    }
+    if (trainer.done()) measure(run, trainer.network(), epoch);
+    run.reached(epoch, spec.epochs, [&] { return trainer.save(); });
+  }
+}
+
+Results arm(const Results& results, am::Language language, am::Head head, const char* cell) {
+  return results.where("language", am::to_string(language))
+      .where("head", am::to_string(head))
+      .where("cell", cell);
+}
+
+constexpr am::Head regimes[] = {am::Head::membership, am::Head::next_symbol};
+
+bool enough(const Results& results, am::Language language, std::initializer_list<const char*> cells) {
+  return std::all_of(cells.begin(), cells.end(), [&](const char* cell) {
+    return std::all_of(std::begin(regimes), std::end(regimes), [&](am::Head head) {
+      return arm(results, language, head, cell).seeds() >= least_seeds;
+    });
+  });
+}
+
+/// A number of every run, "membership 144 121 135; next_symbol 161 235 177".
+std::string listed(const Results& results, am::Language language, const char* cell, const char* metric,
+                   double scale = 1.0) {
+  std::string text;
+  for (const am::Head head : regimes) {
+    const Results runs = arm(results, language, head, cell);
+    if (runs.runs().empty()) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", am::to_string(head));
+    for (const Done& run : runs.runs()) text += fmt::format(" {:.4g}", scale * run.last(metric));
+  }
+  return text;
+}
+
+/// Whether every run of a cell meets a condition, in both regimes.
+template <typename Condition>
+bool every(const Results& results, am::Language language, const char* cell, const Condition& condition) {
+  return std::all_of(std::begin(regimes), std::end(regimes), [&](am::Head head) {
+    const Results runs = arm(results, language, head, cell);
+    return std::all_of(runs.runs().begin(), runs.runs().end(), condition);
+  });
+}
+
+bool beyond_training(const Done& run) {
+  return run.last("exact_to") > run.configuration.at("longest").get<double>();
+}
+
+Finding lstm_beyond(const Results& results, am::Language language) {
+  Finding finding{"exact to " + listed(results, language, "lstm", "exact_to") +
+                      "; others refused, %: " + listed(results, language, "lstm", "rejected_others", 100.0),
+                  std::nullopt};
+  if (!enough(results, language, {"lstm"})) return finding;
+  finding.holds = every(results, language, "lstm", [](const Done& run) {
+    return beyond_training(run) && run.last("rejected_others") >= 0.9;
+  });
+  return finding;
+}
+
+Finding fails_inside(const Results& results, am::Language language, const char* cell) {
+  Finding finding{"exact to " + listed(results, language, cell, "exact_to"), std::nullopt};
+  if (!enough(results, language, {cell})) return finding;
+  finding.holds = every(results, language, cell, [](const Done& run) {
+    return run.last("exact_to") < run.configuration.at("longest").get<double>();
+  });
+  return finding;
+}
+
+Finding test_words(const Results& results, am::Language language) {
+  std::string ours;
+  std::optional<bool> holds;
+  if (enough(results, language, {"lstm", "gru"})) holds = true;
+  for (const am::Head head : regimes) {
+    const Results lstm = arm(results, language, head, "lstm");
+    const Results gru = arm(results, language, head, "gru");
+    if (lstm.runs().empty() || gru.runs().empty()) continue;
+    const auto percent = [](const Results& runs, const char* metric) {
+      return 100.0 * runs.last(metric).mean;
+    };
+    ours += fmt::format("{}{}: right {:.1f} and {:.1f} %, balanced {:.1f} and {:.1f} %",
+                        ours.empty() ? "" : "; ", am::to_string(head), percent(lstm, "accuracy"),
+                        percent(gru, "accuracy"), percent(lstm, "balanced"), percent(gru, "balanced"));
+    if (holds && percent(lstm, "balanced") - percent(gru, "balanced") < 5.0) holds = false;
+  }
+  return {ours, holds};
+}
+
+Finding who_counts(const Results& results) {
+  Finding finding;
+  for (const char* cell : {"lstm", "gru", "elman_tanh"}) {
+    finding.ours += fmt::format("{}{}: {}", finding.ours.empty() ? "" : ". ", cell,
+                                listed(results, am::Language::anbn, cell, "counting_units"));
+  }
+  if (!enough(results, am::Language::anbn, {"lstm", "gru", "elman_tanh"})) return finding;
+  const auto none = [](const Done& run) { return run.last("counting_units") == 0.0; };
+  finding.holds = every(results, am::Language::anbn, "lstm",
+                        [](const Done& run) { return run.last("counting_units") >= 1.0; }) &&
+                  every(results, am::Language::anbn, "gru", none) &&
+                  every(results, am::Language::anbn, "elman_tanh", none);
+  return finding;
+}
+
+Finding below_always_no(const Results& results) {
+  const Results runs = arm(results, am::Language::anbncn, am::Head::membership, "gru");
+  if (runs.runs().empty()) return {"no run", std::nullopt};
+  const auto words =
+      am::near_members(am::Language::anbncn, runs.runs()[0].configuration.at("test_words").get<std::size_t>(),
+                       runs.runs()[0].configuration.at("test_longest").get<std::size_t>(), test_seed);
+  const double others =
+      static_cast<double>(
+          std::count_if(words.begin(), words.end(), [](const am::Labelled& one) { return !one.member; })) /
+      static_cast<double>(words.size());
+  const Spread right = runs.last("accuracy");
+  Finding finding{
+      fmt::format("{:.1f} % right in the mean; always no: {:.1f} %", 100.0 * right.mean, 100.0 * others),
+      std::nullopt};
+  if (runs.seeds() >= least_seeds) finding.holds = right.mean < others;
+  return finding;
+}
+
+/// One mark a run in panels, languages across and regimes down.
+Json strips(const Results& results, const char* metric, double scale, Json axis, bool with_training) {
+  Json rows = Json::array();
+  for (const Done& run : results.runs()) {
+    rows.push_back({{"cell", run.configuration.at("cell")},
+                    {"language", run.configuration.at("language") == "anbn" ? "a^n b^n" : "a^n b^n c^n"},
+                    {"head", run.configuration.at("head") == "membership" ? "in or out" : "next symbol"},
+                    {"longest", run.configuration.at("longest")},
+                    {"value", scale * run.last(metric)}});
+  }
+  const Json cells = {{"field", "cell"},
+                      {"type", "nominal"},
+                      {"title", nullptr},
+                      {"sort", {"lstm", "gru", "elman_tanh", "elman_relu"}},
+                      {"axis", {{"labelAngle", -30}}}};
+  Json layers = {
+      {{"mark", {{"type", "point"}, {"filled", true}, {"opacity", 0.7}, {"size", 60}}},
+       {"encoding",
+        {{"x", cells},
+         {"y", std::move(axis)},
+         {"color",
+          {{"field", "cell"}, {"type", "nominal"}, {"legend", nullptr}, {"sort", cells.at("sort")}}}}}}};
+  if (with_training) {
+    layers.push_back(
+        {{"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "gray"}}},
+         {"encoding", {{"y", {{"field", "longest"}, {"type", "quantitative"}, {"aggregate", "max"}}}}}});
+  }
+  return vega::specification({{"data", vega::values(std::move(rows))},
+                              {"facet",
+                               {{"column", {{"field", "language"}, {"type", "nominal"}, {"title", nullptr}}},
+                                {"row", {{"field", "head"}, {"type", "nominal"}, {"title", nullptr}}}}},
+                              {"spec", {{"width", 220}, {"height", 180}, {"layer", std::move(layers)}}}});
+}
+
+std::vector<Figure> figures(const Results& results) {
+  std::vector<Figure> all;
+  if (!results.runs().empty()) {
+    all.push_back(
+        {"exact_to",
+         "The largest n up to which all is right from n = 5 on, a mark a run; dashed, the largest n of "
+         "the training. Of a^n b^n c^n the last letter alone is varied.",
+         strips(results, "exact_to", 1.0, vega::quantity("value", "exact to n"), true)});
+    all.push_back(
+        {"balanced",
+         "On the paper's 1000 words near members: mean of the share of members accepted and of others "
+         "refused, a mark a run. Who always says the same is at 50 %.",
+         strips(results, "balanced", 100.0, vega::quantity("value", "balanced accuracy, %"), false)});
+  }
+  // The networks of the runs whose configuration and seed the library's own have.
+  for (const am::CellKind cell : {am::CellKind::lstm, am::CellKind::gru}) {
+    for (const am::Language language : {am::Language::anbn, am::Language::anbncn}) {
+      const std::size_t n = language == am::Language::anbn ? 1000 : 100;
+      all.push_back(
+          {fmt::format("trace_{}_{}", am::to_string(cell), am::to_string(language)),
+           fmt::format("What the units of {} hold over n = {} of every letter, and what it expects next "
+                       "(seed {}).",
+                       cell == am::CellKind::lstm ? "an LSTM" : "a GRU", n,
+                       am::trained_spec(cell, language).seed),
+           Json::parse(am::trace_figure(am::trained(cell, language), n))});
+    }
+  }
+  return all;
+}
+
+constexpr std::string_view beyond_rule =
+    "both regimes, 3 seeds or more, every run: exact to more than the largest n of the training, and 90 % of "
+    "the test's "
+    "other words refused";
+constexpr std::string_view inside_rule =
+    "both regimes, 3 seeds or more, every run: exact to less than the largest n of the training";
+constexpr std::string_view words_rule =
+    "3 seeds or more: mean balanced accuracy at least 5 points above the GRU's, in both regimes";
+
+}  // namespace
+
+namespace experiments {
+extern const Experiment weiss_counting;
+const Experiment weiss_counting{
+    .name = "weiss-counting",
+    .paper = "Weiss 2018",
+    .claim = "LSTMs learn to count and go on beyond their training, GRUs and Elman networks with tanh do not",
+    .quick_seconds = 8,
+    .full_minutes = 25,
+    .plan = plan,
+    .perform = perform,
+    .claims =
+        {{"lstm_beyond_training", "An LSTM is right on a^n b^n beyond the n it was trained on",
+          "trained to n = 100, right to 256", beyond_rule,
+          [](const Results& results) { return lstm_beyond(results, am::Language::anbn); }},
+         {"lstm_beyond_training_abc", "And on a^n b^n c^n", "trained to n = 50, right to 100", beyond_rule,
+          [](const Results& results) { return lstm_beyond(results, am::Language::anbncn); }},
+         {"gru_fails_inside", "A GRU is wrong on a^n b^n inside the range it was trained on",
+          "a^n b^(n+1) accepted from n = 39 on", inside_rule,
+          [](const Results& results) { return fails_inside(results, am::Language::anbn, "gru"); }},
+         {"gru_fails_inside_abc", "And on a^n b^n c^n", "a^9 b^10 c^12 accepted", inside_rule,
+          [](const Results& results) { return fails_inside(results, am::Language::anbncn, "gru"); }},
+         {"tanh_fails_inside", "So is an Elman network with tanh on a^n b^n", "section 4, in theory",
+          inside_rule,
+          [](const Results& results) { return fails_inside(results, am::Language::anbn, "elman_tanh"); }},
+         {"test_words", "On 1000 words near members the LSTM does better",
+          "a^n b^n: 100 % and 87.0 % right; who always says no has 80 %", words_rule,
+          [](const Results& results) { return test_words(results, am::Language::anbn); }},
+         {"test_words_abc", "And on a^n b^n c^n", "98.6 % and 86.9 % right; who always says no has 96 %",
+          words_rule, [](const Results& results) { return test_words(results, am::Language::anbncn); }},
+         {"counting_units",
+          "Trained LSTMs have units that count, GRUs and Elman networks with tanh have none", "figure 1",
+          "a^n b^n, both regimes, 3 seeds or more, every run: `drifts` finds a unit in the LSTM, none in the "
+          "others",
+          who_counts},
+         {"gru_below_always_no",
+          "The GRU's share of right answers on a^n b^n c^n is below who always says no", "86.9 % and 96 %",
+          "trained in or out, 3 seeds or more: so in the mean", below_always_no}},
+    .figures = figures};
+}  // namespace experiments
+
+}  // namespace normscope::lab

@@ -194,67 +194,45 @@ Finding base_line_as_defined(const Results& results) {
   return finding;
 }
 
-const char* title(const std::string& tagging) {
-  if (tagging == "near_balance") return "|#a − #b| < 5";
-  return tagging == "prefix" ? "a^n b^n Σ*" : "a^n b^n Σ*, labels as coded";
+const char* title(Tagging tagging) {
+  if (tagging == Tagging::near_balance) return "|#a − #b| < 5";
+  return tagging == Tagging::prefix ? "a^n b^n Σ*, labels as defined" : "a^n b^n Σ*, labels as coded";
 }
 
+/// One figure a language; the base lines are exact.
 std::vector<Figure> figures(const Results& results) {
-  Json panels = Json::array();
-  for (const Json& tagging : results.all("tagging")) {
-    const auto name = tagging.get<std::string>();
-    const Results runs = results.where("tagging", tagging);
+  std::vector<Figure> all;
+  for (const Json& name : results.all("tagging")) {
+    const Tagging tagging = counting::tagging(name.get<std::string>());
+    const Results runs = results.where("tagging", name);
     Json rows = Json::array();
     for (const Json& model : runs.all("model")) {
       for (const std::size_t length : lengths) {
         const Spread spread = runs.where("model", model).last(accuracy_at(length));
-        rows.push_back({{"letters", length},
-                        {"model", model},
-                        {"accuracy", 100.0 * spread.mean},
-                        {"least", 100.0 * spread.least},
-                        {"most", 100.0 * spread.most}});
+        rows.push_back({{"series", model},
+                        {"x", length},
+                        {"y", 100.0 * spread.mean},
+                        {"low", 100.0 * spread.least},
+                        {"high", 100.0 * spread.most}});
       }
     }
-    Json base = Json::array();
-    for (const std::size_t length : lengths) {
-      const double yes = counting::positive_share(counting::tagging(name), length);
-      base.push_back({{"letters", length}, {"always", "always no"}, {"accuracy", 100.0 * (1.0 - yes)}});
-      base.push_back({{"letters", length},
-                      {"always", "what is more common"},
-                      {"accuracy", 100.0 * std::max(yes, 1.0 - yes)}});
-    }
-    Json x = vega::logarithmic("letters", "letters in a word");
-    x["scale"] = {{"type", "log"}, {"base", 2}};
-    x["axis"] = {{"values", lengths}};
-    Json y = vega::quantity("accuracy", "labels right, %");
-    y["scale"] = {{"zero", false}};
-    Json low = vega::quantity("least", "labels right, %");
-    const Json colour = {
-        {"field", "model"},
-        {"type", "nominal"},
-        {"title", nullptr},
-        {"sort", {"lstm", "two_qrnns", "qrnn_d2", "qrnn", "two_fo_qrnns", "fo_qrnn_d2", "fo_qrnn"}}};
-    const Json dash = {{"field", "always"}, {"type", "nominal"}, {"title", nullptr}};
-    panels.push_back(
-        {{"title", title(name)},
-         {"width", 260},
-         {"height", 240},
-         {"layer",
-          {{{"data", vega::values(rows)},
-            {"mark", {{"type", "area"}, {"opacity", 0.15}}},
-            {"encoding", {{"x", x}, {"y", low}, {"y2", {{"field", "most"}}}, {"color", colour}}}},
-           {{"data", vega::values(rows)},
-            {"mark", {{"type", "line"}, {"point", true}}},
-            {"encoding", {{"x", x}, {"y", y}, {"color", colour}}}},
-           {{"data", vega::values(base)},
-            {"mark", {{"type", "line"}, {"color", "gray"}}},
-            {"encoding", {{"x", x}, {"y", y}, {"strokeDash", dash}}}}}}});
+    const auto base_line = [&](const char* series, double (*share)(Tagging, std::size_t)) {
+      for (const std::size_t length : lengths) {
+        const double right = 100.0 * share(tagging, length);
+        rows.push_back({{"series", series}, {"x", length}, {"y", right}, {"low", right}, {"high", right}});
+      }
+    };
+    base_line("always no",
+              [](Tagging of, std::size_t length) { return 1.0 - counting::positive_share(of, length); });
+    base_line("always what is more common", counting::majority);
+    all.push_back(
+        {fmt::format("accuracy_{}", counting::to_string(tagging)),
+         fmt::format("{}: share of right labels on words up to 32 times as long as those learned from; mean, "
+                     "least and most of the seeds.",
+                     title(tagging)),
+         vega::curves(std::move(rows), {"letters in a word", "labels right, %", true})});
   }
-  if (panels.empty()) return {};
-  return {{"accuracy",
-           "Share of right labels on words up to 32 times as long as those learned from: mean over seeds, "
-           "and from the least to the most.",
-           vega::specification({{"hconcat", std::move(panels)}})}};
+  return all;
 }
 
 constexpr std::string_view alike_rule =

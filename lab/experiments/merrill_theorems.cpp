@@ -264,13 +264,11 @@ std::vector<Figure> figures(const Results& results) {
                             {"gru", "gru, 3 units"},
                             {"elman_tanh", "elman_tanh, 3 units"}};
   Json rows = Json::array();
-  Json order = Json::array();
   for (const Line& line : lines) {
-    order.push_back(line.title);
     for (std::size_t n = 0; n <= most_letters; ++n) {
-      rows.push_back({{"letters", n},
-                      {"encoder", line.title},
-                      {"bits", std::log2(run->last(fmt::format("space_{}_{}", line.name, n)))}});
+      rows.push_back({{"series", line.title},
+                      {"x", n},
+                      {"y", std::log2(run->last(fmt::format("space_{}_{}", line.name, n)))}});
     }
   }
   return {
@@ -278,16 +276,7 @@ std::vector<Figure> figures(const Results& results) {
        "log2 of the number of configurations after n letters: flat for squashing cells, logarithmic for "
        "counters, "
        "linear for a weighted automaton. Of gru and elman_tanh the most of 100 random cells in the limit.",
-       vega::specification(
-           {{"data", vega::values(std::move(rows))},
-            {"width", 420},
-            {"height", 280},
-            {"mark", {{"type", "line"}, {"point", true}}},
-            {"encoding",
-             {{"x", vega::quantity("letters", "letters read")},
-              {"y", vega::quantity("bits", "log2 of configurations")},
-              {"color",
-               {{"field", "encoder"}, {"type", "nominal"}, {"title", nullptr}, {"sort", order}}}}}})}};
+       vega::curves(std::move(rows), {"letters read", "log2 of configurations"})}};
 }
 
 constexpr std::string_view on_every_word = "no mistake on every word of up to 13 letters";

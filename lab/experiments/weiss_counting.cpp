@@ -9,9 +9,9 @@
 #include <normscope/automata/counting.hpp>
 #include <normscope/automata/figures.hpp>
 #include <normscope/automata/trained.hpp>
-#include <normscope/json/vega.hpp>
 
 #include "experiment.hpp"
+#include "figures.hpp"
 
 // Four cells learn a^n b^n and a^n b^n c^n in both ways: from words in and out of the language, as in the
 // paper, and from the next symbol, as in the authors' program.
@@ -211,53 +211,23 @@ Finding below_always_no(const Results& results) {
   return finding;
 }
 
-/// One mark a run in panels, languages across and regimes down.
-Json strips(const Results& results, const char* metric, double scale, Json axis, bool with_training) {
-  Json rows = Json::array();
-  for (const Done& run : results.runs()) {
-    rows.push_back({{"cell", run.configuration.at("cell")},
-                    {"language", run.configuration.at("language") == "anbn" ? "a^n b^n" : "a^n b^n c^n"},
-                    {"head", run.configuration.at("head") == "membership" ? "in or out" : "next symbol"},
-                    {"longest", run.configuration.at("longest")},
-                    {"value", scale * run.last(metric)}});
-  }
-  const Json cells = {{"field", "cell"},
-                      {"type", "nominal"},
-                      {"title", nullptr},
-                      {"sort", {"lstm", "gru", "elman_tanh", "elman_relu"}},
-                      {"axis", {{"labelAngle", -30}}}};
-  Json layers = {
-      {{"mark", {{"type", "point"}, {"filled", true}, {"opacity", 0.7}, {"size", 60}}},
-       {"encoding",
-        {{"x", cells},
-         {"y", std::move(axis)},
-         {"color",
-          {{"field", "cell"}, {"type", "nominal"}, {"legend", nullptr}, {"sort", cells.at("sort")}}}}}}};
-  if (with_training) {
-    layers.push_back(
-        {{"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "gray"}}},
-         {"encoding", {{"y", {{"field", "longest"}, {"type", "quantitative"}, {"aggregate", "max"}}}}}});
-  }
-  return vega::specification({{"data", vega::values(std::move(rows))},
-                              {"facet",
-                               {{"column", {{"field", "language"}, {"type", "nominal"}, {"title", nullptr}}},
-                                {"row", {{"field", "head"}, {"type", "nominal"}, {"title", nullptr}}}}},
-                              {"spec", {{"width", 220}, {"height", 180}, {"layer", std::move(layers)}}}});
-}
-
 std::vector<Figure> figures(const Results& results) {
   std::vector<Figure> all;
-  if (!results.runs().empty()) {
-    all.push_back(
-        {"exact_to",
-         "The largest n up to which all is right from n = 5 on, a mark a run; dashed, the largest n of "
-         "the training. Of a^n b^n c^n the last letter alone is varied.",
-         strips(results, "exact_to", 1.0, vega::quantity("value", "exact to n"), true)});
-    all.push_back(
-        {"balanced",
-         "On the paper's 1000 words near members: mean of the share of members accepted and of others "
-         "refused, a mark a run. Who always says the same is at 50 %.",
-         strips(results, "balanced", 100.0, vega::quantity("value", "balanced accuracy, %"), false)});
+  for (const am::Language language : {am::Language::anbn, am::Language::anbncn}) {
+    const bool two = language == am::Language::anbn;
+    const Results runs = results.where("language", am::to_string(language));
+    if (runs.runs().empty()) continue;
+    all.push_back(at_end(
+        fmt::format("exact_to_{}", am::to_string(language)),
+        two ? "a^n b^n: the largest n up to which all is right from n = 5 on. The training went to n = 100."
+            : "a^n b^n c^n: the same, the last letter alone varied. The training went to n = 50.",
+        runs, {"head", "exact_to", "exact to n"}, "cell", "cell"));
+    all.push_back(at_end(
+        fmt::format("balanced_{}", am::to_string(language)),
+        fmt::format("{} on the paper's 1000 words near members: mean of the share of members accepted and of "
+                    "others refused. Who always says the same is at 0.5.",
+                    two ? "a^n b^n" : "a^n b^n c^n"),
+        runs, {"head", "balanced", "balanced accuracy"}, "cell", "cell"));
   }
   // The networks of the runs whose configuration and seed the library's own have.
   for (const am::CellKind cell : {am::CellKind::lstm, am::CellKind::gru}) {

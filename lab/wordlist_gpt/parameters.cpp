@@ -69,16 +69,20 @@ std::size_t total_count(const std::vector<Parameter>& tensors) {
   return tensors.empty() ? 0 : tensors.back().offset + tensors.back().count;
 }
 
-std::vector<float> initial_values(const Recipe& recipe) {
-  Random random(recipe.seed);
+std::vector<float> initial_values(const std::vector<Parameter>& tensors, std::uint64_t seed) {
+  Random random(seed);
   std::vector<float> values;
-  for (const Parameter& tensor : parameters(recipe)) {
+  for (const Parameter& tensor : tensors) {
     for (std::size_t i = 0; i < tensor.count; ++i) {
       const double noise = tensor.initial_deviation > 0.0 ? tensor.initial_deviation * random.normal() : 0.0;
       values.push_back(static_cast<float>(tensor.initial_mean + noise));
     }
   }
   return values;
+}
+
+std::vector<float> initial_values(const Recipe& recipe) {
+  return initial_values(parameters(recipe), recipe.seed);
 }
 
 }  // namespace normscope::lab

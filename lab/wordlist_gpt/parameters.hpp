@@ -28,7 +28,9 @@ struct Parameter {
 /// Number of values in all of `tensors`.
 [[nodiscard]] std::size_t total_count(const std::vector<Parameter>& tensors);
 
-/// Values to start the training from, drawn with the recipe's seed.
+/// Values to start a training from, drawn with that seed.
+[[nodiscard]] std::vector<float> initial_values(const std::vector<Parameter>& tensors, std::uint64_t seed);
+/// The same for `parameters(recipe)` and the recipe's seed.
 [[nodiscard]] std::vector<float> initial_values(const Recipe& recipe);
 
 }  // namespace normscope::lab

@@ -1,4 +1,4 @@
-#include "circle_figures.hpp"
+#include <normscope/lnnet/circle_figures.hpp>
 
 #include <cmath>
 #include <functional>
@@ -8,8 +8,14 @@
 
 #include "figure_parts.hpp"
 
-namespace normscope::lnnet::detail {
+namespace normscope::lnnet {
 namespace {
+
+using detail::Json;
+using detail::quantity;
+using detail::shortened;
+using detail::specification;
+using detail::values;
 
 constexpr double pi = 3.14159265358979323846;
 /// Points of a circle, of a curve, and cells along the surface's longer side.
@@ -84,7 +90,7 @@ Json place(double x, double y) { return {{"x", shortened(x)}, {"y", shortened(y)
 
 }  // namespace
 
-std::string stretch_figure() {
+std::string stretched_circle_figure() {
   return circles_over_curves(
              "Stretch: u(t x, y) on the circle",
              "Above the circle's points after it, below the first coordinate before and after",
@@ -96,7 +102,7 @@ std::string stretch_figure() {
       .dump();
 }
 
-std::string fold_figure() {
+std::string folded_circle_figure() {
   return circles_over_curves(
              "Fold: u(x + t, y) on the circle",
              "Above the circle's points after it, below the first coordinate before and after",
@@ -108,7 +114,7 @@ std::string fold_figure() {
       .dump();
 }
 
-std::string surface_figure() {
+std::string circle_surface_figure() {
   constexpr double right = 3.2;
   constexpr double top = 1.6;
   constexpr double cell = 2.0 * right / surface_cells;
@@ -159,4 +165,4 @@ std::string surface_figure() {
       .dump();
 }
 
-}  // namespace normscope::lnnet::detail
+}  // namespace normscope::lnnet

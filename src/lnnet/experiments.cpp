@@ -7,7 +7,7 @@
 
 #include <normscope/lnnet/circle.hpp>
 
-#include "circle_figures.hpp"
+#include <normscope/lnnet/circle_figures.hpp>
 
 namespace normscope::lnnet {
 namespace {
@@ -34,7 +34,7 @@ Outcome run_stretch() {
     holds = holds && std::abs(share - stretched_share(t, level)) < tolerance;
     ours += fmt::format("{}{:.2f} % at t = {}", ours.empty() ? "beyond 0.9: " : ", ", 100.0 * share, t);
   }
-  return {ours, holds, detail::stretch_figure()};
+  return {ours, holds, stretched_circle_figure()};
 }
 
 Outcome run_fold() {
@@ -46,7 +46,7 @@ Outcome run_fold() {
   const bool holds = before == 1 && after == 0 && std::abs(least - fold_minimum(t)) < tolerance;
   return {fmt::format("{} turn around the origin at t = 0.99, {} at t = 1.01; least x at t = 2: {:.4f}",
                       before, after, least),
-          holds, detail::fold_figure()};
+          holds, folded_circle_figure()};
 }
 
 Outcome run_surface() {
@@ -60,7 +60,7 @@ Outcome run_surface() {
     }
   }
   return {fmt::format("largest distance of a curve from the surface: {:.1e}", largest), largest < 1e-14,
-          detail::surface_figure()};
+          circle_surface_figure()};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -58,25 +59,62 @@ std::string fingerprint(const Dataset& data) {
   return fmt::format("{:016x}", hash);
 }
 
+/// The vectors of a state under their names.
+template <typename State>
+auto parts(State& state) {
+  return std::array{std::pair("parameters", &state.parameters), std::pair("first", &state.first),
+                    std::pair("second", &state.second), std::pair("loss", &state.loss),
+                    std::pair("accuracy", &state.accuracy)};
+}
+
 }  // namespace
 
+TrainState Trainer::state() const {
+  return {.step = engine_->done,
+          .parameters = engine_->parameters(),
+          .first = engine_->first(),
+          .second = engine_->second(),
+          .loss = engine_->loss,
+          .accuracy = engine_->accuracy};
+}
+
+void Trainer::resume(const TrainState& state) {
+  if (state.step > engine_->spec.steps) {
+    throw Error(ErrorCode::Format, fmt::format("state of a training: its step is {}, expected 0 to {}",
+                                               state.step, engine_->spec.steps));
+  }
+  const std::size_t every = engine_->spec.record_every;
+  const std::size_t records = (state.step + every - 1) / every;
+  for (const auto& [name, entries] : parts(state)) {
+    const bool recorded = entries == &state.loss || entries == &state.accuracy;
+    const std::size_t expected = recorded ? records : engine_->size;
+    if (entries->size() != expected) {
+      throw Error(ErrorCode::Format, fmt::format("state of a training: {} has {} values, expected {}", name,
+                                                 entries->size(), expected));
+    }
+    if (!std::all_of(entries->begin(), entries->end(), [](double value) { return std::isfinite(value); })) {
+      throw Error(ErrorCode::Format, fmt::format("state of a training: {} is not finite", name));
+    }
+  }
+  engine_->assign(state.parameters, state.first, state.second);
+  engine_->loss = state.loss;
+  engine_->accuracy = state.accuracy;
+  engine_->done = state.step;
+}
+
 void Trainer::save(const std::filesystem::path& path) const {
-  const std::vector<std::pair<const char*, std::vector<double>>> values{{"parameters", engine_->parameters()},
-                                                                        {"first", engine_->first()},
-                                                                        {"second", engine_->second()},
-                                                                        {"loss", engine_->loss},
-                                                                        {"accuracy", engine_->accuracy}};
+  const TrainState now = state();
   std::vector<checkpoint::NewTensor> tensors;
-  for (const auto& [name, entries] : values) {
+  for (const auto& [name, entries] : parts(now)) {
     tensors.push_back({.name = name,
                        .dtype = Dtype::F64,
-                       .shape = {entries.size()},
-                       .bytes = std::as_bytes(std::span(entries))});
+                       .shape = {entries->size()},
+                       .bytes = std::as_bytes(std::span(*entries))});
   }
   checkpoint::write_safetensors(path, tensors,
                                 {{"format", format_name},
                                  {"spec", spec_text(engine_->spec)},
-                                 {"step", std::to_string(engine_->done)},
+                                 {"step", std::to_string(now.step)},
                                  {"data", fingerprint(engine_->data)}});
 }
 
@@ -100,34 +138,24 @@ void Trainer::resume(const std::filesystem::path& path) {
   const std::string step = meta("step");
   const bool digits =
       !step.empty() && step.size() <= 18 && step.find_first_not_of("0123456789") == std::string::npos;
-  const std::size_t done = digits ? std::stoull(step) : SIZE_MAX;
-  if (done > engine_->spec.steps) {
-    throw Error(ErrorCode::Format, fmt::format("{}: its step is \"{}\", expected 0 to {}", path.string(),
-                                               step, engine_->spec.steps));
+  if (!digits) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: its step is \"{}\", expected a number", path.string(), step));
   }
-  const auto values = [&](const char* name, std::size_t count) {
+  TrainState state{.step = std::stoull(step)};
+  for (const auto& [name, entries] : parts(state)) {
     const checkpoint::Tensor* tensor = file.find(name);
-    if (tensor == nullptr || tensor->dtype != Dtype::F64 || tensor->shape.size() != 1 ||
-        tensor->shape[0] != count) {
-      throw Error(ErrorCode::Format, fmt::format("{}: expected F64 {}[{}]", path.string(), name, count));
+    if (tensor == nullptr || tensor->dtype != Dtype::F64 || tensor->shape.size() != 1) {
+      throw Error(ErrorCode::Format, fmt::format("{}: expected a vector {} of F64", path.string(), name));
     }
-    std::vector<double> entries = checkpoint::read(*tensor);
-    if (!std::all_of(entries.begin(), entries.end(), [](double value) { return std::isfinite(value); })) {
-      throw Error(ErrorCode::Format, fmt::format("{}: {} is not finite", path.string(), name));
-    }
-    return entries;
-  };
-  const std::size_t every = engine_->spec.record_every;
-  const std::size_t records = (done + every - 1) / every;
-  const std::vector<double> parameters = values("parameters", engine_->size);
-  const std::vector<double> first = values("first", engine_->size);
-  const std::vector<double> second = values("second", engine_->size);
-  std::vector<double> loss = values("loss", records);
-  std::vector<double> accuracy = values("accuracy", records);
-  engine_->assign(parameters, first, second);
-  engine_->loss.assign(loss.begin(), loss.end());
-  engine_->accuracy.assign(accuracy.begin(), accuracy.end());
-  engine_->done = done;
+    const std::vector<double> values = checkpoint::read(*tensor);
+    entries->assign(values.begin(), values.end());
+  }
+  try {
+    resume(state);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path.string(), error.what()));
+  }
 }
 
 }  // namespace normscope::lnnet

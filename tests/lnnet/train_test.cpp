@@ -161,6 +161,23 @@ TEST(Train, ResumesBitwise) {
   std::filesystem::remove(path);
 }
 
+TEST(Train, ResumesFromAStateBitwise) {
+  const TrainSpec spec{.steps = 50, .batch = 7};
+  const Dataset data = xor_corners(40, 3);
+  Trainer whole(spec, data);
+  while (whole.steps_done() < 23) whole.step();
+  TrainState state = whole.state();
+  Trainer continued(spec, data);
+  continued.resume(state);
+  while (!whole.done()) whole.step();
+  while (!continued.done()) continued.step();
+  EXPECT_EQ(continued.state().parameters, whole.state().parameters);
+  EXPECT_EQ(continued.state().accuracy, whole.state().accuracy);
+  state.loss.pop_back();
+  EXPECT_THROW(continued.resume(state), Error);
+  EXPECT_THROW(Trainer({.steps = 22}, data).resume(whole.state()), Error);
+}
+
 TEST(Train, AStateOfSomethingElseIsRefused) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "train.other.safetensors";
   const TrainSpec spec{.steps = 5};

@@ -71,6 +71,16 @@ struct Score {
   double accuracy = 0.0;
 };
 
+/// What a training needs to go on as if it had never stopped.
+struct TrainState {
+  std::size_t step = 0;
+  std::vector<double> parameters{};
+  std::vector<double> first{};  ///< of the optimizer, as `second`
+  std::vector<double> second{};
+  std::vector<double> loss{};  ///< the records so far, as `accuracy`
+  std::vector<double> accuracy{};
+};
+
 /// Training under way. Weights and biases begin uniform in ±1/sqrt(inputs).
 ///
 /// The backward pass is written by hand: for a norm u = Πz/s the transposed Jacobian is
@@ -119,9 +129,14 @@ class Trainer {
   /// The net as it stands, two classes as two logits 0 and z.
   [[nodiscard]] Net net() const;
 
-  /// Writes what is needed to go on as if never stopped, atomically: a safetensors file with the
-  /// tensors parameters, first, second (the optimizer's), loss, accuracy, and metadata that names
-  /// the spec, the step and the data.
+  [[nodiscard]] TrainState state() const;
+  /// Goes on from a state of the same spec and data; the continuation is bitwise the same as without the stop
+  /// (test: Train.ResumesFromAStateBitwise).
+  /// Errors    Format where it is not of this spec's sizes, or not finite
+  void resume(const TrainState& state);
+
+  /// Writes `state`, atomically: a safetensors file with its vectors as tensors, and metadata that names the
+  /// spec, the step and the data.
   /// Errors    Io
   void save(const std::filesystem::path& path) const;
   /// Goes on from a saved state; the continuation is bitwise the same as without the stop

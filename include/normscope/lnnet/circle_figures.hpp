@@ -3,11 +3,11 @@
 #include <string>
 
 /// The post's pictures of what normalization makes of a circle, as Vega-Lite specifications.
-namespace normscope::lnnet::detail {
+namespace normscope::lnnet {
 
-[[nodiscard]] std::string stretch_figure();
-[[nodiscard]] std::string fold_figure();
+[[nodiscard]] std::string stretched_circle_figure();
+[[nodiscard]] std::string folded_circle_figure();
 /// A heat map of x/sqrt(x² + y²), with the curves along which the other two slice it.
-[[nodiscard]] std::string surface_figure();
+[[nodiscard]] std::string circle_surface_figure();
 
-}  // namespace normscope::lnnet::detail
+}  // namespace normscope::lnnet

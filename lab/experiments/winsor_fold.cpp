@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/lnnet/circle.hpp>
+#include <normscope/lnnet/circle_figures.hpp>
+
+#include "frame/experiment.hpp"
+
+namespace normscope::lab {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+Plan plan(Size) {
+  Plan plan;
+  for (const double t : {0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 3.0})
+    plan.configurations.push_back({{"t", t}, {"points", 100'000}});
+  return plan;
+}
+
+void perform(Run& run) {
+  const auto t = run.get<double>("t");
+  const auto points = run.get<std::size_t>("points");
+  const auto angle = [&](std::size_t i) {
+    return 2.0 * pi * (static_cast<double>(i) + 0.5) / static_cast<double>(points);
+  };
+  const auto image = [&](std::size_t i) { return std::atan2(std::sin(angle(i)), t + std::cos(angle(i))); };
+  double least = 1.0;
+  double speed = 0.0;
+  for (std::size_t i = 0; i < points; ++i) {
+    least = std::min(least, lnnet::folded(t, std::cos(angle(i))));
+    const double turned = std::remainder(image((i + 1) % points) - image(i), 2.0 * pi);
+    speed = std::max(speed, std::abs(turned) * static_cast<double>(points) / (2.0 * pi));
+  }
+  run.measure("turns", 1, lnnet::fold_winding(t));
+  run.measure("least", 1, least);
+  run.measure("speed", 1, speed);
+}
+
+double t_of(const Done& run) { return run.configuration.at("t").get<double>(); }
+
+Finding folds_at_one(const Results& results) {
+  std::string ours;
+  bool holds = true;
+  for (const Done& run : results.runs()) {
+    holds = holds && run.last("turns") == (t_of(run) < 1.0 ? 1.0 : 0.0);
+    ours += fmt::format("{}{} at t = {}", ours.empty() ? "turns around the origin: " : ", ",
+                        run.last("turns"), t_of(run));
+  }
+  return {std::move(ours), holds};
+}
+
+Finding divot(const Results& results) {
+  std::string ours;
+  bool holds = true;
+  for (const Done& run : results.runs()) {
+    if (t_of(run) <= 1.0) continue;
+    holds = holds && std::abs(run.last("least") - lnnet::fold_minimum(t_of(run))) < 1e-4;
+    ours +=
+        fmt::format("{}{:.4f} at t = {}", ours.empty() ? "least x: " : ", ", run.last("least"), t_of(run));
+  }
+  return {std::move(ours), holds};
+}
+
+Finding fast_before(const Results& results) {
+  std::string ours;
+  bool holds = true;
+  for (const Done& run : results.runs()) {
+    holds = holds && std::abs(run.last("speed") / lnnet::fold_speed(t_of(run)) - 1.0) < 1e-4;
+    ours += fmt::format("{}{:.3f} at t = {}", ours.empty() ? "largest speed: " : ", ", run.last("speed"),
+                        t_of(run));
+  }
+  return {std::move(ours), holds};
+}
+
+std::vector<Figure> figures(const Results&) {
+  return {{"fold", "A circle's points after a shift and normalization, and the activation curves.",
+           Json::parse(lnnet::folded_circle_figure())}};
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment winsor_fold;
+const Experiment winsor_fold{
+    .name = "winsor-fold",
+    .paper = "Winsor 2022",
+    .claim = "Normalization after a shift by t folds a circle, and at t = 2 there is a divot.",
+    .quick_seconds = 1,
+    .full_minutes = 0.02,
+    .plan = plan,
+    .perform = perform,
+    .claims = {{.name = "folds_at_one",
+                .says = "The fold happens at t = 1.",
+                .paper = "an animation",
+                .rule =
+                    "the shifted circle makes one turn around the origin for every t below 1 and none above",
+                .judge = folds_at_one},
+               {.name = "divot",
+                .says = "Near t = 2 both extremes go to 1, what lies between dips.",
+                .paper = "a figure; by our formula x dips to sqrt(1 - 1/t^2) = 0.8660 at t = 2",
+                .rule = "the least x is sqrt(1 - 1/t^2) to 1e-4 for every t above 1",
+                .judge = divot},
+               {.name = "fast_before",
+                .says = "Points move with high velocity just before the fold is complete.",
+                .paper =
+                    "said of an animation; by our formula at most 1/|1 - t| times as fast as on the circle",
+                .rule = "the largest angular speed is 1/|1 - t|, relative to 1e-4, for every t",
+                .judge = fast_before}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

@@ -1,0 +1,112 @@
+#include <fmt/core.h>
+
+#include <normscope/lnnet/images.hpp>
+
+#include "frame/data.hpp"
+#include "nets/training.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using lnnet::Activation;
+using lnnet::TrainSpec;
+
+constexpr std::size_t least_seeds = 3;
+constexpr double reads_digits = 0.97;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  Plan plan{.configurations = {}, .seeds = quick ? 1 : least_seeds};
+  const auto add = [&](const char* arm, Activation activation, std::size_t groups) {
+    Json configuration{{"arm", arm}, {"rows", quick ? 1000 : 60000}};
+    configuration.update(nets::to_json({.width = 128,
+                                        .depth = 2,
+                                        .activation = activation,
+                                        .norm = NormKind::layer,
+                                        .groups = groups,
+                                        .rate = 2e-3,
+                                        .schedule = lnnet::Schedule::cosine,
+                                        .steps = quick ? 100U : 6000U,
+                                        .batch = 100,
+                                        .precision = Dtype::F32}));
+    plan.configurations.push_back(std::move(configuration));
+  };
+  add("LN", Activation::norm, 1);
+  add("LN in 16 groups", Activation::norm, 16);
+  add("linear", Activation::none, 1);
+  add("ReLU", Activation::relu, 1);
+  return plan;
+}
+
+void perform(Run& run) {
+  const std::filesystem::path folder = data_file("mnist");
+  const auto data = std::make_shared<const lnnet::Dataset>(
+      lnnet::mnist(folder, lnnet::Part::train, run.get<std::size_t>("rows")));
+  const lnnet::Dataset test = lnnet::mnist(folder, lnnet::Part::test);
+  nets::train(run, data, &test);
+}
+
+/// All of the arm's trainings at or above `level`.
+Finding reads(const Results& results, const char* arm, double level) {
+  const Results runs = results.where("arm", arm);
+  if (runs.runs().empty()) return {"not run", std::nullopt};
+  const Spread spread = runs.last("test_accuracy");
+  std::string ours = fmt::format("{}: test accuracy {:.2f} ± {:.2f} %, {} seeds", arm, 100.0 * spread.mean,
+                                 100.0 * spread.deviation, spread.count);
+  if (spread.count < least_seeds || !runs.runs().front().is("size", "full"))
+    return {std::move(ours), std::nullopt};
+  return {std::move(ours), spread.least >= level};
+}
+
+Finding solved(const Results& results) { return reads(results, "LN", reads_digits); }
+
+Finding solved_in_groups(const Results& results) { return reads(results, "LN in 16 groups", reads_digits); }
+
+Finding norm_adds(const Results& results) {
+  const Results norm = results.where("arm", "LN");
+  const Results linear = results.where("arm", "linear");
+  const Results relu = results.where("arm", "ReLU");
+  if (norm.runs().empty() || linear.runs().empty() || relu.runs().empty()) return {"not run", std::nullopt};
+  const Results::Paired gain =
+      Results::paired(linear, norm, [](const Done& run) { return run.last("test_accuracy"); });
+  std::string ours =
+      fmt::format("LN − linear {:.2f} ± {:.2f} points; linear {:.2f}, ReLU {:.2f} %",
+                  100.0 * gain.difference.mean, 100.0 * gain.difference.deviation,
+                  100.0 * linear.last("test_accuracy").mean, 100.0 * relu.last("test_accuracy").mean);
+  if (gain.difference.count < least_seeds || !norm.runs().front().is("size", "full"))
+    return {std::move(ours), std::nullopt};
+  return {std::move(ours), gain.larger == gain.difference.count && gain.difference.mean >= 0.01};
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment winsor_mnist;
+const Experiment winsor_mnist{
+    .name = "winsor-mnist",
+    .paper = "Winsor 2022",
+    .claim = "A net whose only nonlinearity is LayerNorm solves MNIST: 784 → 128 → 128 → 10.",
+    .quick_seconds = 10,
+    .full_minutes = 4,
+    .plan = plan,
+    .perform = perform,
+    .claims = {{.name = "solved",
+                .says = "With LayerNorm as it is the net reads digits.",
+                .paper = "\"solves MNIST\"; width and accuracy are not given",
+                .rule = "97 % of the test images or more in each of at least 3 seeds",
+                .judge = solved},
+               {.name = "solved_in_groups",
+                .says = "With LayerNorm in 16 groups it does.",
+                .paper = "ours; Ni et al. have groups amplify the nonlinearity",
+                .rule = "97 % of the test images or more in each of at least 3 seeds",
+                .judge = solved_in_groups},
+               {.name = "norm_adds",
+                .says = "LayerNorm is better than no nonlinearity.",
+                .paper = "implied",
+                .rule = "above the linear net in each of at least 3 seeds, by a point or more in the mean",
+                .judge = norm_adds}},
+    .figures = nullptr};
+
+}  // namespace experiments
+}  // namespace normscope::lab

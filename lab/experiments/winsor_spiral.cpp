@@ -1,0 +1,128 @@
+#include <fmt/core.h>
+
+#include <normscope/lnnet/tasks.hpp>
+
+#include "nets/training.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using lnnet::Activation;
+using lnnet::TrainSpec;
+
+constexpr std::size_t full_seeds = 20;
+constexpr std::size_t least_seeds = 10;
+constexpr double solved_at = 0.98;
+
+Plan plan(Size size) {
+  const bool quick = size == Size::quick;
+  Plan plan{.configurations = {}, .seeds = quick ? 2 : full_seeds};
+  for (const TrainSpec& spec :
+       {TrainSpec{}, TrainSpec{.depth = 3}, TrainSpec{.activation = Activation::none, .steps = 4000}}) {
+    Json configuration = nets::to_json(spec);
+    configuration["rows"] = 300;
+    configuration["test"] = 4000;
+    if (quick) configuration["steps"] = 2000;
+    plan.configurations.push_back(std::move(configuration));
+  }
+  return plan;
+}
+
+void perform(Run& run) {
+  const auto data =
+      std::make_shared<const lnnet::Dataset>(lnnet::spiral(run.get<std::size_t>("rows"), run.seed()));
+  const lnnet::Dataset test = lnnet::spiral(run.get<std::size_t>("test"), run.seed() + 1'000'000);
+  nets::train(run, data, &test);
+}
+
+Results normed(const Results& results, std::size_t depth) {
+  return results.where("activation", "norm").where("depth", depth);
+}
+
+bool is_full(const Results& results) {
+  return results.seeds() >= least_seeds && results.runs().front().is("size", "full");
+}
+
+std::string accuracies(const Results& runs) {
+  const Spread spread = runs.last("test_accuracy");
+  return fmt::format("{} of {} above 98 %, best {:.2f}, median {:.2f}, worst {:.2f} %",
+                     nets::above(runs, "test_accuracy", solved_at), spread.count, 100.0 * spread.most,
+                     100.0 * nets::median(runs, "test_accuracy"), 100.0 * spread.least);
+}
+
+Finding solved(const Results& results) {
+  const Results runs = normed(results, 2);
+  if (runs.runs().empty()) return {"not run", std::nullopt};
+  std::string ours =
+      fmt::format("{}; median step to 95 % {:.0f}", accuracies(runs), nets::median(runs, "to_95"));
+  if (!is_full(runs)) return {std::move(ours), std::nullopt};
+  return {std::move(ours), 5 * nets::above(runs, "test_accuracy", solved_at) >= 4 * runs.runs().size()};
+}
+
+Finding needs_norm(const Results& results) {
+  const Results runs = results.where("activation", "none");
+  if (runs.runs().empty()) return {"not run", std::nullopt};
+  std::string ours = accuracies(runs);
+  if (!is_full(runs)) return {std::move(ours), std::nullopt};
+  return {std::move(ours), nets::above(runs, "test_accuracy", 0.7) == 0};
+}
+
+Finding phase_transition(const Results& results) {
+  const Results runs = normed(results, 2);
+  if (runs.runs().empty()) return {"not run", std::nullopt};
+  const std::size_t jumped = nets::above(runs, "transitions", 0.5);
+  std::string ours = fmt::format("{} of {} trainings have one; median of the largest gain {:.3f}", jumped,
+                                 runs.runs().size(), nets::median(runs, "gain"));
+  if (!is_full(runs)) return {std::move(ours), std::nullopt};
+  return {std::move(ours), 2 * jumped > runs.runs().size()};
+}
+
+std::vector<Figure> figures(const Results& results) {
+  std::vector<Figure> all;
+  const Results runs = normed(results, 2);
+  if (!runs.runs().empty()) {
+    all.push_back(
+        nets::curves(runs, "curves",
+                     "Loss and accuracy of nets of width 3 with two norms on the spiral, over seeds; a "
+                     "tick where the accuracy jumps."));
+  }
+  return all;
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment winsor_spiral;
+const Experiment winsor_spiral{
+    .name = "winsor-spiral",
+    .paper = "Winsor 2022",
+    .claim =
+        "A net of width 3 whose only nonlinearity is two normalizations separates the arms of a spiral, "
+        "after "
+        "a phase transition.",
+    .quick_seconds = 3,
+    .full_minutes = 2,
+    .plan = plan,
+    .perform = perform,
+    .claims =
+        {{.name = "solved",
+          .says = "Width 3 and two norms separate the arms.",
+          .paper = "a figure; sizes and accuracy are not given",
+          .rule = "more than 98 % of 4000 new points in at least 4 of 5 trainings, at least 10 seeds",
+          .judge = solved},
+         {.name = "needs_norm",
+          .says = "It is the norms that do it.",
+          .paper = "said of normalization as the only nonlinearity",
+          .rule = "without them no training of at least 10 reaches 70 % of new points",
+          .judge = needs_norm},
+         {.name = "phase_transition",
+          .says = "Accuracy stays on a plateau and then jumps.",
+          .paper = "a figure of one training",
+          .rule = "lnnet::transitions (0.15 within 100 steps, above the best before, from step 200 on) finds "
+                  "one in more than half of at least 10 trainings",
+          .judge = phase_transition}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

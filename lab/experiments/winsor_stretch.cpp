@@ -1,0 +1,72 @@
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/lnnet/circle.hpp>
+#include <normscope/lnnet/circle_figures.hpp>
+
+#include "frame/experiment.hpp"
+
+namespace normscope::lab {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+constexpr double level = 0.9;
+
+Plan plan(Size) {
+  Plan plan;
+  for (const double t : {0.2, 1.0, 2.0, 5.0}) plan.configurations.push_back({{"t", t}, {"points", 100'000}});
+  return plan;
+}
+
+void perform(Run& run) {
+  const auto t = run.get<double>("t");
+  const auto points = run.get<std::size_t>("points");
+  std::size_t beyond = 0;
+  for (std::size_t i = 0; i < points; ++i) {
+    const double angle = 2.0 * pi * (static_cast<double>(i) + 0.5) / static_cast<double>(points);
+    beyond += std::abs(lnnet::stretched(t, std::cos(angle))) > level ? 1 : 0;
+  }
+  run.measure("share", 1, static_cast<double>(beyond) / static_cast<double>(points));
+  run.measure("formula", 1, lnnet::stretched_share(t, level));
+}
+
+Finding gathers(const Results& results) {
+  std::string ours;
+  bool holds = true;
+  for (const Done& run : results.runs()) {
+    holds = holds && std::abs(run.last("share") - run.last("formula")) < 1e-4;
+    ours += fmt::format("{}{:.2f} % at t = {}", ours.empty() ? "beyond 0.9: " : ", ",
+                        100.0 * run.last("share"), run.configuration.at("t").get<double>());
+  }
+  return {std::move(ours), holds};
+}
+
+std::vector<Figure> figures(const Results&) {
+  return {{"stretch", "A circle's points after a stretch and normalization, and the activation curves.",
+           Json::parse(lnnet::stretched_circle_figure())}};
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment winsor_stretch;
+const Experiment winsor_stretch{
+    .name = "winsor-stretch",
+    .paper = "Winsor 2022",
+    .claim = "Normalization after a stretch by t pushes a circle's points to x = -1 and 1.",
+    .quick_seconds = 1,
+    .full_minutes = 0.02,
+    .plan = plan,
+    .perform = perform,
+    .claims =
+        {{.name = "gathers",
+          .says = "The stretch gathers the points at both ends.",
+          .paper = "an animation; by our formula 6.15 % beyond 0.9 at t = 0.2, 75.07 % at t = 5",
+          .rule = "the share of points beyond 0.9 is (2/pi) atan(t sqrt(1 - 0.9^2)/0.9) to 1e-4 for every t",
+          .judge = gathers}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/lnnet/circle.hpp>
+#include <normscope/lnnet/circle_figures.hpp>
+
+#include "frame/experiment.hpp"
+
+namespace normscope::lab {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+Plan plan(Size) {
+  Plan plan;
+  for (const double t : {0.2, 0.5, 2.0, 5.0}) plan.configurations.push_back({{"t", t}, {"points", 100'000}});
+  return plan;
+}
+
+void perform(Run& run) {
+  const auto t = run.get<double>("t");
+  const auto points = run.get<std::size_t>("points");
+  double largest = 0.0;
+  for (std::size_t i = 0; i < points; ++i) {
+    const double angle = 2.0 * pi * (static_cast<double>(i) + 0.5) / static_cast<double>(points);
+    const double x = std::cos(angle);
+    const double y = std::sin(angle);
+    largest = std::max({largest, std::abs(lnnet::stretched(t, x) - lnnet::surface(t * x, y)),
+                        std::abs(lnnet::folded(t, x) - lnnet::surface(t + x, y))});
+  }
+  run.measure("distance", 1, largest);
+}
+
+Finding slices(const Results& results) {
+  if (results.runs().empty()) return {"not run", std::nullopt};
+  const double largest = results.last("distance").most;
+  return {fmt::format("largest distance of a curve from the surface: {:.1e}", largest), largest < 1e-14};
+}
+
+std::vector<Figure> figures(const Results&) {
+  return {{"surface", "x/sqrt(x^2 + y^2), and the curves along which stretches and shifts slice it.",
+           Json::parse(lnnet::circle_surface_figure())}};
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment winsor_surface;
+const Experiment winsor_surface{
+    .name = "winsor-surface",
+    .paper = "Winsor 2022",
+    .claim = "Every activation curve is a slice of one surface, x/sqrt(x^2 + y^2).",
+    .quick_seconds = 1,
+    .full_minutes = 0.02,
+    .plan = plan,
+    .perform = perform,
+    .claims = {{.name = "slices",
+                .says = "The curves of stretch and fold lie on the surface.",
+                .paper = "a figure",
+                .rule = "no distance beyond rounding, 1e-14, at any of 100,000 points for every t",
+                .judge = slices}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

@@ -1,0 +1,198 @@
+#include "network.hpp"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/core.h>
+#include <normscope/core/error.hpp>
+
+#include "layout.hpp"
+
+namespace normscope::lab::grouped {
+namespace {
+
+using torch::Tensor;
+
+std::int64_t whole(std::size_t value) { return static_cast<std::int64_t>(value); }
+
+Tensor view_of(const float* data, const std::vector<std::int64_t>& shape) {
+  return torch::from_blob(const_cast<float*>(data), shape, torch::kFloat32);
+}
+
+Tensor view_of(const std::vector<std::int64_t>& values, const std::vector<std::int64_t>& shape) {
+  return torch::from_blob(const_cast<std::int64_t*>(values.data()), shape, torch::kInt64);
+}
+
+/// Shapes    x (…, width)
+Tensor normalized(const Tensor& x, std::size_t groups, double eps, const Tensor& gain, const Tensor& bias) {
+  const std::int64_t size = x.size(-1) / whole(groups);
+  return torch::layer_norm(x.reshape({-1, size}), {size}, {}, {}, eps).view(x.sizes()) * gain + bias;
+}
+
+/// A forward pass, which takes the tensors in the order of `layout`.
+class Pass {
+ public:
+  Pass(const Shape& shape, const std::vector<Tensor>& tensors) : shape_(shape), next_(tensors.data()) {}
+
+  /// Logits of a row of labels each.
+  Tensor logits(const Batch& batch) {
+    switch (shape_.kind) {
+      case Kind::language: return linear(language(batch));
+      case Kind::vision: return linear(vision(batch));
+      case Kind::convolution: return linear(convolution(batch));
+    }
+    return {};
+  }
+
+ private:
+  const Tensor& tensor() { return *next_++; }
+
+  Tensor norm(const Tensor& x) {
+    const Tensor& gain = tensor();
+    const Tensor& bias = tensor();
+    return normalized(x, shape_.groups, shape_.eps, gain, bias);
+  }
+
+  Tensor linear(const Tensor& x) {
+    const Tensor& matrix = tensor();
+    const Tensor& bias = tensor();
+    return torch::addmm(bias, x, matrix);
+  }
+
+  /// Shapes    stream (rows · length × width)
+  Tensor attention(const Tensor& stream, std::int64_t rows, bool causal) {
+    const std::int64_t heads = whole(shape_.heads);
+    const std::int64_t length = stream.size(0) / rows;
+    const std::int64_t depth = whole(shape_.width) / heads;
+    const Tensor parts = linear(stream).view({rows, length, 3, heads, depth}).permute({2, 0, 3, 1, 4});
+    Tensor scores =
+        torch::matmul(parts[0] * (1.0 / std::sqrt(static_cast<double>(depth))), parts[1].transpose(-2, -1));
+    if (causal) {
+      const Tensor later = torch::ones({length, length}, torch::kBool).triu(1);
+      scores = scores.masked_fill(later, -std::numeric_limits<float>::infinity());
+    }
+    const Tensor mixed = torch::matmul(torch::softmax(scores, -1), parts[2]);
+    return linear(mixed.transpose(1, 2).reshape({rows * length, heads * depth}));
+  }
+
+  Tensor blocks(Tensor stream, std::int64_t rows, bool causal) {
+    for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
+      stream = stream + attention(norm(stream), rows, causal);
+      const Tensor wide = torch::gelu(linear(norm(stream)), "tanh");
+      stream = stream + linear(wide);
+    }
+    return norm(stream);
+  }
+
+  Tensor language(const Batch& batch) {
+    const std::int64_t rows = whole(batch.rows);
+    const Tensor tokens =
+        torch::embedding(tensor(), view_of(batch.tokens, {rows, whole(batch.tokens.size()) / rows}));
+    const Tensor stream = tokens + tensor();
+    return blocks(stream.reshape({-1, whole(shape_.width)}), rows, true);
+  }
+
+  Tensor images(const Batch& batch) const {
+    return view_of(batch.pixels.data(), {whole(batch.rows), 3, whole(shape_.side), whole(shape_.side)});
+  }
+
+  Tensor vision(const Batch& batch) {
+    const std::int64_t rows = whole(batch.rows);
+    const std::int64_t patch = whole(shape_.patch);
+    const Tensor cut = images(batch).unfold(2, patch, patch).unfold(3, patch, patch);
+    const Tensor patches = linear(cut.permute({0, 2, 3, 1, 4, 5}).reshape({-1, 3 * patch * patch}));
+    const std::int64_t width = whole(shape_.width);
+    const Tensor stream = patches.view({rows, -1, width}) + tensor();
+    return blocks(stream.reshape({-1, width}), rows, false).view({rows, -1, width}).mean(1);
+  }
+
+  Tensor convolution(const Batch& batch) {
+    Tensor x = images(batch).contiguous(at::MemoryFormat::ChannelsLast);
+    for (std::int64_t stage = 0; stage < 3; ++stage) {
+      const Tensor& kernel = tensor();
+      const Tensor& bias = tensor();
+      const std::int64_t stride = stage == 0 ? 1 : 2;
+      x = torch::conv2d(x, kernel, bias, {stride, stride}, {1, 1});
+      if (shape_.between == Between::relu) x = torch::relu(x);
+      if (shape_.between == Between::norm) x = norm(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+    }
+    return x.mean({2, 3});
+  }
+
+  const Shape& shape_;
+  const Tensor* next_;
+};
+
+std::vector<Tensor> leaves(const std::vector<Parameter>& parameters, std::span<const float> values,
+                           bool with_gradient) {
+  std::vector<Tensor> result;
+  for (const Parameter& parameter : parameters) {
+    const std::vector<std::int64_t> shape(parameter.shape.begin(), parameter.shape.end());
+    result.push_back(view_of(values.data() + parameter.offset, shape).requires_grad_(with_gradient));
+  }
+  return result;
+}
+
+Tensor mean_loss(const Tensor& logits, const Tensor& labels) {
+  return torch::cross_entropy_loss(logits, labels);
+}
+
+void expect_divides(const char* what, std::size_t part, std::size_t whole_of) {
+  if (part == 0 || whole_of % part != 0) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("grouped network: {} is {}, expected a divisor of {}", what, part, whole_of));
+  }
+}
+
+}  // namespace
+
+Network::Network(const Shape& shape) : shape_(shape) {
+  expect_divides("groups", shape.groups, shape.width);
+  if (shape.kind != Kind::convolution) expect_divides("heads", shape.heads, shape.width);
+  if (shape.kind == Kind::vision) expect_divides("patch", shape.patch, shape.side);
+  parameters_ = layout(shape);
+  at::globalContext().setDeterministicAlgorithms(true, false);
+}
+
+double Network::loss_and_gradient(std::span<const float> values, const Batch& batch,
+                                  std::span<float> gradient) const {
+  const std::vector<Tensor> tensors = leaves(parameters_, values, true);
+  const Tensor labels = view_of(batch.labels, {whole(batch.labels.size())});
+  const Tensor loss = mean_loss(Pass(shape_, tensors).logits(batch), labels);
+  loss.backward();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor piece = tensors[i].grad().contiguous();
+    std::copy_n(piece.data_ptr<float>(), parameters_[i].count,
+                gradient.begin() + static_cast<std::ptrdiff_t>(parameters_[i].offset));
+  }
+  return loss.item<double>();
+}
+
+Score Network::score(std::span<const float> values, const Batch& batch) const {
+  const torch::NoGradGuard no_gradient;
+  const std::vector<Tensor> tensors = leaves(parameters_, values, false);
+  const Tensor logits = Pass(shape_, tensors).logits(batch);
+  const Tensor labels = view_of(batch.labels, {whole(batch.labels.size())});
+  return {mean_loss(logits, labels).item<double>(),
+          logits.argmax(1).eq(labels).to(torch::kFloat64).mean().item<double>()};
+}
+
+std::vector<float> grouped_norm(const NormSpec& spec, std::span<const float> rows) {
+  const torch::NoGradGuard no_gradient;
+  std::vector<float> gain(spec.width);
+  std::vector<float> bias(spec.width);
+  for (std::size_t i = 0; i < spec.width; ++i) {
+    gain[i] = static_cast<float>(spec.gain_at(i));
+    bias[i] = static_cast<float>(spec.bias_at(i));
+  }
+  const std::int64_t width = whole(spec.width);
+  const Tensor y = normalized(view_of(rows.data(), {whole(rows.size()) / width, width}), spec.groups,
+                              spec.eps, view_of(gain.data(), {width}), view_of(bias.data(), {width}))
+                       .contiguous();
+  return {y.data_ptr<float>(), y.data_ptr<float>() + y.numel()};
+}
+
+}  // namespace normscope::lab::grouped

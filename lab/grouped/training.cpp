@@ -1,0 +1,94 @@
+#include "training.hpp"
+
+#include <normscope/core/packed.hpp>
+
+#include "wordlist_gpt/adamw.hpp"
+
+namespace normscope::lab::grouped {
+namespace {
+
+/// What a training needs to go on.
+struct State {
+  std::vector<float> values;
+  Moments moments;
+  double loss = 0.0;  ///< summed since the last point of the curve
+};
+
+Bytes bytes_of(const State& state) {
+  Packer packer;
+  packer.put(state.loss);
+  for (const auto* part : {&state.values, &state.moments.first, &state.moments.second}) packer.put(*part);
+  return packer.bytes();
+}
+
+void restore(State& state, std::span<const std::byte> bytes) {
+  Unpacker unpacker(bytes);
+  unpacker.get(state.loss);
+  for (auto* part : {&state.values, &state.moments.first, &state.moments.second}) unpacker.get(*part);
+  unpacker.finish();
+}
+
+/// What stays the same in all of these trainings.
+Recipe recipe_of(const Run& run) {
+  return {.seed = run.seed(),
+          .steps = run.get<std::size_t>("steps"),
+          .warmup_steps = run.get<std::size_t>("warmup"),
+          .peak_learning_rate = run.get<double>("rate"),
+          .beta1 = 0.9,
+          .beta2 = 0.98,
+          .adam_epsilon = 1e-8,
+          .weight_decay = 0.05,
+          .gradient_clip = 1.0,
+          .measure_every = run.get<std::size_t>("measure_every")};
+}
+
+Score held_out(const Network& network, const State& state, const std::vector<Batch>& batches) {
+  Score mean;
+  double labels = 0.0;
+  for (const Batch& batch : batches) {
+    const Score score = network.score(state.values, batch);
+    const auto count = static_cast<double>(batch.labels.size());
+    mean.loss += count * score.loss;
+    mean.accuracy += count * score.accuracy;
+    labels += count;
+  }
+  return {mean.loss / labels, mean.accuracy / labels};
+}
+
+}  // namespace
+
+Json to_json(const Schedule& schedule) {
+  return {{"steps", schedule.steps},
+          {"warmup", schedule.warmup},
+          {"rate", schedule.rate},
+          {"measure_every", schedule.measure_every}};
+}
+
+void train(Run& run, const Network& network, const Data& data) {
+  const Recipe recipe = recipe_of(run);
+  const std::vector<Parameter>& tensors = network.parameters();
+  State state{.values = initial_values(tensors, recipe.seed), .moments = {}};
+  state.moments.first.assign(state.values.size(), 0.0F);
+  state.moments.second.assign(state.values.size(), 0.0F);
+  if (run.step() > 0) restore(state, run.progress());
+  std::vector<float> gradient(state.values.size());
+  for (std::size_t step = run.step(); step < recipe.steps;) {
+    const Batch batch = data.batch(recipe.seed, step);
+    state.loss += network.loss_and_gradient(state.values, batch, gradient);
+    clip(gradient, recipe.gradient_clip);
+    adamw_step(recipe, tensors, step, gradient, state.values, state.moments);
+    ++step;
+    if (step % recipe.measure_every == 0 || step == recipe.steps) {
+      const std::size_t since =
+          step % recipe.measure_every == 0 ? recipe.measure_every : step % recipe.measure_every;
+      const Score score = held_out(network, state, data.held_out);
+      run.measure("train_loss", step, state.loss / static_cast<double>(since));
+      run.measure("loss", step, score.loss);
+      run.measure("accuracy", step, score.accuracy);
+      state.loss = 0.0;
+    }
+    run.reached(step, recipe.steps, [&] { return bytes_of(state); });
+  }
+}
+
+}  // namespace normscope::lab::grouped

@@ -1,0 +1,151 @@
+#include "training.hpp"
+
+#include <algorithm>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/packed.hpp>
+
+namespace normscope::lab::nets {
+namespace {
+
+/// Points of a curve that are kept.
+constexpr std::size_t most_points = 400;
+
+/// Records between two that are kept.
+std::size_t kept_every(const lnnet::TrainSpec& spec) {
+  const std::size_t records = (spec.steps + spec.record_every - 1) / spec.record_every;
+  return (records + most_points - 1) / most_points;
+}
+
+Bytes bytes_of(const lnnet::TrainState& state) {
+  Packer packer;
+  packer.put(state.step);
+  for (const auto* part : {&state.parameters, &state.first, &state.second, &state.loss, &state.accuracy})
+    packer.put(*part);
+  return packer.bytes();
+}
+
+lnnet::TrainState state_of(std::span<const std::byte> bytes) {
+  lnnet::TrainState state;
+  Unpacker unpacker(bytes);
+  unpacker.get(state.step);
+  for (auto* part : {&state.parameters, &state.first, &state.second, &state.loss, &state.accuracy})
+    unpacker.get(*part);
+  unpacker.finish();
+  return state;
+}
+
+void measure_end(Run& run, const lnnet::Trainer& trainer, const lnnet::Dataset* test) {
+  const lnnet::TrainSpec& spec = trainer.spec();
+  const auto at_end = [&](const char* name, double value) { run.measure(name, spec.steps, value); };
+  at_end("train_accuracy", trainer.score().accuracy);
+  if (test != nullptr) at_end("test_accuracy", trainer.score(*test).accuracy);
+  at_end("to_95",
+         static_cast<double>(lnnet::first_step_at(trainer.accuracy(), spec.record_every, 0.95, spec.steps)));
+  const std::vector<lnnet::Transition> found = lnnet::transitions(trainer.accuracy(), spec.record_every);
+  lnnet::Transition largest;
+  for (const lnnet::Transition& one : found) {
+    if (one.gain > largest.gain) largest = one;
+  }
+  at_end("transitions", static_cast<double>(found.size()));
+  at_end("gain", largest.gain);
+  at_end("gain_step", static_cast<double>(largest.step));
+}
+
+/// A metric's values in the order of steps.
+std::vector<double> curve(const Done& run, std::string_view name) {
+  std::vector<double> values;
+  for (const Metric& metric : run.metrics) {
+    if (metric.name == name) values.push_back(metric.value);
+  }
+  return values;
+}
+
+}  // namespace
+
+Json to_json(const lnnet::TrainSpec& spec) {
+  return {{"activation", std::string(to_string(spec.activation))},
+          {"norm", std::string(to_string(spec.norm))},
+          {"groups", spec.groups},
+          {"width", spec.width},
+          {"depth", spec.depth},
+          {"eps", spec.eps},
+          {"rate", spec.rate},
+          {"schedule", std::string(to_string(spec.schedule))},
+          {"steps", spec.steps},
+          {"batch", spec.batch},
+          {"record_every", spec.record_every},
+          {"precision", std::string(to_string(spec.precision))}};
+}
+
+lnnet::TrainSpec spec_of(const Run& run) {
+  return {.width = run.get<std::size_t>("width"),
+          .depth = run.get<std::size_t>("depth"),
+          .activation = lnnet::activation(run.get<std::string>("activation")),
+          .norm = norm_kind(run.get<std::string>("norm")),
+          .groups = run.get<std::size_t>("groups"),
+          .eps = run.get<double>("eps"),
+          .rate = run.get<double>("rate"),
+          .schedule = lnnet::schedule(run.get<std::string>("schedule")),
+          .steps = run.get<std::size_t>("steps"),
+          .batch = run.get<std::size_t>("batch"),
+          .seed = run.seed(),
+          .record_every = run.get<std::size_t>("record_every"),
+          .precision = run.get<std::string>("precision") == "F32" ? Dtype::F32 : Dtype::F64};
+}
+
+void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Dataset* test) {
+  lnnet::Trainer trainer(spec_of(run), std::move(data), 1);
+  const lnnet::TrainSpec& spec = trainer.spec();
+  if (run.step() > 0) trainer.resume(state_of(run.progress()));
+  const std::size_t kept = kept_every(spec) * spec.record_every;
+  while (!trainer.done()) {
+    const std::size_t step = trainer.steps_done();
+    trainer.step();
+    if (step % kept == 0) {
+      run.measure("loss", step + 1, trainer.loss().back());
+      run.measure("accuracy", step + 1, trainer.accuracy().back());
+    }
+    if (trainer.done()) measure_end(run, trainer, test);
+    run.reached(step + 1, spec.steps, [&] { return bytes_of(trainer.state()); });
+  }
+}
+
+std::size_t above(const Results& results, const char* metric, double level) {
+  const std::vector<Done>& runs = results.runs();
+  return static_cast<std::size_t>(
+      std::count_if(runs.begin(), runs.end(), [&](const Done& run) { return run.last(metric) > level; }));
+}
+
+double median(const Results& results, const char* metric) {
+  NORMSCOPE_ASSERT(!results.runs().empty());
+  std::vector<double> values;
+  for (const Done& run : results.runs()) values.push_back(run.last(metric));
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+Figure curves(const Results& results, const char* name, const std::string& caption) {
+  std::vector<std::vector<double>> losses, accuracies;
+  for (const Done& run : results.runs()) {
+    losses.push_back(curve(run, "loss"));
+    accuracies.push_back(curve(run, "accuracy"));
+  }
+  std::vector<lnnet::RunCurves> runs;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const Done& run = results.runs()[i];
+    runs.push_back({.loss = losses[i], .accuracy = accuracies[i], .transitions = {}});
+    // Of several transitions the largest is marked.
+    if (run.last("transitions") > 0.0)
+      runs.back().transitions.push_back({static_cast<std::size_t>(run.last("gain_step")), run.last("gain")});
+  }
+  const Json& configuration = results.runs().front().configuration;
+  const lnnet::TrainSpec spec{.steps = configuration.at("steps").get<std::size_t>(),
+                              .record_every = configuration.at("record_every").get<std::size_t>()};
+  return {.name = name,
+          .caption = caption,
+          .specification = Json::parse(lnnet::seeds_figure(runs, kept_every(spec) * spec.record_every))};
+}
+
+}  // namespace normscope::lab::nets

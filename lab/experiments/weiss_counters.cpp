@@ -85,8 +85,7 @@ Finding exact(const Results& results, const char* machine) {
 
 constexpr std::string_view rule =
     "no mistake on all words of up to 14 letters over a, b and of up to 10 over a, b, c, nor on the member "
-    "with n = "
-    "10,000 and its neighbours";
+    "with n = 10,000 and its neighbours";
 
 }  // namespace
 

@@ -217,17 +217,14 @@ std::vector<Figure> figures(const Results& results) {
     const bool two = language == am::Language::anbn;
     const Results runs = results.where("language", am::to_string(language));
     if (runs.runs().empty()) continue;
-    all.push_back(at_end(
-        fmt::format("exact_to_{}", am::to_string(language)),
-        two ? "a^n b^n: the largest n up to which all is right from n = 5 on. The training went to n = 100."
-            : "a^n b^n c^n: the same, the last letter alone varied. The training went to n = 50.",
-        runs, {"head", "exact_to", "exact to n"}, "cell", "cell"));
-    all.push_back(at_end(
-        fmt::format("balanced_{}", am::to_string(language)),
-        fmt::format("{} on the paper's 1000 words near members: mean of the share of members accepted and of "
-                    "others refused. Who always says the same is at 0.5.",
-                    two ? "a^n b^n" : "a^n b^n c^n"),
-        runs, {"head", "balanced", "balanced accuracy"}, "cell", "cell"));
+    const char* const name = two ? "a^n b^n" : "a^n b^n c^n";
+    all.push_back(at_end(fmt::format("exact_to_{}", am::to_string(language)),
+                         fmt::format("{}, trained to n = {}: exact to which n", name,
+                                     runs.runs()[0].configuration.at("longest").get<std::size_t>()),
+                         runs, {"head", "exact_to", "exact to n"}, "cell", "cell"));
+    all.push_back(at_end(fmt::format("balanced_{}", am::to_string(language)),
+                         fmt::format("{}: words near members, 0.5 for who always says the same", name), runs,
+                         {"head", "balanced", "balanced accuracy"}, "cell", "cell"));
   }
   // The networks of the runs whose configuration and seed the library's own have.
   for (const am::CellKind cell : {am::CellKind::lstm, am::CellKind::gru}) {
@@ -235,10 +232,8 @@ std::vector<Figure> figures(const Results& results) {
       const std::size_t n = language == am::Language::anbn ? 1000 : 100;
       all.push_back(
           {fmt::format("trace_{}_{}", am::to_string(cell), am::to_string(language)),
-           fmt::format("What the units of {} hold over n = {} of every letter, and what it expects next "
-                       "(seed {}).",
-                       cell == am::CellKind::lstm ? "an LSTM" : "a GRU", n,
-                       am::trained_spec(cell, language).seed),
+           fmt::format("{} on n = {} of every letter (next_symbol, seed {})",
+                       cell == am::CellKind::lstm ? "LSTM" : "GRU", n, am::trained_spec(cell, language).seed),
            Json::parse(am::trace_figure(am::trained(cell, language), n))});
     }
   }
@@ -247,8 +242,7 @@ std::vector<Figure> figures(const Results& results) {
 
 constexpr std::string_view beyond_rule =
     "both regimes, 3 seeds or more, every run: exact to more than the largest n of the training, and 90 % of "
-    "the test's "
-    "other words refused";
+    "the test's other words refused";
 constexpr std::string_view inside_rule =
     "both regimes, 3 seeds or more, every run: exact to less than the largest n of the training";
 constexpr std::string_view words_rule =
@@ -287,8 +281,8 @@ const Experiment weiss_counting{
           words_rule, [](const Results& results) { return test_words(results, am::Language::anbncn); }},
          {"counting_units",
           "Trained LSTMs have units that count, GRUs and Elman networks with tanh have none", "figure 1",
-          "a^n b^n, both regimes, 3 seeds or more, every run: `drifts` finds a unit in the LSTM, none in the "
-          "others",
+          "a^n b^n, both regimes, 3 seeds or more, every run: `drifts` finds a unit in the LSTM, none "
+          "in the others",
           who_counts},
          {"gru_below_always_no",
           "The GRU's share of right answers on a^n b^n c^n is below who always says no", "86.9 % and 96 %",

@@ -32,7 +32,10 @@ constexpr int width = 520;
 constexpr int height = 320;
 
 Json across(const Axes& axes) {
-  return axes.logarithmic_x ? logarithmic("x", axes.x) : quantity("x", axes.x);
+  Json axis = axes.logarithmic_x ? logarithmic("x", axes.x) : quantity("x", axes.x);
+  // From the first row to the last: to whole powers of ten it would be half empty.
+  if (axes.logarithmic_x) axis["scale"]["nice"] = false;
+  return axis;
 }
 
 Json up(const char* field, const Axes& axes) {
@@ -42,7 +45,14 @@ Json up(const char* field, const Axes& axes) {
 }
 
 /// In the order of the rows: arms have one of their own.
-Json series() { return {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}; }
+Json series() {
+  // A legend as strong as the lines, not as their bands.
+  return {{"field", "series"},
+          {"type", "nominal"},
+          {"title", nullptr},
+          {"sort", nullptr},
+          {"legend", {{"symbolOpacity", 1}}}};
+}
 
 bool have_bands(const Json& rows) {
   for (const Json& row : rows) {

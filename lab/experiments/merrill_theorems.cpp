@@ -284,7 +284,8 @@ extern const Experiment merrill_theorems;
 const Experiment merrill_theorems{
     .name = "merrill-theorems",
     .paper = "Merrill 2020",
-    .claim = "what saturated networks, counter machines and weighted automata can and cannot compute",
+    .claim =
+        "Exactly what saturated networks, counter machines and weighted automata can and cannot compute.",
     .quick_seconds = 1,
     .full_minutes = 0.2,
     .plan = plan,

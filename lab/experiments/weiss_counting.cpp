@@ -255,7 +255,8 @@ extern const Experiment weiss_counting;
 const Experiment weiss_counting{
     .name = "weiss-counting",
     .paper = "Weiss 2018",
-    .claim = "LSTMs learn to count and go on beyond their training, GRUs and Elman networks with tanh do not",
+    .claim =
+        "LSTMs learn to count and go on beyond their training, GRUs and Elman networks with tanh do not.",
     .quick_seconds = 8,
     .full_minutes = 25,
     .plan = plan,

@@ -245,7 +245,7 @@ extern const Experiment merrill_generalization;
 const Experiment merrill_generalization{
     .name = "merrill-generalization",
     .paper = "Merrill 2020",
-    .claim = "An LSTM and two layers of QRNN go on counting on longer words, one layer of QRNN does not.",
+    .claim = "An LSTM and two layers of QRNN go on counting on longer words, one layer of QRNN does not",
     .quick_seconds = 6,
     .full_minutes = 15,
     .plan = plan,

@@ -94,7 +94,7 @@ extern const Experiment weiss_counters;
 const Experiment weiss_counters{
     .name = "weiss-counters",
     .paper = "Weiss 2018",
-    .claim = "An LSTM and an Elman network with ReLU, their weights written by hand, count exactly.",
+    .claim = "An LSTM and an Elman network with ReLU, their weights written by hand, count exactly",
     .quick_seconds = 1,
     .full_minutes = 0.1,
     .plan = plan,

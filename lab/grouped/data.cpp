@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/images.hpp>
@@ -107,7 +108,7 @@ Text text_data(std::string_view text, std::size_t length, std::size_t rows, std:
 
 Data image_data(const std::string& folder, std::size_t train, std::size_t test, std::size_t rows,
                 bool halved) {
-  const Images seen = images(lnnet::cifar10(folder, lnnet::Part::train, train), halved);
+  Images seen = images(lnnet::cifar10(folder, lnnet::Part::train, train), halved);
   const Images unseen = images(lnnet::cifar10(folder, lnnet::Part::test, test), halved);
   Data data;
   for (std::size_t image = 0; image < unseen.labels.size(); ++image) {
@@ -118,7 +119,8 @@ Data image_data(const std::string& folder, std::size_t train, std::size_t test, 
   auto pass = std::uint64_t{0};
   auto seed_of_order = std::uint64_t{0};
   std::vector<std::size_t> of_pass;
-  data.batch = [seen, rows, pass, seed_of_order, of_pass](std::uint64_t seed, std::uint64_t step) mutable {
+  data.batch = [seen = std::move(seen), rows, pass, seed_of_order, of_pass](std::uint64_t seed,
+                                                                            std::uint64_t step) mutable {
     const std::uint64_t steps = seen.labels.size() / rows;
     if (of_pass.empty() || step / steps != pass || seed != seed_of_order) {
       pass = step / steps;

@@ -1,33 +1,170 @@
-"""normscope lab: the list, a run with its figure, bad input."""
+"""normscope lab: the list, runs that are killed and shared among processes and ranks, exports, bad input."""
 
+import csv
 import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
 import unittest
+from pathlib import Path
 
-from command import CommandTest
+from command import COMMAND, SANITIZED, CommandTest
+
+LAB = Path(COMMAND).with_name("normscope-lab")
+EXPERIMENT = "brody-majority"
+# Every arm, with so few steps that a run takes a moment; and so many that it can be killed at work.
+SHORT = {"values": {"steps": [74]}, "seeds": [1, 2]}
+LONG = {"values": {"steps": [1480]}, "seeds": [1]}
 
 
+def without_places(rows):
+    """Rows as they must be whoever did the runs."""
+    return sorted(json.dumps({key: value for key, value in row.items() if key != "run"}) for row in rows)
+
+
+class WithoutTheProgram(CommandTest):
+    def test_says_how_to_get_it(self):
+        alone = self.folder / "bin" / "normscope"
+        alone.parent.mkdir()
+        shutil.copy(COMMAND, alone)
+        done = subprocess.run([alone, "lab", "list"], capture_output=True, encoding="utf-8", timeout=60)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, r"^normscope: lab: .*normscope-lab is not there, expected .*scripts/lab.*\n$")
+
+    @unittest.skipIf(SANITIZED, "the sanitizers' libraries are others'")
+    def test_the_command_links_neither_torch_nor_mpi(self):
+        linked = subprocess.run(["ldd", COMMAND], capture_output=True, encoding="utf-8", check=True).stdout
+        self.assertIsNone(re.search(r"torch|mpi|sqlite", linked), linked)
+
+
+@unittest.skipUnless(LAB.exists(), f"{LAB} is not built")
 class Lab(CommandTest):
-    def test_every_experiment_of_the_list_runs_and_holds(self):
-        listed = self.json("lab", "list")["experiments"]
-        self.assertEqual([entry["name"] for entry in listed], ["stretch", "fold", "surface"])
-        for entry in listed:
-            got = self.json("lab", "run", entry["name"], "-o", "figure.vl.json")["experiments"]
-            self.assertTrue(got[0]["holds"])
-            self.assertEqual(got[0]["claim"], entry["claim"])
-            self.assertIn("vega-lite", json.loads((self.folder / "figure.vl.json").read_text())["$schema"])
+    def exported(self, store):
+        self.ok("lab", "export", EXPERIMENT, "--store", store, "--format", "jsonl", "-o", f"{store}.jsonl")
+        return [json.loads(line) for line in (self.folder / f"{store}.jsonl").read_text().splitlines()]
 
-    def test_people_read_the_claim_and_the_numbers(self):
-        said = self.ok("lab", "run", "fold")
-        self.assertIn("least x at t = 2: 0.8660", said)
-        self.assertTrue(said.endswith("holds\n"))
-        self.assertIn("surface", self.ok("lab", "list"))
+    def sweep(self, what, store, *options):
+        (self.folder / "sweep.json").write_text(json.dumps(what))
+        return ["lab", "run", EXPERIMENT, "--quick", "--sweep", "sweep.json", "--lease", "2", "--store", store, *options]
+
+    def ranks(self, count, arguments):
+        # A container's root is nobody else's.
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(count), COMMAND, *arguments], cwd=self.folder,
+                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+
+    def workers(self, store):
+        """Processes that work on that store in this folder."""
+        found = []
+        for process in Path("/proc").iterdir():
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if words[0] == bytes(LAB) and store.encode() in words and os.readlink(process / "cwd") == str(self.folder):
+                    found.append(int(process.name))
+            except (OSError, ValueError):
+                continue
+        return found
+
+    def at_work(self, job, store, number):
+        """Waits until `number` workers have begun; returns them."""
+        end = time.monotonic() + 60
+        while len(self.workers(store)) < number and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(1)
+        self.assertIsNone(job.poll(), "it was done before anything could be stopped")
+        return self.workers(store)
+
+    def test_the_list_names_what_can_be_run(self):
+        listed = self.json("lab", "list")["experiments"]
+        names = [entry["name"] for entry in listed]
+        self.assertEqual(len(names), len(set(names)))
+        papers = {entry["paper"] for entry in listed}
+        for author in ("Brody", "Riechers", "Winsor", "Ni", "Weiss", "Merrill"):
+            self.assertTrue(any(paper.startswith(author) for paper in papers), papers)
+        for name in names:
+            self.assertIn(name, self.ok("lab", "list"))
+
+    def test_a_run_is_told_drawn_and_exported(self):
+        got = self.json("lab", "run", "brody-random-keys", "--quick", "-o", "figures")["experiments"][0]
+        self.assertEqual(got["size"], "quick")
+        self.assertGreaterEqual(got["runs"]["done"], got["runs"]["planned"])
+        figures = sorted((self.folder / "figures").iterdir())
+        self.assertTrue(figures)
+        figure = json.loads(figures[0].read_text())
+        self.assertEqual(figure["title"]["subtitle"], "normscope lab show brody-random-keys --quick -o FOLDER")
+        # Looked at again it is the same, and nothing is run.
+        self.assertEqual(self.json("lab", "show", "brody-random-keys", "--quick")["experiments"][0], got)
+        shown = self.ok("lab", "show", "brody-random-keys", "--quick", "--markdown")
+        self.assertIn("| claim | paper | ours | verdict |", shown)
+        self.ok("lab", "export", "brody-random-keys", "-o", "runs.csv")
+        with (self.folder / "runs.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertTrue(rows)
+        self.assertEqual({row["configuration.size"] for row in rows}, {"quick"})
+        for row in rows:
+            float(row["value"] or "nan")
+
+    def test_processes_and_ranks_give_the_numbers_of_one(self):
+        self.ok(*self.sweep(SHORT, "one", "--threads", "1"))
+        one = self.exported("one")
+        self.assertEqual({row["seed"] for row in one}, set(SHORT["seeds"]))
+        self.ok(*self.sweep(SHORT, "two", "--threads", "2"))
+        self.assertEqual(without_places(self.exported("two")), without_places(one))
+        for count in (1, 2, 4):
+            job = self.ranks(count, self.sweep(SHORT, f"ranks{count}"))
+            said = job.communicate(timeout=300)
+            self.assertEqual(job.returncode, 0, said)
+            self.assertEqual(without_places(self.exported(f"ranks{count}")), without_places(one))
+
+    def test_what_a_killed_rank_left_is_done_by_the_same_command(self):
+        self.ok(*self.sweep(LONG, "whole", "--threads", "2"))
+        whole = without_places(self.exported("whole"))
+        for count in (2, 4):
+            store = f"killed{count}"
+            job = self.ranks(count, self.sweep(LONG, store))
+            os.kill(max(self.at_work(job, store, count)), signal.SIGKILL)
+            job.communicate(timeout=300)
+            self.assertNotEqual(job.returncode, 0)
+            again = self.ranks(count, self.sweep(LONG, store))
+            said = again.communicate(timeout=300)
+            self.assertEqual(again.returncode, 0, said)
+            self.assertEqual(without_places(self.exported(store)), whole)
+
+    def test_ctrl_c_saves_and_the_same_command_goes_on(self):
+        command = self.sweep(LONG, "stopped", "--threads", "2")
+        job = subprocess.Popen([COMMAND, *command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               encoding="utf-8", start_new_session=True)
+        self.at_work(job, "stopped", 3)
+        os.killpg(job.pid, signal.SIGINT)
+        _, said = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 130, said)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertEqual(self.workers("stopped"), [])
+        self.ok(*command)
+        self.assertIn(True, {row["done"] for row in self.exported("stopped")})
 
     def test_bad_input(self):
-        self.assertIn("is no experiment", self.fails(3, "lab", "run", "unfold"))
-        self.assertIn("nowhere", self.fails(3, "lab", "run", "fold", "-o", "nowhere/f.json"))
-        self.assertIn("would replace", self.fails(3, "lab", "run", "fold", "-o", "a", "--json", "a"))
-        self.fails(2, "lab")
-        self.fails(2, "lab", "run")
+        self.assertIn("is no experiment", self.lab_fails(3, "run", "unfold"))
+        self.assertIn("is not there", self.lab_fails(3, "show", EXPERIMENT))
+        self.assertIn("is not there", self.lab_fails(3, "export", EXPERIMENT, "-o", "x.csv"))
+        self.lab_fails(2)
+        self.lab_fails(2, "run")
+        self.lab_fails(2, "run", EXPERIMENT, "--runs", "-3")
+        (self.folder / "model.sqlite").write_bytes(b"x" * 5000)
+        self.assertIn("model.sqlite", self.lab_fails(3, "run", EXPERIMENT, "--quick", "--store", "model.sqlite"))
+        for text in ("[", "[]", '{"values": {"steps": 3}}', '{"seed": [1]}', '{"seeds": [-1]}', '{"values": {"x": [1]}}'):
+            (self.folder / "sweep.json").write_text(text)
+            said = self.lab_fails(3, "run", EXPERIMENT, "--quick", "--sweep", "sweep.json", "--store", "s")
+            self.assertTrue("sweep.json" in said or '"x"' in said, said)
+
+    def lab_fails(self, status, *arguments):
+        done = self.run_command("lab", *arguments)
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        self.assertRegex(done.stderr, r"^normscope-lab: [^\n]*\n$")
+        return done.stderr
 
 
 if __name__ == "__main__":

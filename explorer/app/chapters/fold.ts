@@ -54,8 +54,9 @@ const tint = (x: number): string => {
   return `color-mix(in srgb, var(${x < 0 ? "--series-1" : "--series-2"}) ${share}%, var(--muted))`;
 };
 
-/** The experiment of the command that shows the same. */
-const experimentOf = ({ path }: State): string => (path === "stretch" ? "stretch" : path === "shift" ? "fold" : "surface");
+/** The experiment of the lab that shows the same. */
+const experimentOf = ({ path }: State): string =>
+  `winsor-${path === "stretch" ? "stretch" : path === "shift" ? "fold" : "surface"}`;
 
 export default chapter<State>({
   text,
@@ -69,7 +70,7 @@ export default chapter<State>({
     { name: "The sigmoid on the surface", claim: "Along a straight line the surface is a sigmoid, the steeper the nearer the line passes to the origin.", state: { path: "line" } },
   ],
   doors: (state) => ({
-    command: `normscope lab run ${experimentOf(state)} -o ${experimentOf(state)}.vl.json`,
+    command: `normscope lab run ${experimentOf(state)} -o figures`,
     cpp: cppOf(
       ["lnnet/circle"],
       `namespace lnnet = normscope::lnnet;
@@ -80,9 +81,10 @@ for (const double x : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
     ),
     python: `import json, subprocess
 
-subprocess.run(["normscope", "lab", "run", "${experimentOf(state)}", "-o", "${experimentOf(state)}.vl.json"], check=True)
-with open("${experimentOf(state)}.vl.json") as figure:
-    print(json.load(figure)["description"])
+words = ["normscope", "lab", "run", "${experimentOf(state)}", "-o", "figures", "--json", "-"]
+done = subprocess.run(words, check=True, capture_output=True)
+for claim in json.loads(done.stdout)["experiments"][0]["claims"]:
+    print(claim["claim"], claim["ours"])
 `,
   }),
   async mount(page) {

@@ -1,7 +1,7 @@
 // Takes every chapter's "the same elsewhere" at its word: `node app/e2e/doors.mjs NORMSCOPE INCLUDE`
 // runs the commands and the Python of its defaults and presets, and lets a compiler read the C++.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -17,6 +17,11 @@ if (normscope === undefined || include === undefined) {
 const work = mkdtempSync(join(tmpdir(), "normscope-doors-"));
 const env = { ...process.env, PATH: `${dirname(normscope)}${delimiter}${process.env.PATH}` };
 let failed = 0;
+
+// The lab is a program beside the command, which not every build has.
+const withLab = existsSync(join(dirname(normscope), "normscope-lab"));
+if (!withLab) console.log("normscope-lab is not built: what needs it is left out");
+const runs = (text) => withLab || !/normscope lab|"lab"/.test(text);
 
 function expectToRun(what, program, args) {
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd: work, env, encoding: "utf8", timeout: 120_000 });
@@ -45,12 +50,12 @@ try {
     states.forEach((state, index) => {
       const { command, cpp, python } = chapter.doors(state);
       const name = `${id}, ${index === 0 ? "defaults" : chapter.presets[index - 1].name}`;
-      if (command !== undefined && !commands.has(command)) {
+      if (command !== undefined && runs(command) && !commands.has(command)) {
         commands.add(command);
         expectToRun(`${name}: ${command}`, "bash", ["-c", command]);
       }
       if (index > 0) return;
-      if (python !== undefined) expectToRun(`${name}: Python`, "/usr/bin/python3", ["-c", python]);
+      if (python !== undefined && runs(python)) expectToRun(`${name}: Python`, "/usr/bin/python3", ["-c", python]);
       if (cpp === undefined) return;
       const source = join(work, `${id}.cpp`);
       writeFileSync(source, cpp);

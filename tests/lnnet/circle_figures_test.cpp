@@ -1,0 +1,31 @@
+#include <normscope/lnnet/circle_figures.hpp>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace normscope::lnnet {
+namespace {
+
+TEST(CircleFigures, AreSpecificationsWithATitle) {
+  for (const std::string& text :
+       {stretched_circle_figure(), folded_circle_figure(), circle_surface_figure()}) {
+    const auto figure = nlohmann::json::parse(text);
+    EXPECT_NE(figure["$schema"].get<std::string>().find("vega-lite"), std::string::npos);
+    EXPECT_TRUE(figure["title"]["text"].is_string());
+  }
+}
+
+TEST(CircleFigures, CirclesAreAtLengthOne) {
+  for (const std::string& text : {stretched_circle_figure(), folded_circle_figure()}) {
+    const auto figure = nlohmann::json::parse(text);
+    for (const auto& point : figure["vconcat"][0]["data"]["values"]) {
+      const double x = point["x"].get<double>();
+      const double y = point["y"].get<double>();
+      EXPECT_NEAR(x * x + y * y, 1.0, 3e-4);
+    }
+    EXPECT_EQ(figure["vconcat"][1]["data"]["values"].size(), 5U * 201U);
+  }
+}
+
+}  // namespace
+}  // namespace normscope::lnnet

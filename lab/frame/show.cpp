@@ -1,6 +1,7 @@
 #include "show.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,28 @@ std::string cell(std::string_view text) {
     result += c == '\n' ? ' ' : c;
   }
   return result;
+}
+
+/// In lines no longer than a figure is wide.
+Json lines_of(const std::string& text) {
+  constexpr std::size_t longest = 76;
+  Json lines = Json::array();
+  std::string line;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > longest) {
+      lines.push_back(line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  lines.push_back(line);
+  return lines;
+}
+
+/// Without the full stop that some sentences bring along.
+std::string_view open_ended(std::string_view sentence) {
+  return sentence.ends_with('.') ? sentence.substr(0, sentence.size() - 1) : sentence;
 }
 
 std::string runs_of(const Account& account) {
@@ -110,7 +133,7 @@ Json to_json(const Account& account) {
 std::string to_markdown(const Account& account, const std::string& image_folder) {
   std::string text = fmt::format(
       "## {}\n\n{}. `{}`, {}.\n\n| claim | paper | ours | verdict |\n|---|---|---|---|\n",
-      account.experiment->name, account.experiment->claim, run_command(account), runs_of(account));
+      account.experiment->name, open_ended(account.experiment->claim), run_command(account), runs_of(account));
   for (const auto& [claim, finding] : account.claims) {
     text += fmt::format("| {} | {} | {} | {} |\n", cell(claim->says), cell(claim->paper), cell(finding.ours),
                         verdict(finding.holds));
@@ -129,7 +152,7 @@ void write_figures(const Account& account, const std::filesystem::path& folder) 
   for (const Figure& figure : account.figures) {
     Json specification = figure.specification;
     specification["title"] = {
-        {"text", figure.caption}, {"subtitle", show_command(account)}, {"anchor", "start"}};
+        {"text", lines_of(figure.caption)}, {"subtitle", show_command(account)}, {"anchor", "start"}};
     AtomicFile file(folder / fmt::format("{}-{}.vl.json", account.experiment->name, figure.name));
     file.write(json_text(specification));
     file.write("\n");

@@ -37,5 +37,13 @@ TEST(Sum, NormSurvivesExtremeScales) {
   EXPECT_TRUE(std::isinf(euclidean_norm(std::vector<double>{1.0, -std::numeric_limits<double>::infinity()})));
 }
 
+TEST(Sum, CorrelationIsThatOfLines) {
+  const std::vector<double> x{1.0, 2.0, 4.0, 7.0};
+  EXPECT_NEAR(correlation(x, {-3.0, -5.0, -9.0, -15.0}), -1.0, 1e-15);
+  EXPECT_NEAR(correlation(x, {1e9 + 2.0, 1e9 + 4.0, 1e9 + 8.0, 1e9 + 14.0}), 1.0, 1e-6);
+  EXPECT_NEAR(correlation({1.0, 0.0, -1.0, 0.0}, {0.0, 1.0, 0.0, -1.0}), 0.0, 1e-15);
+  EXPECT_TRUE(std::isnan(correlation(x, {2.0, 2.0, 2.0, 2.0})));
+}
+
 }  // namespace
 }  // namespace normscope

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -15,28 +14,6 @@
 namespace normscope::selectability {
 namespace {
 
-/// The colours of figure 1c as numbers, widths 3 to 12.
-struct FigureRow {
-  std::size_t count;
-  std::array<double, 10> shares;
-};
-
-const std::vector<FigureRow> figure{{5, {0.09, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
-                                    {6, {0.41, 0.01, 0, 0, 0, 0, 0, 0, 0, 0}},
-                                    {8, {0.74, 0.16, 0.01, 0, 0, 0, 0, 0, 0, 0}},
-                                    {10, {0.88, 0.47, 0.07, 0.03, 0, 0, 0, 0, 0, 0}},
-                                    {12, {0.99, 0.69, 0.19, 0.03, 0, 0, 0, 0, 0, 0}},
-                                    {15, {1, 0.92, 0.46, 0.11, 0.02, 0.01, 0, 0, 0, 0}},
-                                    {20, {1, 0.98, 0.8, 0.38, 0.12, 0.01, 0, 0, 0, 0}},
-                                    {25, {1, 1, 0.97, 0.64, 0.24, 0.08, 0.02, 0.01, 0, 0}},
-                                    {30, {1, 1, 0.99, 0.85, 0.39, 0.27, 0.04, 0.02, 0, 0}},
-                                    {35, {1, 1, 0.99, 0.93, 0.67, 0.28, 0.13, 0.03, 0.01, 0}},
-                                    {40, {1, 1, 1, 0.98, 0.81, 0.45, 0.18, 0.05, 0.03, 0}},
-                                    {45, {1, 1, 1, 1, 0.91, 0.56, 0.2, 0.07, 0.02, 0}},
-                                    {50, {1, 1, 1, 1, 0.96, 0.72, 0.37, 0.19, 0.03, 0.03}},
-                                    {55, {1, 1, 1, 1, 0.99, 0.87, 0.48, 0.17, 0.09, 0}},
-                                    {60, {1, 1, 1, 1, 0.99, 0.87, 0.63, 0.25, 0.09, 0.02}}};
-
 std::vector<RandomCell> row_of(std::size_t count, std::size_t most_width, std::size_t runs, bool normalize) {
   RandomTable table{
       .most_width = most_width, .least_count = count, .most_count = count, .runs = runs, .seed = 2};
@@ -48,20 +25,12 @@ std::vector<RandomCell> row_of(std::size_t count, std::size_t most_width, std::s
   return random_table(table);
 }
 
-double correlation(std::vector<double> a, std::vector<double> b) {
-  center(a);
-  center(b);
-  double product = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) product += a[i] * b[i];
-  return product / (euclidean_norm(a) * euclidean_norm(b));
-}
-
 TEST(RandomTable, ReproducesThePapersFigure) {
   std::vector<double> theirs;
   std::vector<double> any;
   std::vector<double> mean;
   double farthest = 0.0;
-  for (const FigureRow& row : figure) {
+  for (const FigureRow& row : figure_1c()) {
     for (const RandomCell& cell : row_of(row.count, 12, 100, false)) {
       theirs.push_back(row.shares[cell.width - 3]);
       any.push_back(cell.any);

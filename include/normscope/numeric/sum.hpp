@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <span>
+#include <vector>
 
 namespace normscope {
 
@@ -65,6 +67,16 @@ inline void center(std::span<double> values) {
     total.add(scaled * scaled);
   }
   return std::scalbn(std::sqrt(total.value()), exponent);
+}
+
+/// Pearson's coefficient; NaN where either does not vary.
+/// Requires  as many in `a` as in `b`, at least one
+[[nodiscard]] inline double correlation(std::vector<double> a, std::vector<double> b) {
+  center(a);
+  center(b);
+  CompensatedSum product;
+  for (std::size_t i = 0; i < a.size(); ++i) product.add(a[i] * b[i]);
+  return product.value() / (euclidean_norm(a) * euclidean_norm(b));
 }
 
 }  // namespace normscope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,16 @@ struct RandomCell {
 /// Accuracy  the answer does not depend on the number of threads (test: RandomTable.ThreadsDoNotChangeIt)
 [[nodiscard]] std::vector<RandomCell> random_table(const RandomTable& table, unsigned threads = 0,
                                                    const Progress& progress = {});
+
+/// A row of the paper's figure: the numbers its colours stand for, widths 3 to 12.
+struct FigureRow {
+  std::size_t count = 0;
+  std::array<double, 10> shares{};
+};
+
+/// Fifteen rows of figure 1c, decoded to 0.01; each is of 100 sets of keys a cell.
+/// Source    [Brody, Alon, Yahav 2023, figure 1c]
+[[nodiscard]] const std::vector<FigureRow>& figure_1c();
 
 /// The table as a heat map, a Vega-Lite specification that holds its data: JSON text.
 [[nodiscard]] std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,

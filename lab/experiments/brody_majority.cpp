@@ -1,0 +1,332 @@
+#include <algorithm>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
+#include "majority/training.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using majority::AttentionMeasures;
+using majority::InputNorm;
+using majority::Outcome;
+using majority::Training;
+using majority::width;
+
+constexpr const char* layer_norm = "LayerNorm";
+constexpr const char* published = "no projection, length 1/sqrt(d)";
+constexpr const char* matched = "no projection, length sqrt(d)";
+constexpr const char* small = "projection, length 1/sqrt(d)";
+constexpr const char* projection = "projection only";
+constexpr const char* neither = "neither";
+
+/// Where the paper's curves are read off, and where ours end; the paper's run to 17,000.
+constexpr std::uint64_t early = 1554;
+constexpr std::uint64_t late = 5180;
+
+Json configuration(const char* arm, bool projects, double squared_length, Size size) {
+  const bool full = size == Size::full;
+  return {{"arm", arm},
+          {"projects", projects},
+          {"squared_length", squared_length},
+          {"steps", full ? late : 296},
+          {"sequences", full ? 100000 : 12000},
+          {"length", 50},
+          {"lead", 6},
+          {"batch", full ? 6000 : 1200},
+          {"rate", 1e-3},
+          {"schedule_epochs", 10000},
+          {"measure_every", 74},
+          {"read_sequences", full ? 1000 : 200}};
+}
+
+Plan plan(Size size) {
+  constexpr double d = width;
+  return {
+      .configurations = {configuration(layer_norm, true, d, size),
+                         configuration(published, false, 1.0 / d, size),
+                         configuration(matched, false, d, size), configuration(small, true, 1.0 / d, size),
+                         configuration(projection, true, 0.0, size),
+                         configuration(neither, false, 0.0, size)},
+      .seeds = size == Size::full ? 10U : 2U};
+}
+
+void measure(Run& run, Training& training) {
+  const std::uint64_t step = training.step();
+  if (step > 0) {
+    const Outcome trained = training.trained();
+    run.measure("loss", step, trained.loss);
+    run.measure("accuracy", step, trained.right);
+  }
+  const Outcome tested = training.tested();
+  run.measure("test_loss", step, tested.loss);
+  run.measure("test_accuracy", step, tested.right);
+  const AttentionMeasures attention = training.attention();
+  run.measure("query_angle", step, attention.angle);
+  run.measure("query_length", step, attention.query_length);
+  run.measure("key_length", step, attention.key_length);
+  run.measure("key_spread", step, attention.key_spread);
+  run.measure("divergence", step, attention.divergence);
+}
+
+void perform(Run& run) {
+  const auto steps = run.get<std::size_t>("steps");
+  const auto every = run.get<std::size_t>("measure_every");
+  Training training(
+      {.task = {.length = run.get<std::size_t>("length"),
+                .sequences = run.get<std::size_t>("sequences"),
+                .lead = run.get<std::size_t>("lead")},
+       .norm = {.projects = run.get<bool>("projects"), .squared_length = run.get<double>("squared_length")},
+       .batch = run.get<std::size_t>("batch"),
+       .rate = run.get<double>("rate"),
+       .schedule_epochs = run.get<double>("schedule_epochs"),
+       .read_sequences = run.get<std::size_t>("read_sequences")},
+      run.seed());
+  if (run.step() > 0) {
+    training.restore(run.step(), run.progress());
+  } else {
+    measure(run, training);
+  }
+  while (training.step() < steps) {
+    training.advance();
+    if (training.step() % every == 0 || training.step() == steps) measure(run, training);
+    run.reached(training.step(), steps, [&] { return training.progress(); });
+  }
+}
+
+Results arm(const Results& results, const char* name) { return results.where("arm", name); }
+
+/// The runs of these arms that have come to `step`, and enough seeds of each for a verdict.
+struct Evidence {
+  bool some = true;
+  bool enough = true;
+};
+
+Evidence evidence(const Results& results, std::initializer_list<const char*> arms, std::uint64_t step) {
+  constexpr std::size_t seeds = 10;
+  Evidence found;
+  for (const char* name : arms) {
+    const Results runs = arm(results, name);
+    found.some = found.some && !runs.runs().empty();
+    found.enough = found.enough && runs.seeds() >= seeds;
+    for (const Done& run : runs.runs()) {
+      found.enough = found.enough && run.configuration["steps"].get<std::uint64_t>() >= step;
+    }
+  }
+  return found;
+}
+
+Finding judged(const Evidence& found, std::string ours, bool holds) {
+  return {std::move(ours), found.enough ? std::optional(holds) : std::nullopt};
+}
+
+Finding missing() { return {"not every arm has been run", std::nullopt}; }
+
+/// Of runs paired by seed, in how many nine of ten the second's number must be the larger.
+bool nearly_all(std::size_t larger, std::size_t count) { return 10 * larger >= 9 * count; }
+
+double loss_at_early(const Done& run) { return run.at("loss", early); }
+
+Finding judge_gap(const Results& results) {
+  const Evidence found = evidence(results, {layer_norm, published}, early);
+  if (!found.some) return missing();
+  const double with = arm(results, layer_norm).spread(loss_at_early).mean;
+  const double without = arm(results, published).spread(loss_at_early).mean;
+  const auto paired = Results::paired(arm(results, layer_norm), arm(results, published), loss_at_early);
+  return judged(found,
+                fmt::format("{:.3f} with, {:.3f} without; higher without in {} of {} seeds", with, without,
+                            paired.larger, paired.difference.count),
+                nearly_all(paired.larger, paired.difference.count) && without >= 1.5 * with);
+}
+
+std::uint64_t steps_to_loss(const Done& run, double loss) {
+  for (const Metric& metric : run.metrics) {
+    if (metric.name == "loss" && metric.value <= loss) return metric.step;
+  }
+  return run.configuration["steps"].get<std::uint64_t>();
+}
+
+double steps_to_one(const Done& run) { return static_cast<double>(steps_to_loss(run, 1.0)); }
+
+Finding judge_steps(const Results& results) {
+  const Evidence found = evidence(results, {layer_norm, published}, late);
+  if (!found.some) return missing();
+  const double with = arm(results, layer_norm).spread(steps_to_one).mean;
+  const double without = arm(results, published).spread(steps_to_one).mean;
+  return judged(found,
+                fmt::format("{:.0f} with, {:.0f} without, {:.1f} times", with, without, without / with),
+                without >= 1.5 * with);
+}
+
+/// What of the published gap an arm shows against LayerNorm.
+double part_of_gap(const Results& results, const char* name) {
+  const double base = arm(results, layer_norm).spread(loss_at_early).mean;
+  return (arm(results, name).spread(loss_at_early).mean - base) /
+         (arm(results, published).spread(loss_at_early).mean - base);
+}
+
+Finding judge_matched(const Results& results) {
+  const Evidence found = evidence(results, {layer_norm, published, matched}, early);
+  if (!found.some) return missing();
+  const double part = part_of_gap(results, matched);
+  return judged(
+      found,
+      fmt::format("{:.3f} at length sqrt(d) without projection, {:.3f} with LayerNorm: {:.0f} % of the gap",
+                  arm(results, matched).spread(loss_at_early).mean,
+                  arm(results, layer_norm).spread(loss_at_early).mean, 100.0 * part),
+      part <= 0.2);
+}
+
+Finding judge_small(const Results& results) {
+  const Evidence found = evidence(results, {layer_norm, published, small}, early);
+  if (!found.some) return missing();
+  const double part = part_of_gap(results, small);
+  return judged(found,
+                fmt::format("{:.3f} at length 1/sqrt(d) with projection, {:.3f} without: {:.0f} % of the gap",
+                            arm(results, small).spread(loss_at_early).mean,
+                            arm(results, published).spread(loss_at_early).mean, 100.0 * part),
+                part >= 0.8);
+}
+
+/// `metric` at the end is lower with LayerNorm than in `other`.
+Finding judge_lower(const Results& results, const char* other, const char* metric, double factor,
+                    double room) {
+  const Evidence found = evidence(results, {layer_norm, other}, late);
+  if (!found.some) return missing();
+  const auto number = [metric](const Done& run) { return run.at(metric, late); };
+  const Spread with = arm(results, layer_norm).spread(number);
+  const Spread without = arm(results, other).spread(number);
+  const auto paired = Results::paired(arm(results, layer_norm), arm(results, other), number);
+  return judged(
+      found,
+      fmt::format("{:.3g} ± {:.2g} with LayerNorm, {:.3g} ± {:.2g} without; higher without in {} of {} seeds",
+                  with.mean, with.deviation, without.mean, without.deviation, paired.larger,
+                  paired.difference.count),
+      nearly_all(paired.larger, paired.difference.count) && without.mean >= factor * with.mean + room);
+}
+
+Finding judge_angle(const Results& results) {
+  return judge_lower(results, published, "query_angle", 1.0, 20.0);
+}
+Finding judge_angle_matched(const Results& results) {
+  return judge_lower(results, matched, "query_angle", 1.0, 20.0);
+}
+Finding judge_uniform(const Results& results) {
+  return judge_lower(results, published, "divergence", 1.5, 0.0);
+}
+Finding judge_uniform_matched(const Results& results) {
+  return judge_lower(results, matched, "divergence", 1.5, 0.0);
+}
+
+Finding judge_accuracy(const Results& results) {
+  const Evidence found = evidence(results, {layer_norm, published}, late);
+  if (!found.some) return missing();
+  const auto number = [](const Done& run) { return run.at("test_accuracy", late); };
+  const auto paired = Results::paired(arm(results, published), arm(results, layer_norm), number);
+  return judged(
+      found,
+      fmt::format("{:.3f} with, {:.3f} without; higher with in {} of {} seeds",
+                  arm(results, layer_norm).spread(number).mean, arm(results, published).spread(number).mean,
+                  paired.larger, paired.difference.count),
+      nearly_all(paired.larger, paired.difference.count) && paired.difference.mean >= 0.04);
+}
+
+Finding judge_accuracy_matched(const Results& results) {
+  const Evidence found = evidence(results, {layer_norm, matched}, late);
+  if (!found.some) return missing();
+  const auto number = [](const Done& run) { return run.at("test_accuracy", late); };
+  const auto paired = Results::paired(arm(results, layer_norm), arm(results, matched), number);
+  return judged(
+      found,
+      fmt::format("{:.3f} without projection at length sqrt(d), {:.3f} with LayerNorm",
+                  arm(results, matched).spread(number).mean, arm(results, layer_norm).spread(number).mean),
+      paired.difference.mean >= -0.01);
+}
+
+std::vector<Figure> figures(const Results& results) {
+  const auto figure = [&](const char* name, const char* metric, const char* title, const char* caption) {
+    return over_steps(name, caption, results, {.series = "arm", .metric = metric, .title = title});
+  };
+  return {
+      figure("loss", "loss", "training loss", "Majority: the loss by what stands before attention."),
+      figure("accuracy", "test_accuracy", "test accuracy",
+             "Majority: the share of tokens at which it is named."),
+      figure("angle", "query_angle", "angle of queries to ones, degrees",
+             "Majority: how far effective queries are from ones."),
+      figure("uniformity", "divergence", "divergence of attention from uniform, nats",
+             "Majority: how far attention over positions is from uniform."),
+      figure("queries", "query_length", "length of queries", "Majority: how long effective queries are.")};
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment brody_majority;
+const Experiment brody_majority{
+    .name = "brody-majority",
+    .paper = "Brody 2023",
+    .claim =
+        "LayerNorm before attention learns the majority faster and turns queries towards ones: by the "
+        "projection, or by the length of what attention reads?",
+    .quick_seconds = 8,
+    .full_minutes = 20,
+    .plan = plan,
+    .perform = perform,
+    .claims =
+        {{"published_gap",
+          "The training loss falls faster with LayerNorm than without projection, as released.",
+          "at step 1554: 0.501 with, 1.068 without (figure 2a)",
+          "loss at step 1554 higher without in at least 9 of 10 seeds, and 1.5 times in the mean", judge_gap},
+         {"published_steps", "Without projection, as released, a loss takes several times as many steps.",
+          "to loss 1.0: 770 with, 1680 without, 2.2 times (figure 2a)",
+          "mean steps to loss 1.0 at least 1.5 times as many without, 10 seeds; a run that does not come "
+          "there counts with all its steps",
+          judge_steps},
+         {"gap_is_length", "The gap vanishes where keys without projection have LayerNorm's length (ours).",
+          "no such arm: the released one without projection is also 8 times shorter",
+          "at step 1554 the mean loss without projection at length sqrt(d) exceeds LayerNorm's by at most a "
+          "fifth of the published gap, 10 seeds",
+          judge_matched},
+         {"gap_with_projection", "The gap appears with the projection too, where keys are as short (ours).",
+          "no such arm",
+          "at step 1554 the mean loss with projection at length 1/sqrt(d) exceeds LayerNorm's by at least "
+          "four "
+          "fifths of the published gap, 10 seeds",
+          judge_small},
+         {"query_angle", "LayerNorm turns queries towards ones.",
+          "at step 5000: 25.7 degrees with, 73.1 without "
+          "(figure 2b)",
+          "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
+          judge_angle},
+         {"query_angle_matched", "It does so also against keys of its length without projection (ours).",
+          "no such arm",
+          "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
+          judge_angle_matched},
+         {"uniform", "LayerNorm's attention is nearer to uniform than the released arm's without projection.",
+          "section 3.1, without a number",
+          "divergence from uniform at step 5180 larger without in at least 9 of 10 seeds, and 1.5 times in "
+          "the mean",
+          judge_uniform},
+         {"uniform_matched", "It is nearer to uniform than without projection at its length (ours).",
+          "no such arm",
+          "divergence from uniform at step 5180 larger without in at least 9 of 10 seeds, and 1.5 times in "
+          "the mean",
+          judge_uniform_matched},
+         {"accuracy", "LayerNorm names more majorities of the test than the released arm without projection.",
+          "at step 5000: 0.927 with, 0.849 without (figure 3)",
+          "test accuracy at step 5180 higher with in at least 9 of 10 seeds, and by 0.04 in the mean",
+          judge_accuracy},
+         {"accuracy_matched", "Without projection, at LayerNorm's length, as many are named (ours).",
+          "no such arm",
+          "mean test accuracy at step 5180 without projection at length sqrt(d) at most 0.01 below "
+          "LayerNorm's, 10 "
+          "seeds",
+          judge_accuracy_matched}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

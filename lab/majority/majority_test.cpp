@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+
+#include "frame/experiment.hpp"
+#include "network.hpp"
+#include "training.hpp"
+
+namespace normscope::lab::majority {
+namespace {
+
+const Task small_task{.length = 50, .sequences = 300};
+const std::vector<InputNorm> norms{{true, 8.0}, {false, 0.125}, {true, 0.0}, {false, 0.0}, {false, 8.0}};
+
+std::vector<std::uint32_t> all_rows(const Examples& examples) {
+  std::vector<std::uint32_t> rows(examples.size());
+  std::iota(rows.begin(), rows.end(), 0U);
+  return rows;
+}
+
+/// Away from the initial values, whose biases and norm are plain.
+std::vector<double> some_parameters(std::uint64_t seed) {
+  std::vector<double> parameters = initial_parameters(seed);
+  Random random(seed);
+  for (double& parameter : parameters) parameter += 0.3 * random.normal();
+  return parameters;
+}
+
+using Vector = std::vector<double>;
+
+Vector product(const double* matrix, const Vector& x, std::size_t rows = width) {
+  Vector y(rows, 0.0);
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t f = 0; f < width; ++f) y[i] += matrix[i * width + f] * x[f];
+  }
+  return y;
+}
+
+Vector normalized(Vector x, bool projects, double squared_length) {
+  const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(width);
+  double square = 0.0;
+  for (double& entry : x) {
+    if (projects) entry -= mean;
+    square += entry * entry;
+  }
+  for (double& entry : x) entry *= squared_length == 0.0 ? 1.0 : std::sqrt(squared_length / square);
+  return x;
+}
+
+/// Of one sequence, position by position with all of attention, as a transformer is written down.
+double token_by_token(const InputNorm& norm, const double* at, const Counts& counts, std::size_t answer) {
+  std::vector<Vector> tokens;
+  for (std::size_t j = 0; j < classes; ++j) {
+    const double* row = at + layout::embedding + j * width;
+    tokens.insert(tokens.end(), counts[j], Vector(row, row + width));
+  }
+  std::vector<Vector> inputs;
+  for (const Vector& token : tokens) inputs.push_back(normalized(token, norm.projects, norm.squared_length));
+  double loss = 0.0;
+  for (std::size_t position = 0; position < tokens.size(); ++position) {
+    const Vector query = product(at + layout::query, inputs[position]);
+    Vector mixed(width, 0.0);
+    double sum = 0.0;
+    for (const Vector& input : inputs) {
+      const Vector key = product(at + layout::key, input);
+      const double score = std::inner_product(key.begin(), key.end(), query.begin(), 0.0) / std::sqrt(8.0);
+      const Vector value = product(at + layout::value, input);
+      for (std::size_t f = 0; f < width; ++f) mixed[f] += std::exp(score) * value[f];
+      sum += std::exp(score);
+    }
+    for (double& entry : mixed) entry /= sum;
+    Vector x = product(at + layout::out, mixed);
+    for (std::size_t f = 0; f < width; ++f) x[f] += tokens[position][f] + at[layout::out_bias + f];
+    Vector hidden = normalized(x, true, static_cast<double>(width));
+    for (std::size_t f = 0; f < width; ++f) {
+      hidden[f] = hidden[f] * at[layout::gain + f] + at[layout::shift + f];
+    }
+    hidden = product(at + layout::first, hidden);
+    for (std::size_t f = 0; f < width; ++f) hidden[f] = std::max(0.0, hidden[f] + at[layout::first_bias + f]);
+    hidden = product(at + layout::second, hidden);
+    for (std::size_t f = 0; f < width; ++f) x[f] += hidden[f] + at[layout::second_bias + f];
+    const Vector logits = product(at + layout::embedding, x, classes);
+    double partition = 0.0;
+    for (const double logit : logits) partition += std::exp(logit);
+    loss += (std::log(partition) - logits[answer]) / static_cast<double>(tokens.size());
+  }
+  return loss;
+}
+
+TEST(Majority, DataAreWhatTheTaskSays) {
+  const Data data = make_data({}, 3);
+  EXPECT_EQ(data.training.size(), 80008U);
+  EXPECT_EQ(data.test.size(), 20002U);
+  std::vector<double> share(classes, 0.0);
+  for (const Examples* examples : {&data.training, &data.test}) {
+    std::vector<double> majorities(classes, 0.0);
+    for (std::size_t i = 0; i < examples->size(); ++i) {
+      Counts counts = examples->counts[i];
+      const std::size_t answer = examples->majority[i];
+      majorities[answer] += 1.0 / static_cast<double>(examples->size());
+      ASSERT_EQ(std::accumulate(counts.begin(), counts.end(), 0), 50);
+      const std::uint8_t most = counts[answer];
+      counts[answer] = 0;
+      const std::uint8_t next = *std::max_element(counts.begin(), counts.end());
+      ASSERT_GT(next, 0);
+      ASSERT_GE(most, next + 6);
+    }
+    for (std::size_t j = 0; j < classes; ++j) {
+      EXPECT_NEAR(majorities[j], 0.05, 0.01);
+      share[j] = majorities[j] - share[j];
+    }
+  }
+  // The test has of every majority what the training has.
+  for (const double difference : share) EXPECT_LT(std::abs(difference), 1e-4);
+  EXPECT_NE(make_data(small_task, 1).training.counts, make_data(small_task, 2).training.counts);
+  EXPECT_THROW(static_cast<void>(make_data({.length = 5}, 1)), Error);
+}
+
+TEST(Majority, LossIsThatOfEveryToken) {
+  const Data data = make_data(small_task, 1);
+  const std::vector<std::uint32_t> rows = all_rows(data.test);
+  for (const InputNorm& norm : norms) {
+    const std::vector<double> parameters = some_parameters(2);
+    double loss = 0.0;
+    for (const std::uint32_t row : rows) {
+      loss += token_by_token(norm, parameters.data(), data.test.counts[row], data.test.majority[row]);
+    }
+    loss /= static_cast<double>(rows.size());
+    EXPECT_NEAR(Network<double>(norm).evaluate(parameters, data.test, rows).loss, loss, 1e-12 * loss);
+    EXPECT_NEAR(Network<float>(norm).evaluate(parameters, data.test, rows).loss, loss, 3e-6 * loss);
+  }
+}
+
+TEST(Majority, GradientIsThatOfDifferences) {
+  const Data data = make_data(small_task, 4);
+  const std::vector<std::uint32_t> rows = all_rows(data.test);
+  constexpr double step = 1e-5;
+  for (const InputNorm& norm : norms) {
+    std::vector<double> parameters = some_parameters(5);
+    Network<double> network(norm);
+    std::vector<double> gradient(parameter_count);
+    static_cast<void>(network.evaluate(parameters, data.test, rows, gradient));
+    std::vector<double> in_float(parameter_count);
+    static_cast<void>(Network<float>(norm).evaluate(parameters, data.test, rows, in_float));
+    double largest = 0.0;
+    for (const double entry : gradient) largest = std::max(largest, std::abs(entry));
+    for (std::size_t i = 0; i < parameter_count; ++i) {
+      const double kept = parameters[i];
+      parameters[i] = kept + step;
+      const double above = network.evaluate(parameters, data.test, rows).loss;
+      parameters[i] = kept - step;
+      const double below = network.evaluate(parameters, data.test, rows).loss;
+      parameters[i] = kept;
+      EXPECT_NEAR(gradient[i], (above - below) / (2.0 * step), 1e-6 * largest) << i;
+      EXPECT_NEAR(gradient[i], in_float[i], 1e-5 * largest) << i;
+    }
+  }
+}
+
+TEST(Majority, NothingLearnedNamesEachTokenItself) {
+  const Data data = make_data(small_task, 1);
+  double own = 0.0;
+  for (std::size_t i = 0; i < data.test.size(); ++i) own += data.test.counts[i][data.test.majority[i]] / 50.0;
+  std::vector<double> parameters(parameter_count, 0.0);
+  Random random(1);
+  for (std::size_t j = 0; j < classes; ++j) {
+    Vector row(width);
+    for (double& entry : row) entry = random.normal();
+    row = normalized(row, false, 1.0);
+    std::copy(row.begin(), row.end(), parameters.begin() + static_cast<std::ptrdiff_t>(j * width));
+  }
+  const Outcome outcome = Network<double>({}).evaluate(parameters, data.test, all_rows(data.test));
+  EXPECT_NEAR(outcome.right, own / static_cast<double>(data.test.size()), 1e-12);
+}
+
+TEST(Majority, ScoresAreThoseOfQueriesAndKeys) {
+  for (const InputNorm& norm : norms) {
+    const AttentionTables tables = attention_tables(norm, some_parameters(6));
+    for (std::size_t i = 0; i < classes; ++i) {
+      for (std::size_t j = 0; j < classes; ++j) {
+        const double score = std::inner_product(tables.query[i], tables.query[i] + width, tables.key[j], 0.0);
+        EXPECT_NEAR(score, tables.score[i][j], 1e-12 * (1.0 + std::abs(score)));
+      }
+      const double square = std::inner_product(tables.key[i], tables.key[i] + width, tables.key[i], 0.0);
+      if (norm.squared_length > 0.0) {
+        EXPECT_NEAR(square, norm.squared_length, 1e-12 * square);
+      }
+    }
+  }
+}
+
+const Recipe tiny{.task = {.sequences = 400}, .batch = 100, .read_sequences = 40};
+
+TEST(Majority, LearnsAndMeasures) {
+  Training training(tiny, 1);
+  EXPECT_EQ(training.steps_an_epoch(), 4U);
+  const double before = training.tested().loss;
+  for (int step = 0; step < 200; ++step) training.advance();
+  EXPECT_LT(training.tested().loss, before - 1.0);
+  EXPECT_LT(training.trained().loss, before - 1.0);
+  const AttentionMeasures measures = training.attention();
+  EXPECT_NEAR(measures.key_length, std::sqrt(8.0), 1e-12);
+  EXPECT_LT(measures.key_spread, 1e-6);
+  EXPECT_GT(measures.divergence, 0.0);
+  EXPECT_GE(measures.angle, 0.0);
+  EXPECT_LE(measures.angle, 90.0);
+}
+
+TEST(Majority, GoesOnToTheSameBits) {
+  for (const std::size_t stop : {1U, 3U, 4U, 9U}) {
+    Training whole(tiny, 2);
+    Training part(tiny, 2);
+    while (part.step() < stop) part.advance();
+    Training resumed(tiny, 2);
+    resumed.restore(stop, part.progress());
+    while (whole.step() < 14) whole.advance();
+    while (resumed.step() < 14) resumed.advance();
+    EXPECT_TRUE(
+        std::equal(whole.parameters().begin(), whole.parameters().end(), resumed.parameters().begin()));
+    EXPECT_EQ(whole.trained().loss, resumed.trained().loss);
+    const std::vector<std::byte> bytes = part.progress();
+    EXPECT_THROW(resumed.restore(stop, std::span(bytes).first(80)), Error);
+  }
+  Training other(tiny, 3);
+  Training one(tiny, 2);
+  EXPECT_NE(other.parameters()[0], one.parameters()[0]);
+}
+
+TEST(Majority, AnExperimentThatIsStoppedGoesOnToTheSameNumbers) {
+  const Experiment* experiment = find_experiment("brody-majority");
+  ASSERT_NE(experiment, nullptr);
+  Json configuration = experiment->plan(Size::quick).configurations.front();
+  configuration["sequences"] = 400;
+  configuration["batch"] = 100;
+  configuration["steps"] = 12;
+  configuration["measure_every"] = 4;
+  lab::Run whole(configuration, 1);
+  experiment->perform(whole);
+  bool stopped = false;
+  lab::Run parts(configuration, 1, Progress([&](std::string_view, std::size_t done, std::size_t) {
+                   const bool stops = done == 7 && !stopped;
+                   stopped = stopped || stops;
+                   return !stops;
+                 }));
+  EXPECT_THROW(experiment->perform(parts), Error);
+  EXPECT_EQ(parts.step(), 7U);
+  experiment->perform(parts);
+  EXPECT_EQ(parts.measured(), whole.measured());
+  EXPECT_GT(whole.measured().size(), 20U);
+}
+
+}  // namespace
+}  // namespace normscope::lab::majority

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pairs.hpp"
+
+namespace normscope::lab::majority {
+
+/// What tokens go through before attention: the projection off ones if `projects`, then to a length whose
+/// square this is, if it is not 0.
+struct InputNorm {
+  bool projects = true;
+  double squared_length = width;
+};
+
+/// One block of a transformer encoder with a head: x = e + W_o attention(norm(e)) + b_o, then
+/// x + second relu(first LN(x) + …) + …, logits by the embedding's own rows; eps = 0.
+/// Parameters are one vector, in the order of `layout`.
+inline constexpr std::size_t parameter_count = 584;
+
+namespace layout {
+inline constexpr std::size_t embedding = 0;
+inline constexpr std::size_t query = embedding + classes * width;
+inline constexpr std::size_t key = query + width * width;
+inline constexpr std::size_t value = key + width * width;
+inline constexpr std::size_t out = value + width * width;
+inline constexpr std::size_t out_bias = out + width * width;
+inline constexpr std::size_t first = out_bias + width;
+inline constexpr std::size_t first_bias = first + width * width;
+inline constexpr std::size_t second = first_bias + width;
+inline constexpr std::size_t second_bias = second + width * width;
+inline constexpr std::size_t gain = second_bias + width;
+inline constexpr std::size_t shift = gain + width;
+static_assert(shift + width == parameter_count);
+}  // namespace layout
+
+/// PyTorch's initial values for such a block, drawn from our own numbers.
+[[nodiscard]] std::vector<double> initial_parameters(std::uint64_t seed);
+
+/// What the classes are to attention: all of it, as equal tokens have equal keys.
+struct AttentionTables {
+  double key[classes][width];    ///< what leaves the norm
+  double query[classes][width];  ///< effective: norm(e) W_qᵀ W_k / sqrt(width), which meets keys directly
+  double score[classes][classes];
+};
+
+[[nodiscard]] AttentionTables attention_tables(const InputNorm& norm, std::span<const double> parameters);
+
+template <class Real>
+class Network {
+ public:
+  explicit Network(const InputNorm& norm) : norm_(norm) {}
+
+  /// Of the sequences `rows` of `examples`; fills `gradient` unless it is empty.
+  /// Shapes    parameters (584), gradient (584 or 0)
+  /// Accuracy  as `Pairs::evaluate`; the loss as token by token to 1e-12 in double (test:
+  ///           Majority.LossIsThatOfEveryToken)
+  Outcome evaluate(std::span<const double> parameters, const Examples& examples,
+                   std::span<const std::uint32_t> rows, std::span<double> gradient = {});
+
+ private:
+  InputNorm norm_;
+  Pairs<Real> pairs_{};
+};
+
+}  // namespace normscope::lab::majority

@@ -1,0 +1,476 @@
+#include "pairs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include <normscope/core/assert.hpp>
+
+// One copy an instruction set, chosen when the program starts. Nothing is fused and sums keep their order,
+// so that all copies give the same bits.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define NORMSCOPE_LAB_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
+#else
+#define NORMSCOPE_LAB_CLONES
+#endif
+#define NORMSCOPE_LAB_INLINE [[gnu::always_inline]] inline
+
+namespace normscope::lab::majority {
+namespace {
+
+template <class Real>
+struct Simd;
+
+template <>
+struct Simd<float> {
+  using Lanes = float __attribute__((vector_size(64)));
+  using Ints = std::int32_t __attribute__((vector_size(64)));
+  static constexpr int mantissa = 23;
+  static constexpr std::int32_t exponent = 127;
+  static constexpr std::int32_t root_guess = 0x5f3759df;
+  static constexpr int root_rounds = 3;
+  static constexpr int terms = 7;
+  static constexpr float least = -80.0F;
+};
+
+template <>
+struct Simd<double> {
+  using Lanes = double __attribute__((vector_size(64)));
+  using Ints = std::int64_t __attribute__((vector_size(64)));
+  static constexpr int mantissa = 52;
+  static constexpr std::int64_t exponent = 1023;
+  static constexpr std::int64_t root_guess = 0x5fe6eb50c7b537a9;
+  static constexpr int root_rounds = 5;
+  static constexpr int terms = 13;
+  static constexpr double least = -700.0;
+};
+
+template <class Real>
+using Lanes = typename Simd<Real>::Lanes;
+template <class Real>
+using Ints = typename Simd<Real>::Ints;
+template <class Real>
+constexpr std::size_t lane_count = 64 / sizeof(Real);
+
+template <class To, class From>
+NORMSCOPE_LAB_INLINE void same_bits(To& to, const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  std::memcpy(&to, &from, sizeof(To));
+}
+
+template <class Real>
+constexpr std::array<Real, Simd<Real>::terms + 1> inverse_factorials() {
+  std::array<Real, Simd<Real>::terms + 1> result{};
+  double value = 1.0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (i > 0) value /= static_cast<double>(i);
+    result[i] = static_cast<Real>(value);
+  }
+  return result;
+}
+
+/// x becomes e^x. Requires  x <= 0
+template <class Real>
+NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
+  using S = Simd<Real>;
+  constexpr double log2 = 0.69314718055994530942;
+  // ln 2 in two parts, the first of which times any exponent is exact.
+  constexpr auto high = static_cast<Real>(sizeof(Real) == 4 ? 0.693359375 : 0.693147180369123816490);
+  constexpr auto low = static_cast<Real>(sizeof(Real) == 4 ? -2.12194440e-4 : 1.90821492927058770002e-10);
+  x = x < S::least ? x * Real{0} + S::least : x;
+  const Lanes<Real> scaled = x * static_cast<Real>(1.0 / log2) - Real{0.5};
+  const Ints<Real> power = __builtin_convertvector(scaled, Ints<Real>);
+  const Lanes<Real> whole = __builtin_convertvector(power, Lanes<Real>);
+  const Lanes<Real> rest = (x - whole * high) - whole * low;
+  constexpr auto coefficients = inverse_factorials<Real>();
+  Lanes<Real> sum = rest * coefficients[S::terms] + coefficients[S::terms - 1];
+#pragma GCC unroll 16
+  for (int term = S::terms - 2; term >= 0; --term) sum = sum * rest + coefficients[term];
+  Lanes<Real> factor;
+  const Ints<Real> bits = (power + S::exponent) << S::mantissa;
+  same_bits(factor, bits);
+  x = sum * factor;
+}
+
+/// x becomes 1/sqrt(x). Requires  x > 0
+template <class Real>
+NORMSCOPE_LAB_INLINE void invert_root(Lanes<Real>& x) {
+  using S = Simd<Real>;
+  Ints<Real> bits;
+  same_bits(bits, x);
+  bits = S::root_guess - (bits >> 1);
+  Lanes<Real> root;
+  same_bits(root, bits);
+  const Lanes<Real> half = x * Real{0.5};
+  for (int round = 0; round < S::root_rounds; ++round) root = root * (Real{1.5} - half * root * root);
+  x = root;
+}
+
+template <class Real>
+struct Constants {
+  Real weight[classes];
+  Real weighted[classes][width];
+  Real residual[width];
+  Real embedding[classes][width];
+  Real gain[width];
+  Real shift[width];
+  Real first[width][width];
+  Real first_bias[width];
+  Real second[width][width];
+  Real second_bias[width];
+};
+
+/// Sums over pairs, a lane each.
+template <class Real>
+struct Sums {
+  Lanes<Real> denominator[classes];  // of c_j times the gradient by Σ_j c_j weight_ij
+  Lanes<Real> numerator[classes][width];
+  Lanes<Real> residual[width];
+  Lanes<Real> embedding[classes][width];
+  Lanes<Real> gain[width];
+  Lanes<Real> shift[width];
+  Lanes<Real> first[width][width];
+  Lanes<Real> first_bias[width];
+  Lanes<Real> second[width][width];
+  Lanes<Real> second_bias[width];
+};
+
+/// Some pairs of one class.
+template <class Real>
+struct Block {
+  Ints<Real> counts[classes / 4];  // of four classes each, a byte a class
+  Ints<Real> majority;
+  Lanes<Real> part;  // of the batch's tokens
+};
+
+/// Lane by lane; an index into a vector is many times slower where it is not known beforehand.
+template <class Real>
+using IntArray = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>[lane_count<Real>];
+
+template <class Real>
+struct BlockOutcome {
+  Lanes<Real> sum;      // of e^(logit − largest)
+  Lanes<Real> largest;  // logit
+  Lanes<Real> answer;   // the majority's logit
+};
+
+template <class Real, bool with_gradient>
+NORMSCOPE_LAB_INLINE void run_block(const Constants<Real>& at, const Block<Real>& block,
+                                    BlockOutcome<Real>& outcome, Sums<Real>& sums) {
+  using L = Lanes<Real>;
+  constexpr Real share = Real{1} / static_cast<Real>(width);
+  const L zero = block.part * Real{0};
+
+  L counts[classes];
+  L denominator = zero;
+  L x[width];
+  for (std::size_t f = 0; f < width; ++f) x[f] = zero;
+  for (std::size_t j = 0; j < classes; ++j) {
+    const Ints<Real> byte = (block.counts[j / 4] >> static_cast<int>(8 * (j % 4))) & 255;
+    counts[j] = __builtin_convertvector(byte, L);
+    const L count = counts[j];
+    denominator += count * at.weight[j];
+    for (std::size_t f = 0; f < width; ++f) x[f] += count * at.weighted[j][f];
+  }
+  const L inverse = Real{1} / denominator;
+  L mixed[width];
+  L mean = zero;
+  for (std::size_t f = 0; f < width; ++f) {
+    mixed[f] = x[f] * inverse;
+    x[f] = mixed[f] + at.residual[f];
+    mean += x[f];
+  }
+  mean *= share;
+  L scale = zero;
+  L normed[width];
+  for (std::size_t f = 0; f < width; ++f) {
+    normed[f] = x[f] - mean;
+    scale += normed[f] * normed[f];
+  }
+  scale *= share;
+  invert_root<Real>(scale);
+  L input[width];
+  for (std::size_t f = 0; f < width; ++f) {
+    normed[f] *= scale;
+    input[f] = normed[f] * at.gain[f] + at.shift[f];
+  }
+  L hidden[width];
+  for (std::size_t m = 0; m < width; ++m) {
+    L sum = zero + at.first_bias[m];
+    for (std::size_t f = 0; f < width; ++f) sum += input[f] * at.first[m][f];
+    hidden[m] = sum > 0 ? sum : zero;
+  }
+  for (std::size_t f = 0; f < width; ++f) {
+    L sum = x[f] + at.second_bias[f];
+    for (std::size_t m = 0; m < width; ++m) sum += hidden[m] * at.second[f][m];
+    x[f] = sum;
+  }
+
+  L logit[classes];
+  for (std::size_t k = 0; k < classes; ++k) {
+    L sum = x[0] * at.embedding[k][0];
+    for (std::size_t f = 1; f < width; ++f) sum += x[f] * at.embedding[k][f];
+    logit[k] = sum;
+  }
+  outcome.largest = logit[0];
+  for (std::size_t k = 1; k < classes; ++k) {
+    outcome.largest = logit[k] > outcome.largest ? logit[k] : outcome.largest;
+  }
+  outcome.answer = zero;
+  outcome.sum = zero;
+  for (std::size_t k = 0; k < classes; ++k) {
+    const Ints<Real> is_answer = block.majority == static_cast<int>(k);
+    outcome.answer = is_answer ? logit[k] : outcome.answer;
+    logit[k] -= outcome.largest;
+    exponentiate<Real>(logit[k]);
+    outcome.sum += logit[k];
+  }
+  if constexpr (!with_gradient) return;
+
+  const L part = block.part / outcome.sum;
+  L dx[width];
+  for (std::size_t f = 0; f < width; ++f) dx[f] = zero;
+  for (std::size_t k = 0; k < classes; ++k) {
+    const Ints<Real> is_answer = block.majority == static_cast<int>(k);
+    const L by_logit = logit[k] * part - (is_answer ? block.part : zero);
+    for (std::size_t f = 0; f < width; ++f) {
+      dx[f] += by_logit * at.embedding[k][f];
+      sums.embedding[k][f] += by_logit * x[f];
+    }
+  }
+  L by_input[width];
+  for (std::size_t f = 0; f < width; ++f) {
+    sums.second_bias[f] += dx[f];
+    by_input[f] = zero;
+  }
+  for (std::size_t m = 0; m < width; ++m) {
+    L by_hidden = zero;
+    for (std::size_t f = 0; f < width; ++f) {
+      by_hidden += dx[f] * at.second[f][m];
+      sums.second[f][m] += dx[f] * hidden[m];
+    }
+    by_hidden = hidden[m] > 0 ? by_hidden : zero;
+    sums.first_bias[m] += by_hidden;
+    for (std::size_t f = 0; f < width; ++f) {
+      by_input[f] += by_hidden * at.first[m][f];
+      sums.first[m][f] += by_hidden * input[f];
+    }
+  }
+  L mean_gradient = zero;
+  L along = zero;
+  for (std::size_t f = 0; f < width; ++f) {
+    sums.gain[f] += by_input[f] * normed[f];
+    sums.shift[f] += by_input[f];
+    by_input[f] *= at.gain[f];
+    mean_gradient += by_input[f];
+    along += by_input[f] * normed[f];
+  }
+  mean_gradient *= share;
+  along *= share;
+  L by_denominator = zero;
+  for (std::size_t f = 0; f < width; ++f) {
+    dx[f] += scale * (by_input[f] - mean_gradient - normed[f] * along);
+    sums.residual[f] += dx[f];
+    dx[f] *= inverse;
+    by_denominator -= dx[f] * mixed[f];
+  }
+  for (std::size_t j = 0; j < classes; ++j) {
+    const L count = counts[j];
+    sums.denominator[j] += count * by_denominator;
+    for (std::size_t f = 0; f < width; ++f) sums.numerator[j][f] += count * dx[f];
+  }
+}
+
+NORMSCOPE_LAB_CLONES void run_blocks(const Constants<float>& at, const Block<float>* blocks,
+                                     std::size_t count, BlockOutcome<float>* outcomes, Sums<float>* sums) {
+  Sums<float> none;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (sums != nullptr) {
+      run_block<float, true>(at, blocks[i], outcomes[i], *sums);
+    } else {
+      run_block<float, false>(at, blocks[i], outcomes[i], none);
+    }
+  }
+}
+
+NORMSCOPE_LAB_CLONES void run_blocks(const Constants<double>& at, const Block<double>* blocks,
+                                     std::size_t count, BlockOutcome<double>* outcomes, Sums<double>* sums) {
+  Sums<double> none;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (sums != nullptr) {
+      run_block<double, true>(at, blocks[i], outcomes[i], *sums);
+    } else {
+      run_block<double, false>(at, blocks[i], outcomes[i], none);
+    }
+  }
+}
+
+/// Every entry of an array of any shape, as a flat range.
+template <class Real, class Array>
+void convert(Real* to, const Array& from) {
+  const auto* values = reinterpret_cast<const double*>(&from);
+  for (std::size_t i = 0; i < sizeof(Array) / sizeof(double); ++i) to[i] = static_cast<Real>(values[i]);
+}
+
+template <class Real>
+double total(const Lanes<Real>& lanes) {
+  double sum = 0.0;
+  for (std::size_t lane = 0; lane < lane_count<Real>; ++lane) sum += static_cast<double>(lanes[lane]);
+  return sum;
+}
+
+template <class Real, class Array>
+void add_totals(Array& to, const Lanes<Real>* from) {
+  auto* values = reinterpret_cast<double*>(&to);
+  for (std::size_t i = 0; i < sizeof(Array) / sizeof(double); ++i) values[i] += total<Real>(from[i]);
+}
+
+}  // namespace
+
+template <class Real>
+struct Pairs<Real>::Work {
+  static constexpr std::size_t most_blocks = 8;
+
+  Constants<Real> constants{};
+  Sums<Real> sums{};
+  Block<Real> blocks[most_blocks]{};
+  BlockOutcome<Real> outcomes[most_blocks]{};
+  std::vector<std::uint32_t> members[classes]{};
+  std::size_t sizes[classes]{};
+
+  /// Lists the sequences that have each class; returns how many tokens there are. Free of branches, which
+  /// would go either way.
+  double sort(const Examples& examples, std::span<const std::uint32_t> rows) {
+    for (std::size_t j = 0; j < classes; ++j) {
+      members[j].resize(rows.size());
+      sizes[j] = 0;
+    }
+    std::size_t tokens = 0;
+    for (const std::uint32_t row : rows) {
+      const Counts& counts = examples.counts[row];
+      for (std::size_t j = 0; j < classes; ++j) {
+        // As many as rows have been before, at most.
+        members[j].data()[sizes[j]] = row;
+        sizes[j] += counts[j] > 0 ? 1 : 0;
+        tokens += counts[j];
+      }
+    }
+    return static_cast<double>(tokens);
+  }
+
+  /// The pairs of class `own` from `first` on; returns how many of them.
+  std::size_t fill(Block<Real>& block, const Examples& examples, std::size_t own, std::size_t first,
+                   double tokens) const {
+    constexpr std::size_t count = lane_count<Real>;
+    const std::uint32_t* own_members = members[own].data() + first;
+    const std::size_t filled = std::min(count, sizes[own] - first);
+    IntArray<Real> words[classes / 4];
+    IntArray<Real> majority;
+    Real part[count];
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      const std::uint32_t row = own_members[lane < filled ? lane : 0];
+      const Counts& counts = examples.counts[row];
+      for (std::size_t word = 0; word < classes / 4; ++word) {
+        std::int32_t four = 0;
+        std::memcpy(&four, counts.data() + 4 * word, 4);
+        words[word][lane] = four;
+      }
+      majority[lane] = examples.majority[row];
+      part[lane] = lane < filled ? static_cast<Real>(counts[own] / tokens) : Real{0};
+    }
+    same_bits(block.counts, words);
+    same_bits(block.majority, majority);
+    same_bits(block.part, part);
+    return filled;
+  }
+};
+
+template <class Real>
+Pairs<Real>::Pairs() : work_(std::make_unique<Work>()) {}
+template <class Real>
+Pairs<Real>::Pairs(Pairs&&) noexcept = default;
+template <class Real>
+Pairs<Real>& Pairs<Real>::operator=(Pairs&&) noexcept = default;
+template <class Real>
+Pairs<Real>::~Pairs() = default;
+
+template <class Real>
+Outcome Pairs<Real>::evaluate(const Tables& tables, const Examples& examples,
+                              std::span<const std::uint32_t> rows, Tables* gradient) {
+  NORMSCOPE_ASSERT(!rows.empty());
+  Work& work = *work_;
+  const double tokens = work.sort(examples, rows);
+  Constants<Real>& at = work.constants;
+  convert(&at.embedding[0][0], tables.embedding);
+  convert(at.gain, tables.gain);
+  convert(at.shift, tables.shift);
+  convert(&at.first[0][0], tables.first);
+  convert(at.first_bias, tables.first_bias);
+  convert(&at.second[0][0], tables.second);
+  convert(at.second_bias, tables.second_bias);
+  if (gradient != nullptr) {
+    *gradient = {};
+    work.sums = {};
+  }
+
+  Outcome outcome;
+  for (std::size_t own = 0; own < classes; ++own) {
+    convert(at.weight, tables.weight[own]);
+    convert(at.residual, tables.residual[own]);
+    for (std::size_t j = 0; j < classes; ++j) {
+      for (std::size_t f = 0; f < width; ++f) {
+        at.weighted[j][f] = static_cast<Real>(tables.weight[own][j] * tables.value[j][f]);
+      }
+    }
+    const std::size_t pairs = work.sizes[own];
+    for (std::size_t first = 0; first < pairs;) {
+      std::size_t filled[Work::most_blocks]{};
+      std::size_t blocks = 0;
+      for (; blocks < Work::most_blocks && first < pairs; ++blocks) {
+        filled[blocks] = work.fill(work.blocks[blocks], examples, own, first, tokens);
+        first += filled[blocks];
+      }
+      run_blocks(at, work.blocks, blocks, work.outcomes, gradient != nullptr ? &work.sums : nullptr);
+      for (std::size_t block = 0; block < blocks; ++block) {
+        const BlockOutcome<Real>& it = work.outcomes[block];
+        for (std::size_t lane = 0; lane < filled[block]; ++lane) {
+          const double part = work.blocks[block].part[lane];
+          outcome.loss += part * (std::log(it.sum[lane]) + it.largest[lane] - it.answer[lane]);
+          if (it.answer[lane] == it.largest[lane]) outcome.right += part;
+        }
+      }
+    }
+    if (gradient == nullptr) continue;
+    add_totals<Real>(gradient->residual[own], work.sums.residual);
+    for (std::size_t j = 0; j < classes; ++j) {
+      double& by_weight = gradient->weight[own][j];
+      by_weight = total<Real>(work.sums.denominator[j]);
+      for (std::size_t f = 0; f < width; ++f) {
+        const double by_numerator = total<Real>(work.sums.numerator[j][f]);
+        by_weight += by_numerator * tables.value[j][f];
+        gradient->value[j][f] += by_numerator * tables.weight[own][j];
+      }
+    }
+    std::memset(static_cast<void*>(work.sums.denominator), 0, sizeof work.sums.denominator);
+    std::memset(static_cast<void*>(work.sums.numerator), 0, sizeof work.sums.numerator);
+    std::memset(static_cast<void*>(work.sums.residual), 0, sizeof work.sums.residual);
+  }
+  if (gradient != nullptr) {
+    add_totals<Real>(gradient->embedding, &work.sums.embedding[0][0]);
+    add_totals<Real>(gradient->gain, work.sums.gain);
+    add_totals<Real>(gradient->shift, work.sums.shift);
+    add_totals<Real>(gradient->first, &work.sums.first[0][0]);
+    add_totals<Real>(gradient->first_bias, work.sums.first_bias);
+    add_totals<Real>(gradient->second, &work.sums.second[0][0]);
+    add_totals<Real>(gradient->second_bias, work.sums.second_bias);
+  }
+  return outcome;
+}
+
+template class Pairs<float>;
+template class Pairs<double>;
+
+}  // namespace normscope::lab::majority

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+/// Element types of activations beside float and double. They hold bits and compute nothing: kernels
+/// compute in `Wide<T>` and round once, on the way out, to nearest, ties to even; beyond the type's
+/// range lies its infinity.
+namespace normscope::norm {
+
+/// The upper half of a float32.
+struct Bfloat16 {
+  std::uint16_t bits = 0;
+};
+
+/// IEEE binary16.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+
+/// What statistics, gains, biases and their gradients are for rows of T.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// `value` exactly.
+[[nodiscard]] float to_float(Bfloat16 value);
+[[nodiscard]] float to_float(Float16 value);
+
+/// The nearest element; NaN stays NaN.
+[[nodiscard]] Bfloat16 to_bfloat16(float value);
+[[nodiscard]] Float16 to_float16(float value);
+
+}  // namespace normscope::norm

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/norm/element.hpp>
+
+/// Norms at the speed of the memory: the formulas at `NormKind` and their derivatives, by vector
+/// instructions chosen at run time. The plain definition is `norm.hpp`, and every function here is
+/// tested against it.
+///
+///   std::vector<float> x(rows * 768), y(x.size()), gain(768, 1.0F);
+///   norm::normalize<float>({.width = 768, .gain = gain}, {x.data(), rows, 768}, {y.data(), rows, 768});
+///
+/// T is double, float, Bfloat16 or Float16. Statistics, gain, bias and their gradients are `Wide<T>`;
+/// sums over a row run in its precision over 128 vectors at most and in double beyond that.
+///
+/// Shapes    x, y and all other matrices (rows, layer.width), each with a stride of its own
+/// Errors    Argument, Shape: as `validate` for `NormSpec`, and for matrices and spans of other sizes; the
+///           entries of gain and bias are not looked at
+/// Accuracy  u the rounding of Wide<T>, half a unit of T's last place added where T is narrower.
+///           normalize: |y − exact| <= 64 u (|y − b| + |g|) + u |b| for every row, whatever its mean, range
+///           or width; on rows of independent entries 6 u (tests: Kernels.MeetTheirBoundOnHardRows,
+///           Kernels.AreAFewRoundingsFromExactOnOrdinaryRows)
+/// Bits      depend on the row, the layer and the instruction set alone: not on the number of rows, the
+///           row's place, its alignment, or `threads`; those of the gradients of gain and bias on all rows,
+///           in their order, and not on `threads` (tests: Kernels.BitsDoNotDependOnPlaceNeighboursOrThreads,
+///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted)
+/// Edges     a block whose deviations are all zero gives the bias, also with eps = 0, and no gradient then;
+///           NaN and infinity touch no block but their own; no rows, and width 1, are fine
+/// Threads   rows are split among `threads`, as for `parallel_for`; small matrices use one
+/// Cost      O(width) a row; on one thread nothing is allocated but what backward's sums need the first time
+namespace normscope::norm {
+
+/// A norm whose gain and bias are views, in the precision the kernels compute in.
+/// Shapes    gain, bias (width), or empty for all ones and all zeros
+template <typename T>
+struct Layer {
+  NormKind kind = NormKind::layer;
+  std::size_t width = 0;
+  std::size_t groups = 1;
+  double eps = 1e-5;
+  std::span<const Wide<T>> gain{};
+  std::span<const Wide<T>> bias{};
+};
+
+/// y = norm(x), a row at a time.
+/// Requires  y is x itself or does not overlap it
+template <typename T>
+void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
+               MatrixView<std::type_identity_t<T>> y, unsigned threads = 0);
+
+/// sum = x + residual, y = norm(sum): what a transformer does between two blocks, in one pass. The bits are
+/// those of an addition rounded to T and `normalize`.
+/// Requires  sum is x or residual itself or overlaps neither; y is one of the others or overlaps none
+template <typename T>
+void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
+                   MatrixView<const std::type_identity_t<T>> residual,
+                   MatrixView<std::type_identity_t<T>> sum, MatrixView<std::type_identity_t<T>> y,
+                   unsigned threads = 0);
+
+/// Where the gradients of gain and bias go; empty where one is not wanted.
+/// Shapes    gain, bias (width)
+template <typename T>
+struct Gradients {
+  std::span<Wide<T>> gain{};
+  std::span<Wide<T>> bias{};
+};
+
+/// The gradients of a loss from dy = ∂loss/∂y; nothing of the forward pass needs to be kept but x:
+///   dx = Jᵀ dy (formula at `vector_jacobian`),  dgain = Σ_rows dy · (y − b)/g,  dbias = Σ_rows dy
+///
+/// Requires  dx is dy itself or overlaps neither dy nor x
+/// Accuracy  dx: 64 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy, ŷ the output without gain
+///           and bias; dgain, dbias: 32 u of the sum of their terms' magnitudes, for any number of rows
+///           (test: KernelsBackward.MeetTheirBound)
+template <typename T>
+void normalize_backward(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
+                        MatrixView<const std::type_identity_t<T>> dy, MatrixView<std::type_identity_t<T>> dx,
+                        const Gradients<T>& gradients = {}, unsigned threads = 0);
+
+}  // namespace normscope::norm

@@ -1,0 +1,191 @@
+#include <normscope/norm/kernels.hpp>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+
+#include "kernel_jobs.hpp"
+
+namespace normscope::norm {
+namespace {
+
+/// Entries below which another thread costs more than it saves.
+constexpr std::size_t entries_a_thread = std::size_t{1} << 17U;
+/// Bytes of a result that no cache keeps until somebody reads it.
+constexpr std::size_t bytes_beyond_caches = std::size_t{1} << 24U;
+/// Rows whose gradients are summed in Wide<T> before they go on in double.
+constexpr std::size_t rows_a_run = 64;
+/// Pieces at most that gradients are summed in; their number must not depend on the threads.
+constexpr std::size_t most_panels = 64;
+
+std::size_t whole(std::size_t count, std::size_t of) { return (count + of - 1) / of; }
+
+template <typename T>
+void check_parameter(std::string_view who, std::string_view what, std::span<T> values, std::size_t width) {
+  if (values.empty() || values.size() == width) return;
+  throw Error(ErrorCode::Shape,
+              fmt::format("{}: {} has {} entries, width is {}", who, what, values.size(), width));
+}
+
+template <typename T>
+void check_layer(std::string_view who, const Layer<T>& layer) {
+  validate({.kind = layer.kind, .width = layer.width, .groups = layer.groups, .eps = layer.eps});
+  check_parameter(who, "gain", layer.gain, layer.width);
+  check_parameter(who, "bias", layer.bias, layer.width);
+}
+
+template <typename T, typename U>
+void check_matrix(std::string_view who, std::string_view what, MatrixView<T> matrix, MatrixView<U> like,
+                  std::size_t width) {
+  if (matrix.rows() == like.rows() && matrix.width() == width) return;
+  throw Error(ErrorCode::Shape, fmt::format("{}: {} is {} x {}, expected {} x {}", who, what, matrix.rows(),
+                                            matrix.width(), like.rows(), width));
+}
+
+template <typename T>
+bool beyond_caches(MatrixView<T> result) {
+  return result.rows() * result.width() * sizeof(T) >= bytes_beyond_caches;
+}
+
+template <typename T>
+void run(const detail::ForwardJob<T>& job, unsigned threads) {
+  parallel_for(job.x.rows(), whole(entries_a_thread, job.layer.width), threads,
+               [&](std::size_t first, std::size_t last) { detail::forward_rows(job, first, last); });
+}
+
+/// Memory that a thread keeps for its next call.
+std::span<double> workspace(std::size_t size) {
+  thread_local std::vector<double> of_this_thread;
+  if (of_this_thread.size() < size) of_this_thread.resize(size);
+  return std::span(of_this_thread).first(size);
+}
+
+/// One piece of the rows whose gradients are summed on their own, in `sums`: gain's, then bias's.
+template <typename T>
+void sum_panel(const detail::BackwardJob<T>& job, std::size_t first, std::size_t last, double* sums,
+               Wide<T>* shares) {
+  const std::size_t width = job.layer.width;
+  std::fill_n(sums, 2 * width, 0.0);
+  for (std::size_t row = first; row < last; row += rows_a_run) {
+    std::fill_n(shares, 2 * width, Wide<T>{0});
+    detail::backward_rows(job, row, std::min(last, row + rows_a_run), {shares, shares + width});
+    for (std::size_t i = 0; i < 2 * width; ++i) sums[i] += static_cast<double>(shares[i]);
+  }
+}
+
+/// Σ of `panels` rows of `sums`, `stride` apart, pairs first; the sums are overwritten.
+template <typename W>
+void add_panels(double* sums, std::size_t panels, std::size_t stride, std::size_t first, std::size_t last,
+                std::span<W> total) {
+  for (std::size_t step = 1; step < panels; step *= 2) {
+    for (std::size_t p = 0; p + step < panels; p += 2 * step) {
+      double* const to = sums + p * stride;
+      const double* const from = sums + (p + step) * stride;
+      for (std::size_t i = first; i < last; ++i) to[i] += from[i];
+    }
+  }
+  for (std::size_t i = first; i < last && !total.empty(); ++i) total[i] = static_cast<W>(sums[i]);
+}
+
+/// Few enough rows to be summed where the gradients go.
+template <typename T>
+void run_at_once(const detail::BackwardJob<T>& job, const Gradients<T>& gradients) {
+  const std::size_t width = job.layer.width;
+  std::span<Wide<T>> unwanted;
+  if (gradients.gain.empty() || gradients.bias.empty()) {
+    // Room for either of Wide<T>'s.
+    unwanted = {reinterpret_cast<Wide<T>*>(workspace(width).data()), width};
+  }
+  const std::span<Wide<T>> gain = gradients.gain.empty() ? unwanted : gradients.gain;
+  const std::span<Wide<T>> bias = gradients.bias.empty() ? unwanted : gradients.bias;
+  std::fill(gain.begin(), gain.end(), Wide<T>{0});
+  std::fill(bias.begin(), bias.end(), Wide<T>{0});
+  detail::backward_rows(job, 0, job.x.rows(), {gain.data(), bias.data()});
+}
+
+template <typename T>
+void run(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads) {
+  const std::size_t rows = job.x.rows();
+  const std::size_t width = job.layer.width;
+  const std::size_t rows_a_thread = whole(entries_a_thread, width);
+  if (gradients.gain.empty() && gradients.bias.empty()) {
+    return parallel_for(rows, rows_a_thread, threads, [&](std::size_t first, std::size_t last) {
+      detail::backward_rows(job, first, last, {nullptr, nullptr});
+    });
+  }
+  if (rows <= rows_a_run) return run_at_once(job, gradients);
+  const std::size_t panel = whole(whole(rows, most_panels), rows_a_run) * rows_a_run;
+  const std::size_t panels = whole(rows, panel);
+  // Two doubles and two Wide<T> an entry.
+  const std::size_t stride = 4 * width;
+  const std::span<double> sums = workspace(panels * stride);
+  parallel_for(panels, whole(rows_a_thread, panel), threads, [&](std::size_t first, std::size_t last) {
+    for (std::size_t p = first; p < last; ++p) {
+      double* const of_panel = sums.data() + p * stride;
+      sum_panel(job, p * panel, std::min(rows, (p + 1) * panel), of_panel,
+                reinterpret_cast<Wide<T>*>(of_panel + 2 * width));
+    }
+  });
+  parallel_for(width, entries_a_thread, threads, [&](std::size_t first, std::size_t last) {
+    add_panels(sums.data(), panels, stride, first, last, gradients.gain);
+    add_panels(sums.data() + width, panels, stride, first, last, gradients.bias);
+  });
+}
+
+}  // namespace
+
+template <typename T>
+void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
+               MatrixView<std::type_identity_t<T>> y, unsigned threads) {
+  check_layer("normalize", layer);
+  check_matrix("normalize", "x", x, x, layer.width);
+  check_matrix("normalize", "y", y, x, layer.width);
+  run<T>({layer, x, {}, {}, y, beyond_caches(y) && y.data() != x.data()}, threads);
+}
+
+template <typename T>
+void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
+                   MatrixView<const std::type_identity_t<T>> residual,
+                   MatrixView<std::type_identity_t<T>> sum, MatrixView<std::type_identity_t<T>> y,
+                   unsigned threads) {
+  check_layer("add_normalize", layer);
+  check_matrix("add_normalize", "x", x, x, layer.width);
+  check_matrix("add_normalize", "residual", residual, x, layer.width);
+  check_matrix("add_normalize", "sum", sum, x, layer.width);
+  check_matrix("add_normalize", "y", y, x, layer.width);
+  if (x.rows() == 0) return;
+  const bool apart = y.data() != x.data() && y.data() != residual.data() && y.data() != sum.data();
+  run<T>({layer, x, residual, sum, y, beyond_caches(y) && apart}, threads);
+}
+
+template <typename T>
+void normalize_backward(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
+                        MatrixView<const std::type_identity_t<T>> dy, MatrixView<std::type_identity_t<T>> dx,
+                        const Gradients<T>& gradients, unsigned threads) {
+  check_layer("normalize_backward", layer);
+  check_matrix("normalize_backward", "x", x, x, layer.width);
+  check_matrix("normalize_backward", "dy", dy, x, layer.width);
+  check_matrix("normalize_backward", "dx", dx, x, layer.width);
+  check_parameter("normalize_backward", "the gain's gradient", gradients.gain, layer.width);
+  check_parameter("normalize_backward", "the bias's gradient", gradients.bias, layer.width);
+  run<T>({layer, x, dy, dx, beyond_caches(dx) && dx.data() != dy.data()}, gradients, threads);
+}
+
+#define NORMSCOPE_KERNELS(T)                                                                               \
+  template void normalize<T>(const Layer<T>&, MatrixView<const T>, MatrixView<T>, unsigned);               \
+  template void add_normalize<T>(const Layer<T>&, MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
+                                 MatrixView<T>, unsigned);                                                 \
+  template void normalize_backward<T>(const Layer<T>&, MatrixView<const T>, MatrixView<const T>,           \
+                                      MatrixView<T>, const Gradients<T>&, unsigned);
+NORMSCOPE_KERNELS(double)
+NORMSCOPE_KERNELS(float)
+NORMSCOPE_KERNELS(Bfloat16)
+NORMSCOPE_KERNELS(Float16)
+#undef NORMSCOPE_KERNELS
+
+}  // namespace normscope::norm

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cmath>
+
+#include <normscope/numeric/sum.hpp>
+
+#include "kernel_jobs.hpp"
+
+namespace normscope::norm::detail {
+namespace {
+
+double number(double value) { return value; }
+double number(float value) { return static_cast<double>(value); }
+double number(Bfloat16 value) { return static_cast<double>(to_float(value)); }
+double number(Float16 value) { return static_cast<double>(to_float(value)); }
+
+void put(double value, double& to) { to = value; }
+void put(double value, float& to) { to = static_cast<float>(value); }
+void put(double value, Bfloat16& to) { to = to_bfloat16(static_cast<float>(value)); }
+void put(double value, Float16& to) { to = to_float16(static_cast<float>(value)); }
+
+/// A block's entries as the norm leaves them before gain and bias, each computed when asked for.
+template <typename T>
+class Normalized {
+ public:
+  Normalized(const Layer<T>& layer, const T* x) : x_(x), n_(layer.width / layer.groups) {
+    double largest = 0.0;
+    for (std::size_t i = 0; i < n_; ++i) largest = std::max(largest, std::abs(number(x_[i])));
+    if (largest > 0.0 && std::isfinite(largest)) exponent_ = std::ilogb(largest);
+    // Where eps outweighs whatever squares are left, it must stay in range.
+    if (layer.eps > 0.0) exponent_ = std::max(exponent_, -500);
+    if (layer.kind == NormKind::layer) {
+      mean_ = mean();
+      rest_ = mean();
+    }
+    CompensatedSum squares;
+    for (std::size_t i = 0; i < n_; ++i) squares.add(deviation(i) * deviation(i));
+    const double radius = layer.kind == NormKind::spherical ? 1.0 : std::sqrt(static_cast<double>(n_));
+    const double length = std::isinf(largest) ? largest : std::sqrt(squares.value());
+    const double whole = std::hypot(length, std::scalbn(std::sqrt(layer.eps) * radius, -exponent_));
+    if (whole != 0.0) scale_ = radius / whole;
+  }
+
+  [[nodiscard]] double at(std::size_t i) const { return deviation(i) * scale_; }
+  [[nodiscard]] std::size_t size() const { return n_; }
+  /// What multiplies a deviation, of the row as it was given.
+  [[nodiscard]] double scale() const { return std::scalbn(scale_, -exponent_); }
+
+ private:
+  [[nodiscard]] double deviation(std::size_t i) const {
+    return (std::scalbn(number(x_[i]), -exponent_) - mean_) - rest_;
+  }
+  [[nodiscard]] double mean() const {
+    CompensatedSum sum;
+    for (std::size_t i = 0; i < n_; ++i) sum.add(deviation(i));
+    return sum.value() / static_cast<double>(n_);
+  }
+
+  const T* x_;
+  std::size_t n_;
+  int exponent_ = 0;
+  double mean_ = 0.0;
+  double rest_ = 0.0;
+  double scale_ = 0.0;
+};
+
+template <typename W>
+double entry(std::span<const W> parameter, std::size_t i, double otherwise) {
+  return parameter.empty() ? otherwise : static_cast<double>(parameter[i]);
+}
+
+}  // namespace
+
+template <typename T>
+void plain_forward(const Layer<T>& layer, std::size_t begin, const T* x, T* y) {
+  const Normalized<T> normalized(layer, x);
+  for (std::size_t i = 0; i < normalized.size(); ++i) {
+    put(normalized.at(i) * entry(layer.gain, begin + i, 1.0) + entry(layer.bias, begin + i, 0.0), y[i]);
+  }
+}
+
+template <typename T>
+void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const T* dy, T* dx, Shares<T> to) {
+  const Normalized<T> normalized(layer, x);
+  const std::size_t n = normalized.size();
+  const double divisor = layer.kind == NormKind::spherical ? 1.0 : static_cast<double>(n);
+  const auto a = [&](std::size_t i) { return number(dy[i]) * entry(layer.gain, begin + i, 1.0); };
+  CompensatedSum total;
+  CompensatedSum along;
+  for (std::size_t i = 0; i < n; ++i) {
+    total.add(a(i));
+    along.add(a(i) * normalized.at(i));
+    if (to.gain != nullptr) to.gain[begin + i] += static_cast<Wide<T>>(number(dy[i]) * normalized.at(i));
+    if (to.bias != nullptr) to.bias[begin + i] += static_cast<Wide<T>>(number(dy[i]));
+  }
+  const double scale = normalized.scale();
+  const double mean = layer.kind == NormKind::layer ? total.value() / divisor : 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double slope = (a(i) - mean) - normalized.at(i) * (along.value() / divisor);
+    put(scale == 0.0 ? 0.0 : slope * scale, dx[i]);
+  }
+}
+
+#define NORMSCOPE_PLAIN_ROWS(T)                                               \
+  template void plain_forward<T>(const Layer<T>&, std::size_t, const T*, T*); \
+  template void plain_backward<T>(const Layer<T>&, std::size_t, const T*, const T*, T*, Shares<T>);
+NORMSCOPE_PLAIN_ROWS(double)
+NORMSCOPE_PLAIN_ROWS(float)
+NORMSCOPE_PLAIN_ROWS(Bfloat16)
+NORMSCOPE_PLAIN_ROWS(Float16)
+#undef NORMSCOPE_PLAIN_ROWS
+
+}  // namespace normscope::norm::detail

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <normscope/core/random.hpp>
+#include <normscope/norm/kernels.hpp>
+#include <normscope/numeric/double_double.hpp>
+
+namespace normscope::norm::test {
+
+inline double number(double value) { return value; }
+inline double number(float value) { return static_cast<double>(value); }
+inline double number(Bfloat16 value) { return static_cast<double>(to_float(value)); }
+inline double number(Float16 value) { return static_cast<double>(to_float(value)); }
+
+template <typename T>
+T element(double value) {
+  if constexpr (std::is_same_v<T, Bfloat16>) {
+    return to_bfloat16(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, Float16>) {
+    return to_float16(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+/// Rounding of Wide<T>, half a unit of T's last place, and the least positive T.
+template <typename T>
+inline constexpr double unit = std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
+template <typename T>
+inline constexpr double half_place = std::is_same_v<T, Bfloat16>
+                                         ? 0x1p-8
+                                         : (std::is_same_v<T, Float16> ? 0x1p-11 : 0.0);
+template <typename T>
+inline constexpr double least = std::is_same_v<T, double>     ? 0x1p-1074
+                                : std::is_same_v<T, float>    ? 0x1p-149
+                                : std::is_same_v<T, Bfloat16> ? 0x1p-133
+                                                              : 0x1p-24;
+template <typename T>
+inline constexpr double largest = std::is_same_v<T, double>    ? 0x1p1000
+                                  : std::is_same_v<T, Float16> ? 60000.0
+                                                               : 0x1p125;
+
+/// Rows of T in a memory of their own: `offset` elements before the first, `gap` between them.
+template <typename T>
+struct Rows {
+  Rows(std::size_t row_count, std::size_t row_width, std::size_t gap = 0, std::size_t first = 0)
+      : rows(row_count),
+        width(row_width),
+        stride(row_width + gap),
+        offset(first),
+        values(first + row_count * stride, element<T>(77.0)) {}
+
+  [[nodiscard]] MatrixView<T> view() { return {values.data() + offset, rows, width, stride}; }
+  [[nodiscard]] MatrixView<const T> view() const { return {values.data() + offset, rows, width, stride}; }
+  T& at(std::size_t row, std::size_t i) { return values[offset + row * stride + i]; }
+  [[nodiscard]] const T& at(std::size_t row, std::size_t i) const {
+    return values[offset + row * stride + i];
+  }
+  void set(std::size_t row, const std::vector<double>& entries) {
+    for (std::size_t i = 0; i < width; ++i) at(row, i) = element<T>(entries[i]);
+  }
+
+  std::size_t rows, width, stride, offset;
+  std::vector<T> values;
+};
+
+template <typename T>
+Rows<T> random_rows(std::size_t rows, std::size_t width, std::uint64_t seed, std::size_t gap = 0,
+                    std::size_t offset = 0) {
+  Random random(seed);
+  Rows<T> result(rows, width, gap, offset);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t i = 0; i < width; ++i) result.at(row, i) = element<T>(0.3 + random.normal());
+  }
+  return result;
+}
+
+/// Rows that break shortcuts; names for messages.
+struct HardRow {
+  std::string name;
+  std::vector<double> entries;
+};
+
+template <typename T>
+std::vector<HardRow> hard_rows(std::size_t width) {
+  Random random(width);
+  const auto row = [&](const char* name, const auto& entry) {
+    HardRow made{name, std::vector<double>(width)};
+    for (std::size_t i = 0; i < width; ++i) made.entries[i] = entry(i);
+    return made;
+  };
+  const double far = std::is_same_v<T, Float16> ? 1e3 : 1e6;
+  const double big = largest<T>;
+  return {
+      row("ordinary", [&](std::size_t) { return random.normal(); }),
+      row("far mean", [&](std::size_t) { return far + random.normal(); }),
+      row("one huge entry", [&](std::size_t i) { return i == width / 2 ? big / 64 : random.normal(); }),
+      row("first entry huge", [&](std::size_t i) { return i == 0 ? far : random.normal(); }),
+      row("smallest numbers", [&](std::size_t) { return least<T> * std::round(4 * random.normal()); }),
+      row("small", [&](std::size_t) { return 0x1p-60 * random.normal(); }),
+      row("constant", [&](std::size_t) { return 1e3 / 3.0; }),
+      row("constant and large", [&](std::size_t) { return big; }),
+      row("zeros", [&](std::size_t) { return 0.0; }),
+      row("alternating", [&](std::size_t i) { return i % 2 == 0 ? far : -far; }),
+      row("alternating and large", [&](std::size_t i) { return i % 2 == 0 ? big : -big; }),
+      row("two levels", [&](std::size_t i) { return (i < width / 3 ? far : 0.0) + random.normal(); }),
+      row("rising", [&](std::size_t i) { return static_cast<double>(i) * 0.01 + 5.0; }),
+      row("wide range",
+          [&](std::size_t) { return std::ldexp(random.normal(), static_cast<int>(random.below(13))); }),
+  };
+}
+
+/// The formulas at `NormKind` in 106 bits, of one row as stored.
+template <typename T>
+std::vector<double> exact(const Layer<T>& layer, const T* x) {
+  std::vector<double> y(layer.width);
+  const std::size_t n = layer.width / layer.groups;
+  for (std::size_t begin = 0; begin < layer.width; begin += n) {
+    double size = 0.0;
+    for (std::size_t i = 0; i < n; ++i) size = std::max(size, std::abs(number(x[begin + i])));
+    // Powers of two keep the squares in range and change no bit of the result.
+    int exponent = size > 0.0 ? std::ilogb(size) : 0;
+    if (layer.eps > 0.0) exponent = std::max(exponent, -400);
+    std::vector<DoubleDouble> z(n);
+    DoubleDouble mean;
+    for (std::size_t i = 0; i < n; ++i) {
+      z[i] = std::scalbn(number(x[begin + i]), -exponent);
+      mean += z[i];
+    }
+    mean /= static_cast<double>(n);
+    DoubleDouble square;
+    for (DoubleDouble& value : z) {
+      if (layer.kind == NormKind::layer) value -= mean;
+      square += value * value;
+    }
+    if (layer.kind != NormKind::spherical) square /= static_cast<double>(n);
+    const DoubleDouble scale = sqrt(square + DoubleDouble(std::scalbn(layer.eps, -2 * exponent)));
+    for (std::size_t i = 0; i < n; ++i) {
+      const DoubleDouble normalized = scale.high == 0.0 ? DoubleDouble() : z[i] / scale;
+      const double gain = layer.gain.empty() ? 1.0 : static_cast<double>(layer.gain[begin + i]);
+      const double bias = layer.bias.empty() ? 0.0 : static_cast<double>(layer.bias[begin + i]);
+      y[begin + i] = to_double(normalized * DoubleDouble(gain) + DoubleDouble(bias));
+    }
+  }
+  return y;
+}
+
+template <typename T>
+bool same_bits(const T& a, const T& b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+  } else {
+    return a.bits == b.bits;
+  }
+}
+
+}  // namespace normscope::norm::test

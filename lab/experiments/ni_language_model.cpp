@@ -58,15 +58,12 @@ Finding lower_loss(const Results& results) {
 }
 
 std::vector<Figure> figures(const Results& results) {
-  return {
-      at_end(
-          "loss",
-          "Held-out loss of a small character model over the number of groups its LayerNorms are cut into; "
-          "mean and deviation of the seeds.",
-          results, {.series = "groups", .metric = "loss", .title = "held-out loss (nats a character)"},
-          "groups", "groups"),
-      over_steps("curves", "The same over training.", results,
-                 {.series = "groups", .metric = "loss", .title = "held-out loss (nats a character)"})};
+  return {over_steps("loss",
+                     "Held-out loss of a small character model over training, by the number of groups its "
+                     "LayerNorms are cut into; "
+                     "mean and deviation of the seeds.",
+                     results,
+                     {.series = "groups", .metric = "loss", .title = "held-out loss (nats a character)"})};
 }
 
 }  // namespace

@@ -55,11 +55,11 @@ Finding higher_accuracy(const Results& results) {
 }
 
 std::vector<Figure> figures(const Results& results) {
-  return {at_end(
-      "accuracy",
-      "Test accuracy of a small ViT on CIFAR-10 over the number of groups its LayerNorms are cut into; "
-      "mean and deviation of the seeds.",
-      results, {.series = "groups", .metric = "accuracy", .title = "test accuracy"}, "groups", "groups")};
+  return {over_steps("accuracy",
+                     "Test accuracy of a small ViT on CIFAR-10 over training, by the number of groups its "
+                     "LayerNorms are cut into; "
+                     "mean and deviation of the seeds.",
+                     results, {.series = "groups", .metric = "accuracy", .title = "test accuracy"})};
 }
 
 }  // namespace

@@ -131,9 +131,10 @@ Json to_json(const Account& account) {
 }
 
 std::string to_markdown(const Account& account, const std::string& image_folder) {
-  std::string text = fmt::format(
-      "## {}\n\n{}. `{}`, {}.\n\n| claim | paper | ours | verdict |\n|---|---|---|---|\n",
-      account.experiment->name, open_ended(account.experiment->claim), run_command(account), runs_of(account));
+  std::string text =
+      fmt::format("## {}\n\n{}. `{}`, {}.\n\n| claim | paper | ours | verdict |\n|---|---|---|---|\n",
+                  account.experiment->name, open_ended(account.experiment->claim), run_command(account),
+                  runs_of(account));
   for (const auto& [claim, finding] : account.claims) {
     text += fmt::format("| {} | {} | {} | {} |\n", cell(claim->says), cell(claim->paper), cell(finding.ours),
                         verdict(finding.holds));

@@ -8,7 +8,7 @@
 #include <normscope/core/view.hpp>
 #include <normscope/norm/element.hpp>
 
-/// Norms at the speed of the memory: the formulas at `NormKind` and their derivatives, by vector
+/// Norms for whole batches of rows: the formulas at `NormKind` and their derivatives, by vector
 /// instructions chosen at run time. The plain definition is `norm.hpp`, and every function here is
 /// tested against it.
 ///

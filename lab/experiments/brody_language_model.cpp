@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <normscope/core/error.hpp>
+#include <normscope/core/packed.hpp>
+#include <normscope/core/random.hpp>
+
+#include "frame/data.hpp"
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
+#include "language/corpus.hpp"
+#include "language/key_shares.hpp"
+#include "language/network.hpp"
+
+namespace normscope::lab {
+namespace {
+
+using language::Corpus;
+using language::KeyShares;
+using language::Network;
+using language::Shape;
+
+constexpr const char* with_scaling = "LayerNorm";
+constexpr const char* without_scaling = "projection only";
+constexpr std::size_t layers = 4;
+constexpr std::size_t seeds = 3;
+
+Plan plan(Size size) {
+  const bool full = size == Size::full;
+  Plan plan{.seeds = full ? seeds : 1U};
+  for (const char* corpus : {"text", "words"}) {
+    for (const bool scales : {true, false}) {
+      plan.configurations.push_back({{"arm", scales ? with_scaling : without_scaling},
+                                     {"scales", scales},
+                                     {"corpus", corpus},
+                                     {"width", 8},
+                                     {"heads", 4},
+                                     {"layers", layers},
+                                     {"context", full ? 256 : 32},
+                                     {"batch", 8},
+                                     {"steps", full ? 2000 : 40},
+                                     {"rate", 3e-3},
+                                     {"dropout", 0.1},
+                                     {"measure_every", full ? 200 : 20},
+                                     {"held_out_rows", full ? 64 : 8},
+                                     {"read_rows", full ? 8 : 2}});
+    }
+  }
+  return plan;
+}
+
+Corpus corpus_of(const std::string& name) {
+  if (name == "words") return language::word_corpus("/usr/share/dict/american-english");
+  if (name == "text") return language::text_corpus(data_file("text/tinyshakespeare.txt"));
+  throw Error(ErrorCode::Argument,
+              fmt::format("language model: corpus \"{}\", expected text or words", name));
+}
+
+/// What is held out, drawn once for all arms and seeds.
+class HeldOut {
+ public:
+  HeldOut(const Run& run, const Corpus& corpus)
+      : context_(run.get<std::size_t>("context")),
+        rows_(run.get<std::size_t>("held_out_rows")),
+        read_(std::min(run.get<std::size_t>("read_rows"), rows_)) {
+    Random random(1);
+    pieces_ = language::pieces(corpus.held_out, rows_, context_ + 1, random);
+  }
+
+  void measure(Run& run, Network& network, const Shape& shape, std::uint64_t step) const {
+    run.measure("held_out", step, network.loss(pieces_, rows_));
+    std::vector<KeyShares> shares(shape.layers);
+    std::size_t undecided = 0;
+    for (std::size_t row = 0; row < read_; ++row) {
+      const std::span piece = std::span<const std::uint8_t>(pieces_).subspan(row * (context_ + 1), context_);
+      const std::vector<std::vector<double>> inputs = network.attention_inputs(piece);
+      for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+        const KeyShares found = language::key_shares(inputs[layer], {.width = shape.width, .eps = shape.eps},
+                                                     shape.scales, network.key_map(layer), shape.heads);
+        const double part = 1.0 / static_cast<double>(read_);
+        shares[layer].rows += part * found.rows;
+        shares[layer].keys += part * found.keys;
+        shares[layer].in_head += part * found.in_head;
+        undecided += found.undecided;
+      }
+    }
+    for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+      run.measure(fmt::format("lost_before_{}", layer + 1), step, shares[layer].rows);
+      run.measure(fmt::format("lost_{}", layer + 1), step, shares[layer].keys);
+      run.measure(fmt::format("lost_in_head_{}", layer + 1), step, shares[layer].in_head);
+    }
+    run.measure("undecided", step, static_cast<double>(undecided));
+  }
+
+ private:
+  std::size_t context_;
+  std::size_t rows_;
+  std::size_t read_;
+  std::vector<std::uint8_t> pieces_{};
+};
+
+/// Numbers of a seed's own for each step, so that a run goes on without having drawn those before.
+std::uint64_t noise(std::uint64_t seed, std::uint64_t step) {
+  return seed * 0x9e3779b97f4a7c15U + step * 0xbf58476d1ce4e5b9U;
+}
+
+void perform(Run& run) {
+  const Corpus corpus = corpus_of(run.get<std::string>("corpus"));
+  const Shape shape{.vocabulary = corpus.vocabulary,
+                    .context = run.get<std::size_t>("context"),
+                    .width = run.get<std::size_t>("width"),
+                    .heads = run.get<std::size_t>("heads"),
+                    .layers = run.get<std::size_t>("layers"),
+                    .scales = run.get<bool>("scales"),
+                    .dropout = run.get<double>("dropout")};
+  const auto batch = run.get<std::size_t>("batch");
+  const auto steps = run.get<std::size_t>("steps");
+  const auto every = run.get<std::size_t>("measure_every");
+  Network network(shape, run.seed());
+  const HeldOut held_out(run, corpus);
+  double sum = 0.0;
+  std::size_t summed = 0;
+  if (run.step() > 0) {
+    std::vector<float> state;
+    Unpacker unpacker(run.progress());
+    unpacker.get(state);
+    unpacker.get(sum);
+    unpacker.get(summed);
+    unpacker.finish();
+    network.restore(state);
+  } else {
+    held_out.measure(run, network, shape, 0);
+    run.measure("normal_keys", 0, language::normal_share(shape.context, shape.width - 1, 8, run.seed()));
+  }
+  for (std::uint64_t step = run.step() + 1; step <= steps; ++step) {
+    Random random(noise(run.seed(), step));
+    const std::vector<std::uint8_t> pieces =
+        language::pieces(corpus.training, batch, shape.context + 1, random);
+    const double left = 1.0 - static_cast<double>(step - 1) / static_cast<double>(steps);
+    sum += network.train(pieces, batch, {.learning = run.get<double>("rate") * left},
+                         noise(run.seed(), step) >> 1U);
+    ++summed;
+    if (step % every == 0 || step == steps) {
+      run.measure("loss", step, sum / static_cast<double>(summed));
+      sum = 0.0;
+      summed = 0;
+      held_out.measure(run, network, shape, step);
+    }
+    run.reached(step, steps, [&] {
+      Packer packer;
+      packer.put(network.state());
+      packer.put(sum);
+      packer.put(summed);
+      return packer.bytes();
+    });
+  }
+}
+
+Results arm(const Results& results, const char* name) { return results.where("arm", name); }
+
+std::optional<bool> verdict(const Results& runs, bool holds) {
+  const bool enough = runs.seeds() >= seeds && runs.runs().size() >= 2 * seeds &&
+                      runs.runs().front().configuration["steps"].get<std::size_t>() >= 2000;
+  return enough ? std::optional(holds) : std::nullopt;
+}
+
+/// Over layers, the means over runs at the end.
+std::vector<Spread> by_layer(const Results& runs, const char* metric) {
+  std::vector<Spread> spreads;
+  for (std::size_t layer = 1; layer <= layers; ++layer) {
+    spreads.push_back(runs.last(fmt::format("{}_{}", metric, layer)));
+  }
+  return spreads;
+}
+
+std::string means_of(const std::vector<Spread>& spreads) {
+  std::string text;
+  for (const Spread& spread : spreads)
+    text += fmt::format("{}{:.1f}", text.empty() ? "" : ", ", 100.0 * spread.mean);
+  return text + " % in layers 1 to 4";
+}
+
+Finding judge_scaled(const Results& results) {
+  const Results runs = arm(results, with_scaling);
+  if (runs.runs().empty()) return {"not every arm has been run", std::nullopt};
+  const std::vector<Spread> lost = by_layer(runs, "lost");
+  const bool none = std::all_of(lost.begin(), lost.end(), [](const Spread& it) { return it.most == 0.0; });
+  return {means_of(lost), verdict(runs, none)};
+}
+
+Finding judge_unscaled(const Results& results) {
+  const Results runs = arm(results, without_scaling);
+  if (runs.runs().empty()) return {"not every arm has been run", std::nullopt};
+  const std::vector<Spread> lost = by_layer(runs, "lost");
+  const bool some = std::all_of(lost.begin(), lost.end(), [](const Spread& it) { return it.mean >= 0.1; });
+  return {means_of(lost), verdict(runs, some)};
+}
+
+Finding judge_normal(const Results& results) {
+  const Results runs = arm(results, without_scaling);
+  if (runs.runs().empty()) return {"not every arm has been run", std::nullopt};
+  const std::vector<Spread> lost = by_layer(runs, "lost");
+  const double normal = runs.last("normal_keys").mean;
+  const bool below =
+      std::all_of(lost.begin(), lost.end(), [&](const Spread& it) { return it.mean <= normal; });
+  return {fmt::format("{}; of normal keys {:.1f} %", means_of(lost), 100.0 * normal), verdict(runs, below)};
+}
+
+Finding judge_heads(const Results& results) {
+  const Results runs = arm(results, with_scaling);
+  if (runs.runs().empty()) return {"not every arm has been run", std::nullopt};
+  const std::vector<Spread> lost = by_layer(runs, "lost_in_head");
+  const bool most = std::all_of(lost.begin(), lost.end(), [](const Spread& it) { return it.mean >= 0.9; });
+  return {means_of(lost), verdict(runs, most)};
+}
+
+Finding judge_loss(const Results& results) {
+  const Results with = arm(results, with_scaling);
+  const Results without = arm(results, without_scaling);
+  if (with.runs().empty() || without.runs().empty()) return {"not every arm has been run", std::nullopt};
+  std::string text;
+  bool lower = true;
+  for (const Json& corpus : results.all("corpus")) {
+    const auto paired = Results::paired(with.where("corpus", corpus), without.where("corpus", corpus),
+                                        [](const Done& run) { return run.last("held_out"); });
+    text += fmt::format("{}{}: {:.3f} ± {:.3f} higher without, in {} of {} seeds", text.empty() ? "" : "; ",
+                        shown(corpus), paired.difference.mean, paired.difference.deviation, paired.larger,
+                        paired.difference.count);
+    lower = lower && paired.larger == paired.difference.count && paired.difference.mean >= 0.01;
+  }
+  const auto enough = verdict(without, lower);
+  return {text, verdict(with, lower) ? enough : std::nullopt};
+}
+
+std::vector<Figure> figures(const Results& results) {
+  std::vector<Figure> all;
+  for (const Json& corpus : results.all("corpus")) {
+    const Results there = results.where("corpus", corpus);
+    const std::string name = shown(corpus);
+    all.push_back(over_steps(name + "-loss", fmt::format("Language model on {}: loss held out.", name), there,
+                             {.series = "arm", .metric = "held_out", .title = "nats a character"}));
+    all.push_back(over_steps(name + "-lost",
+                             fmt::format("Language model on {}: unselectable keys of layer 4.", name), there,
+                             {.series = "arm", .metric = "lost_4", .title = "share of keys"}));
+  }
+  return all;
+}
+
+}  // namespace
+
+namespace experiments {
+
+extern const Experiment brody_language_model;
+const Experiment brody_language_model{
+    .name = "brody-language-model",
+    .paper = "Brody 2023",
+    .claim =
+        "Without the scaling of LayerNorm keys of a language model become unselectable, and it learns "
+        "slower.",
+    .quick_seconds = 10,
+    .full_minutes = 30,
+    .plan = plan,
+    .perform = perform,
+    .claims =
+        {{"scaled", "With scaling every key of every layer can be selected.", "0 in layers 1 to 4 (table 1)",
+          "0 unselectable at the end in every layer, sequence, corpus and seed, 3 seeds", judge_scaled},
+         {"unscaled", "Without scaling many cannot, in every layer.",
+          "51.0, 32.2, 34.7, 36.8 % in layers 1 to 4 (table 1)",
+          "mean share at the end at least 0.1 in each layer, 2 corpora, 3 seeds", judge_unscaled},
+         {"below_normal", "These are no more than of as many normal keys (ours).", "no such comparison",
+          "mean share at the end in each layer at most that of 256 normal keys of width 7, 3 seeds",
+          judge_normal},
+         {"heads", "A head of two dimensions cannot select most keys, scaled or not (ours).", "no such test",
+          "mean share at the end, over heads, at least 0.9 in each layer with scaling, 3 seeds", judge_heads},
+         {"loss", "The loss held out is lower with scaling.",
+          "by 0.050 nats a token after 50,000 steps (figure 4b)",
+          "lower at the end in every seed of both corpora, by 0.01 nats a character in the mean of each, 3 "
+          "seeds",
+          judge_loss}},
+    .figures = figures};
+
+}  // namespace experiments
+}  // namespace normscope::lab

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include <normscope/core/random.hpp>
+
+/// Text as two streams of characters, for small language models.
+namespace normscope::lab::language {
+
+struct Corpus {
+  std::vector<std::uint8_t> training{};
+  std::vector<std::uint8_t> held_out{};
+  std::size_t vocabulary = 0;  ///< characters are numbered from 0
+};
+
+/// A text: its first twentieth is held out, characters are numbered in the order of their bytes.
+/// Errors    Io; Argument for a text of less than 1000 characters
+[[nodiscard]] Corpus text_corpus(const std::filesystem::path& file);
+
+/// A word list in an order of ours, the newline between words; one word in ten is held out.
+/// Errors    Io; Argument
+[[nodiscard]] Corpus word_corpus(const std::filesystem::path& file);
+
+/// `rows` pieces of `length` characters, from random places of the stream, one after the other.
+/// Errors    Argument for a stream shorter than a piece
+[[nodiscard]] std::vector<std::uint8_t> pieces(const std::vector<std::uint8_t>& stream, std::size_t rows,
+                                               std::size_t length, Random& random);
+
+}  // namespace normscope::lab::language

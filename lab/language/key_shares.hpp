@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/norm_spec.hpp>
+
+namespace normscope::lab::language {
+
+/// Which part of the keys of a sequence no query can give the highest score.
+struct KeyShares {
+  double rows = 0.0;     ///< of what the norm reads
+  double keys = 0.0;     ///< of what it puts out: the paper's, all heads in one
+  double in_head = 0.0;  ///< of what a head makes of that, the mean over heads
+  std::size_t undecided = 0;
+};
+
+/// Shapes    stream (any rows · norm.width), key_map (norm.width · norm.width), heads one below the other
+/// Requires  a layer norm; `scales` is false where it only projects
+[[nodiscard]] KeyShares key_shares(std::span<const double> stream, const NormSpec& norm, bool scales,
+                                   std::span<const double> key_map, std::size_t heads);
+
+/// The share in `sets` sets of `count` independent normal keys.
+[[nodiscard]] double normal_share(std::size_t count, std::size_t width, std::size_t sets, std::uint64_t seed);
+
+}  // namespace normscope::lab::language

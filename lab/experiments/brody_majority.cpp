@@ -248,7 +248,10 @@ Finding judge_accuracy_matched(const Results& results) {
 
 std::vector<Figure> figures(const Results& results) {
   const auto figure = [&](const char* name, const char* metric, const char* title, const char* caption) {
-    return over_steps(name, caption, results, {.series = "arm", .metric = metric, .title = title});
+    Figure curves = over_steps(name, caption, results, {.series = "arm", .metric = metric, .title = title});
+    // The arms' names begin alike.
+    curves.specification["config"]["legend"]["labelLimit"] = 0;
+    return curves;
   };
   return {
       figure("loss", "loss", "training loss", "Majority: the loss by what stands before attention."),
@@ -270,8 +273,9 @@ const Experiment brody_majority{
     .name = "brody-majority",
     .paper = "Brody 2023",
     .claim =
-        "LayerNorm before attention learns the majority faster and turns queries towards ones: by the "
-        "projection, or by the length of what attention reads?",
+        "The majority is learned as fast as what attention reads is long; LayerNorm's projection turns "
+        "queries "
+        "towards ones.",
     .quick_seconds = 8,
     .full_minutes = 20,
     .plan = plan,

@@ -258,7 +258,7 @@ const Experiment weiss_counting{
     .claim =
         "LSTMs learn to count and go on beyond their training, GRUs and Elman networks with tanh do not.",
     .quick_seconds = 8,
-    .full_minutes = 25,
+    .full_minutes = 8,
     .plan = plan,
     .perform = perform,
     .claims =

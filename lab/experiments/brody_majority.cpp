@@ -273,7 +273,7 @@ const Experiment brody_majority{
     .name = "brody-majority",
     .paper = "Brody 2023",
     .claim =
-        "The majority is learned as fast as what attention reads is long; LayerNorm's projection turns "
+        "The majority is learned as fast as what attention reads is long; LayerNorm turns "
         "queries "
         "towards ones.",
     .quick_seconds = 8,

@@ -12,7 +12,7 @@ function(normscope_experiment_registry target folder)
   endforeach()
   set(generated "${CMAKE_CURRENT_BINARY_DIR}/experiments.cpp")
   file(CONFIGURE OUTPUT "${generated}" @ONLY CONTENT [=[
-#include "experiment.hpp"
+#include "frame/experiment.hpp"
 
 namespace normscope::lab {
 

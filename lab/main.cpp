@@ -14,12 +14,12 @@
 #include <normscope/core/version.hpp>
 #include <normscope/json/text.hpp>
 
-#include "experiment.hpp"
-#include "plan.hpp"
-#include "ranks.hpp"
+#include "frame/experiment.hpp"
+#include "frame/plan.hpp"
+#include "frame/ranks.hpp"
+#include "frame/show.hpp"
+#include "frame/work.hpp"
 #include "session.hpp"
-#include "show.hpp"
-#include "work.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 
-#include "experiment.hpp"
+#include "frame/experiment.hpp"
 
 // The experiments that count: a run that is stopped and goes on measures what an uninterrupted one does.
 namespace normscope::lab::counting {

@@ -8,7 +8,7 @@
 #include <normscope/json/vega.hpp>
 
 #include "counting/tagger_training.hpp"
-#include "experiment.hpp"
+#include "frame/experiment.hpp"
 
 // Taggers learn from words of 64 letters and are tested on words of up to 2048.
 namespace normscope::lab {

@@ -9,7 +9,7 @@
 #include <normscope/automata/theorems.hpp>
 #include <normscope/json/vega.hpp>
 
-#include "experiment.hpp"
+#include "frame/experiment.hpp"
 
 // The theorems as computations, exact: every word, every window, ranks in fractions.
 namespace normscope::lab {

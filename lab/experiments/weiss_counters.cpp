@@ -5,7 +5,7 @@
 #include <normscope/automata/theorems.hpp>
 #include <normscope/core/error.hpp>
 
-#include "experiment.hpp"
+#include "frame/experiment.hpp"
 
 // Networks with weights written by hand, on every word and on long ones.
 namespace normscope::lab {

@@ -10,8 +10,8 @@
 #include <normscope/automata/figures.hpp>
 #include <normscope/automata/trained.hpp>
 
-#include "experiment.hpp"
-#include "figures.hpp"
+#include "frame/experiment.hpp"
+#include "frame/figures.hpp"
 
 // Four cells learn a^n b^n and a^n b^n c^n in both ways: from words in and out of the language, as in the
 // paper, and from the next symbol, as in the authors' program.

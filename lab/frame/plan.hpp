@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiment.hpp"
-#include "store.hpp"
+#include "store/store.hpp"
 
 /// Which runs are to be done, and which of a store's belong together.
 namespace normscope::lab {

@@ -13,7 +13,7 @@
 
 #include <normscope/core/progress.hpp>
 
-#include "store.hpp"
+#include "store/store.hpp"
 
 namespace normscope::lab {
 

@@ -6,7 +6,7 @@
 
 #include "experiment.hpp"
 #include "plan.hpp"
-#include "store.hpp"
+#include "store/store.hpp"
 
 /// What an experiment came to, in the forms it is looked at.
 namespace normscope::lab {

@@ -14,7 +14,7 @@
 #include <normscope/core/error.hpp>
 
 #include "session.hpp"
-#include "store.hpp"
+#include "store/store.hpp"
 #include "threads.hpp"
 
 namespace normscope::lab {

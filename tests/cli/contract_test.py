@@ -202,7 +202,7 @@ class Usage(CommandTest):
                       ["apply", "x.npy", "-o", "y.npy", "--step", "fold"], ["geometry"], ["geometry", "--width", "-3"],
                       ["geometry", "--width", "99999999999999"], ["geometry", "--width", "5", "--axes", "-1"],
                       ["geometry", "--width", "5", "--threads", "-1"], ["geometry", "--width", "5", "--gain-offset", "1"],
-                      ["inspect", OWN_MODEL, "--threads", "2"], ["lab", "list", "--threads", "2"]):
+                      ["inspect", OWN_MODEL, "--threads", "2"]):
             with self.subTest(words):
                 self.fails(2, *words)
 

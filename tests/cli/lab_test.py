@@ -152,6 +152,7 @@ class Lab(CommandTest):
         self.assertIn("is not there", self.lab_fails(3, "export", EXPERIMENT, "-o", "x.csv"))
         self.lab_fails(2)
         self.lab_fails(2, "run")
+        self.lab_fails(2, "list", "--threads", "2")
         self.lab_fails(2, "run", EXPERIMENT, "--runs", "-3")
         (self.folder / "model.sqlite").write_bytes(b"x" * 5000)
         self.assertIn("model.sqlite", self.lab_fails(3, "run", EXPERIMENT, "--quick", "--store", "model.sqlite"))

@@ -142,7 +142,7 @@ void Trainer::resume(const std::filesystem::path& path) {
     throw Error(ErrorCode::Format,
                 fmt::format("{}: its step is \"{}\", expected a number", path.string(), step));
   }
-  TrainState state{.step = std::stoull(step)};
+  TrainState state{.step = static_cast<std::size_t>(std::stoull(step))};
   for (const auto& [name, entries] : parts(state)) {
     const checkpoint::Tensor* tensor = file.find(name);
     if (tensor == nullptr || tensor->dtype != Dtype::F64 || tensor->shape.size() != 1) {

@@ -153,7 +153,6 @@ void add_size_and_folder(CLI::App& command, Options& options) {
 
 int main_program(int argc, char** argv, const Ranks& ranks) {
   Session session;
-  session.quiet = false;
   Options options;
   CLI::App root("The papers' experiments: run them, and see our numbers beside theirs.", "normscope-lab");
   root.require_subcommand(1);

@@ -18,7 +18,9 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads,
                   const std::function<void(std::size_t, std::size_t)>& body) {
   if (count == 0) return;
   const std::size_t smallest = std::max<std::size_t>(1, grain);
-  const std::size_t workers = std::min<std::size_t>(thread_count(threads), (count + smallest - 1) / smallest);
+  const std::size_t most = (count + smallest - 1) / smallest;
+  // How many processors there are costs microseconds to ask, which small work does not.
+  const std::size_t workers = most == 1 ? 1 : std::min<std::size_t>(thread_count(threads), most);
   if (workers <= 1) {
     body(0, count);
     return;

@@ -1,0 +1,229 @@
+#include "array.hpp"
+
+#include <fmt/format.h>
+
+#include "interchange.hpp"
+
+namespace normscope::python {
+namespace {
+
+const py::module_& numpy() {
+  // Never freed: at exit the interpreter is gone before the module is.
+  static const auto* const module = new py::module_(py::module_::import("numpy"));
+  return *module;
+}
+
+bool is_numpy(const py::object& object) {
+  static PyObject* const array = numpy().attr("ndarray").cast<py::object>().release().ptr();
+  return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(array)) != 0;
+}
+
+py::tuple to_tuple(const std::vector<std::ptrdiff_t>& shape) {
+  py::tuple result(shape.size());
+  for (std::size_t i = 0; i < shape.size(); ++i) result[i] = shape[i];
+  return result;
+}
+
+/// NumPy has no name for bfloat16; ml_dtypes and others register one, which numbers do not tell apart.
+bool is_bfloat16(const py::object& dtype) {
+  static PyObject* known = nullptr;
+  if (dtype.ptr() == known) return true;
+  if (dtype.attr("name").cast<std::string>() != "bfloat16") return false;
+  known = py::object(dtype).release().ptr();
+  return true;
+}
+
+}  // namespace
+
+std::string_view to_string(Element element) {
+  switch (element) {
+    case Element::float64: return "float64";
+    case Element::float32: return "float32";
+    case Element::float16: return "float16";
+    case Element::bfloat16: return "bfloat16";
+  }
+  return "";
+}
+
+std::size_t size_of(Element element) {
+  return with_type(element, [](auto value) { return sizeof(value); });
+}
+
+std::string shape_text(const std::vector<std::ptrdiff_t>& shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+bool same_place(const Rows& a, const Rows& b) {
+  return a.data == b.data && a.entry == b.entry && a.count == b.count && a.width == b.width &&
+         (a.stride == b.stride || a.count == 1);
+}
+
+bool may_overlap(const Rows& a, const Rows& b) {
+  if (a.count * a.width == 0 || b.count * b.width == 0) return false;
+  const auto begin = [](const Rows& rows) { return reinterpret_cast<std::uintptr_t>(rows.data); };
+  const auto end = [&](const Rows& rows) {
+    return begin(rows) + ((rows.count - 1) * rows.stride + rows.width) * rows.entry;
+  };
+  if (end(a) <= begin(b) || end(b) <= begin(a)) return false;
+  const std::size_t stride = a.stride * a.entry;
+  if (stride != b.stride * b.entry) return true;
+  // Columns of one matrix, side by side?
+  const std::size_t apart = (begin(b) % stride + stride - begin(a) % stride) % stride;
+  return apart < a.width * a.entry || apart + b.width * b.entry > stride;
+}
+
+Array::Array(std::string_view who, std::string_view name, py::object object)
+    : who_(who), name_(name), object_(std::move(object)) {
+  torch_ = !is_numpy(object_) && py::hasattr(object_, "new_empty") && py::hasattr(object_, "__dlpack__");
+  if (torch_) {
+    read_dlpack();
+  } else {
+    read_numpy();
+  }
+  if (shape_.empty()) refuse(PyExc_ValueError, "has no axis, expected at least one");
+  find_rows();
+}
+
+void Array::refuse(PyObject* error, const std::string& what) const {
+  PyErr_SetString(error, fmt::format("{}: {} {}", who_, name_, what).c_str());
+  throw py::error_already_set();
+}
+
+void Array::read_numpy() {
+  if (!is_numpy(object_)) {
+    // A list has no element type of its own.
+    const bool plain = py::isinstance<py::list>(object_) || py::isinstance<py::tuple>(object_);
+    object_ = numpy().attr("asarray")(object_, plain ? py::object(py::str("float64")) : py::none());
+  }
+  keeper_ = object_.attr("__array_struct__");
+  const auto* const array = static_cast<const NumpyArray*>(PyCapsule_GetPointer(keeper_.ptr(), nullptr));
+  if (array == nullptr) throw py::error_already_set();
+  const bool real = array->kind == 'f';
+  if (real && array->entry == 8) {
+    element_ = Element::float64;
+  } else if (real && array->entry == 4) {
+    element_ = Element::float32;
+  } else if (real && array->entry == 2) {
+    element_ = Element::float16;
+  } else if (array->entry == 2 && is_bfloat16(object_.attr("dtype"))) {
+    element_ = Element::bfloat16;
+  } else {
+    refuse(PyExc_TypeError, fmt::format("is {}, expected float64, float32, float16 or bfloat16",
+                                        py::str(object_.attr("dtype")).cast<std::string>()));
+  }
+  native_ = (array->flags & NumpyArray::native) != 0;
+  writable_ = (array->flags & NumpyArray::writable) != 0;
+  data_ = static_cast<char*>(array->data);
+  shape_.assign(array->shape, array->shape + array->axes);
+  strides_.assign(array->strides, array->strides + array->axes);
+}
+
+void Array::read_dlpack() {
+  try {
+    keeper_ = object_.attr("__dlpack__")();
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_BufferError)) throw;
+    refuse(PyExc_ValueError, fmt::format("is not to be had: {}", py::str(error.value()).cast<std::string>()));
+  }
+  // The capsule keeps its name, so that it frees what it holds when we let go of it.
+  const auto* const tensor =
+      static_cast<const DlpackTensor*>(PyCapsule_GetPointer(keeper_.ptr(), "dltensor"));
+  if (tensor == nullptr) throw py::error_already_set();
+  if (tensor->device_type != DlpackTensor::cpu && tensor->device_type != DlpackTensor::pinned) {
+    refuse(PyExc_TypeError, "is on another device, expected the CPU");
+  }
+  const bool real = tensor->type.code == DlpackTensor::real && tensor->type.lanes == 1;
+  if (real && tensor->type.bits == 64) {
+    element_ = Element::float64;
+  } else if (real && tensor->type.bits == 32) {
+    element_ = Element::float32;
+  } else if (real && tensor->type.bits == 16) {
+    element_ = Element::float16;
+  } else if (tensor->type.code == DlpackTensor::bfloat && tensor->type.bits == 16) {
+    element_ = Element::bfloat16;
+  } else {
+    refuse(PyExc_TypeError, fmt::format("is {}, expected float64, float32, float16 or bfloat16",
+                                        py::str(object_.attr("dtype")).cast<std::string>()));
+  }
+  data_ = static_cast<char*>(tensor->data) + tensor->offset;
+  shape_.assign(tensor->shape, tensor->shape + tensor->axes);
+  strides_.resize(shape_.size());
+  auto contiguous = static_cast<std::ptrdiff_t>(size_of(element_));
+  for (std::size_t axis = shape_.size(); axis-- > 0; contiguous *= shape_[axis]) {
+    strides_[axis] = tensor->strides == nullptr
+                         ? contiguous
+                         : tensor->strides[axis] * static_cast<std::ptrdiff_t>(size_of(element_));
+  }
+}
+
+void Array::find_rows() {
+  const std::size_t entry = size_of(element_);
+  Rows rows{data_, 1, width(), width(), entry};
+  for (std::size_t axis = 0; axis + 1 < shape_.size(); ++axis) {
+    rows.count *= static_cast<std::size_t>(shape_[axis]);
+  }
+  if (rows.count * rows.width != 0) {
+    if (!native_ || reinterpret_cast<std::uintptr_t>(data_) % entry != 0) return;
+    if (rows.width > 1 && strides_.back() != static_cast<std::ptrdiff_t>(entry)) return;
+    // From the last axis outwards, those of one entry left out: each steps over the whole one before.
+    std::ptrdiff_t step = 0;
+    for (std::size_t axis = shape_.size() - 1; axis-- > 0;) {
+      if (shape_[axis] == 1) continue;
+      if (step == 0) {
+        const std::ptrdiff_t stride = strides_[axis];
+        if (stride % static_cast<std::ptrdiff_t>(entry) != 0 ||
+            stride < static_cast<std::ptrdiff_t>(rows.width * entry)) {
+          return;
+        }
+        rows.stride = static_cast<std::size_t>(stride) / entry;
+        step = stride;
+      } else if (strides_[axis] != step) {
+        return;
+      }
+      step *= shape_[axis];
+    }
+  }
+  rows_ = rows;
+}
+
+Array Array::copy() const {
+  if (torch_) {
+    Array made = empty(shape_);
+    made.object_.attr("copy_")(object_);
+    return made;
+  }
+  const py::object dtype = object_.attr("dtype").attr("newbyteorder")("=");
+  return {who_, name_, numpy().attr("array")(object_, dtype, py::arg("order") = "C")};
+}
+
+Array Array::converted(Element element) const {
+  if (element == element_) return *this;
+  if (torch_) return {who_, name_, object_.attr(element == Element::float64 ? "double" : "float")()};
+  return {who_, name_, object_.attr("astype")(py::str(std::string(to_string(element))))};
+}
+
+Array Array::empty(const std::vector<std::ptrdiff_t>& shape) const {
+  if (torch_) return {who_, name_, object_.attr("new_empty")(to_tuple(shape))};
+  py::object dtype = object_.attr("dtype");
+  if (!native_) dtype = dtype.attr("newbyteorder")("=");
+  return {who_, name_, numpy().attr("empty")(to_tuple(shape), dtype)};
+}
+
+Array Array::empty(const std::vector<std::ptrdiff_t>& shape, Element element) const {
+  if (element == element_) return empty(shape);
+  if (torch_) return empty(shape).converted(element);
+  return {who_, name_, numpy().attr("empty")(to_tuple(shape), py::str(std::string(to_string(element))))};
+}
+
+void Array::expect_like(const Array& like, std::string_view of) const {
+  if (element_ != like.element_) {
+    refuse(PyExc_TypeError,
+           fmt::format("is {}, expected {}, as {} is", to_string(element_), to_string(like.element_), of));
+  }
+  if (shape_ != like.shape_) {
+    refuse(PyExc_ValueError, fmt::format("has shape {}, expected {}, as {} has", shape_text(shape_),
+                                         shape_text(like.shape_), of));
+  }
+}
+
+}  // namespace normscope::python

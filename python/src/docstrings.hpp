@@ -1,0 +1,85 @@
+#pragma once
+
+/// What help() shows. The first line is read by Python as the signature.
+namespace normscope::python::docstrings {
+
+inline constexpr const char* normalize =
+    R"(normalize(x, gain=None, bias=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+--
+
+Normalize each row of x, a row being what lies along the last axis.
+
+    layer      y = gain * (x - mean(x)) / sqrt(var(x) + eps) + bias        LayerNorm
+    rms        y = gain * x / sqrt(mean(x**2) + eps) + bias                RMSNorm
+    spherical  y = gain * x / sqrt(sum(x**2) + eps) + bias                 projection onto the unit sphere
+
+With groups > 1 a row is cut into that many consecutive blocks, each normalized on its own (LN-G).
+Statistics are float32 or better, whatever the type of x. A row that is constant gives the bias.
+
+Shapes   x (..., width); gain, bias (width,); result as x
+Types    x: float64, float32, float16, bfloat16 (ml_dtypes' or torch's), a NumPy array or a torch CPU
+         tensor, whichever the result then is too. gain and bias are taken in float32, or in float64 where
+         x is float64.
+Memory   read where it lies, if the last axis is contiguous and the others run together into rows one
+         stride apart; from a copy otherwise, and where out overlaps x without being x. out=x works in place.
+Threads  at most; 0 for as many as the machine has. The bits of the result do not depend on it.
+Errors   ValueError for shapes and values, TypeError for types.)";
+
+inline constexpr const char* add_normalize =
+    R"(add_normalize(x, residual, gain=None, bias=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+--
+
+Return sum = x + residual and normalize(sum), in one pass.
+
+Shapes   x, residual (..., width) of one type; gain, bias (width,); both results as x
+out      None or a pair (sum, y), either of which may be None, x or residual
+The rest is as for normalize.)";
+
+inline constexpr const char* normalize_backward =
+    R"(normalize_backward(x, dy, gain=None, *, kind='layer', groups=1, eps=1e-5, parameters=True, out=None, threads=0)
+--
+
+Return (dx, dgain, dbias), the gradients of a loss, from dy, its gradient with respect to y = normalize(x, ...).
+
+    dx = J^T dy,   dgain = sum of dy * (y - bias) / gain over the rows,   dbias = sum of dy over the rows
+
+Nothing of the forward pass needs to be kept but x. Without parameters the last two are None.
+
+Shapes   x, dy (..., width) of one type; dx as x; dgain, dbias (width,), in float32, or in float64 where x is
+         float64
+out      where dx goes; out=dy works in place
+The rest is as for normalize.)";
+
+inline constexpr const char* jacobian_vector =
+    R"(jacobian_vector(x, v, gain=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+--
+
+Return J v for each row of x and of v, J the Jacobian of normalize at that row of x.
+
+Computed in float64, to which other types are converted.
+
+Shapes   x, v (..., width); result as x, in float64)";
+
+inline constexpr const char* vector_jacobian =
+    R"(vector_jacobian(x, w, gain=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+--
+
+Return J^T w for each row of x and of w, J the Jacobian of normalize at that row of x.
+
+Computed in float64, to which other types are converted.
+
+Shapes   x, w (..., width); result as x, in float64)";
+
+inline constexpr const char* curvature =
+    R"(curvature(x, gain=None, *, kind='layer', groups=1, eps=1e-5, threads=0)
+--
+
+Return how nonlinear normalize is at each row of x: the squared size of all its second derivatives.
+
+    H = sum over i of the squared Frobenius norm of d^2 y_i / dx^2
+
+Computed in float64, to which other types are converted.
+
+Shapes   x (..., width); result (...), in float64)";
+
+}  // namespace normscope::python::docstrings

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Two descriptions of an array that Python libraries hand one another in capsules.
+namespace normscope::python {
+
+/// What `__array_struct__` holds.
+///
+/// Source    [NumPy, The array interface protocol, version 3, C-struct access]
+struct NumpyArray {
+  static constexpr int native = 0x200;  ///< byte order
+  static constexpr int writable = 0x400;
+
+  int two;  ///< always 2
+  int axes;
+  char kind;  ///< 'f' for real numbers
+  int entry;  ///< bytes
+  int flags;
+  std::ptrdiff_t* shape;
+  std::ptrdiff_t* strides;  ///< in bytes
+  void* data;
+  void* description;
+};
+
+/// What a capsule named "dltensor" begins with.
+///
+/// Source    [DLPack, C API, DLManagedTensor]
+struct DlpackTensor {
+  static constexpr std::int32_t cpu = 1;
+  static constexpr std::int32_t pinned = 3;
+  static constexpr std::uint8_t real = 2;
+  static constexpr std::uint8_t bfloat = 4;
+
+  struct Type {
+    std::uint8_t code;
+    std::uint8_t bits;
+    std::uint16_t lanes;
+  };
+
+  void* data;
+  std::int32_t device_type;
+  std::int32_t device;
+  std::int32_t axes;
+  Type type;
+  std::int64_t* shape;
+  std::int64_t* strides;  ///< in elements; null where contiguous
+  std::uint64_t offset;   ///< of the first entry, in bytes
+};
+
+}  // namespace normscope::python

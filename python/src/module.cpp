@@ -1,0 +1,320 @@
+// The door for Python: arrays in, arrays out; what is computed is computed by normscope::norm.
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/norm/curvature.hpp>
+#include <normscope/norm/jacobian.hpp>
+#include <normscope/norm/kernels.hpp>
+
+#include "array.hpp"
+#include "docstrings.hpp"
+
+namespace normscope::python {
+namespace {
+
+[[noreturn]] void refuse(PyObject* error, const std::string& message) {
+  PyErr_SetString(error, message.c_str());
+  throw py::error_already_set();
+}
+
+/// An integer of at least `least`, beyond the largest if need be.
+std::size_t integer(std::string_view who, std::string_view name, const py::object& given, py::ssize_t least) {
+  if (PyIndex_Check(given.ptr()) == 0) {
+    refuse(PyExc_TypeError,
+           fmt::format("{}: {} is {}, expected an integer", who, name, py::repr(given).cast<std::string>()));
+  }
+  const py::ssize_t value = PyNumber_AsSsize_t(given.ptr(), nullptr);
+  if (value < least) {
+    refuse(PyExc_ValueError, fmt::format("{}: {} is {}, expected at least {}", who, name, value, least));
+  }
+  return static_cast<std::size_t>(value);
+}
+
+double real(std::string_view who, std::string_view name, const py::object& given) {
+  const double value = PyFloat_AsDouble(given.ptr());
+  if (PyErr_Occurred() == nullptr) return value;
+  PyErr_Clear();
+  refuse(PyExc_TypeError,
+         fmt::format("{}: {} is {}, expected a number", who, name, py::repr(given).cast<std::string>()));
+}
+
+NormKind kind_of(std::string_view who, const py::object& given) {
+  if (py::isinstance<py::str>(given)) return norm_kind(given.cast<std::string>());
+  refuse(PyExc_TypeError,
+         fmt::format("{}: kind is {}, expected a string", who, py::repr(given).cast<std::string>()));
+}
+
+/// The keywords that every function has.
+struct Options {
+  Options(std::string_view who, const py::object& kind_name, const py::object& group_count,
+          const py::object& epsilon, const py::object& most)
+      : kind(kind_of(who, kind_name)),
+        groups(integer(who, "groups", group_count, 1)),
+        eps(real(who, "eps", epsilon)),
+        threads(
+            static_cast<unsigned>(std::min<std::size_t>(integer(who, "threads", most, 0), most_threads))) {}
+
+  /// What no machine has; the library asks for the number it was told.
+  static constexpr std::size_t most_threads = 1U << 16U;
+
+  NormKind kind;
+  std::size_t groups;
+  double eps;
+  unsigned threads;
+};
+
+/// Where a result goes: `out`, or a new array like `like`, which is called `of`.
+Array result(std::string_view who, const py::object& out, const Array& like, std::string_view of = "x") {
+  if (out.is_none()) return like.empty(like.shape());
+  Array given(who, "out", out);
+  if (!given.object().is(out)) refuse(PyExc_TypeError, fmt::format("{}: out is no array", who));
+  given.expect_like(like, of);
+  if (!given.writable()) refuse(PyExc_ValueError, fmt::format("{}: out is read-only", who));
+  if (!given.rows()) {
+    refuse(PyExc_ValueError,
+           fmt::format("{}: out is not laid out in rows, expected the last axis contiguous and the others "
+                       "one stride apart",
+                       who));
+  }
+  return given;
+}
+
+/// `input`, or a copy of it where it is not laid out in rows or a result would be written over it while it
+/// is still read.
+Array readable(const Array& input, std::initializer_list<const Array*> results, bool in_place) {
+  bool as_it_is = input.rows().has_value();
+  for (const Array* to : results) {
+    as_it_is = as_it_is && (!may_overlap(*input.rows(), *to->rows()) ||
+                            (in_place && same_place(*input.rows(), *to->rows())));
+  }
+  return as_it_is ? input : input.copy();
+}
+
+/// A gain or a bias in the precision of the statistics; none where the caller has none.
+std::optional<Array> parameter(std::string_view who, std::string_view name, const py::object& given,
+                               const Array& x, std::initializer_list<const Array*> results) {
+  if (given.is_none()) return std::nullopt;
+  const Array array(who, name, given);
+  if (array.shape().size() != 1 || array.width() != x.width()) {
+    refuse(PyExc_ValueError, fmt::format("{}: {} has shape {}, expected ({},)", who, name,
+                                         shape_text(array.shape()), x.width()));
+  }
+  const Element wide = x.element() == Element::float64 ? Element::float64 : Element::float32;
+  return readable(array.converted(wide), results, false);
+}
+
+template <typename T>
+std::span<T> entries(const std::optional<Array>& array) {
+  if (!array) return {};
+  return {reinterpret_cast<T*>(array->rows()->data), array->width()};
+}
+
+template <typename T>
+norm::Layer<T> layer_of(const Options& options, const Array& x, const std::optional<Array>& gain,
+                        const std::optional<Array>& bias) {
+  return {.kind = options.kind,
+          .width = x.width(),
+          .groups = options.groups,
+          .eps = options.eps,
+          .gain = entries<const norm::Wide<T>>(gain),
+          .bias = entries<const norm::Wide<T>>(bias)};
+}
+
+py::object normalize(const py::object& x, const py::object& gain, const py::object& bias,
+                     const py::object& kind, const py::object& groups, const py::object& eps,
+                     const py::object& out, const py::object& threads) {
+  constexpr std::string_view who = "normalize";
+  const Options options(who, kind, groups, eps, threads);
+  const Array given(who, "x", x);
+  const Array y = result(who, out, given);
+  const Array from = readable(given, {&y}, true);
+  const auto g = parameter(who, "gain", gain, from, {&y});
+  const auto b = parameter(who, "bias", bias, from, {&y});
+  with_type(y.element(), [&]<typename T>(T) {
+    const py::gil_scoped_release others_may_run;
+    norm::normalize<T>(layer_of<T>(options, from, g, b), from.rows()->view<const T>(), y.rows()->view<T>(),
+                       options.threads);
+  });
+  return y.object();
+}
+
+/// The two of `out`, each of which may be None.
+std::pair<py::object, py::object> two(std::string_view who, const py::object& out) {
+  if (out.is_none()) return {py::none(), py::none()};
+  if (!py::isinstance<py::tuple>(out) || py::len(out) != 2) {
+    refuse(PyExc_TypeError, fmt::format("{}: out is no pair, expected (sum, y)", who));
+  }
+  return {py::reinterpret_borrow<py::tuple>(out)[0], py::reinterpret_borrow<py::tuple>(out)[1]};
+}
+
+py::tuple add_normalize(const py::object& x, const py::object& residual, const py::object& gain,
+                        const py::object& bias, const py::object& kind, const py::object& groups,
+                        const py::object& eps, const py::object& out, const py::object& threads) {
+  constexpr std::string_view who = "add_normalize";
+  const Options options(who, kind, groups, eps, threads);
+  const Array given(who, "x", x);
+  const Array other(who, "residual", residual);
+  other.expect_like(given, "x");
+  const auto [out_sum, out_y] = two(who, out);
+  const Array sum = result(who, out_sum, given);
+  const Array y = result(who, out_y, given);
+  if (may_overlap(*sum.rows(), *y.rows()) && !same_place(*sum.rows(), *y.rows())) {
+    refuse(PyExc_ValueError, fmt::format("{}: the two of out overlap, expected one array or two", who));
+  }
+  const Array from = readable(given, {&sum, &y}, true);
+  const Array added = readable(other, {&sum, &y}, true);
+  const auto g = parameter(who, "gain", gain, from, {&sum, &y});
+  const auto b = parameter(who, "bias", bias, from, {&sum, &y});
+  with_type(y.element(), [&]<typename T>(T) {
+    const py::gil_scoped_release others_may_run;
+    norm::add_normalize<T>(layer_of<T>(options, from, g, b), from.rows()->view<const T>(),
+                           added.rows()->view<const T>(), sum.rows()->view<T>(), y.rows()->view<T>(),
+                           options.threads);
+  });
+  return py::make_tuple(sum.object(), y.object());
+}
+
+py::tuple normalize_backward(const py::object& x, const py::object& dy, const py::object& gain,
+                             const py::object& kind, const py::object& groups, const py::object& eps,
+                             const py::object& parameters, const py::object& out, const py::object& threads) {
+  constexpr std::string_view who = "normalize_backward";
+  const Options options(who, kind, groups, eps, threads);
+  const Array given(who, "x", x);
+  const Array back(who, "dy", dy);
+  back.expect_like(given, "x");
+  const Array dx = result(who, out, given);
+  const Array from = readable(given, {&dx}, false);
+  const Array through = readable(back, {&dx}, true);
+  const auto g = parameter(who, "gain", gain, from, {&dx});
+  std::optional<Array> dgain;
+  std::optional<Array> dbias;
+  const bool wanted = py::bool_(parameters);
+  if (wanted) {
+    const Element wide = from.element() == Element::float64 ? Element::float64 : Element::float32;
+    dgain = from.empty({given.shape().back()}, wide);
+    dbias = from.empty({given.shape().back()}, wide);
+  }
+  with_type(dx.element(), [&]<typename T>(T) {
+    const py::gil_scoped_release others_may_run;
+    norm::normalize_backward<T>(layer_of<T>(options, from, g, {}), from.rows()->view<const T>(),
+                                through.rows()->view<const T>(), dx.rows()->view<T>(),
+                                {entries<norm::Wide<T>>(dgain), entries<norm::Wide<T>>(dbias)},
+                                options.threads);
+  });
+  if (!wanted) return py::make_tuple(dx.object(), py::none(), py::none());
+  return py::make_tuple(dx.object(), dgain->object(), dbias->object());
+}
+
+/// The layer as the functions in double want it.
+NormSpec spec_of(const Options& options, const Array& x, const std::optional<Array>& gain) {
+  const std::span<const double> gains = entries<const double>(gain);
+  return {.kind = options.kind,
+          .width = x.width(),
+          .groups = options.groups,
+          .eps = options.eps,
+          .gain = {gains.begin(), gains.end()}};
+}
+
+using Product = void (*)(const NormSpec&, MatrixView<const double>, MatrixView<const double>,
+                         MatrixView<double>, unsigned);
+
+py::object product(std::string_view who, std::string_view name, Product compute, const py::object& x,
+                   const py::object& vectors, const py::object& gain, const Options& options,
+                   const py::object& out) {
+  const Array given = Array(who, "x", x).converted(Element::float64);
+  const Array v = Array(who, name, vectors).converted(Element::float64);
+  v.expect_like(given, "x");
+  const Array to = result(who, out, given, "x in float64");
+  const Array from = readable(given, {&to}, false);
+  const Array times = readable(v, {&to}, true);
+  const NormSpec spec = spec_of(options, from, parameter(who, "gain", gain, from, {}));
+  {
+    const py::gil_scoped_release others_may_run;
+    compute(spec, from.rows()->view<const double>(), times.rows()->view<const double>(),
+            to.rows()->view<double>(), options.threads);
+  }
+  return to.object();
+}
+
+py::object jacobian_vector(const py::object& x, const py::object& v, const py::object& gain,
+                           const py::object& kind, const py::object& groups, const py::object& eps,
+                           const py::object& out, const py::object& threads) {
+  constexpr std::string_view who = "jacobian_vector";
+  return product(who, "v", norm::jacobian_vector, x, v, gain, {who, kind, groups, eps, threads}, out);
+}
+
+py::object vector_jacobian(const py::object& x, const py::object& w, const py::object& gain,
+                           const py::object& kind, const py::object& groups, const py::object& eps,
+                           const py::object& out, const py::object& threads) {
+  constexpr std::string_view who = "vector_jacobian";
+  return product(who, "w", norm::vector_jacobian, x, w, gain, {who, kind, groups, eps, threads}, out);
+}
+
+py::object curvature(const py::object& x, const py::object& gain, const py::object& kind,
+                     const py::object& groups, const py::object& eps, const py::object& threads) {
+  constexpr std::string_view who = "curvature";
+  const Options options(who, kind, groups, eps, threads);
+  const Array from = readable(Array(who, "x", x).converted(Element::float64), {}, false);
+  const NormSpec spec = spec_of(options, from, parameter(who, "gain", gain, from, {}));
+  std::vector<double> measures;
+  {
+    const py::gil_scoped_release others_may_run;
+    measures = norm::curvature(spec, from.rows()->view<const double>(), options.threads);
+  }
+  const Array values = from.empty({static_cast<std::ptrdiff_t>(measures.size())});
+  std::copy(measures.begin(), measures.end(), reinterpret_cast<double*>(values.rows()->data));
+  py::tuple leading(from.shape().size() - 1);
+  for (std::size_t axis = 0; axis < leading.size(); ++axis) leading[axis] = from.shape()[axis];
+  // A row's measure is a number, as where NumPy reduces the only axis.
+  return values.object().attr("reshape")(leading)[py::tuple()];
+}
+
+void define(py::module_& module) {
+  using namespace py::literals;
+  const py::none none;
+  module.def("normalize", &normalize, "x"_a, "gain"_a = none, "bias"_a = none, py::kw_only(),
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
+             docstrings::normalize);
+  module.def("add_normalize", &add_normalize, "x"_a, "residual"_a, "gain"_a = none, "bias"_a = none,
+             py::kw_only(), "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none,
+             "threads"_a = 0, docstrings::add_normalize);
+  module.def("normalize_backward", &normalize_backward, "x"_a, "dy"_a, "gain"_a = none, py::kw_only(),
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "parameters"_a = true, "out"_a = none,
+             "threads"_a = 0, docstrings::normalize_backward);
+  module.def("jacobian_vector", &jacobian_vector, "x"_a, "v"_a, "gain"_a = none, py::kw_only(),
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
+             docstrings::jacobian_vector);
+  module.def("vector_jacobian", &vector_jacobian, "x"_a, "w"_a, "gain"_a = none, py::kw_only(),
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
+             docstrings::vector_jacobian);
+  module.def("curvature", &curvature, "x"_a, "gain"_a = none, py::kw_only(), "kind"_a = "layer",
+             "groups"_a = 1, "eps"_a = 1e-5, "threads"_a = 0, docstrings::curvature);
+}
+
+}  // namespace
+}  // namespace normscope::python
+
+PYBIND11_MODULE(_kernels, module) {
+  pybind11::options options;
+  options.disable_function_signatures();
+  pybind11::register_exception_translator(
+      [](std::exception_ptr caught) {  // NOLINT(performance-unnecessary-value-param): as it asks
+        try {
+          if (caught) std::rethrow_exception(caught);
+        } catch (const normscope::Error& error) {
+          PyErr_SetString(PyExc_ValueError, error.what());
+        }
+      });
+  module.attr("__version__") = normscope::version;
+  normscope::python::define(module);
+}

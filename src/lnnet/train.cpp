@@ -185,7 +185,7 @@ class Trainer::EngineOf final : public Trainer::Engine {
       detail::update(how, gradients_.data(), segments_, pass.parameters, begin * row_multiple,
                      end * row_multiple, parameters_.data(), first_.data(), second_.data());
     };
-    parallel_for(pass.parameters / row_multiple, 4096, threads, std::ref(move));
+    parallel_for(pass.parameters / row_multiple, 4096, threads, move);
     ++done;
   }
 
@@ -277,7 +277,7 @@ class Trainer::EngineOf final : public Trainer::Engine {
         }
       }
     };
-    parallel_for(parts, static_cast<std::size_t>(flops_per_thread / flops) + 1, threads, std::ref(run));
+    parallel_for(parts, static_cast<std::size_t>(flops_per_thread / flops) + 1, threads, run);
     Score total;
     std::size_t correct = 0;
     for (const BlockLoss& part : losses) {

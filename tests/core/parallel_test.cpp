@@ -1,5 +1,20 @@
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,9 +24,46 @@
 namespace normscope {
 namespace {
 
+/// Waits for `ready`; false after a time in which even a crowded machine starts a thread.
+template <typename Ready>
+bool wait_for(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Runs `in_helper` once on a thread that is not the caller's; false where there is none.
+template <typename Action>
+bool run_in_helper(const Action& in_helper) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> done = false;
+  std::atomic<bool> there = true;
+  parallel_for(2, 1, 2, [&](std::size_t, std::size_t) {
+    if (std::this_thread::get_id() == caller) {
+      there = wait_for([&] { return done.load(); });
+    } else if (!done) {
+      in_helper();
+      done = true;
+    }
+  });
+  return there;
+}
+
+std::size_t nested_sum(unsigned depth, unsigned threads) {
+  if (depth == 0) return 1;
+  std::array<std::atomic<std::size_t>, 5> sums{};
+  parallel_for(sums.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+    for (; begin < end; ++begin) sums[begin] += nested_sum(depth - 1, threads);
+  });
+  return std::accumulate(sums.begin(), sums.end(), std::size_t{0});
+}
+
 TEST(ParallelFor, VisitsEachIndexOnce) {
   for (const std::size_t count : {0, 1, 7, 1000}) {
-    for (const unsigned threads : {1U, 2U, 7U}) {
+    for (const unsigned threads : {0U, 1U, 2U, 7U, 40U}) {
       std::vector<std::atomic<int>> visits(count);
       parallel_for(count, 3, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) ++visits[i];
@@ -21,12 +73,175 @@ TEST(ParallelFor, VisitsEachIndexOnce) {
   }
 }
 
+TEST(ParallelFor, PiecesHoldAGrain) {
+  for (const std::size_t grain : {0, 1, 3, 64, 1001}) {
+    parallel_for(1000, grain, 3, [&](std::size_t begin, std::size_t end) {
+      EXPECT_TRUE(end - begin >= grain || end == 1000);
+    });
+  }
+}
+
+TEST(ParallelFor, CallsAnyCallableByReference) {
+  struct Counted {
+    std::size_t seen = 0;
+    void operator()(std::size_t begin, std::size_t end) { seen += end - begin; }
+  };
+  Counted counted;
+  parallel_for(10, 10, 1, counted);
+  EXPECT_EQ(counted.seen, 10U);
+  parallel_for(10, 10, 1, std::ref(counted));
+  EXPECT_EQ(counted.seen, 20U);
+  const std::function<void(std::size_t, std::size_t)> function = counted;
+  EXPECT_NO_THROW(parallel_for(10, 10, 1, function));
+}
+
+TEST(ParallelFor, HelpersWorkBesideTheCallerAndNoMoreThanAskedFor) {
+  EXPECT_TRUE(run_in_helper([] {}));
+  // Eight helpers are there from now on.
+  parallel_for(64, 1, 9, [](std::size_t, std::size_t) {});
+  std::set<std::thread::id> seen;
+  std::mutex mutex;
+  std::atomic<int> inside = 0;
+  parallel_for(300, 1, 3, [&](std::size_t, std::size_t) {
+    EXPECT_LE(++inside, 3);
+    {
+      const std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    }
+    std::this_thread::yield();
+    --inside;
+  });
+  EXPECT_LE(seen.size(), 3U);
+}
+
+TEST(ParallelFor, ThreadsAreBounded) {
+  EXPECT_EQ(thread_count(7), 7U);
+  EXPECT_GE(thread_count(0), 1U);
+  EXPECT_EQ(thread_count(std::numeric_limits<unsigned>::max()), 1024U);
+}
+
+TEST(ParallelFor, NestedCallsEnd) {
+  for (const unsigned threads : {0U, 2U, 5U}) EXPECT_EQ(nested_sum(5, threads), 3125U);
+}
+
+TEST(ParallelFor, CallersDoNotDisturbEachOther) {
+  std::array<std::atomic<std::size_t>, 6> sums{};
+  std::vector<std::thread> callers;
+  for (std::size_t c = 0; c < sums.size(); ++c) {
+    callers.emplace_back([c, &sum = sums[c]] {
+      for (std::size_t call = 0; call < 300; ++call) {
+        parallel_for(17, 1, static_cast<unsigned>(c + 1), [&](std::size_t begin, std::size_t end) {
+          for (; begin < end; ++begin) sum += begin + c;
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (std::size_t c = 0; c < sums.size(); ++c) EXPECT_EQ(sums[c], 300 * (17 * 16 / 2 + 17 * c));
+}
+
+TEST(ParallelFor, ManyTinyCalls) {
+  std::vector<int> visits(8);
+  for (int call = 0; call < 20'000; ++call) {
+    parallel_for(visits.size(), 1, 3, [&](std::size_t begin, std::size_t end) {
+      for (; begin < end; ++begin) ++visits[begin];
+    });
+    // Helpers fall asleep now and then.
+    if (call % 5'000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(visits, std::vector<int>(8, 20'000));
+}
+
 TEST(ParallelFor, ThrowsAgainWhatAPieceThrew) {
-  EXPECT_THROW(parallel_for(100, 1, 4,
-                            [](std::size_t begin, std::size_t) {
-                              if (begin >= 50) throw std::runtime_error("piece");
+  for (int call = 0; call < 200; ++call) {
+    std::atomic<int> inside = 0;
+    EXPECT_THROW(parallel_for(100, 1, 4,
+                              [&](std::size_t begin, std::size_t) {
+                                ++inside;
+                                if (begin < 50) std::this_thread::yield();
+                                --inside;
+                                if (begin >= 50) throw std::runtime_error("piece");
+                              }),
+                 std::runtime_error);
+    EXPECT_EQ(inside, 0);
+  }
+  EXPECT_TRUE(run_in_helper([] {}));
+}
+
+TEST(ParallelFor, ThrowsAgainWhatAHelperThrew) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> thrown = false;
+  EXPECT_THROW(parallel_for(2, 1, 2,
+                            [&](std::size_t, std::size_t) {
+                              if (std::this_thread::get_id() == caller) {
+                                EXPECT_TRUE(wait_for([&] { return thrown.load(); }));
+                              } else {
+                                thrown = true;
+                                throw std::length_error("helper");
+                              }
                             }),
-               std::runtime_error);
+               std::length_error);
+}
+
+TEST(ParallelFor, HelpersLeaveSignalsToOthers) {
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  ASSERT_TRUE(run_in_helper([] {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) EXPECT_EQ(sigismember(&blocked, signal), 1);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE}) EXPECT_EQ(sigismember(&blocked, fault), 0);
+  }));
+  sigset_t after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  EXPECT_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
+}
+
+/// The exit status of a child that returns what `body` does.
+template <typename Body>
+int status_of_child(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(ParallelFor, WorksInTheChildOfAFork) {
+  ASSERT_TRUE(run_in_helper([] {}));
+  const auto in_child = [] { return run_in_helper([] {}) && nested_sum(3, 3) == 125 ? 7 : 1; };
+  EXPECT_EQ(status_of_child(in_child), 7);
+  // Of one made while helpers are busy, and of that one's child.
+  int from_inside = 0;
+  ASSERT_TRUE(
+      run_in_helper([&] { from_inside = status_of_child([&] { return status_of_child(in_child); }); }));
+  EXPECT_EQ(from_inside, 7);
+  EXPECT_TRUE(run_in_helper([] {}));
+}
+
+TEST(ParallelForDeathTest, TheProcessEndsWhileHelpersSleepOrWork) {
+  EXPECT_EXIT(
+      {
+        run_in_helper([] {});
+        std::exit(3);
+      },
+      testing::ExitedWithCode(3), "");
+  EXPECT_EXIT(run_in_helper([] { std::exit(4); }), testing::ExitedWithCode(4), "");
+  EXPECT_EXIT(run_in_helper([] { std::quick_exit(5); }), testing::ExitedWithCode(5), "");
+}
+
+TEST(ParallelForDeathTest, StaticDestructorsMayCall) {
+  struct Late {
+    ~Late() {
+      if (nested_sum(3, 3) == 125 && run_in_helper([] {})) _exit(6);
+    }
+  };
+  EXPECT_EXIT(
+      {
+        static const Late late;
+        std::exit(1);
+      },
+      testing::ExitedWithCode(6), "");
 }
 
 }  // namespace

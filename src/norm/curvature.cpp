@@ -17,9 +17,11 @@ namespace {
 constexpr std::size_t rows_a_piece = 16;
 
 /// Sums over one cell of a row or over cells merged, deviations being from the cell's own mean (layer)
-/// or from zero. `weight` is Σ g², `tilt` Σ g² z, `stretched` Σ g² z².
+/// or from zero. `weight` is Σ g², `tilt` Σ g² z, `stretched` Σ g² z². The mean is mean + rest, unrounded, so
+/// that cells far from zero and near each other are told apart.
 struct Statistics {
   double mean = 0.0;
+  double rest = 0.0;
   double squares = 0.0;
   double weight = 0.0;
   double tilt = 0.0;
@@ -46,11 +48,21 @@ double measure(const NormSpec& spec, std::size_t width, const Statistics& block,
   return along * along * radial + across * across * (2.0 * sideways + (n - 1.0) * radial);
 }
 
-/// Statistics of one cell whose entries start at feature `begin`.
-Statistics statistics(const NormSpec& spec, std::span<const double> z, std::size_t begin) {
+/// Takes the mean out of `z` and returns it.
+double centered(std::span<double> z) {
+  const double middle = mean(z);
+  for (double& value : z) value -= middle;
+  return middle;
+}
+
+/// Statistics of one cell whose entries start at feature `begin`; of these their deviations are left.
+Statistics statistics(const NormSpec& spec, std::span<double> z, std::size_t begin) {
   Statistics cell;
-  cell.mean = spec.centers() ? mean(z) : 0.0;
-  cell.squares = sum_of_squares(z, cell.mean);
+  if (spec.centers()) {
+    cell.mean = centered(z);
+    cell.rest = centered(z);
+  }
+  cell.squares = sum_of_squares(z);
   if (spec.gain.empty()) {
     cell.weight = static_cast<double>(z.size());
     cell.stretched = cell.squares;
@@ -61,10 +73,9 @@ Statistics statistics(const NormSpec& spec, std::span<const double> z, std::size
   CompensatedSum stretched;
   for (std::size_t i = 0; i < z.size(); ++i) {
     const double g = spec.gain[begin + i];
-    const double deviation = z[i] - cell.mean;
     weight.add(g * g);
-    tilt.add(g * g * deviation);
-    stretched.add(g * g * deviation * deviation);
+    tilt.add(g * g * z[i]);
+    stretched.add(g * g * z[i] * z[i]);
   }
   cell.weight = weight.value();
   cell.tilt = tilt.value();
@@ -76,14 +87,18 @@ Statistics statistics(const NormSpec& spec, std::span<const double> z, std::size
 Statistics merged(const NormSpec& spec, std::span<const Statistics> cells, std::size_t cell_width) {
   if (cells.size() == 1) return cells[0];
   Statistics block;
-  CompensatedSum means;
-  for (const Statistics& cell : cells) means.add(cell.mean);
-  block.mean = means.value() / static_cast<double>(cells.size());
+  const auto mean_shift = [&] {
+    CompensatedSum shifts;
+    for (const Statistics& cell : cells) shifts.add((cell.mean - block.mean) + (cell.rest - block.rest));
+    return shifts.value() / static_cast<double>(cells.size());
+  };
+  block.mean = mean_shift();
+  block.rest = mean_shift();
   CompensatedSum squares;
   CompensatedSum weight;
   CompensatedSum stretched;
   for (const Statistics& cell : cells) {
-    const double shift = cell.mean - block.mean;
+    const double shift = (cell.mean - block.mean) + (cell.rest - block.rest);
     squares.add(cell.squares);
     squares.add(static_cast<double>(cell_width) * shift * shift);
     weight.add(cell.weight);
@@ -106,7 +121,6 @@ int balance(std::span<double> z, double largest) {
 
 void measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::size_t cell_width,
                  std::span<double> z, std::span<Statistics> cells, std::span<double> measures) {
-  if (spec.centers()) center(z);
   const double largest = std::abs(
       *std::max_element(z.begin(), z.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
   if (!std::all_of(z.begin(), z.end(), [](double value) { return std::isfinite(value); })) {

@@ -37,13 +37,16 @@ class Normalized {
     const double radius = layer.kind == NormKind::spherical ? 1.0 : std::sqrt(static_cast<double>(n_));
     const double length = std::isinf(largest) ? largest : std::sqrt(squares.value());
     const double whole = std::hypot(length, std::scalbn(std::sqrt(layer.eps) * radius, -exponent_));
-    if (whole != 0.0) scale_ = radius / whole;
+    flat_ = whole == 0.0;
+    if (!flat_) scale_ = radius / whole;
   }
 
   [[nodiscard]] double at(std::size_t i) const { return deviation(i) * scale_; }
   [[nodiscard]] std::size_t size() const { return n_; }
-  /// What multiplies a deviation, of the row as it was given.
-  [[nodiscard]] double scale() const { return std::scalbn(scale_, -exponent_); }
+  /// `slope` times what multiplies a deviation of the row as it was given, which may itself be out of range.
+  [[nodiscard]] double scaled(double slope) const {
+    return flat_ ? 0.0 : std::scalbn(slope * scale_, -exponent_);
+  }
 
  private:
   [[nodiscard]] double deviation(std::size_t i) const {
@@ -61,6 +64,7 @@ class Normalized {
   double mean_ = 0.0;
   double rest_ = 0.0;
   double scale_ = 0.0;
+  bool flat_ = false;
 };
 
 template <typename W>
@@ -92,11 +96,10 @@ void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const 
     if (to.gain != nullptr) to.gain[begin + i] += static_cast<Wide<T>>(number(dy[i]) * normalized.at(i));
     if (to.bias != nullptr) to.bias[begin + i] += static_cast<Wide<T>>(number(dy[i]));
   }
-  const double scale = normalized.scale();
   const double mean = layer.kind == NormKind::layer ? total.value() / divisor : 0.0;
   for (std::size_t i = 0; i < n; ++i) {
     const double slope = (a(i) - mean) - normalized.at(i) * (along.value() / divisor);
-    put(scale == 0.0 ? 0.0 : slope * scale, dx[i]);
+    put(normalized.scaled(slope), dx[i]);
   }
 }
 

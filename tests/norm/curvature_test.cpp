@@ -49,14 +49,28 @@ TEST(Curvature, IsThatOfAutomaticDoubleDerivatives) {
   for (const NormSpec& spec : test::norms_of_every_kind(width)) {
     const std::vector<double> x = test::random_values(width, 21);
     EXPECT_NEAR(measure(spec, x) / automatic(spec, x), 1.0, 1e-11) << test::describe(spec);
+  }
+}
+
+TEST(Curvature, DoesNotSeeWhereItsBlocksLie) {
+  const std::size_t every_count[] = {1, 2, 3, 4};
+  for (const NormSpec& spec : test::norms_of_every_kind(width)) {
     if (!spec.centers()) continue;
-    // A common shift that rounds nothing changes nothing.
-    std::vector<double> near(width), far(width);
+    // Shifts that round nothing: of the row, or of each block by its own.
+    const std::vector<double> x = test::random_values(width, 21);
+    std::vector<double> near(width), far(width), apart(width);
     for (std::size_t i = 0; i < width; ++i) {
       near[i] = std::round(x[i] * 1024.0) / 1024.0;
-      far[i] = near[i] + 1000.0;
+      far[i] = near[i] + 0x1.0000001p40;
+      apart[i] = near[i] + (i / spec.block_width() == 0 ? 0x1.0000001p40 : -0x1.8p39);
     }
     EXPECT_NEAR(measure(spec, far) / measure(spec, near), 1.0, 1e-11) << test::describe(spec);
+    // As when the block is merged from smaller cells.
+    for (const std::vector<double>& row : {far, apart}) {
+      double together[4];
+      curvature_of_groups(spec, {row.data(), 1, width}, every_count, {together, 1, 4});
+      EXPECT_NEAR(together[spec.groups - 1] / measure(spec, near), 1.0, 1e-11) << test::describe(spec);
+    }
   }
 }
 

@@ -41,12 +41,12 @@ std::vector<double> automatic(const NormSpec& spec, const std::vector<double>& x
 TEST(Jacobian, IsThatOfAutomaticDifferentiation) {
   for (const NormSpec& spec : test::norms_of_every_kind(width)) {
     std::vector<double> x = test::random_values(width, 3);
-    // Few enough bits that a shift by 1000 rounds nothing.
+    // Few enough bits that a shift by 2^40 rounds nothing.
     for (double& value : x) value = std::round(value * 1024.0) / 1024.0;
     const std::vector<double> v = test::random_values(width, 4);
     const std::vector<double> expected = automatic(spec, x, v);
     const double tolerance = 1e-13 * std::max(1.0, euclidean_norm(expected));
-    for (const double shift : {0.0, 1000.0}) {
+    for (const double shift : {0.0, 0x1p40}) {
       if (shift != 0.0 && !spec.centers()) continue;
       for (double& value : x) value += shift;
       const std::vector<double> got = product(jacobian_vector, spec, x, v);

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -45,6 +47,16 @@ inline constexpr double largest = std::is_same_v<T, double>    ? 0x1p1000
                                   : std::is_same_v<T, Float16> ? 60000.0
                                                                : 0x1p125;
 
+/// The largest finite T.
+template <typename T>
+T highest() {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::numeric_limits<T>::max();
+  } else {
+    return T{std::is_same_v<T, Bfloat16> ? std::uint16_t{0x7f7f} : std::uint16_t{0x7bff}};
+  }
+}
+
 /// Rows of T in a memory of their own: `offset` elements before the first, `gap` between them.
 template <typename T>
 struct Rows {
@@ -71,11 +83,23 @@ struct Rows {
 
 template <typename T>
 Rows<T> random_rows(std::size_t rows, std::size_t width, std::uint64_t seed, std::size_t gap = 0,
-                    std::size_t offset = 0) {
+                    std::size_t offset = 0, int exponent = 0) {
   Random random(seed);
   Rows<T> result(rows, width, gap, offset);
   for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t i = 0; i < width; ++i) result.at(row, i) = element<T>(0.3 + random.normal());
+    for (std::size_t i = 0; i < width; ++i) {
+      result.at(row, i) = element<T>(std::ldexp(0.3 + random.normal(), exponent));
+    }
+  }
+  return result;
+}
+
+/// The same numbers without gaps.
+template <typename T>
+Rows<double> as_double(const Rows<T>& rows) {
+  Rows<double> result(rows.rows, rows.width);
+  for (std::size_t row = 0; row < rows.rows; ++row) {
+    for (std::size_t i = 0; i < rows.width; ++i) result.at(row, i) = number(rows.at(row, i));
   }
   return result;
 }
@@ -115,36 +139,55 @@ std::vector<HardRow> hard_rows(std::size_t width) {
   };
 }
 
-/// The formulas at `NormKind` in 106 bits, of one row as stored.
+/// A block in 106 bits before gain and bias, and what its deviations were divided by: scale · 2^exponent.
+struct ExactBlock {
+  std::vector<DoubleDouble> normalized;
+  DoubleDouble scale;
+  int exponent = 0;
+
+  template <typename T>
+  ExactBlock(const Layer<T>& layer, const T* x) : normalized(layer.width / layer.groups) {
+    const auto n = static_cast<double>(normalized.size());
+    double size = 0.0;
+    for (std::size_t i = 0; i < normalized.size(); ++i) size = std::max(size, std::abs(number(x[i])));
+    // Powers of two keep the squares in range and change no bit of the result.
+    if (size > 0.0) exponent = std::ilogb(size);
+    if (layer.eps > 0.0) exponent = std::max(exponent, -400);
+    DoubleDouble mean;
+    for (std::size_t i = 0; i < normalized.size(); ++i) {
+      normalized[i] = std::scalbn(number(x[i]), -exponent);
+      mean += normalized[i];
+    }
+    mean /= n;
+    DoubleDouble square;
+    for (DoubleDouble& value : normalized) {
+      if (layer.kind == NormKind::layer) value -= mean;
+      square += value * value;
+    }
+    if (layer.kind != NormKind::spherical) square /= n;
+    // What does not deviate, however large, leaves eps alone.
+    if (square.high == 0.0) exponent = 0;
+    scale = sqrt(square + DoubleDouble(std::scalbn(layer.eps, -2 * exponent)));
+    for (DoubleDouble& value : normalized) value = scale.high == 0.0 ? DoubleDouble() : value / scale;
+  }
+};
+
+template <typename T>
+double gain_at(const Layer<T>& layer, std::size_t i) {
+  return layer.gain.empty() ? 1.0 : static_cast<double>(layer.gain[i]);
+}
+
+/// The formulas at `NormKind`, of one row as stored.
 template <typename T>
 std::vector<double> exact(const Layer<T>& layer, const T* x) {
   std::vector<double> y(layer.width);
   const std::size_t n = layer.width / layer.groups;
   for (std::size_t begin = 0; begin < layer.width; begin += n) {
-    double size = 0.0;
-    for (std::size_t i = 0; i < n; ++i) size = std::max(size, std::abs(number(x[begin + i])));
-    // Powers of two keep the squares in range and change no bit of the result.
-    int exponent = size > 0.0 ? std::ilogb(size) : 0;
-    if (layer.eps > 0.0) exponent = std::max(exponent, -400);
-    std::vector<DoubleDouble> z(n);
-    DoubleDouble mean;
+    const ExactBlock block(layer, x + begin);
     for (std::size_t i = 0; i < n; ++i) {
-      z[i] = std::scalbn(number(x[begin + i]), -exponent);
-      mean += z[i];
-    }
-    mean /= static_cast<double>(n);
-    DoubleDouble square;
-    for (DoubleDouble& value : z) {
-      if (layer.kind == NormKind::layer) value -= mean;
-      square += value * value;
-    }
-    if (layer.kind != NormKind::spherical) square /= static_cast<double>(n);
-    const DoubleDouble scale = sqrt(square + DoubleDouble(std::scalbn(layer.eps, -2 * exponent)));
-    for (std::size_t i = 0; i < n; ++i) {
-      const DoubleDouble normalized = scale.high == 0.0 ? DoubleDouble() : z[i] / scale;
-      const double gain = layer.gain.empty() ? 1.0 : static_cast<double>(layer.gain[begin + i]);
       const double bias = layer.bias.empty() ? 0.0 : static_cast<double>(layer.bias[begin + i]);
-      y[begin + i] = to_double(normalized * DoubleDouble(gain) + DoubleDouble(bias));
+      y[begin + i] =
+          to_double(block.normalized[i] * DoubleDouble(gain_at(layer, begin + i)) + DoubleDouble(bias));
     }
   }
   return y;

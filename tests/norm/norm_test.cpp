@@ -8,6 +8,9 @@
 #include <normscope/core/random.hpp>
 #include <normscope/norm/norm.hpp>
 
+#include "norm/backward_cases.hpp"
+#include "support/norms.hpp"
+
 namespace normscope::norm {
 namespace {
 
@@ -114,6 +117,53 @@ TEST(Norm, InPlaceGivesTheSame) {
   const std::vector<double> apart = normalized(spec, x);
   forward(spec, {x.data(), 1, 3}, {x.data(), 1, 3});
   EXPECT_EQ(x, apart);
+}
+
+TEST(Norm, BackwardMeetsItsBound) {
+  for (const NormSpec& kind : normscope::test::norms_of_every_kind(24)) {
+    const Layer<double> layer{
+        .kind = kind.kind, .width = 24, .groups = kind.groups, .eps = kind.eps, .gain = kind.gain};
+    std::vector<test::Rows<double>> batches{test::random_rows<double>(300, 24, 1)};
+    for (const test::HardRow& hard : test::hard_rows<double>(24)) {
+      batches.emplace_back(1, 24);
+      batches.back().set(0, hard.entries);
+    }
+    for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+      SCOPED_TRACE(testing::Message() << normscope::test::describe(kind) << " batch " << batch);
+      const test::Rows<double>& x = batches[batch];
+      const test::Rows<double> dy = test::random_rows<double>(x.rows, 24, 2);
+      test::Backward<double> got(x.rows, 24);
+      backward(kind, x.view(), dy.view(), got.dx.view(), got.gain, got.bias);
+      test::expect_bounds(got, test::exact_backward(layer, x, dy), 16.0, 12.0);
+    }
+  }
+}
+
+TEST(Norm, BackwardTakesAndGivesNoMoreThanAsked) {
+  const NormSpec spec{.width = 3, .gain = {1, 2, 3}};
+  const std::vector<double> x{1, 2, 4};
+  std::vector<double> dy{0.5, -1, 2}, apart(3), gain(3), bias(3), two(2);
+  backward(spec, {x.data(), 1, 3}, {dy.data(), 1, 3}, {apart.data(), 1, 3}, {}, bias);
+  EXPECT_EQ(bias, dy);
+  backward(spec, {x.data(), 1, 3}, {dy.data(), 1, 3}, {dy.data(), 1, 3}, gain);
+  EXPECT_EQ(dy, apart);
+  EXPECT_THROW(backward(spec, {x.data(), 1, 3}, {dy.data(), 1, 3}, {dy.data(), 1, 3}, two), Error);
+  EXPECT_THROW(backward(spec, {x.data(), 1, 3}, {two.data(), 1, 2}, {dy.data(), 1, 3}), Error);
+}
+
+TEST(Norm, KeepsItsBoundToTheEndsOfTheRange) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    for (const double eps : {0.0, 1e-5}) {
+      for (const test::HardRow& hard : test::hard_rows<double>(30)) {
+        const std::vector<double> y = normalized({.kind = kind, .width = 30, .eps = eps}, hard.entries);
+        const Layer<double> layer{.kind = kind, .width = 30, .eps = eps};
+        const std::vector<double> expected = test::exact(layer, hard.entries.data());
+        for (std::size_t i = 0; i < 30; ++i) {
+          EXPECT_NEAR(y[i], expected[i], 8 * 0x1p-53 * (1.0 + std::abs(expected[i]))) << hard.name;
+        }
+      }
+    }
+  }
 }
 
 TEST(Norm, ErrorsNameTheSizes) {

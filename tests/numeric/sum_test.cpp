@@ -34,6 +34,7 @@ TEST(Sum, NormSurvivesExtremeScales) {
   EXPECT_EQ(euclidean_norm(std::vector<double>{}), 0.0);
   EXPECT_EQ(euclidean_norm(std::vector<double>{0.0, -0.0}), 0.0);
   EXPECT_TRUE(std::isnan(euclidean_norm(std::vector<double>{1.0, std::nan(""), 2.0})));
+  EXPECT_TRUE(std::isnan(euclidean_norm(std::vector<double>{std::nan(""), 0.0})));
   EXPECT_TRUE(std::isinf(euclidean_norm(std::vector<double>{1.0, -std::numeric_limits<double>::infinity()})));
 }
 

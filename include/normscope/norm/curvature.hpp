@@ -16,8 +16,8 @@
 /// wherever it is smooth, and not linear for all that.
 ///
 /// Source    [Ni et al. 2024, Hessian measure]; gain, eps, rms and spherical are ours
-/// Accuracy  1e-11 relative, where |mean| <= 1000 deviations
-///           (test: Curvature.IsThatOfAutomaticDoubleDerivatives)
+/// Accuracy  1e-11 relative, whatever the means of the row and of its blocks
+///           (tests: Curvature.IsThatOfAutomaticDoubleDerivatives, Curvature.DoesNotSeeWhereItsBlocksLie)
 /// Limits    infinity where a block of n >= 2 has no deviation and eps = 0; a block 1e150 times smaller
 ///           than its row counts as one; NaN where the row has an entry that is not finite
 namespace normscope::norm {

@@ -13,7 +13,7 @@
 /// Shapes    x, v, w, out (rows, spec.width)
 /// Requires  out is v or w itself or does not overlap it, nor x
 /// Errors    Argument, Shape
-/// Accuracy  1e-13 of R |g|max |v| / s, where |mean| <= 1000 deviations
+/// Accuracy  1e-13 of R |g|max |v| / s, for rows of any mean
 ///           (test: Jacobian.IsThatOfAutomaticDifferentiation)
 /// Cost      O(width) a row
 /// Limits    a block whose deviations are all zero gives zeros when eps = 0, where `forward` is

@@ -9,8 +9,8 @@
 #include <normscope/norm/element.hpp>
 
 /// Norms for whole batches of rows: the formulas at `NormKind` and their derivatives, by vector
-/// instructions chosen at run time. The plain definition is `norm.hpp`, and every function here is
-/// tested against it.
+/// instructions chosen at run time. The plain definitions are `forward` and `backward` of `norm.hpp`, and
+/// every function here is tested against them.
 ///
 ///   std::vector<float> x(rows * 768), y(x.size()), gain(768, 1.0F);
 ///   norm::normalize<float>({.width = 768, .gain = gain}, {x.data(), rows, 768}, {y.data(), rows, 768});
@@ -75,8 +75,10 @@ struct Gradients {
 ///
 /// Requires  dx is dy itself or overlaps neither dy nor x
 /// Accuracy  dx: 64 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy, ŷ the output without gain
-///           and bias; dgain, dbias: 32 u of the sum of their terms' magnitudes, for any number of rows
-///           (test: KernelsBackward.MeetTheirBound)
+///           and bias, while a stays within 2^±60 (float64 2^±400); dgain, dbias: 32 u of the sum of the
+///           magnitudes (1 + |ŷ|) |dy|, |dy|, for any number of rows; as `normalize` for every row x
+///           (tests: KernelsBackward.MeetTheirBound, KernelsBackward.MeetTheirBoundOnHardRows,
+///           KernelsBackward.MeetTheirBoundForGradientsOfEverySize)
 template <typename T>
 void normalize_backward(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
                         MatrixView<const std::type_identity_t<T>> dy, MatrixView<std::type_identity_t<T>> dx,

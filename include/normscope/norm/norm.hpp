@@ -1,15 +1,15 @@
 #pragma once
 
+#include <span>
+
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>
 
+/// The plain definitions that every faster path is held against: rows are scaled by powers of two so that
+/// squares neither overflow nor vanish, means and sums are compensated, deviations are centred twice.
 namespace normscope::norm {
 
 /// Each row of `x` normalized as `spec` says (formulas at `NormKind`).
-///
-/// This is the plain definition that every faster path is held against: mean and deviations are
-/// compensated, deviations are centred a second time, squares are scaled so that they neither
-/// overflow nor vanish.
 ///
 /// Source    [Ba, Kiros, Hinton 2016]; [Zhang, Sennrich 2019] rms; [Ni et al. 2024] groups
 /// Shapes    x, y (rows, spec.width)
@@ -17,9 +17,23 @@ namespace normscope::norm {
 /// Errors    Argument, Shape: see `validate`, and when x or y is not spec.width wide
 /// Accuracy  |y − exact| <= 8 u (|y − b| + |b|) per entry for entries of comparable size
 ///           (test: Norm.MatchesExtendedPrecision)
-/// Limits    entries beyond the largest double over the width overflow the mean; a row whose
-///           deviations are all zero gives the bias, also with eps = 0; NaN and infinity touch no
-///           block but their own
+/// Limits    a row whose deviations are all zero gives the bias, also with eps = 0; NaN and infinity touch
+///           no block but their own
 void forward(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
+
+/// The gradients of a loss from dy = ∂loss/∂y, with ŷ the output without gain and bias:
+///   dx = Jᵀ dy (formula at `vector_jacobian`),  dgain = Σ_rows dy · ŷ,  dbias = Σ_rows dy
+///
+/// Source    `forward`, differentiated once
+/// Shapes    x, dy, dx (rows, spec.width); dgain, dbias (spec.width), or empty where one is not wanted
+/// Requires  dx is dy itself or overlaps neither dy nor x
+/// Errors    Argument, Shape
+/// Accuracy  dx: 16 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy; dgain, dbias: 12 u of the
+///           sum of the magnitudes (1 + |ŷ|) |dy|, |dy|, for any number of rows
+///           (test: Norm.BackwardMeetsItsBound)
+/// Limits    a block whose deviations are all zero has no gradient when eps = 0; NaN and infinity touch no
+///           block but their own, and the gradients of its features
+void backward(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> dy,
+              MatrixView<double> dx, std::span<double> dgain = {}, std::span<double> dbias = {});
 
 }  // namespace normscope::norm

@@ -57,6 +57,7 @@ inline void center(std::span<double> values) {
   double largest = 0.0;
   for (const double value : values) {
     if (!(std::abs(value) <= largest)) largest = std::abs(value);
+    if (std::isnan(largest)) return largest;
   }
   if (largest == 0.0 || !std::isfinite(largest)) return largest;
   // A power of two, so that scaling rounds nothing.

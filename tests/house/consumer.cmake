@@ -1,6 +1,7 @@
-# Installs the build into a folder of its own, then configures, builds and runs the outside project.
+# Installs the build into a folder of its own, then configures, builds and runs projects that know nothing else.
 set(prefix "${BUILD}/consumer/prefix")
 set(build "${BUILD}/consumer/build")
+set(examples "${BUILD}/consumer/examples")
 file(REMOVE_RECURSE "${BUILD}/consumer")
 set(flags "")
 if(FLAGS)
@@ -9,7 +10,9 @@ endif()
 foreach(command
     "--install|${BUILD}|--prefix|${prefix}"
     "-S|${CONSUMER}|-B|${build}|-G|${GENERATOR}|-DCMAKE_PREFIX_PATH=${prefix}|-DCMAKE_CXX_FLAGS=${flags}"
-    "--build|${build}")
+    "--build|${build}"
+    "-S|${EXAMPLES}|-B|${examples}|-G|${GENERATOR}|-DCMAKE_PREFIX_PATH=${prefix}|-DCMAKE_CXX_FLAGS=${flags}"
+    "--build|${examples}")
   string(REPLACE "|" ";" command "${command}")
   execute_process(COMMAND "${CMAKE_COMMAND}" ${command} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
@@ -17,3 +20,4 @@ execute_process(COMMAND "${build}/consumer" "${MODEL}" OUTPUT_VARIABLE printed C
 if(NOT printed MATCHES "^transformer.h.0.ln_1   condition 2.227\n")
   message(FATAL_ERROR "the consumer printed: ${printed}")
 endif()
+execute_process(COMMAND "${CMAKE_CTEST_COMMAND}" --test-dir "${examples}" --output-on-failure COMMAND_ERROR_IS_FATAL ANY)

@@ -6,7 +6,8 @@ arrays and torch CPU tensors.
 array([[-1.06904497, -0.53452248,  0.        ,  1.60356745]])
 """
 
-from ._kernels import (__version__, add_normalize, curvature, jacobian_vector, normalize, normalize_backward,
-                       vector_jacobian)
+from ._kernels import (__version__, add_normalize, curvature, hessian_vector, jacobian_vector, normalize,
+                       normalize_backward, vector_jacobian)
 
-__all__ = ["add_normalize", "curvature", "jacobian_vector", "normalize", "normalize_backward", "vector_jacobian"]
+__all__ = ["add_normalize", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward",
+           "vector_jacobian"]

@@ -63,6 +63,18 @@ def vector_jacobian(
     out: Optional[Array] = None,
     threads: int = 0,
 ) -> Array: ...
+def hessian_vector(
+    x: Array,
+    w: Array,
+    v: Array,
+    gain: Optional[Any] = None,
+    *,
+    kind: Kind = "layer",
+    groups: int = 1,
+    eps: float = 1e-5,
+    out: Optional[Array] = None,
+    threads: int = 0,
+) -> Array: ...
 def curvature(
     x: Array,
     gain: Optional[Any] = None,

@@ -70,6 +70,16 @@ Computed in float64, to which other types are converted.
 
 Shapes   x, w (..., width); result as x, in float64)";
 
+inline constexpr const char* hessian_vector =
+    R"(hessian_vector(x, w, v, gain=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+--
+
+Return H v for each row of x, of w and of v, H the Hessian of sum(w * normalize(x)) at that row of x.
+
+Computed in float64, to which other types are converted.
+
+Shapes   x, w, v (..., width); result as x, in float64)";
+
 inline constexpr const char* curvature =
     R"(curvature(x, gain=None, *, kind='layer', groups=1, eps=1e-5, threads=0)
 --

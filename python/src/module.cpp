@@ -1,10 +1,12 @@
 // The door for Python: arrays in, arrays out; what is computed is computed by normscope::norm.
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/norm/curvature.hpp>
+#include <normscope/norm/hessian.hpp>
 #include <normscope/norm/jacobian.hpp>
 #include <normscope/norm/kernels.hpp>
 
@@ -225,23 +228,35 @@ NormSpec spec_of(const Options& options, const Array& x, const std::optional<Arr
           .gain = {gains.begin(), gains.end()}};
 }
 
-using Product = void (*)(const NormSpec&, MatrixView<const double>, MatrixView<const double>,
-                         MatrixView<double>, unsigned);
+/// A vector a row, and what messages call it.
+struct Vectors {
+  std::string_view name;
+  const py::object& given;
+};
 
-py::object product(std::string_view who, std::string_view name, Product compute, const py::object& x,
-                   const py::object& vectors, const py::object& gain, const Options& options,
-                   const py::object& out) {
+/// `compute(spec, x, vectors..., out, threads)`, `out` apart from x, and from vectors that it is not itself.
+template <std::size_t Count, typename Compute>
+py::object product(std::string_view who, const py::object& x, const Vectors (&vectors)[Count],
+                   const py::object& gain, const Options& options, const py::object& out,
+                   const Compute& compute) {
   const Array given = Array(who, "x", x).converted(Element::float64);
-  const Array v = Array(who, name, vectors).converted(Element::float64);
-  v.expect_like(given, "x");
   const Array to = result(who, out, given, "x in float64");
   const Array from = readable(given, {&to}, false);
-  const Array times = readable(v, {&to}, true);
+  std::vector<Array> kept;
+  std::array<MatrixView<const double>, Count> views;
+  for (std::size_t i = 0; i < Count; ++i) {
+    const Array vector = Array(who, vectors[i].name, vectors[i].given).converted(Element::float64);
+    vector.expect_like(given, "x");
+    kept.push_back(readable(vector, {&to}, true));
+    views[i] = kept.back().rows()->view<const double>();
+  }
   const NormSpec spec = spec_of(options, from, parameter(who, "gain", gain, from, {}));
   {
     const py::gil_scoped_release others_may_run;
-    compute(spec, from.rows()->view<const double>(), times.rows()->view<const double>(),
-            to.rows()->view<double>(), options.threads);
+    const auto call = [&](const auto&... view) {
+      compute(spec, from.rows()->view<const double>(), view..., to.rows()->view<double>(), options.threads);
+    };
+    std::apply(call, views);
   }
   return to.object();
 }
@@ -250,14 +265,24 @@ py::object jacobian_vector(const py::object& x, const py::object& v, const py::o
                            const py::object& kind, const py::object& groups, const py::object& eps,
                            const py::object& out, const py::object& threads) {
   constexpr std::string_view who = "jacobian_vector";
-  return product(who, "v", norm::jacobian_vector, x, v, gain, {who, kind, groups, eps, threads}, out);
+  const Options options(who, kind, groups, eps, threads);
+  return product(who, x, {{"v", v}}, gain, options, out, norm::jacobian_vector);
 }
 
 py::object vector_jacobian(const py::object& x, const py::object& w, const py::object& gain,
                            const py::object& kind, const py::object& groups, const py::object& eps,
                            const py::object& out, const py::object& threads) {
   constexpr std::string_view who = "vector_jacobian";
-  return product(who, "w", norm::vector_jacobian, x, w, gain, {who, kind, groups, eps, threads}, out);
+  const Options options(who, kind, groups, eps, threads);
+  return product(who, x, {{"w", w}}, gain, options, out, norm::vector_jacobian);
+}
+
+py::object hessian_vector(const py::object& x, const py::object& w, const py::object& v,
+                          const py::object& gain, const py::object& kind, const py::object& groups,
+                          const py::object& eps, const py::object& out, const py::object& threads) {
+  constexpr std::string_view who = "hessian_vector";
+  const Options options(who, kind, groups, eps, threads);
+  return product(who, x, {{"w", w}, {"v", v}}, gain, options, out, norm::hessian_vector);
 }
 
 py::object curvature(const py::object& x, const py::object& gain, const py::object& kind,
@@ -297,6 +322,9 @@ void define(py::module_& module) {
   module.def("vector_jacobian", &vector_jacobian, "x"_a, "w"_a, "gain"_a = none, py::kw_only(),
              "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
              docstrings::vector_jacobian);
+  module.def("hessian_vector", &hessian_vector, "x"_a, "w"_a, "v"_a, "gain"_a = none, py::kw_only(),
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
+             docstrings::hessian_vector);
   module.def("curvature", &curvature, "x"_a, "gain"_a = none, py::kw_only(), "kind"_a = "layer",
              "groups"_a = 1, "eps"_a = 1e-5, "threads"_a = 0, docstrings::curvature);
 }

@@ -1,6 +1,7 @@
 """What the package computes: every function against the formulas, over kinds, groups and types."""
 
 import itertools
+import os
 import sys
 import threading
 import unittest
@@ -63,6 +64,18 @@ class Kernels(ArrayTest):
                 self.assertEqual(result.dtype, np.float64)
                 self.assert_close(result, one, "float64")
 
+    def test_hessian_products_are_those_of_differences_of_jacobians(self):
+        step = 1e-5
+        for kind, groups in itertools.product(KINDS, (1, 3)):
+            options = {"kind": kind, "groups": groups, "eps": 1e-3}
+            x, w, v = self.random.normal(0.3, 1.0, (3, 2, 4, 12))
+            gain = self.random.normal(size=12)
+            ahead, behind = (normscope.vector_jacobian(x + at * v, w, gain, **options) for at in (step, -step))
+            product = normscope.hessian_vector(x, w, v, gain, **options)
+            np.testing.assert_allclose(product, (ahead - behind) / (2 * step), atol=1e-7 * np.abs(product).max())
+            self.assert_same_bits(normscope.hessian_vector(x, w, v, gain, out=w, **options), product)
+            self.assertTrue(np.abs(product).max() > 1e-3)
+
     def test_curvature_is_the_closed_form(self):
         x = self.random.normal(0.5, 2.0, (3, 4, 24))
         for groups in (1, 4):
@@ -117,6 +130,15 @@ class Kernels(ArrayTest):
             for threads in (0, 2, 7):
                 for one, many in zip(call(1), call(threads)):
                     self.assert_same_bits(many, one, threads)
+
+    def test_a_child_process_computes_with_threads_of_its_own(self):
+        x = self.random.normal(size=(800, 768))
+        expected = normscope.normalize(x, threads=2)
+        child = os.fork()
+        if child == 0:
+            same = normscope.normalize(x, threads=2).tobytes() == expected.tobytes()
+            os._exit(0 if same else 3)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
     def test_other_threads_of_python_run_meanwhile(self):
         x = self.random.normal(size=(2000, 2048))

@@ -1,10 +1,14 @@
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
-#include <type_traits>
+#include <string_view>
+#include <vector>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/packed.hpp>
 
 #include "search.hpp"
 
@@ -13,62 +17,23 @@ namespace {
 
 constexpr std::string_view magic = "normscope.select-state/1\n";
 
-[[noreturn]] void refuse(const char* what) {
-  throw Error(ErrorCode::Format, std::string("select: the state ") + what + ", expected what a search left");
+std::string refusal(const char* what) {
+  return std::string("select: the state ") + what + ", expected what a search left";
 }
 
-/// Numbers one after the other, as this machine holds them.
-class Writer {
- public:
-  template <typename T>
-  void put(T value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    char bytes[sizeof value];
-    std::memcpy(bytes, &value, sizeof value);
-    text_.append(bytes, sizeof value);
-  }
-  template <typename T>
-  void put(const std::vector<T>& values) {
-    put<std::uint64_t>(values.size());
-    for (const T& value : values) put(value);
-  }
-  void put(std::string_view text) { text_ += text; }
-  [[nodiscard]] std::string text() && { return std::move(text_); }
+[[noreturn]] void refuse(const char* what) { throw Error(ErrorCode::Format, refusal(what)); }
 
- private:
-  std::string text_{};
-};
+std::span<const std::byte> behind_magic(std::string_view state) {
+  if (state.substr(0, magic.size()) != magic) refuse("does not begin as one");
+  return std::as_bytes(std::span(state.substr(magic.size())));
+}
 
-class Reader {
- public:
-  explicit Reader(std::string_view text) : text_(text) {}
-
-  template <typename T>
-  [[nodiscard]] T get() {
-    static_assert(std::is_trivially_copyable_v<T>);
-    if (text_.size() < sizeof(T)) refuse("ends early");
-    T value;
-    std::memcpy(&value, text_.data(), sizeof(T));
-    text_.remove_prefix(sizeof(T));
-    return value;
-  }
-  template <typename T>
-  [[nodiscard]] std::vector<T> list() {
-    const auto count = get<std::uint64_t>();
-    if (count > text_.size() / sizeof(T)) refuse("ends early");
-    std::vector<T> result(count);
-    for (T& value : result) value = get<T>();
-    return result;
-  }
-  void expect(std::string_view text) {
-    if (text_.substr(0, text.size()) != text) refuse("does not begin as one");
-    text_.remove_prefix(text.size());
-  }
-  [[nodiscard]] bool at_end() const { return text_.empty(); }
-
- private:
-  std::string_view text_;
-};
+template <typename T>
+T next(Unpacker& from) {
+  T value{};
+  from.get(value);
+  return value;
+}
 
 /// FNV-1a over what the answers depend on.
 std::uint64_t fingerprint(MatrixView<const double> keys, const Options& options) {
@@ -88,7 +53,7 @@ std::uint64_t fingerprint(MatrixView<const double> keys, const Options& options)
   return hash;
 }
 
-void write(Writer& to, const Verdict& verdict) {
+void write(Packer& to, const Verdict& verdict) {
   to.put(verdict.answer);
   to.put(verdict.proof);
   to.put(verdict.margin);
@@ -97,14 +62,14 @@ void write(Writer& to, const Verdict& verdict) {
   to.put(verdict.weights);
 }
 
-Verdict read_verdict(Reader& from, MatrixView<const double> keys) {
+Verdict read_verdict(Unpacker& from, MatrixView<const double> keys) {
   Verdict verdict;
-  verdict.answer = from.get<Answer>();
-  verdict.proof = from.get<Proof>();
-  verdict.margin = from.get<double>();
-  verdict.residual = from.get<double>();
-  verdict.query = from.list<double>();
-  verdict.weights = from.list<convex::Share>();
+  from.get(verdict.answer);
+  from.get(verdict.proof);
+  from.get(verdict.margin);
+  from.get(verdict.residual);
+  from.get(verdict.query);
+  from.get(verdict.weights);
   const bool selectable = verdict.answer == Answer::selectable;
   const bool query = verdict.proof == Proof::query;
   const bool known = selectable                               ? query || verdict.proof == Proof::own_direction
@@ -123,8 +88,7 @@ Verdict read_verdict(Reader& from, MatrixView<const double> keys) {
 
 std::string Search::state() const {
   const Parts& parts = *parts_;
-  Writer to;
-  to.put(magic);
+  Packer to;
   to.put(parts.fingerprint);
   const OwnDirection::State own = parts.own.state();
   to.put<std::uint64_t>(own.step);
@@ -134,28 +98,29 @@ std::string Search::state() const {
   for (std::size_t i = 0; i < parts.searched(); ++i)
     write(to, parts.verdicts[parts.cloud.row(parts.open[i])]);
   to.put(parts.front.places());
-  return std::move(to).text();
+  std::string state(magic);
+  state.append(reinterpret_cast<const char*>(to.bytes().data()), to.bytes().size());
+  return state;
 }
 
 void Search::resume(std::string_view state) {
-  Reader from(state);
-  from.expect(magic);
+  Unpacker from(behind_magic(state), refusal("ends early"));
   Parts& parts = *parts_;
-  if (from.get<std::uint64_t>() != parts.fingerprint) {
+  if (next<std::uint64_t>(from) != parts.fingerprint) {
     throw Error(ErrorCode::Argument, "select: the state is of other keys or options, expected the same ones");
   }
   OwnDirection::State own;
-  own.step = from.get<std::uint64_t>();
-  own.outcomes = from.list<OwnDirection::Outcome>();
-  own.rivals = from.list<double>();
+  own.step = next<std::uint64_t>(from);
+  from.get(own.outcomes);
+  from.get(own.rivals);
   if (!parts.own.resume(std::move(own))) refuse("is of another number of keys");
   if (parts.own.done()) parts.collect();
-  parts.chunks_done = from.get<std::uint64_t>();
+  parts.chunks_done = next<std::uint64_t>(from);
   if (parts.chunks_done > parts.chunks()) refuse("holds more answers than there are keys");
   for (std::size_t i = 0; i < parts.searched(); ++i) {
     parts.verdicts[parts.cloud.row(parts.open[i])] = read_verdict(from, parts.cloud.keys());
   }
-  for (const std::size_t place : from.list<std::size_t>()) {
+  for (const std::size_t place : next<std::vector<std::size_t>>(from)) {
     if (place >= parts.cloud.size()) refuse("names a key that is not there");
     parts.front.add(place);
   }

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <normscope/core/error.hpp>
@@ -39,10 +41,12 @@ class Packer {
   std::vector<std::byte> bytes_{};
 };
 
-/// Reads in the order in which they were put.
+/// Reads in the order in which they were put; an error says `misfit`.
 class Unpacker {
  public:
-  explicit Unpacker(std::span<const std::byte> bytes) : rest_(bytes) {}
+  explicit Unpacker(std::span<const std::byte> bytes,
+                    std::string misfit = "packed values: fewer or more bytes than were put")
+      : rest_(bytes), misfit_(std::move(misfit)) {}
 
   /// Errors    Format where the bytes end before
   template <typename T>
@@ -60,12 +64,13 @@ class Unpacker {
     values.resize(size);
     take(values.data(), size, sizeof(T));
   }
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
   /// Errors    Format where bytes are left
-  void finish() const { expect(rest_.empty()); }
+  void finish() const { expect(at_end()); }
 
  private:
-  static void expect(bool holds) {
-    if (!holds) throw Error(ErrorCode::Format, "packed values: fewer or more bytes than were put");
+  void expect(bool holds) const {
+    if (!holds) throw Error(ErrorCode::Format, misfit_);
   }
   void take(void* data, std::size_t count, std::size_t size) {
     expect(count <= rest_.size() / size);
@@ -74,6 +79,7 @@ class Unpacker {
   }
 
   std::span<const std::byte> rest_;
+  std::string misfit_;
 };
 
 }  // namespace normscope

@@ -1,7 +1,6 @@
 #include <normscope/automata/figures.hpp>
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -16,11 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 using vega::quantity;
+using vega::shortened;
 
 constexpr std::size_t most_points = 400;
-
-/// As many digits as a screen can show.
-double shortened(double value) { return std::round(value * 1e4) / 1e4; }
 
 /// What the outputs are the probabilities of.
 std::vector<std::string> output_names(const Network& network) {

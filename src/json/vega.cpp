@@ -1,5 +1,6 @@
 #include <normscope/json/vega.hpp>
 
+#include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,11 @@ Json specification(Json parts) {
 }
 
 Json values(Json rows) { return {{"values", std::move(rows)}}; }
+
+double shortened(double value) {
+  constexpr double scale = 1e4;
+  return std::round(value * scale) / scale;
+}
 
 Json quantity(const char* field, const char* title) {
   return {{"field", field}, {"type", "quantitative"}, {"title", title}};

@@ -11,6 +11,9 @@ namespace normscope::vega {
 /// Rows as the data of a figure or of one of its layers.
 [[nodiscard]] nlohmann::ordered_json values(nlohmann::ordered_json rows);
 
+/// To four decimals, as many as a screen can show.
+[[nodiscard]] double shortened(double value);
+
 /// A field of numbers on a linear axis; one on a logarithmic axis.
 [[nodiscard]] nlohmann::ordered_json quantity(const char* field, const char* title);
 [[nodiscard]] nlohmann::ordered_json logarithmic(const char* field, const char* title);

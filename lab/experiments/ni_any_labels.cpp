@@ -87,8 +87,7 @@ Finding any_labels(const Results& results, std::size_t classes) {
   }
   ours += fmt::format("; width {:.0f}", runs.last("width").most);
   const bool holds = std::all_of(runs.runs().begin(), runs.runs().end(), is_so);
-  if (holds && (runs.seeds() < least_seeds || !runs.runs().front().is("size", "full")))
-    return {std::move(ours), std::nullopt};
+  if (holds && !runs.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), holds};
 }
 

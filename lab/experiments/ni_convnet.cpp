@@ -9,9 +9,6 @@ namespace {
 
 using namespace grouped;
 
-constexpr std::size_t compared = 8;
-constexpr std::size_t least_seeds = 3;
-
 /// What lies between the convolutions, by its name in a configuration.
 Between between(std::string_view arm) {
   return arm == "norm" ? Between::norm : arm == "relu" ? Between::relu : Between::nothing;
@@ -58,17 +55,15 @@ Results normed(const Results& results, std::size_t groups) {
 
 Finding norm_is_nonlinear(const Results& results) {
   return compare("nothing between convolutions", results.where("arm", "nothing"), "LN", normed(results, 1),
-                 {.least = 0.05, .seeds = least_seeds});
+                 {.least = 0.05});
 }
 
 Finding groups_help(const Results& results) {
-  return compare("LN", normed(results, 1), "8 groups", normed(results, compared),
-                 {.least = 0.02, .seeds = least_seeds});
+  return compare("LN", normed(results, 1), "8 groups", normed(results, compared), {.least = 0.02});
 }
 
 Finding no_worse_than_relu(const Results& results) {
-  return compare("ReLU", results.where("arm", "relu"), "8 groups", normed(results, compared),
-                 {.least = 0.0, .seeds = least_seeds});
+  return compare("ReLU", results.where("arm", "relu"), "8 groups", normed(results, compared), {.least = 0.0});
 }
 
 std::vector<Figure> figures(const Results& results) {

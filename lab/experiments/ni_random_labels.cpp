@@ -57,8 +57,6 @@ Results in_groups(const Results& results, std::size_t groups) {
   return results.where("activation", "norm").where("depth", 1).where("groups", groups);
 }
 
-bool is_full(const Results& results) { return results.runs().front().is("size", "full"); }
-
 Finding more(const Results& less, const Results& more, const char* name, const char* more_name,
              double least) {
   if (less.runs().empty() || more.runs().empty()) return {"not run", std::nullopt};
@@ -67,7 +65,7 @@ Finding more(const Results& less, const Results& more, const char* name, const c
       "{} {:.1f} %, {} {:.1f} %; more by {:.1f} ± {:.1f} points, in {} of {} seeds", name,
       100.0 * less.spread(learned).mean, more_name, 100.0 * more.spread(learned).mean,
       100.0 * gain.difference.mean, 100.0 * gain.difference.deviation, gain.larger, gain.difference.count);
-  if (gain.difference.count < least_seeds || !is_full(less)) return {std::move(ours), std::nullopt};
+  if (gain.difference.count < least_seeds || !less.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), gain.larger == gain.difference.count && gain.difference.mean >= least};
 }
 
@@ -95,7 +93,7 @@ Finding order_of_the_bound(const Results& results) {
     means.push_back(runs.spread(learned).mean);
     ours += fmt::format("{}{:.1f} % with {}", ours.empty() ? "" : ", ", 100.0 * means.back(), groups);
   }
-  if (seeds < least_seeds || !is_full(results)) return {std::move(ours), std::nullopt};
+  if (seeds < least_seeds || !results.full(least_seeds)) return {std::move(ours), std::nullopt};
   bool rises = true;
   for (std::size_t i = 1; i < 4; ++i) rises = rises && means[i] - means[i - 1] >= 0.02;
   return {std::move(ours), rises && means[4] < means[3]};

@@ -53,8 +53,7 @@ Finding reads(const Results& results, const char* arm, double level) {
   const Spread spread = runs.last("test_accuracy");
   std::string ours = fmt::format("{}: test accuracy {:.2f} ± {:.2f} %, {} seeds", arm, 100.0 * spread.mean,
                                  100.0 * spread.deviation, spread.count);
-  if (spread.count < least_seeds || !runs.runs().front().is("size", "full"))
-    return {std::move(ours), std::nullopt};
+  if (!runs.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), spread.least >= level};
 }
 
@@ -73,8 +72,7 @@ Finding norm_adds(const Results& results) {
       fmt::format("LN − linear {:.2f} ± {:.2f} points; linear {:.2f}, ReLU {:.2f} %",
                   100.0 * gain.difference.mean, 100.0 * gain.difference.deviation,
                   100.0 * linear.last("test_accuracy").mean, 100.0 * relu.last("test_accuracy").mean);
-  if (gain.difference.count < least_seeds || !norm.runs().front().is("size", "full"))
-    return {std::move(ours), std::nullopt};
+  if (gain.difference.count < least_seeds || !norm.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), gain.larger == gain.difference.count && gain.difference.mean >= 0.01};
 }
 

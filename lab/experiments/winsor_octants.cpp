@@ -34,10 +34,6 @@ void perform(Run& run) {
   nets::train(run, data, &test);
 }
 
-bool is_full(const Results& results) {
-  return results.seeds() >= least_seeds && results.runs().front().is("size", "full");
-}
-
 Finding solved(const Results& results) {
   std::string ours;
   std::size_t most = 0;
@@ -50,7 +46,7 @@ Finding solved(const Results& results) {
     if (count > most) most = count;
     of = std::max(of, runs.runs().size());
   }
-  if (!is_full(results)) return {std::move(ours), std::nullopt};
+  if (!results.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), 2 * most >= of};
 }
 
@@ -60,7 +56,7 @@ Finding several_transitions(const Results& results) {
   const std::size_t several = nets::above(results, "transitions", 1.5);
   std::string ours =
       fmt::format("of {} trainings {} have one or more, {} have two or more", all, one, several);
-  if (!is_full(results)) return {std::move(ours), std::nullopt};
+  if (!results.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), 2 * several >= all};
 }
 

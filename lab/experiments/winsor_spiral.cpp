@@ -39,10 +39,6 @@ Results normed(const Results& results, std::size_t depth) {
   return results.where("activation", "norm").where("depth", depth);
 }
 
-bool is_full(const Results& results) {
-  return results.seeds() >= least_seeds && results.runs().front().is("size", "full");
-}
-
 std::string accuracies(const Results& runs) {
   const Spread spread = runs.last("test_accuracy");
   return fmt::format("{} of {} above 98 %, best {:.2f}, median {:.2f}, worst {:.2f} %",
@@ -55,7 +51,7 @@ Finding solved(const Results& results) {
   if (runs.runs().empty()) return {"not run", std::nullopt};
   std::string ours =
       fmt::format("{}; median step to 95 % {:.0f}", accuracies(runs), nets::median(runs, "to_95"));
-  if (!is_full(runs)) return {std::move(ours), std::nullopt};
+  if (!runs.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), 5 * nets::above(runs, "test_accuracy", solved_at) >= 4 * runs.runs().size()};
 }
 
@@ -63,7 +59,7 @@ Finding needs_norm(const Results& results) {
   const Results runs = results.where("activation", "none");
   if (runs.runs().empty()) return {"not run", std::nullopt};
   std::string ours = accuracies(runs);
-  if (!is_full(runs)) return {std::move(ours), std::nullopt};
+  if (!runs.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), nets::above(runs, "test_accuracy", 0.7) == 0};
 }
 
@@ -73,7 +69,7 @@ Finding phase_transition(const Results& results) {
   const std::size_t jumped = nets::above(runs, "transitions", 0.5);
   std::string ours = fmt::format("{} of {} trainings have one; median of the largest gain {:.3f}", jumped,
                                  runs.runs().size(), nets::median(runs, "gain"));
-  if (!is_full(runs)) return {std::move(ours), std::nullopt};
+  if (!runs.full(least_seeds)) return {std::move(ours), std::nullopt};
   return {std::move(ours), 2 * jumped > runs.runs().size()};
 }
 

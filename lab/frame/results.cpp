@@ -89,6 +89,10 @@ std::size_t Results::seeds() const {
   return seen.size();
 }
 
+bool Results::full(std::size_t least_seeds) const {
+  return !runs_.empty() && runs_.front().is("size", "full") && seeds() >= least_seeds;
+}
+
 Results::Paired Results::paired(const Results& first, const Results& second,
                                 const std::function<double(const Done&)>& number) {
   std::vector<double> differences;

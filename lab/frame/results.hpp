@@ -51,6 +51,8 @@ class Results {
   [[nodiscard]] Spread at(std::string_view name, std::uint64_t step) const;
   /// Seeds for which there is a run.
   [[nodiscard]] std::size_t seeds() const;
+  /// Whether they are of the full size and of so many seeds, as a verdict needs.
+  [[nodiscard]] bool full(std::size_t least_seeds) const;
 
   /// Of two sets of runs paired by seed: how often the second's number is the larger, and the mean and
   /// deviation of second − first.

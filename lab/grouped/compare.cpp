@@ -1,8 +1,25 @@
 #include "compare.hpp"
 
+#include <utility>
+#include <vector>
+
 #include <fmt/core.h>
 
 namespace normscope::lab::grouped {
+
+Plan transformers_over_groups(Size size, const Json& rest, const Schedule& schedule) {
+  const bool quick = size == Size::quick;
+  Plan plan{.configurations = {}, .seeds = quick ? 1U : least_seeds};
+  const std::vector<std::size_t> groups =
+      quick ? std::vector<std::size_t>{1, 8} : std::vector<std::size_t>{1, 4, 8, 16};
+  for (const std::size_t count : groups) {
+    Json configuration{{"groups", count}, {"width", 64}, {"layers", 2}, {"heads", 4}};
+    configuration.update(rest);
+    configuration.update(to_json(schedule));
+    plan.configurations.push_back(std::move(configuration));
+  }
+  return plan;
+}
 
 Finding compare(const char* name, const Results& one, const char* better_name, const Results& better,
                 const Gain& rule) {

@@ -1,13 +1,13 @@
 #include "pairs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include <normscope/core/assert.hpp>
+
+#include "lanes.hpp"
 
 // One copy an instruction set, chosen when the program starts. Nothing is fused and sums keep their order,
 // so that all copies give the same bits.
@@ -16,98 +16,9 @@
 #else
 #define NORMSCOPE_LAB_CLONES
 #endif
-#define NORMSCOPE_LAB_INLINE [[gnu::always_inline]] inline
 
 namespace normscope::lab::majority {
 namespace {
-
-template <class Real>
-struct Simd;
-
-template <>
-struct Simd<float> {
-  using Lanes = float __attribute__((vector_size(64)));
-  using Ints = std::int32_t __attribute__((vector_size(64)));
-  static constexpr int mantissa = 23;
-  static constexpr std::int32_t exponent = 127;
-  static constexpr std::int32_t root_guess = 0x5f3759df;
-  static constexpr int root_rounds = 3;
-  static constexpr int terms = 7;
-  static constexpr float least = -80.0F;
-};
-
-template <>
-struct Simd<double> {
-  using Lanes = double __attribute__((vector_size(64)));
-  using Ints = std::int64_t __attribute__((vector_size(64)));
-  static constexpr int mantissa = 52;
-  static constexpr std::int64_t exponent = 1023;
-  static constexpr std::int64_t root_guess = 0x5fe6eb50c7b537a9;
-  static constexpr int root_rounds = 5;
-  static constexpr int terms = 13;
-  static constexpr double least = -700.0;
-};
-
-template <class Real>
-using Lanes = typename Simd<Real>::Lanes;
-template <class Real>
-using Ints = typename Simd<Real>::Ints;
-template <class Real>
-constexpr std::size_t lane_count = 64 / sizeof(Real);
-
-template <class To, class From>
-NORMSCOPE_LAB_INLINE void same_bits(To& to, const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  std::memcpy(&to, &from, sizeof(To));
-}
-
-template <class Real>
-constexpr std::array<Real, Simd<Real>::terms + 1> inverse_factorials() {
-  std::array<Real, Simd<Real>::terms + 1> result{};
-  double value = 1.0;
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    if (i > 0) value /= static_cast<double>(i);
-    result[i] = static_cast<Real>(value);
-  }
-  return result;
-}
-
-/// x becomes e^x. Requires  x <= 0
-template <class Real>
-NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
-  using S = Simd<Real>;
-  constexpr double log2 = 0.69314718055994530942;
-  // ln 2 in two parts, the first of which times any exponent is exact.
-  constexpr auto high = static_cast<Real>(sizeof(Real) == 4 ? 0.693359375 : 0.693147180369123816490);
-  constexpr auto low = static_cast<Real>(sizeof(Real) == 4 ? -2.12194440e-4 : 1.90821492927058770002e-10);
-  x = x < S::least ? x * Real{0} + S::least : x;
-  const Lanes<Real> scaled = x * static_cast<Real>(1.0 / log2) - Real{0.5};
-  const Ints<Real> power = __builtin_convertvector(scaled, Ints<Real>);
-  const Lanes<Real> whole = __builtin_convertvector(power, Lanes<Real>);
-  const Lanes<Real> rest = (x - whole * high) - whole * low;
-  constexpr auto coefficients = inverse_factorials<Real>();
-  Lanes<Real> sum = rest * coefficients[S::terms] + coefficients[S::terms - 1];
-#pragma GCC unroll 16
-  for (int term = S::terms - 2; term >= 0; --term) sum = sum * rest + coefficients[term];
-  Lanes<Real> factor;
-  const Ints<Real> bits = (power + S::exponent) << S::mantissa;
-  same_bits(factor, bits);
-  x = sum * factor;
-}
-
-/// x becomes 1/sqrt(x). Requires  x > 0
-template <class Real>
-NORMSCOPE_LAB_INLINE void invert_root(Lanes<Real>& x) {
-  using S = Simd<Real>;
-  Ints<Real> bits;
-  same_bits(bits, x);
-  bits = S::root_guess - (bits >> 1);
-  Lanes<Real> root;
-  same_bits(root, bits);
-  const Lanes<Real> half = x * Real{0.5};
-  for (int round = 0; round < S::root_rounds; ++round) root = root * (Real{1.5} - half * root * root);
-  x = root;
-}
 
 template <class Real>
 struct Constants {
@@ -145,10 +56,6 @@ struct Block {
   Ints<Real> majority;
   Lanes<Real> part;  // of the batch's tokens
 };
-
-/// Lane by lane; an index into a vector is many times slower where it is not known beforehand.
-template <class Real>
-using IntArray = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>[lane_count<Real>];
 
 template <class Real>
 struct BlockOutcome {
@@ -313,13 +220,6 @@ template <class Real, class Array>
 void convert(Real* to, const Array& from) {
   const auto* values = reinterpret_cast<const double*>(&from);
   for (std::size_t i = 0; i < sizeof(Array) / sizeof(double); ++i) to[i] = static_cast<Real>(values[i]);
-}
-
-template <class Real>
-double total(const Lanes<Real>& lanes) {
-  double sum = 0.0;
-  for (std::size_t lane = 0; lane < lane_count<Real>; ++lane) sum += static_cast<double>(lanes[lane]);
-  return sum;
 }
 
 template <class Real, class Array>

@@ -1,5 +1,8 @@
 #include "array.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "interchange.hpp"
@@ -18,7 +21,7 @@ bool is_numpy(const py::object& object) {
   return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(array)) != 0;
 }
 
-py::tuple to_tuple(const std::vector<std::ptrdiff_t>& shape) {
+py::tuple to_tuple(Shape shape) {
   py::tuple result(shape.size());
   for (std::size_t i = 0; i < shape.size(); ++i) result[i] = shape[i];
   return result;
@@ -49,7 +52,7 @@ std::size_t size_of(Element element) {
   return with_type(element, [](auto value) { return sizeof(value); });
 }
 
-std::string shape_text(const std::vector<std::ptrdiff_t>& shape) {
+std::string shape_text(Shape shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
@@ -80,8 +83,6 @@ Array::Array(std::string_view who, std::string_view name, py::object object)
   } else {
     read_numpy();
   }
-  if (shape_.empty()) refuse(PyExc_ValueError, "has no axis, expected at least one");
-  find_rows();
 }
 
 void Array::refuse(PyObject* error, const std::string& what) const {
@@ -114,8 +115,8 @@ void Array::read_numpy() {
   native_ = (array->flags & NumpyArray::native) != 0;
   writable_ = (array->flags & NumpyArray::writable) != 0;
   data_ = static_cast<char*>(array->data);
-  shape_.assign(array->shape, array->shape + array->axes);
-  strides_.assign(array->strides, array->strides + array->axes);
+  shape_ = {array->shape, static_cast<std::size_t>(array->axes)};
+  find_rows(array->strides, 1);
 }
 
 void Array::read_dlpack() {
@@ -146,38 +147,37 @@ void Array::read_dlpack() {
                                         py::str(object_.attr("dtype")).cast<std::string>()));
   }
   data_ = static_cast<char*>(tensor->data) + tensor->offset;
-  shape_.assign(tensor->shape, tensor->shape + tensor->axes);
-  strides_.resize(shape_.size());
-  auto contiguous = static_cast<std::ptrdiff_t>(size_of(element_));
-  for (std::size_t axis = shape_.size(); axis-- > 0; contiguous *= shape_[axis]) {
-    strides_[axis] = tensor->strides == nullptr
-                         ? contiguous
-                         : tensor->strides[axis] * static_cast<std::ptrdiff_t>(size_of(element_));
-  }
+  shape_ = {tensor->shape, static_cast<std::size_t>(tensor->axes)};
+  if (tensor->strides != nullptr) return find_rows(tensor->strides, size_of(element_));
+  std::vector<std::ptrdiff_t> contiguous(shape_.size(), 1);
+  for (std::size_t axis = shape_.size(); axis-- > 1;) contiguous[axis - 1] = contiguous[axis] * shape_[axis];
+  find_rows(contiguous.data(), size_of(element_));
 }
 
-void Array::find_rows() {
+void Array::find_rows(const std::ptrdiff_t* strides, std::size_t scale) {
+  if (shape_.empty()) refuse(PyExc_ValueError, "has no axis, expected at least one");
   const std::size_t entry = size_of(element_);
+  const auto stride_of = [&](std::size_t axis) { return strides[axis] * static_cast<std::ptrdiff_t>(scale); };
   Rows rows{data_, 1, width(), width(), entry};
   for (std::size_t axis = 0; axis + 1 < shape_.size(); ++axis) {
     rows.count *= static_cast<std::size_t>(shape_[axis]);
   }
   if (rows.count * rows.width != 0) {
     if (!native_ || reinterpret_cast<std::uintptr_t>(data_) % entry != 0) return;
-    if (rows.width > 1 && strides_.back() != static_cast<std::ptrdiff_t>(entry)) return;
+    if (rows.width > 1 && stride_of(shape_.size() - 1) != static_cast<std::ptrdiff_t>(entry)) return;
     // From the last axis outwards, those of one entry left out: each steps over the whole one before.
     std::ptrdiff_t step = 0;
     for (std::size_t axis = shape_.size() - 1; axis-- > 0;) {
       if (shape_[axis] == 1) continue;
       if (step == 0) {
-        const std::ptrdiff_t stride = strides_[axis];
+        const std::ptrdiff_t stride = stride_of(axis);
         if (stride % static_cast<std::ptrdiff_t>(entry) != 0 ||
             stride < static_cast<std::ptrdiff_t>(rows.width * entry)) {
           return;
         }
         rows.stride = static_cast<std::size_t>(stride) / entry;
         step = stride;
-      } else if (strides_[axis] != step) {
+      } else if (stride_of(axis) != step) {
         return;
       }
       step *= shape_[axis];
@@ -202,14 +202,14 @@ Array Array::converted(Element element) const {
   return {who_, name_, object_.attr("astype")(py::str(std::string(to_string(element))))};
 }
 
-Array Array::empty(const std::vector<std::ptrdiff_t>& shape) const {
+Array Array::empty(Shape shape) const {
   if (torch_) return {who_, name_, object_.attr("new_empty")(to_tuple(shape))};
   py::object dtype = object_.attr("dtype");
   if (!native_) dtype = dtype.attr("newbyteorder")("=");
   return {who_, name_, numpy().attr("empty")(to_tuple(shape), dtype)};
 }
 
-Array Array::empty(const std::vector<std::ptrdiff_t>& shape, Element element) const {
+Array Array::empty(Shape shape, Element element) const {
   if (element == element_) return empty(shape);
   if (torch_) return empty(shape).converted(element);
   return {who_, name_, numpy().attr("empty")(to_tuple(shape), py::str(std::string(to_string(element))))};
@@ -220,7 +220,7 @@ void Array::expect_like(const Array& like, std::string_view of) const {
     refuse(PyExc_TypeError,
            fmt::format("is {}, expected {}, as {} is", to_string(element_), to_string(like.element_), of));
   }
-  if (shape_ != like.shape_) {
+  if (!std::equal(shape_.begin(), shape_.end(), like.shape_.begin(), like.shape_.end())) {
     refuse(PyExc_ValueError, fmt::format("has shape {}, expected {}, as {} has", shape_text(shape_),
                                          shape_text(like.shape_), of));
   }

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <pybind11/pybind11.h>
 
@@ -17,6 +17,8 @@
 namespace normscope::python {
 
 namespace py = pybind11;
+
+using Shape = std::span<const std::ptrdiff_t>;
 
 enum class Element { float64, float32, float16, bfloat16 };
 
@@ -68,7 +70,7 @@ class Array {
 
   [[nodiscard]] const py::object& object() const { return object_; }
   [[nodiscard]] Element element() const { return element_; }
-  [[nodiscard]] const std::vector<std::ptrdiff_t>& shape() const { return shape_; }
+  [[nodiscard]] Shape shape() const { return shape_; }
   [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(shape_.back()); }
   [[nodiscard]] bool writable() const { return writable_; }
 
@@ -80,8 +82,8 @@ class Array {
   /// This one where it has those elements, else a copy that has.
   [[nodiscard]] Array converted(Element element) const;
   /// A new one without entries yet.
-  [[nodiscard]] Array empty(const std::vector<std::ptrdiff_t>& shape) const;
-  [[nodiscard]] Array empty(const std::vector<std::ptrdiff_t>& shape, Element element) const;
+  [[nodiscard]] Array empty(Shape shape) const;
+  [[nodiscard]] Array empty(Shape shape, Element element) const;
 
   /// Throws unless it has the shape and the elements of `like`, which is called `of`.
   /// Errors    TypeError, ValueError
@@ -90,24 +92,24 @@ class Array {
  private:
   void read_numpy();
   void read_dlpack();
-  void find_rows();
+  /// `scale` turns the strides into bytes.
+  void find_rows(const std::ptrdiff_t* strides, std::size_t scale);
   [[noreturn]] void refuse(PyObject* error, const std::string& what) const;
 
   std::string_view who_;
   std::string_view name_;
   py::object object_;
-  py::object keeper_;  ///< of what `data_` points to
+  py::object keeper_;  ///< of what `data_` and `shape_` point to
   bool torch_ = false;
   bool writable_ = true;
   bool native_ = true;  ///< byte order
   Element element_ = Element::float64;
   char* data_ = nullptr;
-  std::vector<std::ptrdiff_t> shape_;
-  std::vector<std::ptrdiff_t> strides_;  ///< in bytes
+  Shape shape_;
   std::optional<Rows> rows_;
 };
 
 /// "(4, 768)", as Python writes it.
-[[nodiscard]] std::string shape_text(const std::vector<std::ptrdiff_t>& shape);
+[[nodiscard]] std::string shape_text(Shape shape);
 
 }  // namespace normscope::python

@@ -44,9 +44,10 @@ struct DlpackTensor {
   std::int32_t device;
   std::int32_t axes;
   Type type;
-  std::int64_t* shape;
-  std::int64_t* strides;  ///< in elements; null where contiguous
-  std::uint64_t offset;   ///< of the first entry, in bytes
+  std::ptrdiff_t* shape;    ///< of 64 bits, as on every machine that this is built for
+  std::ptrdiff_t* strides;  ///< in elements; null where contiguous
+  std::uint64_t offset;     ///< of the first entry, in bytes
 };
+static_assert(sizeof(std::ptrdiff_t) == 8);
 
 }  // namespace normscope::python

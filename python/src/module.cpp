@@ -52,7 +52,7 @@ double real(std::string_view who, std::string_view name, const py::object& given
 }
 
 NormKind kind_of(std::string_view who, const py::object& given) {
-  if (py::isinstance<py::str>(given)) return norm_kind(given.cast<std::string>());
+  if (py::isinstance<py::str>(given)) return norm_kind(given.cast<std::string_view>());
   refuse(PyExc_TypeError,
          fmt::format("{}: kind is {}, expected a string", who, py::repr(given).cast<std::string>()));
 }
@@ -204,8 +204,8 @@ py::tuple normalize_backward(const py::object& x, const py::object& dy, const py
   const bool wanted = py::bool_(parameters);
   if (wanted) {
     const Element wide = from.element() == Element::float64 ? Element::float64 : Element::float32;
-    dgain = from.empty({given.shape().back()}, wide);
-    dbias = from.empty({given.shape().back()}, wide);
+    dgain = from.empty(given.shape().last(1), wide);
+    dbias = from.empty(given.shape().last(1), wide);
   }
   with_type(dx.element(), [&]<typename T>(T) {
     const py::gil_scoped_release others_may_run;
@@ -296,7 +296,8 @@ py::object curvature(const py::object& x, const py::object& gain, const py::obje
     const py::gil_scoped_release others_may_run;
     measures = norm::curvature(spec, from.rows()->view<const double>(), options.threads);
   }
-  const Array values = from.empty({static_cast<std::ptrdiff_t>(measures.size())});
+  const std::array count{static_cast<std::ptrdiff_t>(measures.size())};
+  const Array values = from.empty(count);
   std::copy(measures.begin(), measures.end(), reinterpret_cast<double*>(values.rows()->data));
   py::tuple leading(from.shape().size() - 1);
   for (std::size_t axis = 0; axis < leading.size(); ++axis) leading[axis] = from.shape()[axis];

@@ -4,7 +4,6 @@ import unittest
 
 import normscope
 import numpy as np
-import reference
 from reference import TOLERANCES, ArrayTest, dtype
 
 
@@ -117,38 +116,6 @@ class Memory(ArrayTest):
         expected = normscope.normalize(matrix[:, :16].copy())
         normscope.normalize(matrix[:, :16], out=matrix[:, 16:])
         self.assert_same_bits(matrix[:, 16:].copy(), expected)
-
-
-class Tensors(ArrayTest):
-    def setUp(self):
-        super().setUp()
-        if reference.torch is None:
-            self.skipTest("torch's tensors are left out: there is no torch")
-        self.torch = reference.torch
-
-    def test_tensors_give_tensors_of_the_same_bits(self):
-        torch = self.torch
-        for name in ("float64", "float32", "float16", "bfloat16"):
-            x, dy = (torch.from_numpy(rows).to(getattr(torch, name)) for rows in self.random.normal(size=(2, 4, 16)))
-            gain = torch.from_numpy(self.random.normal(size=16)).to(x.dtype)
-            as_numbers = lambda tensor: tensor.double().numpy()
-            y = normscope.normalize(x, gain)
-            self.assertEqual(y.dtype, x.dtype)
-            self.assert_close(as_numbers(y), reference.normalize(as_numbers(x), as_numbers(gain)), name)
-            results = normscope.normalize_backward(x, dy, gain)
-            for result, one in zip(results, reference.backward(as_numbers(x), as_numbers(dy), as_numbers(gain))):
-                self.assert_close(as_numbers(result), one, name)
-            self.assertTrue(torch.equal(normscope.add_normalize(x, dy)[0], x + dy))
-            self.assertTrue(torch.equal(normscope.normalize(x.T), normscope.normalize(x.T.contiguous())))
-            self.assertIs(normscope.normalize(x, gain, out=x), x)
-            self.assertTrue(torch.equal(x, y))
-            self.assertEqual(normscope.curvature(x.reshape(2, 2, 16)).shape, (2, 2))
-
-    def test_what_cannot_be_had_is_said(self):
-        with self.assertRaisesRegex(ValueError, "normalize: gain .*use tensor.detach"):
-            normscope.normalize(self.torch.ones(2, 8), self.torch.ones(8, requires_grad=True))
-        with self.assertRaisesRegex(TypeError, "normalize: x is torch.int64, expected float64"):
-            normscope.normalize(self.torch.ones(2, 8, dtype=self.torch.int64))
 
 
 def add_tests():

@@ -139,10 +139,11 @@ void measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::s
       const double h =
           measure(grouped[k], width, merged(spec, cells.subspan(first, together), cell_width), exponent);
       // A compensated sum of infinities is NaN.
-      if (std::isinf(h))
+      if (std::isinf(h)) {
         infinite = h;
-      else
+      } else {
         total.add(h);
+      }
     }
     measures[k] = infinite + total.value();
   }

@@ -103,6 +103,7 @@ void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const 
   }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type in a declaration takes none
 #define NORMSCOPE_PLAIN_ROWS(T)                                               \
   template void plain_forward<T>(const Layer<T>&, std::size_t, const T*, T*); \
   template void plain_backward<T>(const Layer<T>&, std::size_t, const T*, const T*, T*, Shares<T>);
@@ -111,5 +112,6 @@ NORMSCOPE_PLAIN_ROWS(float)
 NORMSCOPE_PLAIN_ROWS(Bfloat16)
 NORMSCOPE_PLAIN_ROWS(Float16)
 #undef NORMSCOPE_PLAIN_ROWS
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace normscope::norm::detail

@@ -118,7 +118,7 @@ TEST(Curvature, OnePassOverGroupCountsIsManyPasses) {
     for (const NormKind kind : kinds) {
       for (const double eps : {0.0, 1e-3}) {
         NormSpec spec{.kind = kind, .width = 96, .eps = eps, .gain = test::random_gain(96, shape, 5)};
-        const std::vector<double> x = test::random_values(40 * 96, 24, 2.0);
+        const std::vector<double> x = test::random_values(std::size_t{40} * 96, 24, 2.0);
         std::vector<double> measures(40 * groups.size());
         curvature_of_groups(spec, {x.data(), 40, 96}, groups, {measures.data(), 40, groups.size()}, 3);
         for (std::size_t k = 0; k < groups.size(); ++k) {

@@ -124,7 +124,7 @@ TEST(Hessian, SquaresOfItsEntriesAreTheCurvature) {
 RC_GTEST_PROP(Hessian, IsOneFormInEveryOrder, (std::uint64_t seed)) {
   Random random(seed);
   const std::vector<NormSpec> specs = test::norms_of_every_kind(width);
-  NormSpec spec = specs[random.below(specs.size())];
+  const NormSpec& spec = specs[random.below(specs.size())];
   const std::vector<double> x = test::random_values(width, seed + 1, random.normal());
   const std::vector<double> w = test::random_values(width, seed + 2);
   const std::vector<double> u = test::random_values(width, seed + 3);

@@ -235,7 +235,7 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceB
   const std::size_t smallest = std::max<std::size_t>(1, grain);
   const std::size_t pieces = (count - 1) / smallest + 1;
   const std::size_t workers = pieces == 1 ? 1 : std::min<std::size_t>(thread_count(threads), pieces);
-  if (workers == 1) {
+  if (workers <= 1) {
     body(0, count);
     return;
   }

@@ -134,7 +134,7 @@ class Builder {
 
   /// Adds what can be told only at the end: totals, tensors left over, notes on what is not known.
   void finish();
-  [[nodiscard]] bool used(const checkpoint::Tensor& tensor) const { return used_.count(&tensor) != 0; }
+  [[nodiscard]] bool used(const checkpoint::Tensor& tensor) const { return used_.contains(&tensor); }
 
  private:
   struct Scope {

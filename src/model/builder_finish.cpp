@@ -42,7 +42,7 @@ void Builder::flag_leftovers() {
                   "or writers",
                   count, count <= 3 ? "namely" : "such as", fmt::join(names, ", ")));
   for (Norm& norm : model_.norms) {
-    if (places.count(layer_of(norm.name)) != 0) norm.connections_known = false;
+    if (places.contains(layer_of(norm.name))) norm.connections_known = false;
   }
 }
 

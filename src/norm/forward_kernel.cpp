@@ -1,7 +1,7 @@
 // Arrays of vectors need vectors of a size known when compiling; HWY_WASM has none of float64, and SSSE3
-// nothing over the plain ones that these loops would notice.
+// and AVX3_DL nothing over those before them that these loops would notice.
 #define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_SSSE3)
+  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_SSSE3 | HWY_AVX3_DL)
 
 #include "kernel_jobs.hpp"
 
@@ -10,196 +10,215 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "rows-inl.hpp"
+#include "statistics-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {
 namespace HWY_NAMESPACE {
 
-/// Moments of at most `run_vectors` vectors about `base`, which the first run chooses.
-template <bool centers, class D, typename T>
-HWY_INLINE Moments RunMoments(D d, const T* x, std::size_t n, bool first, double& base) {
-  hn::Vec<D> square[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  const double count = static_cast<double>(n);
-  if constexpr (!centers) {
-    Sweep<4>(
-        n, hn::Lanes(d),
-        [&](auto k, std::size_t i) NORMSCOPE_IN_PLACE {
-          const auto v = Read(d, x + i);
-          square[k] = hn::MulAdd(v, v, square[k]);
-        },
-        [&](std::size_t i, std::size_t some) NORMSCOPE_IN_PLACE {
-          const auto v = ReadSome(d, x + i, some);
-          square[3] = hn::MulAdd(v, v, square[3]);
-        });
-    return {count, 0.0, Total(d, square), 0.0, 0.0};
+/// A block's entries.
+template <typename T>
+struct Entries {
+  static constexpr bool slopes = false;
+  const T* x;
+
+  [[nodiscard]] Entries From(std::size_t i) const { return {x + i}; }
+  template <class D>
+  HWY_INLINE hn::Vec<D> At(D d, std::size_t i) const {
+    return Read(d, x + i);
   }
-  const auto rough = RoughMean(d, x, n);
-  const auto mean = hn::Set(d, rough);
-  hn::Vec<D> rest[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  const auto add = [&](auto k, hn::Vec<D> deviation) NORMSCOPE_IN_PLACE {
-    rest[k] = hn::Add(rest[k], deviation);
-    square[k] = hn::MulAdd(deviation, deviation, square[k]);
-  };
+  template <class D>
+  HWY_INLINE hn::Vec<D> Some(D d, std::size_t i, std::size_t count) const {
+    return ReadSome(d, x + i, count);
+  }
+};
+
+/// sum = x + residual of a row, where there is a residual; returns what is to be normalized.
+template <typename T>
+HWY_INLINE const T* Summed(const ForwardJob<T>& job, std::size_t row) {
+  const T* const x = job.x.data() + row * job.x.stride();
+  if (job.residual.data() == nullptr) return x;
+  const hn::ScalableTag<Wide<T>> d;
+  const T* const residual = job.residual.data() + row * job.residual.stride();
+  T* const sum = job.sum.data() + row * job.sum.stride();
   Sweep<4>(
-      n, hn::Lanes(d),
-      [&](auto k, std::size_t i) NORMSCOPE_IN_PLACE { add(k, hn::Sub(Read(d, x + i), mean)); },
-      [&](std::size_t i, std::size_t some) NORMSCOPE_IN_PLACE {
-        add(std::integral_constant<std::size_t, 3>(),
-            hn::IfThenElseZero(hn::FirstN(d, some), hn::Sub(ReadSome(d, x + i, some), mean)));
-      });
-  const double left = Total(d, rest);
-  if (first) base = static_cast<double>(rough);
-  // What is taken off is second order in the rounding of the mean: nothing cancels.
-  const double rest_mean = Share<Wide<T>>(left, count);
-  return {count, (static_cast<double>(rough) - base) + rest_mean,
-          NotBelowZero(Total(d, square) - left * rest_mean), 0.0, 0.0};
-}
-
-/// The same, of a block that takes several runs; apart, so that short blocks have little code.
-template <bool centers, class D, typename T>
-HWY_NOINLINE Moments LongMoments(D d, const T* x, std::size_t n, double& base) {
-  const std::size_t run = run_vectors * hn::Lanes(d);
-  Cascade runs(RunMoments<centers>(d, x, run, true, base));
-  for (std::size_t i = run; i < n; i += run) {
-    runs.add(RunMoments<centers>(d, x + i, std::min(run, n - i), false, base));
-  }
-  return runs.total();
-}
-
-template <bool centers, class D, typename T>
-HWY_INLINE Scale<Wide<T>> BlockScale(D d, const Layer<T>& layer, const T* x, std::size_t n) {
-  double base = 0.0;
-  const Moments m = n <= run_vectors * hn::Lanes(d) ? RunMoments<centers>(d, x, n, true, base)
-                                                    : LongMoments<centers>(d, x, n, base);
-  return ScaleOf(layer, base, m);
-}
-
-/// Entries of blocks that are worth holding together, and how many are.
-inline constexpr std::size_t short_block = 512;
-inline constexpr std::size_t most_held = 8;
-
-/// Which parameters there are. `either` asks at each vector.
-enum class Parameters { none, gain, both, either };
-
-template <bool centers, Parameters there, class D, typename T>
-HWY_INLINE void Apply(D d, const Scale<Wide<T>>& by, const T* x, const Wide<T>* gain, const Wide<T>* bias,
-                      T* y, std::size_t n, bool stream) {
-  const std::size_t lanes = hn::Lanes(d);
-  const auto mean = hn::Set(d, by.mean);
-  const auto rest = hn::Set(d, by.rest);
-  const auto scale = hn::Set(d, by.scale);
-  // One expression for whole and partial vectors: bits do not depend on where a row starts.
-  const auto value = [&](auto v, const auto& parameter) NORMSCOPE_IN_PLACE {
-    if constexpr (centers) v = hn::Sub(hn::Sub(v, mean), rest);
-    v = hn::Mul(v, scale);
-    if constexpr (there == Parameters::none) return v;
-    if constexpr (there == Parameters::gain) return hn::Mul(v, parameter(gain));
-    if constexpr (there == Parameters::both) return hn::MulAdd(v, parameter(gain), parameter(bias));
-    if (gain != nullptr && bias != nullptr) return hn::MulAdd(v, parameter(gain), parameter(bias));
-    if (gain != nullptr) return hn::Mul(v, parameter(gain));
-    return bias != nullptr ? hn::Add(v, parameter(bias)) : v;
-  };
-  const auto some = [&](std::size_t i, std::size_t count) NORMSCOPE_IN_PLACE {
-    const auto parameter = [&](const Wide<T>* p) NORMSCOPE_IN_PLACE { return ReadSome(d, p + i, count); };
-    WriteSome(d, value(ReadSome(d, x + i, count), parameter), y + i, count);
-  };
-  const auto whole = [&](std::size_t i) NORMSCOPE_IN_PLACE {
-    return value(Read(d, x + i), [&](const Wide<T>* p) NORMSCOPE_IN_PLACE { return hn::LoadU(d, p + i); });
-  };
-  std::size_t i = 0;
-  if constexpr (there != Parameters::either) {
-    const std::size_t unit = lanes * sizeof(T);
-    const std::size_t behind = reinterpret_cast<std::uintptr_t>(y) % unit;
-    if (stream && behind % sizeof(T) == 0) {
-      i = behind == 0 ? 0 : std::min(n, (unit - behind) / sizeof(T));
-      if (i != 0) some(0, i);
-      for (; i + lanes <= n; i += lanes) WriteThrough(d, whole(i), y + i);
-    }
-  }
-  for (; i + lanes <= n; i += lanes) Write(d, whole(i), y + i);
-  if (i < n) some(i, n - i);
-}
-
-template <class D, typename T>
-HWY_NOINLINE void AddRow(D d, const T* x, const T* residual, T* sum, std::size_t n) {
-  Sweep<1>(
-      n, hn::Lanes(d),
+      job.layer.width, hn::Lanes(d),
       [&](auto /*k*/, std::size_t i)
           NORMSCOPE_IN_PLACE { Write(d, hn::Add(Read(d, x + i), Read(d, residual + i)), sum + i); },
       [&](std::size_t i, std::size_t count) NORMSCOPE_IN_PLACE {
         WriteSome(d, hn::Add(ReadSome(d, x + i, count), ReadSome(d, residual + i, count)), sum + i, count);
       });
+  return sum;
 }
 
-/// Short blocks on their way: scales of several are found side by side, since each is a long chain of few
-/// operations.
+/// Blocks to be applied to.
 template <typename T>
-struct Held {
-  const T* x;
-  T* y;
-  std::size_t begin;
+struct Blocks {
+  Entries<T> x[most_blocks];
+  T* y[most_blocks];
+  std::size_t begin[most_blocks];
+  Scales<Wide<T>> by;
 };
 
-template <bool centers, Parameters there, class D, typename T>
-HWY_INLINE void Blocks(D d, const ForwardJob<T>& job, const Held<T>* held, std::size_t count) {
-  const Layer<T>& layer = job.layer;
-  const std::size_t n = layer.width / layer.groups;
-  Scale<Wide<T>> by[most_held];
-  for (std::size_t k = 0; k < count; ++k) by[k] = BlockScale<centers>(d, layer, held[k].x, n);
-  for (std::size_t k = 0; k < count; ++k) {
-    const Held<T>& at = held[k];
-    if (!by[k].ordinary) {
-      plain_forward(layer, at.begin, at.x, at.y);
-      continue;
-    }
-    Apply<centers, there>(d, by[k], at.x, layer.gain.empty() ? nullptr : layer.gain.data() + at.begin,
-                          layer.bias.empty() ? nullptr : layer.bias.data() + at.begin, at.y, n, job.stream);
-  }
+/// y of blocks [first, first + blocks), column by column, so that parameters are read once for all.
+template <std::size_t blocks, bool near, class D, typename T>
+HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t first, std::size_t n,
+                        std::size_t ahead) {
+  using W = Wide<T>;
+  using V = hn::Vec<D>;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto gain = ParameterOr<W, 1>(job.layer.gain).From(of.begin[first]);
+  const auto bias = ParameterOr<W, 0>(job.layer.bias).From(of.begin[first]);
+  V mean[blocks];
+  V rest[blocks];
+  V scale[blocks];
+  const T* x[blocks];
+  T* y[blocks];
+  Repeat<blocks>([&](auto r) NORMSCOPE_IN_PLACE {
+    const std::size_t k = first + r;
+    mean[r] = hn::Set(d, near ? of.by.shift[k] : of.by.mean[k]);
+    rest[r] = hn::Set(d, of.by.rest[k]);
+    scale[r] = hn::Set(d, of.by.scale[k]);
+    x[r] = of.x[k].x;
+    y[r] = of.y[k];
+  });
+  // One expression for whole and partial vectors: bits do not depend on where a row starts.
+  const auto value = [&](auto r, V v, V g, V b) NORMSCOPE_IN_PLACE {
+    if constexpr (near) v = hn::MulAdd(v, scale[r], mean[r]);
+    if constexpr (!near) v = hn::Mul(hn::Sub(hn::Sub(v, mean[r]), rest[r]), scale[r]);
+    return hn::MulAdd(v, g, b);
+  };
+  const W* gain_at = gain.at;
+  const W* bias_at = bias.at;
+  const auto some = [&](std::size_t i, std::size_t count) NORMSCOPE_IN_PLACE {
+    const V g = ReadSome(d, gain_at, count);
+    gain_at += count & gain.mask;
+    const V b = ReadSome(d, bias_at, count);
+    bias_at += count & bias.mask;
+    Repeat<blocks>([&](auto r) NORMSCOPE_IN_PLACE {
+      WriteSome(d, value(r, ReadSome(d, x[r] + i, count), g, b), y[r] + i, count);
+    });
+  };
+  const auto whole = [&](std::size_t i, auto stream) NORMSCOPE_IN_PLACE {
+    const V g = hn::LoadU(d, gain_at);
+    const V b = hn::LoadU(d, bias_at);
+    gain_at += lanes & gain.mask;
+    bias_at += lanes & bias.mask;
+    Repeat<blocks>([&](auto r) NORMSCOPE_IN_PLACE {
+      const V v = value(r, Read(d, x[r] + i), g, b);
+      if constexpr (stream) {
+        hwy::Prefetch(x[r] + i + ahead);
+        WriteThrough(d, v, y[r] + i);
+      } else {
+        Write(d, v, y[r] + i);
+      }
+    });
+  };
+  Columns(n, lanes, y, job.stream, some, whole);
 }
 
-template <bool centers, Parameters there, class D, typename T>
-HWY_NOINLINE void Rows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
+/// y of block k alone.
+template <class D, typename T>
+HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t k, std::size_t n,
+                           std::size_t ahead) {
+  if (!of.by.Ordinary(k)) {
+    return plain_forward<Stored<T>>(Usual(job.layer), of.begin[k], of.x[k].x, of.y[k]);
+  }
+  if (of.by.Near(k)) return Apply<1, true>(d, job, of, k, n, ahead);
+  Apply<1, false>(d, job, of, k, n, ahead);
+}
+
+/// y of `count` short blocks.
+template <bool centers, class D, typename T>
+HWY_NOINLINE void ApplyShort(D d, const ForwardJob<T>& job, Blocks<T>& of, std::size_t count, std::size_t n,
+                             std::size_t ahead) {
+  ShortScales<centers>(d, job.layer, of.x, count, n, of.by);
+  std::size_t k = 0;
+  if (of.by.usual && job.at_hand && of.begin[0] == of.begin[count - 1]) {
+    for (; k + 4 <= count; k += 4) Apply<4, true>(d, job, of, k, n, ahead);
+  }
+  for (; k < count; ++k) ApplyOne(d, job, of, k, n, ahead);
+}
+
+/// Rows of short blocks, several at a time: one below the other where there are as many rows.
+template <bool centers, class D, typename T>
+HWY_NOINLINE void ShortRows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   const std::size_t width = job.layer.width;
-  const std::size_t block = width / job.layer.groups;
-  const std::size_t most = block <= short_block ? most_held : 1;
-  Held<T> held[most_held];
+  const std::size_t n = width / job.layer.groups;
+  const std::size_t most = job.at_hand && n * sizeof(T) <= 2048 ? most_blocks : 4;
+  Blocks<T> now;
   std::size_t count = 0;
-  for (std::size_t row = first; row < last; ++row) {
-    const T* x = job.x.data() + row * job.x.stride();
-    T* const y = job.y.data() + row * job.y.stride();
-    if (job.residual.data() != nullptr) {
-      T* const sum = job.sum.data() + row * job.sum.stride();
-      AddRow(hn::ScalableTag<Wide<T>>(), x, job.residual.data() + row * job.residual.stride(), sum, width);
-      x = sum;
+  const auto take = [&](const T* x, std::size_t row, std::size_t begin) NORMSCOPE_IN_PLACE {
+    now.x[count] = {x + begin};
+    now.y[count] = job.y.data() + row * job.y.stride() + begin;
+    now.begin[count++] = begin;
+  };
+  const auto apply = [&](std::size_t ahead) {
+    ApplyShort<centers>(d, job, now, count, n, ahead);
+    count = 0;
+  };
+  std::size_t row = first;
+  for (; row + most <= last; row += most) {
+    const std::size_t ahead = row + 2 * most <= last ? most * job.x.stride() : 0;
+    const T* x[most_blocks];
+    for (std::size_t k = 0; k < most; ++k) x[k] = Summed(job, row + k);
+    for (std::size_t begin = 0; begin < width; begin += n) {
+      for (std::size_t k = 0; k < most; ++k) take(x[k], row + k, begin);
+      apply(ahead);
     }
-    for (std::size_t begin = 0; begin < width; begin += block) {
-      held[count++] = {x + begin, y + begin, begin};
-      if (count < most && (row + 1 < last || begin + block < width)) continue;
-      Blocks<centers, there>(d, job, held, count);
-      count = 0;
+  }
+  for (; row < last; ++row) {
+    const T* const x = Summed(job, row);
+    for (std::size_t begin = 0; begin < width; begin += n) {
+      take(x, row, begin);
+      if (count == most) apply(0);
+    }
+  }
+  if (count > 0) apply(0);
+}
+
+template <bool centers, class D, typename T>
+HWY_NOINLINE void LongRows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
+  const std::size_t width = job.layer.width;
+  const std::size_t n = width / job.layer.groups;
+  const std::size_t most = job.at_hand ? 2 : 1;
+  Blocks<T> now;
+  for (std::size_t row = first; row < last; row += most) {
+    const std::size_t rows = std::min(most, last - row);
+    const T* x[2];
+    for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k);
+    for (std::size_t begin = 0; begin < width; begin += n) {
+      now.by.usual = true;
+      for (std::size_t k = 0; k < rows; ++k) {
+        now.x[k] = {x[k] + begin};
+        now.y[k] = job.y.data() + (row + k) * job.y.stride() + begin;
+        now.begin[k] = begin;
+        now.by.usual = LongScales<centers>(d, job.layer, now.x[k], n, now.by, k) && now.by.usual;
+      }
+      if (now.by.usual && rows == 2) {
+        Apply<2, true>(d, job, now, 0, n, 0);
+        continue;
+      }
+      for (std::size_t k = 0; k < rows; ++k) {
+        ApplyOne(d, job, now, k, n, row + 1 < last ? job.x.stride() : 0);
+      }
     }
   }
 }
 
 template <bool centers, typename T>
 HWY_INLINE void RowsOf(const ForwardJob<T>& job, std::size_t first, std::size_t last) {
-  const bool gain = !job.layer.gain.empty();
-  const bool bias = !job.layer.bias.empty();
-  WithLanes<Wide<T>>(job.layer.width / job.layer.groups, [&](auto d) NORMSCOPE_IN_PLACE {
-    if constexpr (std::is_same_v<decltype(d), hn::ScalableTag<Wide<T>>>) {
-      if (gain && bias) return Rows<centers, Parameters::both>(d, job, first, last);
-      if (gain) return Rows<centers, Parameters::gain>(d, job, first, last);
-      if (!bias) return Rows<centers, Parameters::none>(d, job, first, last);
-    }
-    Rows<centers, Parameters::either>(d, job, first, last);
+  const std::size_t n = job.layer.width / job.layer.groups;
+  WithLanes<T>(n, [&](auto d) NORMSCOPE_IN_PLACE {
+    if (n <= short_vectors * hn::Lanes(d)) return ShortRows<centers>(d, job, first, last);
+    LongRows<centers>(d, job, first, last);
   });
 }
 
 template <typename T>
 HWY_INLINE void AnyRows(const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   if (job.layer.kind == NormKind::layer) return RowsOf<true>(job, first, last);
-  return RowsOf<false>(job, first, last);
+  RowsOf<false>(job, first, last);
 }
 
 void ForwardF64(const ForwardJob<double>& job, std::size_t first, std::size_t last) {
@@ -209,6 +228,14 @@ void ForwardF32(const ForwardJob<float>& job, std::size_t first, std::size_t las
   AnyRows(job, first, last);
 }
 void ForwardBF16(const ForwardJob<Bfloat16>& job, std::size_t first, std::size_t last) {
+#if NORMSCOPE_ROUNDS_BFLOAT16
+  if (RoundsBfloat16(job.layer)) {
+    const Layer<FastBfloat16> layer = Fast(job.layer);
+    return AnyRows(ForwardJob<FastBfloat16>{layer, Fast(job.x), Fast(job.residual), Fast(job.sum),
+                                            Fast(job.y), job.stream, job.at_hand},
+                   first, last);
+  }
+#endif
   AnyRows(job, first, last);
 }
 void ForwardF16(const ForwardJob<Float16>& job, std::size_t first, std::size_t last) {

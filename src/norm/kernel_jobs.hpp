@@ -15,7 +15,8 @@ struct ForwardJob {
   MatrixView<const T> residual;
   MatrixView<T> sum;
   MatrixView<T> y;
-  bool stream;  ///< past the caches, which y would only sweep
+  bool stream;   ///< past the caches, which y would only sweep
+  bool at_hand;  ///< few enough entries to stay in the cache of a core
 };
 
 /// A call of `normalize_backward`.
@@ -26,6 +27,7 @@ struct BackwardJob {
   MatrixView<const T> dy;
   MatrixView<T> dx;
   bool stream;
+  bool at_hand;
 };
 
 /// Where a run of rows adds its share of the parameters' gradients; null where they are not wanted.

@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t entries_a_thread = std::size_t{1} << 17U;
 /// Bytes of a result that no cache keeps until somebody reads it.
 constexpr std::size_t bytes_beyond_caches = std::size_t{1} << 24U;
+/// Bytes of a result that a core keeps close.
+constexpr std::size_t bytes_at_hand = std::size_t{1} << 20U;
 /// Rows whose gradients are summed in Wide<T> before they go on in double.
 constexpr std::size_t rows_a_run = 64;
 /// Pieces at most that gradients are summed in; their number must not depend on the threads.
@@ -50,6 +52,11 @@ void check_matrix(std::string_view who, std::string_view what, MatrixView<T> mat
 template <typename T>
 bool beyond_caches(MatrixView<T> result) {
   return result.rows() * result.width() * sizeof(T) >= bytes_beyond_caches;
+}
+
+template <typename T>
+bool at_hand(MatrixView<T> result) {
+  return result.rows() * result.width() * sizeof(T) <= bytes_at_hand;
 }
 
 template <typename T>
@@ -145,7 +152,7 @@ void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> 
   check_layer("normalize", layer);
   check_matrix("normalize", "x", x, x, layer.width);
   check_matrix("normalize", "y", y, x, layer.width);
-  run<T>({layer, x, {}, {}, y, beyond_caches(y) && y.data() != x.data()}, threads);
+  run<T>({layer, x, {}, {}, y, beyond_caches(y) && y.data() != x.data(), at_hand(y)}, threads);
 }
 
 template <typename T>
@@ -160,7 +167,7 @@ void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<
   check_matrix("add_normalize", "y", y, x, layer.width);
   if (x.rows() == 0) return;
   const bool apart = y.data() != x.data() && y.data() != residual.data() && y.data() != sum.data();
-  run<T>({layer, x, residual, sum, y, beyond_caches(y) && apart}, threads);
+  run<T>({layer, x, residual, sum, y, beyond_caches(y) && apart, at_hand(y)}, threads);
 }
 
 template <typename T>
@@ -173,7 +180,7 @@ void normalize_backward(const Layer<T>& layer, MatrixView<const std::type_identi
   check_matrix("normalize_backward", "dx", dx, x, layer.width);
   check_parameter("normalize_backward", "the gain's gradient", gradients.gain, layer.width);
   check_parameter("normalize_backward", "the bias's gradient", gradients.bias, layer.width);
-  run<T>({layer, x, dy, dx, beyond_caches(dx) && dx.data() != dy.data()}, gradients, threads);
+  run<T>({layer, x, dy, dx, beyond_caches(dx) && dx.data() != dy.data(), at_hand(dx)}, gradients, threads);
 }
 
 #define NORMSCOPE_KERNELS(T)                                                                               \

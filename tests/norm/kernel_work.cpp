@@ -11,9 +11,10 @@ namespace normscope::norm {
 namespace {
 
 constexpr std::size_t widest = 4096;
-/// Sums over rows go by 64, so that a multiple of them is the work of each many times over.
-constexpr std::size_t fewer = 64;
-constexpr std::size_t more = 128;
+/// Multiples of the 64 by which sums over rows go; both beside the same limit of what the kernels take for
+/// small, a mebibyte, at every width.
+constexpr std::size_t fewer = 192;
+constexpr std::size_t more = 320;
 
 /// What `call` takes for some rows, under that name.
 template <typename Call>

@@ -103,11 +103,15 @@ TYPED_TEST(Kernels, AreAFewRoundingsFromExactOnOrdinaryRows) {
     for (const std::size_t width : {64U, 100U, 1024U, 5000U}) {
       for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
         const Owned<TypeParam> owned(kind, width, 1, 1e-5, true, true);
-        const Rows<TypeParam> x = random_rows<TypeParam>(8, width, 3);
-        Rows<TypeParam> y(8, width);
-        normalize<TypeParam>(owned.layer, x.view(), y.view());
-        for (std::size_t row = 0; row < 8; ++row) {
-          EXPECT_LE(worst(owned.layer, &x.at(row, 0), &y.at(row, 0)), 6.0) << width;
+        // On both sides of where the mean is taken off in one step, too.
+        for (const double mean : {0.0, 1.6, 2.2}) {
+          Rows<TypeParam> x = random_rows<TypeParam>(9, width, 3);
+          for (TypeParam& value : x.values) value = element<TypeParam>(number(value) + mean);
+          Rows<TypeParam> y(9, width);
+          normalize<TypeParam>(owned.layer, x.view(), y.view());
+          for (std::size_t row = 0; row < 9; ++row) {
+            EXPECT_LE(worst(owned.layer, &x.at(row, 0), &y.at(row, 0)), 6.0) << width << " " << mean;
+          }
         }
       }
     }

@@ -29,6 +29,7 @@
 ///           row's place, its alignment, or `threads`; those of the gradients of gain and bias on all rows,
 ///           in their order, and not on `threads` (tests: Kernels.BitsDoNotDependOnPlaceNeighboursOrThreads,
 ///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted)
+/// Limits    where the processor itself rounds to bfloat16, results below 2^-126 become zero
 /// Edges     a block whose deviations are all zero gives the bias, also with eps = 0, and no gradient then;
 ///           NaN and infinity touch no block but their own; no rows, and width 1, are fine
 /// Threads   rows are split among `threads`, as for `parallel_for`; small matrices use one

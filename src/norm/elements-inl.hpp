@@ -1,19 +1,19 @@
-// Included once an instruction set: elements in and out of vectors, sweeps over a row, and its scale.
+// Included once an instruction set: elements in and out of vectors.
 
-#if defined(NORMSCOPE_NORM_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef NORMSCOPE_NORM_ROWS_INL
-#undef NORMSCOPE_NORM_ROWS_INL
+#if defined(NORMSCOPE_NORM_ELEMENTS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef NORMSCOPE_NORM_ELEMENTS_INL
+#undef NORMSCOPE_NORM_ELEMENTS_INL
 #else
-#define NORMSCOPE_NORM_ROWS_INL
+#define NORMSCOPE_NORM_ELEMENTS_INL
 #endif
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernel_jobs.hpp"
@@ -27,11 +27,56 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Vectors that one run of single-precision sums takes; longer ones go on in double.
-inline constexpr std::size_t run_vectors = 128;
-
 template <class D>
 using Halves = hn::Rebind<std::uint16_t, D>;
+
+#undef NORMSCOPE_ROUNDS_BFLOAT16
+#if HWY_TARGET == HWY_AVX3 && HWY_COMPILER_GCC_ACTUAL + HWY_COMPILER_CLANG > 0
+#define NORMSCOPE_ROUNDS_BFLOAT16 1
+/// A Bfloat16 where the processor rounds to it, for which Highway has no name yet: results below the normal
+/// range become zero.
+struct FastBfloat16 : Bfloat16 {};
+
+/// Whether it does, for blocks of whole vectors.
+HWY_INLINE bool RoundsBfloat16(const Layer<Bfloat16>& layer) {
+  static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
+  return has && layer.width / layer.groups >= hn::Lanes(hn::ScalableTag<float>());
+}
+
+HWY_INLINE auto ToBits(hn::ScalableTag<float> /*d*/, hn::Vec<hn::ScalableTag<float>> v,
+                       FastBfloat16 /*type*/) {
+  __m256i bits;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(v.raw));
+  return hn::Vec<Halves<hn::ScalableTag<float>>>{bits};
+}
+
+inline Layer<FastBfloat16> Fast(const Layer<Bfloat16>& layer) {
+  return {layer.kind, layer.width, layer.groups, layer.eps, layer.gain, layer.bias};
+}
+inline MatrixView<FastBfloat16> Fast(MatrixView<Bfloat16> matrix) {
+  return {reinterpret_cast<FastBfloat16*>(matrix.data()), matrix.rows(), matrix.width(), matrix.stride()};
+}
+inline MatrixView<const FastBfloat16> Fast(MatrixView<const Bfloat16> matrix) {
+  return {reinterpret_cast<const FastBfloat16*>(matrix.data()), matrix.rows(), matrix.width(),
+          matrix.stride()};
+}
+
+/// The same, for what is not compiled for this instruction set alone.
+inline Layer<Bfloat16> Usual(const Layer<FastBfloat16>& layer) {
+  return {layer.kind, layer.width, layer.groups, layer.eps, layer.gain, layer.bias};
+}
+#else
+#define NORMSCOPE_ROUNDS_BFLOAT16 0
+#endif
+
+template <typename T>
+const Layer<T>& Usual(const Layer<T>& layer) {
+  return layer;
+}
+
+/// The type of what is stored as T.
+template <typename T>
+using Stored = std::conditional_t<std::is_base_of_v<Bfloat16, T>, Bfloat16, T>;
 
 template <class D>
 HWY_INLINE hn::Vec<D> FromBits(D d, hn::Vec<Halves<D>> bits, Bfloat16 /*type*/) {
@@ -158,93 +203,57 @@ HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
 #endif
 }
 
-/// `body(k)` for k = 0 ... count − 1, each k known when compiling, so that what it indexes stays in
-/// registers.
-template <std::size_t count, class Body>
-HWY_INLINE void Repeat(const Body& body) {
-  if constexpr (count > 0) {
-    Repeat<count - 1>(body);
-    body(std::integral_constant<std::size_t, count - 1>());
-  }
-}
-
-/// `whole(sum, i)` for each vector of n entries, with the sum of `sums` it goes to, then
-/// `part(i, count)` for those that fill none. Sums are independent so that additions overlap.
-template <std::size_t sums, class Whole, class Part>
-HWY_INLINE void Sweep(std::size_t n, std::size_t lanes, const Whole& whole, const Part& part) {
+/// Every column of some rows in order: `whole(i, stream)` for vectors of them, `some(i, count)` for the rest.
+/// Stores to `to` are aligned where all its rows are so alike, and go past the caches (`stream` true) where
+/// that is wanted and fills whole lines.
+template <std::size_t rows, typename T, class Some, class Whole>
+HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool past_caches,
+                        const Some& some, const Whole& whole) {
+  const auto behind_of = [&](const T* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % (lanes * sizeof(T));
+  };
+  std::uintptr_t behind = behind_of(to[0]);
+  const bool alike = std::all_of(to, to + rows, [&](const T* at) { return behind_of(at) == behind; });
+  const bool is_long = n >= 8 * lanes;
   std::size_t i = 0;
-  for (; i + sums * lanes <= n; i += sums * lanes) {
-    Repeat<sums>([&](auto k) NORMSCOPE_IN_PLACE { whole(k, i + k * lanes); });
+  if (is_long && alike && behind != 0 && behind % sizeof(T) == 0) {
+    i = lanes - behind / sizeof(T);
+    some(0, i);
+    behind = 0;
   }
-  Repeat<sums - 1>([&](auto k) NORMSCOPE_IN_PLACE {
-    if (i + lanes > n) return;
-    whole(k, i);
-    i += lanes;
-  });
-  if (i < n) part(i, n - i);
+  if (past_caches && alike && behind == 0 && (is_long || n % lanes == 0)) {
+    for (; i + lanes <= n; i += lanes) whole(i, std::true_type());
+  }
+  for (; i + lanes <= n; i += lanes) whole(i, std::false_type());
+  if (i < n) some(i, n - i);
 }
 
-template <class D, std::size_t sums>
-HWY_INLINE double Total(D d, const hn::Vec<D> (&sum)[sums]) {
-  static_assert(sums == 2 || sums == 4);
-  auto all = hn::Add(sum[0], sum[1]);
-  if constexpr (sums == 4) all = hn::Add(all, hn::Add(sum[2], sum[3]));
-  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
-}
-
-/// value / count; in single precision by a multiplication, whose rounding is lost there: short rows spend
-/// their time on divisions, and this one is shared.
+/// A parameter a feature; where there is none, the same few values at every feature.
 template <typename W>
-HWY_INLINE double Share(double value, double count) {
-  return std::is_same_v<W, double> ? value / count : value * (1.0 / count);
-}
+struct Parameter {
+  const W* at;
+  std::size_t mask;
 
-/// NaN stays, for `ordinary` to see.
-HWY_INLINE double NotBelowZero(double value) { return value < 0.0 ? 0.0 : value; }
-
-/// Mean of n entries as near as single sums get it.
-template <class D, typename T>
-HWY_INLINE hn::TFromD<D> RoughMean(D d, const T* x, std::size_t n) {
-  hn::Vec<D> sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  Sweep<4>(
-      n, hn::Lanes(d),
-      [&](auto k, std::size_t i) NORMSCOPE_IN_PLACE { sum[k] = hn::Add(sum[k], Read(d, x + i)); },
-      [&](std::size_t i, std::size_t count)
-          NORMSCOPE_IN_PLACE { sum[3] = hn::Add(sum[3], ReadSome(d, x + i, count)); });
-  return static_cast<hn::TFromD<D>>(Share<hn::TFromD<D>>(Total(d, sum), static_cast<double>(n)));
-}
-
-/// What a block's entries are taken by: y = ((x − mean) − rest) · scale. `ordinary` is false where that
-/// would leave the range of W.
-template <typename W>
-struct Scale {
-  W mean;
-  W rest;
-  W scale;
-  bool ordinary;
+  [[nodiscard]] Parameter From(std::size_t begin) const { return {at + (begin & mask), mask}; }
 };
 
-/// base + offset is the mean.
-template <typename T>
-HWY_INLINE Scale<Wide<T>> ScaleOf(const Layer<T>& layer, double base, const Moments& m) {
-  using W = Wide<T>;
-  constexpr double least = std::is_same_v<W, double> ? 0x1p-900 : 0x1p-100;
-  const double squares = layer.kind == NormKind::spherical ? m.squares : Share<W>(m.squares, m.count);
-  const double square = squares + layer.eps;
-  const double mean = base + m.offset;
-  const double shift = mean - base;
-  const double lost = (base - (mean - shift)) + (m.offset - shift);
-  const W rounded = static_cast<W>(mean);
-  return {rounded, static_cast<W>((mean - static_cast<double>(rounded)) + lost),
-          static_cast<W>(1.0 / std::sqrt(square)), square >= least && square <= 1.0 / least};
+template <typename W, int value>
+Parameter<W> ParameterOr(std::span<const W> given) {
+  constexpr W v = static_cast<W>(value);
+  alignas(64) static constexpr W same[16] = {v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
+  if (given.empty()) return {same, 0};
+  return {given.data(), ~std::size_t{0}};
 }
 
-/// `run(d)` with the vectors that suit blocks of `width`: narrow ones would be mostly padding.
-template <typename W, class Run>
+/// `run(d)` with the vectors that suit blocks of `width` entries of T: narrow ones would be mostly padding.
+template <typename T, class Run>
 HWY_INLINE void WithLanes(std::size_t width, const Run& run) {
-  const hn::ScalableTag<W> full;
+  const hn::ScalableTag<Wide<T>> full;
   if (width >= hn::Lanes(full)) return run(full);
-  return run(hn::CappedTag<W, 4>());
+#if NORMSCOPE_ROUNDS_BFLOAT16
+  if constexpr (std::is_same_v<T, FastBfloat16>) return;  // its callers ask for whole vectors
+#endif
+  run(hn::CappedTag<Wide<T>, 4>());
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,0 +1,407 @@
+// Included once an instruction set: sums over blocks of a row, and the scales they give.
+
+#if defined(NORMSCOPE_NORM_STATISTICS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef NORMSCOPE_NORM_STATISTICS_INL
+#undef NORMSCOPE_NORM_STATISTICS_INL
+#else
+#define NORMSCOPE_NORM_STATISTICS_INL
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+
+#include <hwy/highway.h>
+
+#include "elements-inl.hpp"
+#include "kernel_jobs.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace normscope::norm::detail {
+namespace HWY_NAMESPACE {
+
+/// Vectors that one run of sums in W takes; longer ones go on in double.
+inline constexpr std::size_t run_vectors = 128;
+/// Vectors of blocks that are worth measuring side by side, and how many of them are.
+inline constexpr std::size_t short_vectors = 64;
+inline constexpr std::size_t most_blocks = 8;
+
+/// `body(k)` for k = 0 ... count − 1, each k known when compiling, so that what it indexes stays in
+/// registers.
+template <std::size_t count, class Body>
+HWY_INLINE void Repeat(const Body& body) {
+  if constexpr (count > 0) {
+    Repeat<count - 1>(body);
+    body(std::integral_constant<std::size_t, count - 1>());
+  }
+}
+
+/// `whole(sum, i)` for each vector of n entries, with the sum of `sums` it goes to, then
+/// `part(i, count)` for those that fill none. Sums are independent so that additions overlap.
+template <std::size_t sums, class Whole, class Part>
+HWY_INLINE void Sweep(std::size_t n, std::size_t lanes, const Whole& whole, const Part& part) {
+  std::size_t i = 0;
+  for (; i + sums * lanes <= n; i += sums * lanes) {
+    Repeat<sums>([&](auto k) NORMSCOPE_IN_PLACE { whole(k, i + k * lanes); });
+  }
+  Repeat<sums - 1>([&](auto k) NORMSCOPE_IN_PLACE {
+    if (i + lanes > n) return;
+    whole(k, i);
+    i += lanes;
+  });
+  if (i < n) part(i, n - i);
+}
+
+/// The sum of each of four vectors. All four are added up in the same order.
+template <class D>
+HWY_INLINE void Totals(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D> e, hn::TFromD<D>* to) {
+#if HWY_TARGET == HWY_SCALAR
+  const hn::TFromD<D> all[4] = {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(e)};
+  std::copy_n(all, 4, to);
+  static_cast<void>(d);
+#else
+  constexpr std::size_t lanes = hn::MaxLanes(d);
+  if constexpr (lanes * sizeof(hn::TFromD<D>) > 16) {
+    const hn::Half<D> half;
+    const auto fold = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
+      return hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v));
+    };
+    Totals(half, fold(a), fold(b), fold(c), fold(e), to);
+  } else {
+    const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+    const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
+    if constexpr (lanes == 4) {
+      hn::StoreU(hn::Add(hn::ConcatLowerLower(d, ce, ab), hn::ConcatUpperUpper(d, ce, ab)), d, to);
+    } else {
+      hn::StoreU(ab, d, to);
+      hn::StoreU(ce, d, to + 2);
+    }
+  }
+#endif
+}
+
+template <class D>
+HWY_INLINE double Total(D d, hn::Vec<D> v) {
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v)));
+}
+
+/// value / count; in single precision by a multiplication, whose rounding is lost there: short rows spend
+/// their time on divisions, and this one is shared.
+template <typename W>
+HWY_INLINE double Share(double value, double count) {
+  return std::is_same_v<W, double> ? value / count : value * (1.0 / count);
+}
+
+/// NaN stays, for `ordinary` to see.
+HWY_INLINE double NotBelowZero(double value) { return value < 0.0 ? 0.0 : value; }
+
+/// Whether sums about a guess of the mean say what they would about the mean: what the guess is off by is
+/// taken out of the squares, and must not be most of them.
+HWY_INLINE bool Centred(double offset, double squares, double count) {
+  return offset * offset * count <= 4.0 * squares;
+}
+
+/// Sums over a block's deviations d from a guess of its mean and, where a source has slopes, over
+/// a = g · dy.
+template <class D>
+struct Sums {
+  hn::Vec<D> rest;    ///< Σ d
+  hn::Vec<D> square;  ///< Σ d²
+  hn::Vec<D> total;   ///< Σ a
+  hn::Vec<D> along;   ///< Σ a d
+};
+
+template <bool centers, class D, class Source>
+HWY_INLINE Sums<D> SumsAbout(D d, const Source& x, std::size_t n, hn::TFromD<D> guess) {
+  using V = hn::Vec<D>;
+  // Several of each, so that additions overlap.
+  constexpr std::size_t ways = Source::slopes ? 2 : 4;
+  const V mean = hn::Set(d, guess);
+  V rest[ways];
+  V square[ways];
+  V total[ways];
+  V along[ways];
+  Repeat<ways>([&](auto k) NORMSCOPE_IN_PLACE {
+    rest[k] = hn::Zero(d);
+    square[k] = hn::Zero(d);
+    total[k] = hn::Zero(d);
+    along[k] = hn::Zero(d);
+  });
+  const auto add = [&](auto k, V deviation) NORMSCOPE_IN_PLACE {
+    if constexpr (centers) rest[k] = hn::Add(rest[k], deviation);
+    square[k] = hn::MulAdd(deviation, deviation, square[k]);
+  };
+  const auto add_slope = [&](auto k, V deviation, V a) NORMSCOPE_IN_PLACE {
+    if constexpr (centers) total[k] = hn::Add(total[k], a);
+    along[k] = hn::MulAdd(a, deviation, along[k]);
+  };
+  Sweep<ways>(
+      n, hn::Lanes(d),
+      [&](auto k, std::size_t i) NORMSCOPE_IN_PLACE {
+        const V deviation = centers ? hn::Sub(x.At(d, i), mean) : x.At(d, i);
+        add(k, deviation);
+        if constexpr (Source::slopes) add_slope(k, deviation, x.SlopeAt(d, i));
+      },
+      [&](std::size_t i, std::size_t some) NORMSCOPE_IN_PLACE {
+        constexpr auto last = std::integral_constant<std::size_t, ways - 1>();
+        V deviation = x.Some(d, i, some);
+        if constexpr (centers) deviation = hn::IfThenElseZero(hn::FirstN(d, some), hn::Sub(deviation, mean));
+        add(last, deviation);
+        if constexpr (Source::slopes) add_slope(last, deviation, x.SomeSlopes(d, i, some));
+      });
+  const auto joined = [](const V* sum) NORMSCOPE_IN_PLACE {
+    const V two = hn::Add(sum[0], sum[1]);
+    if constexpr (ways == 2) return two;
+    return hn::Add(two, hn::Add(sum[ways - 2], sum[ways - 1]));
+  };
+  return {joined(rest), joined(square), joined(total), joined(along)};
+}
+
+template <bool centers, class D, class Source>
+HWY_INLINE Moments MomentsAbout(D d, const Source& x, std::size_t n, hn::TFromD<D> guess) {
+  const Sums<D> sums = SumsAbout<centers>(d, x, n, guess);
+  const double count = static_cast<double>(n);
+  const double along = Source::slopes ? Total(d, sums.along) : 0.0;
+  if constexpr (!centers) return {count, 0.0, Total(d, sums.square), 0.0, along};
+  const double left = Total(d, sums.rest);
+  const double offset = Share<hn::TFromD<D>>(left, count);
+  return {count, offset, NotBelowZero(Total(d, sums.square) - left * offset),
+          Source::slopes ? Total(d, sums.total) : 0.0, along};
+}
+
+/// Moments of at most `run_vectors` vectors about a mean that is near enough, which `base` becomes. The first
+/// guess is one that all equal entries have exactly.
+template <bool centers, class D, class Source>
+HWY_INLINE Moments RunMoments(D d, const Source& x, std::size_t n, double& base) {
+  using W = hn::TFromD<D>;
+  const std::size_t lanes = hn::Lanes(d);
+  W guess{0};
+  if constexpr (centers) {
+    guess = n < lanes ? hn::GetLane(x.Some(d, 0, n))
+                      : hn::GetLane(hn::SumOfLanes(d, x.At(d, 0))) * (W{1} / static_cast<W>(lanes));
+  }
+  base = static_cast<double>(guess);
+  const Moments m = MomentsAbout<centers>(d, x, n, guess);
+  if (!centers || Centred(m.offset, m.squares, m.count)) return m;
+  const W better = static_cast<W>(base + m.offset);
+  base = static_cast<double>(better);
+  return MomentsAbout<centers>(d, x, n, better);
+}
+
+/// Moments of a block of any length about `base`.
+template <bool centers, class D, class Source>
+HWY_NOINLINE Moments BlockMoments(D d, const Source& x, std::size_t n, double& base) {
+  const std::size_t run = run_vectors * hn::Lanes(d);
+  Cascade runs(RunMoments<centers>(d, x, std::min(run, n), base));
+  for (std::size_t i = run; i < n; i += run) {
+    double own = 0.0;
+    Moments m = RunMoments<centers>(d, x.From(i), std::min(run, n - i), own);
+    m.offset += own - base;
+    m.along += (own - base) * m.total;
+    runs.add(m);
+  }
+  return runs.total();
+}
+
+/// What blocks are taken by, each alone: ŷ = ((x − mean) − rest) · scale, or x · scale + shift where the mean
+/// is near enough to zero; and, from slopes, dx = scale · a − level − ŷ · tilt.
+template <typename W>
+struct Scales {
+  W mean[most_blocks];
+  W rest[most_blocks];
+  W scale[most_blocks];
+  W shift[most_blocks];
+  W level[most_blocks];
+  W tilt[most_blocks];
+  double square[most_blocks];  ///< 1 / scale²
+  double far[most_blocks];     ///< mean · scale
+  bool usual;                  ///< all blocks are ordinary and near
+
+  /// Whether W's range holds what the block is made of.
+  [[nodiscard]] bool Ordinary(std::size_t k) const { return square[k] >= least && square[k] <= 1.0 / least; }
+  [[nodiscard]] bool Near(std::size_t k) const { return std::abs(far[k]) <= nearest; }
+
+  static constexpr double least = std::is_same_v<W, double> ? 0x1p-900 : 0x1p-100;
+  static constexpr double nearest = 2.0;
+};
+
+/// 1/√v to two roundings.
+template <class D>
+HWY_INLINE hn::Vec<D> ReciprocalSqrt(D d, hn::Vec<D> v) {
+#if HWY_TARGET == HWY_AVX3
+  // An estimate whose 14 bits every processor has alike, and two steps of Newton's.
+  if constexpr (hn::MaxLanes(d) == 8) {
+    hn::Vec<D> y{_mm512_rsqrt14_pd(v.raw)};
+    const auto half = hn::Mul(v, hn::Set(d, 0.5));
+    for (int step = 0; step < 2; ++step) {
+      const auto left = hn::NegMulAdd(hn::Mul(half, y), y, hn::Set(d, 0.5));
+      y = hn::MulAdd(y, left, y);
+    }
+    return y;
+  }
+#endif
+  return hn::Div(hn::Set(d, 1.0), hn::Sqrt(v));
+}
+
+/// To single precision; what is beyond it becomes infinite, also where Highway stops at the largest number.
+template <class D>
+HWY_INLINE hn::Vec<hn::Rebind<float, D>> ToSingle(D d, hn::Vec<D> v) {
+  const hn::Rebind<float, D> narrow;
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  double from[hn::MaxLanes(d)];
+  float to[hn::MaxLanes(d)];
+  hn::StoreU(v, d, from);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) to[i] = static_cast<float>(from[i]);
+  return hn::LoadU(narrow, to);
+#else
+  static_cast<void>(d);
+  return hn::DemoteTo(narrow, v);
+#endif
+}
+
+/// Those of blocks [k, k + lanes of d); `base` + `offset` is the mean. Returns whether all are usual.
+template <class D, typename T>
+HWY_INLINE bool FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base, hn::Vec<D> offset,
+                           hn::Vec<D> squares, hn::Vec<D> total, hn::Vec<D> along, Scales<Wide<T>>& to,
+                           std::size_t k) {
+  using W = Wide<T>;
+  const hn::Rebind<W, D> narrow;
+  const auto round = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
+    if constexpr (std::is_same_v<W, double>) return v;
+    if constexpr (!std::is_same_v<W, double>) return ToSingle(d, v);
+  };
+  const auto rounded = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
+    if constexpr (std::is_same_v<W, double>) return v;
+    if constexpr (!std::is_same_v<W, double>) return hn::PromoteTo(d, ToSingle(d, v));
+  };
+  const auto put = [&](hn::Vec<D> v, W* at) NORMSCOPE_IN_PLACE { hn::StoreU(round(v), narrow, at + k); };
+  const auto share = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
+    if (layer.kind == NormKind::spherical) return v;
+    return std::is_same_v<W, double> ? hn::Div(v, hn::Set(d, n)) : hn::Mul(v, hn::Set(d, 1.0 / n));
+  };
+  const auto square = hn::Add(share(squares), hn::Set(d, layer.eps));
+  const auto scale = ReciprocalSqrt(d, square);
+  const auto mean = hn::Add(base, offset);
+  const auto moved = hn::Sub(mean, base);
+  const auto lost = hn::Add(hn::Sub(base, hn::Sub(mean, moved)), hn::Sub(offset, moved));
+  const auto far = hn::Mul(mean, scale);
+  put(mean, to.mean);
+  put(hn::Add(hn::Sub(mean, rounded(mean)), lost), to.rest);
+  put(scale, to.scale);
+  // By the scale as rounded, so that its error multiplies x − mean and not x.
+  put(hn::Neg(hn::Mul(mean, rounded(scale))), to.shift);
+  put(hn::Mul(scale, share(total)), to.level);
+  put(hn::Mul(scale, hn::Mul(scale, share(hn::Sub(along, hn::Mul(offset, total))))), to.tilt);
+  hn::StoreU(square, d, to.square + k);
+  hn::StoreU(far, d, to.far + k);
+  const auto in_range = hn::And(hn::Ge(square, hn::Set(d, Scales<W>::least)),
+                                hn::Le(square, hn::Set(d, 1.0 / Scales<W>::least)));
+  return hn::AllTrue(d, hn::And(in_range, hn::Le(hn::Abs(far), hn::Set(d, Scales<W>::nearest))));
+}
+
+/// The scales of one block of any length, as entry k.
+template <bool centers, class D, class Source, typename T>
+HWY_NOINLINE bool LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
+                             std::size_t k) {
+  double base = 0.0;
+  const Moments m = BlockMoments<centers>(d, x, n, base);
+  const hn::CappedTag<double, 1> one;
+  const auto set = [&](double value) NORMSCOPE_IN_PLACE { return hn::Set(one, value); };
+  return FindScales(one, layer, static_cast<double>(n), set(base), set(m.offset), set(m.squares),
+                    set(m.total), set(m.along), to, k);
+}
+
+/// A guess of the means of four blocks from x[q] on, that all equal entries have exactly.
+template <class Source, typename W>
+HWY_INLINE void GuessMeans(const Source* x, std::size_t q, std::size_t count, std::size_t n, W* to) {
+  const hn::CappedTag<W, 4> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto at = [&](std::size_t r)
+                      NORMSCOPE_IN_PLACE -> const Source& { return x[q + r < count ? q + r : 0]; };
+  if (n < lanes) {
+    for (std::size_t r = 0; r < 4; ++r) to[r] = hn::GetLane(at(r).Some(d, 0, n));
+    return;
+  }
+  Totals(d, at(0).At(d, 0), at(1).At(d, 0), at(2).At(d, 0), at(3).At(d, 0), to);
+  for (std::size_t r = 0; r < 4; ++r) to[r] *= W{1} / static_cast<W>(lanes);
+}
+
+/// The scales of `count` short blocks, side by side, since each is a long chain of few operations. Every
+/// block is treated alike, however many there are.
+template <bool centers, class D, class Source, typename T>
+HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::size_t count, std::size_t n,
+                            Scales<Wide<T>>& to) {
+  using W = Wide<T>;
+  W guess[most_blocks] = {};
+  W left[most_blocks] = {};
+  W squares[most_blocks];
+  W total[most_blocks] = {};
+  W along[most_blocks] = {};
+  // Entries beyond `count` are those of the first block again.
+  const auto four = [&](std::size_t q) NORMSCOPE_IN_PLACE {
+    Sums<D> sums[4];
+    if constexpr (centers) GuessMeans(x, q, count, n, guess + q);
+    Repeat<4>([&](auto r) NORMSCOPE_IN_PLACE {
+      if (r == 0 || q + r < count) {
+        sums[r] = SumsAbout<centers>(d, x[q + r], n, guess[q + r]);
+      } else {
+        sums[r] = sums[0];
+        guess[q + r] = guess[q];
+      }
+    });
+    const auto totals = [&](auto member, W* to_sums) NORMSCOPE_IN_PLACE {
+      Totals(d, sums[0].*member, sums[1].*member, sums[2].*member, sums[3].*member, to_sums + q);
+    };
+    totals(&Sums<D>::square, squares);
+    if constexpr (centers) totals(&Sums<D>::rest, left);
+    if constexpr (centers && Source::slopes) totals(&Sums<D>::total, total);
+    if constexpr (Source::slopes) totals(&Sums<D>::along, along);
+  };
+  four(0);
+  if (count > 4) {
+    four(4);
+  } else {
+    for (W* const sum : {guess, left, squares, total, along}) std::copy_n(sum, 4, sum + 4);
+  }
+
+  const hn::CappedTag<double, most_blocks> wide;
+  const hn::Rebind<W, decltype(wide)> narrow;
+  const auto widen = [&](const W* from) NORMSCOPE_IN_PLACE {
+    if constexpr (std::is_same_v<W, double>) return hn::LoadU(wide, from);
+    if constexpr (!std::is_same_v<W, double>) return hn::PromoteTo(wide, hn::LoadU(narrow, from));
+  };
+  const double size = static_cast<double>(n);
+  bool centred = true;
+  to.usual = true;
+  double off[most_blocks];
+  double spread[most_blocks];
+  for (std::size_t k = 0; k < most_blocks; k += hn::Lanes(wide)) {
+    const auto sum = widen(left + k);
+    const auto offset = std::is_same_v<W, double> ? hn::Div(sum, hn::Set(wide, size))
+                                                  : hn::Mul(sum, hn::Set(wide, 1.0 / size));
+    auto about = hn::Sub(widen(squares + k), hn::Mul(sum, offset));
+    about = hn::IfThenElse(hn::Lt(about, hn::Zero(wide)), hn::Zero(wide), about);
+    if constexpr (centers) {
+      centred =
+          centred &&
+          hn::AllTrue(wide, hn::Le(hn::Mul(hn::Mul(offset, offset), hn::Set(wide, 0.25 * size)), about));
+      hn::StoreU(offset, wide, off + k);
+      hn::StoreU(about, wide, spread + k);
+    }
+    to.usual = FindScales(wide, layer, size, widen(guess + k), offset, about, widen(total + k),
+                          widen(along + k), to, k) &&
+               to.usual;
+  }
+  if (centred) return;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (Centred(off[k], spread[k], size)) continue;
+    to.usual = LongScales<centers>(d, layer, x[k], n, to, k) && to.usual;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace normscope::norm::detail
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -110,9 +110,10 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
   ranks.meet();
   if (!ranks.first()) return cli::ok;
   const Store store(options.store);
-  if (sweep)
+  if (sweep) {
     session.say(fmt::format("{} of the sweep are done; normscope lab export {} has their numbers",
                             counted(keys.size(), "run"), experiment.name));
+  }
   return tell(session, options, account(store, experiment, options.size()));
 }
 

@@ -64,8 +64,8 @@ double prefix_share(const Turn& turn, std::size_t length) {
     even += std::ldexp(turn.chance * from(n), -static_cast<int>(2 * n));
     begun += turn.chance * from(n);
   }
-  const double choices = static_cast<double>(length / 2 + 1);
-  return 0.5 * even + 0.5 * (begun + even) / choices;
+  const std::size_t choices = length / 2 + 1;
+  return 0.5 * even + 0.5 * (begun + even) / static_cast<double>(choices);
 }
 
 }  // namespace

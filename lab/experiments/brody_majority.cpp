@@ -11,7 +11,6 @@ namespace normscope::lab {
 namespace {
 
 using majority::AttentionMeasures;
-using majority::InputNorm;
 using majority::Outcome;
 using majority::Training;
 using majority::width;

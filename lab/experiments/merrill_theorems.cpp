@@ -189,7 +189,7 @@ void perform(Run& run) {
 }
 
 /// The run; null where there is none.
-const Done* only(const Results& results) { return results.runs().empty() ? nullptr : &results.runs()[0]; }
+const Done* only(const Results& results) { return results.runs().empty() ? nullptr : results.runs().data(); }
 
 struct Part {
   const char* metric;

@@ -16,9 +16,10 @@ namespace {
 Plan plan(Size size) {
   const bool quick = size == Size::quick;
   Plan plan{.configurations = {}, .seeds = quick ? 1U : 3U};
-  for (const std::size_t width : {12, 24, 64, 768})
+  for (const std::size_t width : {12, 24, 64, 768}) {
     plan.configurations.push_back(
         {{"width", width}, {"rows", quick ? 200 : 4000}, {"groups", "all divisors"}});
+  }
   return plan;
 }
 

@@ -9,7 +9,6 @@ namespace normscope::lab {
 namespace {
 
 using lnnet::Activation;
-using lnnet::TrainSpec;
 
 constexpr std::size_t least_seeds = 3;
 constexpr double reads_digits = 0.97;

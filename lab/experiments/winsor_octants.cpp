@@ -8,7 +8,6 @@ namespace normscope::lab {
 namespace {
 
 using lnnet::Schedule;
-using lnnet::TrainSpec;
 
 constexpr std::size_t full_seeds = 20;
 constexpr std::size_t least_seeds = 8;

@@ -15,7 +15,7 @@ std::filesystem::path data_file(std::string_view name) {
     throw Error(ErrorCode::Io,
                 fmt::format("lab: {} is needed, expected NORMSCOPE_DATA to name the folder with it", name));
   }
-  const std::filesystem::path path = std::filesystem::path(folder) / name;
+  std::filesystem::path path = std::filesystem::path(folder) / name;
   std::error_code missing;
   if (!std::filesystem::exists(path, missing)) {
     throw Error(ErrorCode::Io,

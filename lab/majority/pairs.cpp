@@ -74,7 +74,7 @@ NORMSCOPE_LAB_INLINE void run_block(const Constants<Real>& at, const Block<Real>
   L counts[classes];
   L denominator = zero;
   L x[width];
-  for (std::size_t f = 0; f < width; ++f) x[f] = zero;
+  for (L& value : x) value = zero;
   for (std::size_t j = 0; j < classes; ++j) {
     const Ints<Real> byte = (block.counts[j / 4] >> static_cast<int>(8 * (j % 4))) & 255;
     counts[j] = __builtin_convertvector(byte, L);
@@ -139,7 +139,7 @@ NORMSCOPE_LAB_INLINE void run_block(const Constants<Real>& at, const Block<Real>
 
   const L part = block.part / outcome.sum;
   L dx[width];
-  for (std::size_t f = 0; f < width; ++f) dx[f] = zero;
+  for (L& value : dx) value = zero;
   for (std::size_t k = 0; k < classes; ++k) {
     const Ints<Real> is_answer = block.majority == static_cast<int>(k);
     const L by_logit = logit[k] * part - (is_answer ? block.part : zero);

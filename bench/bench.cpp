@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <thread>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -19,10 +21,13 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double median(std::vector<double> values) {
+/// That part of the values lies below it.
+double quantile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return values[static_cast<std::size_t>(part * static_cast<double>(values.size()))];
 }
+
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 bool agree(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
   if (a.size() != b.size()) return false;
@@ -35,29 +40,52 @@ bool agree(const std::vector<double>& a, const std::vector<double>& b, double to
 }
 
 nlohmann::ordered_json to_json(const Row& row) {
-  return {{"task", row.task},           {"shape", row.shape.text},
-          {"dtype", row.shape.dtype},   {"threads", row.shape.threads},
-          {"contender", row.contender}, {"ratio", row.ratio},
-          {"ours_ms", row.ours_ms},     {"agrees", row.agrees}};
+  return {{"task", row.task},
+          {"shape", row.shape.text},
+          {"dtype", row.shape.dtype},
+          {"threads", row.shape.threads},
+          {"contender", row.contender},
+          {"ratio", row.ratio},
+          {"ours_ms", row.ours_ms},
+          {"agrees", row.agrees ? nlohmann::ordered_json(*row.agrees) : nullptr},
+          {"low", row.low},
+          {"high", row.high}};
+}
+
+void print(const Row& row) {
+  const char* const agrees = !row.agrees ? "-" : *row.agrees ? "yes" : "NO";
+  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10.2f} {:>15} {:>10.4f}  {}\n", row.task, row.shape.text,
+             row.shape.dtype, row.shape.threads, row.contender, row.ratio,
+             fmt::format("{:.2f} – {:.2f}", row.low, row.high), row.ours_ms, agrees);
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 std::vector<Row> compare(const std::string& task, const Shape& shape, const Contender& ours,
                          const std::vector<Contender>& peers, int pairs, double tolerance) {
+  const auto timed = [&](const Contender& contender) {
+    if (shape.threads > 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      contender.run();
+    }
+    return seconds(contender.run);
+  };
   ours.run();
   const std::vector<double> expected = ours.answer();
   std::vector<Row> rows;
   for (const Contender& peer : peers) {
     peer.run();
-    const bool agrees = agree(expected, peer.answer(), tolerance);
+    std::optional<bool> agrees;
+    if (peer.answer) agrees = agree(expected, peer.answer(), tolerance);
     std::vector<double> ratios;
     std::vector<double> own;
     for (int pair = 0; pair < pairs; ++pair) {
-      own.push_back(seconds(ours.run));
-      ratios.push_back(seconds(peer.run) / own.back());
+      own.push_back(timed(ours));
+      ratios.push_back(timed(peer) / own.back());
     }
-    rows.push_back({task, shape, peer.name, median(ratios), 1e3 * median(own), agrees});
+    rows.push_back({task, shape, peer.name, median(ratios), 1e3 * median(own), agrees, quantile(ratios, 0.25),
+                    quantile(ratios, 0.75)});
   }
   return rows;
 }
@@ -85,7 +113,7 @@ double growth(const std::vector<double>& sizes, const std::vector<double>& times
   return together / spread;
 }
 
-int main(int argc, char** argv, const std::function<std::vector<Row>(bool)>& rows) {
+int main(int argc, char** argv, const std::function<void(bool, const Show&)>& rows) {
   CLI::App app("Benchmark: a peer's time over ours, in the same run");
   std::string json;
   bool quick = false;
@@ -93,18 +121,17 @@ int main(int argc, char** argv, const std::function<std::vector<Row>(bool)>& row
   app.add_flag("--quick", quick, "Small shapes only");
   CLI11_PARSE(app, argc, argv);
 
-  const std::vector<Row> table = rows(quick);
-  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10} {:>10}  {}\n", "task", "shape", "dtype", "threads",
-             "contender", "ratio", "ours, ms", "agrees");
+  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10} {:>15} {:>10}  agrees\n", "task", "shape", "dtype",
+             "threads", "contender", "ratio", "quartiles", "ours, ms");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   bool all_agree = true;
-  for (const Row& row : table) {
-    fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10.1f} {:>10.3f}  {}\n", row.task, row.shape.text,
-               row.shape.dtype, row.shape.threads, row.contender, row.ratio, row.ours_ms,
-               row.agrees ? "yes" : "NO");
-    list.push_back(to_json(row));
-    all_agree = all_agree && row.agrees;
-  }
+  rows(quick, [&](const std::vector<Row>& some) {
+    for (const Row& row : some) {
+      print(row);
+      list.push_back(to_json(row));
+      all_agree = all_agree && row.agrees.value_or(true);
+    }
+  });
   if (!json.empty()) {
     AtomicFile file(json);
     file.write(list.dump(1) + "\n");

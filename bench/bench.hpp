@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 /// ours, the median over paired runs. Machines are noisy; a ratio from one minute is less so.
 namespace normscope::bench {
 
-/// One program for the job. `run` does the work once and leaves its answer in `answer`.
+/// One program for the job. `run` does the work once and leaves its answer in `answer`, which a mere limit to
+/// compare with (a copy of the bytes) does not have.
 struct Contender {
   std::string name;
   std::function<void()> run;
@@ -30,10 +32,14 @@ struct Row {
   std::string contender;
   double ratio = 0.0;    ///< the contender's time over ours: above 1, ours is faster
   double ours_ms = 0.0;  ///< median of our times, for orientation only
-  bool agrees = false;   ///< answers within the tolerance, relative to the largest entry
+  std::optional<bool>
+      agrees;        ///< answers within the tolerance, relative to the largest entry; none: no answer
+  double low = 0.0;  ///< quartiles of the ratio
+  double high = 0.0;
 };
 
-/// Runs `ours` and each peer `pairs` times alternately.
+/// Runs `ours` and each peer `pairs` times alternately. With several threads every run comes after a rest and
+/// a run that is not timed: the threads of some peers look out for work for a while and would take ours away.
 [[nodiscard]] std::vector<Row> compare(const std::string& task, const Shape& shape, const Contender& ours,
                                        const std::vector<Contender>& peers, int pairs, double tolerance);
 
@@ -43,8 +49,11 @@ struct Row {
 /// The exponent p of time ∝ size^p that fits best, by least squares of the logarithms.
 [[nodiscard]] double growth(const std::vector<double>& sizes, const std::vector<double>& times);
 
-/// Parses --json and --quick, prints what `rows` returns as a table and writes the JSON.
+/// Takes rows as they come.
+using Show = std::function<void(const std::vector<Row>& rows)>;
+
+/// Parses --json and --quick, prints the rows that `rows` shows as a table and writes the JSON.
 /// Returns the exit status: 1 when some answers disagree.
-int main(int argc, char** argv, const std::function<std::vector<Row>(bool quick)>& rows);
+int main(int argc, char** argv, const std::function<void(bool quick, const Show& show)>& rows);
 
 }  // namespace normscope::bench

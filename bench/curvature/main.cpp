@@ -50,18 +50,15 @@ void print_growth(const std::string& who, const std::vector<std::size_t>& widths
   fmt::print("{}, time a row:{}; grows like width^{:.2f}\n", who, shown, bench::growth(sizes, times));
 }
 
-std::vector<bench::Row> rows(bool quick) {
-  std::vector<bench::Row> table;
+void rows(bool quick, const bench::Show& show) {
   const std::vector<std::size_t> widths =
       quick ? std::vector<std::size_t>{16, 32} : std::vector<std::size_t>{16, 32, 64, 128};
   for (const std::size_t width : widths) {
     const std::vector<double> x = random_rows(2, width);
     const bench::Shape shape{.text = std::to_string(width)};
-    for (bench::Row& row : bench::compare(
-             "curvature", shape, ours(x, width),
-             {bench::automatic_hessian(x, width, eps), bench::batched_hessian(x, width, eps)}, 3, 1e-10)) {
-      table.push_back(std::move(row));
-    }
+    show(bench::compare("curvature", shape, ours(x, width),
+                        {bench::automatic_hessian(x, width, eps), bench::batched_hessian(x, width, eps)}, 3,
+                        1e-10));
   }
   // Many rows a call, so that the call itself does not count.
   const std::size_t entries = std::size_t{1} << (quick ? 16 : 20);
@@ -70,7 +67,6 @@ std::vector<bench::Row> rows(bool quick) {
       quick ? std::vector<std::size_t>{64, 128} : std::vector<std::size_t>{128, 256, 512};
   print_growth("libtorch, batched", hundreds, 1,
                [](const auto& x, std::size_t width) { return bench::batched_hessian(x, width, eps); });
-  return table;
 }
 
 }  // namespace

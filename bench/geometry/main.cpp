@@ -23,8 +23,7 @@ bench::Contender ours(const std::vector<double>& gain, unsigned threads) {
   return {"normscope", run, [semi_axes] { return *semi_axes; }};
 }
 
-std::vector<bench::Row> rows(bool quick) {
-  std::vector<bench::Row> table;
+void rows(bool quick, const bench::Show& show) {
   const std::vector<std::size_t> widths =
       quick ? std::vector<std::size_t>{256, 768} : std::vector<std::size_t>{768, 2048, 4096};
   for (const std::size_t width : widths) {
@@ -34,13 +33,10 @@ std::vector<bench::Row> rows(bool quick) {
       for (double& g : gain) g = 1.0 + 0.3 * random.normal();
       openblas_set_num_threads(static_cast<int>(threads));
       const bench::Shape shape{.text = std::to_string(width), .threads = threads};
-      for (bench::Row& row : bench::compare("geometry", shape, ours(gain, threads), {bench::dsyevd(gain)},
-                                            width >= 4096 ? 3 : 5, 1e-10)) {
-        table.push_back(std::move(row));
-      }
+      show(bench::compare("geometry", shape, ours(gain, threads), {bench::dsyevd(gain)},
+                          width >= 4096 ? 3 : 5, 1e-10));
     }
   }
-  return table;
 }
 
 }  // namespace

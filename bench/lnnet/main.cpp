@@ -40,17 +40,14 @@ std::vector<bench::Row> race(const std::string& text, lnnet::TrainSpec spec, con
                         ours, {bench::torch(spec, data, begin, steps, threads)}, pairs, single ? 0.05 : 1e-6);
 }
 
-std::vector<bench::Row> rows(bool quick) {
-  std::vector<bench::Row> table;
-  const auto add = [&](std::vector<bench::Row> more) { table.insert(table.end(), more.begin(), more.end()); };
+void rows(bool quick, const bench::Show& show) {
   // Few steps, since rounding grows along them; many pairs, since they are short.
-  add(race("width 3, batch 512", {}, lnnet::spiral(512, 1), 200, 1, quick ? 5 : 25));
+  show(race("width 3, batch 512", {}, lnnet::spiral(512, 1), 200, 1, quick ? 5 : 25));
   const lnnet::TrainSpec wide{
       .width = 512, .depth = 3, .norm = NormKind::layer, .rate = 1e-3, .precision = Dtype::F32};
   for (const unsigned threads : {1U, 2U}) {
-    add(race("width 512, batch 4096", wide, noise(4096, 512, 10), quick ? 5 : 20, threads, 3));
+    show(race("width 512, batch 4096", wide, noise(4096, 512, 10), quick ? 5 : 20, threads, 3));
   }
-  return table;
 }
 
 }  // namespace

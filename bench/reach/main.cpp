@@ -98,8 +98,7 @@ bench::Contender product(const std::shared_ptr<selectability::Logits>& logits, u
   return {"A A^T", run, [leads] { return *leads; }};
 }
 
-std::vector<bench::Row> rows(bool quick) {
-  std::vector<bench::Row> table;
+void rows(bool quick, const bench::Show& show) {
   std::vector<Case> cases;
   for (const std::size_t planted : {0, 1, 10, 100, 1000}) {
     cases.push_back(quick ? Case{4096, 256, planted} : Case{50257, 768, planted});
@@ -111,12 +110,9 @@ std::vector<bench::Row> rows(bool quick) {
         .text = fmt::format("{} x {}, {} planted", what.tokens, what.width, what.planted),
         .dtype = "float32",
         .threads = threads};
-    for (bench::Row& row : bench::compare("reach", shape, ours(logits, threads), {product(logits, threads)},
-                                          quick ? 3 : 1, 0.0)) {
-      table.push_back(std::move(row));
-    }
+    show(bench::compare("reach", shape, ours(logits, threads), {product(logits, threads)}, quick ? 3 : 1,
+                        0.0));
   }
-  return table;
 }
 
 }  // namespace

@@ -61,27 +61,29 @@ bench::Contender programs(const std::shared_ptr<const Cloud>& keys) {
   return {"CLP, a program a key", run, answer};
 }
 
-std::vector<bench::Row> rows(bool quick) {
+void rows(bool quick, const bench::Show& show) {
   struct Shape {
     std::size_t count;
     std::size_t width;
   };
   std::vector<Shape> shapes{{1000, 8}, {1000, 64}};
   if (!quick) shapes.insert(shapes.end(), {{10000, 8}, {10000, 16}, {10000, 64}});
-  std::vector<bench::Row> table;
   for (const Shape& shape : shapes) {
     const std::shared_ptr<const Cloud> keys = cloud(shape.count, shape.width);
     for (const unsigned threads : {1U, thread_count(0)}) {
       const bench::Shape where{.text = std::to_string(shape.count) + "x" + std::to_string(shape.width),
                                .threads = threads};
-      for (bench::Row& row : bench::compare("select", where, ours(keys, threads), {programs(keys)}, 3, 0.0)) {
-        row.ratio *= static_cast<double>(shape.count) / static_cast<double>(sampled);
-        table.push_back(std::move(row));
+      std::vector<bench::Row> table =
+          bench::compare("select", where, ours(keys, threads), {programs(keys)}, 3, 0.0);
+      for (bench::Row& row : table) {
+        for (double* const ratio : {&row.ratio, &row.low, &row.high}) {
+          *ratio *= static_cast<double>(shape.count) / static_cast<double>(sampled);
+        }
       }
+      show(table);
       if (thread_count(0) == 1) break;
     }
   }
-  return table;
 }
 
 }  // namespace

@@ -170,37 +170,38 @@ HWY_INLINE void WriteThrough(D d, hn::Vec<D> v, T* to) {
   }
 }
 
+/// Whether the instruction set reads and writes part of a vector of T, and nothing beyond it.
+template <typename T>
+inline constexpr bool has_parts = HWY_TARGET <= HWY_AVX3 ||
+                                  (HWY_TARGET <= HWY_AVX2 && std::is_floating_point_v<T>);
+
 /// The first `count` lanes, less than all; the others are zero, and nothing beyond is read.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> ReadSome(D d, const T* from, std::size_t count) {
-#if HWY_TARGET <= HWY_AVX3
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (!has_parts<T>) {
+    T lanes[hn::MaxLanes(d)] = {};
+    std::memcpy(lanes, from, count * sizeof(T));
+    return Read(d, lanes);
+  } else if constexpr (std::is_floating_point_v<T>) {
     return hn::MaskedLoad(hn::FirstN(d, count), d, from);
   } else {
     const Halves<D> halves;
     return FromBits(d, hn::MaskedLoad(hn::FirstN(halves, count), halves, &from->bits), T{});
   }
-#else
-  T lanes[hn::MaxLanes(d)] = {};
-  std::memcpy(lanes, from, count * sizeof(T));
-  return Read(d, lanes);
-#endif
 }
 
 template <class D, typename T>
 HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
-#if HWY_TARGET <= HWY_AVX3
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (!has_parts<T>) {
+    T lanes[hn::MaxLanes(d)];
+    Write(d, v, lanes);
+    std::memcpy(to, lanes, count * sizeof(T));
+  } else if constexpr (std::is_floating_point_v<T>) {
     hn::BlendedStore(v, hn::FirstN(d, count), d, to);
   } else {
     const Halves<D> halves;
     hn::BlendedStore(ToBits(d, v, T{}), hn::FirstN(halves, count), halves, &to->bits);
   }
-#else
-  T lanes[hn::MaxLanes(d)];
-  Write(d, v, lanes);
-  std::memcpy(to, lanes, count * sizeof(T));
-#endif
 }
 
 /// Every column of some rows in order: `whole(i, stream)` for vectors of them, `some(i, count)` for the rest.

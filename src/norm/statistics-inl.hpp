@@ -226,24 +226,6 @@ struct Scales {
   static constexpr double nearest = 2.0;
 };
 
-/// 1/√v to two roundings.
-template <class D>
-HWY_INLINE hn::Vec<D> ReciprocalSqrt(D d, hn::Vec<D> v) {
-#if HWY_TARGET == HWY_AVX3
-  // An estimate whose 14 bits every processor has alike, and two steps of Newton's.
-  if constexpr (hn::MaxLanes(d) == 8) {
-    hn::Vec<D> y{_mm512_rsqrt14_pd(v.raw)};
-    const auto half = hn::Mul(v, hn::Set(d, 0.5));
-    for (int step = 0; step < 2; ++step) {
-      const auto left = hn::NegMulAdd(hn::Mul(half, y), y, hn::Set(d, 0.5));
-      y = hn::MulAdd(y, left, y);
-    }
-    return y;
-  }
-#endif
-  return hn::Div(hn::Set(d, 1.0), hn::Sqrt(v));
-}
-
 /// To single precision; what is beyond it becomes infinite, also where Highway stops at the largest number.
 template <class D>
 HWY_INLINE hn::Vec<hn::Rebind<float, D>> ToSingle(D d, hn::Vec<D> v) {
@@ -281,7 +263,7 @@ HWY_INLINE bool FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
     return std::is_same_v<W, double> ? hn::Div(v, hn::Set(d, n)) : hn::Mul(v, hn::Set(d, 1.0 / n));
   };
   const auto square = hn::Add(share(squares), hn::Set(d, layer.eps));
-  const auto scale = ReciprocalSqrt(d, square);
+  const auto scale = hn::Div(hn::Set(d, 1.0), hn::Sqrt(square));
   const auto mean = hn::Add(base, offset);
   const auto moved = hn::Sub(mean, base);
   const auto lost = hn::Add(hn::Sub(base, hn::Sub(mean, moved)), hn::Sub(offset, moved));

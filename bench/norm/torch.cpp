@@ -1,0 +1,70 @@
+#include <torch/torch.h>
+
+#include "problem.hpp"
+
+namespace normscope::bench {
+namespace {
+
+struct Tensors {
+  torch::Tensor x, dy, gain, bias, result, mean, scale;
+  std::vector<std::int64_t> shape;
+};
+
+torch::ScalarType type_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F64: return torch::kFloat64;
+    case Dtype::BF16: return torch::kBFloat16;
+    case Dtype::F16: return torch::kFloat16;
+    default: return torch::kFloat32;
+  }
+}
+
+std::shared_ptr<Tensors> tensors(const Shared& problem) {
+  torch::set_num_threads(static_cast<int>(problem->threads));
+  const auto own = std::make_shared<Tensors>();
+  const auto type = type_of(problem->dtype);
+  const auto rows = [&](const void* data) {
+    const std::vector<std::int64_t> shape{static_cast<std::int64_t>(problem->rows),
+                                          static_cast<std::int64_t>(problem->width)};
+    return torch::from_blob(const_cast<void*>(data), shape, torch::TensorOptions(type));
+  };
+  const auto parameter = [&](const std::vector<float>& values) {
+    return torch::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())})
+        .to(type);
+  };
+  own->x = rows(problem->x);
+  own->dy = rows(problem->dy);
+  own->gain = parameter(problem->gain);
+  own->bias = parameter(problem->bias);
+  own->shape = {static_cast<std::int64_t>(problem->width)};
+  return own;
+}
+
+void forward(Tensors& own, const torch::Tensor& x) {
+  const torch::NoGradGuard guard;
+  std::tie(own.result, own.mean, own.scale) = at::native_layer_norm(x, own.shape, own.gain, own.bias, eps);
+}
+
+void backward(Tensors& own) {
+  const torch::NoGradGuard guard;
+  own.result = std::get<0>(at::native_layer_norm_backward(own.dy, own.x, own.shape, own.mean, own.scale,
+                                                          own.gain, own.bias, {true, true, true}));
+}
+
+}  // namespace
+
+Peer torch(const Shared& problem, Task task) {
+  // Its kernels for processors know no float16.
+  if (task == Task::grouped || problem->dtype == Dtype::F16) return std::nullopt;
+  const auto own = tensors(problem);
+  if (task == Task::backward) forward(*own, own->x);
+  const auto call = [=] {
+    if (task == Task::forward) forward(*own, own->x);
+    if (task == Task::backward) backward(*own);
+    if (task == Task::residual) forward(*own, own->x + own->dy);
+  };
+  const char* const name = task == Task::residual ? "libtorch 1.13, two steps" : "libtorch 1.13";
+  return contender(name, problem, call, [=] { return some(own->result.contiguous().data_ptr(), *problem); });
+}
+
+}  // namespace normscope::bench

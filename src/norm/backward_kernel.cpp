@@ -151,8 +151,48 @@ HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::s
   }
 }
 
+/// One step of all rows' columns [first, last). Rows go together as in `Rows`, for the same shares.
+template <bool centers, class D, typename T>
+HWY_NOINLINE void LongColumns(D d, const BackwardJob<T>& job, std::size_t first, std::size_t last,
+                              Shares<T> to) {
+  ByColumns& columns = *job.columns;
+  const std::size_t all = job.x.rows();
+  if (columns.step == ByColumns::Step::join) return JoinColumns(d, job.layer, all, columns);
+  if (columns.step == ByColumns::Step::measure) {
+    const auto gain = ParameterOr<Wide<T>, 1>(job.layer.gain);
+    for (std::size_t row = 0; row < all; ++row) {
+      const Sources<T> of{job.x.data() + row * job.x.stride(), job.dy.data() + row * job.dy.stride(), gain};
+      MeasureColumns<centers>(d, of, first, last, columns.runs + row * columns.stride);
+    }
+    return;
+  }
+  const std::size_t n = last - first;
+  Scales<Wide<T>> by;
+  for (std::size_t row = 0; row < all; row += 4) {
+    const std::size_t rows = std::min<std::size_t>(4, all - row);
+    by.usual = true;
+    for (std::size_t r = 0; r < rows; ++r) {
+      by.usual = ScalesOf(job.layer, columns.runs[(row + r) * columns.stride], by, r) && by.usual;
+    }
+    if (by.usual && rows == 4) {
+      Pull<4, true>(d, job, row, first, n, by, 0, to);
+      continue;
+    }
+    for (std::size_t r = 0; r < rows; ++r) {
+      if (by.Near(r)) {
+        Pull<1, true>(d, job, row + r, first, n, by, r, to);
+      } else {
+        Pull<1, false>(d, job, row + r, first, n, by, r, to);
+      }
+    }
+  }
+}
+
 template <bool centers, typename T>
 HWY_INLINE void RowsOf(const BackwardJob<T>& job, std::size_t first, std::size_t last, Shares<T> to) {
+  if (job.columns != nullptr) {
+    return LongColumns<centers>(hn::ScalableTag<Wide<T>>(), job, first, last, to);
+  }
   WithLanes<T>(job.layer.width / job.layer.groups,
                [&](auto d) NORMSCOPE_IN_PLACE { Rows<centers>(d, job, first, last, to); });
 }
@@ -174,8 +214,9 @@ void BackwardBF16(const BackwardJob<Bfloat16>& job, std::size_t first, std::size
 #if NORMSCOPE_ROUNDS_BFLOAT16
   if (RoundsBfloat16(job.layer)) {
     const Layer<FastBfloat16> layer = Fast(job.layer);
-    return AnyRows<FastBfloat16>({layer, Fast(job.x), Fast(job.dy), Fast(job.dx), job.stream, job.at_hand},
-                                 first, last, {to.gain, to.bias});
+    return AnyRows<FastBfloat16>(
+        {layer, Fast(job.x), Fast(job.dy), Fast(job.dx), job.stream, job.at_hand, job.columns}, first, last,
+        {to.gain, to.bias});
   }
 #endif
   AnyRows(job, first, last, to);

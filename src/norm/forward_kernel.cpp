@@ -33,16 +33,17 @@ struct Entries {
   }
 };
 
-/// sum = x + residual of a row, where there is a residual; returns what is to be normalized.
+/// sum = x + residual of a row's n entries from `begin` on, where there is a residual; returns where what is
+/// to be normalized begins.
 template <typename T>
-HWY_INLINE const T* Summed(const ForwardJob<T>& job, std::size_t row) {
-  const T* const x = job.x.data() + row * job.x.stride();
+HWY_INLINE const T* Summed(const ForwardJob<T>& job, std::size_t row, std::size_t begin, std::size_t n) {
+  const T* const x = job.x.data() + row * job.x.stride() + begin;
   if (job.residual.data() == nullptr) return x;
   const hn::ScalableTag<Wide<T>> d;
-  const T* const residual = job.residual.data() + row * job.residual.stride();
-  T* const sum = job.sum.data() + row * job.sum.stride();
+  const T* const residual = job.residual.data() + row * job.residual.stride() + begin;
+  T* const sum = job.sum.data() + row * job.sum.stride() + begin;
   Sweep<4>(
-      job.layer.width, hn::Lanes(d),
+      n, hn::Lanes(d),
       [&](auto /*k*/, std::size_t i)
           NORMSCOPE_IN_PLACE { Write(d, hn::Add(Read(d, x + i), Read(d, residual + i)), sum + i); },
       [&](std::size_t i, std::size_t count) NORMSCOPE_IN_PLACE {
@@ -161,14 +162,14 @@ HWY_NOINLINE void ShortRows(D d, const ForwardJob<T>& job, std::size_t first, st
   for (; row + most <= last; row += most) {
     const std::size_t ahead = row + 2 * most <= last ? most * job.x.stride() : 0;
     const T* x[most_blocks];
-    for (std::size_t k = 0; k < most; ++k) x[k] = Summed(job, row + k);
+    for (std::size_t k = 0; k < most; ++k) x[k] = Summed(job, row + k, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
       for (std::size_t k = 0; k < most; ++k) take(x[k], row + k, begin);
       apply(ahead);
     }
   }
   for (; row < last; ++row) {
-    const T* const x = Summed(job, row);
+    const T* const x = Summed(job, row, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
       take(x, row, begin);
       if (count == most) apply(0);
@@ -186,7 +187,7 @@ HWY_NOINLINE void LongRows(D d, const ForwardJob<T>& job, std::size_t first, std
   for (std::size_t row = first; row < last; row += most) {
     const std::size_t rows = std::min(most, last - row);
     const T* x[2];
-    for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k);
+    for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
       now.by.usual = true;
       for (std::size_t k = 0; k < rows; ++k) {
@@ -206,8 +207,32 @@ HWY_NOINLINE void LongRows(D d, const ForwardJob<T>& job, std::size_t first, std
   }
 }
 
+/// One step of all rows' columns [first, last).
+template <bool centers, class D, typename T>
+HWY_NOINLINE void LongColumns(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
+  ByColumns& columns = *job.columns;
+  if (columns.step == ByColumns::Step::join) return JoinColumns(d, job.layer, job.x.rows(), columns);
+  const MatrixView<const T> x = job.residual.data() == nullptr ? job.x : job.sum;
+  Blocks<T> now;
+  for (std::size_t row = 0; row < x.rows(); ++row) {
+    Run* const runs = columns.runs + row * columns.stride;
+    now.x[0] = {x.data() + row * x.stride()};
+    if (columns.step == ByColumns::Step::measure) {
+      Summed(job, row, first, last - first);
+      MeasureColumns<centers>(d, now.x[0], first, last, runs);
+      continue;
+    }
+    now.x[0] = now.x[0].From(first);
+    now.y[0] = job.y.data() + row * job.y.stride() + first;
+    now.begin[0] = first;
+    ScalesOf(job.layer, runs[0], now.by, 0);
+    ApplyOne(d, job, now, 0, last - first, 0);
+  }
+}
+
 template <bool centers, typename T>
 HWY_INLINE void RowsOf(const ForwardJob<T>& job, std::size_t first, std::size_t last) {
+  if (job.columns != nullptr) return LongColumns<centers>(hn::ScalableTag<Wide<T>>(), job, first, last);
   const std::size_t n = job.layer.width / job.layer.groups;
   WithLanes<T>(n, [&](auto d) NORMSCOPE_IN_PLACE {
     if (n <= short_vectors * hn::Lanes(d)) return ShortRows<centers>(d, job, first, last);
@@ -232,7 +257,7 @@ void ForwardBF16(const ForwardJob<Bfloat16>& job, std::size_t first, std::size_t
   if (RoundsBfloat16(job.layer)) {
     const Layer<FastBfloat16> layer = Fast(job.layer);
     return AnyRows(ForwardJob<FastBfloat16>{layer, Fast(job.x), Fast(job.residual), Fast(job.sum),
-                                            Fast(job.y), job.stream, job.at_hand},
+                                            Fast(job.y), job.stream, job.at_hand, job.columns},
                    first, last);
   }
 #endif

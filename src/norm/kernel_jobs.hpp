@@ -7,6 +7,8 @@
 /// What the kernels, compiled once an instruction set, take and give.
 namespace normscope::norm::detail {
 
+struct ByColumns;
+
 /// A call of `normalize`, or of `add_normalize` where `residual` has data.
 template <typename T>
 struct ForwardJob {
@@ -17,6 +19,7 @@ struct ForwardJob {
   MatrixView<T> y;
   bool stream;   ///< past the caches, which y would only sweep
   bool at_hand;  ///< few enough entries to stay in the cache of a core
+  ByColumns* columns = nullptr;
 };
 
 /// A call of `normalize_backward`.
@@ -28,6 +31,7 @@ struct BackwardJob {
   MatrixView<T> dx;
   bool stream;
   bool at_hand;
+  ByColumns* columns = nullptr;
 };
 
 /// Where a run of rows adds its share of the parameters' gradients; null where they are not wanted.
@@ -47,6 +51,22 @@ struct Moments {
   double along;    ///< Σ a d, or Σ a x
 };
 
+/// A run's moments, and what they are about.
+struct Run {
+  Moments moments;
+  double base;
+};
+
+/// Few long rows of one group, whose columns are split: all are measured, then joined by one thread, then
+/// applied to. A job with this takes columns where it would take rows.
+struct ByColumns {
+  enum class Step { measure, join, apply };
+  Step step;
+  Run* runs;  ///< a row's runs in order, `stride` from those of the next; once joined, all in the first
+  std::size_t stride;
+  bool ordinary;  ///< once joined: whether all rows are, else there is nothing to apply
+};
+
 /// `a` becomes the moments of both.
 inline void merge(Moments& a, const Moments& b) {
   const double count = a.count + b.count;
@@ -59,17 +79,20 @@ inline void merge(Moments& a, const Moments& b) {
 }
 
 /// Merges runs as they come, equal ones first, so that rounding grows with the logarithm of their number;
-/// the order depends on that number alone.
+/// the order depends on that number alone. All are taken about the first one's base.
 class Cascade {
  public:
-  explicit Cascade(const Moments& first) { runs_[0] = first; }
-  void add(const Moments& run) {
-    runs_[depth_++] = run;
+  explicit Cascade(const Run& first) : base_(first.base) { runs_[0] = first.moments; }
+  void add(const Run& run) {
+    Moments& m = runs_[depth_++];
+    m = run.moments;
+    m.offset += run.base - base_;
+    m.along += (run.base - base_) * m.total;
     for (std::size_t carry = ++added_; carry % 2 == 0; carry /= 2) merge_last();
   }
-  [[nodiscard]] const Moments& total() {
+  [[nodiscard]] Run total() {
     while (depth_ > 1) merge_last();
-    return runs_[0];
+    return {runs_[0], base_};
   }
 
  private:
@@ -79,17 +102,18 @@ class Cascade {
   }
 
   Moments runs_[64];
+  double base_;
   std::size_t depth_ = 1;
   std::size_t added_ = 1;
 };
 
-/// Rows [first, last).
+/// Rows [first, last), or columns.
 void forward_rows(const ForwardJob<double>& job, std::size_t first, std::size_t last);
 void forward_rows(const ForwardJob<float>& job, std::size_t first, std::size_t last);
 void forward_rows(const ForwardJob<Bfloat16>& job, std::size_t first, std::size_t last);
 void forward_rows(const ForwardJob<Float16>& job, std::size_t first, std::size_t last);
 
-/// dx of rows [first, last), and their shares added to what is there.
+/// dx of rows [first, last), or columns, and their shares added to what is there.
 void backward_rows(const BackwardJob<double>& job, std::size_t first, std::size_t last, Shares<double> to);
 void backward_rows(const BackwardJob<float>& job, std::size_t first, std::size_t last, Shares<float> to);
 void backward_rows(const BackwardJob<Bfloat16>& job, std::size_t first, std::size_t last,

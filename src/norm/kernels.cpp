@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
 #include <fmt/core.h>
 
@@ -10,12 +9,11 @@
 #include <normscope/core/parallel.hpp>
 
 #include "kernel_jobs.hpp"
+#include "slices.hpp"
 
 namespace normscope::norm {
 namespace {
 
-/// Entries below which another thread costs more than it saves.
-constexpr std::size_t entries_a_thread = std::size_t{1} << 17U;
 /// Bytes of a result that no cache keeps until somebody reads it.
 constexpr std::size_t bytes_beyond_caches = std::size_t{1} << 24U;
 /// Bytes of a result that a core keeps close.
@@ -24,8 +22,6 @@ constexpr std::size_t bytes_at_hand = std::size_t{1} << 20U;
 constexpr std::size_t rows_a_run = 64;
 /// Pieces at most that gradients are summed in; their number must not depend on the threads.
 constexpr std::size_t most_panels = 64;
-
-std::size_t whole(std::size_t count, std::size_t of) { return (count + of - 1) / of; }
 
 template <typename T>
 void check_parameter(std::string_view who, std::string_view what, std::span<T> values, std::size_t width) {
@@ -61,15 +57,9 @@ bool at_hand(MatrixView<T> result) {
 
 template <typename T>
 void run(const detail::ForwardJob<T>& job, unsigned threads) {
+  if (sliced(job, detail::Shares<T>{nullptr, nullptr}, job.x.rows(), threads)) return;
   parallel_for(job.x.rows(), whole(entries_a_thread, job.layer.width), threads,
                [&](std::size_t first, std::size_t last) { detail::forward_rows(job, first, last); });
-}
-
-/// Memory that a thread keeps for its next call.
-std::span<double> workspace(std::size_t size) {
-  thread_local std::vector<double> of_this_thread;
-  if (of_this_thread.size() < size) of_this_thread.resize(size);
-  return std::span(of_this_thread).first(size);
 }
 
 /// One piece of the rows whose gradients are summed on their own, in `sums`: gain's, then bias's.
@@ -101,18 +91,19 @@ void add_panels(double* sums, std::size_t panels, std::size_t stride, std::size_
 
 /// Few enough rows to be summed where the gradients go.
 template <typename T>
-void run_at_once(const detail::BackwardJob<T>& job, const Gradients<T>& gradients) {
+void run_at_once(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads) {
   const std::size_t width = job.layer.width;
   std::span<Wide<T>> unwanted;
   if (gradients.gain.empty() || gradients.bias.empty()) {
     // Room for either of Wide<T>'s.
-    unwanted = {reinterpret_cast<Wide<T>*>(workspace(width).data()), width};
+    unwanted = {reinterpret_cast<Wide<T>*>(workspace<double>(width).data()), width};
   }
   const std::span<Wide<T>> gain = gradients.gain.empty() ? unwanted : gradients.gain;
   const std::span<Wide<T>> bias = gradients.bias.empty() ? unwanted : gradients.bias;
   std::fill(gain.begin(), gain.end(), Wide<T>{0});
   std::fill(bias.begin(), bias.end(), Wide<T>{0});
-  detail::backward_rows(job, 0, job.x.rows(), {gain.data(), bias.data()});
+  const detail::Shares<T> to{gain.data(), bias.data()};
+  if (!sliced(job, to, 1, threads)) detail::backward_rows(job, 0, job.x.rows(), to);
 }
 
 template <typename T>
@@ -121,16 +112,17 @@ void run(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsig
   const std::size_t width = job.layer.width;
   const std::size_t rows_a_thread = whole(entries_a_thread, width);
   if (gradients.gain.empty() && gradients.bias.empty()) {
+    if (sliced(job, detail::Shares<T>{nullptr, nullptr}, rows, threads)) return;
     return parallel_for(rows, rows_a_thread, threads, [&](std::size_t first, std::size_t last) {
       detail::backward_rows(job, first, last, {nullptr, nullptr});
     });
   }
-  if (rows <= rows_a_run) return run_at_once(job, gradients);
+  if (rows <= rows_a_run) return run_at_once(job, gradients, threads);
   const std::size_t panel = whole(whole(rows, most_panels), rows_a_run) * rows_a_run;
   const std::size_t panels = whole(rows, panel);
   // Two doubles and two Wide<T> an entry.
   const std::size_t stride = 4 * width;
-  const std::span<double> sums = workspace(panels * stride);
+  const std::span<double> sums = workspace<double>(panels * stride);
   parallel_for(panels, whole(rows_a_thread, panel), threads, [&](std::size_t first, std::size_t last) {
     for (std::size_t p = first; p < last; ++p) {
       double* const of_panel = sums.data() + p * stride;

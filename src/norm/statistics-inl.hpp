@@ -170,10 +170,10 @@ HWY_INLINE Moments MomentsAbout(D d, const Source& x, std::size_t n, hn::TFromD<
           Source::slopes ? Total(d, sums.total) : 0.0, along};
 }
 
-/// Moments of at most `run_vectors` vectors about a mean that is near enough, which `base` becomes. The first
-/// guess is one that all equal entries have exactly.
+/// Moments of at most `run_vectors` vectors about a mean that is near enough. The first guess is one that all
+/// equal entries have exactly.
 template <bool centers, class D, class Source>
-HWY_INLINE Moments RunMoments(D d, const Source& x, std::size_t n, double& base) {
+HWY_NOINLINE Run RunMoments(D d, const Source& x, std::size_t n) {
   using W = hn::TFromD<D>;
   const std::size_t lanes = hn::Lanes(d);
   W guess{0};
@@ -181,25 +181,20 @@ HWY_INLINE Moments RunMoments(D d, const Source& x, std::size_t n, double& base)
     guess = n < lanes ? hn::GetLane(x.Some(d, 0, n))
                       : hn::GetLane(hn::SumOfLanes(d, x.At(d, 0))) * (W{1} / static_cast<W>(lanes));
   }
-  base = static_cast<double>(guess);
+  const double base = static_cast<double>(guess);
   const Moments m = MomentsAbout<centers>(d, x, n, guess);
-  if (!centers || Centred(m.offset, m.squares, m.count)) return m;
+  if (!centers || Centred(m.offset, m.squares, m.count)) return {m, base};
   const W better = static_cast<W>(base + m.offset);
-  base = static_cast<double>(better);
-  return MomentsAbout<centers>(d, x, n, better);
+  return {MomentsAbout<centers>(d, x, n, better), static_cast<double>(better)};
 }
 
-/// Moments of a block of any length about `base`.
+/// Moments of a block of any length.
 template <bool centers, class D, class Source>
-HWY_NOINLINE Moments BlockMoments(D d, const Source& x, std::size_t n, double& base) {
+HWY_NOINLINE Run BlockMoments(D d, const Source& x, std::size_t n) {
   const std::size_t run = run_vectors * hn::Lanes(d);
-  Cascade runs(RunMoments<centers>(d, x, std::min(run, n), base));
+  Cascade runs(RunMoments<centers>(d, x, std::min(run, n)));
   for (std::size_t i = run; i < n; i += run) {
-    double own = 0.0;
-    Moments m = RunMoments<centers>(d, x.From(i), std::min(run, n - i), own);
-    m.offset += own - base;
-    m.along += (own - base) * m.total;
-    runs.add(m);
+    runs.add(RunMoments<centers>(d, x.From(i), std::min(run, n - i)));
   }
   return runs.total();
 }
@@ -282,16 +277,46 @@ HWY_INLINE bool FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
   return hn::AllTrue(d, hn::And(in_range, hn::Le(hn::Abs(far), hn::Set(d, Scales<W>::nearest))));
 }
 
-/// The scales of one block of any length, as entry k.
-template <bool centers, class D, class Source, typename T>
-HWY_NOINLINE bool LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
-                             std::size_t k) {
-  double base = 0.0;
-  const Moments m = BlockMoments<centers>(d, x, n, base);
+/// The scales of one block, as entry k.
+template <typename T>
+HWY_NOINLINE bool ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<T>>& to, std::size_t k) {
+  const Moments& m = block.moments;
   const hn::CappedTag<double, 1> one;
   const auto set = [&](double value) NORMSCOPE_IN_PLACE { return hn::Set(one, value); };
-  return FindScales(one, layer, static_cast<double>(n), set(base), set(m.offset), set(m.squares),
-                    set(m.total), set(m.along), to, k);
+  return FindScales(one, layer, m.count, set(block.base), set(m.offset), set(m.squares), set(m.total),
+                    set(m.along), to, k);
+}
+
+/// The same for a block of any length, from its entries.
+template <bool centers, class D, class Source, typename T>
+HWY_INLINE bool LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
+                           std::size_t k) {
+  return ScalesOf(layer, BlockMoments<centers>(d, x, n), to, k);
+}
+
+/// Columns [first, last) of a row; `first` starts a run.
+template <bool centers, class D, class Source>
+HWY_INLINE void MeasureColumns(D d, const Source& x, std::size_t first, std::size_t last, Run* runs) {
+  const std::size_t run = run_vectors * hn::Lanes(d);
+  for (std::size_t i = first; i < last; i += run) {
+    runs[i / run] = RunMoments<centers>(d, x.From(i), std::min(run, last - i));
+  }
+}
+
+/// Joins the runs of all rows.
+template <class D, typename T>
+HWY_NOINLINE void JoinColumns(D d, const Layer<T>& layer, std::size_t rows, ByColumns& columns) {
+  const std::size_t run = run_vectors * hn::Lanes(d);
+  columns.ordinary = true;
+  for (std::size_t row = 0; row < rows; ++row) {
+    Run* const runs = columns.runs + row * columns.stride;
+    Cascade cascade(runs[0]);
+    for (std::size_t i = run; i < layer.width; i += run) cascade.add(runs[i / run]);
+    runs[0] = cascade.total();
+    Scales<Wide<T>> by;
+    ScalesOf(layer, runs[0], by, 0);
+    columns.ordinary = columns.ordinary && by.Ordinary(0);
+  }
 }
 
 /// A guess of the means of four blocks from x[q] on, that all equal entries have exactly.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -91,6 +92,36 @@ Rows<T> random_rows(std::size_t rows, std::size_t width, std::uint64_t seed, std
       result.at(row, i) = element<T>(std::ldexp(0.3 + random.normal(), exponent));
     }
   }
+  return result;
+}
+
+/// A few rows so wide that threads share each.
+struct WideCase {
+  NormKind kind;
+  std::size_t rows, width, groups;
+  double strange = 1.0;  ///< in the second to last row; 0: all of it is zero
+};
+inline constexpr WideCase wide_cases[] = {
+    {NormKind::layer, 1, 262'168, 1},
+    {NormKind::rms, 2, 200'001, 1},
+    {NormKind::layer, 5, 160'000, 1},
+    {NormKind::spherical, 1, std::size_t{1} << 20U, 1},
+    {NormKind::rms, 3, 180'008, 1, std::numeric_limits<double>::quiet_NaN()},
+    {NormKind::layer, 3, 180'008, 1, 0.0},
+    {NormKind::rms, 2, 200'000, 2, std::numeric_limits<double>::infinity()},
+    {NormKind::spherical, 3, 180'000, 8},
+    {NormKind::layer, 5, 163'840, 16'384, 0.0},
+};
+
+template <typename T>
+Rows<T> rows_of(const WideCase& wide, std::uint64_t seed, std::size_t gap = 0) {
+  Rows<T> result = random_rows<T>(wide.rows, wide.width, seed, gap, gap);
+  // Far from zero, for the other expression.
+  if (wide.rows == 5) {
+    for (std::size_t i = 0; i < wide.width; ++i) result.at(4, i) = element<T>(number(result.at(4, i)) + 8.0);
+  }
+  if (wide.strange == 0.0) result.set(wide.rows - 2, std::vector<double>(wide.width));
+  if (!std::isfinite(wide.strange)) result.at(wide.rows - 2, wide.width / 3) = element<T>(wide.strange);
   return result;
 }
 
@@ -200,6 +231,12 @@ bool same_bits(const T& a, const T& b) {
   } else {
     return a.bits == b.bits;
   }
+}
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const T& one, const T& other) { return same_bits(one, other); });
 }
 
 }  // namespace normscope::norm::test

@@ -216,6 +216,44 @@ TYPED_TEST(KernelsBackward, BitsDoNotDependOnThreadsOrWhatIsWanted) {
   }
 }
 
+TYPED_TEST(KernelsBackward, BitsOfFewWideRowsDoNotDependOnThreadsOrWhatIsWanted) {
+  for (const WideCase& wide : wide_cases) {
+    SCOPED_TRACE(testing::Message() << wide.rows << " x " << wide.width << " in " << wide.groups);
+    const std::vector<Wide<TypeParam>> gain = parameter<TypeParam>(wide.width, 1);
+    const Layer<TypeParam> layer{
+        .kind = wide.kind, .width = wide.width, .groups = wide.groups, .eps = 0.0, .gain = gain};
+    const Rows<TypeParam> x = rows_of<TypeParam>(wide, 1, 3);
+    const Rows<TypeParam> dy = random_rows<TypeParam>(wide.rows, wide.width, 2);
+    const auto compare = [&] {
+      Backward<TypeParam> alone(wide.rows, wide.width);
+      normalize_backward<TypeParam>(layer, x.view(), dy.view(), alone.dx.view(),
+                                    {.gain = alone.gain, .bias = alone.bias}, 1);
+      for (const unsigned threads : {2U, 13U}) {
+        Backward<TypeParam> all(wide.rows, wide.width);
+        normalize_backward<TypeParam>(layer, x.view(), dy.view(), all.dx.view(),
+                                      {.gain = all.gain, .bias = all.bias}, threads);
+        EXPECT_TRUE(same_bits(all.dx.values, alone.dx.values)) << threads;
+        EXPECT_TRUE(same_bits(all.gain, alone.gain)) << threads;
+        EXPECT_TRUE(same_bits(all.bias, alone.bias)) << threads;
+        Rows<TypeParam> in_place = dy;
+        normalize_backward<TypeParam>(layer, x.view(), in_place.view(), in_place.view(), {}, threads);
+        EXPECT_TRUE(same_bits(in_place.values, alone.dx.values)) << threads;
+        in_place = dy;
+        normalize_backward<TypeParam>(layer, x.view(), in_place.view(), in_place.view(), {.gain = all.bias},
+                                      threads);
+        EXPECT_TRUE(same_bits(in_place.values, alone.dx.values)) << threads;
+        EXPECT_TRUE(same_bits(all.bias, alone.gain)) << threads;
+      }
+    };
+    // The best instruction set takes the larger ones alone, for time.
+    if (wide.rows * wide.width < 600'000) {
+      normscope::test::for_each_instruction_set(compare);
+    } else {
+      compare();
+    }
+  }
+}
+
 TYPED_TEST(KernelsBackward, RowsWithoutDeviationPassNothingOn) {
   Rows<TypeParam> x(5, 12);
   for (TypeParam& value : x.values) value = element<TypeParam>(3.0);

@@ -170,6 +170,42 @@ TYPED_TEST(Kernels, BitsDoNotDependOnPlaceNeighboursOrThreads) {
   });
 }
 
+TYPED_TEST(Kernels, BitsOfFewWideRowsDoNotDependOnThreads) {
+  for (const WideCase& wide : wide_cases) {
+    SCOPED_TRACE(testing::Message() << wide.rows << " x " << wide.width << " in " << wide.groups);
+    const Owned<TypeParam> owned(wide.kind, wide.width, wide.groups, 0.0, true, wide.rows != 2);
+    const Rows<TypeParam> x = rows_of<TypeParam>(wide, 1, 3);
+    const Rows<TypeParam> residual = rows_of<TypeParam>(wide, 2);
+    const auto compare = [&] {
+      Rows<TypeParam> alone(wide.rows, wide.width);
+      normalize<TypeParam>(owned.layer, x.view(), alone.view(), 1);
+      Rows<TypeParam> sum_alone = residual;
+      Rows<TypeParam> y_alone(wide.rows, wide.width);
+      add_normalize<TypeParam>(owned.layer, x.view(), sum_alone.view(), sum_alone.view(), y_alone.view(), 1);
+      for (const unsigned threads : {2U, 13U}) {
+        Rows<TypeParam> y = x;
+        normalize<TypeParam>(owned.layer, y.view(), y.view(), threads);
+        for (std::size_t row = 0; row < wide.rows; ++row) {
+          for (std::size_t i = 0; i < wide.width; ++i) {
+            ASSERT_TRUE(same_bits(y.at(row, i), alone.at(row, i))) << threads << ": " << row << " " << i;
+          }
+        }
+        Rows<TypeParam> sum = residual;
+        Rows<TypeParam> sum_y(wide.rows, wide.width);
+        add_normalize<TypeParam>(owned.layer, x.view(), sum.view(), sum.view(), sum_y.view(), threads);
+        EXPECT_TRUE(same_bits(sum.values, sum_alone.values)) << threads;
+        EXPECT_TRUE(same_bits(sum_y.values, y_alone.values)) << threads;
+      }
+    };
+    // The best instruction set takes the larger ones alone, for time.
+    if (wide.rows * wide.width < 600'000) {
+      normscope::test::for_each_instruction_set(compare);
+    } else {
+      compare();
+    }
+  }
+}
+
 TYPED_TEST(Kernels, BitsDoNotDependOnStreaming) {
   // Beyond the size that is streamed, with rows that start anywhere.
   const std::size_t width = 1003;

@@ -28,12 +28,16 @@
 /// Bits      depend on the row, the layer and the instruction set alone: not on the number of rows, the
 ///           row's place, its alignment, or `threads`; those of the gradients of gain and bias on all rows,
 ///           in their order, and not on `threads` (tests: Kernels.BitsDoNotDependOnPlaceNeighboursOrThreads,
-///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted)
+///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted, and of few wide rows
+///           Kernels.BitsOfFewWideRowsDoNotDependOnThreads,
+///           KernelsBackward.BitsOfFewWideRowsDoNotDependOnThreadsOrWhatIsWanted)
 /// Limits    where the processor itself rounds to bfloat16, results below 2^-126 become zero
 /// Edges     a block whose deviations are all zero gives the bias, also with eps = 0, and no gradient then;
 ///           NaN and infinity touch no block but their own; no rows, and width 1, are fine
-/// Threads   rows are split among `threads`, as for `parallel_for`; small matrices use one
-/// Cost      O(width) a row; on one thread nothing is allocated but what backward's sums need the first time
+/// Threads   rows are split among `threads`, as for `parallel_for`, and groups or columns where rows are few;
+///           small matrices use one
+/// Cost      O(width) a row; nothing is allocated but what backward's sums, and the moments of few wide rows,
+///           need the first time
 namespace normscope::norm {
 
 /// A norm whose gain and bias are views, in the precision the kernels compute in.

@@ -92,12 +92,19 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     WriteSome(d, hn::Add(ReadSome(d, at_gain, count), of_gain), at_gain, count);
     WriteSome(d, hn::Add(ReadSome(d, at_bias, count), of_bias), at_bias, count);
   };
-  const auto whole = [&](std::size_t i, auto stream) NORMSCOPE_IN_PLACE {
+  const bool last = row + 2 * rows > job.x.rows();
+  const std::size_t ahead_x = last ? 0 : rows * job.x.stride();
+  const std::size_t ahead_dy = last ? 0 : rows * job.dy.stride();
+  const auto whole = [&](std::size_t i, auto way) NORMSCOPE_IN_PLACE {
     const V g = hn::LoadU(d, gain_at);
     gain_at += lanes & gain.mask;
     Repeat<rows>([&](auto r) NORMSCOPE_IN_PLACE {
       const V v = step(r, Read(d, x[r] + i), Read(d, dy[r] + i), g);
-      if constexpr (stream) {
+      if constexpr (way.fetch) {
+        Fetch(x[r] + i + ahead_x);
+        Fetch(dy[r] + i + ahead_dy);
+      }
+      if constexpr (way.stream) {
         WriteThrough(d, v, dx[r] + i);
       } else {
         Write(d, v, dx[r] + i);
@@ -109,7 +116,7 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     hn::StoreU(hn::Add(hn::LoadU(d, at_gain), of_gain), d, at_gain);
     hn::StoreU(hn::Add(hn::LoadU(d, at_bias), of_bias), d, at_bias);
   };
-  Columns(n, lanes, dx, job.stream, some, whole);
+  Columns(n, lanes, dx, job.at_hand, job.stream, some, whole);
 }
 
 template <bool centers, class D, typename T>

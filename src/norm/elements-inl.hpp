@@ -214,11 +214,24 @@ HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
   }
 }
 
-/// Every column of some rows in order: `whole(i, stream)` for vectors of them, `some(i, count)` for the rest.
-/// Stores to `to` are aligned where all its rows are so alike, and go past the caches (`stream` true) where
-/// that is wanted and fills whole lines.
+/// How a row's vectors are gone through where its matrix is larger than a core's cache: what comes next is
+/// asked for, into the second-level cache, and stores may go past all caches.
+template <bool fetches, bool streams>
+struct Way {
+  static constexpr bool fetch = fetches;
+  static constexpr bool stream = streams;
+};
+
+template <typename T>
+HWY_INLINE void Fetch(const T* at) {
+  __builtin_prefetch(at, 0, 2);
+}
+
+/// Every column of some rows in order: `whole(i, way)` for vectors of them, `some(i, count)` for the rest.
+/// Stores to `to` are aligned where all its rows are so alike, and go past the caches where that is wanted
+/// and fills whole lines.
 template <std::size_t rows, typename T, class Some, class Whole>
-HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool past_caches,
+HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool at_hand, bool stream,
                         const Some& some, const Whole& whole) {
   const auto behind_of = [&](const T* at) {
     return reinterpret_cast<std::uintptr_t>(at) % (lanes * sizeof(T));
@@ -232,10 +245,14 @@ HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], 
     some(0, i);
     behind = 0;
   }
-  if (past_caches && alike && behind == 0 && (is_long || n % lanes == 0)) {
-    for (; i + lanes <= n; i += lanes) whole(i, std::true_type());
+  if (stream && alike && behind == 0 && (is_long || n % lanes == 0)) {
+    for (; i + lanes <= n; i += lanes) whole(i, Way<true, true>());
   }
-  for (; i + lanes <= n; i += lanes) whole(i, std::false_type());
+  // Types of two bytes are busy enough with themselves.
+  if (!at_hand && sizeof(T) > 2) {
+    for (; i + lanes <= n; i += lanes) whole(i, Way<true, false>());
+  }
+  for (; i + lanes <= n; i += lanes) whole(i, Way<false, false>());
   if (i < n) some(i, n - i);
 }
 

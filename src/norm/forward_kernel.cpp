@@ -100,22 +100,22 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
       WriteSome(d, value(r, ReadSome(d, x[r] + i, count), g, b), y[r] + i, count);
     });
   };
-  const auto whole = [&](std::size_t i, auto stream) NORMSCOPE_IN_PLACE {
+  const auto whole = [&](std::size_t i, auto way) NORMSCOPE_IN_PLACE {
     const V g = hn::LoadU(d, gain_at);
     const V b = hn::LoadU(d, bias_at);
     gain_at += lanes & gain.mask;
     bias_at += lanes & bias.mask;
     Repeat<blocks>([&](auto r) NORMSCOPE_IN_PLACE {
       const V v = value(r, Read(d, x[r] + i), g, b);
-      if constexpr (stream) {
-        hwy::Prefetch(x[r] + i + ahead);
+      if constexpr (way.fetch) Fetch(x[r] + i + ahead);
+      if constexpr (way.stream) {
         WriteThrough(d, v, y[r] + i);
       } else {
         Write(d, v, y[r] + i);
       }
     });
   };
-  Columns(n, lanes, y, job.stream, some, whole);
+  Columns(n, lanes, y, job.at_hand, job.stream, some, whole);
 }
 
 /// y of block k alone.

@@ -15,7 +15,7 @@ namespace normscope::norm {
 namespace {
 
 /// Bytes of a result that no cache keeps until somebody reads it.
-constexpr std::size_t bytes_beyond_caches = std::size_t{1} << 24U;
+constexpr std::size_t bytes_beyond_caches = std::size_t{1} << 23U;
 /// Bytes of a result that a core keeps close.
 constexpr std::size_t bytes_at_hand = std::size_t{1} << 20U;
 /// Rows whose gradients are summed in Wide<T> before they go on in double.

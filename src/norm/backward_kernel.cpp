@@ -101,8 +101,8 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     Repeat<rows>([&](auto r) NORMSCOPE_IN_PLACE {
       const V v = step(r, Read(d, x[r] + i), Read(d, dy[r] + i), g);
       if constexpr (way.fetch) {
-        Fetch(x[r] + i + ahead_x);
-        Fetch(dy[r] + i + ahead_dy);
+        Fetch(x[r] + ahead_x, i, lanes);
+        Fetch(dy[r] + ahead_dy, i, lanes);
       }
       if constexpr (way.stream) {
         WriteThrough(d, v, dx[r] + i);
@@ -116,7 +116,7 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     hn::StoreU(hn::Add(hn::LoadU(d, at_gain), of_gain), d, at_gain);
     hn::StoreU(hn::Add(hn::LoadU(d, at_bias), of_bias), d, at_bias);
   };
-  Columns(n, lanes, dx, job.at_hand, job.stream, some, whole);
+  Columns(n, lanes, dx, job.at_hand, job.stream && (sizeof(T) > 2 || n * sizeof(T) >= 1024), some, whole);
 }
 
 template <bool centers, class D, typename T>

@@ -222,9 +222,10 @@ struct Way {
   static constexpr bool stream = streams;
 };
 
+/// Asks for `at[i]` and its line, where vectors of `lanes` first come to a line's length of entries.
 template <typename T>
-HWY_INLINE void Fetch(const T* at) {
-  __builtin_prefetch(at, 0, 2);
+HWY_INLINE void Fetch(const T* at, std::size_t i, std::size_t lanes) {
+  if (i * sizeof(T) % 64 < lanes * sizeof(T)) __builtin_prefetch(at + i, 0, 2);
 }
 
 /// Every column of some rows in order: `whole(i, way)` for vectors of them, `some(i, count)` for the rest.
@@ -245,11 +246,14 @@ HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], 
     some(0, i);
     behind = 0;
   }
+  const bool fetch = !at_hand && n * sizeof(T) >= 1024;
   if (stream && alike && behind == 0 && (is_long || n % lanes == 0)) {
+    if (!fetch) {
+      for (; i + lanes <= n; i += lanes) whole(i, Way<false, true>());
+    }
     for (; i + lanes <= n; i += lanes) whole(i, Way<true, true>());
   }
-  // Types of two bytes are busy enough with themselves.
-  if (!at_hand && sizeof(T) > 2) {
+  if (fetch) {
     for (; i + lanes <= n; i += lanes) whole(i, Way<true, false>());
   }
   for (; i + lanes <= n; i += lanes) whole(i, Way<false, false>());

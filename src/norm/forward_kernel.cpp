@@ -107,7 +107,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
     bias_at += lanes & bias.mask;
     Repeat<blocks>([&](auto r) NORMSCOPE_IN_PLACE {
       const V v = value(r, Read(d, x[r] + i), g, b);
-      if constexpr (way.fetch) Fetch(x[r] + i + ahead);
+      if constexpr (way.fetch) Fetch(x[r] + ahead, i, lanes);
       if constexpr (way.stream) {
         WriteThrough(d, v, y[r] + i);
       } else {
@@ -115,7 +115,8 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
       }
     });
   };
-  Columns(n, lanes, y, job.at_hand, job.stream, some, whole);
+  // Short rows are written sooner through the caches.
+  Columns(n, lanes, y, job.at_hand, job.stream && n * sizeof(T) >= 1024, some, whole);
 }
 
 /// y of block k alone.

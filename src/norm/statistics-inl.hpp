@@ -365,14 +365,11 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
     if constexpr (centers && Source::slopes) totals(&Sums<D>::total, total);
     if constexpr (Source::slopes) totals(&Sums<D>::along, along);
   };
-  four(0);
-  if (count > 4) {
-    four(4);
-  } else {
-    for (W* const sum : {guess, left, squares, total, along}) std::copy_n(sum, 4, sum + 4);
-  }
+  const std::size_t blocks = count > 4 ? 8 : 4;
+  for (std::size_t q = 0; q < blocks; q += 4) four(q);
 
-  const hn::CappedTag<double, most_blocks> wide;
+  // As many as were stored at once, so that they can be read back at once.
+  const hn::CappedTag<double, 4> wide;
   const hn::Rebind<W, decltype(wide)> narrow;
   const auto widen = [&](const W* from) NORMSCOPE_IN_PLACE {
     if constexpr (std::is_same_v<W, double>) return hn::LoadU(wide, from);
@@ -383,7 +380,7 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
   to.usual = true;
   double off[most_blocks];
   double spread[most_blocks];
-  for (std::size_t k = 0; k < most_blocks; k += hn::Lanes(wide)) {
+  for (std::size_t k = 0; k < blocks; k += hn::Lanes(wide)) {
     const auto sum = widen(left + k);
     const auto offset = std::is_same_v<W, double> ? hn::Div(sum, hn::Set(wide, size))
                                                   : hn::Mul(sum, hn::Set(wide, 1.0 / size));

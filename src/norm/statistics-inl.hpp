@@ -347,7 +347,9 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
   W along[most_blocks] = {};
   // Entries beyond `count` are those of the first block again.
   const auto four = [&](std::size_t q) NORMSCOPE_IN_PLACE {
-    Sums<D> sums[4];
+    // Not left to a constructor, which would be compiled for another instruction set than this.
+    const Sums<D> none{hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    Sums<D> sums[4] = {none, none, none, none};
     if constexpr (centers) GuessMeans(x, q, count, n, guess + q);
     Repeat<4>([&](auto r) NORMSCOPE_IN_PLACE {
       if (r == 0 || q + r < count) {

@@ -67,7 +67,7 @@ std::vector<Row> compare(const std::string& task, const Shape& shape, const Cont
   const auto timed = [&](const Contender& contender) {
     if (shape.threads > 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      contender.run();
+      for (int settle = 0; settle < 5; ++settle) contender.run();
     }
     return seconds(contender.run);
   };

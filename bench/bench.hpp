@@ -39,7 +39,8 @@ struct Row {
 };
 
 /// Runs `ours` and each peer `pairs` times alternately. With several threads every run comes after a rest and
-/// a run that is not timed: the threads of some peers look out for work for a while and would take ours away.
+/// a few runs that are not timed: the threads of some peers look out for work for a while and would take ours
+/// away.
 [[nodiscard]] std::vector<Row> compare(const std::string& task, const Shape& shape, const Contender& ours,
                                        const std::vector<Contender>& peers, int pairs, double tolerance);
 

@@ -15,23 +15,14 @@ HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {
 namespace HWY_NAMESPACE {
 
-/// A block's sources; `dy` counts times the gain.
+/// A block's entries and slopes; `dy` counts times the gain.
 template <typename T>
-struct Sources {
+struct Sources : Entries<T> {
   static constexpr bool slopes = true;
-  const T* x;
   const T* dy;
   Parameter<Wide<T>> gain;
 
-  [[nodiscard]] Sources From(std::size_t i) const { return {x + i, dy + i, gain.From(i)}; }
-  template <class D>
-  HWY_INLINE hn::Vec<D> At(D d, std::size_t i) const {
-    return Read(d, x + i);
-  }
-  template <class D>
-  HWY_INLINE hn::Vec<D> Some(D d, std::size_t i, std::size_t count) const {
-    return ReadSome(d, x + i, count);
-  }
+  [[nodiscard]] Sources From(std::size_t i) const { return {Entries<T>::From(i), dy + i, gain.From(i)}; }
   template <class D>
   HWY_INLINE hn::Vec<D> SlopeAt(D d, std::size_t i) const {
     return hn::Mul(Read(d, dy + i), hn::LoadU(d, gain.at + (i & gain.mask)));
@@ -131,8 +122,9 @@ HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::s
     const std::size_t rows = std::min(most, last - row);
     for (std::size_t begin = 0; begin < job.layer.width; begin += n) {
       for (std::size_t r = 0; r < rows; ++r) {
-        of[r] = {job.x.data() + (row + r) * job.x.stride() + begin,
-                 job.dy.data() + (row + r) * job.dy.stride() + begin, gain.From(begin)};
+        of[r] = {{job.x.data() + (row + r) * job.x.stride() + begin},
+                 job.dy.data() + (row + r) * job.dy.stride() + begin,
+                 gain.From(begin)};
       }
       if (is_short) {
         ShortScales<centers>(d, job.layer, of, rows, n, by);
@@ -168,7 +160,7 @@ HWY_NOINLINE void LongColumns(D d, const BackwardJob<T>& job, std::size_t first,
   if (columns.step == ByColumns::Step::measure) {
     const auto gain = ParameterOr<Wide<T>, 1>(job.layer.gain);
     for (std::size_t row = 0; row < all; ++row) {
-      const Sources<T> of{job.x.data() + row * job.x.stride(), job.dy.data() + row * job.dy.stride(), gain};
+      const Sources<T> of{{job.x.data() + row * job.x.stride()}, job.dy.data() + row * job.dy.stride(), gain};
       MeasureColumns<centers>(d, of, first, last, columns.runs + row * columns.stride);
     }
     return;

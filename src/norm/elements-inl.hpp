@@ -13,7 +13,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernel_jobs.hpp"

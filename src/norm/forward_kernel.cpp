@@ -16,22 +16,12 @@ HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {
 namespace HWY_NAMESPACE {
 
-/// A block's entries.
+/// What is normalized, once it is there.
 template <typename T>
-struct Entries {
-  static constexpr bool slopes = false;
-  const T* x;
-
-  [[nodiscard]] Entries From(std::size_t i) const { return {x + i}; }
-  template <class D>
-  HWY_INLINE hn::Vec<D> At(D d, std::size_t i) const {
-    return Read(d, x + i);
-  }
-  template <class D>
-  HWY_INLINE hn::Vec<D> Some(D d, std::size_t i, std::size_t count) const {
-    return ReadSome(d, x + i, count);
-  }
-};
+MatrixView<const T> Normalized(const ForwardJob<T>& job) {
+  if (job.residual.data() == nullptr) return job.x;
+  return job.sum;
+}
 
 /// sum = x + residual of a row's n entries from `begin` on, where there is a residual; returns where what is
 /// to be normalized begins.
@@ -161,7 +151,7 @@ HWY_NOINLINE void ShortRows(D d, const ForwardJob<T>& job, std::size_t first, st
   };
   std::size_t row = first;
   for (; row + most <= last; row += most) {
-    const std::size_t ahead = row + 2 * most <= last ? most * job.x.stride() : 0;
+    const std::size_t ahead = row + 2 * most <= last ? most * Normalized(job).stride() : 0;
     const T* x[most_blocks];
     for (std::size_t k = 0; k < most; ++k) x[k] = Summed(job, row + k, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
@@ -202,7 +192,7 @@ HWY_NOINLINE void LongRows(D d, const ForwardJob<T>& job, std::size_t first, std
         continue;
       }
       for (std::size_t k = 0; k < rows; ++k) {
-        ApplyOne(d, job, now, k, n, row + 1 < last ? job.x.stride() : 0);
+        ApplyOne(d, job, now, k, n, row + 1 < last ? Normalized(job).stride() : 0);
       }
     }
   }
@@ -213,7 +203,7 @@ template <bool centers, class D, typename T>
 HWY_NOINLINE void LongColumns(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   ByColumns& columns = *job.columns;
   if (columns.step == ByColumns::Step::join) return JoinColumns(d, job.layer, job.x.rows(), columns);
-  const MatrixView<const T> x = job.residual.data() == nullptr ? job.x : job.sum;
+  const MatrixView<const T> x = Normalized(job);
   Blocks<T> now;
   for (std::size_t row = 0; row < x.rows(); ++row) {
     Run* const runs = columns.runs + row * columns.stride;

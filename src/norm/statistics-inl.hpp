@@ -96,11 +96,31 @@ HWY_INLINE double Share(double value, double count) {
 /// NaN stays, for `ordinary` to see.
 HWY_INLINE double NotBelowZero(double value) { return value < 0.0 ? 0.0 : value; }
 
+/// Deviations, squared, that a guess may be off the mean by.
+inline constexpr double most_off = 4.0;
+
 /// Whether sums about a guess of the mean say what they would about the mean: what the guess is off by is
 /// taken out of the squares, and must not be most of them.
 HWY_INLINE bool Centred(double offset, double squares, double count) {
-  return offset * offset * count <= 4.0 * squares;
+  return offset * offset * count <= most_off * squares;
 }
+
+/// A block's entries.
+template <typename T>
+struct Entries {
+  static constexpr bool slopes = false;
+  const T* x;
+
+  [[nodiscard]] Entries From(std::size_t i) const { return {x + i}; }
+  template <class D>
+  HWY_INLINE hn::Vec<D> At(D d, std::size_t i) const {
+    return Read(d, x + i);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> Some(D d, std::size_t i, std::size_t count) const {
+    return ReadSome(d, x + i, count);
+  }
+};
 
 /// Sums over a block's deviations d from a guess of its mean and, where a source has slopes, over
 /// a = g · dy.
@@ -391,7 +411,7 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
     if constexpr (centers) {
       centred =
           centred &&
-          hn::AllTrue(wide, hn::Le(hn::Mul(hn::Mul(offset, offset), hn::Set(wide, 0.25 * size)), about));
+          hn::AllTrue(wide, hn::Le(hn::Mul(hn::Mul(offset, offset), hn::Set(wide, size / most_off)), about));
       hn::StoreU(offset, wide, off + k);
       hn::StoreU(about, wide, spread + k);
     }

@@ -52,11 +52,18 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"high", row.high}};
 }
 
+/// In the unit that leaves at least one digit before the point.
+std::string duration(double ms) {
+  if (ms < 1e-3) return fmt::format("{:.0f} ns", 1e6 * ms);
+  if (ms < 1.0) return fmt::format("{:.2f} µs", 1e3 * ms);
+  return fmt::format("{:.2f} ms", ms);
+}
+
 void print(const Row& row) {
   const char* const agrees = !row.agrees ? "-" : *row.agrees ? "yes" : "NO";
-  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10.2f} {:>15} {:>10.4f}  {}\n", row.task, row.shape.text,
+  fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10.2f} {:>15} {:>10}  {}\n", row.task, row.shape.text,
              row.shape.dtype, row.shape.threads, row.contender, row.ratio,
-             fmt::format("{:.2f} – {:.2f}", row.low, row.high), row.ours_ms, agrees);
+             fmt::format("{:.2f} – {:.2f}", row.low, row.high), duration(row.ours_ms), agrees);
   std::fflush(stdout);
 }
 
@@ -84,7 +91,8 @@ std::vector<Row> compare(const std::string& task, const Shape& shape, const Cont
       own.push_back(timed(ours));
       ratios.push_back(timed(peer) / own.back());
     }
-    rows.push_back({task, shape, peer.name, median(ratios), 1e3 * median(own), agrees, quantile(ratios, 0.25),
+    const double ours_ms = 1e3 * median(own) / static_cast<double>(ours.calls);
+    rows.push_back({task, shape, peer.name, median(ratios), ours_ms, agrees, quantile(ratios, 0.25),
                     quantile(ratios, 0.75)});
   }
   return rows;
@@ -122,7 +130,7 @@ int main(int argc, char** argv, const std::function<void(bool, const Show&)>& ro
   CLI11_PARSE(app, argc, argv);
 
   fmt::print("{:<12} {:>10} {:>8} {:>7} {:<24} {:>10} {:>15} {:>10}  agrees\n", "task", "shape", "dtype",
-             "threads", "contender", "ratio", "quartiles", "ours, ms");
+             "threads", "contender", "ratio", "quartiles", "ours");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   bool all_agree = true;
   rows(quick, [&](const std::vector<Row>& some) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@ struct Contender {
   std::string name;
   std::function<void()> run;
   std::function<std::vector<double>()> answer;
+  std::size_t calls = 1;  ///< that a run makes
 };
 
 /// Where and on what.
@@ -31,7 +33,7 @@ struct Row {
   Shape shape;
   std::string contender;
   double ratio = 0.0;    ///< the contender's time over ours: above 1, ours is faster
-  double ours_ms = 0.0;  ///< median of our times, for orientation only
+  double ours_ms = 0.0;  ///< median of our times, of one call; for orientation only
   std::optional<bool>
       agrees;        ///< answers within the tolerance, relative to the largest entry; none: no answer
   double low = 0.0;  ///< quartiles of the ratio

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How wrong LayerNorm gets on hard rows: ours beside the peers that live on PyPI, all against exact answers.
+"""How wrong LayerNorm gets on hard rows: ours beside its peers, all against exact answers.
 
 Errors are in units of u (|y − b| + |g|), u the rounding of the type (2⁻²⁴ for float32, 2⁻⁸ for bfloat16); for dx in
 units of u times the size of its terms. One unit is what rounding the right answer may cost. Below, the gradients of
@@ -7,18 +7,19 @@ gain and bias, summed over thousands of rows: the worst error over the largest e
 """
 
 import argparse
+import importlib
 import json
 import os
+import sys
 
 import numpy as np
 
+import peer_native
 import peer_normscope
-import peer_onnxruntime
-import peer_torch
 from hard_rows import LEAST, exact, hard_rows
 from problem import Problem, random_problem
 
-CONTENDERS = (peer_normscope, peer_torch, peer_onnxruntime)
+PEERS = ("peer_torch", "peer_onnxruntime")
 ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
 # A number of every type.
 EPS = 2.0**-17
@@ -32,22 +33,28 @@ def worst(got, expected, sizes, dtype):
     return max(0.0, ((np.abs(got - expected) - LEAST[dtype]) / (ROUNDING[dtype] * sizes)).max())
 
 
-def answers(task, problem):
-    """{contender: results}, of those that do the task in that type."""
+def answers(contenders, task, problem):
+    """{contender: results}, of those that do the task in that type. `contenders` are modules, and at last the program
+    of those in C++, whose own kernels, being ours, must answer as the package does: so nothing was lost on the way."""
+    *modules, program = contenders
     found = {}
-    for contender in CONTENDERS:
+    for contender in modules:
         run = contender.TASKS[task](problem) if task in contender.TASKS else None
         if run is not None:
             run.call()
             found[contender.NAME] = run.answer()
-    return found
+    native = peer_native.answers(program, task, problem)
+    here, there = found[peer_normscope.NAME], native.pop(peer_normscope.NAME)
+    if not all(np.array_equal(one, other, equal_nan=True) for one, other in zip(here, there, strict=True)):
+        sys.exit(f"accuracy: {program} and the Python package disagree on the same {task} rows, expected the same bits")
+    return found | native
 
 
-def on_hard_rows(dtype):
+def on_hard_rows(contenders, dtype):
     names, rows = zip(*hard_rows(WIDTH, dtype).items())
     problem = random_problem(len(rows), WIDTH, dtype, threads=1)
     problem = Problem(np.stack(rows), problem.dy, problem.gain, np.zeros_like(problem.bias), dtype, eps=EPS)
-    forward, backward = answers("forward", problem), answers("backward", problem)
+    forward, backward = (answers(contenders, task, problem) for task in ("forward", "backward"))
     for index, name in enumerate(names):
         y, sizes, dx, dx_sizes = exact(problem.x[index], problem.dy[index], problem.gain, EPS)
         for what, results, one, size in (("y", forward, y, sizes), ("dx", backward, dx, dx_sizes)):
@@ -56,12 +63,12 @@ def on_hard_rows(dtype):
                        "error": worst(result[0][index], one, size, dtype)}
 
 
-def of_sums(dtype, rows=4096, width=768):
+def of_sums(contenders, dtype, rows=4096, width=768):
     problem = random_problem(rows, width, dtype, threads=1)
     x, dy = problem.x.astype(np.longdouble), problem.dy.astype(np.longdouble)
     z = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.longdouble(problem.eps))
     expected = {"dgain": (dy * z).sum(0), "dbias": dy.sum(0)}
-    for contender, (_, *sums) in answers("backward", problem).items():
+    for contender, (_, *sums) in answers(contenders, "backward", problem).items():
         for (what, one), got in zip(expected.items(), sums):
             yield {"what": what, "dtype": dtype, "row": f"{rows} ordinary rows", "contender": contender,
                    "error": float((np.abs(got - one)).max() / np.abs(one).max())}
@@ -71,25 +78,31 @@ def show(table, what, dtype, unit):
     """One line a row, one column a contender, the worst below."""
     lines = [line for line in table if (line["what"], line["dtype"]) == (what, dtype)]
     columns = list(dict.fromkeys(line["contender"] for line in lines))
-    print(f"\n{what}, {dtype}, in {unit}\n{'':<24}" + "".join(f"{column:>20}" for column in columns))
+    told = lambda name, texts: print(f"{name:<22}" + "".join(f"{text:>{len(column) + 3}}"
+                                                             for text, column in zip(texts, columns)))
+    print(f"\n{what}, {dtype}, in {unit}")
+    told("", columns)
     errors = {(line["row"], line["contender"]): line["error"] for line in lines}
     shown = lambda error: "not finite" if error is None else f"{error:.2g}" if error < 10 else f"{error:.3g}"
     names = list(dict.fromkeys(line["row"] for line in lines))
     for name in names:
-        print(f"{name:<24}" + "".join(f"{shown(errors[name, column]):>20}" for column in columns))
+        told(name, [shown(errors[name, column]) for column in columns])
     if len(names) > 1:
         every = [[errors[name, column] for name in names] for column in columns]
-        print(f"{'worst':<24}" + "".join(f"{shown(None if None in one else max(one)):>20}" for one in every))
+        told("worst", [shown(None if None in one else max(one)) for one in every])
 
 
 def main():
     parser = argparse.ArgumentParser(description="Accuracy: worst errors on hard rows, ours beside the peers'")
+    parser.add_argument("--native", metavar="PROGRAM", required=True, help="bench_norm, which has the peers in C++")
+    parser.add_argument("--without-python", action="store_true", help="leave out the peers in Python")
     parser.add_argument("--json", metavar="FILE", help="also write the errors to FILE; null where not finite")
     options = parser.parse_args()
+    contenders = [peer_normscope, *map(importlib.import_module, () if options.without_python else PEERS), options.native]
     print(f"LayerNorm of width {WIDTH} with a gain")
     table = []
     for dtype in ROUNDING:
-        table += [*on_hard_rows(dtype), *of_sums(dtype)]
+        table += [*on_hard_rows(contenders, dtype), *of_sums(contenders, dtype)]
         for what in ("y", "dx"):
             show(table, what, dtype, "roundings")
         for what in ("dgain", "dbias"):

@@ -11,7 +11,7 @@
 namespace normscope::bench {
 namespace {
 
-NORMSCOPE_LOOP void forward(std::size_t rows, std::size_t width, const float* x, const float* gain,
+NORMSCOPE_LOOP void forward(std::size_t rows, std::size_t width, float eps, const float* x, const float* gain,
                             const float* bias, float* y) {
   for (std::size_t row = 0; row < rows; ++row, x += width, y += width) {
     float sum = 0.0F;
@@ -19,12 +19,12 @@ NORMSCOPE_LOOP void forward(std::size_t rows, std::size_t width, const float* x,
     const float mean = sum / static_cast<float>(width);
     float square = 0.0F;
     for (std::size_t i = 0; i < width; ++i) square += (x[i] - mean) * (x[i] - mean);
-    const float scale = 1.0F / std::sqrt(square / static_cast<float>(width) + static_cast<float>(eps));
+    const float scale = 1.0F / std::sqrt(square / static_cast<float>(width) + eps);
     for (std::size_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * scale * gain[i] + bias[i];
   }
 }
 
-NORMSCOPE_LOOP void backward(std::size_t rows, std::size_t width, const float* x, const float* dy,
+NORMSCOPE_LOOP void backward(std::size_t rows, std::size_t width, float eps, const float* x, const float* dy,
                              const float* gain, float* dx, float* of_gain, float* of_bias) {
   std::fill_n(of_gain, width, 0.0F);
   std::fill_n(of_bias, width, 0.0F);
@@ -41,7 +41,7 @@ NORMSCOPE_LOOP void backward(std::size_t rows, std::size_t width, const float* x
       total += dy[i] * gain[i];
       along += dy[i] * gain[i] * (x[i] - mean);
     }
-    const float scale = 1.0F / std::sqrt(square / count + static_cast<float>(eps));
+    const float scale = 1.0F / std::sqrt(square / count + eps);
     total /= count;
     along *= scale / count;
     for (std::size_t i = 0; i < width; ++i) {
@@ -64,14 +64,18 @@ Peer loop(const Shared& problem, Task task) {
   const auto gradients = std::make_shared<std::vector<float>>(2 * problem->width);
   const auto call = [=] {
     float* const to = static_cast<float*>(result.get());
+    const auto eps = static_cast<float>(problem->eps);
     if (task == Task::forward) {
-      forward(problem->rows, problem->width, x, problem->gain.data(), problem->bias.data(), to);
+      forward(problem->rows, problem->width, eps, x, problem->gain.data(), problem->bias.data(), to);
     } else {
-      backward(problem->rows, problem->width, x, dy, problem->gain.data(), to, gradients->data(),
+      backward(problem->rows, problem->width, eps, x, dy, problem->gain.data(), to, gradients->data(),
                gradients->data() + problem->width);
     }
   };
-  return contender("plain loop", problem, call, [=] { return some(result.get(), *problem); });
+  const auto results = [=] {
+    return results_of(task, {result.get(), problem->size()}, {gradients->data(), gradients->size()});
+  };
+  return Solver{"plain loop", call, results};
 }
 
 }  // namespace normscope::bench

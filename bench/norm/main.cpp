@@ -1,34 +1,24 @@
 // LayerNorm with gain and bias, in and out of the caches, on one thread and on two: against oneDNN, libtorch,
 // the loop that one would write, and a copy of the same bytes, which nothing that reads x and writes y beats.
 
-#include <dlfcn.h>
 #include <malloc.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
-#include <new>
-#include <stdexcept>
-#include <utility>
+#include <exception>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
 
+#include "bench.hpp"
 #include "problem.hpp"
 
 namespace normscope::bench {
-
-std::size_t Problem::bytes() const { return size() * bits(dtype) / 8; }
-
-std::shared_ptr<void> aligned(std::size_t bytes) {
-  const std::size_t line = 64;
-  void* const memory = std::aligned_alloc(line, (bytes + line - 1) / line * line);
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);
-  return {memory, std::free};
-}
-
 namespace {
 
 std::string name_of(Dtype dtype) {
@@ -71,56 +61,24 @@ Shared problem(std::size_t rows, std::size_t width, Dtype dtype, unsigned thread
   return made;
 }
 
-template <typename T>
-Contender ours(const Shared& problem, Task task) {
-  using W = norm::Wide<T>;
-  struct Own {
-    std::shared_ptr<void> result, sum;
-    std::vector<W> gain, bias, gradients;
-  };
-  const auto own = std::make_shared<Own>();
-  own->result = aligned(problem->bytes());
-  own->sum = aligned(task == Task::residual ? problem->bytes() : 64);
-  own->gain.assign(problem->gain.begin(), problem->gain.end());
-  own->bias.assign(problem->bias.begin(), problem->bias.end());
-  own->gradients.resize(2 * problem->width);
-  const norm::Layer<T> layer{.width = problem->width,
-                             .groups = task == Task::grouped ? std::size_t{8} : std::size_t{1},
-                             .eps = eps,
-                             .gain = own->gain,
-                             .bias = own->bias};
-  const auto given = [=](const void* at) {
-    return MatrixView<const T>(static_cast<const T*>(at), problem->rows, problem->width);
-  };
-  const auto into = [=](const std::shared_ptr<void>& at) {
-    return MatrixView<T>(static_cast<T*>(at.get()), problem->rows, problem->width);
-  };
-  const auto call = [=] {
-    switch (task) {
-      case Task::forward:
-      case Task::grouped:
-        return norm::normalize<T>(layer, given(problem->x), into(own->result), problem->threads);
-      case Task::residual:
-        return norm::add_normalize<T>(layer, given(problem->x), given(problem->dy), into(own->sum),
-                                      into(own->result), problem->threads);
-      case Task::backward: {
-        const std::span<W> both(own->gradients);
-        return norm::normalize_backward<T>(
-            layer, given(problem->x), given(problem->dy), into(own->result),
-            {.gain = both.first(problem->width), .bias = both.last(problem->width)}, problem->threads);
-      }
-    }
-  };
-  return contender("normscope", problem, call, [=] { return some(own->result.get(), *problem); });
+/// The first numbers of a solver's first result.
+std::vector<double> some(const Values& values) {
+  std::vector<double> result(std::min<std::size_t>(values.count, 1U << 20U));
+  const std::size_t bytes = result.size() * bits(values.dtype) / 8;
+  decode(values.dtype, {static_cast<const std::byte*>(values.at), bytes}, result);
+  return result;
 }
 
-Contender ours(const Shared& problem, Task task) {
-  switch (problem->dtype) {
-    case Dtype::F64: return ours<double>(problem, task);
-    case Dtype::BF16: return ours<norm::Bfloat16>(problem, task);
-    case Dtype::F16: return ours<norm::Float16>(problem, task);
-    default: return ours<float>(problem, task);
-  }
+/// A run makes so many calls that the clock's own time does not count. Gradients of gain and bias are not
+/// compared: libtorch sums them in the type of the rows, which accuracy.py shows.
+Contender contender(const Solver& solver, const Problem& problem) {
+  const std::size_t calls = 1 + (std::size_t{1} << 18U) / problem.size();
+  const auto run = [call = solver.call, calls] {
+    for (std::size_t i = 0; i < calls; ++i) call();
+  };
+  Contender made{solver.name, run, nullptr, calls};
+  if (solver.results) made.answer = [results = solver.results] { return some(results().front()); };
+  return made;
 }
 
 /// What a copy of x takes: it has no answer.
@@ -133,25 +91,12 @@ Contender copy(const Shared& problem) {
                                static_cast<const std::byte*>(problem->x) + first, last - first);
                  });
   };
-  return contender("copy of x", problem, call, nullptr);
+  return contender({"copy of x", call, nullptr}, *problem);
 }
 
 struct Size {
   std::size_t rows, width;
 };
-
-/// Loaded with names of its own, since libtorch brings an older oneDNN.
-Peer onednn(const Shared& problem, Task task) {
-  static const auto make = [] {
-    void* const library = dlopen(NORMSCOPE_ONEDNN, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-    void* const found = library == nullptr ? nullptr : dlsym(library, "normscope_onednn");
-    if (found == nullptr) throw std::runtime_error(dlerror());
-    return reinterpret_cast<void (*)(const Shared&, Task, Peer&)>(found);
-  }();
-  Peer peer;
-  make(problem, task, peer);
-  return peer;
-}
 
 void measure(Size size, Dtype dtype, unsigned threads, const Show& show) {
   const Shared shared = problem(size.rows, size.width, dtype, threads);
@@ -160,21 +105,17 @@ void measure(Size size, Dtype dtype, unsigned threads, const Show& show) {
   const int pairs = shared->size() > (1U << 22U) ? 11 : 25;
   const double tolerance = dtype == Dtype::BF16 ? 0.02 : dtype == Dtype::F16 ? 0.003 : 1e-5;
   const auto against = [&](const char* name, Task task, std::vector<Contender> limits) {
-    std::vector<Contender> peers;
-    for (const auto& peer : {onednn, torch, loop}) {
-      if (Peer made = peer(shared, task)) peers.push_back(std::move(*made));
-    }
-    peers.insert(peers.end(), limits.begin(), limits.end());
-    show(compare(name, shape, ours(shared, task), peers, pairs, tolerance));
+    std::vector<Contender> contenders;
+    for (const Solver& peer : peers(shared, task)) contenders.push_back(contender(peer, *shared));
+    contenders.insert(contenders.end(), limits.begin(), limits.end());
+    show(compare(name, shape, contender(ours(shared, task), *shared), contenders, pairs, tolerance));
   };
   against("forward", Task::forward, {copy(shared)});
   against("backward", Task::backward, {});
   against("residual", Task::residual, {});
   // The plain norm's time over that of eight groups: what the groups cost.
-  Contender plain = ours(shared, Task::forward);
-  plain.name = "normscope, one group";
-  plain.answer = nullptr;
-  against("8 groups", Task::grouped, {plain});
+  const Solver plain{"normscope, one group", ours(shared, Task::forward).call, nullptr};
+  against("8 groups", Task::grouped, {contender(plain, *shared)});
 }
 
 void rows(bool quick, const Show& show) {
@@ -182,7 +123,7 @@ void rows(bool quick, const Show& show) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   const std::vector<Size> sizes =
-      quick ? std::vector<Size>{{1, 4096}, {256, 128}, {64, 4096}}
+      quick ? std::vector<Size>{{1, 64}, {1, 4096}, {256, 128}, {64, 4096}}
             : std::vector<Size>{{1, 64},      {1, 4096},     {64, 64},     {256, 128},   {64, 768},
                                 {64, 4096},   {16, 16384},   {4096, 768},  {512, 4096},  {128, 16384},
                                 {65536, 128}, {16384, 1024}, {4096, 4096}, {1024, 16384}};
@@ -196,12 +137,16 @@ void rows(bool quick, const Show& show) {
 
 }  // namespace
 
-std::vector<double> some(const void* values, const Problem& of) {
-  std::vector<double> result(std::min<std::size_t>(of.size(), 1U << 20U));
-  decode(of.dtype, {static_cast<const std::byte*>(values), result.size() * bits(of.dtype) / 8}, result);
-  return result;
-}
-
 }  // namespace normscope::bench
 
-int main(int argc, char** argv) { return normscope::bench::main(argc, argv, normscope::bench::rows); }
+int main(int argc, char** argv) {
+  using namespace normscope::bench;
+  if (argc < 2 || std::string_view(argv[1]) != "--answer") return main(argc, argv, rows);
+  try {
+    answer({argv + 2, argv + argc});
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_norm: {}\n", error.what());
+    return 2;
+  }
+}

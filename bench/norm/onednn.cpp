@@ -20,7 +20,7 @@ class Kept {
   Kept(const Shared& problem, memory::data_type type) : problem_(problem), type_(type) {
     omp_set_num_threads(static_cast<int>(problem->threads));
     const auto flags = Flags::use_scale | Flags::use_shift;
-    const auto epsilon = static_cast<float>(eps);
+    const auto epsilon = static_cast<float>(problem->eps);
     const dnnl::layer_normalization_forward::primitive_desc inference(
         engine_, dnnl::prop_kind::forward_inference, rows(), rows(), epsilon, flags);
     const dnnl::layer_normalization_forward::primitive_desc training(
@@ -69,7 +69,10 @@ class Kept {
     }
     stream_.wait();
   }
-  [[nodiscard]] std::vector<double> answer() const { return some(of_result_.get(), *problem_); }
+  [[nodiscard]] std::vector<Values> results(Task task) const {
+    return results_of(task, {of_result_.get(), problem_->size(), problem_->dtype},
+                      {gradients_.data(), gradients_.size()});
+  }
 
  private:
   [[nodiscard]] memory::desc rows() const {
@@ -119,9 +122,8 @@ extern "C" void normscope_onednn(const Shared& problem, Task task, Peer& to) {
   } catch (const dnnl::error&) {
     return;  // this processor's types
   }
-  to = contender(
-      task == Task::residual ? name() + ", two steps" : name(), problem, [=] { own->run(task); },
-      [=] { return own->answer(); });
+  to = Solver{task == Task::residual ? name() + ", two steps" : name(), [=] { own->run(task); },
+              [=] { return own->results(task); }};
 }
 
 }  // namespace normscope::bench

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -9,9 +8,6 @@
 #include <vector>
 
 #include <normscope/core/dtype.hpp>
-#include <normscope/norm/kernels.hpp>
-
-#include "bench.hpp"
 
 namespace normscope::bench {
 
@@ -25,6 +21,7 @@ struct Problem {
   std::size_t width = 0;
   Dtype dtype = Dtype::F32;
   unsigned threads = 1;
+  double eps = 1e-5;
   const void* x = nullptr;
   const void* dy = nullptr;
   std::vector<float> gain, bias;
@@ -32,34 +29,36 @@ struct Problem {
 
   [[nodiscard]] std::size_t size() const { return rows * width; }
   [[nodiscard]] std::size_t bytes() const;
-  /// Calls a run makes, so that the clock's own time does not count.
-  [[nodiscard]] std::size_t repeats() const { return 1 + (std::size_t{1} << 18U) / size(); }
 };
-
-inline constexpr double eps = 1e-5;
 
 using Shared = std::shared_ptr<const Problem>;
 
 /// Zeroed memory at a multiple of 64.
 [[nodiscard]] std::shared_ptr<void> aligned(std::size_t bytes);
 
-/// The first numbers of a result of the problem's type.
-[[nodiscard]] std::vector<double> some(const void* values, const Problem& of);
+/// Numbers, where a solver keeps them.
+struct Values {
+  const void* at = nullptr;
+  std::size_t count = 0;
+  Dtype dtype = Dtype::F32;
 
-/// `call`, as often as a run takes; the answer is at `result`.
-[[nodiscard]] inline Contender contender(const std::string& name, const Shared& problem,
-                                         const std::function<void()>& call,
-                                         const std::function<std::vector<double>()>& answer) {
-  const std::size_t repeats = problem->repeats();
-  return {name,
-          [=] {
-            for (std::size_t i = 0; i < repeats; ++i) call();
-          },
-          answer};
-}
+  [[nodiscard]] std::size_t bytes() const { return count * bits(dtype) / 8; }
+};
+
+/// One way to do a task. `results` is what the last call left: y, or dx and the gradients of gain and bias.
+struct Solver {
+  std::string name;
+  std::function<void()> call;
+  std::function<std::vector<Values>()> results;
+};
+
+/// The results of a task that left y or dx in `rows`, and both gradients of a backward pass in `gradients`.
+[[nodiscard]] std::vector<Values> results_of(Task task, const Values& rows, const Values& gradients);
+
+[[nodiscard]] Solver ours(const Shared& problem, Task task);
 
 /// None where the peer does not do the task in that type.
-using Peer = std::optional<Contender>;
+using Peer = std::optional<Solver>;
 
 /// libtorch as Debian has it, which calls its own kernels.
 [[nodiscard]] Peer torch(const Shared& problem, Task task);
@@ -67,5 +66,13 @@ using Peer = std::optional<Contender>;
 [[nodiscard]] Peer onednn(const Shared& problem, Task task);
 /// What one would write, for the compiler to make vectors of; float32, one thread.
 [[nodiscard]] Peer loop(const Shared& problem, Task task);
+
+/// All of them that do the task.
+[[nodiscard]] std::vector<Solver> peers(const Shared& problem, Task task);
+
+/// Writes what ours and the peers make of the problem in a file to another, whole and unjudged: accuracy.py's
+/// way to them. `arguments` are the task and the two paths.
+/// Errors    Argument, Format, Shape, Io
+void answer(const std::vector<std::string>& arguments);
 
 }  // namespace normscope::bench

@@ -6,8 +6,10 @@ namespace normscope::bench {
 namespace {
 
 struct Tensors {
-  torch::Tensor x, dy, gain, bias, result, mean, scale;
+  torch::Tensor x, dy, gain, bias, mean, scale;
+  std::vector<torch::Tensor> results;
   std::vector<std::int64_t> shape;
+  double eps = 0.0;
 };
 
 torch::ScalarType type_of(Dtype dtype) {
@@ -37,18 +39,22 @@ std::shared_ptr<Tensors> tensors(const Shared& problem) {
   own->gain = parameter(problem->gain);
   own->bias = parameter(problem->bias);
   own->shape = {static_cast<std::int64_t>(problem->width)};
+  own->eps = problem->eps;
   return own;
 }
 
 void forward(Tensors& own, const torch::Tensor& x) {
   const torch::NoGradGuard guard;
-  std::tie(own.result, own.mean, own.scale) = at::native_layer_norm(x, own.shape, own.gain, own.bias, eps);
+  own.results.resize(1);
+  std::tie(own.results[0], own.mean, own.scale) =
+      at::native_layer_norm(x, own.shape, own.gain, own.bias, own.eps);
 }
 
 void backward(Tensors& own) {
   const torch::NoGradGuard guard;
-  own.result = std::get<0>(at::native_layer_norm_backward(own.dy, own.x, own.shape, own.mean, own.scale,
-                                                          own.gain, own.bias, {true, true, true}));
+  own.results.resize(3);
+  std::tie(own.results[0], own.results[1], own.results[2]) = at::native_layer_norm_backward(
+      own.dy, own.x, own.shape, own.mean, own.scale, own.gain, own.bias, {true, true, true});
 }
 
 }  // namespace
@@ -63,8 +69,15 @@ Peer torch(const Shared& problem, Task task) {
     if (task == Task::backward) backward(*own);
     if (task == Task::residual) forward(*own, own->x + own->dy);
   };
-  const char* const name = task == Task::residual ? "libtorch 1.13, two steps" : "libtorch 1.13";
-  return contender(name, problem, call, [=] { return some(own->result.contiguous().data_ptr(), *problem); });
+  const auto results = [=] {
+    std::vector<Values> all;
+    for (torch::Tensor& result : own->results) {
+      result = result.contiguous();
+      all.push_back({result.data_ptr(), static_cast<std::size_t>(result.numel()), problem->dtype});
+    }
+    return all;
+  };
+  return Solver{task == Task::residual ? "libtorch 1.13, two steps" : "libtorch 1.13", call, results};
 }
 
 }  // namespace normscope::bench

@@ -98,7 +98,8 @@ def main():
     parser.add_argument("--without-python", action="store_true", help="leave out the peers in Python")
     parser.add_argument("--json", metavar="FILE", help="also write the errors to FILE; null where not finite")
     options = parser.parse_args()
-    contenders = [peer_normscope, *map(importlib.import_module, () if options.without_python else PEERS), options.native]
+    peers = [] if options.without_python else [importlib.import_module(name) for name in PEERS]
+    contenders = [peer_normscope, *peers, options.native]
     print(f"LayerNorm of width {WIDTH} with a gain")
     table = []
     for dtype in ROUNDING:

@@ -7,18 +7,21 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
 
+#include "cores.hpp"
+
 namespace normscope {
 namespace {
 
 constexpr unsigned most_threads = 1024;
-/// What a wait costs without the system's help; sleeping and waking take several times as long.
-constexpr std::chrono::microseconds spinning_time{5};
+/// How long a thread looks out for what it waits for: about as long as sleeping and being woken take.
+constexpr std::chrono::microseconds spinning_time{50};
 
 unsigned machine_threads() {
   // Asking costs the reading of a file.
@@ -49,39 +52,105 @@ bool spin_until(const Ready& ready) {
   return false;
 }
 
+/// Pieces that are left of those one worker begins with, on a cache line of their own.
+class alignas(64) Range {
+ public:
+  Range(std::uint64_t begin, std::uint64_t end) : left_(packed(begin, end)) {}
+
+  enum class From : unsigned char { front, back };
+
+  /// Takes a piece; false where none is left.
+  bool take(From side, std::size_t& piece) {
+    std::uint64_t left = left_.load(std::memory_order_relaxed);
+    std::uint64_t rest = 0;
+    do {
+      const std::uint64_t begin = left & lower_half;
+      const std::uint64_t end = left >> 32U;
+      if (begin >= end) return false;
+      piece = static_cast<std::size_t>(side == From::front ? begin : end - 1);
+      rest = side == From::front ? packed(begin + 1, end) : packed(begin, end - 1);
+    } while (!left_.compare_exchange_weak(left, rest, std::memory_order_relaxed));
+    return true;
+  }
+
+  void clear() { left_.store(0, std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::uint64_t lower_half = 0xffffffffU;
+  static std::uint64_t packed(std::uint64_t begin, std::uint64_t end) { return end << 32U | begin; }
+
+  std::atomic<std::uint64_t> left_;
+};
+
 /// One call of `parallel_for`, on its caller's stack.
 struct Job {
+ private:
+  static constexpr std::size_t most_ranges = 64;
+  /// The ranges; nothing is written beyond those.
+  alignas(Range) unsigned char memory_[most_ranges * sizeof(Range)];
+
+ public:
   const PieceBody& body;
   const std::size_t count;
   const std::size_t piece;
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
+  /// One a worker, as far as they go; the caller begins with the first.
+  const std::size_t ranges;
   /// Written by the one piece that set `failed`.
   std::exception_ptr failure{};
+  /// The caller's.
+  const int core = current_core();
+  std::atomic<bool> failed{false};
 
-  /// Those below are written under the pool's mutex. Helpers that may still join.
+  /// Those below are written under the pool's mutex.
+  bool caller_sleeps = false;
+  /// Helpers that may still join.
   std::size_t places = 0;
+  /// Ranges that a worker has begun with, a bit each.
+  std::uint64_t begun = 1;
   /// Helpers inside; the last one's leaving is the last that touches the job.
   std::atomic<std::size_t> helpers{0};
-  bool caller_sleeps = false;
   std::condition_variable left{};
   Job* next_open = nullptr;
 
-  Job(const PieceBody& the_body, std::size_t the_count, std::size_t the_piece)
-      : body(the_body), count(the_count), piece(the_piece) {}
+  Job(const PieceBody& the_body, std::size_t the_count, std::size_t the_piece, std::size_t workers)
+      : body(the_body), count(the_count), piece(the_piece), ranges(std::min(most_ranges, workers)) {
+    const std::size_t pieces = (count - 1) / piece + 1;
+    for (std::size_t r = 0; r < ranges; ++r) {
+      new (place(r)) Range(pieces * r / ranges, pieces * (r + 1) / ranges);
+    }
+  }
 
-  void work() noexcept {
-    for (;;) {
-      const std::size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
-      if (begin >= count) return;
-      try {
-        body(begin, std::min(count, begin + piece));
-      } catch (...) {
-        if (!failed.exchange(true)) failure = std::current_exception();
-        next = count;
+  /// Takes the pieces of range `own` in order, then what others have left of theirs.
+  void work(std::size_t own) noexcept {
+    for (std::size_t i = 0; i < ranges; ++i) {
+      Range& from = range((own + i) % ranges);
+      const Range::From side = i == 0 ? Range::From::front : Range::From::back;
+      for (std::size_t taken = 0; from.take(side, taken);) {
+        const std::size_t begin = taken * piece;
+        try {
+          body(begin, std::min(count, begin + piece));
+        } catch (...) {
+          if (!failed.exchange(true)) failure = std::current_exception();
+          for (std::size_t r = 0; r < ranges; ++r) range(r).clear();
+        }
       }
     }
   }
+
+  /// Where one more helper begins: with `wish`, if nobody has yet.
+  std::size_t range_for(std::size_t wish) {
+    if (wish >= ranges || (begun >> wish & 1U) != 0) {
+      wish = 0;
+      while (wish < ranges && (begun >> wish & 1U) != 0) ++wish;
+      if (wish == ranges) return places % ranges;
+    }
+    begun |= std::uint64_t{1} << wish;
+    return wish;
+  }
+
+ private:
+  void* place(std::size_t r) { return &memory_[r * sizeof(Range)]; }
+  Range& range(std::size_t r) { return *std::launder(static_cast<Range*>(place(r))); }
 };
 
 /// Signals stay with the threads that were there before; a fault's must reach the thread it is of.
@@ -108,13 +177,25 @@ class Pool {
  public:
   void run(Job& job, std::size_t helpers) {
     open(job, helpers);
-    job.work();
+    job.work(0);
     close(job);
   }
 
  private:
+  /// One thread's, on its stack.
+  struct Helper {
+    Cores cores;
+    pthread_t thread;
+    /// Its range of the last call, of which its core's cache may still hold something.
+    std::size_t range = 0;
+    /// The next of those asleep, or of those that one call wakes.
+    Helper* next = nullptr;
+    /// Whoever sets it has no more to do with the helper.
+    std::atomic<int> woken{0};
+  };
+
   void open(Job& job, std::size_t helpers) {
-    std::size_t to_wake = 0;
+    Helper* to_wake = nullptr;
     {
       const std::lock_guard lock(mutex_);
       while (started_ < helpers && start()) {
@@ -124,9 +205,21 @@ class Pool {
       job.next_open = open_;
       open_ = &job;
       places_ += job.places;
-      to_wake = std::min(places_ - std::min<std::size_t>(places_, idle_), asleep_);
+      while (asleep_ != nullptr && idle_ < places_) {
+        Helper* const helper = asleep_;
+        asleep_ = helper->next;
+        helper->next = to_wake;
+        to_wake = helper;
+        ++idle_;
+      }
     }
-    for (; to_wake != 0; --to_wake) wake_.notify_one();
+    while (to_wake != nullptr) {
+      Helper& helper = *to_wake;
+      to_wake = helper.next;
+      if (helper.cores.may_have(job.core)) helper.cores.avoid(job.core, helper.thread);
+      helper.woken.store(1, std::memory_order_release);
+      helper.woken.notify_one();
+    }
   }
 
   void close(Job& job) {
@@ -150,7 +243,11 @@ class Pool {
   bool start() {
     try {
       const SignalsBlocked blocked;
-      std::thread([this] { serve(); }).detach();
+      Cores cores;
+      const int core = current_core();
+      std::thread helper([this, cores] { serve(cores); });
+      if (cores.may_have(core)) cores.avoid(core, helper.native_handle());
+      helper.detach();
     } catch (const std::system_error&) {
       return false;
     } catch (const std::bad_alloc&) {
@@ -161,32 +258,45 @@ class Pool {
     return true;
   }
 
-  void serve() {
+  void serve(const Cores& cores) {
+    Helper self{cores, pthread_self()};
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (Job* const job = join()) {
+      if (open_ != nullptr && self.cores.may_have(open_->core)) {
+        const int core = open_->core;
         lock.unlock();
-        job->work();
+        self.cores.avoid(core, self.thread);
+        lock.lock();
+      }
+      if (Job* const job = join(self)) {
+        lock.unlock();
+        job->work(self.range);
         lock.lock();
         leave(*job);
         continue;
       }
-      lock.unlock();
       const auto wanted = [&] { return places_.load(std::memory_order_relaxed) != 0; };
-      const bool found = spin_until(wanted);
-      lock.lock();
-      if (found || wanted()) continue;
+      // More than there are cores would spin in each other's time.
+      if (idle_ < machine_threads()) {
+        lock.unlock();
+        spin_until(wanted);
+        lock.lock();
+      }
+      if (wanted()) continue;
       --idle_;
-      ++asleep_;
-      wake_.wait(lock, wanted);
-      --asleep_;
-      ++idle_;
+      self.next = asleep_;
+      asleep_ = &self;
+      self.woken.store(0, std::memory_order_relaxed);
+      lock.unlock();
+      self.woken.wait(0, std::memory_order_acquire);
+      lock.lock();
     }
   }
 
-  Job* join() {
+  Job* join(Helper& helper) {
     Job* const job = open_;
     if (job == nullptr) return nullptr;
+    helper.range = job->range_for(helper.range);
     job->helpers.fetch_add(1, std::memory_order_relaxed);
     if (--job->places == 0) open_ = job->next_open;
     --places_;
@@ -201,14 +311,15 @@ class Pool {
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_;
   /// Jobs with places, the newest first: an inner call's before its outer's.
   Job* open_ = nullptr;
   /// Sum of the open jobs' places; read without the mutex by those who spin.
   std::atomic<std::size_t> places_{0};
   std::size_t started_ = 0;
+  /// Helpers that are awake, or being woken, and have no job.
   std::size_t idle_ = 0;
-  std::size_t asleep_ = 0;
+  /// Those that went to sleep last come first: their caches are the warmest.
+  Helper* asleep_ = nullptr;
 };
 
 alignas(Pool) unsigned char memory_of_pool[sizeof(Pool)];
@@ -239,8 +350,8 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceB
     body(0, count);
     return;
   }
-  // More pieces than threads, handed out in order, so that uneven pieces balance.
-  Job job(body, count, std::max(smallest, count / (workers * 8)));
+  // More pieces than threads, so that uneven pieces balance.
+  Job job(body, count, std::max(smallest, count / (workers * 8)), workers);
   pool().run(job, workers - 1);
   if (job.failure) std::rethrow_exception(job.failure);
 }

@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -63,7 +65,7 @@ std::size_t nested_sum(unsigned depth, unsigned threads) {
 
 TEST(ParallelFor, VisitsEachIndexOnce) {
   for (const std::size_t count : {0, 1, 7, 1000}) {
-    for (const unsigned threads : {0U, 1U, 2U, 7U, 40U}) {
+    for (const unsigned threads : {0U, 1U, 2U, 7U, 40U, 100U}) {
       std::vector<std::atomic<int>> visits(count);
       parallel_for(count, 3, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) ++visits[i];
@@ -112,6 +114,24 @@ TEST(ParallelFor, HelpersWorkBesideTheCallerAndNoMoreThanAskedFor) {
     --inside;
   });
   EXPECT_LE(seen.size(), 3U);
+}
+
+TEST(ParallelFor, AStuckWorkersRangeIsTakenByOthers) {
+  const std::thread::id caller = std::this_thread::get_id();
+  for (const bool stuck_is_caller : {false, true}) {
+    std::atomic<std::size_t> done = 0;
+    std::atomic<bool> stuck = false;
+    parallel_for(64, 1, 2, [&](std::size_t begin, std::size_t end) {
+      if ((std::this_thread::get_id() == caller) == stuck_is_caller) {
+        EXPECT_FALSE(stuck.exchange(true));
+        EXPECT_TRUE(wait_for([&] { return done == 64 - (end - begin); }));
+      } else {
+        EXPECT_TRUE(wait_for([&] { return stuck.load(); }));
+      }
+      done += end - begin;
+    });
+    EXPECT_EQ(done, 64U);
+  }
 }
 
 TEST(ParallelFor, ThreadsAreBounded) {
@@ -189,8 +209,12 @@ TEST(ParallelFor, HelpersLeaveSignalsToOthers) {
   ASSERT_TRUE(run_in_helper([] {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) EXPECT_EQ(sigismember(&blocked, signal), 1);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE}) EXPECT_EQ(sigismember(&blocked, fault), 0);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+      EXPECT_EQ(sigismember(&blocked, signal), 1);
+    }
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE}) {
+      EXPECT_EQ(sigismember(&blocked, fault), 0);
+    }
   }));
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
@@ -206,6 +230,65 @@ int status_of_child(const Body& body) {
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
+
+/// The first index that each of `threads` threads came to, all of them at work at once.
+std::map<std::thread::id, std::size_t> first_indices(std::size_t count, unsigned threads) {
+  std::map<std::thread::id, std::size_t> first;
+  std::mutex mutex;
+  std::atomic<unsigned> there = 0;
+  parallel_for(count, 1, threads, [&](std::size_t begin, std::size_t) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!first.emplace(std::this_thread::get_id(), begin).second) return;
+    }
+    ++there;
+    wait_for([&] { return there == threads; });
+  });
+  return first;
+}
+
+TEST(ParallelFor, EachThreadBeginsWithTheRangeItHadBefore) {
+  const auto in_child = [] {
+    const auto before = first_indices(64, 4);
+    std::set<std::size_t> begins;
+    for (const auto& [thread, begin] : before) begins.insert(begin);
+    if (begins != std::set<std::size_t>{0, 16, 32, 48}) return 1;
+    if (before.at(std::this_thread::get_id()) != 0) return 2;
+    for (int call = 0; call < 20; ++call) {
+      if (first_indices(64, 4) != before) return 3;
+      std::this_thread::sleep_for(std::chrono::microseconds(call * 20));
+    }
+    // After these, two may wish for the same.
+    for (int call = 0; call < 20; ++call) first_indices(64, 2);
+    return first_indices(64, 4).size() == 4 ? 7 : 4;
+  };
+  // A child's helpers are no more than are asked for.
+  EXPECT_EQ(status_of_child(in_child), 7);
+}
+
+#if defined(__linux__)
+TEST(ParallelFor, HelpersKeepOffTheCallersCore) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
+  ASSERT_TRUE(run_in_helper([] {}));
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &all)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_TRUE(run_in_helper([&] {
+      cpu_set_t others;
+      EXPECT_EQ(sched_getaffinity(0, sizeof(others), &others), 0);
+      CPU_SET(core, &others);
+      EXPECT_NE(sched_getcpu(), core);
+      EXPECT_TRUE(CPU_EQUAL(&others, &all));
+    }));
+  }
+  EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+#endif
 
 TEST(ParallelFor, WorksInTheChildOfAFork) {
   ASSERT_TRUE(run_in_helper([] {}));

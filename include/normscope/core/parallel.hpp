@@ -32,9 +32,14 @@ class PieceBody {
 ///
 /// Threads   the caller's, and helpers that stay for the next call, 1023 at most. A helper that is
 ///           busy elsewhere is not waited for: bodies may call `parallel_for`, any thread may, and
-///           pieces must not wait for one another. Helpers take no signals but those of faults.
+///           pieces must not wait for one another. Helpers take no signals but those of faults,
+///           and on Linux keep off the core of whoever calls.
+/// Order     each thread begins with a range of its own, the one it had in the call before where it
+///           can: its core's cache may still have what the range is about. Then it takes pieces
+///           from the ends of other ranges.
 /// fork      a child has helpers of its own; one made inside a body must not return from the body
-/// Cost      no allocation, once helpers are there; where one piece is all, a call of the body
+/// Cost      no allocation, once helpers are there; where one piece is all, a call of the body.
+///           Threads look out for work for 50 us before they sleep.
 void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceBody body);
 
 /// Threads that `parallel_for` uses for a request of `threads`.

@@ -92,7 +92,7 @@ struct Job {
  public:
   const PieceBody& body;
   const std::size_t count;
-  const std::size_t piece;
+  const std::size_t pieces;
   /// One a worker, as far as they go; the caller begins with the first.
   const std::size_t ranges;
   /// Written by the one piece that set `failed`.
@@ -112,9 +112,8 @@ struct Job {
   std::condition_variable left{};
   Job* next_open = nullptr;
 
-  Job(const PieceBody& the_body, std::size_t the_count, std::size_t the_piece, std::size_t workers)
-      : body(the_body), count(the_count), piece(the_piece), ranges(std::min(most_ranges, workers)) {
-    const std::size_t pieces = (count - 1) / piece + 1;
+  Job(const PieceBody& the_body, std::size_t the_count, std::size_t the_pieces, std::size_t workers)
+      : body(the_body), count(the_count), pieces(the_pieces), ranges(std::min(most_ranges, workers)) {
     for (std::size_t r = 0; r < ranges; ++r) {
       new (place(r)) Range(pieces * r / ranges, pieces * (r + 1) / ranges);
     }
@@ -125,10 +124,9 @@ struct Job {
     for (std::size_t i = 0; i < ranges; ++i) {
       Range& from = range((own + i) % ranges);
       const Range::From side = i == 0 ? Range::From::front : Range::From::back;
-      for (std::size_t taken = 0; from.take(side, taken);) {
-        const std::size_t begin = taken * piece;
+      for (std::size_t piece = 0; from.take(side, piece);) {
         try {
-          body(begin, std::min(count, begin + piece));
+          body(begin_of(piece), begin_of(piece + 1));
         } catch (...) {
           if (!failed.exchange(true)) failure = std::current_exception();
           for (std::size_t r = 0; r < ranges; ++r) range(r).clear();
@@ -149,6 +147,11 @@ struct Job {
   }
 
  private:
+  /// Pieces are as even as they can be.
+  [[nodiscard]] std::size_t begin_of(std::size_t piece) const {
+    return count / pieces * piece + std::min(piece, count % pieces);
+  }
+
   void* place(std::size_t r) { return &memory_[r * sizeof(Range)]; }
   Range& range(std::size_t r) { return *std::launder(static_cast<Range*>(place(r))); }
 };
@@ -350,8 +353,8 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceB
     body(0, count);
     return;
   }
-  // More pieces than threads, so that uneven pieces balance.
-  Job job(body, count, std::max(smallest, count / (workers * 8)), workers);
+  // As many for each thread, since even pieces end together then; more than one, so that uneven ones do.
+  Job job(body, count, workers * std::min<std::size_t>(8, pieces / workers), workers);
   pool().run(job, workers - 1);
   if (job.failure) std::rethrow_exception(job.failure);
 }

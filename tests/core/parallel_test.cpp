@@ -75,11 +75,25 @@ TEST(ParallelFor, VisitsEachIndexOnce) {
   }
 }
 
-TEST(ParallelFor, PiecesHoldAGrain) {
-  for (const std::size_t grain : {0, 1, 3, 64, 1001}) {
-    parallel_for(1000, grain, 3, [&](std::size_t begin, std::size_t end) {
-      EXPECT_TRUE(end - begin >= grain || end == 1000);
-    });
+TEST(ParallelFor, PiecesAreEvenAndHoldHalfAGrain) {
+  for (const std::size_t count : {1, 4, 44, 64, 999, 1000}) {
+    for (const std::size_t grain : {0, 1, 3, 43, 500, 1001}) {
+      for (const unsigned threads : {1U, 2U, 3U, 16U}) {
+        std::mutex mutex;
+        std::set<std::size_t> sizes;
+        std::size_t pieces = 0;
+        parallel_for(count, grain, threads, [&](std::size_t begin, std::size_t end) {
+          const std::lock_guard lock(mutex);
+          sizes.insert(end - begin);
+          ++pieces;
+        });
+        EXPECT_TRUE(2 * *sizes.begin() >= grain || count < grain);
+        EXPECT_LE(*sizes.rbegin(), *sizes.begin() + 1);
+        const std::size_t grains = grain == 0 ? count : (count - 1) / grain + 1;
+        EXPECT_EQ(pieces % std::min<std::size_t>(threads, grains), 0U);
+        EXPECT_LE(pieces, grains);
+      }
+    }
   }
 }
 

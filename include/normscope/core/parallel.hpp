@@ -26,8 +26,9 @@ class PieceBody {
 };
 
 /// Calls `body(begin, end)` on consecutive pieces of [0, count), on up to `threads` threads
-/// (0: as many as the machine has). Pieces hold at least `grain` items. What is computed for an
-/// index must not depend on the piece it falls into; then the answer does not depend on `threads`.
+/// (0: as many as the machine has). Pieces are as even as they can be, as many for each thread, and
+/// hold at least half of `grain` items. What is computed for an index must not depend on the piece it
+/// falls into; then the answer does not depend on `threads`.
 /// The first exception a piece throws is thrown again here, after all threads have left the body.
 ///
 /// Threads   the caller's, and helpers that stay for the next call, 1023 at most. A helper that is

@@ -107,12 +107,37 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     hn::StoreU(hn::Add(hn::LoadU(d, at_gain), of_gain), d, at_gain);
     hn::StoreU(hn::Add(hn::LoadU(d, at_bias), of_bias), d, at_bias);
   };
-  Columns(n, lanes, dx, job.at_hand, job.stream && (sizeof(T) > 2 || n * sizeof(T) >= 1024), some, whole);
+  const bool is_long = job.layer.width * sizeof(T) >= 1024;
+  Columns(n, lanes, dx, !job.at_hand && is_long, job.stream && (sizeof(T) > 2 || is_long), some, whole);
 }
 
+/// dx of `rows` rows' blocks whose scales are [first, first + rows) of `by`.
+template <class D, typename T>
+HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::size_t rows,
+                          std::size_t begin, std::size_t n, const Scales<Wide<T>>& by, std::size_t first,
+                          Shares<T> to) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::size_t k = first + r;
+    if (r % 4 == 0 && r + 4 <= rows && by.Usual(k, 4)) {
+      Pull<4, true>(d, job, row + r, begin, n, by, k, to);
+      r += 3;
+    } else if (!by.Ordinary(k)) {
+      const auto of = [&](auto matrix) { return matrix.data() + (row + r) * matrix.stride() + begin; };
+      plain_backward<Stored<T>>(Usual(job.layer), begin, of(job.x), of(job.dy), of(job.dx),
+                                {to.gain, to.bias});
+    } else if (by.Near(k)) {
+      Pull<1, true>(d, job, row + r, begin, n, by, k, to);
+    } else {
+      Pull<1, false>(d, job, row + r, begin, n, by, k, to);
+    }
+  }
+}
+
+/// Rows by their blocks, several at a time, one below the other; short blocks with those that follow them.
 template <bool centers, class D, typename T>
 HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::size_t last, Shares<T> to) {
-  const std::size_t n = job.layer.width / job.layer.groups;
+  const std::size_t width = job.layer.width;
+  const std::size_t n = width / job.layer.groups;
   const bool is_short = n <= short_vectors * hn::Lanes(d);
   const std::size_t most = job.at_hand && n * sizeof(T) <= 1024 ? most_blocks : 4;
   const auto gain = ParameterOr<Wide<T>, 1>(job.layer.gain);
@@ -120,31 +145,24 @@ HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::s
   Scales<Wide<T>> by;
   for (std::size_t row = first; row < last; row += most) {
     const std::size_t rows = std::min(most, last - row);
-    for (std::size_t begin = 0; begin < job.layer.width; begin += n) {
-      for (std::size_t r = 0; r < rows; ++r) {
-        of[r] = {{job.x.data() + (row + r) * job.x.stride() + begin},
-                 job.dy.data() + (row + r) * job.dy.stride() + begin,
-                 gain.From(begin)};
+    const std::size_t blocks = is_short ? std::min(most_blocks / rows, job.layer.groups) : 1;
+    for (std::size_t begin = 0; begin < width; begin += blocks * n) {
+      const std::size_t end = std::min(width, begin + blocks * n);
+      std::size_t count = 0;
+      for (std::size_t i = begin; i < end; i += n) {
+        for (std::size_t r = row; r < row + rows; ++r) {
+          of[count++] = {
+              {job.x.data() + r * job.x.stride() + i}, job.dy.data() + r * job.dy.stride() + i, gain.From(i)};
+        }
       }
       if (is_short) {
-        ShortScales<centers>(d, job.layer, of, rows, n, by);
+        ShortScales<centers>(d, job.layer, of, count, n, by);
       } else {
-        by.usual = true;
-        for (std::size_t r = 0; r < rows; ++r) {
-          by.usual = LongScales<centers>(d, job.layer, of[r], n, by, r) && by.usual;
-        }
+        for (std::size_t k = 0; k < count; ++k) LongScales<centers>(d, job.layer, of[k], n, by, k);
       }
-      std::size_t r = 0;
-      for (; by.usual && r + 4 <= rows; r += 4) Pull<4, true>(d, job, row + r, begin, n, by, r, to);
-      for (; r < rows; ++r) {
-        if (!by.Ordinary(r)) {
-          plain_backward<Stored<T>>(Usual(job.layer), begin, of[r].x, of[r].dy,
-                                    job.dx.data() + (row + r) * job.dx.stride() + begin, {to.gain, to.bias});
-        } else if (by.Near(r)) {
-          Pull<1, true>(d, job, row + r, begin, n, by, r, to);
-        } else {
-          Pull<1, false>(d, job, row + r, begin, n, by, r, to);
-        }
+      count = 0;
+      for (std::size_t i = begin; i < end; i += n, count += rows) {
+        PullAll(d, job, row, rows, i, n, by, count, to);
       }
     }
   }
@@ -169,21 +187,10 @@ HWY_NOINLINE void LongColumns(D d, const BackwardJob<T>& job, std::size_t first,
   Scales<Wide<T>> by;
   for (std::size_t row = 0; row < all; row += 4) {
     const std::size_t rows = std::min<std::size_t>(4, all - row);
-    by.usual = true;
     for (std::size_t r = 0; r < rows; ++r) {
-      by.usual = ScalesOf(job.layer, columns.runs[(row + r) * columns.stride], by, r) && by.usual;
+      ScalesOf(job.layer, columns.runs[(row + r) * columns.stride], by, r);
     }
-    if (by.usual && rows == 4) {
-      Pull<4, true>(d, job, row, first, n, by, 0, to);
-      continue;
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      if (by.Near(r)) {
-        Pull<1, true>(d, job, row + r, first, n, by, r, to);
-      } else {
-        Pull<1, false>(d, job, row + r, first, n, by, r, to);
-      }
-    }
+    PullAll(d, job, row, rows, first, n, by, 0, to);
   }
 }
 

@@ -231,7 +231,7 @@ HWY_INLINE void Fetch(const T* at, std::size_t i, std::size_t lanes) {
 /// Stores to `to` are aligned where all its rows are so alike, and go past the caches where that is wanted
 /// and fills whole lines.
 template <std::size_t rows, typename T, class Some, class Whole>
-HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool at_hand, bool stream,
+HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool fetch, bool stream,
                         const Some& some, const Whole& whole) {
   const auto behind_of = [&](const T* at) {
     return reinterpret_cast<std::uintptr_t>(at) % (lanes * sizeof(T));
@@ -245,7 +245,6 @@ HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], 
     some(0, i);
     behind = 0;
   }
-  const bool fetch = !at_hand && n * sizeof(T) >= 1024;
   if (stream && alike && behind == 0 && (is_long || n % lanes == 0)) {
     if (!fetch) {
       for (; i + lanes <= n; i += lanes) whole(i, Way<false, true>());

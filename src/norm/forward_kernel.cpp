@@ -105,8 +105,8 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
       }
     });
   };
-  // Short rows are written sooner through the caches.
-  Columns(n, lanes, y, job.at_hand, job.stream && n * sizeof(T) >= 1024, some, whole);
+  const bool is_long = job.layer.width * sizeof(T) >= 1024;
+  Columns(n, lanes, y, !job.at_hand && is_long, job.stream && is_long, some, whole);
 }
 
 /// y of block k alone.
@@ -126,10 +126,16 @@ HWY_NOINLINE void ApplyShort(D d, const ForwardJob<T>& job, Blocks<T>& of, std::
                              std::size_t ahead) {
   ShortScales<centers>(d, job.layer, of.x, count, n, of.by);
   std::size_t k = 0;
-  if (of.by.usual && job.at_hand && of.begin[0] == of.begin[count - 1]) {
-    for (; k + 4 <= count; k += 4) Apply<4, true>(d, job, of, k, n, ahead);
+  // Row by row where memory, and not instructions, is what takes the time.
+  const bool below = job.at_hand || (job.layer.groups > 1 && (!job.stream || n * sizeof(T) < 1024));
+  while (k < count) {
+    if (below && k + 4 <= count && of.begin[k] == of.begin[k + 3] && of.by.Usual(k, 4)) {
+      Apply<4, true>(d, job, of, k, n, ahead);
+      k += 4;
+    } else {
+      ApplyOne(d, job, of, k++, n, ahead);
+    }
   }
-  for (; k < count; ++k) ApplyOne(d, job, of, k, n, ahead);
 }
 
 /// Rows of short blocks, several at a time: one below the other where there are as many rows.
@@ -140,33 +146,22 @@ HWY_NOINLINE void ShortRows(D d, const ForwardJob<T>& job, std::size_t first, st
   const std::size_t most = job.at_hand && n * sizeof(T) <= 2048 ? most_blocks : 4;
   Blocks<T> now;
   std::size_t count = 0;
-  const auto take = [&](const T* x, std::size_t row, std::size_t begin) NORMSCOPE_IN_PLACE {
-    now.x[count] = {x + begin};
-    now.y[count] = job.y.data() + row * job.y.stride() + begin;
-    now.begin[count++] = begin;
-  };
-  const auto apply = [&](std::size_t ahead) {
-    ApplyShort<centers>(d, job, now, count, n, ahead);
-    count = 0;
-  };
-  std::size_t row = first;
-  for (; row + most <= last; row += most) {
+  for (std::size_t row = first; row < last; row += most) {
+    const std::size_t rows = std::min(most, last - row);
     const std::size_t ahead = row + 2 * most <= last ? most * Normalized(job).stride() : 0;
     const T* x[most_blocks];
-    for (std::size_t k = 0; k < most; ++k) x[k] = Summed(job, row + k, 0, width);
+    for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
-      for (std::size_t k = 0; k < most; ++k) take(x[k], row + k, begin);
-      apply(ahead);
+      for (std::size_t k = 0; k < rows; ++k) {
+        now.x[count] = {x[k] + begin};
+        now.y[count] = job.y.data() + (row + k) * job.y.stride() + begin;
+        now.begin[count++] = begin;
+      }
+      if (count + rows <= most_blocks && begin + n < width) continue;
+      ApplyShort<centers>(d, job, now, count, n, ahead);
+      count = 0;
     }
   }
-  for (; row < last; ++row) {
-    const T* const x = Summed(job, row, 0, width);
-    for (std::size_t begin = 0; begin < width; begin += n) {
-      take(x, row, begin);
-      if (count == most) apply(0);
-    }
-  }
-  if (count > 0) apply(0);
 }
 
 template <bool centers, class D, typename T>
@@ -180,14 +175,13 @@ HWY_NOINLINE void LongRows(D d, const ForwardJob<T>& job, std::size_t first, std
     const T* x[2];
     for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
-      now.by.usual = true;
       for (std::size_t k = 0; k < rows; ++k) {
         now.x[k] = {x[k] + begin};
         now.y[k] = job.y.data() + (row + k) * job.y.stride() + begin;
         now.begin[k] = begin;
-        now.by.usual = LongScales<centers>(d, job.layer, now.x[k], n, now.by, k) && now.by.usual;
+        LongScales<centers>(d, job.layer, now.x[k], n, now.by, k);
       }
-      if (now.by.usual && rows == 2) {
+      if (rows == 2 && now.by.Usual(0, 2)) {
         Apply<2, true>(d, job, now, 0, n, 0);
         continue;
       }

@@ -57,6 +57,7 @@ bool at_hand(MatrixView<T> result) {
 
 template <typename T>
 void run(const detail::ForwardJob<T>& job, unsigned threads) {
+  if (job.x.rows() * job.layer.width <= entries_a_thread) return detail::forward_rows(job, 0, job.x.rows());
   if (sliced(job, detail::Shares<T>{nullptr, nullptr}, job.x.rows(), threads)) return;
   parallel_for(job.x.rows(), whole(entries_a_thread, job.layer.width), threads,
                [&](std::size_t first, std::size_t last) { detail::forward_rows(job, first, last); });

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include <hwy/highway.h>
@@ -25,7 +26,7 @@ namespace HWY_NAMESPACE {
 inline constexpr std::size_t run_vectors = 128;
 /// Vectors of blocks that are worth measuring side by side, and how many of them are.
 inline constexpr std::size_t short_vectors = 64;
-inline constexpr std::size_t most_blocks = 8;
+inline constexpr std::size_t most_blocks = 16;
 
 /// `body(k)` for k = 0 ... count − 1, each k known when compiling, so that what it indexes stays in
 /// registers.
@@ -53,6 +54,19 @@ HWY_INLINE void Sweep(std::size_t n, std::size_t lanes, const Whole& whole, cons
   if (i < n) part(i, n - i);
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// The sum of the 128-bit parts of a vector.
+template <class D>
+HWY_INLINE auto Folded(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(d) * sizeof(hn::TFromD<D>) > 16) {
+    const hn::Half<D> half;
+    return Folded(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    return v;
+  }
+}
+#endif
+
 /// The sum of each of four vectors. All four are added up in the same order.
 template <class D>
 HWY_INLINE void Totals(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D> e, hn::TFromD<D>* to) {
@@ -61,22 +75,19 @@ HWY_INLINE void Totals(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D>
   std::copy_n(all, 4, to);
   static_cast<void>(d);
 #else
-  constexpr std::size_t lanes = hn::MaxLanes(d);
-  if constexpr (lanes * sizeof(hn::TFromD<D>) > 16) {
-    const hn::Half<D> half;
-    const auto fold = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
-      return hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v));
-    };
-    Totals(half, fold(a), fold(b), fold(c), fold(e), to);
+  const hn::CappedTag<hn::TFromD<D>, 16 / sizeof(hn::TFromD<D>)> least;
+  const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
+  if constexpr (hn::MaxLanes(least) == 4) {
+    const hn::Repartition<double, D> pairs;
+    const auto of_ab = hn::BitCast(pairs, ab);
+    const auto of_ce = hn::BitCast(pairs, ce);
+    const auto all = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, of_ab, of_ce)),
+                             hn::BitCast(d, hn::InterleaveUpper(pairs, of_ab, of_ce)));
+    hn::StoreU(Folded(d, all), least, to);
   } else {
-    const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
-    const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
-    if constexpr (lanes == 4) {
-      hn::StoreU(hn::Add(hn::ConcatLowerLower(d, ce, ab), hn::ConcatUpperUpper(d, ce, ab)), d, to);
-    } else {
-      hn::StoreU(ab, d, to);
-      hn::StoreU(ce, d, to + 2);
-    }
+    hn::StoreU(Folded(d, ab), least, to);
+    hn::StoreU(Folded(d, ce), least, to + 2);
   }
 #endif
 }
@@ -132,11 +143,13 @@ struct Sums {
   hn::Vec<D> along;   ///< Σ a d
 };
 
-template <bool centers, class D, class Source>
+/// How many of each sum are kept, so that additions overlap.
+template <class Source>
+inline constexpr std::size_t usual_ways = Source::slopes ? 2 : 4;
+
+template <bool centers, std::size_t ways, class D, class Source>
 HWY_INLINE Sums<D> SumsAbout(D d, const Source& x, std::size_t n, hn::TFromD<D> guess) {
   using V = hn::Vec<D>;
-  // Several of each, so that additions overlap.
-  constexpr std::size_t ways = Source::slopes ? 2 : 4;
   const V mean = hn::Set(d, guess);
   V rest[ways];
   V square[ways];
@@ -171,16 +184,16 @@ HWY_INLINE Sums<D> SumsAbout(D d, const Source& x, std::size_t n, hn::TFromD<D> 
         if constexpr (Source::slopes) add_slope(last, deviation, x.SomeSlopes(d, i, some));
       });
   const auto joined = [](const V* sum) NORMSCOPE_IN_PLACE {
-    const V two = hn::Add(sum[0], sum[1]);
-    if constexpr (ways == 2) return two;
-    return hn::Add(two, hn::Add(sum[ways - 2], sum[ways - 1]));
+    if constexpr (ways == 1) return sum[0];
+    if constexpr (ways == 2) return hn::Add(sum[0], sum[1]);
+    if constexpr (ways == 4) return hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]));
   };
   return {joined(rest), joined(square), joined(total), joined(along)};
 }
 
 template <bool centers, class D, class Source>
 HWY_INLINE Moments MomentsAbout(D d, const Source& x, std::size_t n, hn::TFromD<D> guess) {
-  const Sums<D> sums = SumsAbout<centers>(d, x, n, guess);
+  const Sums<D> sums = SumsAbout<centers, usual_ways<Source>>(d, x, n, guess);
   const double count = static_cast<double>(n);
   const double along = Source::slopes ? Total(d, sums.along) : 0.0;
   if constexpr (!centers) return {count, 0.0, Total(d, sums.square), 0.0, along};
@@ -231,11 +244,15 @@ struct Scales {
   W tilt[most_blocks];
   double square[most_blocks];  ///< 1 / scale²
   double far[most_blocks];     ///< mean · scale
-  bool usual;                  ///< all blocks are ordinary and near
+  std::uint32_t usual = 0;     ///< bit k: block k is ordinary and near
 
   /// Whether W's range holds what the block is made of.
   [[nodiscard]] bool Ordinary(std::size_t k) const { return square[k] >= least && square[k] <= 1.0 / least; }
   [[nodiscard]] bool Near(std::size_t k) const { return std::abs(far[k]) <= nearest; }
+  /// Whether blocks [first, first + count) are both.
+  [[nodiscard]] bool Usual(std::size_t first, std::size_t count) const {
+    return (~usual >> first & ((1U << count) - 1)) == 0;
+  }
 
   static constexpr double least = std::is_same_v<W, double> ? 0x1p-900 : 0x1p-100;
   static constexpr double nearest = 2.0;
@@ -257,9 +274,9 @@ HWY_INLINE hn::Vec<hn::Rebind<float, D>> ToSingle(D d, hn::Vec<D> v) {
 #endif
 }
 
-/// Those of blocks [k, k + lanes of d); `base` + `offset` is the mean. Returns whether all are usual.
-template <class D, typename T>
-HWY_INLINE bool FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base, hn::Vec<D> offset,
+/// Those of blocks [k, k + lanes of d); `base` + `offset` is the mean.
+template <bool centers, bool slopes, class D, typename T>
+HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base, hn::Vec<D> offset,
                            hn::Vec<D> squares, hn::Vec<D> total, hn::Vec<D> along, Scales<Wide<T>>& to,
                            std::size_t k) {
   using W = Wide<T>;
@@ -279,39 +296,51 @@ HWY_INLINE bool FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
   };
   const auto square = hn::Add(share(squares), hn::Set(d, layer.eps));
   const auto scale = hn::Div(hn::Set(d, 1.0), hn::Sqrt(square));
-  const auto mean = hn::Add(base, offset);
-  const auto moved = hn::Sub(mean, base);
-  const auto lost = hn::Add(hn::Sub(base, hn::Sub(mean, moved)), hn::Sub(offset, moved));
-  const auto far = hn::Mul(mean, scale);
-  put(mean, to.mean);
-  put(hn::Add(hn::Sub(mean, rounded(mean)), lost), to.rest);
   put(scale, to.scale);
-  // By the scale as rounded, so that its error multiplies x − mean and not x.
-  put(hn::Neg(hn::Mul(mean, rounded(scale))), to.shift);
-  put(hn::Mul(scale, share(total)), to.level);
-  put(hn::Mul(scale, hn::Mul(scale, share(hn::Sub(along, hn::Mul(offset, total))))), to.tilt);
   hn::StoreU(square, d, to.square + k);
+  if constexpr (slopes) {
+    const auto along_deviations = centers ? hn::Sub(along, hn::Mul(offset, total)) : along;
+    put(hn::Mul(scale, share(total)), to.level);
+    put(hn::Mul(scale, hn::Mul(scale, share(along_deviations))), to.tilt);
+  }
+  const auto mean = hn::Add(base, offset);
+  const auto far = hn::Mul(mean, scale);
   hn::StoreU(far, d, to.far + k);
+  if constexpr (centers) {
+    const auto moved = hn::Sub(mean, base);
+    const auto lost = hn::Add(hn::Sub(base, hn::Sub(mean, moved)), hn::Sub(offset, moved));
+    put(mean, to.mean);
+    put(hn::Add(hn::Sub(mean, rounded(mean)), lost), to.rest);
+    // By the scale as rounded, so that its error multiplies x − mean and not x.
+    put(hn::Neg(hn::Mul(mean, rounded(scale))), to.shift);
+  } else {
+    const auto none = hn::Zero(d);
+    put(none, to.mean);
+    put(none, to.rest);
+    put(none, to.shift);
+  }
   const auto in_range = hn::And(hn::Ge(square, hn::Set(d, Scales<W>::least)),
                                 hn::Le(square, hn::Set(d, 1.0 / Scales<W>::least)));
-  return hn::AllTrue(d, hn::And(in_range, hn::Le(hn::Abs(far), hn::Set(d, Scales<W>::nearest))));
+  std::uint8_t usual[8] = {};
+  hn::StoreMaskBits(d, hn::And(in_range, hn::Le(hn::Abs(far), hn::Set(d, Scales<W>::nearest))), usual);
+  to.usual = (to.usual & ~(((1U << hn::Lanes(d)) - 1) << k)) | std::uint32_t{usual[0]} << k;
 }
 
 /// The scales of one block, as entry k.
 template <typename T>
-HWY_NOINLINE bool ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<T>>& to, std::size_t k) {
+HWY_NOINLINE void ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<T>>& to, std::size_t k) {
   const Moments& m = block.moments;
   const hn::CappedTag<double, 1> one;
   const auto set = [&](double value) NORMSCOPE_IN_PLACE { return hn::Set(one, value); };
-  return FindScales(one, layer, m.count, set(block.base), set(m.offset), set(m.squares), set(m.total),
-                    set(m.along), to, k);
+  FindScales<true, true>(one, layer, m.count, set(block.base), set(m.offset), set(m.squares), set(m.total),
+                         set(m.along), to, k);
 }
 
 /// The same for a block of any length, from its entries.
 template <bool centers, class D, class Source, typename T>
-HWY_INLINE bool LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
+HWY_INLINE void LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
                            std::size_t k) {
-  return ScalesOf(layer, BlockMoments<centers>(d, x, n), to, k);
+  ScalesOf(layer, BlockMoments<centers>(d, x, n), to, k);
 }
 
 /// Columns [first, last) of a row; `first` starts a run.
@@ -339,13 +368,22 @@ HWY_NOINLINE void JoinColumns(D d, const Layer<T>& layer, std::size_t rows, ByCo
   }
 }
 
+/// Sums as those in `Sums`, of several blocks.
+template <typename W>
+struct ManySums {
+  W rest[most_blocks];
+  W square[most_blocks];
+  W total[most_blocks];
+  W along[most_blocks];
+};
+
 /// A guess of the means of four blocks from x[q] on, that all equal entries have exactly.
 template <class Source, typename W>
 HWY_INLINE void GuessMeans(const Source* x, std::size_t q, std::size_t count, std::size_t n, W* to) {
   const hn::CappedTag<W, 4> d;
   const std::size_t lanes = hn::Lanes(d);
   const auto at = [&](std::size_t r)
-                      NORMSCOPE_IN_PLACE -> const Source& { return x[q + r < count ? q + r : 0]; };
+                      NORMSCOPE_IN_PLACE -> const Source& { return x[q + r < count ? q + r : q]; };
   if (n < lanes) {
     for (std::size_t r = 0; r < 4; ++r) to[r] = hn::GetLane(at(r).Some(d, 0, n));
     return;
@@ -354,75 +392,78 @@ HWY_INLINE void GuessMeans(const Source* x, std::size_t q, std::size_t count, st
   for (std::size_t r = 0; r < 4; ++r) to[r] *= W{1} / static_cast<W>(lanes);
 }
 
-/// The scales of `count` short blocks, side by side, since each is a long chain of few operations. Every
-/// block is treated alike, however many there are.
+/// Sums over the blocks [q, q + 4) of `count`, those beyond being the first of the four again.
+template <bool centers, std::size_t ways, class D, class Source, typename W>
+HWY_INLINE void FourSums(D d, const Source* x, std::size_t q, std::size_t count, std::size_t n,
+                         const W* guess, ManySums<W>& to) {
+  // Not left to a constructor, which would be compiled for another instruction set than this.
+  const Sums<D> none{hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  Sums<D> sums[4] = {none, none, none, none};
+  Repeat<4>([&](auto r) NORMSCOPE_IN_PLACE {
+    sums[r] = r == 0 || q + r < count ? SumsAbout<centers, ways>(d, x[q + r], n, guess[q + r]) : sums[0];
+  });
+  const auto totals = [&](auto member, W* to_sums) NORMSCOPE_IN_PLACE {
+    Totals(d, sums[0].*member, sums[1].*member, sums[2].*member, sums[3].*member, to_sums + q);
+  };
+  totals(&Sums<D>::square, to.square);
+  if constexpr (centers) totals(&Sums<D>::rest, to.rest);
+  if constexpr (centers && Source::slopes) totals(&Sums<D>::total, to.total);
+  if constexpr (Source::slopes) totals(&Sums<D>::along, to.along);
+}
+
+/// The scales of `count` short blocks, side by side and step by step, since each is a long chain of few
+/// operations. Every block is treated alike, however many there are.
 template <bool centers, class D, class Source, typename T>
 HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::size_t count, std::size_t n,
                             Scales<Wide<T>>& to) {
   using W = Wide<T>;
-  W guess[most_blocks] = {};
-  W left[most_blocks] = {};
-  W squares[most_blocks];
-  W total[most_blocks] = {};
-  W along[most_blocks] = {};
-  // Entries beyond `count` are those of the first block again.
-  const auto four = [&](std::size_t q) NORMSCOPE_IN_PLACE {
-    // Not left to a constructor, which would be compiled for another instruction set than this.
-    const Sums<D> none{hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-    Sums<D> sums[4] = {none, none, none, none};
-    if constexpr (centers) GuessMeans(x, q, count, n, guess + q);
-    Repeat<4>([&](auto r) NORMSCOPE_IN_PLACE {
-      if (r == 0 || q + r < count) {
-        sums[r] = SumsAbout<centers>(d, x[q + r], n, guess[q + r]);
-      } else {
-        sums[r] = sums[0];
-        guess[q + r] = guess[q];
-      }
-    });
-    const auto totals = [&](auto member, W* to_sums) NORMSCOPE_IN_PLACE {
-      Totals(d, sums[0].*member, sums[1].*member, sums[2].*member, sums[3].*member, to_sums + q);
-    };
-    totals(&Sums<D>::square, squares);
-    if constexpr (centers) totals(&Sums<D>::rest, left);
-    if constexpr (centers && Source::slopes) totals(&Sums<D>::total, total);
-    if constexpr (Source::slopes) totals(&Sums<D>::along, along);
-  };
-  const std::size_t blocks = count > 4 ? 8 : 4;
-  for (std::size_t q = 0; q < blocks; q += 4) four(q);
-
+  const double size = static_cast<double>(n);
+  const std::size_t blocks = (count + 3) / 4 * 4;
+  W guess[most_blocks];
+  ManySums<W> sums;
+  for (std::size_t q = 0; q < blocks && centers; q += 4) GuessMeans(x, q, count, n, guess + q);
+  if (n <= hn::Lanes(d)) {
+    for (std::size_t q = 0; q < blocks; q += 4) FourSums<centers, 1>(d, x, q, count, n, guess, sums);
+  } else {
+    for (std::size_t q = 0; q < blocks; q += 4) {
+      FourSums<centers, usual_ways<Source>>(d, x, q, count, n, guess, sums);
+    }
+  }
   // As many as were stored at once, so that they can be read back at once.
-  const hn::CappedTag<double, 4> wide;
+  const hn::CappedTag<double, std::is_same_v<W, double> ? 2 : 4> wide;
   const hn::Rebind<W, decltype(wide)> narrow;
   const auto widen = [&](const W* from) NORMSCOPE_IN_PLACE {
     if constexpr (std::is_same_v<W, double>) return hn::LoadU(wide, from);
     if constexpr (!std::is_same_v<W, double>) return hn::PromoteTo(wide, hn::LoadU(narrow, from));
   };
-  const double size = static_cast<double>(n);
-  bool centred = true;
-  to.usual = true;
+  const auto none = hn::Zero(wide);
   double off[most_blocks];
   double spread[most_blocks];
+  bool centred = true;
   for (std::size_t k = 0; k < blocks; k += hn::Lanes(wide)) {
-    const auto sum = widen(left + k);
-    const auto offset = std::is_same_v<W, double> ? hn::Div(sum, hn::Set(wide, size))
-                                                  : hn::Mul(sum, hn::Set(wide, 1.0 / size));
-    auto about = hn::Sub(widen(squares + k), hn::Mul(sum, offset));
-    about = hn::IfThenElse(hn::Lt(about, hn::Zero(wide)), hn::Zero(wide), about);
+    auto base = none;
+    auto offset = none;
+    auto about = widen(sums.square + k);
+    const auto total = centers && Source::slopes ? widen(sums.total + k) : none;
+    const auto along = Source::slopes ? widen(sums.along + k) : none;
     if constexpr (centers) {
-      centred =
-          centred &&
-          hn::AllTrue(wide, hn::Le(hn::Mul(hn::Mul(offset, offset), hn::Set(wide, size / most_off)), about));
+      base = widen(guess + k);
+      const auto sum = widen(sums.rest + k);
+      offset = std::is_same_v<W, double> ? hn::Div(sum, hn::Set(wide, size))
+                                         : hn::Mul(sum, hn::Set(wide, 1.0 / size));
+      const auto lost = hn::Mul(sum, offset);
+      about = hn::Sub(about, lost);
+      about = hn::IfThenElse(hn::Lt(about, none), none, about);
+      centred = centred && hn::AllTrue(wide, hn::Le(lost, hn::Mul(about, hn::Set(wide, most_off))));
       hn::StoreU(offset, wide, off + k);
       hn::StoreU(about, wide, spread + k);
     }
-    to.usual = FindScales(wide, layer, size, widen(guess + k), offset, about, widen(total + k),
-                          widen(along + k), to, k) &&
-               to.usual;
+    FindScales<centers, Source::slopes>(wide, layer, size, base, offset, about, total, along, to, k);
   }
   if (centred) return;
   for (std::size_t k = 0; k < count; ++k) {
     if (Centred(off[k], spread[k], size)) continue;
-    to.usual = LongScales<centers>(d, layer, x[k], n, to, k) && to.usual;
+    LongScales<centers>(d, layer, x[k], n, to, k);
   }
 }
 

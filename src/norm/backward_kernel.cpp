@@ -107,7 +107,7 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
     hn::StoreU(hn::Add(hn::LoadU(d, at_gain), of_gain), d, at_gain);
     hn::StoreU(hn::Add(hn::LoadU(d, at_bias), of_bias), d, at_bias);
   };
-  const bool is_long = job.layer.width * sizeof(T) >= 1024;
+  const bool is_long = job.layer.width * sizeof(T) >= least_streamed;
   Columns(n, lanes, dx, !job.at_hand && is_long, job.stream && (sizeof(T) > 2 || is_long), some, whole);
 }
 
@@ -155,11 +155,7 @@ HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::s
               {job.x.data() + r * job.x.stride() + i}, job.dy.data() + r * job.dy.stride() + i, gain.From(i)};
         }
       }
-      if (is_short) {
-        ShortScales<centers>(d, job.layer, of, count, n, by);
-      } else {
-        for (std::size_t k = 0; k < count; ++k) LongScales<centers>(d, job.layer, of[k], n, by, k);
-      }
+      MeasureAll<centers>(d, job.layer, of, count, n, by);
       count = 0;
       for (std::size_t i = begin; i < end; i += n, count += rows) {
         PullAll(d, job, row, rows, i, n, by, count, to);

@@ -213,6 +213,9 @@ HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
   }
 }
 
+/// Bytes of a row below which it is written sooner through the caches, and not asked for ahead.
+inline constexpr std::size_t least_streamed = 512;
+
 /// How a row's vectors are gone through where its matrix is larger than a core's cache: what comes next is
 /// asked for, into the second-level cache, and stores may go past all caches.
 template <bool fetches, bool streams>

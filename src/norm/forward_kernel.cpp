@@ -105,8 +105,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
       }
     });
   };
-  const bool is_long = job.layer.width * sizeof(T) >= 1024;
-  Columns(n, lanes, y, !job.at_hand && is_long, job.stream && is_long, some, whole);
+  Columns(n, lanes, y, ahead != 0, job.stream && job.layer.width * sizeof(T) >= least_streamed, some, whole);
 }
 
 /// y of block k alone.
@@ -120,35 +119,23 @@ HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, s
   Apply<1, false>(d, job, of, k, n, ahead);
 }
 
-/// y of `count` short blocks.
+/// Rows by their blocks, several at a time, one below the other; short blocks with those that follow them.
 template <bool centers, class D, typename T>
-HWY_NOINLINE void ApplyShort(D d, const ForwardJob<T>& job, Blocks<T>& of, std::size_t count, std::size_t n,
-                             std::size_t ahead) {
-  ShortScales<centers>(d, job.layer, of.x, count, n, of.by);
-  std::size_t k = 0;
-  // Row by row where memory, and not instructions, is what takes the time.
-  const bool below = job.at_hand || (job.layer.groups > 1 && (!job.stream || n * sizeof(T) < 1024));
-  while (k < count) {
-    if (below && k + 4 <= count && of.begin[k] == of.begin[k + 3] && of.by.Usual(k, 4)) {
-      Apply<4, true>(d, job, of, k, n, ahead);
-      k += 4;
-    } else {
-      ApplyOne(d, job, of, k++, n, ahead);
-    }
-  }
-}
-
-/// Rows of short blocks, several at a time: one below the other where there are as many rows.
-template <bool centers, class D, typename T>
-HWY_NOINLINE void ShortRows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
+HWY_NOINLINE void Rows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   const std::size_t width = job.layer.width;
   const std::size_t n = width / job.layer.groups;
-  const std::size_t most = job.at_hand && n * sizeof(T) <= 2048 ? most_blocks : 4;
+  const bool is_short = n <= short_vectors * hn::Lanes(d);
+  const std::size_t most = is_short && job.at_hand && n * sizeof(T) <= 2048 ? most_blocks : 4;
+  // Rows of one short block go one by one where memory, and not instructions, is what takes the time, and
+  // ask for those that come next; of four long ones, the processor itself does.
+  const bool together =
+      !is_short || job.at_hand || (job.layer.groups > 1 && (!job.stream || n * sizeof(T) < 1024));
+  const bool asks = is_short && !job.at_hand && width * sizeof(T) >= least_streamed;
   Blocks<T> now;
   std::size_t count = 0;
   for (std::size_t row = first; row < last; row += most) {
     const std::size_t rows = std::min(most, last - row);
-    const std::size_t ahead = row + 2 * most <= last ? most * Normalized(job).stride() : 0;
+    const std::size_t ahead = asks && row + 2 * most <= last ? most * Normalized(job).stride() : 0;
     const T* x[most_blocks];
     for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k, 0, width);
     for (std::size_t begin = 0; begin < width; begin += n) {
@@ -157,37 +144,17 @@ HWY_NOINLINE void ShortRows(D d, const ForwardJob<T>& job, std::size_t first, st
         now.y[count] = job.y.data() + (row + k) * job.y.stride() + begin;
         now.begin[count++] = begin;
       }
-      if (count + rows <= most_blocks && begin + n < width) continue;
-      ApplyShort<centers>(d, job, now, count, n, ahead);
+      if (is_short && count + rows <= most_blocks && begin + n < width) continue;
+      MeasureAll<centers>(d, job.layer, now.x, count, n, now.by);
+      for (std::size_t k = 0; k < count;) {
+        if (together && k + 4 <= count && now.begin[k] == now.begin[k + 3] && now.by.Usual(k, 4)) {
+          Apply<4, true>(d, job, now, k, n, ahead);
+          k += 4;
+        } else {
+          ApplyOne(d, job, now, k++, n, ahead);
+        }
+      }
       count = 0;
-    }
-  }
-}
-
-template <bool centers, class D, typename T>
-HWY_NOINLINE void LongRows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
-  const std::size_t width = job.layer.width;
-  const std::size_t n = width / job.layer.groups;
-  const std::size_t most = job.at_hand ? 2 : 1;
-  Blocks<T> now;
-  for (std::size_t row = first; row < last; row += most) {
-    const std::size_t rows = std::min(most, last - row);
-    const T* x[2];
-    for (std::size_t k = 0; k < rows; ++k) x[k] = Summed(job, row + k, 0, width);
-    for (std::size_t begin = 0; begin < width; begin += n) {
-      for (std::size_t k = 0; k < rows; ++k) {
-        now.x[k] = {x[k] + begin};
-        now.y[k] = job.y.data() + (row + k) * job.y.stride() + begin;
-        now.begin[k] = begin;
-        LongScales<centers>(d, job.layer, now.x[k], n, now.by, k);
-      }
-      if (rows == 2 && now.by.Usual(0, 2)) {
-        Apply<2, true>(d, job, now, 0, n, 0);
-        continue;
-      }
-      for (std::size_t k = 0; k < rows; ++k) {
-        ApplyOne(d, job, now, k, n, row + 1 < last ? Normalized(job).stride() : 0);
-      }
     }
   }
 }
@@ -219,10 +186,7 @@ template <bool centers, typename T>
 HWY_INLINE void RowsOf(const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   if (job.columns != nullptr) return LongColumns<centers>(hn::ScalableTag<Wide<T>>(), job, first, last);
   const std::size_t n = job.layer.width / job.layer.groups;
-  WithLanes<T>(n, [&](auto d) NORMSCOPE_IN_PLACE {
-    if (n <= short_vectors * hn::Lanes(d)) return ShortRows<centers>(d, job, first, last);
-    LongRows<centers>(d, job, first, last);
-  });
+  WithLanes<T>(n, [&](auto d) NORMSCOPE_IN_PLACE { Rows<centers>(d, job, first, last); });
 }
 
 template <typename T>

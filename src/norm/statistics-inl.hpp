@@ -467,6 +467,14 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
   }
 }
 
+/// The scales of `count` blocks of any length.
+template <bool centers, class D, class Source, typename T>
+HWY_INLINE void MeasureAll(D d, const Layer<T>& layer, const Source* x, std::size_t count, std::size_t n,
+                           Scales<Wide<T>>& to) {
+  if (n <= short_vectors * hn::Lanes(d)) return ShortScales<centers>(d, layer, x, count, n, to);
+  for (std::size_t k = 0; k < count; ++k) LongScales<centers>(d, layer, x[k], n, to, k);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace normscope::norm::detail
 HWY_AFTER_NAMESPACE();

@@ -119,18 +119,31 @@ HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, s
   Apply<1, false>(d, job, of, k, n, ahead);
 }
 
+/// How rows are taken.
+struct Order {
+  std::size_t most;  ///< measured before they are applied to
+  bool together;     ///< applied to four below each other
+  bool asks;         ///< for those that come next
+};
+
+template <typename T>
+Order OrderOf(const ForwardJob<T>& job, std::size_t n, bool is_short) {
+  const std::size_t bytes = n * sizeof(T);
+  if (!is_short) return {4, true, false};
+  if (job.at_hand) return {bytes <= 2048 ? most_blocks : 4, true, false};
+  const bool asks = job.layer.width * sizeof(T) >= least_streamed;
+  if (job.layer.groups > 1) return {4, !job.stream || bytes < 1024, asks};
+  // While one row is written, the next is read; shorter ones would lose more by a scale each.
+  return {bytes >= 3072 ? std::size_t{1} : 4, false, asks};
+}
+
 /// Rows by their blocks, several at a time, one below the other; short blocks with those that follow them.
 template <bool centers, class D, typename T>
 HWY_NOINLINE void Rows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   const std::size_t width = job.layer.width;
   const std::size_t n = width / job.layer.groups;
   const bool is_short = n <= short_vectors * hn::Lanes(d);
-  const std::size_t most = is_short && job.at_hand && n * sizeof(T) <= 2048 ? most_blocks : 4;
-  // Rows of one short block go one by one where memory, and not instructions, is what takes the time, and
-  // ask for those that come next; of four long ones, the processor itself does.
-  const bool together =
-      !is_short || job.at_hand || (job.layer.groups > 1 && (!job.stream || n * sizeof(T) < 1024));
-  const bool asks = is_short && !job.at_hand && width * sizeof(T) >= least_streamed;
+  const auto [most, together, asks] = OrderOf(job, n, is_short);
   Blocks<T> now;
   std::size_t count = 0;
   for (std::size_t row = first; row < last; row += most) {

@@ -124,9 +124,9 @@ void rows(bool quick, const Show& show) {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   const std::vector<Size> sizes =
       quick ? std::vector<Size>{{1, 64}, {1, 4096}, {256, 128}, {64, 4096}}
-            : std::vector<Size>{{1, 64},      {1, 4096},     {64, 64},     {256, 128},   {64, 768},
-                                {64, 4096},   {16, 16384},   {4096, 768},  {512, 4096},  {128, 16384},
-                                {65536, 128}, {16384, 1024}, {4096, 4096}, {1024, 16384}};
+            : std::vector<Size>{{1, 64},      {1, 4096},    {64, 64},      {256, 128},   {64, 768},
+                                {64, 4096},   {16, 16384},  {1024, 1024},  {4096, 768},  {512, 4096},
+                                {128, 16384}, {65536, 128}, {16384, 1024}, {4096, 4096}, {1024, 16384}};
   for (const Dtype dtype : {Dtype::F32, Dtype::BF16, Dtype::F16, Dtype::F64}) {
     for (const Size& size : sizes) measure(size, dtype, 1, show);
     if (quick || thread_count(0) == 1) continue;

@@ -216,6 +216,10 @@ HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
 /// Bytes of a row below which it is written sooner through the caches, and not asked for ahead.
 inline constexpr std::size_t least_streamed = 512;
 
+/// Bytes of a block below which the same holds where it shares its first and last lines with its neighbours:
+/// lines written both ways take long.
+inline constexpr std::size_t least_streamed_apart = 1536;
+
 /// How a row's vectors are gone through where its matrix is larger than a core's cache: what comes next is
 /// asked for, into the second-level cache, and stores may go past all caches.
 template <bool fetches, bool streams>
@@ -242,6 +246,7 @@ HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], 
   std::uintptr_t behind = behind_of(to[0]);
   const bool alike = std::all_of(to, to + rows, [&](const T* at) { return behind_of(at) == behind; });
   const bool is_long = n >= 8 * lanes;
+  stream = stream && (behind == 0 || n * sizeof(T) >= least_streamed_apart);
   std::size_t i = 0;
   if (is_long && alike && behind != 0 && behind % sizeof(T) == 0) {
     i = lanes - behind / sizeof(T);

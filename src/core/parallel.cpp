@@ -246,10 +246,9 @@ class Pool {
   bool start() {
     try {
       const SignalsBlocked blocked;
-      Cores cores;
-      const int core = current_core();
+      const Cores cores(current_core());
       std::thread helper([this, cores] { serve(cores); });
-      if (cores.may_have(core)) cores.avoid(core, helper.native_handle());
+      cores.give(helper.native_handle());
       helper.detach();
     } catch (const std::system_error&) {
       return false;

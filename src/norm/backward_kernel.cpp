@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backward_kernel.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -201,8 +202,13 @@ HWY_INLINE void RowsOf(const BackwardJob<T>& job, std::size_t first, std::size_t
 
 template <typename T>
 HWY_INLINE void AnyRows(const BackwardJob<T>& job, std::size_t first, std::size_t last, Shares<T> to) {
-  if (job.layer.kind == NormKind::layer) return RowsOf<true>(job, first, last, to);
-  RowsOf<false>(job, first, last, to);
+  if (job.layer.kind == NormKind::layer) {
+    RowsOf<true>(job, first, last, to);
+  } else {
+    RowsOf<false>(job, first, last, to);
+  }
+  // Stores past the caches obey no other thread's acquire otherwise.
+  if (job.stream) hwy::FlushStream();
 }
 
 void BackwardF64(const BackwardJob<double>& job, std::size_t first, std::size_t last, Shares<double> to) {

@@ -7,6 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "forward_kernel.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -204,8 +205,13 @@ HWY_INLINE void RowsOf(const ForwardJob<T>& job, std::size_t first, std::size_t 
 
 template <typename T>
 HWY_INLINE void AnyRows(const ForwardJob<T>& job, std::size_t first, std::size_t last) {
-  if (job.layer.kind == NormKind::layer) return RowsOf<true>(job, first, last);
-  RowsOf<false>(job, first, last);
+  if (job.layer.kind == NormKind::layer) {
+    RowsOf<true>(job, first, last);
+  } else {
+    RowsOf<false>(job, first, last);
+  }
+  // Stores past the caches obey no other thread's acquire otherwise.
+  if (job.stream) hwy::FlushStream();
 }
 
 void ForwardF64(const ForwardJob<double>& job, std::size_t first, std::size_t last) {

@@ -274,6 +274,14 @@ HWY_INLINE hn::Vec<hn::Rebind<float, D>> ToSingle(D d, hn::Vec<D> v) {
 #endif
 }
 
+/// Bit i: lane i of a mask of at most 8.
+template <class D>
+HWY_INLINE std::uint32_t BitsOf(D d, hn::Mask<D> mask) {
+  std::uint8_t bits[8] = {};
+  hn::StoreMaskBits(d, mask, bits);
+  return bits[0];
+}
+
 /// Those of blocks [k, k + lanes of d); `base` + `offset` is the mean.
 template <bool centers, bool slopes, class D, typename T>
 HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base, hn::Vec<D> offset,
@@ -321,9 +329,8 @@ HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
   }
   const auto in_range = hn::And(hn::Ge(square, hn::Set(d, Scales<W>::least)),
                                 hn::Le(square, hn::Set(d, 1.0 / Scales<W>::least)));
-  std::uint8_t usual[8] = {};
-  hn::StoreMaskBits(d, hn::And(in_range, hn::Le(hn::Abs(far), hn::Set(d, Scales<W>::nearest))), usual);
-  to.usual = (to.usual & ~(((1U << hn::Lanes(d)) - 1) << k)) | std::uint32_t{usual[0]} << k;
+  const auto usual = hn::And(in_range, hn::Le(hn::Abs(far), hn::Set(d, Scales<W>::nearest)));
+  to.usual = (to.usual & ~(((1U << hn::Lanes(d)) - 1) << k)) | BitsOf(d, usual) << k;
 }
 
 /// The scales of one block, as entry k.
@@ -437,9 +444,8 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
     if constexpr (!std::is_same_v<W, double>) return hn::PromoteTo(wide, hn::LoadU(narrow, from));
   };
   const auto none = hn::Zero(wide);
-  double off[most_blocks];
-  double spread[most_blocks];
-  bool centred = true;
+  // Each block is told by itself, so that no neighbour decides how it is measured.
+  std::uint32_t centred = centers ? 0 : ~0U;
   for (std::size_t k = 0; k < blocks; k += hn::Lanes(wide)) {
     auto base = none;
     auto offset = none;
@@ -454,16 +460,13 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
       const auto lost = hn::Mul(sum, offset);
       about = hn::Sub(about, lost);
       about = hn::IfThenElse(hn::Lt(about, none), none, about);
-      centred = centred && hn::AllTrue(wide, hn::Le(lost, hn::Mul(about, hn::Set(wide, most_off))));
-      hn::StoreU(offset, wide, off + k);
-      hn::StoreU(about, wide, spread + k);
+      centred |= BitsOf(wide, hn::Le(lost, hn::Mul(about, hn::Set(wide, most_off)))) << k;
     }
     FindScales<centers, Source::slopes>(wide, layer, size, base, offset, about, total, along, to, k);
   }
-  if (centred) return;
-  for (std::size_t k = 0; k < count; ++k) {
-    if (Centred(off[k], spread[k], size)) continue;
-    LongScales<centers>(d, layer, x[k], n, to, k);
+  const std::uint32_t others = ~centred & ((1U << count) - 1);
+  for (std::size_t k = 0; others >> k != 0; ++k) {
+    if ((others >> k & 1U) != 0) LongScales<centers>(d, layer, x[k], n, to, k);
   }
 }
 

@@ -281,26 +281,100 @@ TEST(ParallelFor, EachThreadBeginsWithTheRangeItHadBefore) {
 }
 
 #if defined(__linux__)
-TEST(ParallelFor, HelpersKeepOffTheCallersCore) {
-  cpu_set_t all;
-  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
-  ASSERT_TRUE(run_in_helper([] {}));
+cpu_set_t cores_of_this_thread() {
+  cpu_set_t cores;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
+  return cores;
+}
+
+void stay_on(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/// Calls from each core of `all`; whether `helpers` helpers had all cores but that one.
+bool helpers_keep_off(const cpu_set_t& all, unsigned helpers) {
+  bool answer = true;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &all)) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-    EXPECT_TRUE(run_in_helper([&] {
-      cpu_set_t others;
-      EXPECT_EQ(sched_getaffinity(0, sizeof(others), &others), 0);
-      CPU_SET(core, &others);
-      EXPECT_NE(sched_getcpu(), core);
-      EXPECT_TRUE(CPU_EQUAL(&others, &all));
-    }));
+    stay_on(core);
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<unsigned> there = 0;
+    std::atomic<bool> on_it = false;
+    parallel_for(helpers + 1, 1, helpers + 1, [&](std::size_t, std::size_t) {
+      if (std::this_thread::get_id() != caller) {
+        cpu_set_t others = cores_of_this_thread();
+        if (CPU_ISSET(core, &others) || sched_getcpu() == core) on_it = true;
+        CPU_SET(core, &others);
+        if (!CPU_EQUAL(&others, &all)) on_it = true;
+      }
+      ++there;
+      if (!wait_for([&] { return there == helpers + 1; })) on_it = true;
+    });
+    answer = answer && !on_it;
   }
   EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+  return answer;
+}
+
+/// Two cores to pin threads to, in children: their helpers are new, and no more than are asked for.
+class ParallelForCores : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
+    while (!CPU_ISSET(first, &all)) ++first;
+    second = first + 1;
+    while (!CPU_ISSET(second, &all)) ++second;
+  }
+  cpu_set_t all = cores_of_this_thread();
+  int first = 0;
+  int second = 0;
+};
+
+TEST_F(ParallelForCores, HelpersKeepOffTheCallers) {
+  EXPECT_EQ(status_of_child([&] { return run_in_helper([] {}) && helpers_keep_off(all, 1) ? 7 : 1; }), 7);
+}
+
+TEST_F(ParallelForCores, HelpersThatAHelperStartedHaveAllOthers) {
+  const auto in_child = [&] {
+    if (!run_in_helper([] { nested_sum(1, 4); })) return 1;
+    return helpers_keep_off(all, 3) ? 7 : 2;
+  };
+  EXPECT_EQ(status_of_child(in_child), 7);
+}
+
+TEST_F(ParallelForCores, HelpersThatAPinnedThreadStartedHaveAllOthers) {
+  const auto in_child = [&] {
+    std::thread pinned([&] {
+      stay_on(first);
+      run_in_helper([] {});
+    });
+    pinned.join();
+    return helpers_keep_off(all, 1) ? 7 : 1;
+  };
+  EXPECT_EQ(status_of_child(in_child), 7);
+}
+
+TEST_F(ParallelForCores, HelpersStayWhereSomebodyElsePutsThem) {
+  const auto in_child = [&] {
+    if (!run_in_helper([] {})) return 1;
+    // It keeps off the first core, until it is put there.
+    stay_on(first);
+    if (!run_in_helper([&] { stay_on(first); })) return 2;
+    stay_on(second);
+    if (!run_in_helper([] {})) return 3;
+    stay_on(first);
+    bool stays = false;
+    const auto look = [&] {
+      const cpu_set_t cores = cores_of_this_thread();
+      stays = CPU_COUNT(&cores) == 1 && CPU_ISSET(first, &cores);
+    };
+    if (!run_in_helper(look)) return 4;
+    return stays ? 7 : 5;
+  };
+  EXPECT_EQ(status_of_child(in_child), 7);
 }
 #endif
 

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -57,10 +58,10 @@ double worst_orthogonality(const NormImage& image, std::size_t width) {
   return (v * v.transpose() - Eigen::MatrixXd::Identity(v.rows(), v.rows())).cwiseAbs().maxCoeff();
 }
 
-class ImageShapes : public testing::TestWithParam<std::tuple<const char*, int>> {
+class ImageShapes : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   NormSpec spec() const {
-    const auto [shape, width] = GetParam();
+    const auto& [shape, width] = GetParam();
     return {.width = static_cast<std::size_t>(width), .gain = test::random_gain(width, shape, 7 + width)};
   }
 };
@@ -136,8 +137,7 @@ INSTANTIATE_TEST_SUITE_P(All, ImageShapes,
                                                           "zeros", "outlier"),
                                           testing::Values(2, 3, 17, 96)),
                          [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param)) +
-                                  std::to_string(std::get<1>(instance.param));
+                           return std::get<0>(instance.param) + std::to_string(std::get<1>(instance.param));
                          });
 
 TEST(NormImage, SemiAxesMatchADenseEigensolver) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <ostream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -29,6 +30,9 @@ struct Case {
   std::size_t width;
   std::size_t classes;
 };
+
+/// What the test is called by, too.
+void PrintTo(const Case& given, std::ostream* out) { *out << given.name; }
 
 class TrainCases : public testing::TestWithParam<Case> {};
 

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <atomic>
 #include <limits>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -170,6 +173,31 @@ TYPED_TEST(Kernels, BitsDoNotDependOnPlaceNeighboursOrThreads) {
   });
 }
 
+/// Where the sums about a guess just pass for those about the mean, or just do not, and what computes them
+/// again for a neighbour.
+TYPED_TEST(Kernels, BitsOfAnUncentredBlockDoNotDependOnItsNeighbours) {
+  const std::size_t width = 25;
+  const auto row_of = [](std::size_t zeros, double value) {
+    std::vector<double> row(zeros);
+    row.resize(width, value);
+    return row;
+  };
+  normscope::test::for_each_instruction_set([&] {
+    const Owned<TypeParam> owned(NormKind::layer, width, 1, 0.0, false, false);
+    const auto normalized = [&](const std::vector<std::vector<double>>& rows) {
+      Rows<TypeParam> x(rows.size(), width);
+      for (std::size_t row = 0; row < rows.size(); ++row) x.set(row, rows[row]);
+      normalize<TypeParam>(owned.layer, x.view(), x.view());
+      x.values.resize(width);
+      return x.values;
+    };
+    for (int value = 1; value < 128; value += 2) {
+      const std::vector<double> row = row_of(5, value);
+      EXPECT_TRUE(same_bits(normalized({row}), normalized({row, row_of(4, 1.0), row}))) << value;
+    }
+  });
+}
+
 TYPED_TEST(Kernels, BitsOfFewWideRowsDoNotDependOnThreads) {
   for (const WideCase& wide : wide_cases) {
     SCOPED_TRACE(testing::Message() << wide.rows << " x " << wide.width << " in " << wide.groups);
@@ -221,6 +249,48 @@ TYPED_TEST(Kernels, BitsDoNotDependOnStreaming) {
       ASSERT_TRUE(same_bits(few.at(0, i), y.at(row, i))) << row << " " << i;
     }
   }
+}
+
+TEST(KernelsStreaming, WhatIsWrittenIsThereOnceAnotherThreadIsTold) {
+  // Just beyond the size that is streamed.
+  const std::size_t width = 4096;
+  const std::size_t rows = 520;
+  const Rows<float> x = random_rows<float>(rows, width, 6);
+  Rows<float> dy(rows, width);
+  std::fill(dy.values.begin(), dy.values.end(), 0.0F);
+  // At the start of a line, where the heap gives memory 16 bytes after one.
+  Rows<float> out(rows, width, 0, 12);
+  std::vector<float> bias(width);
+  std::atomic<int> written = 0;
+  std::atomic<int> seen = 0;
+  const auto told = [](const std::atomic<int>& turn, int now) {
+    while (turn.load(std::memory_order_acquire) != now) {
+    }
+  };
+  const int turns = 300;
+  int late = 0;
+  std::thread reader([&] {
+    for (int now = 1; now <= turns; ++now) {
+      told(written, now);
+      // Forward leaves about `now` everywhere, backward zeros.
+      const float expected = now % 2 == 0 ? 0.0F : 100.0F * static_cast<float>(now);
+      // The last entry first: the longer ago it was written, the surer it is there.
+      if (std::abs(out.at(rows - 1, width - 1) - expected) > 30.0F) ++late;
+      seen.store(now, std::memory_order_release);
+    }
+  });
+  for (int now = 1; now <= turns; ++now) {
+    if (now % 2 == 0) {
+      normalize_backward<float>({.width = width}, x.view(), dy.view(), out.view(), {}, 1);
+    } else {
+      std::fill(bias.begin(), bias.end(), 100.0F * static_cast<float>(now));
+      normalize<float>({.width = width, .bias = bias}, x.view(), out.view(), 1);
+    }
+    written.store(now, std::memory_order_release);
+    told(seen, now);
+  }
+  reader.join();
+  EXPECT_EQ(late, 0);
 }
 
 TYPED_TEST(Kernels, AddedResidualGivesTheBitsOfTwoSteps) {

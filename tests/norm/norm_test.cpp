@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,9 @@ struct Case {
   double mean;
   double spread;
 };
+
+/// What the test is called by, too.
+void PrintTo(const Case& given, std::ostream* out) { *out << given.name; }
 
 class NormCases : public testing::TestWithParam<Case> {};
 

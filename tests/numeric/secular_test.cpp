@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -31,10 +32,10 @@ Problem problem(std::size_t width, const std::string& shape, std::uint64_t seed)
   return result;
 }
 
-class SecularShapes : public testing::TestWithParam<std::tuple<const char*, int>> {
+class SecularShapes : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   Problem given() const {
-    const auto [shape, width] = GetParam();
+    const auto& [shape, width] = GetParam();
     return problem(width, shape, 100 + width);
   }
 };
@@ -100,8 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, SecularShapes,
                                                           "zeros", "outlier"),
                                           testing::Values(2, 3, 7, 64, 300)),
                          [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param)) +
-                                  std::to_string(std::get<1>(instance.param));
+                           return std::get<0>(instance.param) + std::to_string(std::get<1>(instance.param));
                          });
 
 TEST(Secular, FewerThanTwoPolesHaveNoRoot) {

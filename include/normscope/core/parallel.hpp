@@ -33,8 +33,9 @@ class PieceBody {
 ///
 /// Threads   the caller's, and helpers that stay for the next call, 1023 at most. A helper that is
 ///           busy elsewhere is not waited for: bodies may call `parallel_for`, any thread may, and
-///           pieces must not wait for one another. Helpers take no signals but those of faults,
-///           and on Linux keep off the core of whoever calls.
+///           pieces must not wait for one another. Helpers take no signals but those of faults.
+///           On Linux they run where the process's first thread may, and keep off the core of whoever
+///           calls; one whose cores somebody else sets stays there.
 /// Order     each thread begins with a range of its own, the one it had in the call before where it
 ///           can: its core's cache may still have what the range is about. Then it takes pieces
 ///           from the ends of other ranges.

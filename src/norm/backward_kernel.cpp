@@ -112,17 +112,25 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
   Columns(n, lanes, dx, !job.at_hand && is_long, job.stream && (sizeof(T) > 2 || is_long), some, whole);
 }
 
-/// dx of `rows` rows' blocks whose scales are [first, first + rows) of `by`.
+/// dx of `rows` rows' blocks whose scales are [first, first + rows) of `by`. How many are taken together
+/// depends on the layer alone, as the gradients' bits do.
 template <class D, typename T>
 HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::size_t rows,
                           std::size_t begin, std::size_t n, const Scales<Wide<T>>& by, std::size_t first,
                           Shares<T> to) {
-  for (std::size_t r = 0; r < rows; ++r) {
+  const std::size_t together = RowsTogether<T>(job.layer.width / job.layer.groups);
+  for (std::size_t r = 0; r < rows;) {
     const std::size_t k = first + r;
-    if (r % 4 == 0 && r + 4 <= rows && by.Usual(k, 4)) {
-      Pull<4, true>(d, job, row + r, begin, n, by, k, to);
-      r += 3;
-    } else if (!by.Ordinary(k)) {
+    if (r % together == 0 && r + together <= rows && by.Usual(k, together)) {
+      if (together == 4) {
+        Pull<4, true>(d, job, row + r, begin, n, by, k, to);
+      } else {
+        Pull<2, true>(d, job, row + r, begin, n, by, k, to);
+      }
+      r += together;
+      continue;
+    }
+    if (!by.Ordinary(k)) {
       const auto of = [&](auto matrix) { return matrix.data() + (row + r) * matrix.stride() + begin; };
       plain_backward<Stored<T>>(Usual(job.layer), begin, of(job.x), of(job.dy), of(job.dx),
                                 {to.gain, to.bias});
@@ -131,6 +139,7 @@ HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::
     } else {
       Pull<1, false>(d, job, row + r, begin, n, by, k, to);
     }
+    ++r;
   }
 }
 
@@ -140,7 +149,7 @@ HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::s
   const std::size_t width = job.layer.width;
   const std::size_t n = width / job.layer.groups;
   const bool is_short = n <= short_vectors * hn::Lanes(d);
-  const std::size_t most = job.at_hand && n * sizeof(T) <= 1024 ? most_blocks : 4;
+  const std::size_t most = job.at_hand && n * sizeof(T) <= 1024 ? most_blocks : RowsTogether<T>(n);
   const auto gain = ParameterOr<Wide<T>, 1>(job.layer.gain);
   Sources<T> of[most_blocks];
   Scales<Wide<T>> by;

@@ -220,6 +220,13 @@ inline constexpr std::size_t least_streamed = 512;
 /// lines written both ways take long.
 inline constexpr std::size_t least_streamed_apart = 1536;
 
+/// Rows that are best applied to together, `stride` entries from one to the next: where the lines of one
+/// column fall into one set of the first-level cache, it does not hold those of four.
+template <typename T>
+std::size_t RowsTogether(std::size_t stride) {
+  return stride * sizeof(T) % 4096 == 0 ? 2 : 4;
+}
+
 /// How a row's vectors are gone through where its matrix is larger than a core's cache: what comes next is
 /// asked for, into the second-level cache, and stores may go past all caches.
 template <bool fetches, bool streams>

@@ -120,22 +120,44 @@ HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, s
   Apply<1, false>(d, job, of, k, n, ahead);
 }
 
-/// How rows are taken.
+/// y of `count` blocks, `together` of them at a time where as many lie below each other.
+template <class D, typename T>
+HWY_INLINE void ApplyAll(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t count,
+                         std::size_t together, std::size_t n, std::size_t ahead) {
+  for (std::size_t k = 0; k < count;) {
+    if (together == 1 || k + together > count || of.begin[k] != of.begin[k + together - 1] ||
+        !of.by.Usual(k, together)) {
+      ApplyOne(d, job, of, k++, n, ahead);
+      continue;
+    }
+    if (together == 4) {
+      Apply<4, true>(d, job, of, k, n, ahead);
+    } else {
+      Apply<2, true>(d, job, of, k, n, ahead);
+    }
+    k += together;
+  }
+}
+
+/// How many rows are measured before they are applied to, how many of them together, and whether those that
+/// come next are asked for.
 struct Order {
-  std::size_t most;  ///< measured before they are applied to
-  bool together;     ///< applied to four below each other
-  bool asks;         ///< for those that come next
+  std::size_t most;
+  std::size_t together;
+  bool asks;
 };
 
 template <typename T>
 Order OrderOf(const ForwardJob<T>& job, std::size_t n, bool is_short) {
   const std::size_t bytes = n * sizeof(T);
-  if (!is_short) return {4, true, false};
-  if (job.at_hand) return {bytes <= 2048 ? most_blocks : 4, true, false};
+  const std::size_t together =
+      std::min(RowsTogether<T>(Normalized(job).stride()), RowsTogether<T>(job.y.stride()));
+  if (!is_short) return {together, together, false};
+  if (job.at_hand) return {bytes <= 2048 && together == 4 ? most_blocks : 4, together, false};
   const bool asks = job.layer.width * sizeof(T) >= least_streamed;
-  if (job.layer.groups > 1) return {4, !job.stream || bytes < 1024, asks};
+  if (job.layer.groups > 1) return {4, !job.stream || bytes < 1024 ? together : 1, asks};
   // While one row is written, the next is read; shorter ones would lose more by a scale each.
-  return {bytes >= 3072 ? std::size_t{1} : 4, false, asks};
+  return {bytes >= 3072 ? std::size_t{1} : 4, 1, asks};
 }
 
 /// Rows by their blocks, several at a time, one below the other; short blocks with those that follow them.
@@ -160,14 +182,7 @@ HWY_NOINLINE void Rows(D d, const ForwardJob<T>& job, std::size_t first, std::si
       }
       if (is_short && count + rows <= most_blocks && begin + n < width) continue;
       MeasureAll<centers>(d, job.layer, now.x, count, n, now.by);
-      for (std::size_t k = 0; k < count;) {
-        if (together && k + 4 <= count && now.begin[k] == now.begin[k + 3] && now.by.Usual(k, 4)) {
-          Apply<4, true>(d, job, now, k, n, ahead);
-          k += 4;
-        } else {
-          ApplyOne(d, job, now, k++, n, ahead);
-        }
-      }
+      ApplyAll(d, job, now, count, together, n, ahead);
       count = 0;
     }
   }

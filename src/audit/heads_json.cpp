@@ -19,11 +19,18 @@ Json selector(const std::optional<model::Linear>& linear) {
 }  // namespace
 
 Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
-  Json json = {
-      {"layer", head.layer},           {"head", head.head},         {"key_value_head", head.key_value_head},
-      {"head_dim", head.head_dim},     {"scale", head.scale},       {"norm", head.norm},
-      {"query", selector(head.query)}, {"key", selector(head.key)}, {"value", selector(head.value)},
-      {"rotary", head.rotary},         {"uniform_spread", nullptr}, {"sharp_spread", nullptr}};
+  Json json = {{"layer", head.layer},
+               {"head", head.head},
+               {"key_value_head", head.key_value_head},
+               {"head_dim", head.head_dim},
+               {"scale", head.scale},
+               {"norm", head.norm},
+               {"query", selector(head.query)},
+               {"key", selector(head.key)},
+               {"value", selector(head.value)},
+               {"rotary", head.rotary.has_value()},
+               {"uniform_spread", nullptr},
+               {"sharp_spread", nullptr}};
   if (!reach.attention) {
     json["refused"] = reach.refused;
     return json;

@@ -158,7 +158,7 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
     head.head_dim = dim;
     head.scale = 1.0 / std::sqrt(score_divisor_.value_or(static_cast<double>(dim)));
     head.norm = norm;
-    head.rotary = rotary_;
+    if (rotary_) head.rotary.emplace();
     head.query = cut(query, index);
     head.key = cut(key, index / sharing);
     head.value = cut(value, index / sharing);

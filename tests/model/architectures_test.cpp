@@ -47,7 +47,7 @@ TEST(GptNeox, CutsQueriesOutOfEveryHeadAndLetsTwoNormsReadOneStream) {
   EXPECT_EQ(model.heads[1].key->first_out, 16u);
   EXPECT_EQ(model.heads[1].value->first_out, 20u);
   EXPECT_EQ(model.heads[1].value->out, 4u);
-  EXPECT_TRUE(model.heads[1].rotary);
+  EXPECT_TRUE(model.heads[1].rotary.has_value());
   EXPECT_FALSE(model.vocabulary->tied);
 
   neox.config(R"({"model_type": "gpt_neox", "num_attention_heads": 2, "use_parallel_residual": false})");

@@ -202,7 +202,7 @@ TEST(RealCheckpoints, Llama2cKeysAreReadInTheOrderOfTheirBytes) {
   EXPECT_TRUE(notes_mention(model, "\"wk\" is declared [5, 64, 32] and read as [32, 64]"));
   EXPECT_EQ(model.heads[7].key_value_head, 3);
   EXPECT_EQ(model.heads[7].key->first_out, 24u);
-  EXPECT_TRUE(model.heads[7].rotary);
+  EXPECT_TRUE(model.heads[7].rotary.has_value());
   EXPECT_TRUE(model.vocabulary->tied);
   EXPECT_EQ(model.vocabulary->size, 512u);
   expect_readable(path);

@@ -79,6 +79,18 @@ struct Norm {
   std::vector<std::string> writing_norms{};
 };
 
+/// A rotary position embedding: at position t, pair j of the first `dims` coordinates of a query or key
+/// turns by t times frequencies[j]. The other coordinates stay.
+struct Rotary {
+  std::size_t dims = 0;      ///< even, at most head_dim
+  bool interleaved = false;  ///< pair j is (2j, 2j + 1), else (j, j + dims/2)
+  /// Radians a token (dims/2); empty where they change with the length of the context (dynamic NTK).
+  std::vector<double> frequencies{};
+  double score_factor =
+      1.0;                  ///< multiplies the rotated coordinates' part of a score (YaRN's factor, squared)
+  std::size_t context = 0;  ///< positions the model was made for, 0 when unknown
+};
+
 /// One attention head: parts of the projections it owns.
 struct Head {
   int layer = 0;
@@ -87,15 +99,25 @@ struct Head {
   std::size_t head_dim = 0;
   double scale = 0.0;  ///< of its scores: 1/sqrt(head_dim) unless the configuration says otherwise
   std::string norm;    ///< name of the norm it reads, empty when unknown
+  /// Norms that later passes through the same weights read instead of `norm` (ALBERT).
+  std::vector<std::string> later_norms{};
   std::optional<Linear> query{}, key{}, value{};
-  bool rotary = false;
+  std::optional<Rotary> rotary{};
+  double soft_cap = 0.0;                ///< c of c tanh(score/c), 0 without one
+  std::optional<std::size_t> window{};  ///< positions back that it sees, itself included
+  /// Configuration fields, with their values, that change its scores in a way not modelled here; its scores
+  /// have no bound then. Empty where there are none.
+  std::string not_modelled{};
 };
 
 struct Vocabulary {
   std::size_t size = 0;
   std::optional<Linear> unembedding{};
   bool tied = false;
-  std::string final_norm;  ///< name of the norm the unembedding reads, empty where none is read directly
+  std::string final_norm;      ///< name of the norm the unembedding reads, empty where none is read directly
+  double logit_scale = 1.0;    ///< logits are this times W h + c
+  double soft_cap = 0.0;       ///< C of C tanh(logit/C), 0 without one
+  std::string not_modelled{};  ///< as of a head, for logits
 };
 
 struct Model {

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+
+namespace normscope {
+
+/// The largest |value|, 0 for none; NaN if one is NaN.
+[[nodiscard]] inline double largest_size(std::span<const double> values) {
+  double largest = 0.0;
+  for (const double value : values) {
+    if (!(std::abs(value) <= largest)) largest = std::abs(value);
+    if (std::isnan(largest)) return largest;
+  }
+  return largest;
+}
+
+[[nodiscard]] inline double largest_size(MatrixView<const double> matrix) {
+  double largest = 0.0;
+  for (std::size_t row = 0; row < matrix.rows(); ++row) {
+    const double size = largest_size(matrix.row(row));
+    if (!(size <= largest)) largest = size;
+    if (std::isnan(largest)) return largest;
+  }
+  return largest;
+}
+
+/// A power of two by which numbers are divided so that the largest is in [1, 2): squares and products of what
+/// is near 1 neither overflow nor vanish, and the division itself rounds nothing that is not far smaller.
+/// What a calculation with the quotients gives is multiplied back.
+class BinaryScale {
+ public:
+  /// One.
+  BinaryScale() : BinaryScale(0) {}
+  [[nodiscard]] static BinaryScale of_exponent(int exponent) { return BinaryScale(exponent); }
+  /// The power of two at or below |largest|; one for zero and for what is not finite.
+  [[nodiscard]] static BinaryScale of(double largest) {
+    return BinaryScale(largest != 0.0 && std::isfinite(largest) ? std::ilogb(largest) : 0);
+  }
+  [[nodiscard]] static BinaryScale of(std::span<const double> values) { return of(largest_size(values)); }
+  [[nodiscard]] static BinaryScale of(MatrixView<const double> matrix) { return of(largest_size(matrix)); }
+
+  [[nodiscard]] int exponent() const { return exponent_; }
+  [[nodiscard]] bool is_one() const { return exponent_ == 0; }
+  /// Whether numbers of this size need no scaling: products of four of them, summed as often as one likes, do
+  /// not overflow, and such products of what is 2⁻¹⁰⁰ as large do not underflow.
+  [[nodiscard]] bool is_safe() const { return exponent_ >= -100 && exponent_ <= 200; }
+
+  /// value / 2^exponent.
+  /// Accuracy  exact, or off by less than 2⁻¹⁰⁷⁴ where the quotient is below 2⁻¹⁰²²; with the scale `of`
+  ///           numbers, that is 2⁻¹⁰⁷⁴ of the largest (test: BinaryScale.RoundsOnlyWhatUnderflows)
+  [[nodiscard]] double divide(double value) const { return value * down_[0] * down_[1]; }
+  /// value · 2^exponent; ±infinity where that is beyond a double's range.
+  /// Accuracy  as `divide`
+  [[nodiscard]] double multiply(double value) const { return value * up_[0] * up_[1]; }
+
+  void divide(std::span<double> values) const {
+    for (double& value : values) value = divide(value);
+  }
+  void multiply(std::span<double> values) const {
+    for (double& value : values) value = multiply(value);
+  }
+  /// The quotients of a matrix, row after row without gaps.
+  [[nodiscard]] std::vector<double> divided(MatrixView<const double> matrix) const {
+    std::vector<double> result(matrix.rows() * matrix.width());
+    auto to = result.begin();
+    for (std::size_t row = 0; row < matrix.rows(); ++row) {
+      for (const double value : matrix.row(row)) *to++ = divide(value);
+    }
+    return result;
+  }
+
+ private:
+  // In two factors: a single one would overflow from exponent 1023 on, and below −1022 round.
+  explicit BinaryScale(int exponent)
+      : exponent_(exponent),
+        down_{std::scalbn(1.0, -(exponent / 2)), std::scalbn(1.0, -(exponent - exponent / 2))},
+        up_{std::scalbn(1.0, exponent / 2), std::scalbn(1.0, exponent - exponent / 2)} {}
+
+  int exponent_;
+  double down_[2];
+  double up_[2];
+};
+
+}  // namespace normscope

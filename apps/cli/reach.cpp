@@ -5,14 +5,13 @@
 #include <memory>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/selectability/survey.hpp>
 
 #include "command.hpp"
 #include "reach_certificates.hpp"
+#include "reach_document.hpp"
 #include "reach_head.hpp"
 #include "reach_state.hpp"
 
@@ -23,11 +22,9 @@ using convex::Answer;
 using selectability::Probabilities;
 using selectability::Survey;
 using selectability::TokenReach;
-using Json = nlohmann::ordered_json;
 
 const std::map<std::string, Probabilities> probabilities = {
     {"quick", Probabilities::quick}, {"auto", Probabilities::extremes}, {"full", Probabilities::full}};
-constexpr std::size_t listed = 20;
 constexpr std::size_t said = 5;
 constexpr std::chrono::seconds between_saves{30};
 
@@ -66,76 +63,6 @@ void decide(const Options& options, const selectability::Logits& logits, const S
     throw;
   }
   if (resumes) save_reach(options.resume, logits, options.tolerance, tokens);
-}
-
-Json weights_json(const std::vector<convex::Share>& shares) {
-  Json list = Json::array();
-  for (const convex::Share& share : shares) list.push_back({{"token", share.id}, {"weight", share.weight}});
-  return list;
-}
-
-Json name_json(const ReachHead& head, std::size_t token) {
-  return token < head.names.size() ? Json(head.names[token]) : Json();
-}
-
-Json losers_json(const ReachHead& head, const Survey& results, Answer answer) {
-  Json list = Json::array();
-  for (const std::size_t i : results.with(answer)) {
-    const TokenReach& token = results.tokens[i];
-    list.push_back({{"token", i},
-                    {"name", name_json(head, i)},
-                    {"lead_at_most", token.upper},
-                    {"weights", weights_json(token.weights)},
-                    {"without_ball", std::string(to_string(token.unbounded))},
-                    {"without_ball_weights", weights_json(token.unbounded_weights)}});
-  }
-  return list;
-}
-
-Json nearest_json(const ReachHead& head, const Survey& results) {
-  Json list = Json::array();
-  for (const std::size_t i : results.nearest(listed)) {
-    list.push_back({{"token", i},
-                    {"name", name_json(head, i)},
-                    {"lead_at_least", results.tokens[i].lower},
-                    {"lead_at_most", results.tokens[i].upper}});
-  }
-  return list;
-}
-
-Json document(const Options& options, const ReachHead& head, const Survey& results, bool complete) {
-  Json lead = {{"lower", Json::array()}, {"upper", Json::array()}};
-  Json probability = {{"lower", Json::array()}, {"upper", Json::array()}, {"refined", results.refined}};
-  std::size_t decided = 0;
-  for (std::size_t i = 0; i < results.tokens.size(); ++i) {
-    decided += results.tokens[i].done ? 1 : 0;
-    lead["lower"].push_back(results.tokens[i].lower);
-    lead["upper"].push_back(results.tokens[i].upper);
-    probability["lower"].push_back(results.probabilities[i].lower);
-    probability["upper"].push_back(results.probabilities[i].upper);
-  }
-  return {{"schema", "normscope.reach/1"},
-          {"version", version},
-          {"source", head.source},
-          {"tokens", head.logits.tokens},
-          {"width", head.logits.width},
-          {"norm",
-           {{"name", head.norm_name.empty() ? Json() : Json(head.norm_name)},
-            {"kind", std::string(to_string(head.norm.kind))},
-            {"eps", head.norm.eps}}},
-          {"unembedding_bias", head.has_bias},
-          {"tied", head.tied},
-          {"complete", complete},
-          {"decided", decided},
-          {"reachable", results.with(Answer::yes).size()},
-          {"unreachable", losers_json(head, results, Answer::no)},
-          {"undecided", losers_json(head, results, Answer::undecided)},
-          {"unreachable_without_ball", results.unargmaxable()},
-          {"nearest", nearest_json(head, results)},
-          {"lead", lead},
-          {"max_probability", probability},
-          {"scale", head.logits.scale},
-          {"tolerance", options.tolerance}};
 }
 
 void describe(const Session& session, const ReachHead& head, const Survey& results) {
@@ -186,11 +113,11 @@ int run(const Session& session, const Options& options) {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
       selectability::bound_by_leads(results);
-      session.write_json(json_text(document(options, head, results, false)));
+      session.write_json(json_text(reach_document(head, results, options.tolerance, false)));
     }
     throw;
   }
-  JsonOutput machine_form(session, json_text(document(options, head, results, true)));
+  JsonOutput machine_form(session, json_text(reach_document(head, results, options.tolerance, true)));
   write_witnesses(options.certificates, head.logits, results.tokens);
   machine_form.commit();
   describe(session, head, results);

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,19 +8,18 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "command.hpp"
 #include "key_certificates.hpp"
 #include "key_norm.hpp"
 #include "matrix_input.hpp"
+#include "select_document.hpp"
 #include "select_table.hpp"
 
 namespace normscope::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using selectability::Answer;
 using selectability::Proof;
 
@@ -40,64 +37,17 @@ struct Options {
   std::string figures;
 };
 
-std::vector<std::size_t> rows_with(const selectability::Selection& selection, Answer answer) {
-  std::vector<std::size_t> result;
-  for (std::size_t i = 0; i < selection.keys.size(); ++i) {
-    if (selection.keys[i].answer == answer) result.push_back(i);
-  }
-  return result;
-}
-
-std::size_t count(const selectability::Selection& selection, Proof proof) {
-  return static_cast<std::size_t>(
-      std::count_if(selection.keys.begin(), selection.keys.end(),
-                    [proof](const selectability::Verdict& verdict) { return verdict.proof == proof; }));
-}
-
-/// Margins of the selectable keys; null where none has a finite one.
-Json margins_json(const selectability::Selection& selection) {
-  std::vector<double> margins;
-  for (const selectability::Verdict& verdict : selection.keys) {
-    if (verdict.answer == Answer::selectable && std::isfinite(verdict.margin))
-      margins.push_back(verdict.margin);
-  }
-  if (margins.empty()) return nullptr;
-  std::sort(margins.begin(), margins.end());
-  return {{"least", margins.front()}, {"median", margins[margins.size() / 2]}, {"largest", margins.back()}};
-}
-
-Json to_json(const Options& options, const std::optional<NormSpec>& spec, const MatrixInput& keys,
-             const selectability::Selection& selection) {
-  return {{"schema", "normscope.select/1"},
-          {"version", version},
-          {"keys", keys.rows},
-          {"width", keys.width},
-          {"norm", options.norm.json(spec)},
-          {"selectable", selection.count(Answer::selectable)},
-          {"unselectable", rows_with(selection, Answer::unselectable)},
-          {"undecided", rows_with(selection, Answer::undecided)},
-          {"proofs",
-           {{"alone", count(selection, Proof::alone)},
-            {"own_direction", count(selection, Proof::own_direction)},
-            {"query", count(selection, Proof::query)},
-            {"weights", count(selection, Proof::weights)},
-            {"twin", count(selection, Proof::twin)}}},
-          {"margin", margins_json(selection)},
-          {"scale", selection.scale},
-          {"tolerance", selection.tolerance}};
-}
-
 void describe(const Session& session, const MatrixInput& keys, const selectability::Selection& selection) {
   session.say(fmt::format("{} of width {}: {} selectable, {} not, {} undecided", counted(keys.rows, "key"),
                           keys.width, selection.count(Answer::selectable),
                           selection.count(Answer::unselectable), selection.count(Answer::undecided)));
   std::string proofs;
   for (const Proof proof : {Proof::alone, Proof::own_direction, Proof::query, Proof::weights, Proof::twin}) {
-    const std::size_t number = count(selection, proof);
+    const std::size_t number = count_proofs(selection, proof);
     if (number > 0) proofs += fmt::format("{}{} {}", proofs.empty() ? "" : ", ", to_string(proof), number);
   }
   if (!proofs.empty()) session.say("proved by: " + proofs);
-  const Json margin = margins_json(selection);
+  const nlohmann::ordered_json margin = margins_json(selection);
   if (!margin.is_null()) {
     session.say(fmt::format("distance from the hull of the others, at least: {:.4g} (least), {:.4g} (median)",
                             margin["least"].get<double>(), margin["median"].get<double>()));
@@ -154,7 +104,7 @@ int run(const Session& session, const Options& options) {
   selectability::Options search = options.search;
   search.threads = session.threads;
   const selectability::Selection selection = decide(session, options, keys.view(), search);
-  JsonOutput machine_form(session, json_text(to_json(options, spec, keys, selection)));
+  JsonOutput machine_form(session, json_text(select_document(options.norm, spec, keys, selection)));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
   describe(session, keys, selection);

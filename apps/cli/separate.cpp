@@ -4,15 +4,12 @@
 #include <optional>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
-#include <normscope/convex/separate.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/version.hpp>
-#include <normscope/separability/scatter.hpp>
 
 #include "command.hpp"
 #include "samples.hpp"
+#include "separate_document.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -24,29 +21,6 @@ struct Options {
   std::vector<std::int64_t> classes;
   double tolerance = 1e-12;
   bool check = false;
-};
-
-/// Rows of several classes, those of a class together.
-struct Sample {
-  std::vector<double> values{};
-  std::size_t width = 0;
-  std::vector<std::size_t> class_of{};
-  std::vector<std::size_t> class_rows{};
-  std::vector<std::size_t> given_row{};  ///< where a row stands in the input that its class came from
-  std::vector<std::int64_t> names{};     ///< a label a class; none for A and B
-
-  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), class_of.size(), width}; }
-  /// Rows of the first two classes.
-  [[nodiscard]] MatrixView<const double> part(std::size_t index) const {
-    const std::size_t first = index == 0 ? 0 : class_rows[0];
-    return {values.data() + first * width, class_rows[index], width};
-  }
-  void add(std::size_t index, std::size_t row, std::span<const double> features) {
-    values.insert(values.end(), features.begin(), features.end());
-    class_of.push_back(index);
-    given_row.push_back(row);
-    ++class_rows[index];
-  }
 };
 
 Sample two_files(const Options& options) {
@@ -95,27 +69,6 @@ Sample labelled_rows(const Options& options) {
   return sample;
 }
 
-nlohmann::ordered_json to_json(const std::vector<convex::Share>& shares, const std::size_t* given_row) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const convex::Share& share : shares) {
-    list.push_back({{"row", given_row[share.id]}, {"weight", share.weight}});
-  }
-  return list;
-}
-
-void add_separation(nlohmann::ordered_json& json, const convex::Separation& separation,
-                    const Sample& sample) {
-  json["separable"] = std::string(to_string(separation.answer));
-  json["margin"] = separation.margin;
-  json["normal"] = separation.normal;
-  json["offset"] = separation.offset;
-  json["a"] = to_json(separation.a, sample.given_row.data());
-  json["b"] = to_json(separation.b, sample.given_row.data() + sample.class_rows[0]);
-  json["residual"] = separation.residual;
-  json["scale"] = separation.scale;
-  json["tolerance"] = separation.tolerance;
-}
-
 std::string proof(const convex::Separation& separation) {
   switch (separation.answer) {
     case convex::Answer::yes:
@@ -160,13 +113,7 @@ int run(const Session& session, const Options& options) {
                                   session.progress());
   }
 
-  nlohmann::ordered_json json = {
-      {"schema", "normscope.separate/1"}, {"version", version}, {"width", sample.width},
-      {"rows", sample.class_rows},        {"ssr", ssr},         {"lssr", linear.ratio},
-      {"direction", linear.direction},    {"rank", linear.rank}};
-  if (!sample.names.empty()) json["classes"] = sample.names;
-  if (separation) add_separation(json, *separation, sample);
-  session.write_json(json_text(json));
+  session.write_json(json_text(separate_document(sample, ssr, linear, separation)));
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <normscope/selectability/survey.hpp>
+
+#include "reach_head.hpp"
+
+namespace normscope::cli {
+
+/// The result of `reach` as docs/schemas/reach.schema.json describes it; not `complete` where the search was
+/// interrupted.
+[[nodiscard]] nlohmann::ordered_json reach_document(const ReachHead& head,
+                                                    const selectability::Survey& results, double tolerance,
+                                                    bool complete);
+
+}  // namespace normscope::cli

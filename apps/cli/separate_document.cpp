@@ -1,0 +1,45 @@
+#include "separate_document.hpp"
+
+#include <string>
+
+#include <normscope/core/version.hpp>
+
+namespace normscope::cli {
+namespace {
+
+nlohmann::ordered_json to_json(const std::vector<convex::Share>& shares, const std::size_t* given_row) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const convex::Share& share : shares) {
+    list.push_back({{"row", given_row[share.id]}, {"weight", share.weight}});
+  }
+  return list;
+}
+
+void add_separation(nlohmann::ordered_json& json, const convex::Separation& separation,
+                    const Sample& sample) {
+  json["separable"] = std::string(to_string(separation.answer));
+  json["margin"] = separation.margin;
+  json["normal"] = separation.normal;
+  json["offset"] = separation.offset;
+  json["a"] = to_json(separation.a, sample.given_row.data());
+  json["b"] = to_json(separation.b, sample.given_row.data() + sample.class_rows[0]);
+  json["residual"] = separation.residual;
+  json["scale"] = separation.scale;
+  json["tolerance"] = separation.tolerance;
+}
+
+}  // namespace
+
+nlohmann::ordered_json separate_document(const Sample& sample, double ssr,
+                                         const separability::LinearRatio& linear,
+                                         const std::optional<convex::Separation>& separation) {
+  nlohmann::ordered_json json = {
+      {"schema", "normscope.separate/1"}, {"version", version}, {"width", sample.width},
+      {"rows", sample.class_rows},        {"ssr", ssr},         {"lssr", linear.ratio},
+      {"direction", linear.direction},    {"rank", linear.rank}};
+  if (!sample.names.empty()) json["classes"] = sample.names;
+  if (separation) add_separation(json, *separation, sample);
+  return json;
+}
+
+}  // namespace normscope::cli

@@ -16,6 +16,7 @@
 
 #include "config.hpp"
 #include "inventory.hpp"
+#include "rope.hpp"
 
 namespace normscope::model {
 
@@ -60,7 +61,12 @@ class Builder {
   void head_dim_from(std::string_view norm);
   /// Several heads may share one key-value head.
   void grouped_queries() { grouped_ = true; }
-  void rotary() { rotary_ = true; }
+  /// Queries and keys turn with their position.
+  void rotary(const RotaryStyle& style) { rotary_ = style; }
+  /// Of `period` layers in a row all but the last see a window only, where no configuration tells.
+  void windows_but_every(std::uint64_t period) { window_period_ = period; }
+  /// A stored copy of the rotary frequencies of the layer that was told last.
+  void rotary_buffer(std::string_view name);
   /// Scores are divided by the root of this, the head width where it is absent.
   void score_divisor(std::optional<double> divisor) { score_divisor_ = divisor; }
   void layout(Layout layout) { layout_ = layout; }
@@ -173,6 +179,8 @@ class Builder {
   void resolve_heads(const Linear& query, const Linear* key);
   void add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
                  const std::optional<Linear>& value, std::uint64_t stride);
+  [[nodiscard]] std::string layer_kind(int layer) const;
+  void set_positions(Head& head);
 
   [[nodiscard]] bool repeats_token_embedding(const Linear& map) const;
   void flag_leftovers();
@@ -188,7 +196,8 @@ class Builder {
   Source eps_source_ = Source::assumed;
   HeadCounts counts_;
   bool grouped_ = false;
-  bool rotary_ = false;
+  std::optional<RotaryStyle> rotary_{};
+  std::uint64_t window_period_ = 0;
   std::optional<double> score_divisor_{};
   Layout layout_ = Layout::out_in;
   bool relabel_ = false;

@@ -150,15 +150,16 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
     return part_of(*part, part->role.c_str(), part->first_out + index * stride, dim);
   };
   const std::uint64_t sharing = counts_.key_value_heads == 0 ? 1 : counts_.heads / counts_.key_value_heads;
+  Head common;
+  common.layer = scope_.layer.value_or(0);
+  common.head_dim = dim;
+  common.scale = 1.0 / std::sqrt(score_divisor_.value_or(static_cast<double>(dim)));
+  common.norm = norm;
+  set_positions(common);
   for (std::uint64_t index = 0; index < counts_.heads; ++index) {
-    Head head;
-    head.layer = scope_.layer.value_or(0);
+    Head head = common;
     head.head = static_cast<int>(index);
     head.key_value_head = static_cast<int>(index / sharing);
-    head.head_dim = dim;
-    head.scale = 1.0 / std::sqrt(score_divisor_.value_or(static_cast<double>(dim)));
-    head.norm = norm;
-    if (rotary_) head.rotary.emplace();
     head.query = cut(query, index);
     head.key = cut(key, index / sharing);
     head.value = cut(value, index / sharing);

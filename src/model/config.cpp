@@ -1,5 +1,6 @@
 #include "config.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -35,14 +36,15 @@ struct Config::Contents {
   explicit Contents(const checkpoint::Checkpoint& checkpoint) : metadata(checkpoint.metadata()) {}
 
   std::string where;
+  std::string path;  // of the object whose fields these are, such as "rope_scaling."
   Source source = Source::config;
-  Json root = Json::object();
+  std::shared_ptr<const Json> root;
   std::vector<const Json*> sections;
   const std::map<std::string, std::string, std::less<>>& metadata;
 
   [[noreturn]] void reject(std::string_view key, const Json& value, std::string_view expected) const {
-    throw Error(ErrorCode::Format,
-                fmt::format("model: {}: \"{}\" is {}, expected {}", where, key, shown(value), expected));
+    throw Error(ErrorCode::Format, fmt::format("model: {}: \"{}{}\" is {}, expected {}", where, path, key,
+                                               shown(value), expected));
   }
 
   // null is how many writers spell "not set".
@@ -68,21 +70,23 @@ struct Config::Contents {
   }
 };
 
-Config::Config(const checkpoint::Checkpoint& checkpoint) : contents_(std::make_unique<Contents>(checkpoint)) {
-  Contents& contents = *contents_;
+Config::Config(const checkpoint::Checkpoint& checkpoint) {
+  const auto filled = std::make_shared<Contents>(checkpoint);
+  Contents& contents = *filled;
   const auto parse = [](const std::string& text) {
     const auto keep = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDepth; };
     return Json::parse(text, keep, false);
   };
+  Json root = Json::object();
   if (checkpoint.config_text()) {
     contents.where = "config.json";
-    contents.root = parse(*checkpoint.config_text());
-    if (contents.root.is_discarded()) {
+    root = parse(*checkpoint.config_text());
+    if (root.is_discarded()) {
       throw Error(ErrorCode::Format, "model: config.json: is not valid JSON, expected a JSON object");
     }
-    if (!contents.root.is_object()) {
+    if (!root.is_object()) {
       throw Error(ErrorCode::Format,
-                  fmt::format("model: config.json: holds {}, expected a JSON object", shown(contents.root)));
+                  fmt::format("model: config.json: holds {}, expected a JSON object", shown(root)));
     }
   } else if (const auto embedded = contents.metadata.find("config"); embedded != contents.metadata.end()) {
     // Metadata is free text: what is not an object is somebody else's note, not a broken file.
@@ -90,18 +94,17 @@ Config::Config(const checkpoint::Checkpoint& checkpoint) : contents_(std::make_u
     if (parsed.is_object()) {
       contents.where = "metadata \"config\"";
       contents.source = Source::metadata;
-      contents.root = std::move(parsed);
+      root = std::move(parsed);
     }
   }
-  if (const Json* text = contents.section(contents.root, "text_config")) contents.sections.push_back(text);
-  if (const Json* model = contents.child(contents.root, "model"); model != nullptr && model->is_object()) {
+  contents.root = std::make_shared<const Json>(std::move(root));
+  if (const Json* text = contents.section(*contents.root, "text_config")) contents.sections.push_back(text);
+  if (const Json* model = contents.child(*contents.root, "model"); model != nullptr && model->is_object()) {
     if (const Json* encoder = contents.section(*model, "encoder")) contents.sections.push_back(encoder);
   }
-  contents.sections.push_back(&contents.root);
+  contents.sections.push_back(contents.root.get());
+  contents_ = filled;
 }
-
-Config::Config(Config&&) noexcept = default;
-Config::~Config() = default;
 
 std::vector<std::string> Config::model_types() const {
   std::vector<std::string> types;
@@ -138,6 +141,49 @@ std::optional<bool> Config::flag(Keys keys) const {
   if (!value->is_boolean()) contents_->reject(key, *value, "true or false");
   return value->get<bool>();
 }
+
+std::optional<std::string> Config::text(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  if (!value->is_string()) contents_->reject(key, *value, "a string");
+  return value->get<std::string>();
+}
+
+std::optional<std::vector<std::string>> Config::texts(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  const auto is_text = [](const Json& entry) { return entry.is_string(); };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+    contents_->reject(key, *value, "a list of strings");
+  }
+  return value->get<std::vector<std::string>>();
+}
+
+std::optional<std::vector<double>> Config::numbers(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  const auto is_finite = [](const Json& entry) {
+    return entry.is_number() && std::isfinite(entry.get<double>());
+  };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_finite)) {
+    contents_->reject(key, *value, "a list of finite numbers");
+  }
+  return value->get<std::vector<double>>();
+}
+
+std::optional<Config> Config::inside(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  if (!value->is_object()) contents_->reject(key, *value, "an object");
+  const auto contents = std::make_shared<Contents>(*contents_);
+  contents->path += std::string(key) + ".";
+  contents->sections = {value};
+  Config inner(*this);
+  inner.contents_ = contents;
+  return inner;
+}
+
+bool Config::has(Keys keys) const { return contents_->find(keys).second != nullptr; }
 
 const std::string& Config::where() const { return contents_->where; }
 

@@ -22,8 +22,6 @@ namespace normscope::model {
 class Config {
  public:
   explicit Config(const checkpoint::Checkpoint& checkpoint);
-  Config(Config&&) noexcept;
-  ~Config();
 
   using Keys = std::initializer_list<const char*>;
 
@@ -34,6 +32,15 @@ class Config {
   /// A finite number >= 0.
   [[nodiscard]] std::optional<double> number(Keys keys) const;
   [[nodiscard]] std::optional<bool> flag(Keys keys) const;
+  [[nodiscard]] std::optional<std::string> text(Keys keys) const;
+  /// A list of strings.
+  [[nodiscard]] std::optional<std::vector<std::string>> texts(Keys keys) const;
+  /// A list of finite numbers.
+  [[nodiscard]] std::optional<std::vector<double>> numbers(Keys keys) const;
+  /// The object under the first of `keys` that is there, as a configuration of its own.
+  [[nodiscard]] std::optional<Config> inside(Keys keys) const;
+  /// Whether a value other than null is there under one of `keys`.
+  [[nodiscard]] bool has(Keys keys) const;
   /// Where the values come from, in words: "config.json", or "metadata \"config\"".
   [[nodiscard]] const std::string& where() const;
   /// Likewise.
@@ -54,7 +61,7 @@ class Config {
   [[nodiscard]] std::optional<double> metadata_eps() const;
 
   struct Contents;
-  std::unique_ptr<Contents> contents_;
+  std::shared_ptr<const Contents> contents_;
 };
 
 }  // namespace normscope::model

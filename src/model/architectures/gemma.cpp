@@ -8,7 +8,9 @@ namespace {
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
-  b.rotary();
+  const bool third = b.has("layers.0.self_attn.q_norm.");
+  b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
+  if (third) b.windows_but_every(6);
   b.grouped_queries();
   b.score_divisor(b.config().number({"query_pre_attn_scalar"}));
   if (b.config().number({"attn_logit_softcapping"})) {

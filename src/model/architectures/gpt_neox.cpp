@@ -7,15 +7,14 @@ namespace {
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
-  b.rotary();
+  b.rotary({.portion = 0.25});
   const bool parallel = b.config().flag({"use_parallel_residual"}).value_or(true);
   b.embedding("token embedding", "embed_in");
   b.each_layer("layers.{}.", [&] {
-    for (const char* name : {"attention.bias", "attention.masked_bias", "attention.rotary_emb.inv_freq"}) {
-      b.buffer(name);
-    }
+    for (const char* name : {"attention.bias", "attention.masked_bias"}) b.buffer(name);
     b.norm("input_layernorm", "attention input");
     const std::uint64_t attended = b.attention_fused_per_head("attention.query_key_value");
+    b.rotary_buffer("attention.rotary_emb.inv_freq");
     if (parallel) {
       b.norm_beside("post_attention_layernorm", "mlp input");
       b.writes("attention out", "attention.dense", attended);

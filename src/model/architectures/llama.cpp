@@ -8,7 +8,7 @@ namespace {
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
-  b.rotary();
+  b.rotary({});
   b.grouped_queries();
   b.head_dim_from("layers.0.self_attn.q_norm");
   if (b.config().model_types().empty()) {
@@ -16,8 +16,8 @@ void forward(Builder& b) {
   }
   b.embedding("token embedding", "embed_tokens");
   b.each_layer("layers.{}.", [&] {
-    b.buffer("self_attn.rotary_emb.inv_freq");
     llama_attention(b);
+    b.rotary_buffer("self_attn.rotary_emb.inv_freq");
     b.norm("post_attention_layernorm", "mlp input");
     gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
   });

@@ -8,7 +8,7 @@ namespace {
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
-  b.rotary();
+  b.rotary({.interleaved = true});
   b.grouped_queries();
   // Exporters have declared wk and wv [layers, dim, kv_dim] over bytes in llama2.c's own order,
   // [layers, kv_dim, dim]; only so does the model speak English.

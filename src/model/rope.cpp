@@ -1,0 +1,211 @@
+#include "rope.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::model {
+
+namespace {
+
+constexpr double kPi = std::numbers::pi;
+
+[[noreturn]] void reject(const Config& config, std::string_view what) {
+  throw Error(ErrorCode::Format, fmt::format("model: {}: {}", config.where(), what));
+}
+
+double positive(const Config& config, Config::Keys keys, double fallback) {
+  const double value = config.number(keys).value_or(fallback);
+  if (!(value > 0.0))
+    reject(config, fmt::format("\"{}\" is {}, expected a number > 0", *keys.begin(), value));
+  return value;
+}
+
+/// Where the parameters of a layer's kind are: newer writers keep all of them in "rope_parameters", by kind
+/// where kinds differ; older ones beside the other fields, with "rope_scaling" for what is not the default.
+struct Place {
+  std::optional<Config> scaling{};
+  std::optional<double> theta{};
+  std::optional<double> portion{};
+  double assumed_theta = 0.0;
+};
+
+Place place_of(const Config& config, const RotaryStyle& style, std::string_view kind) {
+  Place place;
+  const Config::Keys theta = {"rope_theta", "rotary_emb_base", "rotary_base"};
+  const Config::Keys portion = {"partial_rotary_factor", "rotary_pct", "rope_pct"};
+  std::optional<Config> parameters = config.inside({"rope_parameters"});
+  if (parameters && !kind.empty()) {
+    const std::string key(kind);
+    if (parameters->has({key.c_str()})) parameters = parameters->inside({key.c_str()});
+  }
+  if (parameters) {
+    place.theta = parameters->number(theta);
+    place.portion = parameters->number(portion);
+  }
+  const bool local = style.has_local_theta && kind == "sliding_attention";
+  place.assumed_theta = local ? style.local_theta : style.theta;
+  if (!place.theta) place.theta = local ? config.number({"rope_local_base_freq"}) : config.number(theta);
+  if (!place.portion) place.portion = config.number(portion);
+  if (parameters) {
+    place.scaling = parameters;
+  } else if (!local) {
+    place.scaling = config.inside({"rope_scaling"});
+  }
+  return place;
+}
+
+std::vector<double> base_frequencies(double theta, std::size_t dims) {
+  std::vector<double> frequencies(dims / 2);
+  for (std::size_t j = 0; j < frequencies.size(); ++j) {
+    frequencies[j] = std::pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(dims));
+  }
+  return frequencies;
+}
+
+// Long waves are stretched, short ones stay, and those between are interpolated.
+void stretch_llama3(const Config& scaling, double factor, double context, std::vector<double>& frequencies) {
+  const double low = positive(scaling, {"low_freq_factor"}, 1.0);
+  const double high = positive(scaling, {"high_freq_factor"}, 4.0);
+  for (double& frequency : frequencies) {
+    const double turns = context * frequency / (2.0 * kPi);
+    if (turns > high) continue;
+    const double kept = turns < low ? 0.0 : (turns - low) / (high - low);
+    frequency = (1.0 - kept) * frequency / factor + kept * frequency;
+  }
+}
+
+double yarn_factor(double scale, double weight) {
+  return scale <= 1.0 ? 1.0 : 0.1 * weight * std::log(scale) + 1.0;
+}
+
+double yarn_attention(const Config& scaling, double factor) {
+  if (const std::optional<double> told = scaling.number({"attention_factor"})) return *told;
+  const double weight = scaling.number({"mscale"}).value_or(0.0);
+  const double all = scaling.number({"mscale_all_dim"}).value_or(0.0);
+  if (weight != 0.0 && all != 0.0) return yarn_factor(factor, weight) / yarn_factor(factor, all);
+  return yarn_factor(factor, 1.0);
+}
+
+// Pairs below `low` keep their frequency, those above `high` are interpolated, a ramp lies between.
+void stretch_yarn(const Config& scaling, double theta, double context, double factor,
+                  std::vector<double>& frequencies) {
+  const double dims = 2.0 * static_cast<double>(frequencies.size());
+  const auto pair_with_turns = [&](double turns) {
+    return dims * std::log(context / (turns * 2.0 * kPi)) / (2.0 * std::log(theta));
+  };
+  double low = pair_with_turns(positive(scaling, {"beta_fast"}, 32.0));
+  double high = pair_with_turns(positive(scaling, {"beta_slow"}, 1.0));
+  if (scaling.flag({"truncate"}).value_or(true)) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, dims - 1.0);
+  if (low == high) high += 0.001;
+  for (std::size_t j = 0; j < frequencies.size(); ++j) {
+    const double ramp = std::clamp((static_cast<double>(j) - low) / (high - low), 0.0, 1.0);
+    frequencies[j] = frequencies[j] / factor * ramp + frequencies[j] * (1.0 - ramp);
+  }
+}
+
+std::string field(const Config& config, std::string_view type) {
+  return fmt::format("{}: {}", config.has({"rope_parameters"}) ? "rope_parameters" : "rope_scaling", type);
+}
+
+// The first of the fields that a type cannot do without and that is not there.
+std::string_view missing_field(const Config& scaling, std::string_view type) {
+  const auto lacks = [&](const char* key) { return !scaling.has({key}); };
+  if ((type == "linear" || type == "llama3") && lacks("factor")) return "factor";
+  if (type == "llama3" && lacks("low_freq_factor")) return "low_freq_factor";
+  if (type == "llama3" && lacks("high_freq_factor")) return "high_freq_factor";
+  return {};
+}
+
+// Implementations differ in whether a stated factor or the ratio of the contexts decides: the larger one.
+double longrope_attention(const Config& scaling, double original, double context) {
+  if (const std::optional<double> told = scaling.number({"attention_factor"})) return *told;
+  const double ratio = original > 1.0 ? context / original : 1.0;
+  const double factor = std::max(ratio, scaling.number({"factor"}).value_or(1.0));
+  return factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+}
+
+void scale(const Config& config, const Config& scaling, double theta, StatedRotary& stated) {
+  const std::string type = scaling.text({"rope_type", "type"}).value_or("default");
+  if (type == "default") return;
+  Rotary& rotary = stated.rotary;
+  if (const std::string_view missing = missing_field(scaling, type); !missing.empty()) {
+    stated.not_modelled = fmt::format("{} without \"{}\"", field(config, type), missing);
+    return;
+  }
+  const double context = static_cast<double>(rotary.context);
+  const Config::Keys original_key = {"original_max_position_embeddings"};
+  const double original =
+      scaling.number(original_key).value_or(config.number(original_key).value_or(context));
+  if (original <= 1.0 && (type == "llama3" || type == "yarn" || type == "longrope" || type == "su")) {
+    stated.not_modelled = fmt::format("{} without \"{}\"", field(config, type), *original_key.begin());
+    return;
+  }
+  const double factor = positive(scaling, {"factor"}, original > 0.0 ? context / original : 1.0);
+  if (type == "linear") {
+    for (double& frequency : rotary.frequencies) frequency /= factor;
+  } else if (type == "llama3") {
+    stretch_llama3(scaling, factor, original, rotary.frequencies);
+  } else if (type == "yarn") {
+    const double attention = yarn_attention(scaling, factor);
+    rotary.score_factor = attention * attention;
+    stretch_yarn(scaling, theta, original, factor, rotary.frequencies);
+  } else if (type == "longrope" || type == "su") {
+    const double attention = longrope_attention(scaling, original, context);
+    rotary.score_factor = attention * attention;
+    rotary.frequencies.clear();
+  } else if (type == "dynamic") {
+    rotary.frequencies.clear();
+  } else {
+    stated.not_modelled = field(config, type);
+    return;
+  }
+  if (rotary.frequencies.empty()) {
+    stated.notes.push_back(
+        fmt::format("{} changes the rotary frequencies with the length of the context: none are listed",
+                    field(config, type)));
+  }
+}
+
+}  // namespace
+
+StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::size_t head_dim,
+                           std::string_view kind) {
+  StatedRotary stated;
+  const Place place = place_of(config, style, kind);
+  const double theta = place.theta.value_or(place.assumed_theta);
+  if (!place.theta) {
+    stated.notes.push_back(
+        fmt::format("rotary base {} is assumed, the published default: no configuration states it", theta));
+  }
+  if (!(theta > 0.0)) reject(config, fmt::format("the rotary base is {}, expected a number > 0", theta));
+  const double portion = place.portion.value_or(style.portion);
+  Rotary& rotary = stated.rotary;
+  rotary.interleaved = style.interleaved;
+  rotary.dims = static_cast<std::size_t>(portion * static_cast<double>(head_dim));
+  if (portion > 1.0 || rotary.dims % 2 != 0) {
+    stated.not_modelled =
+        fmt::format("a rotary embedding of {} of a head's {} coordinates", portion, head_dim);
+    return stated;
+  }
+  rotary.context = config.count({"max_position_embeddings", "max_seq_len", "n_positions"}).value_or(0);
+  rotary.frequencies = base_frequencies(theta, rotary.dims);
+  if (place.scaling) scale(config, *place.scaling, theta, stated);
+  const auto is_finite = [](double frequency) { return std::isfinite(frequency); };
+  if (!std::all_of(rotary.frequencies.begin(), rotary.frequencies.end(), is_finite) ||
+      !std::isfinite(rotary.score_factor)) {
+    reject(config, "the rotary embedding's fields give frequencies that are not finite");
+  }
+  return stated;
+}
+
+}  // namespace normscope::model

@@ -7,4 +7,5 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/normscopeConfig.cmake
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/normscopeConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/normscopeConfig.cmake" "${PROJECT_BINARY_DIR}/normscopeConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindGMP.cmake"
   DESTINATION "${package_dir}")

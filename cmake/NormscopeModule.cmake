@@ -3,10 +3,10 @@
 function(normscope_module name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
   if(EMSCRIPTEN)
-    # There is no zlib for the page.
-    list(FILTER sources EXCLUDE REGEX "/zlib/")
+    # There is no zlib and no GMP for the page.
+    list(FILTER sources EXCLUDE REGEX "/(zlib|gmp)/")
   else()
-    list(FILTER sources EXCLUDE REGEX "/no_zlib/")
+    list(FILTER sources EXCLUDE REGEX "/no_(zlib|gmp)/")
   endif()
   file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/normscope/${name}/*.hpp")
   add_library(normscope_${name} STATIC ${sources})

@@ -10,26 +10,10 @@
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "points.hpp"
+
 namespace normscope::convex {
 namespace {
-
-struct Points {
-  std::vector<double> values{};
-  std::size_t width = 0;
-
-  [[nodiscard]] MatrixView<const double> view() const {
-    return {values.data(), values.size() / width, width};
-  }
-};
-
-Points cloud(std::size_t rows, std::size_t width, std::uint64_t seed, double shift = 0.0) {
-  Random random(seed);
-  Points points{.width = width};
-  for (std::size_t i = 0; i < rows * width; ++i) {
-    points.values.push_back(random.normal() + (i % width == 0 ? shift : 0.0));
-  }
-  return points;
-}
 
 TEST(Separate, ExclusiveOrIsNot) {
   const Points a{{0, 0, 1, 1}, 2};

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <normscope/convex/separate.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/numeric/exact.hpp>
+
+/// Linear separability decided in rational arithmetic: every double is a rational number, so there is an
+/// exact answer, and a certificate of integers that anybody can check.
+namespace normscope::convex {
+
+/// A rational weight: `numerator` over the `denominator` of the whole certificate.
+struct ExactShare {
+  std::size_t row = 0;
+  std::string numerator{};  ///< a positive integer, decimal
+};
+
+struct ExactSeparation {
+  /// yes: the hulls are disjoint; no: they have a common point; undecided only beyond a limit, see `reason`.
+  Answer answer = Answer::undecided;
+  /// yes: integers, decimal, with normalᵀa > normalᵀb for every row a of A and b of B.
+  std::vector<std::string> normal{};
+  /// no: Σ numerator · row over `a` equals that over `b`, and the numerators of each sum to `denominator`.
+  std::vector<ExactShare> a{};
+  std::vector<ExactShare> b{};
+  std::string denominator{};
+  std::string reason{};  ///< undecided: which limit was met
+  std::size_t pivots = 0;
+};
+
+/// What is known from floating-point arithmetic. Nothing in it is trusted; the better it is, the fewer
+/// pivots.
+struct ExactStart {
+  std::vector<Share> a{};  ///< rows and weights that nearly solve Σλa = Σμb
+  std::vector<Share> b{};
+  std::vector<DoubleDouble> normal{};  ///< a direction that may separate; empty for none
+};
+
+struct ExactLimits {
+  std::size_t order = 2048;       ///< linear systems: features that vary, and two
+  std::size_t pivots = 2000;      ///< exchanges of a row of the basis
+  std::size_t bits = 1UL << 31U;  ///< of the matrix of a linear system
+};
+
+/// Whether the convex hull of the rows of `a` and that of the rows of `b` are disjoint, exactly: the linear
+/// program Σλa = Σμb, Σλ = Σμ = 1, λ, μ >= 0 by the simplex method from the rows of `start`, with every basic
+/// solution and every price rational. To ask whether one row lies in the hull of others, let `a` be that row;
+/// rows of `b` named in `left_out` do not belong to the set.
+///
+/// Source    [Dantzig 1963, phase 1], [Bland 1977]; systems solved by [Dixon 1982]; from a floating-point
+/// basis
+///           as in [Applegate, Cook, Dash, Espinoza 2007]
+/// Shapes    a, b (any rows >= 1, one width >= 1); at least one row of b is not left out
+/// Errors    Shape; Argument for an entry that is not finite; Unsupported where built without GMP; Cancelled
+/// Accuracy  exact (tests: ExactSeparation.CertificatesHoldInIntegers, ExactSeparation.OneBitDecides)
+/// Cost      from a good start one system of order r = rank + 2: O(r³) word operations, and O(r² bits) for
+///           solutions of `bits` bits; each pivot three systems and O(rows width)
+[[nodiscard]] ExactSeparation separate_exactly(MatrixView<const double> a, MatrixView<const double> b,
+                                               const ExactStart& start = {},
+                                               std::span<const std::size_t> left_out = {},
+                                               const ExactLimits& limits = {}, unsigned threads = 0,
+                                               const Progress& progress = {});
+
+/// Whether the certificate proves the answer, in integers; false for an answer that is undecided.
+/// Errors    Unsupported where built without GMP
+[[nodiscard]] bool verify(MatrixView<const double> a, MatrixView<const double> b,
+                          const ExactSeparation& separation, std::span<const std::size_t> left_out = {});
+
+/// Whether this build has `separate_exactly`: all but WebAssembly's have.
+[[nodiscard]] bool has_exact_separation();
+
+}  // namespace normscope::convex

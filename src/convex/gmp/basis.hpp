@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <normscope/core/progress.hpp>
+
+#include "dyadic.hpp"
+#include "modulus.hpp"
+
+namespace normscope::convex::exact {
+
+/// numerators / denominator, the denominator positive.
+struct RationalVector {
+  std::vector<mpz_class> numerators{};
+  mpz_class denominator = 1;
+};
+
+/// A regular matrix of doubles whose columns are exchanged one at a time, and exact solutions of its systems:
+/// the inverse is kept modulo a prime, and solutions are lifted from it digit by digit.
+///
+/// Source    [Dixon 1982, Exact solution of linear equations using p-adic expansions]
+class Basis {
+ public:
+  using Column = std::vector<double>;
+  using Residues = std::vector<std::uint32_t>;
+
+  /// diag(diagonal), none of which is 0.
+  Basis(const Column& diagonal, unsigned threads);
+
+  [[nodiscard]] std::size_t order() const { return columns_.size(); }
+  /// B⁻¹ column modulo the prime: an entry that is not 0 here is not 0.
+  [[nodiscard]] Residues image(const Column& column) const;
+  /// Exchanges a column whose `image` is not 0 at `position`.
+  void replace(std::size_t position, Column column, const Residues& image);
+  /// Exchanges a column whose image is 0 at `position` although its entry in B⁻¹ column is not: under another
+  /// prime. False where no prime of a few will do.
+  [[nodiscard]] bool replace_anew(std::size_t position, Column column);
+
+  /// B⁻¹ right.
+  [[nodiscard]] RationalVector solve(const Column& right, const Progress& progress);
+  /// y with Bᵀ y = right: y_i is numerators[i] 2^shift(i) / denominator.
+  [[nodiscard]] RationalVector solve_transposed(const std::vector<int>& right, const Progress& progress);
+  [[nodiscard]] long shift(std::size_t row) const { return -static_cast<long>(exponents_[row]); }
+
+  /// Bits of the integer matrix that `solve` works with.
+  [[nodiscard]] std::size_t bits();
+
+ private:
+  __extension__ using Wide = __int128;
+  using Integers = std::vector<mpz_class>;
+  enum class System { plain, transposed };
+
+  void use_prime(std::uint32_t prime);
+  [[nodiscard]] std::uint32_t power_of_two(int exponent) const;
+  [[nodiscard]] std::uint32_t residue(double value) const;
+  [[nodiscard]] Residues apply_inverse(const Residues& right) const;
+  [[nodiscard]] Residues apply_transposed_inverse(const Residues& right) const;
+  [[nodiscard]] bool invert_anew();
+
+  void choose_exponents();
+  /// Entries times 2^−exponents_[row], as signed digits to the base 2^48.
+  void make_integer();
+  [[nodiscard]] double bound_of_bits(const Integers& right) const;
+  [[nodiscard]] RationalVector lift(const Integers& right, System system, const Progress& progress) const;
+  [[nodiscard]] Residues next_digit(const Integers& rest, System system) const;
+  void subtract(Integers& rest, const Residues& digit, System system) const;
+  [[nodiscard]] bool solves(const RationalVector& x, const Integers& right, System system) const;
+
+  unsigned threads_;
+  std::vector<Column> columns_{};
+  Modulus modulus_;
+  std::vector<std::uint32_t> powers_{};   ///< of two, modulo the prime
+  std::vector<std::uint32_t> inverse_{};  ///< B⁻¹ modulo the prime, row after row
+  bool integer_ = false;                  ///< whether what follows is of these columns
+  std::vector<int> exponents_{};
+  int most_bits_ = 0;
+  std::size_t limbs_ = 0;
+  std::vector<std::int64_t> entries_{};  ///< (limb, row, column)
+};
+
+}  // namespace normscope::convex::exact

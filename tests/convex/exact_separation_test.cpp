@@ -1,0 +1,236 @@
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/convex/exact_separation.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+
+#include "points.hpp"
+
+namespace normscope::convex {
+namespace {
+
+Points grid(std::size_t rows, std::size_t width, std::uint64_t seed, double shift) {
+  Points points = cloud(rows, width, seed, shift);
+  for (double& value : points.values) value = std::round(1.5 * value);
+  return points;
+}
+
+ExactSeparation decide(const Points& a, const Points& b) {
+  const ExactSeparation result = separate_exactly(a.view(), b.view());
+  EXPECT_TRUE(verify(a.view(), b.view(), result));
+  return result;
+}
+
+__extension__ using Wide = __int128;
+
+Wide number(const std::string& digits) {
+  Wide value = 0;
+  for (const char digit : digits) {
+    if (digit != '-') value = 10 * value + (digit - '0');
+  }
+  return digits[0] == '-' ? -value : value;
+}
+
+/// Whether a certificate over points of small integers holds, in machine integers.
+bool holds(const Points& a, const Points& b, const ExactSeparation& separation) {
+  const std::size_t width = a.width;
+  if (separation.answer == Answer::yes) {
+    const auto score = [&](const Points& set, std::size_t row) {
+      Wide total = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        total += number(separation.normal[i]) * static_cast<Wide>(set.view().row(row)[i]);
+      }
+      return total;
+    };
+    for (std::size_t i = 0; i < a.view().rows(); ++i) {
+      for (std::size_t j = 0; j < b.view().rows(); ++j) {
+        if (score(a, i) <= score(b, j)) return false;
+      }
+    }
+    return true;
+  }
+  std::vector<Wide> difference(width);
+  Wide of_a = 0;
+  Wide of_b = 0;
+  for (const ExactShare& share : separation.a) {
+    if (number(share.numerator) <= 0) return false;
+    of_a += number(share.numerator);
+    for (std::size_t i = 0; i < width; ++i) {
+      difference[i] += number(share.numerator) * static_cast<Wide>(a.view().row(share.row)[i]);
+    }
+  }
+  for (const ExactShare& share : separation.b) {
+    if (number(share.numerator) <= 0) return false;
+    of_b += number(share.numerator);
+    for (std::size_t i = 0; i < width; ++i) {
+      difference[i] -= number(share.numerator) * static_cast<Wide>(b.view().row(share.row)[i]);
+    }
+  }
+  for (const Wide value : difference) {
+    if (value != 0) return false;
+  }
+  return separation.answer == Answer::no && of_a == number(separation.denominator) && of_b == of_a;
+}
+
+RC_GTEST_PROP(ExactSeparation, CertificatesHoldInIntegers, (std::uint64_t seed)) {
+  Random random(seed);
+  const std::size_t width = 1 + random.below(4);
+  const double shift = static_cast<double>(random.below(4));
+  const Points a = grid(1 + random.below(3 * width), width, seed, shift);
+  const Points b = grid(1 + random.below(3 * width), width, seed + 1, 0.0);
+  const ExactSeparation result = separate_exactly(a.view(), b.view());
+  RC_ASSERT(result.answer != Answer::undecided);
+  RC_ASSERT(holds(a, b, result));
+  RC_ASSERT(verify(a.view(), b.view(), result));
+}
+
+RC_GTEST_PROP(ExactSeparation, EveryAnswerIsProved, (std::uint64_t seed)) {
+  Random random(seed);
+  const std::size_t width = 1 + random.below(5);
+  const Points a = cloud(1 + random.below(3 * width), width, seed, 2.0 * random.uniform());
+  const Points b = cloud(1 + random.below(3 * width), width, seed + 1);
+  const ExactSeparation result = separate_exactly(a.view(), b.view());
+  RC_ASSERT(result.answer != Answer::undecided);
+  RC_ASSERT(verify(a.view(), b.view(), result));
+  // A third of the rows as a start, some of which lead nowhere.
+  ExactStart start;
+  for (std::size_t row = 0; row < a.view().rows(); row += 3) start.a.push_back({row, random.uniform()});
+  for (std::size_t row = 0; row < b.view().rows(); row += 3) start.b.push_back({row, random.uniform()});
+  for (std::size_t i = 0; i < width; ++i) start.normal.emplace_back(DoubleDouble{random.normal(), 0.0});
+  const ExactSeparation started = separate_exactly(a.view(), b.view(), start);
+  RC_ASSERT(started.answer == result.answer);
+  RC_ASSERT(verify(a.view(), b.view(), started));
+}
+
+TEST(ExactSeparation, OneBitDecides) {
+  const Points segment{{0, 0, 0, 3, 3, 3}, 3};
+  EXPECT_EQ(decide({{1, 1, 1}, 3}, segment).answer, Answer::no);
+  EXPECT_EQ(decide({{1, 1, 1 + 0x1p-52}, 3}, segment).answer, Answer::yes);
+  EXPECT_EQ(decide({{0, 0, 0x1p-1074}, 3}, segment).answer, Answer::yes);
+  EXPECT_EQ(decide({{3, 3, 3}, 3}, segment).answer, Answer::no);
+  EXPECT_EQ(decide(segment, segment).answer, Answer::no);
+  EXPECT_EQ(decide({{3, 3, 3 - 0x1p-51}, 3}, segment).answer, Answer::yes);
+  // The thirds of a segment are no doubles.
+  const ExactSeparation third = decide({{1}, 1}, {{0, 3}, 1});
+  EXPECT_EQ(third.denominator, "3");
+  ASSERT_EQ(third.b.size(), 2);
+  EXPECT_EQ(third.b[0].numerator, "2");
+}
+
+TEST(ExactSeparation, ColumnsOfEverySizeDoNotChangeTheAnswer) {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    Points a = grid(4, 3, seed, 1.0);
+    Points b = grid(5, 3, seed + 50, 0.0);
+    const Answer plain = decide(a, b).answer;
+    for (Points* points : {&a, &b}) {
+      for (std::size_t i = 0; i < points->values.size(); ++i) {
+        points->values[i] = std::scalbn(points->values[i], std::vector<int>{1019, -1073, 3}[i % 3]);
+      }
+    }
+    EXPECT_EQ(decide(a, b).answer, plain) << seed;
+  }
+}
+
+TEST(ExactSeparation, GapsFarBelowRoundingAreSeen) {
+  // What separates is e² beside coordinates of one.
+  const double e = 0x1p-40;
+  const Points a{{0, 0, 1, 1 + e}, 2};
+  const Points b{{1 - e * e, 1 - e, -1, -1 - e}, 2};
+  EXPECT_NE(decide(a, b).answer, Answer::undecided);
+  const Points far_a{{1e300, 1e-300}, 2};
+  const Points far_b{{1e300, 0}, 2};
+  EXPECT_EQ(decide(far_a, far_b).answer, Answer::yes);
+}
+
+TEST(ExactSeparation, RowsCanBeLeftOut) {
+  const Points keys{{0, 0, 2, 0, 0, 2, 1, 1}, 2};
+  const Points key{{1, 1}, 2};
+  EXPECT_EQ(separate_exactly(key.view(), keys.view()).answer, Answer::no);
+  const std::vector<std::size_t> itself{3};
+  // It lies on the segment from the second key to the third one.
+  const ExactSeparation between = separate_exactly(key.view(), keys.view(), {}, itself);
+  EXPECT_EQ(between.answer, Answer::no);
+  EXPECT_TRUE(verify(key.view(), keys.view(), between, itself));
+  const std::vector<std::size_t> both{3, 2};
+  const ExactSeparation apart = separate_exactly(key.view(), keys.view(), {}, both);
+  EXPECT_EQ(apart.answer, Answer::yes);
+  EXPECT_TRUE(verify(key.view(), keys.view(), apart, both));
+  EXPECT_FALSE(verify(key.view(), keys.view(), apart));
+  EXPECT_FALSE(verify(key.view(), keys.view(), between, both));
+}
+
+TEST(ExactSeparation, AGoodStartTakesNoPivots) {
+  const std::size_t width = 12;
+  const Points a = cloud(30, width, 3);
+  const Points b = cloud(30, width, 4);
+  const ExactSeparation found = decide(a, b);
+  ASSERT_EQ(found.answer, Answer::no);
+  EXPECT_GT(found.pivots, 0);
+  EXPECT_EQ(found.a.size() + found.b.size(), width + 2);
+  ExactStart start;
+  for (const ExactShare& share : found.a) start.a.push_back({share.row, 1.0});
+  for (const ExactShare& share : found.b) start.b.push_back({share.row, 1.0});
+  const ExactSeparation again = separate_exactly(a.view(), b.view(), start);
+  EXPECT_EQ(again.pivots, 0);
+  EXPECT_EQ(again.denominator, found.denominator);
+}
+
+TEST(ExactSeparation, LimitsSayWhatTheyAre) {
+  const Points a = cloud(30, 6, 5);
+  const Points b = cloud(30, 6, 6);
+  const auto reason = [&](const ExactLimits& limits) {
+    const ExactSeparation result = separate_exactly(a.view(), b.view(), {}, {}, limits);
+    EXPECT_EQ(result.answer, Answer::undecided);
+    EXPECT_FALSE(verify(a.view(), b.view(), result));
+    return result.reason;
+  };
+  EXPECT_EQ(reason({.order = 7}), "a linear system of order 8, more than 7");
+  EXPECT_EQ(reason({.pivots = 2}), "no decision after 2 pivots");
+  EXPECT_NE(reason({.bits = 100}).find("bits, more than 100"), std::string::npos);
+}
+
+TEST(ExactSeparation, VerifyTrustsNothing) {
+  const Points a{{0, 0, 3, 3}, 2};
+  const Points b{{1, 1, 5, 0}, 2};
+  const ExactSeparation no = decide(a, b);
+  ASSERT_EQ(no.answer, Answer::no);
+  const auto refuses = [&](const ExactSeparation& forged) { return !verify(a.view(), b.view(), forged); };
+  ExactSeparation forged = no;
+  forged.a[0].numerator += "0";
+  EXPECT_TRUE(refuses(forged));
+  forged = no;
+  forged.denominator = "x";
+  EXPECT_TRUE(refuses(forged));
+  forged = no;
+  forged.b[0].row = 2;
+  EXPECT_TRUE(refuses(forged));
+  forged = no;
+  forged.a.clear();
+  EXPECT_TRUE(refuses(forged));
+  forged = no;
+  forged.answer = Answer::yes;
+  EXPECT_TRUE(refuses(forged));
+  forged.normal = {"1", "-1"};
+  EXPECT_TRUE(refuses(forged));
+}
+
+TEST(ExactSeparation, BadInputIsNamed) {
+  const Points a{{1, 2}, 2};
+  const Points narrow{{1}, 1};
+  const Points broken{{1, std::numeric_limits<double>::infinity()}, 2};
+  const std::vector<std::size_t> all{0};
+  const std::vector<std::size_t> absent{4};
+  EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), narrow.view())), Error);
+  EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), broken.view())), Error);
+  EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), a.view(), {}, all)), Error);
+  EXPECT_THROW(static_cast<void>(separate_exactly(a.view(), a.view(), {}, absent)), Error);
+}
+
+}  // namespace
+}  // namespace normscope::convex

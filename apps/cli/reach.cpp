@@ -40,15 +40,14 @@ struct Options {
 
 void decide(const Options& options, const selectability::Logits& logits, const Session& session,
             const Progress& progress, std::vector<TokenReach>& tokens) {
-  const bool resumes = !options.resume.empty();
-  if (resumes && std::filesystem::exists(options.resume)) {
-    tokens = load_reach(options.resume, logits, options.tolerance);
-  }
+  const ReachState state(options.resume, logits,
+                         {.threads = session.threads, .tolerance = options.tolerance, .progress = progress});
+  if (state.exists()) tokens = state.load();
   auto saved = std::chrono::steady_clock::now();
   const Progress saving([&](std::string_view what, std::size_t done, std::size_t total) {
     progress(what, done, total);
-    if (resumes && what == "token" && std::chrono::steady_clock::now() - saved >= between_saves) {
-      save_reach(options.resume, logits, options.tolerance, tokens);
+    if (what == "token" && std::chrono::steady_clock::now() - saved >= between_saves) {
+      state.save(tokens);
       saved = std::chrono::steady_clock::now();
     }
     return true;
@@ -57,12 +56,10 @@ void decide(const Options& options, const selectability::Logits& logits, const S
     selectability::decide(logits, tokens,
                           {.threads = session.threads, .tolerance = options.tolerance, .progress = saving});
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Cancelled && resumes && !tokens.empty()) {
-      save_reach(options.resume, logits, options.tolerance, tokens);
-    }
+    if (error.code() == ErrorCode::Cancelled && !tokens.empty()) state.save(tokens);
     throw;
   }
-  if (resumes) save_reach(options.resume, logits, options.tolerance, tokens);
+  state.save(tokens);
 }
 
 void describe(const Session& session, const ReachHead& head, const Survey& results) {

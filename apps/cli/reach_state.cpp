@@ -1,183 +1,156 @@
 #include "reach_state.hpp"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <iterator>
-#include <sstream>
-#include <string>
+#include <cstdint>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
-#include <normscope/numeric/sum.hpp>
+#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 
 namespace normscope::cli {
 namespace {
 
+using convex::Answer;
 using convex::Share;
 using selectability::Logits;
 using selectability::TokenReach;
 
-/// The same for the same logits and tolerance, and hardly for others (FNV-1a over their bytes).
-std::uint64_t fingerprint(const Logits& logits, double tolerance) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto mix = [&hash](double value) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    hash = (hash ^ bits) * 0x100000001b3U;
-    hash ^= hash >> 29U;
-  };
-  for (const double value : logits.rows) mix(value);
-  for (const double value : logits.offsets) mix(value);
-  mix(tolerance);
-  return hash;
+constexpr SnapshotKind kind{.name = "reach",
+                            .version = 3,
+                            .others = "another model or tolerance",
+                            .former = "normscope.reach_state/"};
+
+Digest fingerprint(const Logits& logits, double tolerance, unsigned threads) {
+  Packer inputs;
+  inputs.put(logits.tokens);
+  inputs.put(logits.width);
+  inputs.put(logits.rounding);
+  inputs.put(tolerance);
+  inputs.put(piecewise_sha256(std::as_bytes(std::span(logits.rows)), threads));
+  inputs.put(piecewise_sha256(std::as_bytes(std::span(logits.offsets)), threads));
+  return sha256(inputs.bytes());
 }
 
-std::string header(const Logits& logits, double tolerance) {
-  return fmt::format("normscope.reach_state/2 {:016x} {} {}", fingerprint(logits, tolerance), logits.tokens,
-                     logits.width);
+/// Whether a token is decided by more than its own row.
+bool is_kept(const TokenReach& token) {
+  if (!token.done || token.answer == Answer::undecided || token.unbounded == Answer::undecided) return false;
+  return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty();
 }
 
-std::string shares_text(const std::vector<Share>& shares) {
-  std::string text = fmt::format(" {}", shares.size());
-  for (const Share& share : shares) text += fmt::format(" {} {:a}", share.id, share.weight);
-  return text;
+void put(Packer& to, std::size_t index, const TokenReach& token) {
+  to.put<std::uint64_t>(index);
+  to.put<std::uint8_t>(token.answer == Answer::yes ? 1 : 0);
+  to.put<std::uint8_t>(token.unbounded == Answer::yes ? 1 : 0);
+  to.put(token.lower);
+  to.put(token.upper);
+  to.put<std::uint64_t>(token.rival);
+  to.put(token.weights);
+  to.put(token.unbounded_weights);
+  to.put(token.witness);
+  to.put(token.unbounded_witness);
 }
 
-constexpr std::size_t digits = 16;
-
-/// The bits of each number, in as many hexadecimal digits; "-" for none.
-std::string point_text(const std::vector<double>& point) {
-  if (point.empty()) return " -";
-  std::string text = " ";
-  for (const double value : point) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    fmt::format_to(std::back_inserter(text), "{:016x}", bits);
-  }
-  return text;
+bool are_shares(const std::vector<Share>& shares, std::size_t ids) {
+  return std::all_of(shares.begin(), shares.end(), [ids](const Share& share) {
+    return share.id < ids && std::isfinite(share.weight) && share.weight >= 0.0;
+  });
 }
 
-/// Reads one line's numbers in turn.
-class Line {
+bool is_point(const std::vector<double>& point, std::size_t width) {
+  return point.empty() || (point.size() == width && std::all_of(point.begin(), point.end(), [](double value) {
+                             return std::isfinite(value);
+                           }));
+}
+
+/// Reads tokens in turn, each of a higher number than the one before.
+class Reader {
  public:
-  Line(const std::string& text, const std::filesystem::path& path, std::size_t number)
-      : words_(text), path_(path), number_(number) {}
+  Reader(std::span<const std::byte> payload, const Logits& logits, std::string source)
+      : from_(payload, fmt::format("{}: {}", source, misfit)), logits_(logits), source_(std::move(source)) {}
 
-  std::uint64_t whole(std::uint64_t below) {
-    std::uint64_t value = 0;
-    if (!(words_ >> value) || value >= below) fail();
-    return value;
-  }
-  double real() {
-    std::string word;
-    words_ >> word;
-    char* end = nullptr;
-    const double value = std::strtod(word.c_str(), &end);
-    if (word.empty() || *end != '\0' || std::isnan(value)) fail();
-    return value;
-  }
-  std::vector<Share> shares(std::uint64_t ids) {
-    std::vector<Share> result;
-    const std::uint64_t count = whole(ids + 1);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t id = whole(ids);
-      result.push_back({id, real()});
-    }
-    return result;
-  }
-  /// A point of the unit ball, or none.
-  std::vector<double> point(std::size_t width) {
-    std::string word;
-    words_ >> word;
-    if (word == "-") return {};
-    if (word.size() != digits * width) fail();
-    std::vector<double> result(width);
-    for (std::size_t i = 0; i < width; ++i) {
-      std::uint64_t bits = 0;
-      const char* const begin = word.data() + digits * i;
-      const auto [end, failure] = std::from_chars(begin, begin + digits, bits, 16);
-      if (failure != std::errc() || end != begin + digits) fail();
-      std::memcpy(&result[i], &bits, sizeof bits);
-    }
-    if (!(euclidean_norm(result) <= 1.0)) fail();
-    return result;
-  }
-  void finish() {
-    std::string more;
-    if (words_ >> more) fail();
+  [[nodiscard]] bool at_end() const { return from_.at_end(); }
+
+  std::size_t next(std::vector<TokenReach>& tokens) {
+    std::uint64_t index = 0;
+    from_.get(index);
+    expect(index >= first_ && index < logits_.tokens);
+    first_ = index + 1;
+    TokenReach& token = tokens[index];
+    token.done = true;
+    token.answer = answer();
+    token.unbounded = answer();
+    from_.get(token.lower);
+    from_.get(token.upper);
+    expect(!std::isnan(token.lower) && !std::isnan(token.upper));
+    std::uint64_t rival = 0;
+    from_.get(rival);
+    expect(rival < logits_.tokens);
+    token.rival = rival;
+    from_.get(token.weights);
+    from_.get(token.unbounded_weights);
+    expect(are_shares(token.weights, logits_.tokens) &&
+           are_shares(token.unbounded_weights, logits_.tokens + 1));
+    from_.get(token.witness);
+    from_.get(token.unbounded_witness);
+    expect(is_point(token.witness, logits_.width) && is_point(token.unbounded_witness, logits_.width + 1));
+    return index;
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: line {} is none of a reach in progress", path_.string(), number_));
+  static constexpr const char* misfit = "holds what reach did not save; delete it to start again";
+
+  void expect(bool holds) const {
+    if (!holds) throw Error(ErrorCode::Format, fmt::format("{}: {}", source_, misfit));
+  }
+  Answer answer() {
+    std::uint8_t code = 0;
+    from_.get(code);
+    expect(code <= 1);
+    return code == 1 ? Answer::yes : Answer::no;
   }
 
-  std::istringstream words_;
-  const std::filesystem::path& path_;
-  std::size_t number_;
+  Unpacker from_;
+  const Logits& logits_;
+  std::string source_;
+  std::uint64_t first_ = 0;
 };
-
-convex::Answer answer(std::uint64_t code) {
-  return code == 0 ? convex::Answer::yes : code == 1 ? convex::Answer::no : convex::Answer::undecided;
-}
-
-int code(convex::Answer answer) {
-  return answer == convex::Answer::yes ? 0 : answer == convex::Answer::no ? 1 : 2;
-}
 
 }  // namespace
 
-void save_reach(const std::filesystem::path& path, const Logits& logits, double tolerance,
-                const std::vector<TokenReach>& tokens) {
-  AtomicFile file(path);
-  file.write(header(logits, tolerance) + "\n");
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const TokenReach& token = tokens[i];
-    if (!token.done) continue;
-    file.write(fmt::format("{} {} {} {:a} {:a} {}", i, code(token.answer), code(token.unbounded), token.lower,
-                           token.upper, token.rival) +
-               shares_text(token.weights) + shares_text(token.unbounded_weights) +
-               point_text(token.answer == convex::Answer::yes ? token.witness : std::vector<double>{}) +
-               "\n");
-  }
-  file.commit();
+ReachState::ReachState(std::filesystem::path path, const Logits& logits, selectability::ReachOptions options)
+    : path_(std::move(path)), logits_(logits), options_(std::move(options)) {
+  if (!path_.empty()) fingerprint_ = fingerprint(logits, options_.tolerance, options_.threads);
 }
 
-std::vector<TokenReach> load_reach(const std::filesystem::path& path, const Logits& logits,
-                                   double tolerance) {
-  const MappedFile mapped(path);
-  const std::string text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
-  std::istringstream lines(text);
-  std::string line;
-  std::getline(lines, line);
-  if (line.rfind("normscope.reach_state/", 0) != 0) {
-    throw Error(ErrorCode::Format, fmt::format("{}: expected a reach in progress", path.string()));
-  }
-  if (line != header(logits, tolerance)) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("{}: belongs to another model or tolerance, expected a reach of this one",
-                            path.string()));
-  }
-  std::vector<TokenReach> tokens(logits.tokens);
-  for (std::size_t number = 2; std::getline(lines, line); ++number) {
-    Line words(line, path, number);
-    TokenReach& token = tokens[words.whole(logits.tokens)];
-    token.done = true;
-    token.answer = answer(words.whole(3));
-    token.unbounded = answer(words.whole(3));
-    token.lower = words.real();
-    token.upper = words.real();
-    token.rival = words.whole(logits.tokens);
-    token.weights = words.shares(logits.tokens);
-    token.unbounded_weights = words.shares(logits.tokens + 1);
-    token.witness = words.point(logits.width);
-    words.finish();
+bool ReachState::exists() const { return !path_.empty() && std::filesystem::exists(path_); }
+
+std::vector<TokenReach> ReachState::load() const {
+  const std::vector<std::byte> payload = load_snapshot(path_, kind, fingerprint_);
+  std::vector<TokenReach> tokens(logits_.tokens);
+  std::vector<std::size_t> saved;
+  Reader reader(payload, logits_, path_.string());
+  while (!reader.at_end()) saved.push_back(reader.next(tokens));
+  const std::vector<std::size_t> unproved = selectability::unproved(logits_, tokens, saved, options_);
+  if (!unproved.empty()) {
+    throw Error(ErrorCode::Format,
+                fmt::format("{}: holds an answer for token {} that its proof does not bear out; delete it to "
+                            "start again",
+                            path_.string(), unproved.front()));
   }
   return tokens;
+}
+
+void ReachState::save(const std::vector<TokenReach>& tokens) const {
+  if (path_.empty()) return;
+  Packer payload;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (is_kept(tokens[i])) put(payload, i, tokens[i]);
+  }
+  save_snapshot(path_, kind, fingerprint_, payload.bytes());
 }
 
 }  // namespace normscope::cli

@@ -1,19 +1,36 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
+#include <normscope/core/sha256.hpp>
 #include <normscope/selectability/reach.hpp>
 
 namespace normscope::cli {
 
-/// What an interrupted `reach` had decided, in a file of lines: a header that names the logits it belongs
-/// to, then a token a line with all that proves its answer: going on from it leads to the same bytes.
-/// Errors    Io; Format for a file that is none; Argument for one that belongs to other logits
-void save_reach(const std::filesystem::path& path, const selectability::Logits& logits, double tolerance,
-                const std::vector<selectability::TokenReach>& tokens);
-[[nodiscard]] std::vector<selectability::TokenReach> load_reach(const std::filesystem::path& path,
-                                                                const selectability::Logits& logits,
-                                                                double tolerance);
+/// What an interrupted `reach` had decided, kept in a snapshot that belongs to its logits and tolerance: each
+/// decided token with all that proves its answer and bounds. Tokens that lead where their own row points need
+/// no proof kept: one product settles them all again. Going on from it leads to the same bytes.
+class ReachState {
+ public:
+  /// No file for an empty name. Requires  `logits` outlive the state
+  ReachState(std::filesystem::path path, const selectability::Logits& logits,
+             selectability::ReachOptions options);
+
+  /// Whether there is a file to go on from.
+  [[nodiscard]] bool exists() const;
+  /// Errors    Io; Format for a file that is none, is damaged, or holds a proof that the logits do not bear
+  ///           out; Argument for one that belongs to other logits
+  [[nodiscard]] std::vector<selectability::TokenReach> load() const;
+  /// Nothing where there is no file's name. Errors    Io
+  void save(const std::vector<selectability::TokenReach>& tokens) const;
+
+ private:
+  std::filesystem::path path_;
+  const selectability::Logits& logits_;
+  selectability::ReachOptions options_;
+  Digest fingerprint_{};
+};
 
 }  // namespace normscope::cli

@@ -68,7 +68,7 @@ selectability::Selection decide(const Session& session, const Options& options, 
   const std::string& state = options.state;
   if (!state.empty() && std::filesystem::exists(state)) {
     const MappedFile file(state);
-    search.resume({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    search.resume({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, state);
   }
   auto saved = std::chrono::steady_clock::now();
   try {

@@ -51,7 +51,10 @@ struct Climb {
   /// Takes value and gradient at the point into account and moves on. `slack` bounds their rounding.
   void advance(double value, double slack) {
     const double bound = value + euclidean_norm(gradient) - dot(gradient, point) + slack;
-    best.upper = std::min({best.upper, bound, 0.0});
+    if (bound < best.upper) {
+      best.upper = bound;
+      best.tangent = point;
+    }
     if (value - slack > best.lower) {
       best.lower = value - slack;
       best.point = point;

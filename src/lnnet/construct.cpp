@@ -108,11 +108,14 @@ void construct_stable(const Task& task, Construction& construction) {
   const ConstructOptions& options = task.options;
   const std::vector<double> values = gather(task.x, task.samples.rows);
   const MatrixView<const double> x(values.data(), task.samples.rows.size(), task.x.width());
-  const std::uint64_t fingerprint = fingerprint_of(values, task.samples.classes, options);
-  std::optional<ResumeState> resumed = load_state(options.resume, fingerprint);
   const std::vector<Rung> rungs = ladder(options.precision);
+  Digest fingerprint{};
+  if (!options.resume.empty()) fingerprint = fingerprint_of(values, task.samples.classes, options);
+  std::optional<ResumeState> resumed =
+      load_state(options.resume, fingerprint, {rungs.size(), task.samples.names.size(), task.x.rows()});
   bool separable = false;
-  for (std::size_t attempt = resumed ? resumed->attempt : 0; attempt < rungs.size(); ++attempt) {
+  for (std::size_t attempt = resumed ? resumed->attempt : 0; attempt < rungs.size();) {
+    const bool was_resumed = resumed.has_value();
     construction.attempts = attempt + 1;
     const Rung& rung = rungs[attempt];
     const StablePlan plan{options.seed + rung.projection, rung.kappa, options.early_stop, options.save_every,
@@ -122,14 +125,14 @@ void construct_stable(const Task& task, Construction& construction) {
       std::optional<Line<double>> line;
       if (resumed) line = rounded(std::move(resumed->line));
       const SaveLine<double> save = [&](const Line<double>& unfinished) {
-        save_state(options.resume, {attempt, fingerprint, widened(unfinished)});
+        save_state(options.resume, fingerprint, {attempt, widened(unfinished)});
       };
       made = lnnet::construct_stable<double>(x, task.samples, plan, std::move(line), save, task.progress);
     } else {
       std::optional<Line<DoubleDouble>> line;
       if (resumed) line = std::move(resumed->line);
       const SaveLine<DoubleDouble> save = [&](const Line<DoubleDouble>& unfinished) {
-        save_state(options.resume, {attempt, fingerprint, unfinished});
+        save_state(options.resume, fingerprint, {attempt, unfinished});
       };
       made =
           lnnet::construct_stable<DoubleDouble>(x, task.samples, plan, std::move(line), save, task.progress);
@@ -137,6 +140,8 @@ void construct_stable(const Task& task, Construction& construction) {
     resumed.reset();
     separable = separable || made.separable;
     if (made.net && offer(task, std::move(*made.net), std::move(made.folds), construction)) return;
+    // A saved line is no proof: where it leads to no net that is right, the attempt is made from the start.
+    if (!was_resumed) ++attempt;
   }
   if (construction.net.head.out != 0) return;
   const std::string_view numbers = to_string(rungs.back().precision);

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <normscope/core/sha256.hpp>
 #include <normscope/lnnet/train.hpp>
 
 #include "pass.hpp"
@@ -36,6 +38,7 @@ class Trainer::Engine {
   std::size_t done = 0;
   std::vector<double> loss;
   std::vector<double> accuracy;
+  std::optional<Digest> fingerprint;  ///< of spec and data, once a state was saved or read
 
  protected:
   /// Row that comes `position`-th in step `done`; computes a new order when an epoch begins.

@@ -1,124 +1,89 @@
 #include "resume.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include <fmt/core.h>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 
 namespace normscope::lnnet {
 namespace {
 
-constexpr const char* key = "normscope.construct";
-/// Fields of a fold, which the file keeps as one row each.
-constexpr std::size_t fold_fields = 8;
-constexpr std::size_t cluster_fields = 4;
-constexpr const char* version = "2";
+constexpr SnapshotKind kind{.name = "build",
+                            .version = 3,
+                            .others = "other samples, labels or options",
+                            .former = "normscope.construct"};
+constexpr const char* misfit = "holds what build did not save; delete it to start again";
 
-void mix(std::uint64_t& state, std::uint64_t word) {
-  state = (state ^ word) * 0xbf58476d1ce4e5b9ULL;
-  state ^= state >> 29;
-}
+bool is_finite(const DoubleDouble& value) { return std::isfinite(value.high) && std::isfinite(value.low); }
 
-[[noreturn]] void fail(const std::filesystem::path& path, ErrorCode code, const std::string& what) {
-  throw Error(code, fmt::format("resume: {}: {}", path.string(), what));
-}
+bool is_row(std::size_t row, std::size_t rows) { return row == no_row || row < rows; }
 
-std::vector<double> read_column(const checkpoint::Checkpoint& file, const char* name, std::size_t multiple) {
-  const checkpoint::Tensor* tensor = file.find(name);
-  if (tensor == nullptr || tensor->dtype != Dtype::F64 || tensor->elements() % multiple != 0) {
-    fail(file.path(), ErrorCode::Format,
-         fmt::format("has no float64 tensor \"{}\" of rows of {}", name, multiple));
+/// Whether the parts fit together and every number can be one of them.
+bool is_line(const Line<DoubleDouble>& line, const StateBounds& bounds) {
+  const std::size_t clusters = line.q.size();
+  if (clusters == 0 || line.folds.empty() || clusters > bounds.rows || line.classes.size() != clusters ||
+      line.rows.size() != clusters) {
+    return false;
   }
-  return checkpoint::read(*tensor);
-}
-
-std::size_t index_of(const std::filesystem::path& path, double value, double bound) {
-  if (!(value >= 0.0 && value < bound && value == std::floor(value))) {
-    fail(path, ErrorCode::Format, fmt::format("has {}, expected an index", value));
+  for (std::size_t k = 0; k < clusters; ++k) {
+    if (!is_finite(line.q[k]) || (k > 0 && line.q[k] > line.q[k - 1]) || line.classes[k] >= bounds.classes ||
+        line.rows[k] >= bounds.rows) {
+      return false;
+    }
   }
-  return static_cast<std::size_t>(value);
+  return std::all_of(line.folds.begin(), line.folds.end(), [&](const Crease<DoubleDouble>& fold) {
+    return is_row(fold.first, bounds.rows) && is_row(fold.second, bounds.rows) && is_finite(fold.midpoint) &&
+           is_finite(fold.radius) && !std::isnan(fold.gap) && fold.runs <= bounds.rows;
+  });
 }
 
 }  // namespace
 
-std::uint64_t fingerprint_of(const std::vector<double>& x, const std::vector<std::uint32_t>& classes,
-                             const ConstructOptions& options) {
-  std::uint64_t state = 1;
-  for (const double value : x) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof word);
-    mix(state, word);
-  }
-  for (const std::uint32_t label : classes) mix(state, label + 1ULL);
-  mix(state, options.seed);
-  mix(state, options.early_stop ? 3 : 5);
-  mix(state, options.precision ? 7 + static_cast<std::uint64_t>(*options.precision) : 6);
-  return state;
+Digest fingerprint_of(const std::vector<double>& x, const std::vector<std::uint32_t>& classes,
+                      const ConstructOptions& options) {
+  Packer inputs;
+  inputs.put(piecewise_sha256(std::as_bytes(std::span(x)), options.threads));
+  inputs.put(piecewise_sha256(std::as_bytes(std::span(classes)), options.threads));
+  inputs.put(options.seed);
+  inputs.put(options.early_stop);
+  inputs.put(options.precision.has_value());
+  inputs.put(options.precision.value_or(Precision::float64));
+  return sha256(inputs.bytes());
 }
 
-void save_state(const std::filesystem::path& path, const ResumeState& state) {
+void save_state(const std::filesystem::path& path, const Digest& fingerprint, const ResumeState& state) {
   if (path.empty()) return;
-  const Line<DoubleDouble>& line = state.line;
-  // Rows and classes are far below 2^53, so float64 holds them; no_row is written as −1.
-  const auto number = [](std::size_t row) { return row == no_row ? -1.0 : static_cast<double>(row); };
-  std::vector<double> clusters;
-  for (std::size_t k = 0; k < line.q.size(); ++k) {
-    clusters.insert(clusters.end(), {line.q[k].high, line.q[k].low, static_cast<double>(line.classes[k]),
-                                     number(line.rows[k])});
-  }
-  std::vector<double> folds;
-  for (const Crease<DoubleDouble>& fold : line.folds) {
-    folds.insert(folds.end(), {number(fold.first), number(fold.second), fold.midpoint.high, fold.midpoint.low,
-                               fold.radius.high, fold.radius.low, fold.gap, static_cast<double>(fold.runs)});
-  }
-  const auto bytes = [](const std::vector<double>& values) { return std::as_bytes(std::span(values)); };
-  const std::vector<checkpoint::NewTensor> tensors = {
-      {"clusters", Dtype::F64, {line.q.size(), cluster_fields}, bytes(clusters)},
-      {"folds", Dtype::F64, {line.folds.size(), fold_fields}, bytes(folds)}};
-  checkpoint::write_safetensors(path, tensors,
-                                {{key, version},
-                                 {"attempt", std::to_string(state.attempt)},
-                                 {"fingerprint", fmt::format("{:016x}", state.fingerprint)}});
+  Packer payload;
+  payload.put<std::uint64_t>(state.attempt);
+  payload.put(state.line.q);
+  payload.put(state.line.classes);
+  payload.put(state.line.rows);
+  payload.put(state.line.folds);
+  save_snapshot(path, kind, fingerprint, payload.bytes());
 }
 
-std::optional<ResumeState> load_state(const std::filesystem::path& path, std::uint64_t fingerprint) {
+std::optional<ResumeState> load_state(const std::filesystem::path& path, const Digest& fingerprint,
+                                      const StateBounds& bounds) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
-  const checkpoint::Checkpoint file(path);
-  const auto metadata = [&](const char* name) {
-    const auto found = file.metadata().find(name);
-    return found == file.metadata().end() ? std::string() : found->second;
-  };
-  if (metadata(key) != version) fail(path, ErrorCode::Format, "is not the state of a construction");
-  if (metadata("fingerprint") != fmt::format("{:016x}", fingerprint)) {
-    fail(path, ErrorCode::Argument,
-         "is the state of another construction, expected the same samples, labels and options");
-  }
+  const std::vector<std::byte> payload = load_snapshot(path, kind, fingerprint);
+  Unpacker from(payload, fmt::format("{}: {}", path.string(), misfit));
   ResumeState state;
-  state.fingerprint = fingerprint;
-  const std::string attempt = metadata("attempt");
-  if (attempt.empty() || attempt.size() > 2 || attempt.find_first_not_of("0123456789") != std::string::npos) {
-    fail(path, ErrorCode::Format, "has no attempt");
+  std::uint64_t attempt = 0;
+  from.get(attempt);
+  from.get(state.line.q);
+  from.get(state.line.classes);
+  from.get(state.line.rows);
+  from.get(state.line.folds);
+  from.finish();
+  if (attempt >= bounds.attempts || !is_line(state.line, bounds)) {
+    throw Error(ErrorCode::Format, fmt::format("{}: {}", path.string(), misfit));
   }
-  state.attempt = std::stoul(attempt);
-  const std::vector<double> clusters = read_column(file, "clusters", cluster_fields);
-  const std::vector<double> folds = read_column(file, "folds", fold_fields);
-  for (std::size_t k = 0; k < clusters.size(); k += cluster_fields) {
-    state.line.q.emplace_back(clusters[k], clusters[k + 1]);
-    state.line.classes.push_back(static_cast<std::uint32_t>(index_of(path, clusters[k + 2], 0x1p32)));
-    state.line.rows.push_back(index_of(path, clusters[k + 3], 0x1p53));
-  }
-  const auto row = [&](double value) { return value == -1.0 ? no_row : index_of(path, value, 0x1p53); };
-  for (std::size_t f = 0; f < folds.size(); f += fold_fields) {
-    state.line.folds.push_back({row(folds[f]), row(folds[f + 1]), DoubleDouble(folds[f + 2], folds[f + 3]),
-                                DoubleDouble(folds[f + 4], folds[f + 5]), folds[f + 6],
-                                index_of(path, folds[f + 7], 0x1p53)});
-  }
-  if (state.line.folds.empty() || state.line.q.empty()) fail(path, ErrorCode::Format, "holds no layers");
+  state.attempt = attempt;
   state.line.runs = count_runs(state.line.classes);
   return state;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include <normscope/core/sha256.hpp>
 #include <normscope/lnnet/construct.hpp>
 
 #include "line.hpp"
@@ -13,22 +14,28 @@ namespace normscope::lnnet {
 
 /// An unfinished construction.
 struct ResumeState {
-  std::size_t attempt = 0;        ///< rung of the ladder of attempts
-  std::uint64_t fingerprint = 0;  ///< of the data and the options that shape the net
-  Line<DoubleDouble> line;        ///< holds one of doubles as well
+  std::size_t attempt = 0;  ///< rung of the ladder of attempts
+  Line<DoubleDouble> line;  ///< holds one of doubles as well
 };
 
-/// A number that other data, labels or options do not have.
-[[nodiscard]] std::uint64_t fingerprint_of(const std::vector<double>& x,
-                                           const std::vector<std::uint32_t>& classes,
-                                           const ConstructOptions& options);
+/// What a state's numbers stay below.
+struct StateBounds {
+  std::size_t attempts = 0;
+  std::size_t classes = 0;
+  std::size_t rows = 0;
+};
 
-/// Writes a safetensors file, atomically; nothing where `path` is empty.
-void save_state(const std::filesystem::path& path, const ResumeState& state);
+/// Of the data and the options that shape the net.
+[[nodiscard]] Digest fingerprint_of(const std::vector<double>& x, const std::vector<std::uint32_t>& classes,
+                                    const ConstructOptions& options);
+
+/// Writes a snapshot; nothing where `path` is empty. Errors    Io
+void save_state(const std::filesystem::path& path, const Digest& fingerprint, const ResumeState& state);
 
 /// The state at `path`; nothing where `path` is empty or no file.
-/// Errors    Io, Format, Shape; Argument when the state is of another construction
+/// Errors    Io; Format for a file that is none, is damaged or holds what no construction saves; Argument
+///           when the state is of another construction
 [[nodiscard]] std::optional<ResumeState> load_state(const std::filesystem::path& path,
-                                                    std::uint64_t fingerprint);
+                                                    const Digest& fingerprint, const StateBounds& bounds);
 
 }  // namespace normscope::lnnet

@@ -1,22 +1,25 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
 
 #include "engine.hpp"
 
 namespace normscope::lnnet {
 namespace {
 
-constexpr const char* format_name = "normscope.train/1";
+constexpr SnapshotKind kind{
+    .name = "train", .version = 2, .others = "other options or samples", .former = "normscope.train/"};
 
 std::string spec_text(const TrainSpec& spec) {
   return nlohmann::json{{"width", spec.width},
@@ -40,23 +43,16 @@ std::string spec_text(const TrainSpec& spec) {
       .dump();
 }
 
-/// FNV-1a over the samples' bits and the labels, eight bytes at a time.
-std::string fingerprint(const Dataset& data) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto add = [&](std::uint64_t bits) {
-    hash = (hash ^ bits) * 0x100000001b3U;
-    // The product carries nothing down from its high bits.
-    hash ^= hash >> 32;
-  };
-  add(data.width);
-  add(data.classes);
-  for (const double value : data.x) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    add(bits);
-  }
-  for (const std::uint32_t label : data.labels) add(label);
-  return fmt::format("{:016x}", hash);
+/// Of all that a training's numbers depend on.
+Digest fingerprint_of(const TrainSpec& spec, const Dataset& data, unsigned threads) {
+  const std::string text = spec_text(spec);
+  Packer inputs;
+  inputs.put(sha256(std::as_bytes(std::span(text))));
+  inputs.put(data.width);
+  inputs.put(data.classes);
+  inputs.put(piecewise_sha256(std::as_bytes(std::span(data.x)), threads));
+  inputs.put(piecewise_sha256(std::as_bytes(std::span(data.labels)), threads));
+  return sha256(inputs.bytes());
 }
 
 /// The vectors of a state under their names.
@@ -68,6 +64,12 @@ auto parts(State& state) {
 }
 
 }  // namespace
+
+const Digest& Trainer::fingerprint() const {
+  std::optional<Digest>& known = engine_->fingerprint;
+  if (!known) known = fingerprint_of(engine_->spec, engine_->data, engine_->threads);
+  return *known;
+}
 
 TrainState Trainer::state() const {
   return {.step = engine_->done,
@@ -104,53 +106,21 @@ void Trainer::resume(const TrainState& state) {
 
 void Trainer::save(const std::filesystem::path& path) const {
   const TrainState now = state();
-  std::vector<checkpoint::NewTensor> tensors;
-  for (const auto& [name, entries] : parts(now)) {
-    tensors.push_back({.name = name,
-                       .dtype = Dtype::F64,
-                       .shape = {entries->size()},
-                       .bytes = std::as_bytes(std::span(*entries))});
-  }
-  checkpoint::write_safetensors(path, tensors,
-                                {{"format", format_name},
-                                 {"spec", spec_text(engine_->spec)},
-                                 {"step", std::to_string(now.step)},
-                                 {"data", fingerprint(engine_->data)}});
+  Packer payload;
+  payload.put<std::uint64_t>(now.step);
+  for (const auto& [name, entries] : parts(now)) payload.put(*entries);
+  save_snapshot(path, kind, fingerprint(), payload.bytes());
 }
 
 void Trainer::resume(const std::filesystem::path& path) {
-  const checkpoint::Checkpoint file(path);
-  const auto meta = [&](const char* key) {
-    const auto at = file.metadata().find(key);
-    return at == file.metadata().end() ? std::string() : at->second;
-  };
-  if (meta("format") != format_name) {
-    throw Error(ErrorCode::Format, fmt::format("{}: is not the state of a training", path.string()));
-  }
-  if (meta("spec") != spec_text(engine_->spec)) {
-    throw Error(ErrorCode::Argument, fmt::format("{}: is the state of a training with other options: {}",
-                                                 path.string(), meta("spec")));
-  }
-  if (meta("data") != fingerprint(engine_->data)) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("{}: is the state of a training on other data", path.string()));
-  }
-  const std::string step = meta("step");
-  const bool digits =
-      !step.empty() && step.size() <= 18 && step.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits) {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: its step is \"{}\", expected a number", path.string(), step));
-  }
-  TrainState state{.step = static_cast<std::size_t>(std::stoull(step))};
-  for (const auto& [name, entries] : parts(state)) {
-    const checkpoint::Tensor* tensor = file.find(name);
-    if (tensor == nullptr || tensor->dtype != Dtype::F64 || tensor->shape.size() != 1) {
-      throw Error(ErrorCode::Format, fmt::format("{}: expected a vector {} of F64", path.string(), name));
-    }
-    const std::vector<double> values = checkpoint::read(*tensor);
-    entries->assign(values.begin(), values.end());
-  }
+  const std::vector<std::byte> payload = load_snapshot(path, kind, fingerprint());
+  Unpacker from(payload, path.string() + ": holds what train did not save; delete it to start again");
+  TrainState state;
+  std::uint64_t step = 0;
+  from.get(step);
+  state.step = step;
+  for (const auto& [name, entries] : parts(state)) from.get(*entries);
+  from.finish();
   try {
     resume(state);
   } catch (const Error& error) {

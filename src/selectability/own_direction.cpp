@@ -126,15 +126,4 @@ double OwnDirection::margin(std::size_t place) const {
   return length > 0.0 ? (lead - std::abs(lead) * 0x1p-50) / length : -1.0;
 }
 
-bool OwnDirection::resume(State state) {
-  if (state.outcomes.size() != cloud_.size() || state.rivals.size() != cloud_.size()) return false;
-  outcomes_ = std::move(state.outcomes);
-  rivals_ = std::move(state.rivals);
-  if (state.step > 0) gather();
-  step_ = std::min<std::size_t>(state.step, 1);
-  if (state.step > steps()) return false;
-  step_ = state.step;
-  return true;
-}
-
 }  // namespace normscope::selectability

@@ -26,15 +26,6 @@ class OwnDirection {
   /// Requires  done() and not beaten(place)
   [[nodiscard]] double margin(std::size_t place) const;
 
-  /// What a run that was stopped goes on from; false where that fits no cloud of this size.
-  struct State {
-    std::size_t step = 0;
-    std::vector<Outcome> outcomes{};
-    std::vector<double> rivals{};
-  };
-  [[nodiscard]] State state() const { return {step_, outcomes_, rivals_}; }
-  [[nodiscard]] bool resume(State state);
-
  private:
   void meet_the_longest(unsigned threads);
   void gather();

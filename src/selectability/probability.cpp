@@ -19,7 +19,7 @@ constexpr double rounded = 1e-15;
 Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
   const double others = static_cast<double>(tokens) - 1.0;
   Probability result;
-  if (others == 0.0) return {1.0, 1.0};
+  if (others == 0.0) return {.lower = 1.0, .upper = 1.0};
   if (reach.lower > 0.0) result.lower = (1.0 - rounded) / (1.0 + others * std::exp(-reach.lower));
   result.upper = std::min(1.0, (1.0 + 4.0 * rounded) / (1.0 + std::exp(-reach.upper)));
   return result;
@@ -36,13 +36,14 @@ std::vector<Probability> largest_probabilities(const Logits& logits, std::span<c
       for (std::size_t k = begin; k < end; ++k) {
         const std::size_t first = done + k * batch;
         const std::size_t count = std::min(batch, asked.size() - first);
-        const std::vector<convex::LogSoftmaxMaximum> maxima =
+        std::vector<convex::LogSoftmaxMaximum> maxima =
             convex::largest_log_softmax(logits.view(), logits.offsets, asked.subspan(first, count), gap);
         for (std::size_t i = 0; i < count; ++i) {
           // Two logits of the quotient may each be off by what folding rounded.
           const double slack = 2.0 * logits.rounding + rounded;
           results[first + i] = {std::exp(maxima[i].lower - slack),
-                                std::min(1.0, std::exp(maxima[i].upper + slack))};
+                                std::min(1.0, std::exp(maxima[i].upper + slack)), std::move(maxima[i].point),
+                                std::move(maxima[i].tangent)};
         }
       }
     });

@@ -42,8 +42,7 @@ Search::Parts::Parts(MatrixView<const double> keys, const Options& given)
       own(cloud),
       verdicts(keys.rows()),
       chunk(chunk_of(keys.width())),
-      front(Rivals::none(cloud)),
-      fingerprint(mark()) {
+      front(Rivals::none(cloud)) {
   for (std::size_t row = 0; row < verdicts.size(); ++row) {
     const std::size_t twin = cloud.twin(row);
     if (twin == Cloud::none) continue;
@@ -71,6 +70,7 @@ void Search::Parts::collect() {
     }
   }
   if (!open.empty()) span.emplace(cloud, options.rank_tolerance);
+  adopt();
 }
 
 void Search::Parts::select(std::size_t place, Proof proof, double margin, std::vector<double> query) {

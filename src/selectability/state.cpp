@@ -1,7 +1,8 @@
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,124 +10,179 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/packed.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/snapshot.hpp>
+#include <normscope/selectability/verify.hpp>
 
 #include "search.hpp"
 
 namespace normscope::selectability {
 namespace {
 
-constexpr std::string_view magic = "normscope.select-state/1\n";
+constexpr SnapshotKind kind{
+    .name = "select", .version = 2, .others = "other keys or options", .former = "normscope.select-state/"};
+constexpr const char* misfit = "holds what select did not save; delete it to start again";
 
-std::string refusal(const char* what) {
-  return std::string("select: the state ") + what + ", expected what a search left";
+[[noreturn]] void refuse(const std::string& source, const std::string& what) {
+  throw Error(ErrorCode::Format, source + ": " + what);
 }
 
-[[noreturn]] void refuse(const char* what) { throw Error(ErrorCode::Format, refusal(what)); }
-
-std::span<const std::byte> behind_magic(std::string_view state) {
-  if (state.substr(0, magic.size()) != magic) refuse("does not begin as one");
-  return std::as_bytes(std::span(state.substr(magic.size())));
-}
-
-template <typename T>
-T next(Unpacker& from) {
-  T value{};
-  from.get(value);
-  return value;
-}
-
-/// FNV-1a over what the answers depend on.
-std::uint64_t fingerprint(MatrixView<const double> keys, const Options& options) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto add = [&](double value) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    hash = (hash ^ bits) * 0x100000001b3U;
-    hash ^= hash >> 29U;
-  };
-  add(static_cast<double>(keys.rows()));
-  add(options.tolerance);
-  add(options.rank_tolerance);
-  for (std::size_t row = 0; row < keys.rows(); ++row) {
-    for (const double value : keys.row(row)) add(value);
+/// Of what the answers depend on.
+Digest fingerprint(MatrixView<const double> keys, const Options& options) {
+  Packer inputs;
+  inputs.put(keys.rows());
+  inputs.put(keys.width());
+  inputs.put(options.tolerance);
+  inputs.put(options.rank_tolerance);
+  if (keys.stride() == keys.width()) {
+    inputs.put(
+        piecewise_sha256(std::as_bytes(std::span(keys.data(), keys.rows() * keys.width())), options.threads));
+  } else {
+    for (std::size_t row = 0; row < keys.rows(); ++row) inputs.put(sha256(std::as_bytes(keys.row(row))));
   }
-  return hash;
+  return sha256(inputs.bytes());
 }
 
-void write(Packer& to, const Verdict& verdict) {
-  to.put(verdict.answer);
-  to.put(verdict.proof);
+void write(Packer& to, std::size_t row, const Verdict& verdict) {
+  to.put<std::uint64_t>(row);
+  to.put(static_cast<std::uint8_t>(verdict.answer));
+  to.put(static_cast<std::uint8_t>(verdict.proof));
   to.put(verdict.margin);
   to.put(verdict.residual);
   to.put(verdict.query);
   to.put(verdict.weights);
 }
 
-Verdict read_verdict(Unpacker& from, MatrixView<const double> keys) {
-  Verdict verdict;
-  from.get(verdict.answer);
-  from.get(verdict.proof);
-  from.get(verdict.margin);
-  from.get(verdict.residual);
-  from.get(verdict.query);
-  from.get(verdict.weights);
-  const bool selectable = verdict.answer == Answer::selectable;
+/// A code of an enumeration whose last value is `last`; none for any other.
+template <typename Enum>
+bool read_code(Unpacker& from, Enum last, Enum& value) {
+  std::uint8_t code = 0;
+  from.get(code);
+  value = static_cast<Enum>(code);
+  return code <= static_cast<std::uint8_t>(last);
+}
+
+/// Whether the proof is of a kind that a search finds for the answer, and every number of it is one.
+bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
   const bool query = verdict.proof == Proof::query;
-  const bool known = selectable                               ? query || verdict.proof == Proof::own_direction
+  const bool known = verdict.answer == Answer::selectable     ? query || verdict.proof == Proof::own_direction
                      : verdict.answer == Answer::unselectable ? verdict.proof == Proof::weights
-                     : verdict.answer == Answer::undecided    ? verdict.proof == Proof::none
-                                                              : false;
-  if (!known || verdict.query.size() != (query ? keys.width() : 0))
-    refuse("holds an answer without its proof");
-  for (const convex::Share& share : verdict.weights) {
-    if (share.id >= keys.rows() || !std::isfinite(share.weight)) refuse("weighs a key that is not there");
-  }
-  return verdict;
+                                                              : verdict.proof == Proof::none;
+  const auto finite = [](double value) { return std::isfinite(value); };
+  return known && verdict.query.size() == (query ? keys.width() : 0) &&
+         std::all_of(verdict.query.begin(), verdict.query.end(), finite) && finite(verdict.margin) &&
+         finite(verdict.residual) &&
+         std::all_of(verdict.weights.begin(), verdict.weights.end(), [&](const convex::Share& share) {
+           return share.id < keys.rows() && finite(share.weight);
+         });
 }
 
 }  // namespace
 
+const Digest& Search::Parts::inputs() const {
+  if (!fingerprint) fingerprint = selectability::fingerprint(cloud.keys(), options);
+  return *fingerprint;
+}
+
+/// The first row whose verdict the keys do not bear out; their number where they bear out all.
+std::size_t Search::Parts::first_unproved(const Searched& searched) const {
+  Selection claimed{.keys = std::vector<Verdict>(cloud.keys().rows()),
+                    .center = cloud.center(),
+                    .scale = cloud.scale(),
+                    .tolerance = options.tolerance};
+  for (std::size_t i = 0; i < searched.rows.size(); ++i)
+    claimed.keys[searched.rows[i]] = searched.verdicts[i];
+  std::atomic<std::size_t> first{claimed.keys.size()};
+  parallel_for(searched.rows.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t row = searched.rows[i];
+      if (verify(cloud.keys(), claimed, row)) continue;
+      std::size_t known = first;
+      while (row < known && !first.compare_exchange_weak(known, row)) {
+      }
+    }
+  });
+  return first;
+}
+
+Search::Parts::Searched Search::Parts::found() const {
+  if (restored) return *restored;
+  Searched result{.chunks = chunks_done, .front = front.places()};
+  for (std::size_t i = 0; i < searched(); ++i) {
+    result.rows.push_back(cloud.row(open[i]));
+    result.verdicts.push_back(verdicts[result.rows.back()]);
+  }
+  return result;
+}
+
+void Search::Parts::adopt() {
+  if (!restored) return;
+  const Searched from = std::move(*restored);
+  restored.reset();
+  chunks_done = from.chunks;
+  const bool fits = chunks_done <= chunks() && from.rows.size() == searched() &&
+                    std::equal(from.rows.begin(), from.rows.end(), open.begin(),
+                               [&](std::size_t row, std::size_t place) { return cloud.row(place) == row; });
+  if (!fits) refuse(restored_from, misfit);
+  for (std::size_t i = 0; i < from.rows.size(); ++i) verdicts[from.rows[i]] = from.verdicts[i];
+  for (const std::size_t place : from.front) front.add(place);
+}
+
 std::string Search::state() const {
-  const Parts& parts = *parts_;
-  Packer to;
-  to.put(parts.fingerprint);
-  const OwnDirection::State own = parts.own.state();
-  to.put<std::uint64_t>(own.step);
-  to.put(own.outcomes);
-  to.put(own.rivals);
-  to.put<std::uint64_t>(parts.chunks_done);
-  for (std::size_t i = 0; i < parts.searched(); ++i)
-    write(to, parts.verdicts[parts.cloud.row(parts.open[i])]);
-  to.put(parts.front.places());
-  std::string state(magic);
-  state.append(reinterpret_cast<const char*>(to.bytes().data()), to.bytes().size());
-  return state;
+  const Parts::Searched searched = parts_->found();
+  Packer payload;
+  payload.put<std::uint64_t>(searched.chunks);
+  payload.put<std::uint64_t>(searched.rows.size());
+  for (std::size_t i = 0; i < searched.rows.size(); ++i) {
+    write(payload, searched.rows[i], searched.verdicts[i]);
+  }
+  payload.put(searched.front);
+  const std::vector<std::byte> bytes = write_snapshot(kind, parts_->inputs(), payload.bytes());
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void Search::resume(std::string_view state) {
-  Unpacker from(behind_magic(state), refusal("ends early"));
+void Search::resume(std::string_view state, const std::string& source) {
   Parts& parts = *parts_;
-  if (next<std::uint64_t>(from) != parts.fingerprint) {
-    throw Error(ErrorCode::Argument, "select: the state is of other keys or options, expected the same ones");
+  const std::vector<std::byte> payload =
+      read_snapshot(std::as_bytes(std::span(state)), kind, parts.inputs(), source);
+  const MatrixView<const double> keys = parts.cloud.keys();
+  Unpacker from(payload, source + ": " + misfit);
+  Parts::Searched searched;
+  std::uint64_t count = 0;
+  from.get(searched.chunks);
+  from.get(count);
+  std::vector<bool> seen(keys.rows(), false);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t row = 0;
+    from.get(row);
+    if (row >= keys.rows() || seen[row]) refuse(source, misfit);
+    seen[row] = true;
+    Verdict verdict;
+    const bool coded = read_code(from, Answer::undecided, verdict.answer);
+    if (!read_code(from, Proof::twin, verdict.proof) || !coded) refuse(source, misfit);
+    from.get(verdict.margin);
+    from.get(verdict.residual);
+    from.get(verdict.query);
+    from.get(verdict.weights);
+    if (!is_whole(verdict, keys)) refuse(source, misfit);
+    searched.rows.push_back(row);
+    searched.verdicts.push_back(std::move(verdict));
   }
-  OwnDirection::State own;
-  own.step = next<std::uint64_t>(from);
-  from.get(own.outcomes);
-  from.get(own.rivals);
-  if (!parts.own.resume(std::move(own))) refuse("is of another number of keys");
-  if (parts.own.done()) parts.collect();
-  parts.chunks_done = next<std::uint64_t>(from);
-  if (parts.chunks_done > parts.chunks()) refuse("holds more answers than there are keys");
-  for (std::size_t i = 0; i < parts.searched(); ++i) {
-    parts.verdicts[parts.cloud.row(parts.open[i])] = read_verdict(from, parts.cloud.keys());
+  from.get(searched.front);
+  from.finish();
+  const std::size_t places = parts.cloud.size();
+  if (std::any_of(searched.front.begin(), searched.front.end(),
+                  [places](std::size_t place) { return place >= places; })) {
+    refuse(source, misfit);
   }
-  for (const std::size_t place : next<std::vector<std::size_t>>(from)) {
-    if (place >= parts.cloud.size()) refuse("names a key that is not there");
-    parts.front.add(place);
+  const std::size_t unproved = parts.first_unproved(searched);
+  if (unproved < keys.rows()) {
+    refuse(source, "holds an answer for key " + std::to_string(unproved) +
+                       " that its proof does not bear out; delete it to start again");
   }
-  if (!from.at_end()) refuse("goes on after its end");
+  parts.restored = std::move(searched);
+  parts.restored_from = source;
+  if (parts.own.done()) parts.adopt();
 }
-
-std::uint64_t Search::Parts::mark() const { return selectability::fingerprint(cloud.keys(), options); }
 
 }  // namespace normscope::selectability

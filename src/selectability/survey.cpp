@@ -56,12 +56,18 @@ void refine(const Logits& logits, Survey& survey, Probabilities how, const std::
   for (std::size_t token = 0; token < wanted.size(); ++token) {
     if (wanted[token]) survey.refined.push_back(token);
   }
-  const std::vector<Probability> found =
+  std::vector<Probability> found =
       largest_probabilities(logits, survey.refined, probability_gap, options.threads, options.progress);
   for (std::size_t i = 0; i < found.size(); ++i) {
     Probability& known = survey.probabilities[survey.refined[i]];
-    known.lower = std::max(known.lower, found[i].lower);
-    known.upper = std::min(known.upper, found[i].upper);
+    if (found[i].lower > known.lower) {
+      known.lower = found[i].lower;
+      known.point = std::move(found[i].point);
+    }
+    if (found[i].upper < known.upper) {
+      known.upper = found[i].upper;
+      known.tangent = std::move(found[i].tangent);
+    }
   }
 }
 

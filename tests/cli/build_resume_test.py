@@ -55,7 +55,7 @@ class BuildResume(CommandTest):
         np.save(self.folder / "x.npy", np.random.default_rng(2).normal(size=(5, 2)))
         self.ok("build", "x.npy", "--random-labels", "3", "-o", "other.safetensors")
         (self.folder / "other.safetensors").rename(self.folder / "state")
-        self.assertIn("is not the state of a construction", self.fails(3, *WORDS))
+        self.assertIn("is not a state that build saved", self.fails(3, *WORDS))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Which tokens can win: answers whose certificates hold in rational arithmetic."""
 
 import json
+import math
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -11,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, CommandTest, safetensors
+from snapshots import opened, reach_tokens, sealed
 
 
 def exact(values):
@@ -217,14 +220,12 @@ class Reach(CommandTest):
         options = [*self.arrays(weights, weights[:, 1]), "--certificates", "c", "--json", "all.json", "-q"]
         self.ok("reach", *options, "--resume", "state")
         expected = self.outputs()
-        header, *lines = (self.folder / "state").read_bytes().splitlines(keepends=True)
-        # Who did not lead where its own row points has weights or a witness; they are decided 64 at a time.
-        hard = [number for number, line in enumerate(lines) if line.split()[1] != b"0" or line.split()[-1] != b"-"]
+        before, payload = opened((self.folder / "state").read_bytes())
+        # The tokens that do not lead where their own rows point; they are decided 64 at a time.
+        hard = [token for _, token in reach_tokens(payload)]
         self.assertGreater(len(hard), 3 * 64)
         for decided in range(0, len(hard), 64):
-            later = set(hard[decided:])
-            kept = [line for number, line in enumerate(lines) if number not in later]
-            (self.folder / "state").write_bytes(header + b"".join(kept))
+            (self.folder / "state").write_bytes(sealed(before, b"".join(hard[:decided])))
             self.ok("reach", *options, "--resume", "state")
             self.assertTrue(self.outputs() == expected, decided)
         other = self.arrays(weights[:, ::-1].copy())
@@ -235,22 +236,34 @@ class Reach(CommandTest):
         first = self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
         state = (self.folder / "state").read_bytes()
         self.assertEqual(self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"), first)
-        # Half of the lines: the other half is worked out again.
-        lines = state.splitlines(keepends=True)
-        (self.folder / "state").write_bytes(b"".join(lines[:150]))
-        again = self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
-        self.assertEqual([t["token"] for t in again["unreachable"]], [t["token"] for t in first["unreachable"]])
-        half, one, nan = b"3fe" + b"0" * 13, b"3ff" + b"0" * 13, b"7ff8" + b"0" * 12
-        for good in (b"-", 3 * half, one + 2 * (16 * b"0")):
-            (self.folder / "state").write_bytes(lines[0] + b"1 0 0 0 0 1 0 0 " + good + b"\n")
-            self.ok("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
-        head = lines[0] + b"1 0 0 0 0 1 0 0 "
-        for spoiled in (b"x", lines[0] + b"5 0 0 0x1p+0 nan 1 0 0 -\n", lines[0] + b"999 0 0 0 0 1 0 0 -\n",
-                        lines[0] + b"1 0 0 0 0 1 9 0 -\n", head + b"- 7\n", b"", head + b"\n", head + b"0\n",
-                        head + 3 * one + b"\n", head + 2 * half + nan + b"\n", head + 2 * half + b"\n",
-                        head + 2 * half + b"3fe-000000000000\n"):
-            (self.folder / "state").write_bytes(spoiled)
-            self.fails(3, "reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
+        before, payload = opened(state)
+        tokens = reach_tokens(payload)
+        # Half of the tokens: the other half is worked out again.
+        (self.folder / "state").write_bytes(sealed(before, b"".join(token for _, token in tokens[::2])))
+        self.assertEqual(self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"), first)
+        number, token = tokens[1]
+        for spoiled in (token[:-1], token + token, tokens[2][1] + tokens[1][1], token[:8] + b"\2" + token[9:],
+                        struct.pack("<Q", 300) + token[8:], token[:10] + struct.pack("<d", math.nan) + token[18:],
+                        token[:26] + struct.pack("<Q", 300) + token[34:]):
+            (self.folder / "state").write_bytes(sealed(before, spoiled))
+            self.assertIn("holds what reach did not save",
+                          self.fails(3, "reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"))
+
+    def test_a_state_with_a_wrong_proof_is_refused(self):
+        weights = np.random.default_rng(6).normal(size=(300, 3))
+        options = ["reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"]
+        self.json(*options)
+        before, payload = opened((self.folder / "state").read_bytes())
+        tokens = reach_tokens(payload)
+        reachable = next(token for _, token in tokens if token[8] == 1)
+        unreachable = next(token for _, token in tokens if token[8] == 0)
+        upper = struct.unpack_from("<d", unreachable, 18)[0]
+        for forged in (reachable[:8] + b"\0" + reachable[9:], unreachable[:8] + b"\1" + unreachable[9:],
+                       reachable[:10] + struct.pack("<d", 1e3) + reachable[18:],
+                       unreachable[:18] + struct.pack("<d", upper - 1e-6) + unreachable[26:],
+                       struct.pack("<Q", (struct.unpack_from("<Q", reachable)[0] + 1) % 300) + reachable[8:]):
+            (self.folder / "state").write_bytes(sealed(before, forged))
+            self.assertIn("that its proof does not bear out", self.fails(3, *options))
 
     def test_bad_input_is_named(self):
         options = self.arrays(np.ones((3, 4)))

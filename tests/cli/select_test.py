@@ -126,8 +126,6 @@ class Select(CommandTest):
         self.assertEqual(self.select(keys, "--resume", "state"), whole)
         np.save(self.folder / "keys.npy", keys[1:])
         self.assertIn("other keys or options", self.fails(3, "select", "keys.npy", "--resume", "state"))
-        (self.folder / "state").write_bytes(b"normscope.select-state/1")
-        self.assertIn("does not begin as one", self.fails(3, "select", "keys.npy", "--resume", "state"))
 
     def test_interrupted_work_is_kept(self):
         keys = np.random.default_rng(7).normal(size=(4000, 12))

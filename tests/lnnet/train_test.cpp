@@ -191,6 +191,8 @@ TEST(Train, AStateOfSomethingElseIsRefused) {
   EXPECT_THROW(Trainer(other, xor_corners(20, 1)).resume(path), Error);
   EXPECT_THROW(Trainer(spec, xor_corners(20, 2)).resume(path), Error);
   EXPECT_NO_THROW(Trainer(spec, xor_corners(20, 1)).resume(path));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  EXPECT_THROW(Trainer(spec, xor_corners(20, 1)).resume(path), Error);
   std::filesystem::remove(path);
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -47,6 +48,12 @@ std::vector<TokenReach> decided(const Logits& logits, unsigned threads = 1) {
   std::vector<TokenReach> tokens;
   decide(logits, tokens, {.threads = threads});
   return tokens;
+}
+
+std::vector<std::size_t> all_unproved(const Logits& logits, const std::vector<TokenReach>& tokens) {
+  std::vector<std::size_t> all(tokens.size());
+  std::iota(all.begin(), all.end(), 0);
+  return unproved(logits, tokens, all, {.threads = 1});
 }
 
 /// Replaces row `token` by a mean of some others, with weights that sum to 1.
@@ -114,10 +121,8 @@ TEST(Reach, PlantedTokensAreFoundAndNoneInvented) {
       for (std::size_t token = 0; token < size.tokens; ++token) {
         EXPECT_EQ(to_string(tokens[token].answer), token < planted ? "no" : "yes") << token;
         EXPECT_EQ(tokens[token].answer, tokens[token].unbounded);
-        if (token < planted + 10) {
-          EXPECT_TRUE(verify(logits, token, tokens[token])) << token;
-        }
       }
+      EXPECT_EQ(all_unproved(logits, tokens), std::vector<std::size_t>{});
     }
   }
 }
@@ -135,6 +140,10 @@ TEST(Reach, TheBallChangesTheAnswer) {
   EXPECT_LE(tokens[2].upper, 0.0);
   EXPECT_GE(tokens[2].upper, std::sqrt(2.0) - 3.0);
   EXPECT_EQ(tokens[2].unbounded, Answer::yes);
+  EXPECT_TRUE(verify(head.logits(), 2, tokens[2]));
+  TokenReach elsewhere = tokens[2];
+  elsewhere.unbounded_witness = {0.5, 0.0, 0.5};
+  EXPECT_FALSE(verify(head.logits(), 2, elsewhere));
   // With a smaller offset the ball is enough.
   head.bias = {0, 0, -1};
   EXPECT_EQ(decided(head.logits())[2].answer, Answer::yes);
@@ -335,21 +344,39 @@ TEST(Reach, GoesOnFromWhatIsDecided) {
   }
 }
 
-TEST(Reach, VerifyTrustsNothing) {
-  const Logits logits = random_head(40, 3, NormKind::rms, 6, 0.0).logits();
-  const std::vector<TokenReach> tokens = decided(logits);
-  for (std::size_t token = 0; token < tokens.size(); ++token) {
-    ASSERT_TRUE(verify(logits, token, tokens[token]));
-    TokenReach forged = tokens[token];
-    forged.answer = forged.answer == Answer::yes ? Answer::no : Answer::yes;
-    EXPECT_FALSE(verify(logits, token, forged)) << token;
-    forged = tokens[token];
-    if (forged.answer == Answer::yes) {
-      forged.lower += 1e-6;
-    } else {
-      forged.weights[0].id = token;
+TEST(Reach, ForgedProofsAreFound) {
+  for (const double bias : {0.0, 2.0}) {
+    const Logits logits = random_head(40, 3, NormKind::rms, 6, bias).logits();
+    std::vector<TokenReach> tokens = decided(logits);
+    std::vector<std::size_t> reachable;
+    for (std::size_t token = 0; token < tokens.size(); ++token) {
+      if (tokens[token].answer == Answer::yes) reachable.push_back(token);
     }
-    EXPECT_FALSE(forged.answer == Answer::no && verify(logits, token, forged)) << token;
+    sharpen(logits, tokens, reachable, {.threads = 1});
+    EXPECT_EQ(all_unproved(logits, tokens), std::vector<std::size_t>{});
+    const auto found = [&](std::size_t token, const auto& forge) {
+      TokenReach forged = tokens[token];
+      forge(forged);
+      return !verify(logits, token, forged);
+    };
+    for (std::size_t token = 0; token < tokens.size(); ++token) {
+      const bool reaches = tokens[token].answer == Answer::yes;
+      EXPECT_TRUE(
+          found(token, [&](TokenReach& forged) { forged.answer = reaches ? Answer::no : Answer::yes; }));
+      // Both are known to 1e-6 of the scale after sharpening; a lead of a planted one, to rounding.
+      EXPECT_TRUE(found(token, [&](TokenReach& forged) { forged.upper -= 2e-6 * logits.scale; })) << token;
+      if (reaches) {
+        EXPECT_TRUE(found(token, [&](TokenReach& forged) { forged.lower += 2e-6 * logits.scale; })) << token;
+        EXPECT_TRUE(found(token, [&](TokenReach& forged) { forged.unbounded = Answer::no; }));
+        EXPECT_TRUE(found(token, [&](TokenReach& forged) { forged.witness = {1.0, 1.0, 1.0}; }));
+      } else {
+        EXPECT_TRUE(found(token, [&](TokenReach& forged) { forged.weights[0].id = token; }));
+        EXPECT_TRUE(found(token, [&](TokenReach& forged) { forged.weights[0].weight = -1.0; }));
+        EXPECT_TRUE(found(token, [&](TokenReach& forged) {
+          forged.unbounded = forged.unbounded == Answer::yes ? Answer::no : Answer::yes;
+        }));
+      }
+    }
   }
 }
 

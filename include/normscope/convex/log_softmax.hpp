@@ -11,7 +11,8 @@ namespace normscope::convex {
 
 /// Bounds of one row's largest log-probability, proved, rounding taken off.
 struct LogSoftmaxMaximum {
-  std::vector<double> point{};  ///< |u| <= 1, where `lower` is attained
+  std::vector<double> point{};    ///< |u| <= 1, where `lower` is attained
+  std::vector<double> tangent{};  ///< |u| <= 1, where f(u) + |g| − g·u is `upper`; empty while that is 0
   double lower = -std::numeric_limits<double>::infinity();
   double upper = 0.0;
   std::size_t iterations = 0;

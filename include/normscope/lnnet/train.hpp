@@ -10,6 +10,7 @@
 
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/norm_spec.hpp>
+#include <normscope/core/sha256.hpp>
 #include <normscope/lnnet/dataset.hpp>
 #include <normscope/lnnet/net.hpp>
 
@@ -135,16 +136,18 @@ class Trainer {
   /// Errors    Format where it is not of this spec's sizes, or not finite
   void resume(const TrainState& state);
 
-  /// Writes `state`, atomically: a safetensors file with its vectors as tensors, and metadata that names the
-  /// spec, the step and the data.
-  /// Errors    Io
+  /// Writes `state` as a snapshot that belongs to spec and data. Errors    Io
   void save(const std::filesystem::path& path) const;
   /// Goes on from a saved state; the continuation is bitwise the same as without the stop
   /// (test: Train.ResumesBitwise).
-  /// Errors    Io, Format; Argument when the state is of another spec or of other data
+  /// Errors    Io; Format for a file that is no state or is damaged; Argument when the state is of another
+  /// spec
+  ///           or of other data
   void resume(const std::filesystem::path& path);
 
  private:
+  [[nodiscard]] const Digest& fingerprint() const;
+
   class Engine;
   template <typename T>
   class EngineOf;

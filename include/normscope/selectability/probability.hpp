@@ -13,6 +13,8 @@ namespace normscope::selectability {
 struct Probability {
   double lower = 0.0;
   double upper = 1.0;
+  std::vector<double> point{};    ///< |u| <= 1 that gives it `lower`; empty where the lead's witness does
+  std::vector<double> tangent{};  ///< |u| <= 1 where the gradient proves `upper`; empty where the lead does
 };
 
 /// What the leads alone say, at no cost: with a lead of at least l somewhere and at most m everywhere,

@@ -20,10 +20,14 @@ struct TokenReach {
   /// Proved: at the witness the logit leads by `lower`, nowhere in the ball by more than `upper`.
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
-  std::vector<double> witness{};         ///< |u| <= 1; empty where it is the token's own row over its length
-  std::vector<convex::Share> weights{};  ///< on other tokens, where unreachable
+  std::vector<double> witness{};  ///< |u| <= 1; empty where it is the token's own row over its length
+  /// On other tokens: they prove `upper`. Empty where `rival` alone does.
+  std::vector<convex::Share> weights{};
   /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
   std::vector<convex::Share> unbounded_weights{};
+  /// A point of the unit ball one wider, where argmaxable but not reachable: at (u, s) the token leads by the
+  /// rows (A, 2^e a₀), and s is positive.
+  std::vector<double> unbounded_witness{};
   std::size_t rival = 0;  ///< another token: the next highest where the token's own row points
 };
 
@@ -55,7 +59,16 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 /// Requires  answer yes; a reach as decided here: its own direction stands for a witness that is empty
 [[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
 
-/// Whether the logits bear out the token's answers and bounds; trusts nothing else in it.
+/// The weights on other tokens that prove `upper`; none for one that is infinite.
+[[nodiscard]] std::vector<convex::Share> upper_weights(const TokenReach& reach);
+
+/// Of the tokens `asked`, those whose answers and bounds the logits do not bear out; trusts nothing else in
+/// `tokens`. Errors    Cancelled Cost      tokens · width for each (test: Reach.ForgedProofsAreFound)
+[[nodiscard]] std::vector<std::size_t> unproved(const Logits& logits, const std::vector<TokenReach>& tokens,
+                                                const std::vector<std::size_t>& asked,
+                                                const ReachOptions& options);
+
+/// The same for one token: whether they bear it out.
 [[nodiscard]] bool verify(const Logits& logits, std::size_t token, const TokenReach& reach,
                           double tolerance = 1e-12);
 

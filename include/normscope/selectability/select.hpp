@@ -83,7 +83,8 @@ struct Selection {
 [[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
                              const Progress& progress = {});
 
-/// The same, step by step, for long runs: `state` after any step is what `resume` goes on from.
+/// The same, step by step, for long runs: `state` after any step is what `resume` goes on from. A state holds
+/// what was searched for, with its proofs; what one product settles is settled again.
 class Search {
  public:
   /// Requires  `keys` outlive the search
@@ -97,11 +98,13 @@ class Search {
   void step();
   /// Where it is: what is being done, how much of it is done and how much there is.
   void report(const Progress& progress) const;
-  /// Everything decided so far, and what the next step needs.
+  /// Everything searched for so far, and what the next step needs, as a snapshot.
   [[nodiscard]] std::string state() const;
-  /// Goes on from there, to the same answers bit by bit.
-  /// Errors    Format for bytes that are no state; Argument for a state of other keys or options
-  void resume(std::string_view state);
+  /// Goes on from there, to the same answers bit by bit; `source` names the state in messages.
+  /// Requires  no step was done
+  /// Errors    Format for bytes that are no state, are damaged, or hold an answer that its proof does not
+  ///           bear out; Argument for a state of other keys or options (test: Select.AForgedStateIsRefused)
+  void resume(std::string_view state, const std::string& source = "the state");
   /// Requires  done()
   [[nodiscard]] Selection result() &&;
 

@@ -1,0 +1,135 @@
+#include <normscope/selectability/reach.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <normscope/core/parallel.hpp>
+
+#include "cone.hpp"
+#include "field.hpp"
+
+namespace normscope::selectability {
+namespace {
+
+using convex::Answer;
+
+/// Points asked about in one product.
+constexpr std::size_t batch = 64;
+
+/// The logits, what float32 makes of them, and the cone over them: made once for all tokens.
+class Verifier {
+ public:
+  Verifier(const Logits& logits, double tolerance)
+      : logits_(logits), tolerance_(tolerance), single_(single_precision(logits)) {
+    if (!has_offsets(logits)) return;
+    cone_ = cone(logits);
+    cone_single_ = single_precision(cone_);
+  }
+
+  /// Everything but the point where a reachable token leads.
+  [[nodiscard]] bool weights_hold(std::size_t token, const TokenReach& reach) const {
+    const Field field{.logits = &logits_, .single = &single_};
+    const double upper = upper_bound(field, token, upper_weights(reach));
+    if (!(reach.upper >= upper)) return false;
+    if (reach.answer == Answer::yes) return reach.unbounded == Answer::yes;
+    if (reach.answer == Answer::no && !(upper <= logits_.tolerance(tolerance_))) return false;
+    if (reach.unbounded == Answer::yes) return leads_somewhere(token, reach.unbounded_witness);
+    if (reach.unbounded == Answer::undecided) return true;
+    if (cone_.tokens == 0) return reach.answer == Answer::no;
+    const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
+    return upper_bound(all, token, reach.unbounded_weights) <= cone_.tolerance(tolerance_);
+  }
+
+  /// Of reachable tokens: whether each leads by as much as it says at its point.
+  [[nodiscard]] std::vector<bool> points_hold(const std::vector<std::size_t>& asked,
+                                              const std::vector<TokenReach>& tokens, unsigned threads) const {
+    const Field field{.logits = &logits_, .single = &single_};
+    std::vector<Standing> standings;
+    std::vector<bool> hold(asked.size(), false);
+    std::vector<std::size_t> at;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const TokenReach& reach = tokens[asked[i]];
+      std::vector<double> point = witness(logits_, asked[i], reach);
+      if (!(reach.lower > 0.0) || point.size() != logits_.width || !in_ball(point)) continue;
+      standings.push_back({.token = asked[i], .point = std::move(point), .within = reach.lower});
+      at.push_back(i);
+    }
+    if (!standings.empty()) look(field, standings, 1, threads);
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      const double lower = tokens[asked[at[k]]].lower;
+      hold[at[k]] = standings[k].lower > 0.0 && standings[k].lower >= lower - 1e-13 * logits_.scale;
+    }
+    return hold;
+  }
+
+ private:
+  /// Whether the token leads strictly at that point of the cone.
+  [[nodiscard]] bool leads_somewhere(std::size_t token, const std::vector<double>& point) const {
+    if (cone_.tokens == 0 || point.size() != cone_.width || !in_ball(point)) return false;
+    const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
+    std::vector<Standing> standing = {{.token = token, .point = point}};
+    look(all, standing, 1, 1);
+    return standing[0].lower > 0.0;
+  }
+  static bool in_ball(const std::vector<double>& point) {
+    return std::isfinite(
+        convex::verified_lower({point.data(), 1, point.size()}, std::vector<double>{0.0}, point));
+  }
+
+  const Logits& logits_;
+  double tolerance_;
+  SinglePrecision single_;
+  Logits cone_{};
+  SinglePrecision cone_single_{};
+};
+
+}  // namespace
+
+std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach) {
+  return reach.witness.empty() ? own_direction(logits, token) : reach.witness;
+}
+
+std::vector<convex::Share> upper_weights(const TokenReach& reach) {
+  if (!reach.weights.empty() || !std::isfinite(reach.upper)) return reach.weights;
+  return {{reach.rival, 1.0}};
+}
+
+std::vector<std::size_t> unproved(const Logits& logits, const std::vector<TokenReach>& tokens,
+                                  const std::vector<std::size_t>& asked, const ReachOptions& options) {
+  const bool alone = logits.tokens == 1;
+  const Verifier verifier(logits, options.tolerance);
+  std::vector<char> holds(asked.size(), 0);
+  parallel_for(asked.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const TokenReach& reach = tokens[asked[i]];
+      holds[i] = alone ? reach.answer == Answer::yes && reach.unbounded == Answer::yes
+                       : verifier.weights_hold(asked[i], reach);
+    }
+  });
+  std::vector<std::size_t> leading;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (!alone && holds[i] && tokens[asked[i]].answer == Answer::yes) leading.push_back(i);
+  }
+  for (std::size_t begin = 0; begin < leading.size(); begin += batch) {
+    options.progress("proof", begin, leading.size());
+    std::vector<std::size_t> some;
+    const std::size_t end = std::min(leading.size(), begin + batch);
+    for (std::size_t k = begin; k < end; ++k) some.push_back(asked[leading[k]]);
+    const std::vector<bool> points = verifier.points_hold(some, tokens, options.threads);
+    for (std::size_t k = begin; k < end; ++k) holds[leading[k]] = points[k - begin] ? 1 : 0;
+  }
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (holds[i] == 0) result.push_back(asked[i]);
+  }
+  return result;
+}
+
+bool verify(const Logits& logits, std::size_t token, const TokenReach& reach, double tolerance) {
+  std::vector<TokenReach> tokens(token + 1);
+  tokens[token] = reach;
+  return unproved(logits, tokens, {token}, {.threads = 1, .tolerance = tolerance}).empty();
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,32 @@
+"""Saved states taken apart and put together again, as a stranger could do it."""
+
+import hashlib
+import struct
+
+MAGIC = b"normscope.snapshot/1\n"
+
+
+def opened(state):
+    """What stands before the payload, its length included, and the payload."""
+    assert state.startswith(MAGIC)
+    name = len(MAGIC) + 8
+    payload = name + struct.unpack_from("<Q", state, len(MAGIC))[0] + 4 + 32 + 8
+    return state[:payload], state[payload:-32]
+
+
+def sealed(before, payload):
+    """The state with that payload: its length and its checksum are right."""
+    state = before[:-8] + struct.pack("<Q", len(payload)) + payload
+    return state + hashlib.sha256(state).digest()
+
+
+def reach_tokens(payload):
+    """The tokens that the state of a reach holds, each as its number and its bytes."""
+    tokens, at = [], 0
+    while at < len(payload):
+        begin, number = at, struct.unpack_from("<Q", payload, at)[0]
+        at += 8 + 1 + 1 + 8 + 8 + 8
+        for size in (16, 16, 8, 8):  # weights on tokens twice, points twice
+            at += 8 + size * struct.unpack_from("<Q", payload, at)[0]
+        tokens.append((number, payload[begin:at]))
+    return tokens

@@ -73,11 +73,22 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                   results.with(Answer::undecided).size(), results.unargmaxable()));
   for (std::size_t k = 0; k < std::min(said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
+    // Where no weights say who holds it down, its next rival does, or one at either end of the sphere.
+    const TokenReach& token = results.tokens[i];
+    const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
     session.say(fmt::format("  unreachable: {}, held down by {}, probability at most {:.3g}", head.shown(i),
-                            counted(results.tokens[i].weights.size(), "other token"),
-                            results.probabilities[i].upper));
+                            counted(others, "other token"), results.probabilities[i].upper));
   }
   if (unreachable.size() > said) session.say(fmt::format("  ... and {} more", unreachable.size() - said));
+  std::vector<std::size_t> inside = results.with(Answer::undecided);
+  inside.erase(std::remove_if(inside.begin(), inside.end(),
+                              [&](std::size_t i) { return !results.tokens[i].only_inside; }),
+               inside.end());
+  for (std::size_t k = 0; k < std::min(said, inside.size()); ++k) {
+    session.say(
+        fmt::format("  undecided: {} leads only inside the ball, as far as is known; eps = 0 leaves it out",
+                    head.shown(inside[k])));
+  }
   for (const std::size_t i : results.nearest(said)) {
     session.say(
         fmt::format("  near the edge: {}, leads by {:.4g} at most", head.shown(i), results.tokens[i].upper));

@@ -36,6 +36,9 @@ Json losers_json(const ReachHead& head, const Survey& results, Answer answer) {
                     {"weights", weights_json(token.weights)},
                     {"without_ball", std::string(to_string(token.unbounded))},
                     {"without_ball_weights", weights_json(token.unbounded_weights)}});
+    // Of eps = 0 alone.
+    if (!token.ends.empty()) list.back()["ends"] = token.ends;
+    if (token.only_inside) list.back()["only_inside"] = true;
   }
   return list;
 }
@@ -85,7 +88,8 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
           {"lead", lead},
           {"max_probability", probability},
           {"scale", head.logits.scale},
-          {"tolerance", tolerance}};
+          {"tolerance", tolerance},
+          {"sphere", head.logits.sphere}};
 }
 
 }  // namespace normscope::cli

@@ -20,7 +20,7 @@ using selectability::Logits;
 using selectability::TokenReach;
 
 constexpr SnapshotKind kind{.name = "reach",
-                            .version = 3,
+                            .version = 4,
                             .others = "another model or tolerance",
                             .former = "normscope.reach_state/"};
 
@@ -29,6 +29,8 @@ Digest fingerprint(const Logits& logits, double tolerance, unsigned threads) {
   inputs.put(logits.tokens);
   inputs.put(logits.width);
   inputs.put(logits.rounding);
+  inputs.put<std::uint8_t>(logits.sphere ? 1 : 0);
+  inputs.put<std::uint8_t>(logits.centers ? 1 : 0);
   inputs.put(tolerance);
   inputs.put(piecewise_sha256(std::as_bytes(std::span(logits.rows)), threads));
   inputs.put(piecewise_sha256(std::as_bytes(std::span(logits.offsets)), threads));
@@ -38,7 +40,8 @@ Digest fingerprint(const Logits& logits, double tolerance, unsigned threads) {
 /// Whether a token is decided by more than its own row.
 bool is_kept(const TokenReach& token) {
   if (!token.done || token.answer == Answer::undecided || token.unbounded == Answer::undecided) return false;
-  return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty();
+  return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty() ||
+         !token.ends.empty();
 }
 
 void put(Packer& to, std::size_t index, const TokenReach& token) {
@@ -52,6 +55,7 @@ void put(Packer& to, std::size_t index, const TokenReach& token) {
   to.put(token.unbounded_weights);
   to.put(token.witness);
   to.put(token.unbounded_witness);
+  to.put(token.ends);
 }
 
 bool are_shares(const std::vector<Share>& shares, std::size_t ids) {
@@ -97,6 +101,8 @@ class Reader {
     from_.get(token.witness);
     from_.get(token.unbounded_witness);
     expect(is_point(token.witness, logits_.width) && is_point(token.unbounded_witness, logits_.width + 1));
+    from_.get(token.ends);
+    expect(token.ends.empty() || token.ends.size() == 2);
     return index;
   }
 

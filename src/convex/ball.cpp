@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
@@ -28,7 +30,39 @@ void validate(MatrixView<const double> rows, std::span<const double> offsets) {
       throw Error(ErrorCode::Argument,
                   fmt::format("ball: row {} is not finite, expected finite numbers", row));
     }
+    if (!finite(2.0 * (euclidean_norm(values) + std::abs(offsets[row])))) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("ball: twice the length of row {} is beyond a double's range, expected shorter "
+                              "rows",
+                              row));
+    }
   }
+}
+
+/// The same problem divided by a power of two where its numbers are too large or too small to be multiplied.
+struct Scaled {
+  BinaryScale by{};
+  std::vector<double> rows{};
+  std::vector<double> offsets{};
+  std::size_t count = 0;
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), count, width}; }
+  /// What the problem's own bounds are, whatever the way back rounds.
+  [[nodiscard]] double lower(double bound) const { return std::nextafter(by.multiply(bound), -infinity); }
+  [[nodiscard]] double upper(double bound) const { return std::nextafter(by.multiply(bound), infinity); }
+};
+
+std::optional<Scaled> scaled(MatrixView<const double> rows, std::span<const double> offsets) {
+  const BinaryScale by = BinaryScale::of(std::max(largest_size(rows), largest_size(offsets)));
+  if (by.is_safe()) return std::nullopt;
+  Scaled result{.by = by,
+                .rows = by.divided(rows),
+                .offsets = {offsets.begin(), offsets.end()},
+                .count = rows.rows(),
+                .width = rows.width()};
+  by.divide(result.offsets);
+  return result;
 }
 
 /// A lower bound of row·point + offset.
@@ -69,6 +103,13 @@ double scale_of(MatrixView<const double> rows, std::span<const double> offsets) 
 
 BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets, double tolerance) {
   validate(rows, offsets);
+  if (const std::optional<Scaled> other = scaled(rows, offsets)) {
+    BallMargin result = largest_margin(other->view(), other->offsets, tolerance);
+    result.lower = other->lower(result.lower);
+    result.upper = other->upper(result.upper);
+    result.scale = scale_of(rows, offsets);
+    return result;
+  }
   BallMargin result;
   result.scale = scale_of(rows, offsets);
   result.tolerance = tolerance;
@@ -94,6 +135,9 @@ double verified_lower(MatrixView<const double> rows, std::span<const double> off
                       std::span<const double> point) {
   const double length = euclidean_norm(point);
   if (point.size() != rows.width() || !(length * (1.0 + 8.0 * unit_roundoff) <= 1.0)) return -infinity;
+  if (const std::optional<Scaled> other = scaled(rows, offsets)) {
+    return other->lower(verified_lower(other->view(), other->offsets, point));
+  }
   double lowest = infinity;
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     lowest = std::min(lowest, height(rows.row(row), point, offsets[row]));
@@ -103,6 +147,9 @@ double verified_lower(MatrixView<const double> rows, std::span<const double> off
 
 double verified_upper(MatrixView<const double> rows, std::span<const double> offsets,
                       const std::vector<Share>& shares) {
+  if (const std::optional<Scaled> other = scaled(rows, offsets)) {
+    return other->upper(verified_upper(other->view(), other->offsets, shares));
+  }
   CompensatedSum total;
   for (const Share& share : shares) {
     if (!(share.weight >= 0.0) || share.id >= rows.rows()) return infinity;

@@ -10,22 +10,23 @@
 
 namespace normscope::convex {
 
-/// The rows that carry the weights of a ball problem: columns P, offsets b, and the triangle R with
-/// RᵀR = PᵀP + unit in every entry, so that sums of weights are kept by one solve.
+/// The working set of a ball problem: columns P, offsets b, weights, and Q R = P̃, where P̃ is P with one more
+/// entry `unit` in every column, as large as the longest of them, so that sums of weights are kept by one
+/// solve. Nothing is squared: how near the origin comes to the columns' hull is known to rounding.
 class BallCorral {
  public:
   using Index = Eigen::Index;
   using MatrixXd = Eigen::MatrixXd;
   using VectorXd = Eigen::VectorXd;
 
-  explicit BallCorral(Index width) : columns_(width, 8), triangle_(MatrixXd::Zero(8, 8)), offsets_(8) {}
+  explicit BallCorral(Index width)
+      : columns_(width, 8), basis_(width + 1, 8), triangle_(MatrixXd::Zero(8, 8)), offsets_(8) {}
 
   [[nodiscard]] Index size() const { return static_cast<Index>(members_.size()); }
   [[nodiscard]] const std::vector<Index>& members() const { return members_; }
   [[nodiscard]] const VectorXd& weights() const { return weights_; }
   [[nodiscard]] VectorXd sum() const { return columns() * weights_; }
   [[nodiscard]] double offset() const { return offsets_.head(size()).dot(weights_); }
-  [[nodiscard]] double scale() const { return std::sqrt(unit_); }
 
   /// Adds a row with weight 0, or 1 for the first. False when it lies in the affine hull of the others to
   /// rounding.
@@ -35,8 +36,8 @@ class BallCorral {
     if (k == columns_.cols()) grow();
     columns_.col(k) = row;
     offsets_[k] = offset;
-    if (row.squaredNorm() > 4.0 * unit_ || k == 0) {
-      unit_ = std::max({unit_, row.squaredNorm(), std::numeric_limits<double>::min()});
+    if (row.norm() > 2.0 * unit_ || k == 0) {
+      unit_ = std::max({unit_, row.norm(), shortest});
       for (Index i = 0; i < k; ++i) {
         if (!extend(i)) return false;
       }
@@ -51,14 +52,13 @@ class BallCorral {
   /// Puts a row that lies in the affine hull of the others in the place of one of them, which leaves
   /// Σ weight · row where it is. False when rounding leaves no such place.
   bool exchange(Index member, const Eigen::Ref<const VectorXd>& row, double offset) {
-    VectorXd coordinates = columns().transpose() * row;
-    coordinates.array() += unit_;
+    VectorXd coordinates = basis().transpose() * longer(row);
     solve(coordinates);
     Index leaving = -1;
     double step = 0.0;
     for (Index i = 0; i < size(); ++i) {
       // A coordinate of rounding would leave the new row as dependent as before.
-      if (coordinates[i] <= 1e-9) continue;
+      if (!(coordinates[i] > 1e-9)) continue;
       const double reach = weights_[i] / coordinates[i];
       if (leaving < 0 || reach < step) {
         leaving = i;
@@ -76,7 +76,7 @@ class BallCorral {
   }
 
   /// Moves the weights to the least |Σ λ row| + Σ λ offset over the affine hull, dropping rows on the way
-  /// whose weight would turn negative; `point` is then where all rows of the corral are equally high.
+  /// whose weight would turn negative; `point` is then where all rows of the working set are equally high.
   /// False when rounding leaves no such weights.
   bool settle(VectorXd& point) {
     while (true) {
@@ -108,76 +108,95 @@ class BallCorral {
   }
 
  private:
-  /// Along the affine hull the least value has weights p + ρ r: p of the point nearest to the origin, r what
-  /// the offsets turn it by, ρ from |u| = 1.
+  /// The affine hull's part of the problem: weights r with sum 0 that turn the point by the offsets, and,
+  /// where there is one, the minimum over the hull with its point.
   struct Flat {
     bool sound = false;
     VectorXd slope{};
-    std::optional<VectorXd> target{};  ///< none where the value falls along `slope` without end
+    std::optional<VectorXd> target{};
     VectorXd point{};
   };
 
-  [[nodiscard]] Eigen::Block<const MatrixXd, Eigen::Dynamic, Eigen::Dynamic, true> columns() const {
-    return columns_.leftCols(size());
+  using Columns = Eigen::Block<const MatrixXd, Eigen::Dynamic, Eigen::Dynamic, true>;
+
+  [[nodiscard]] Columns columns() const { return columns_.leftCols(size()); }
+  [[nodiscard]] Columns basis() const { return basis_.leftCols(size()); }
+  /// R⁻¹ right.
+  void solve(VectorXd& right) const {
+    triangle_.topLeftCorner(size(), size()).triangularView<Eigen::Upper>().solveInPlace(right);
+  }
+  /// R⁻ᵀ right.
+  void solve_transposed(VectorXd& right) const {
+    triangle_.topLeftCorner(size(), size()).triangularView<Eigen::Upper>().transpose().solveInPlace(right);
+  }
+  [[nodiscard]] VectorXd longer(const Eigen::Ref<const VectorXd>& row) const {
+    VectorXd result(row.size() + 1);
+    result << row, unit_;
+    return result;
   }
 
-  void solve(Eigen::Ref<MatrixXd> right) const {
-    const auto upper = triangle_.topLeftCorner(size(), size()).triangularView<Eigen::Upper>();
-    upper.transpose().solveInPlace(right);
-    upper.solveInPlace(right);
-  }
-
-  Flat flat_part() const {
+  /// With e the last unit vector, c = Qᵀe and w = e − Qc: the nearest point of the hull to the origin is a
+  /// multiple of −w, its weights of R⁻¹c. w is at a right angle to every column of P̃, so that all rows are
+  /// equally high along it, however short it is.
+  [[nodiscard]] Flat flat_part() const {
     const Index k = size();
-    MatrixXd solved(k, 2);
-    solved.col(0).setOnes();
-    solved.col(1) = offsets_.head(k);
-    solve(solved);
-    const VectorXd ones = solved.col(0);
-    const double total = ones.sum();
+    const Index width = columns_.rows();
     Flat flat;
-    flat.sound = std::isfinite(total) && total > 0.0;
+    const VectorXd last = basis().row(width).transpose();
+    VectorXd across = VectorXd::Unit(width + 1, width) - basis() * last;
+    across -= basis() * (basis().transpose() * across);
+    VectorXd nearest = last;
+    solve(nearest);
+    const double total = nearest.sum();
+    flat.sound = nearest.allFinite() && total > 0.0;
     if (!flat.sound) return flat;
-    const auto balanced = [&](const VectorXd& v) -> VectorXd { return v - v.sum() / total * ones; };
-    // The Gram matrix squares the condition; one step against the rows themselves takes that back.
-    const auto refined = [&](const VectorXd& weights, const VectorXd& target) -> VectorXd {
-      VectorXd left = target - columns().transpose() * (columns() * weights);
-      solve(left);
-      return weights + balanced(left);
-    };
-    VectorXd nearest = ones / total;
-    nearest = refined(nearest, VectorXd::Zero(k));
-    const bool level = offsets_.head(k).maxCoeff() == offsets_.head(k).minCoeff();
-    flat.slope = level ? VectorXd::Zero(k) : refined(-balanced(solved.col(1)), -offsets_.head(k));
-    const VectorXd middle = columns() * nearest;
-    const VectorXd turn = columns() * flat.slope;
+    nearest /= total;
+    VectorXd by = VectorXd::Zero(k);
+    if (offsets_.head(k).maxCoeff() != offsets_.head(k).minCoeff()) {
+      // All offsets alike turn nothing; taking one out first keeps what is left of them exact.
+      by = offsets_.head(k).array() - offsets_[0];
+      solve_transposed(by);
+      by -= last.dot(by) / last.squaredNorm() * last;
+      by -= last.dot(by) / last.squaredNorm() * last;
+    }
+    flat.slope = -by;
+    solve(flat.slope);
+    const VectorXd turn = -(basis() * by).head(width);
     const double rest = 1.0 - turn.squaredNorm();
-    const double noise = 64.0 * std::numeric_limits<double>::epsilon() * scale();
-    const bool at_origin = k > columns_.rows() || middle.norm() <= noise * std::sqrt(static_cast<double>(k));
-    if (at_origin && rest > 0.0) {
-      flat.target = nearest;
-      flat.point = turn;
+    const double away = across.head(width).norm();
+    const double noise = 64.0 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(k));
+    if (k > width || away <= noise) {
+      if (rest > 0.0) {
+        flat.target = nearest;
+        flat.point = turn;
+      }
     } else if (rest > 4.0 * std::numeric_limits<double>::epsilon()) {
-      const double rho = middle.norm() / std::sqrt(rest);
-      flat.target = nearest + rho * flat.slope;
-      flat.point = middle / rho + turn;
+      // The nearest point's length, and how far along the slope |u| = 1 asks the weights to go.
+      const double length = unit_ * away / last.squaredNorm();
+      flat.target = nearest + length / std::sqrt(rest) * flat.slope;
+      flat.point = turn - std::sqrt(rest) / away * across.head(width);
     }
     return flat;
   }
 
-  /// Column k of the triangle from column k of P.
+  /// Column k of Q and R from column k of P.
   bool extend(Index k) {
-    VectorXd column = columns_.leftCols(k).transpose() * columns_.col(k);
-    column.array() += unit_;
-    if (k > 0) {
-      triangle_.topLeftCorner(k, k).triangularView<Eigen::Upper>().transpose().solveInPlace(column);
+    VectorXd column = longer(columns_.col(k));
+    const double whole = column.norm();
+    const auto before = basis_.leftCols(k);
+    VectorXd along = VectorXd::Zero(k);
+    // Twice: what the first projection rounds is taken out by the second.
+    for (int pass = 0; pass < 2; ++pass) {
+      const VectorXd part = before.transpose() * column;
+      column -= before * part;
+      along += part;
     }
-    const double whole = columns_.col(k).squaredNorm() + unit_;
-    const double left = whole - column.squaredNorm();
+    const double left = column.norm();
     // Below this, what is left is the rounding of the products as likely as a distance.
     if (!(left > 1e-13 * whole)) return false;
-    triangle_.col(k).head(k) = column;
-    triangle_(k, k) = std::sqrt(left);
+    triangle_.col(k).head(k) = along;
+    triangle_(k, k) = left;
+    basis_.col(k) = column / left;
     return true;
   }
 
@@ -194,6 +213,7 @@ class BallCorral {
       Eigen::JacobiRotation<double> rotation;
       rotation.makeGivens(triangle_(j, j), triangle_(j + 1, j));
       triangle_.block(0, j, k, k - 1 - j).applyOnTheLeft(j, j + 1, rotation.adjoint());
+      basis_.leftCols(k).applyOnTheRight(j, j + 1, rotation);
       triangle_(j + 1, j) = 0.0;
     }
     members_.erase(members_.begin() + index);
@@ -203,17 +223,21 @@ class BallCorral {
   void grow() {
     const Index more = 2 * columns_.cols();
     columns_.conservativeResize(Eigen::NoChange, more);
+    basis_.conservativeResize(Eigen::NoChange, more);
     offsets_.conservativeResize(more);
     MatrixXd triangle = MatrixXd::Zero(more, more);
     triangle.topLeftCorner(size(), size()) = triangle_.topLeftCorner(size(), size());
     triangle_ = std::move(triangle);
   }
 
+  /// Squares of what is longer do not underflow.
+  static constexpr double shortest = 0x1p-400;
   /// Weights this small are rounding.
   static constexpr double zero = 1e-14;
 
   double unit_ = 0.0;
   MatrixXd columns_;
+  MatrixXd basis_;
   MatrixXd triangle_;
   VectorXd offsets_;
   VectorXd weights_{};

@@ -6,123 +6,167 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/numeric/product.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "log_softmax_ascent.hpp"
+#include "log_softmax_newton.hpp"
 
 namespace normscope::convex {
 namespace {
 
-constexpr double inside = 1.0 - 0x1p-49;
+/// Targets that go up together, as rows of one product.
+constexpr std::size_t batch = 32;
+/// Entries of the rows from which on float32 is worth a copy of them.
+constexpr std::size_t float_entries = std::size_t{1} << 18U;
+/// Logits up to which float32 tells values apart as finely as is asked by default.
+constexpr double float_scale = 500.0;
+/// Rows up to which a batch takes one thread, and several batches go on at a time.
+constexpr std::size_t few_rows = 4 * softmax_chunk;
+constexpr std::size_t most_rounds = 30;
+constexpr std::size_t most_newton_steps = 300;
 
-double dot(std::span<const double> a, std::span<const double> b) {
-  double total = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
-  return total;
-}
+/// The whole problem in float64, and what its values may be off.
+struct Exact {
+  MatrixView<const double> rows{};
+  SoftmaxProblem<double> problem{};
+  double slack = 0.0;
 
-/// Into the ball, along the radius.
-void project(std::vector<double>& point) {
-  const double length = euclidean_norm(point);
-  if (length <= inside) return;
-  for (double& value : point) value *= inside / length;
-}
+  Exact(MatrixView<const double> from, std::span<const double> offsets, double scale, unsigned threads)
+      : rows(from),
+        problem{.rows = from, .offsets = offsets, .scale = scale, .threads = threads},
+        // Products of `width` terms and sums of `rows`, each with its share of u; four of the former meet.
+        slack(unit_roundoff *
+              (8.0 * static_cast<double>(from.width() + 16) + 4.0 * static_cast<double>(from.rows())) *
+              (scale + 1.0)) {}
 
-/// One target's climb.
-struct Climb {
-  std::size_t target = 0;
-  LogSoftmaxMaximum best{};
-  std::vector<double> point{};
-  std::vector<double> gradient{};
-  std::vector<double> best_gradient{};
-  std::vector<double> from{};  ///< the point before
-  std::vector<double> from_gradient{};
-  double step = 0.0;
-
-  [[nodiscard]] bool open(double gap) const { return best.upper - best.lower > gap; }
-
-  void start(MatrixView<const double> rows) {
-    const std::span<const double> row = rows.row(target);
-    point.assign(row.begin(), row.end());
-    const double length = euclidean_norm(row);
-    for (double& value : point) value = length > 0.0 ? value / length : 0.0;
-    project(point);
-  }
-
-  /// Takes value and gradient at the point into account and moves on. `slack` bounds their rounding.
-  void advance(double value, double slack) {
-    const double bound = value + euclidean_norm(gradient) - dot(gradient, point) + slack;
-    if (bound < best.upper) {
-      best.upper = bound;
-      best.tangent = point;
-    }
-    if (value - slack > best.lower) {
-      best.lower = value - slack;
-      best.point = point;
-      best_gradient = gradient;
-    }
-    ++best.iterations;
-    if (from.empty()) {
-      const double length = euclidean_norm(gradient);
-      step = length > 0.0 ? 0.5 / length : 0.0;
-    } else if (value + slack < best.lower - 1.0 - 0.5 * std::abs(best.lower)) {
-      // Far too long a step: again from the best point.
-      step *= 0.1;
-      point = best.point;
-      gradient = best_gradient;
-    } else {
-      double moved = 0.0;
-      double turned = 0.0;
-      for (std::size_t i = 0; i < point.size(); ++i) {
-        const double by = point[i] - from[i];
-        moved += by * by;
-        turned += by * (from_gradient[i] - gradient[i]);
-      }
-      step =
-          turned > 1e-12 * step * moved && turned > 0.0 ? std::min(moved / turned, 1e3 * step) : 10.0 * step;
-    }
-    from = point;
-    from_gradient = gradient;
-    for (std::size_t i = 0; i < point.size(); ++i) point[i] += step * gradient[i];
-    project(point);
-  }
+  [[nodiscard]] const std::span<const double>& offsets() const { return problem.offsets; }
 };
 
-/// Values and gradients of some climbs at their points.
-std::vector<double> evaluate(MatrixView<const double> rows, std::span<const double> offsets,
-                             const std::vector<Climb*>& climbs) {
-  const std::size_t width = rows.width();
-  std::vector<double> points;
-  for (const Climb* climb : climbs) points.insert(points.end(), climb->point.begin(), climb->point.end());
-  std::vector<double> shares(climbs.size() * rows.rows());
-  const MatrixView<double> share(shares.data(), climbs.size(), rows.rows());
-  const MatrixView<double> point(points.data(), climbs.size(), width);
-  multiply(point, Factor<double>(rows).transposed(), share);
-  std::vector<double> values;
-  for (std::size_t c = 0; c < climbs.size(); ++c) {
-    const std::span<double> scores = share.row(c);
-    double highest = -std::numeric_limits<double>::infinity();
-    for (std::size_t j = 0; j < scores.size(); ++j) highest = std::max(highest, scores[j] += offsets[j]);
-    const double own = scores[climbs[c]->target];
-    double total = 0.0;
-    for (double& score : scores) total += score = std::exp(score - highest);
-    for (double& score : scores) score /= total;
-    values.push_back(own - highest - std::log(total));
-  }
-  multiply(share, rows, point);
-  for (std::size_t c = 0; c < climbs.size(); ++c) {
-    const std::span<const double> row = rows.row(climbs[c]->target);
-    climbs[c]->gradient.resize(width);
-    for (std::size_t i = 0; i < width; ++i) climbs[c]->gradient[i] = row[i] - point.row(c)[i];
-  }
-  return values;
+/// Bounds of one target's maximum as they improve.
+void raise(LogSoftmaxMaximum& known, double lower, std::span<const double> point) {
+  if (!(lower > known.lower)) return;
+  known.lower = std::min(lower, 0.0);
+  known.point.assign(point.begin(), point.end());
+}
+void tighten(LogSoftmaxMaximum& known, double upper, std::span<const double> point) {
+  if (!(upper < known.upper)) return;
+  known.upper = upper;
+  known.tangent.assign(point.begin(), point.end());
 }
 
-}  // namespace
+/// Takes points into account, each for its target: the values there and the bounds that the gradients there
+/// give, computed in float64. The probabilities are left in `weights`.
+void prove(const Exact& exact, const std::vector<std::span<const double>>& points,
+           const std::vector<std::size_t>& targets, std::vector<double>& weights,
+           const std::vector<LogSoftmaxMaximum*>& results) {
+  softmax_scores(exact.problem, points, weights);
+  const std::size_t count = exact.rows.rows();
+  const std::size_t width = exact.rows.width();
+  std::vector<double> values(points.size());
+  parallel_for(points.size(), 1, exact.problem.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; ++k) {
+      values[k] = softmax_weights(std::span<double>(weights.data() + k * count, count), targets[k], 1.0);
+    }
+  });
+  std::vector<double> means;
+  softmax_means(exact.problem, std::span<const double>(weights), points.size(), means);
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    const std::span<const double> row = exact.rows.row(targets[k]);
+    std::vector<double> gradient(row.begin(), row.end());
+    for (std::size_t i = 0; i < width; ++i) gradient[i] -= means[k * width + i];
+    const double length = euclidean_norm(points[k]);
+    const double slack = std::max(1.0, length) * exact.slack;
+    const double bound = values[k] + euclidean_norm(gradient) - plain_dot(gradient, points[k]) + slack;
+    tighten(*results[k], bound, points[k]);
+    if (length <= 1.0 - 8.0 * unit_roundoff) raise(*results[k], values[k] - slack, points[k]);
+  }
+}
 
-std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows,
-                                                   std::span<const double> offsets,
-                                                   std::span<const std::size_t> targets, double gap,
-                                                   std::size_t iterations) {
+/// Newton's method over the rows that have a say where the target's probability is largest; rows that turn
+/// out to have one join them.
+void finish(const Exact& exact, std::size_t target, std::span<const double> first_weights,
+            const LogSoftmaxOptions& options, LogSoftmaxMaximum& result) {
+  const std::size_t count = exact.rows.rows();
+  const std::size_t width = exact.rows.width();
+  // All that are less probable together turn value and gradient by an eighth of the gap.
+  const double least = 0.125 * options.gap / (static_cast<double>(count) * (1.0 + 2.0 * exact.problem.scale));
+  std::vector<bool> taken(count);
+  std::vector<std::size_t> ids{target};
+  taken[target] = true;
+  const auto join = [&](std::span<const double> weights) {
+    const std::size_t before = ids.size();
+    for (std::size_t j = 0; j < count; ++j) {
+      if (taken[j] || !(weights[j] >= least)) continue;
+      taken[j] = true;
+      ids.push_back(j);
+    }
+    return ids.size() > before;
+  };
+  static_cast<void>(join(first_weights));
+  double work = options.newton_work;
+  std::vector<double> weights;
+  for (std::size_t round = 0; round < most_rounds; ++round) {
+    const double step_cost = newton_step_cost(ids.size(), width);
+    work -= 4.0 * static_cast<double>(count * width);
+    const double steps = std::min(work / step_cost, static_cast<double>(most_newton_steps));
+    if (!(steps >= 1.0)) return;
+    std::vector<double> rows;
+    std::vector<double> offsets;
+    for (const std::size_t id : ids) {
+      rows.insert(rows.end(), exact.rows.row(id).begin(), exact.rows.row(id).end());
+      offsets.push_back(exact.offsets()[id]);
+    }
+    const SoftmaxPeak peak = log_softmax_peak({rows.data(), ids.size(), width}, offsets, 0,
+                                              0.25 * options.gap, static_cast<std::size_t>(steps));
+    work -= step_cost * static_cast<double>(peak.steps);
+    result.iterations += peak.steps;
+    prove(exact, {peak.point}, {target}, weights, {&result});
+    if (result.upper - result.lower <= options.gap || !join(weights)) return;
+  }
+}
+
+template <typename T>
+void solve(const Exact& exact, const SoftmaxProblem<T>& problem, std::span<const std::size_t> targets,
+           const LogSoftmaxOptions& options, std::span<LogSoftmaxMaximum> results) {
+  std::vector<Ascent<T>> ascents(targets.size());
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    const std::span<const double> row = exact.rows.row(targets[k]);
+    ascents[k].target = targets[k];
+    ascents[k].next.assign(row.begin(), row.end());
+    const double length = euclidean_norm(row);
+    for (double& value : ascents[k].next) value = length > 0.0 ? value / length : 0.0;
+    project_into_ball(ascents[k].next);
+  }
+  // Half of it: float64 says the rest.
+  ascend(problem, exact.rows, ascents, 0.5 * options.gap, options.iterations);
+  std::vector<double> weights;
+  std::vector<std::span<const double>> points;
+  std::vector<std::size_t> owners;
+  std::vector<LogSoftmaxMaximum*> known;
+  for (std::size_t k = 0; k < ascents.size(); ++k) {
+    results[k].iterations = ascents[k].evaluations;
+    for (const std::vector<double>* point : {&ascents[k].lower_point, &ascents[k].upper_point}) {
+      points.emplace_back(*point);
+      owners.push_back(targets[k]);
+      known.push_back(&results[k]);
+    }
+  }
+  prove(exact, points, owners, weights, known);
+  const std::size_t count = exact.rows.rows();
+  parallel_for(targets.size(), 1, problem.threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; ++k) {
+      if (results[k].upper - results[k].lower <= options.gap) continue;
+      finish(exact, targets[k], std::span<const double>(weights).subspan(2 * k * count, count), options,
+             results[k]);
+    }
+  });
+}
+
+double scale_of(MatrixView<const double> rows, std::span<const double> offsets,
+                std::span<const std::size_t> targets) {
   if (rows.rows() == 0 || rows.width() == 0 || offsets.size() != rows.rows() ||
       std::any_of(targets.begin(), targets.end(),
                   [&](std::size_t target) { return target >= rows.rows(); })) {
@@ -135,27 +179,66 @@ std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     scale = std::max(scale, euclidean_norm(rows.row(row)) + std::abs(offsets[row]));
   }
-  // Products of `width` terms and sums of `rows`, each with its share of u; four of the former meet.
-  const double slack =
-      0x1p-53 * (8.0 * static_cast<double>(rows.width() + 16) + 4.0 * static_cast<double>(rows.rows())) *
-      (scale + 1.0);
-  std::vector<Climb> climbs;
-  for (const std::size_t target : targets) {
-    climbs.push_back({.target = target});
-    climbs.back().start(rows);
+  if (!(scale <= 0x1p200)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("log softmax: logits up to {}, expected at most 2^200", scale));
   }
-  for (std::size_t iteration = 0; iteration < iterations; ++iteration) {
-    std::vector<Climb*> open;
-    for (Climb& climb : climbs) {
-      if (climb.open(gap)) open.push_back(&climb);
-    }
-    if (open.empty()) break;
-    const std::vector<double> values = evaluate(rows, offsets, open);
-    for (std::size_t c = 0; c < open.size(); ++c) open[c]->advance(values[c], slack);
+  return scale;
+}
+
+}  // namespace
+
+std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows,
+                                                   std::span<const double> offsets,
+                                                   std::span<const std::size_t> targets,
+                                                   const LogSoftmaxOptions& options) {
+  const double scale = scale_of(rows, offsets, targets);
+  std::vector<LogSoftmaxMaximum> results(targets.size());
+  // Few rows: a thread a batch. Many: all threads for each.
+  const bool small = rows.rows() <= few_rows;
+  const Exact exact(rows, offsets, scale, small ? 1 : options.threads);
+  const bool single = scale <= float_scale && rows.rows() * rows.width() >= float_entries;
+  const BinaryScale by = BinaryScale::of(scale);
+  std::vector<float> single_rows;
+  std::vector<float> single_offsets;
+  for (std::size_t row = 0; single && row < rows.rows(); ++row) {
+    for (const double value : rows.row(row)) single_rows.push_back(static_cast<float>(by.divide(value)));
+    single_offsets.push_back(static_cast<float>(by.divide(offsets[row])));
   }
-  std::vector<LogSoftmaxMaximum> results;
-  for (Climb& climb : climbs) results.push_back(std::move(climb.best));
+  const SoftmaxProblem<float> rough{.rows = {single_rows.data(), rows.rows(), rows.width(), rows.width()},
+                                    .offsets = single_offsets,
+                                    .unit = by.multiply(1.0),
+                                    .scale = scale,
+                                    .threads = exact.problem.threads};
+  const std::size_t group = batch * (small ? thread_count(options.threads) : 1);
+  for (std::size_t done = 0; done < targets.size(); done += group) {
+    options.progress("probability", done, targets.size());
+    const std::size_t batches = (std::min(group, targets.size() - done) + batch - 1) / batch;
+    parallel_for(batches, 1, options.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t k = begin; k < end; ++k) {
+        const std::size_t first = done + k * batch;
+        const std::size_t count = std::min(batch, targets.size() - first);
+        const std::span<LogSoftmaxMaximum> some = std::span(results).subspan(first, count);
+        if (single) {
+          solve(exact, rough, targets.subspan(first, count), options, some);
+        } else {
+          solve(exact, exact.problem, targets.subspan(first, count), options, some);
+        }
+      }
+    });
+  }
+  options.progress("probability", targets.size(), targets.size());
   return results;
+}
+
+Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets, std::size_t target,
+                       std::span<const double> point) {
+  const std::vector<std::size_t> targets{target};
+  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), 1);
+  std::vector<double> weights;
+  softmax_scores(exact.problem, {point}, weights);
+  return {softmax_weights(std::span<double>(weights), target, 1.0),
+          exact.slack * std::max(1.0, euclidean_norm(point))};
 }
 
 }  // namespace normscope::convex

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/core.h>
 
@@ -14,6 +13,8 @@ namespace normscope::selectability {
 namespace {
 
 constexpr std::size_t grain = 256;
+/// Of keys that are closer to their mean the power of two that makes them 1 in size would overflow.
+constexpr int least_exponent = -1000;
 
 void validate(MatrixView<const double> keys) {
   if (keys.rows() > 0 && keys.width() == 0) {
@@ -34,7 +35,11 @@ void validate(MatrixView<const double> keys) {
 
 Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), center_(keys.width()) {
   validate(keys);
-  find_twins();
+  twins_ = find_twins(keys);
+  // Of equal keys the first stands for all.
+  for (std::size_t row = 0; row < keys.rows(); ++row) {
+    if (twins_[row] == no_twin || twins_[row] > row) rows_.push_back(row);
+  }
   const double count = static_cast<double>(size());
   parallel_for(width(), 8, threads, [&](std::size_t begin, std::size_t end) {
     std::vector<CompensatedSum> totals(end - begin);
@@ -48,11 +53,7 @@ Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), cen
       scale_ = std::max(scale_, std::abs(keys.row(row)[i] - center_[i]));
     }
   }
-  if (!(scale_ <= 0x1p1000)) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("select: keys {} from their mean, expected at most 2^1000", scale_));
-  }
-  exponent_ = scale_ > 0.0 ? std::max(std::ilogb(scale_), -1000) : 0;
+  exponent_ = scale_ > 0.0 ? std::max(std::ilogb(scale_), least_exponent) : 0;
 
   std::vector<double> lengths(keys.rows());
   parallel_for(size(), grain, threads, [&](std::size_t begin, std::size_t end) {
@@ -77,32 +78,6 @@ Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), cen
                      [](double value) { return static_cast<float>(value); });
     }
   });
-}
-
-void Cloud::find_twins() {
-  twins_.assign(keys_.rows(), none);
-  std::vector<std::size_t> order(keys_.rows());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto compare = [this](std::size_t a, std::size_t b) {
-    const std::span<const double> x = keys_.row(a);
-    const std::span<const double> y = keys_.row(b);
-    const auto [first, second] = std::mismatch(x.begin(), x.end(), y.begin());
-    return first == x.end() ? 0 : (*first < *second ? -1 : 1);
-  };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const int sign = compare(a, b);
-    return sign < 0 || (sign == 0 && a < b);
-  });
-  for (std::size_t begin = 0; begin < order.size();) {
-    std::size_t end = begin + 1;
-    while (end < order.size() && compare(order[begin], order[end]) == 0) ++end;
-    rows_.push_back(order[begin]);
-    for (std::size_t i = begin; end - begin > 1 && i < end; ++i) {
-      twins_[order[i]] = order[i == begin ? begin + 1 : begin];
-    }
-    begin = end;
-  }
-  std::sort(rows_.begin(), rows_.end());
 }
 
 void Cloud::centred(std::size_t place, std::span<double> z) const {

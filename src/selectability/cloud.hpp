@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/exact.hpp>
+
+#include "twins.hpp"
 
 namespace normscope::selectability {
 
@@ -14,7 +15,7 @@ namespace normscope::selectability {
 /// that order. In float32 for products; `lead` goes back to the keys themselves.
 class Cloud {
  public:
-  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t none = no_twin;
 
   Cloud(MatrixView<const double> keys, unsigned threads);
 
@@ -40,8 +41,6 @@ class Cloud {
   [[nodiscard]] double product_error(double a, double b) const;
 
  private:
-  void find_twins();
-
   MatrixView<const double> keys_;
   std::vector<std::size_t> twins_{};
   std::vector<std::size_t> rows_{};

@@ -19,6 +19,7 @@ int offset_exponent(const Logits& logits) {
 
 Logits cone(const Logits& logits) {
   Logits result{.tokens = logits.tokens, .width = logits.width + 1};
+  result.twins = logits.twins;
   const int exponent = offset_exponent(logits);
   result.rows.reserve(result.tokens * result.width);
   result.offsets.assign(logits.tokens, 0.0);

@@ -6,8 +6,40 @@
 
 #include <normscope/core/parallel.hpp>
 
+#include "sphere.hpp"
+
 namespace normscope::selectability {
 namespace {
+
+bool has_two_points(const Field& field) {
+  return field.logits->sphere && field.logits->dimension() == 1 && !field.last_is_positive;
+}
+
+/// In a space of one dimension the sphere is two points: the token is asked for at either.
+Outcome decide_two_points(const Field& field, std::size_t token, double tolerance) {
+  Outcome outcome{.token = token};
+  double most = -std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& point : two_points(*field.logits)) {
+    std::vector<Standing> standing(1);
+    standing[0].token = token;
+    standing[0].point = point;
+    standing[0].within = 4.0 * field.logits->scale;  // somebody is named, however far behind
+    look(field, standing, 1, 1);
+    const double lower =
+        standing[0].lower - 2.0 * field.logits->scale * distance_to_sphere(*field.logits, point);
+    if (lower > outcome.lower) {
+      outcome.lower = lower;
+      outcome.witness = point;
+    }
+    outcome.ends.push_back(standing[0].rivals.front());
+    most = std::max(most, lead_at_most(field, token, point, outcome.ends.back()));
+  }
+  outcome.upper = most;
+  outcome.answer = outcome.lower > 0.0          ? convex::Answer::yes
+                   : outcome.upper <= tolerance ? convex::Answer::no
+                                                : convex::Answer::undecided;
+  return outcome;
+}
 
 /// Rivals a token meets in a round: few at first, later as many as half of those it knows.
 constexpr std::size_t fewest_rivals = 16;
@@ -26,11 +58,9 @@ struct Contender {
 
   /// Takes the last look into account: an answer, or the next point to look from.
   void advance(const Field& field, double tolerance, double gap) {
-    if (standing.lower > outcome.lower) {
-      outcome.lower = standing.lower;
-      outcome.witness = standing.point;
-    }
-    if (standing.lower > 0.0 && outcome.upper - outcome.lower <= gap) return close(convex::Answer::yes);
+    take_standing(field);
+    if (outcome.lower > 0.0 && outcome.upper - outcome.lower <= gap) return close(convex::Answer::yes);
+    if (outcome.only_inside && gap == std::numeric_limits<double>::infinity()) return close(outcome.answer);
     if (!learn(field, std::max(tolerance, standing.within))) {
       if (outcome.lower > 0.0) return close(convex::Answer::yes);
       // All that object are known: what is left is rounding.
@@ -51,6 +81,31 @@ struct Contender {
   }
 
  private:
+  /// A lead where the norm's output can be. With eps = 0 that is the sphere: from a point inside, one on it.
+  void take_standing(const Field& field) {
+    double lower = standing.lower;
+    const bool sphere = field.logits->sphere && !field.last_is_positive;
+    if (sphere) {
+      const double distance = distance_to_sphere(*field.logits, standing.point);
+      const bool inside = std::isinf(distance);
+      if (inside && lower > 0.0 && !(outcome.lower > 0.0)) {
+        std::optional<std::vector<double>> point = lift(field, outcome.token, standing.point, 1);
+        outcome.only_inside = !point;
+        if (point) {
+          outcome.lower = lead_on_sphere(field, outcome.token, *point, 1);
+          outcome.witness = std::move(*point);
+        }
+      }
+      lower =
+          inside ? -std::numeric_limits<double>::infinity() : lower - 2.0 * field.logits->scale * distance;
+    }
+    if (lower > outcome.lower) {
+      outcome.lower = lower;
+      outcome.witness = standing.point;
+      outcome.only_inside = outcome.only_inside && !(lower > 0.0);
+    }
+  }
+
   /// Adds the rivals that object: those the lead over whom is not clear of rounding. False when there is no
   /// new one.
   bool learn(const Field& field, double tolerance) {
@@ -101,6 +156,13 @@ std::vector<Outcome> hold(const Field& field, std::vector<Contender> contenders,
 
 std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
                              const ReachOptions& options) {
+  if (has_two_points(field)) {
+    std::vector<Outcome> outcomes;
+    for (const std::size_t token : tokens) {
+      outcomes.push_back(decide_two_points(field, token, field.logits->tolerance(options.tolerance)));
+    }
+    return outcomes;
+  }
   std::vector<Contender> contenders;
   contenders.reserve(tokens.size());
   for (const std::size_t token : tokens) contenders.emplace_back(field, token);
@@ -110,6 +172,7 @@ std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>&
 std::vector<Outcome> largest_leads(const Field& field, const std::vector<std::size_t>& tokens,
                                    const std::vector<double>& known, double gap,
                                    const ReachOptions& options) {
+  if (has_two_points(field)) return contest(field, tokens, options);
   std::vector<Contender> contenders;
   contenders.reserve(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -18,6 +18,8 @@ struct Outcome {
   double upper = std::numeric_limits<double>::infinity();
   std::vector<double> witness{};
   std::vector<convex::Share> weights{};
+  bool only_inside = false;         ///< see `TokenReach`
+  std::vector<std::size_t> ends{};  ///< see `TokenReach`
 };
 
 /// Decides some tokens of a field together: each keeps the rivals that were found to matter, solves its own

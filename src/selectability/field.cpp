@@ -5,13 +5,19 @@
 #include <limits>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/product.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "twins.hpp"
 
 namespace normscope::selectability {
 namespace {
 
 constexpr std::size_t chunk = 2048;
+/// A lead this many times its error is as good as one in twice the precision.
+constexpr double enough_digits = 0x1p20;
 
 struct Candidate {
   float score = 0.0F;
@@ -59,23 +65,28 @@ std::vector<Seen> see(const Field& field, const std::vector<Standing>& standings
   return seen;
 }
 
-void settle(const Field& field, Standing& standing, std::vector<Candidate> candidates, double floor,
-            std::size_t most_rivals) {
-  std::sort(candidates.begin(), candidates.end());
+/// The rivals and the lead from the candidates, none of the others of which leads by less than `floor`.
+void settle(const Field& field, Standing& standing, double own, std::vector<Candidate> candidates,
+            double floor, std::size_t most_rivals) {
   standing.lower = floor;
   std::vector<std::pair<double, std::size_t>> close;
-  for (const Candidate& candidate : candidates) {
-    // Enough is known once as many lead by more than float32 could hide.
-    if (close.size() >= most_rivals && standing.lower <= 0.0 && standing.within <= 0.0) break;
-    const double lead = lower_bound(field, standing.token, standing.point, candidate.token);
+  const auto meet = [&](std::size_t other) {
+    const double lead = lower_bound(field, standing.token, standing.point, other);
     standing.lower = std::min(standing.lower, lead);
-    close.emplace_back(lead, candidate.token);
-  }
-  if (field.last_is_positive) {
-    const std::size_t last = field.logits->tokens;
-    const double lead = lower_bound(field, standing.token, standing.point, last);
-    standing.lower = std::min(standing.lower, lead);
-    close.emplace_back(lead, last);
+    close.emplace_back(lead, other);
+  };
+  if (field.last_is_positive) meet(field.logits->tokens);
+  // A heap with the highest score on top: of many candidates few are taken.
+  const auto later = [](const Candidate& a, const Candidate& b) { return b < a; };
+  std::make_heap(candidates.begin(), candidates.end(), later);
+  while (!candidates.empty()) {
+    const Candidate& next = candidates.front();
+    const double least =
+        own - std::scalbn(static_cast<double>(next.score), field.single->exponent) - field.single->error;
+    if (close.size() >= most_rivals && least >= standing.lower) break;
+    meet(next.token);
+    std::pop_heap(candidates.begin(), candidates.end(), later);
+    candidates.pop_back();
   }
   std::sort(close.begin(), close.end());
   if (close.size() > most_rivals) close.resize(most_rivals);
@@ -85,6 +96,36 @@ void settle(const Field& field, Standing& standing, std::vector<Candidate> candi
     standing.rivals.push_back(token);
     standing.leads.push_back(lead);
   }
+}
+
+/// Numbers that are summed at once; the compiler makes vectors of loops over them.
+constexpr std::size_t lanes = 8;
+
+/// directionᵀ(a − b) in plain double precision, and a bound of its error.
+Bounded plain_lead(std::span<const double> direction, std::span<const double> a, std::span<const double> b) {
+  double sums[lanes] = {};
+  double sizes[lanes] = {};
+  std::size_t i = 0;
+  for (; i + lanes <= a.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double term = direction[i + lane] * (a[i + lane] - b[i + lane]);
+      sums[lane] += term;
+      sizes[lane] += std::abs(term);
+    }
+  }
+  for (; i < a.size(); ++i) {
+    const double term = direction[i] * (a[i] - b[i]);
+    sums[0] += term;
+    sizes[0] += std::abs(term);
+  }
+  double sum = 0.0;
+  double size = 0.0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    sum += sums[lane];
+    size += sizes[lane];
+  }
+  const std::ptrdiff_t terms = static_cast<std::ptrdiff_t>(a.size() + lanes);
+  return {sum, rounding(terms) * size + static_cast<double>(terms) * std::numeric_limits<double>::min()};
 }
 
 }  // namespace
@@ -139,34 +180,75 @@ void look(const Field& field, std::vector<Standing>& standings, std::size_t most
       // Over those that are no candidates the lead is what float32 says less its error.
       const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - field.single->error;
       const double floor = candidates.empty() ? others : standings[s].within + 0.5 * field.single->error;
-      settle(field, standings[s], std::move(candidates), floor, most_rivals);
-      standings[s].lower -= 2.0 * field.logits->rounding;
+      settle(field, standings[s], own[s], std::move(candidates), floor, most_rivals);
+      standings[s].lower = is_in_ball(standings[s].point) ? standings[s].lower - 2.0 * field.logits->rounding
+                                                          : -std::numeric_limits<double>::infinity();
     }
   });
 }
 
+bool is_in_ball(std::span<const double> point) {
+  return euclidean_norm(point) * (1.0 + 8.0 * unit_roundoff) <= 1.0;
+}
+
 double lower_bound(const Field& field, std::size_t token, std::span<const double> point, std::size_t other) {
-  std::vector<double> row(point.size());
-  const double offset = field.difference(token, other, row);
-  // Each entry of the difference, and the offset, is rounded once.
-  const double rounded = 0x1p-53 * (euclidean_norm(row) + std::abs(offset));
-  return convex::verified_lower({row.data(), 1, row.size()}, {&offset, 1}, point) - rounded;
+  if (other == field.logits->tokens) {
+    const double lead = field.logits->scale * point.back();
+    return lead - unit_roundoff * std::abs(lead) - std::numeric_limits<double>::min();
+  }
+  const std::span<const double> a = field.logits->view().row(token);
+  const std::span<const double> b = field.logits->view().row(other);
+  const DoubleDouble offset = two_sum(field.logits->offsets[token], -field.logits->offsets[other]);
+  const Bounded plain = plain_lead(point, a, b);
+  const double quick =
+      plain.low() + offset.high - 4.0 * unit_roundoff * (std::abs(offset.high) + plain.error);
+  // What rounding could have made of another sign is summed again in twice the precision.
+  if (quick > enough_digits * plain.error) return quick - 2.0 * unit_roundoff * std::abs(quick);
+  ExactSum sum;
+  for (std::size_t i = 0; i < a.size(); ++i) sum.add(two_sum(a[i], -b[i]), point[i]);
+  sum.add(offset, 1.0);
+  return sum.result().low();
 }
 
 double upper_bound(const Field& field, std::size_t token, const std::vector<convex::Share>& weights) {
-  std::vector<double> rows(weights.size() * field.logits->width);
-  std::vector<double> offsets;
-  std::vector<convex::Share> shares;
-  double rounded = 0.0;
-  for (const convex::Share& weight : weights) {
-    if (weight.id >= field.rows() || weight.id == token) return std::numeric_limits<double>::infinity();
-    const std::span<double> row(rows.data() + shares.size() * field.logits->width, field.logits->width);
-    offsets.push_back(field.difference(token, weight.id, row));
-    rounded = std::max(rounded, 0x1p-53 * (euclidean_norm(row) + std::abs(offsets.back())));
-    shares.push_back({shares.size(), weight.weight});
+  const Logits& logits = *field.logits;
+  CompensatedSum total;
+  for (const convex::Share& share : weights) {
+    const bool known = share.id < field.rows() && share.id != token;
+    if (!(share.weight >= 0.0) || !known) return std::numeric_limits<double>::infinity();
+    total.add(share.weight);
   }
-  const MatrixView<const double> view(rows.data(), shares.size(), field.logits->width);
-  return convex::verified_upper(view, offsets, shares) + rounded + 2.0 * field.logits->rounding;
+  if (!(total.value() > 0.0) || !std::isfinite(total.value())) return std::numeric_limits<double>::infinity();
+  // Sums of two numbers an entry, so that what rounds is the terms alone.
+  std::vector<double> row(logits.width);
+  std::vector<double> sums(logits.width);
+  std::vector<double> rest(logits.width);
+  CompensatedSum offset;
+  double size = 0.0;
+  double rounds = 0.0;
+  for (const convex::Share& share : weights) {
+    const double weight = share.weight / total.value();
+    const double by = field.difference(token, share.id, row);
+    double square = 0.0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const DoubleDouble sum = two_sum(sums[i], weight * row[i]);
+      sums[i] = sum.high;
+      rest[i] += sum.low;
+      square += row[i] * row[i];
+    }
+    offset.add(weight * by);
+    size += weight * (std::sqrt(square) + std::abs(by));
+    // Of twins the difference is none, whatever became of them.
+    if (share.id < logits.tokens && !are_twins(logits.twins, token, share.id)) rounds += weight;
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += rest[i];
+  // Difference, weight, product and sum round by u each of the terms, and a length by 8u of itself.
+  const double terms = static_cast<double>(weights.size() + 4);
+  const double error = 8.0 * unit_roundoff * size + terms * terms * unit_roundoff * unit_roundoff * size +
+                       (size > 0.0 ? static_cast<double>(logits.width) * terms : 0.0) *
+                           std::numeric_limits<double>::denorm_min();
+  return euclidean_norm(sums) * (1.0 + 8.0 * unit_roundoff) + offset.value() + error +
+         2.0 * logits.rounding * std::min(1.0, rounds * (1.0 + 1e-12));
 }
 
 }  // namespace normscope::selectability

@@ -37,14 +37,17 @@ struct Standing {
   double lower = 0.0;           ///< of the lead over everybody, proved
 };
 
-/// Fills rivals, leads and lower of each standing: one product in float32 of all points with all tokens, in
-/// float64 only what that leaves open. Every token counts in `lower`, unless it is 0 or less.
+/// Fills rivals, leads and lower of each standing: one product in float32 of all points with all tokens; in
+/// float64 as many of the lowest leads as rivals are asked for, and those that could be lower still. Every
+/// token counts in `lower`.
 void look(const Field& field, std::vector<Standing>& standings, std::size_t most_rivals, unsigned threads);
 
 /// A proved upper bound on the lead of `token` over the ball, from weights on others.
 [[nodiscard]] double upper_bound(const Field& field, std::size_t token,
                                  const std::vector<convex::Share>& weights);
-/// A proved lower bound on the lead of `token` over the rows `others` at `point`.
+/// A proved lower bound on the lead of `token` over `other` at `point`, rounding in the logits left out.
+/// Requires  a point of the ball: see `is_in_ball`
+[[nodiscard]] bool is_in_ball(std::span<const double> point);
 [[nodiscard]] double lower_bound(const Field& field, std::size_t token, std::span<const double> point,
                                  std::size_t other);
 

@@ -6,7 +6,11 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "twins.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -25,6 +29,10 @@ void check(const NormSpec& norm, MatrixView<const double> unembedding, std::span
     throw Error(ErrorCode::Shape, fmt::format("reach: {} biases for {} tokens, expected one a token",
                                               bias.size(), unembedding.rows()));
   }
+  if (norm.centers() && norm.width == 1 && norm.eps == 0.0) {
+    throw Error(ErrorCode::Argument,
+                "reach: a layer norm of width 1 with eps = 0 gives 0/0, expected eps > 0 or a larger width");
+  }
   const auto finite = [](double value) { return std::isfinite(value); };
   for (std::size_t token = 0; token < unembedding.rows(); ++token) {
     const std::span<const double> row = unembedding.row(token);
@@ -36,20 +44,16 @@ void check(const NormSpec& norm, MatrixView<const double> unembedding, std::span
   }
 }
 
-void take_mean_out(Logits& logits) {
-  std::vector<CompensatedSum> sums(logits.width);
-  for (std::size_t token = 0; token < logits.tokens; ++token) {
-    for (std::size_t i = 0; i < logits.width; ++i) sums[i].add(logits.rows[token * logits.width + i]);
+/// Mean of each column, whatever the numbers' size.
+std::vector<double> column_means(MatrixView<const double> rows) {
+  const double count = static_cast<double>(rows.rows());
+  std::vector<CompensatedSum> sums(rows.width());
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(rows.row(row)[i] / count);
   }
-  const double count = static_cast<double>(logits.tokens);
-  std::vector<double> middle(logits.width);
-  std::transform(sums.begin(), sums.end(), middle.begin(),
-                 [count](const CompensatedSum& s) { return s.value() / count; });
-  for (std::size_t token = 0; token < logits.tokens; ++token) {
-    for (std::size_t i = 0; i < logits.width; ++i) logits.rows[token * logits.width + i] -= middle[i];
-  }
-  const double offset = mean(logits.offsets);
-  for (double& value : logits.offsets) value -= offset;
+  std::vector<double> means;
+  for (const CompensatedSum& sum : sums) means.push_back(sum.value());
+  return means;
 }
 
 }  // namespace
@@ -57,33 +61,41 @@ void take_mean_out(Logits& logits) {
 Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::span<const double> bias) {
   check(norm, unembedding, bias);
   Logits logits{.tokens = unembedding.rows(), .width = norm.width};
+  logits.sphere = norm.eps == 0.0;
+  logits.centers = norm.centers();
   logits.rows.resize(logits.tokens * logits.width);
   logits.offsets.resize(logits.tokens);
-  double largest = 0.0;
+  // Before anything is multiplied: what then rounds is as small as the differences between tokens are.
+  const std::vector<double> common = column_means(unembedding);
+  const double common_bias = bias.empty() ? 0.0 : mean(bias);
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     const std::span<const double> weights = unembedding.row(token);
     const std::span<double> row(logits.rows.data() + token * logits.width, logits.width);
-    CompensatedSum offset;
-    double terms = bias.empty() ? 0.0 : std::abs(bias[token]);
-    if (!bias.empty()) offset.add(bias[token]);
+    ExactSum offset;
+    if (!bias.empty()) offset.add(two_sum(bias[token], -common_bias), 1.0);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = norm.radius() * (weights[i] * norm.gain_at(i));
-      offset.add(weights[i] * norm.bias_at(i));
-      terms += std::abs(weights[i] * norm.bias_at(i));
+      const DoubleDouble weight = two_sum(weights[i], -common[i]);
+      row[i] = norm.radius() * (weight.high * norm.gain_at(i));
+      offset.add(weight, norm.bias_at(i));
     }
-    largest = std::max(largest, euclidean_norm(row) + terms);
+    // Radius, difference and two products of an entry, and the two means taken out of all, a few u each.
+    const double error = 32.0 * unit_roundoff * euclidean_norm(row) + offset.result().error;
+    logits.rounding = std::max(logits.rounding, error);
     if (norm.centers()) center(row);
-    logits.offsets[token] = offset.value();
+    logits.offsets[token] = offset.result().value;
+    const double size = euclidean_norm(row) + std::abs(logits.offsets[token]);
+    if (!std::isfinite(size) || !std::isfinite(error)) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("reach: the logits of token {} are beyond a double's range, expected smaller "
+                              "weights, gains and biases",
+                              token));
+    }
+    logits.scale = std::max(logits.scale, size);
   }
-  take_mean_out(logits);
-  // Radius, two products, two means taken out of the row and one out of the column, a few u each.
-  logits.rounding = 32.0 * 0x1p-53 * largest;
-  for (std::size_t token = 0; token < logits.tokens; ++token) {
-    logits.scale =
-        std::max(logits.scale, euclidean_norm(logits.view().row(token)) + std::abs(logits.offsets[token]));
-  }
-  if (!std::isfinite(logits.scale) || !std::isfinite(largest)) {
-    throw Error(ErrorCode::Argument, "reach: the logits are not finite, expected weights and gains in range");
+  logits.twins = find_twins(unembedding, bias);
+  if (std::all_of(logits.twins.begin(), logits.twins.end(),
+                  [](std::size_t twin) { return twin == no_twin; })) {
+    logits.twins.clear();
   }
   return logits;
 }

@@ -104,6 +104,8 @@ class Case {
       points.col(j) =
           span_.whitened(rounded(difference(cloud_, others_[static_cast<std::size_t>(j)], place_)));
       lengths[j] = points.col(j).norm();
+      // A key that differs only where the span does not reach stands at the origin.
+      if (!(lengths[j] > 0.0)) lengths[j] = 1.0;
       points.col(j) /= lengths[j];
     }
     const auto least = [&points](std::span<const double> direction, std::span<double> point) {

@@ -2,17 +2,98 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include <normscope/convex/log_softmax.hpp>
-#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/sum.hpp>
+
+#include "sphere.hpp"
 
 namespace normscope::selectability {
 namespace {
 
-/// Tokens that climb together, as rows of one product.
-constexpr std::size_t batch = 32;
+constexpr double largest_scale = 0x1p200;
+/// Entries of the logits that the way up on a sphere may touch.
+constexpr double sphere_work = 1e9;
 /// What exp and the last operations may round, with room.
 constexpr double rounded = 1e-15;
+
+/// What the value at `point` says of the sphere's next point.
+Bounded on_the_sphere(const Logits& logits, std::size_t token, std::span<const double> point) {
+  Bounded found = convex::log_softmax_at(logits.view(), logits.offsets, token, point);
+  found.error += 2.0 * logits.scale * distance_to_sphere(logits, point);
+  return found;
+}
+
+/// Uphill on the sphere from a point of it, by steps that are halved where they lead down.
+void climb_on_sphere(const Logits& logits, std::size_t token, std::vector<double>& point, Bounded& best) {
+  const MatrixView<const double> rows = logits.view();
+  const double size = static_cast<double>(logits.tokens * logits.width);
+  const int steps = static_cast<int>(std::clamp(sphere_work / size, 0.0, 60.0));
+  double step = 1.0;
+  for (int i = 0; i < steps && step > 1e-6; ++i) {
+    // The gradient is the token's row less the mean of all by their probabilities.
+    std::vector<double> scores;
+    for (std::size_t j = 0; j < logits.tokens; ++j) {
+      double score = logits.offsets[j];
+      for (std::size_t k = 0; k < logits.width; ++k) score += rows.row(j)[k] * point[k];
+      scores.push_back(score);
+    }
+    const double highest = *std::max_element(scores.begin(), scores.end());
+    double total = 0.0;
+    for (double& score : scores) total += score = std::exp(score - highest);
+    std::vector<double> gradient(rows.row(token).begin(), rows.row(token).end());
+    for (std::size_t j = 0; j < logits.tokens; ++j) {
+      for (std::size_t k = 0; k < logits.width; ++k) gradient[k] -= scores[j] / total * rows.row(j)[k];
+    }
+    const double length = euclidean_norm(gradient);
+    if (!(length > 0.0)) break;
+    std::vector<double> ahead(point);
+    for (std::size_t k = 0; k < ahead.size(); ++k) ahead[k] += step / length * gradient[k];
+    ahead = on_sphere(logits, ahead);
+    const Bounded found = on_the_sphere(logits, token, ahead);
+    if (found.low() > best.low()) {
+      best = found;
+      point = std::move(ahead);
+    } else {
+      step *= 0.5;
+    }
+  }
+}
+
+/// With eps = 0 only the sphere counts: a point of the ball gives way to the best one known there.
+void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmaxMaximum& maximum) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> points;
+  if (logits.dimension() == 1) {
+    points = sphere_points(logits);
+  } else {
+    if (distance_to_sphere(logits, maximum.point) < infinity) points.push_back(maximum.point);
+    points.push_back(on_sphere(logits, maximum.point));
+    points.push_back(on_sphere(logits, logits.view().row(token)));
+  }
+  Bounded best{-infinity, 0.0};
+  double most = -infinity;
+  std::vector<double> at;
+  for (const std::vector<double>& point : points) {
+    if (!(distance_to_sphere(logits, point) < infinity)) continue;
+    const Bounded found = on_the_sphere(logits, token, point);
+    most = std::max(most, found.high());
+    if (found.low() <= best.low()) continue;
+    best = found;
+    at = point;
+  }
+  const bool inside = distance_to_sphere(logits, maximum.point) == infinity;
+  if (logits.dimension() == 1) {
+    maximum.upper = std::min(maximum.upper, most);
+  } else if (inside && !at.empty()) {
+    climb_on_sphere(logits, token, at, best);
+  }
+  maximum.lower = at.empty() ? -infinity : best.low();
+  maximum.point = std::move(at);
+}
 
 }  // namespace
 
@@ -26,29 +107,23 @@ Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
 }
 
 std::vector<Probability> largest_probabilities(const Logits& logits, std::span<const std::size_t> asked,
-                                               double gap, unsigned threads, const Progress& progress) {
+                                               const ProbabilityOptions& options) {
   std::vector<Probability> results(asked.size());
-  const std::size_t group = batch * thread_count(threads);
-  for (std::size_t done = 0; done < asked.size(); done += group) {
-    progress("probability", done, asked.size());
-    const std::size_t batches = (std::min(group, asked.size() - done) + batch - 1) / batch;
-    parallel_for(batches, 1, threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t k = begin; k < end; ++k) {
-        const std::size_t first = done + k * batch;
-        const std::size_t count = std::min(batch, asked.size() - first);
-        std::vector<convex::LogSoftmaxMaximum> maxima =
-            convex::largest_log_softmax(logits.view(), logits.offsets, asked.subspan(first, count), gap);
-        for (std::size_t i = 0; i < count; ++i) {
-          // Two logits of the quotient may each be off by what folding rounded.
-          const double slack = 2.0 * logits.rounding + rounded;
-          results[first + i] = {std::exp(maxima[i].lower - slack),
-                                std::min(1.0, std::exp(maxima[i].upper + slack)), std::move(maxima[i].point),
-                                std::move(maxima[i].tangent)};
-        }
-      }
-    });
+  // Differences of such logits decide, not probabilities.
+  if (!(logits.scale <= largest_scale)) return results;
+  std::vector<convex::LogSoftmaxMaximum> maxima =
+      convex::largest_log_softmax(logits.view(), logits.offsets, asked,
+                                  {.gap = options.gap,
+                                   .iterations = options.iterations,
+                                   .threads = options.threads,
+                                   .progress = options.progress});
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (logits.sphere) bring_to_sphere(logits, asked[i], maxima[i]);
+    // Two logits of the quotient may each be off by what folding rounded.
+    const double slack = 2.0 * logits.rounding + rounded;
+    results[i] = {std::exp(maxima[i].lower - slack), std::min(1.0, std::exp(maxima[i].upper + slack)),
+                  std::move(maxima[i].point), std::move(maxima[i].tangent)};
   }
-  progress("probability", asked.size(), asked.size());
   return results;
 }
 

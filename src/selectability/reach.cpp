@@ -1,6 +1,7 @@
 #include <normscope/selectability/reach.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -11,6 +12,8 @@
 
 #include "cone.hpp"
 #include "contest.hpp"
+#include "scaled_logits.hpp"
+#include "sphere.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -27,30 +30,43 @@ void decide_alone(TokenReach& token) {
   token.lower = std::numeric_limits<double>::infinity();
 }
 
-void decide_screened(const Logits& logits, const SinglePrecision& single, std::vector<TokenReach>& tokens,
-                     const ReachOptions& options) {
+void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
+                     std::vector<TokenReach>& tokens, const ReachOptions& options) {
+  const Logits& logits = scaled.logits();
   const std::vector<Lead> leads = screen(logits, single, options.threads, options.progress);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     TokenReach& token = tokens[i];
     if (token.done) continue;
     token.rival = leads[i].rival;
-    if (leads[i].lower <= 0.0) continue;
+    double lower = leads[i].lower;
+    if (logits.sphere && lower > 0.0) {
+      lower -= 2.0 * logits.scale * distance_to_sphere(logits, own_direction(logits, i));
+    }
+    if (!(lower > 0.0)) continue;
     token.done = true;
     token.answer = Answer::yes;
     token.unbounded = Answer::yes;
-    token.lower = leads[i].lower;
+    token.lower = scaled.lower(lower);
     // Over one rival alone no point leads by more than this.
-    token.upper = upper_bound({.logits = &logits, .single = &single}, i, {{token.rival, 1.0}});
+    token.upper = scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.rival, 1.0}}));
   }
 }
 
-void take(TokenReach& token, Outcome outcome) {
-  token.answer = outcome.answer;
-  token.lower = outcome.lower;
-  token.witness = std::move(outcome.witness);
-  if (outcome.upper >= token.upper) return;
-  token.upper = outcome.upper;
+/// A smaller bound, and what proves it.
+void take_upper(const ScaledLogits& scaled, TokenReach& token, Outcome& outcome) {
+  const double upper = scaled.upper(outcome.upper);
+  if (upper >= token.upper) return;
+  token.upper = upper;
   token.weights = std::move(outcome.weights);
+  token.ends = std::move(outcome.ends);
+}
+
+void take(const ScaledLogits& scaled, TokenReach& token, Outcome outcome) {
+  token.answer = outcome.answer;
+  token.lower = scaled.lower(outcome.lower);
+  token.witness = std::move(outcome.witness);
+  token.only_inside = outcome.only_inside;
+  take_upper(scaled, token, outcome);
 }
 
 /// The field without the norm's bound, made when the first token needs it.
@@ -99,15 +115,16 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   if (logits.tokens == 1) return decide_alone(tokens[0]);
   const auto open = [](const TokenReach& token) { return !token.done; };
   if (std::none_of(tokens.begin(), tokens.end(), open)) return;
-  const SinglePrecision single = single_precision(logits);
-  decide_screened(logits, single, tokens, options);
+  const ScaledLogits scaled(logits);
+  const SinglePrecision single = single_precision(scaled.logits());
+  decide_screened(scaled, single, tokens, options);
 
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].done) left.push_back(i);
   }
-  const Field field{.logits = &logits, .single = &single};
-  Unbounded unbounded(logits);
+  const Field field{.logits = &scaled.logits(), .single = &single};
+  Unbounded unbounded(scaled.logits());
   const std::size_t batch = batch_size(logits.width);
   for (std::size_t begin = 0; begin < left.size(); begin += batch) {
     options.progress("token", begin, left.size());
@@ -115,7 +132,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
         left.begin() + static_cast<std::ptrdiff_t>(begin),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
     for (Outcome& outcome : contest(field, some, options)) {
-      take(tokens[outcome.token], std::move(outcome));
+      take(scaled, tokens[outcome.token], std::move(outcome));
     }
     unbounded.decide(some, tokens, options);
     for (const std::size_t token : some) tokens[token].done = true;
@@ -125,8 +142,9 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 
 void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
              const ReachOptions& options) {
-  const SinglePrecision single = single_precision(logits);
-  const Field field{.logits = &logits, .single = &single};
+  const ScaledLogits scaled(logits);
+  const SinglePrecision single = single_precision(scaled.logits());
+  const Field field{.logits = &scaled.logits(), .single = &single};
   const std::size_t batch = batch_size(logits.width);
   for (std::size_t begin = 0; begin < asked.size(); begin += batch) {
     options.progress("lead", begin, asked.size());
@@ -135,20 +153,25 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
     for (std::size_t i = begin; i < std::min(asked.size(), begin + batch); ++i) {
       if (tokens[asked[i]].answer != Answer::yes || logits.tokens == 1) continue;
       some.push_back(asked[i]);
-      known.push_back(tokens[asked[i]].lower);
+      known.push_back(scaled.divide(tokens[asked[i]].lower));
     }
-    for (Outcome& outcome : largest_leads(field, some, known, 1e-6 * logits.scale, options)) {
+    const double gap = 1e-6 * scaled.logits().scale;
+    for (Outcome& outcome : largest_leads(field, some, known, gap, options)) {
       TokenReach& token = tokens[outcome.token];
-      if (outcome.upper < token.upper) {
-        token.upper = outcome.upper;
-        token.weights = std::move(outcome.weights);
-      }
-      if (!(outcome.lower > token.lower)) continue;
-      token.lower = outcome.lower;
+      take_upper(scaled, token, outcome);
+      const double lower = scaled.lower(outcome.lower);
+      if (!(lower > token.lower)) continue;
+      token.lower = lower;
       token.witness = std::move(outcome.witness);
     }
   }
   options.progress("lead", asked.size(), asked.size());
+}
+
+std::vector<std::vector<double>> sphere_points(const Logits& logits) {
+  NORMSCOPE_ASSERT(logits.sphere && logits.dimension() == 1);
+  const std::array<std::vector<double>, 2> points = two_points(logits);
+  return {points.begin(), points.end()};
 }
 
 }  // namespace normscope::selectability

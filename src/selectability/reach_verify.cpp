@@ -8,6 +8,8 @@
 
 #include "cone.hpp"
 #include "field.hpp"
+#include "scaled_logits.hpp"
+#include "sphere.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -21,19 +23,20 @@ constexpr std::size_t batch = 64;
 class Verifier {
  public:
   Verifier(const Logits& logits, double tolerance)
-      : logits_(logits), tolerance_(tolerance), single_(single_precision(logits)) {
+      : scaled_(logits), tolerance_(tolerance), single_(single_precision(scaled_.logits())) {
     if (!has_offsets(logits)) return;
-    cone_ = cone(logits);
+    cone_ = cone(scaled_.logits());
     cone_single_ = single_precision(cone_);
   }
 
   /// Everything but the point where a reachable token leads.
   [[nodiscard]] bool weights_hold(std::size_t token, const TokenReach& reach) const {
-    const Field field{.logits = &logits_, .single = &single_};
-    const double upper = upper_bound(field, token, upper_weights(reach));
-    if (!(reach.upper >= upper)) return false;
+    const Field field{.logits = &logits(), .single = &single_};
+    const double upper = reach.ends.empty() ? upper_bound(field, token, upper_weights(reach))
+                                            : upper_bound_at_two_points(field, token, reach.ends);
+    if (!(reach.upper >= scaled_.upper(upper))) return false;
     if (reach.answer == Answer::yes) return reach.unbounded == Answer::yes;
-    if (reach.answer == Answer::no && !(upper <= logits_.tolerance(tolerance_))) return false;
+    if (reach.answer == Answer::no && !(upper <= logits().tolerance(tolerance_))) return false;
     if (reach.unbounded == Answer::yes) return leads_somewhere(token, reach.unbounded_witness);
     if (reach.unbounded == Answer::undecided) return true;
     if (cone_.tokens == 0) return reach.answer == Answer::no;
@@ -44,21 +47,25 @@ class Verifier {
   /// Of reachable tokens: whether each leads by as much as it says at its point.
   [[nodiscard]] std::vector<bool> points_hold(const std::vector<std::size_t>& asked,
                                               const std::vector<TokenReach>& tokens, unsigned threads) const {
-    const Field field{.logits = &logits_, .single = &single_};
+    const Field field{.logits = &logits(), .single = &single_};
     std::vector<Standing> standings;
     std::vector<bool> hold(asked.size(), false);
     std::vector<std::size_t> at;
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const TokenReach& reach = tokens[asked[i]];
-      std::vector<double> point = witness(logits_, asked[i], reach);
-      if (!(reach.lower > 0.0) || point.size() != logits_.width || !in_ball(point)) continue;
-      standings.push_back({.token = asked[i], .point = std::move(point), .within = reach.lower});
+      std::vector<double> point = witness(logits(), asked[i], reach);
+      if (!(reach.lower > 0.0) || point.size() != logits().width || !is_in_ball(point)) continue;
+      standings.push_back(
+          {.token = asked[i], .point = std::move(point), .within = scaled_.divide(reach.lower)});
       at.push_back(i);
     }
     if (!standings.empty()) look(field, standings, 1, threads);
     for (std::size_t k = 0; k < at.size(); ++k) {
-      const double lower = tokens[asked[at[k]]].lower;
-      hold[at[k]] = standings[k].lower > 0.0 && standings[k].lower >= lower - 1e-13 * logits_.scale;
+      const double lower = scaled_.divide(tokens[asked[at[k]]].lower);
+      double found = standings[k].lower;
+      // The norm's output is the point of the sphere next to it.
+      if (logits().sphere) found -= 2.0 * logits().scale * distance_to_sphere(logits(), standings[k].point);
+      hold[at[k]] = found > 0.0 && found >= lower - 1e-13 * logits().scale;
     }
     return hold;
   }
@@ -66,18 +73,15 @@ class Verifier {
  private:
   /// Whether the token leads strictly at that point of the cone.
   [[nodiscard]] bool leads_somewhere(std::size_t token, const std::vector<double>& point) const {
-    if (cone_.tokens == 0 || point.size() != cone_.width || !in_ball(point)) return false;
+    if (cone_.tokens == 0 || point.size() != cone_.width || !is_in_ball(point)) return false;
     const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
     std::vector<Standing> standing = {{.token = token, .point = point}};
     look(all, standing, 1, 1);
     return standing[0].lower > 0.0;
   }
-  static bool in_ball(const std::vector<double>& point) {
-    return std::isfinite(
-        convex::verified_lower({point.data(), 1, point.size()}, std::vector<double>{0.0}, point));
-  }
+  [[nodiscard]] const Logits& logits() const { return scaled_.logits(); }
 
-  const Logits& logits_;
+  ScaledLogits scaled_;
   double tolerance_;
   SinglePrecision single_;
   Logits cone_{};

@@ -38,7 +38,8 @@ struct Search::Parts::Contest {
 
 Search::Parts::Parts(MatrixView<const double> keys, const Options& given)
     : options(given),
-      cloud(keys, given.threads),
+      scaled(scaled_keys(keys)),
+      cloud(scaled ? scaled->view() : keys, given.threads),
       own(cloud),
       verdicts(keys.rows()),
       chunk(chunk_of(keys.width())),
@@ -245,10 +246,11 @@ void Search::report(const Progress& progress) const {
 
 Selection Search::result() && {
   NORMSCOPE_ASSERT(done());
-  return {.keys = std::move(parts_->verdicts),
-          .center = parts_->cloud.center(),
-          .scale = parts_->cloud.scale(),
-          .tolerance = parts_->options.tolerance};
+  Selection selection{.keys = std::move(parts_->verdicts),
+                      .center = parts_->cloud.center(),
+                      .scale = parts_->cloud.scale(),
+                      .tolerance = parts_->options.tolerance};
+  return parts_->scaled ? parts_->scaled->multiplied(std::move(selection)) : selection;
 }
 
 }  // namespace normscope::selectability

@@ -12,6 +12,7 @@
 #include "challenge.hpp"
 #include "nearest.hpp"
 #include "own_direction.hpp"
+#include "scaled_keys.hpp"
 
 namespace normscope::selectability {
 
@@ -20,6 +21,7 @@ struct Search::Parts {
   Parts(MatrixView<const double> keys, const Options& options);
 
   Options options;
+  std::optional<ScaledKeys> scaled;  ///< where the keys cannot be multiplied as they are
   Cloud cloud;
   OwnDirection own;
   std::vector<Verdict> verdicts;    ///< one a row

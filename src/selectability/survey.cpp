@@ -56,8 +56,9 @@ void refine(const Logits& logits, Survey& survey, Probabilities how, const std::
   for (std::size_t token = 0; token < wanted.size(); ++token) {
     if (wanted[token]) survey.refined.push_back(token);
   }
-  std::vector<Probability> found =
-      largest_probabilities(logits, survey.refined, probability_gap, options.threads, options.progress);
+  std::vector<Probability> found = largest_probabilities(
+      logits, survey.refined,
+      {.gap = probability_gap, .threads = options.threads, .progress = options.progress});
   for (std::size_t i = 0; i < found.size(); ++i) {
     Probability& known = survey.probabilities[survey.refined[i]];
     if (found[i].lower > known.lower) {

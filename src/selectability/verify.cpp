@@ -3,10 +3,13 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "scaled_keys.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -38,12 +41,14 @@ bool are_weights(std::span<const convex::Share> weights, std::size_t rows, std::
 
 double verified_margin(MatrixView<const double> keys, std::size_t index, std::span<const double> query) {
   if (query.size() != keys.width()) return -infinity;
-  const double length = euclidean_norm(query);
-  if (!(length > 0.0) || !std::isfinite(length)) return -infinity;
-  // A length of one: leads neither overflow nor vanish before the keys themselves do.
-  const double factor = std::scalbn(1.0, -std::ilogb(length));
+  if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
+    return scaled->lower(verified_margin(scaled->view(), index, query));
+  }
+  const BinaryScale by = BinaryScale::of(query);
   std::vector<double> unit(query.begin(), query.end());
-  for (double& value : unit) value *= factor;
+  by.divide(unit);
+  const double length = euclidean_norm(unit);
+  if (!(length > 0.0) || !std::isfinite(length)) return -infinity;
   double least = infinity;
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     if (row == index) continue;
@@ -52,13 +57,16 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
     const double low = difference_dot(unit, keys.row(index), keys.row(row)).low();
     least = std::isnan(low) ? -infinity : std::min(least, low);
   }
-  const double margin = least / (length * factor);
+  const double margin = least / length;
   return margin - 16.0 * u * std::abs(margin);
 }
 
 double verified_residual(MatrixView<const double> keys, std::size_t index,
                          std::span<const convex::Share> weights) {
   if (!are_weights(weights, keys.rows(), index)) return infinity;
+  if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
+    return scaled->upper(verified_residual(scaled->view(), index, weights));
+  }
   CompensatedSum total;
   for (const convex::Share& share : weights) total.add(share.weight);
   if (!(total.value() > 0.0) || !std::isfinite(total.value())) return infinity;
@@ -95,6 +103,9 @@ bool verify(MatrixView<const double> keys, const Selection& selection, std::size
 
 bool verify(MatrixView<const double> keys, const Selection& selection, unsigned threads) {
   if (selection.keys.size() != keys.rows()) return false;
+  if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
+    return verify(scaled->view(), scaled->divided(selection), threads);
+  }
   std::atomic<bool> sound{true};
   parallel_for(keys.rows(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end && sound; ++i) {

@@ -156,6 +156,44 @@ class Reach(CommandTest):
         self.assertEqual(quick["max_probability"]["refined"], [3, 5])
         self.assertTrue(np.all(best <= np.array(quick["max_probability"]["upper"]) + 1e-12))
 
+    def test_values_at_the_ends_of_a_double(self):
+        # Nothing here may crash or write what is no number; what cannot be asked is refused.
+        for rows in ("1e200,0;0,1;1,1", "1e-250,0;0,1e-250;1e-250,1e-250", "1e300,1;1,1e-300;0,2", "5e-324,0;0,5e-324"):
+            for options in ((), ("--norm", "rms"), ("--eps", "0"), ("--unembedding-bias", None)):
+                words = [word or ",".join("1" for _ in rows.split(";")) for word in options]
+                document = self.json("reach", "--unembedding", rows, *words)
+                self.assertEqual(document["decided"], len(rows.split(";")))
+                lead = document["lead"]
+                self.assertTrue(all(low <= high for low, high in zip(lead["lower"], lead["upper"])), rows)
+        self.assertIn("beyond a double's range",
+                      self.fails(3, "reach", "--unembedding", "1.7e308,0;-1.7e308,1", "--norm", "rms"))
+
+    def test_equal_tokens_lead_by_nothing(self):
+        document = self.json("reach", "--unembedding", "1,2;1,2;1,2")
+        for loser in document["unreachable"]:
+            self.assertLessEqual(loser["lead_at_most"], document["tolerance"] * document["scale"])
+        self.assertEqual(len(document["unreachable"]), 3)
+
+    def test_without_eps_only_the_sphere_counts(self):
+        words = ("reach", "--unembedding", "0,0;1,-1;-1,1", "--unembedding-bias", ".1,0,0", "--norm", "layer")
+        open_ball, sphere = self.json(*words), self.json(*words, "--eps", "0")
+        self.assertEqual((open_ball["sphere"], open_ball["reachable"]), (False, 3))
+        loser, = sphere["unreachable"]
+        self.assertEqual((sphere["sphere"], loser["token"], loser["ends"]), (True, 0, [2, 1]))
+        best = 1 / (1 + np.exp(1.9) + np.exp(-2.1))
+        self.assertAlmostEqual(sphere["max_probability"]["upper"][0], best, 9)
+        self.assertAlmostEqual(sphere["max_probability"]["lower"][0], best, 9)
+        # In the plane: the middle token leads in the middle alone, which is said.
+        weights, bias = np.array([[0.0, 0], [1, 0], [-1, 1], [-1, -1]]), np.array([0.5, 0, 0, 0])
+        options = self.arrays(weights, bias)
+        undecided, = self.json("reach", *options, "--eps", "0")["undecided"]
+        self.assertEqual((undecided["token"], undecided["only_inside"], undecided["without_ball"]), (0, True, "yes"))
+        self.assertIn("only inside the ball", self.ok("reach", *options, "--eps", "0"))
+        self.assertEqual(self.json("reach", *options)["undecided"], [])
+        # A state of the ball is none of the sphere.
+        self.ok("reach", *options, "--resume", "state")
+        self.assertIn("another model", self.fails(3, "reach", *options, "--eps", "0", "--resume", "state"))
+
     def test_a_model_and_its_arrays_agree(self):
         document = self.json("reach", OWN_MODEL)
         self.assertEqual((document["tokens"], document["reachable"]), (28, 28))

@@ -55,13 +55,77 @@ TEST(Ball, BoundsMeet) {
       for (const double offsets : {0.0, 0.3, 3.0}) {
         const Problem problem = normal_problem(rows, width, width * 1000 + rows, offsets);
         const BallMargin margin = problem.solve();
-        EXPECT_LE(margin.upper - margin.lower, 1e-10 * margin.scale)
+        EXPECT_LE(margin.upper - margin.lower, 1e-12 * margin.scale)
             << width << " " << rows << " " << offsets << " after " << margin.iterations;
         EXPECT_TRUE(verify(problem.view(), problem.offsets, margin));
         EXPECT_NE(margin.answer, Answer::undecided) << width << " " << rows << " " << offsets;
       }
     }
   }
+}
+
+/// Rows that nearly depend on one another, one way or another, whose largest margin is near none.
+Problem degenerate_problem(std::uint64_t seed) {
+  Random random(seed);
+  const std::size_t width = 1 + random.below(12);
+  const std::size_t rows = 2 + random.below(40);
+  Problem problem = normal_problem(rows, width, seed, random.below(2) == 0 ? 0.0 : 0.5);
+  const double tiny = std::pow(10.0, -static_cast<double>(random.below(16)));
+  const std::uint64_t kind = seed % 5;
+  const auto entry = [&](std::size_t row, std::size_t i) -> double& { return problem.rows[row * width + i]; };
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double length = std::pow(10.0, -static_cast<double>(random.below(10)));
+    if (kind == 4) problem.offsets[row] = 1e9 + 1e3 * random.normal();
+    if (kind == 1) problem.offsets[row] *= length;
+    for (std::size_t i = 0; i < width; ++i) {
+      if (kind == 0 && row > 0) entry(row, i) = entry(0, i) + tiny * entry(row, i);
+      if (kind == 1) entry(row, i) *= length;
+      if (kind == 2) entry(row, i) *= std::pow(10.0, -static_cast<double>(i * seed % 11));
+    }
+  }
+  if (kind == 3) {
+    // The last row lies opposite to a mean of as many as there are dimensions, or one fewer or more.
+    const std::size_t carriers = std::min(rows - 1, width + random.below(3) - (width > 1 ? 1 : 0));
+    for (std::size_t i = 0; i < width; ++i) entry(rows - 1, i) = tiny * random.normal();
+    problem.offsets[rows - 1] = tiny * random.normal();
+    for (std::size_t k = 0; k < carriers; ++k) {
+      const double weight = 0.1 + random.uniform();
+      for (std::size_t i = 0; i < width; ++i) entry(rows - 1, i) -= weight * entry(k, i);
+      problem.offsets[rows - 1] -= weight * problem.offsets[k];
+    }
+  }
+  return problem;
+}
+
+TEST(Ball, BoundsMeetNearDegeneracy) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Problem problem = degenerate_problem(seed);
+    const BallMargin margin = problem.solve();
+    EXPECT_LE(margin.upper - margin.lower, 1e-12 * margin.scale) << seed << " after " << margin.iterations;
+    EXPECT_NE(margin.answer, Answer::undecided) << seed;
+    EXPECT_TRUE(verify(problem.view(), problem.offsets, margin)) << seed;
+  }
+}
+
+TEST(Ball, NumbersOfAnySize) {
+  const Problem plain = normal_problem(20, 4, 7, 0.5);
+  const BallMargin expected = plain.solve();
+  for (const int exponent : {-1000, -600, -120, 250, 600, 1010}) {
+    Problem problem = plain;
+    for (double& value : problem.rows) value = std::scalbn(value, exponent);
+    for (double& value : problem.offsets) value = std::scalbn(value, exponent);
+    const BallMargin margin = problem.solve();
+    EXPECT_EQ(margin.answer, expected.answer) << exponent;
+    EXPECT_EQ(margin.point, expected.point) << exponent;
+    EXPECT_NEAR(std::scalbn(margin.lower, -exponent), expected.lower, 1e-12) << exponent;
+    EXPECT_NEAR(std::scalbn(margin.upper, -exponent), expected.upper, 1e-12) << exponent;
+    EXPECT_TRUE(verify(problem.view(), problem.offsets, margin)) << exponent;
+  }
+  // Rows of very different lengths: the short ones say what the point is.
+  const Problem mixed{{1e200, 0, 0, 1, 1, 1}, {0, 0, 0}, 2};
+  EXPECT_TRUE(verify(mixed.view(), mixed.offsets, mixed.solve()));
+  const Problem long_rows{{1.7e308, 1.7e308}, {0}, 2};
+  EXPECT_THROW(static_cast<void>(long_rows.solve()), Error);
 }
 
 /// The best of many points of a disc, and nothing between them is better by more than rows are long.
@@ -105,7 +169,7 @@ RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
   const BallMargin margin = problem.solve();
   RC_ASSERT(margin.answer != Answer::undecided);
   RC_ASSERT(verify(problem.view(), problem.offsets, margin));
-  RC_ASSERT(margin.upper - margin.lower <= 1e-10 * margin.scale + 1e-300);
+  RC_ASSERT(margin.upper - margin.lower <= 1e-12 * margin.scale + 1e-300);
 }
 
 RC_GTEST_PROP(Ball, RowsCanComeLater, (std::uint64_t seed)) {

@@ -29,7 +29,8 @@ TEST(Probability, LeadsBoundIt) {
   const Logits logits = random_logits(80, 6, 3);
   std::vector<TokenReach> tokens;
   decide(logits, tokens, {.threads = 1});
-  const std::vector<Probability> exact = largest_probabilities(logits, all_of(logits), 1e-4, 1, {});
+  const std::vector<Probability> exact =
+      largest_probabilities(logits, all_of(logits), {.gap = 1e-4, .threads = 1});
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     const Probability quick = probability_from_lead(tokens[token], logits.tokens);
     EXPECT_LE(quick.lower, exact[token].upper) << token;
@@ -46,8 +47,8 @@ TEST(Probability, LeadsBoundIt) {
 
 TEST(Probability, ThreadsDoNotChangeABit) {
   const Logits logits = random_logits(150, 5, 4);
-  const std::vector<Probability> one = largest_probabilities(logits, all_of(logits), 1e-3, 1, {});
-  const std::vector<Probability> three = largest_probabilities(logits, all_of(logits), 1e-3, 3, {});
+  const std::vector<Probability> one = largest_probabilities(logits, all_of(logits), {.threads = 1});
+  const std::vector<Probability> three = largest_probabilities(logits, all_of(logits), {.threads = 3});
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     EXPECT_EQ(one[token].lower, three[token].lower);
     EXPECT_EQ(one[token].upper, three[token].upper);

@@ -32,8 +32,10 @@ struct BallMargin {
 /// the scale, undecided when neither holds.
 ///
 /// Shapes    rows (any >= 1, any width >= 1), offsets (rows)
-/// Errors    Shape; Argument for an entry that is not finite
-/// Accuracy  upper − lower <= 1e-10 scale (test: Ball.BoundsMeet)
+/// Errors    Shape; Argument for an entry that is not finite, or a row half a double's range long
+/// Accuracy  upper − lower <= 1e-12 scale where no row with its offset is 1e10 times as long as another, also
+///           where rows nearly depend on one another (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy);
+///           numbers of any size (test: Ball.NumbersOfAnySize)
 /// Cost      O((rows + k) width + k²) an iteration, k the rows that carry the margin
 [[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,
                                         double tolerance = 1e-12);
@@ -63,7 +65,7 @@ class BallSolver {
   BallSolver& operator=(BallSolver&&) noexcept;
   ~BallSolver();
 
-  /// Requires  finite numbers; an id that is not held yet
+  /// Requires  finite numbers, squares of which neither overflow nor vanish; an id that is not held yet
   void add(std::uint64_t id, std::span<const double> row, double offset);
   [[nodiscard]] bool holds(std::uint64_t id) const;
   [[nodiscard]] std::size_t rows() const;

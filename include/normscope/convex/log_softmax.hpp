@@ -5,33 +5,53 @@
 #include <span>
 #include <vector>
 
+#include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/numeric/exact.hpp>
 
 namespace normscope::convex {
 
 /// Bounds of one row's largest log-probability, proved, rounding taken off.
 struct LogSoftmaxMaximum {
-  std::vector<double> point{};    ///< |u| <= 1, where `lower` is attained
-  std::vector<double> tangent{};  ///< |u| <= 1, where f(u) + |g| − g·u is `upper`; empty while that is 0
+  std::vector<double> point{};  ///< |u| <= 1, where `lower` is attained
+  /// Where f(u) + |g| − g·u is `upper`, g the gradient of f at u; perhaps outside the ball, as f is concave
+  /// everywhere. Empty while `upper` is 0.
+  std::vector<double> tangent{};
   double lower = -std::numeric_limits<double>::infinity();
   double upper = 0.0;
   std::size_t iterations = 0;
 };
 
-/// max over |u| <= 1 of log softmax(rows u + offsets)_target for each target, by projected gradient steps of
-/// Barzilai and Borwein's length from the target's own direction. What is maximized is concave, so its
-/// gradient g bounds it from above: f(u) + |g| − g·u.
+struct LogSoftmaxOptions {
+  double gap = 1e-3;             ///< between the bounds
+  std::size_t iterations = 300;  ///< of the gradient method, a target
+  /// Operations that Newton's method may take for a target that the gradient method leaves open.
+  double newton_work = 2e10;
+  unsigned threads = 1;
+  Progress progress{};
+};
+
+/// max over |u| <= 1 of log softmax(rows u + offsets)_target for each target. Many together by accelerated
+/// projected gradient steps from the target's own direction, in float32 where that is enough; what these
+/// leave open by Newton's method over the rows that matter. What is maximized is concave, so that its
+/// gradient g at any point bounds it from above: f(u) + |g| − g·u. Both bounds are computed in float64.
 ///
-/// Source    [Barzilai, Borwein 1988]; [Frank, Wolfe 1956] for the bound
+/// Source    [Beck, Teboulle 2009]; [Moré, Sorensen 1983]; [Frank, Wolfe 1956] for the bound
 /// Shapes    rows (any >= 1, width), offsets (rows), targets: row numbers
-/// Errors    Shape
-/// Accuracy  upper − lower <= `gap` where the iterations suffice; both hold in any case
-///           (test: LogSoftmax.BoundsBracketLongRuns)
-/// Cost      4 targets · rows · width operations and targets · rows exponentials an iteration, one thread
+/// Errors    Shape; Argument for numbers beyond 2²⁰⁰; Cancelled
+/// Accuracy  upper − lower <= `gap` where iterations and work suffice; both hold in any case
+///           (tests: LogSoftmax.BoundsBracketLongRuns, LogSoftmax.AgreesWithASearchAtAnySizeOfLogits);
+///           independent of the number of threads
+/// Cost      4 targets · rows · width operations and targets · rows exponentials an iteration; five numbers
+///           a row and target of a batch of 32
 [[nodiscard]] std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows,
                                                                  std::span<const double> offsets,
                                                                  std::span<const std::size_t> targets,
-                                                                 double gap = 1e-3,
-                                                                 std::size_t iterations = 300);
+                                                                 const LogSoftmaxOptions& options = {});
+
+/// log softmax(rows point + offsets)_target and what rounding may have done to it, at any point.
+/// Errors    as above
+[[nodiscard]] Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets,
+                                     std::size_t target, std::span<const double> point);
 
 }  // namespace normscope::convex

@@ -22,11 +22,20 @@ struct Probability {
 /// Accuracy  proved (test: Probability.LeadsBoundIt)
 [[nodiscard]] Probability probability_from_lead(const TokenReach& reach, std::size_t tokens);
 
+struct ProbabilityOptions {
+  double gap = 1e-3;             ///< between the bounds of a log-probability
+  std::size_t iterations = 300;  ///< a token; see `convex::largest_log_softmax`
+  unsigned threads = 0;
+  Progress progress{};
+};
+
 /// The largest probability of some tokens, log-probabilities to `gap`; see `convex::largest_log_softmax`.
+/// With eps = 0 lower bounds are attained on the sphere; upper ones are those of the ball, which are larger
+/// where its inside does better, unless the sphere is two points. Logits beyond 2²⁰⁰ are left at 0 to 1.
 /// Errors    Cancelled; Shape
-/// Cost      a few to 300 rounds of 4 tokens width operations for each token asked for
+/// Cost      a few to 300 iterations of 4 tokens width operations for each token asked for
 [[nodiscard]] std::vector<Probability> largest_probabilities(const Logits& logits,
-                                                             std::span<const std::size_t> asked, double gap,
-                                                             unsigned threads, const Progress& progress);
+                                                             std::span<const std::size_t> asked,
+                                                             const ProbabilityOptions& options);
 
 }  // namespace normscope::selectability

@@ -14,14 +14,16 @@ namespace normscope::selectability {
 /// What is known of one token.
 struct TokenReach {
   bool done = false;
-  convex::Answer answer = convex::Answer::undecided;  ///< behind the norm: with u in the unit ball
+  /// Behind the norm: with u in the unit ball, or on its sphere where eps = 0.
+  convex::Answer answer = convex::Answer::undecided;
   /// Without the norm's bound: for some u of any length. What earlier work calls argmaxable.
   convex::Answer unbounded = convex::Answer::undecided;
-  /// Proved: at the witness the logit leads by `lower`, nowhere in the ball by more than `upper`.
+  /// Proved: at the witness the logit leads by `lower`, nowhere by more than `upper`.
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
-  std::vector<double> witness{};  ///< |u| <= 1; empty where it is the token's own row over its length
-  /// On other tokens: they prove `upper`. Empty where `rival` alone does.
+  /// |u| <= 1, with eps = 0 equal to 1 but for 2⁻³⁰; empty where it is the token's own row over its length.
+  std::vector<double> witness{};
+  /// On other tokens: they prove `upper`. Empty where `rival` alone does, or `ends`.
   std::vector<convex::Share> weights{};
   /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
   std::vector<convex::Share> unbounded_weights{};
@@ -29,6 +31,12 @@ struct TokenReach {
   /// rows (A, 2^e a₀), and s is positive.
   std::vector<double> unbounded_witness{};
   std::size_t rival = 0;  ///< another token: the next highest where the token's own row points
+  /// eps = 0: inside the ball the token leads at some point, on the sphere, which is all the norm gives then,
+  /// none was found and none excluded. The answer is undecided.
+  bool only_inside = false;
+  /// eps = 0 and a space of one dimension, where the sphere is two points (`sphere_points`): a token that
+  /// leads over this one, or comes next, at the first and at the second. They prove `upper`.
+  std::vector<std::size_t> ends{};
 };
 
 struct ReachOptions {
@@ -58,6 +66,9 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 /// The point of the ball at which a reachable token leads by `lower`.
 /// Requires  answer yes; a reach as decided here: its own direction stands for a witness that is empty
 [[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
+
+/// With eps = 0 and logits.dimension() = 1: the points there are, to a rounding.
+[[nodiscard]] std::vector<std::vector<double>> sphere_points(const Logits& logits);
 
 /// The weights on other tokens that prove `upper`; none for one that is infinite.
 [[nodiscard]] std::vector<convex::Share> upper_weights(const TokenReach& reach);

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+#include <normscope/numeric/binary_scale.hpp>
+#include <normscope/selectability/select.hpp>
+
+namespace normscope::selectability {
+
+/// Keys divided by a power of two; see `scaled_keys`.
+struct ScaledKeys {
+  BinaryScale by{};
+  std::vector<double> values{};
+  std::size_t rows = 0;
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
+  [[nodiscard]] double lower(double bound) const {
+    return std::nextafter(by.multiply(bound), -std::numeric_limits<double>::infinity());
+  }
+  [[nodiscard]] double upper(double bound) const {
+    return std::nextafter(by.multiply(bound), std::numeric_limits<double>::infinity());
+  }
+  /// What is said of the keys as they were given, as of the scaled ones.
+  [[nodiscard]] Selection divided(Selection selection) const;
+  /// The other way round.
+  [[nodiscard]] Selection multiplied(Selection selection) const;
+};
+
+/// The keys divided by a power of two, where they are too large or too small for products of them.
+[[nodiscard]] std::optional<ScaledKeys> scaled_keys(MatrixView<const double> keys);
+
+}  // namespace normscope::selectability

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <normscope/numeric/binary_scale.hpp>
+#include <normscope/selectability/logits.hpp>
+
+namespace normscope::selectability {
+
+/// Logits divided by a power of two where they are too large or too small for products of them; the very same
+/// ones otherwise. Points, weights and answers do not depend on it, leads go back through `lower` and
+/// `upper`.
+class ScaledLogits {
+ public:
+  explicit ScaledLogits(const Logits& logits) : original_(&logits), by_(BinaryScale::of(logits.scale)) {
+    if (by_.is_safe()) {
+      by_ = {};
+      return;
+    }
+    copy_ = logits;
+    by_.divide(copy_->rows);
+    by_.divide(copy_->offsets);
+    copy_->scale = by_.divide(logits.scale);
+    // What vanishes, of a row or of the rounding itself, is smaller than any number there is.
+    copy_->rounding = by_.divide(logits.rounding) +
+                      static_cast<double>(logits.width + 2) * std::numeric_limits<double>::denorm_min();
+  }
+
+  [[nodiscard]] const Logits& logits() const { return copy_ ? *copy_ : *original_; }
+  /// Bounds of the logits as they were given, from bounds of the scaled ones.
+  [[nodiscard]] double lower(double bound) const {
+    return by_.is_one() ? bound : std::nextafter(by_.multiply(bound), -infinity);
+  }
+  [[nodiscard]] double upper(double bound) const {
+    return by_.is_one() ? bound : std::nextafter(by_.multiply(bound), infinity);
+  }
+  /// A lead of the logits as they were given, scaled like them.
+  [[nodiscard]] double divide(double lead) const { return by_.divide(lead); }
+
+ private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+  const Logits* original_;
+  BinaryScale by_;
+  std::optional<Logits> copy_{};
+};
+
+}  // namespace normscope::selectability

@@ -1,0 +1,246 @@
+#include "sphere.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <normscope/core/random.hpp>
+#include <normscope/numeric/rounding.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+/// A point no further from the sphere than this stands for the next one on it.
+constexpr double near = 0x1p-30;
+/// Products of a row and a point that are spent on one token.
+constexpr double most_work = 4e9;
+constexpr std::size_t random_directions = 16;
+/// Dimensions up to which the axes are tried as well.
+constexpr std::size_t few_dimensions = 16;
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
+  return total;
+}
+
+double to_unit_length(std::vector<double>& vector) {
+  const double length = euclidean_norm(vector);
+  for (double& value : vector) value = length > 0.0 ? value / length : 0.0;
+  return length;
+}
+
+/// The way from a point where a token leads to the sphere.
+class Climb {
+ public:
+  Climb(const Field& field, std::size_t token, std::span<const double> inside)
+      : field_(field), token_(token), inside_(inside.begin(), inside.end()) {}
+
+  /// A point outside the ball, or on the sphere, up to which the token leads but for rounding.
+  [[nodiscard]] std::optional<std::vector<double>> outside(std::vector<double> direction) {
+    point_ = inside_;
+    faces_.clear();
+    blocked_.assign(field_.logits->tokens, false);
+    for (std::size_t step = 0; step <= field_.logits->dimension(); ++step) {
+      if (!turn_along_faces(direction)) return std::nullopt;
+      const Hit hit = shoot(direction);
+      const double to_sphere = distance_along(direction);
+      if (to_sphere < hit.distance) {
+        // Beyond the sphere, so that the way there crosses it with a lead, but not beyond the next face.
+        const double far = std::min(2.0 * to_sphere, 0.5 * (to_sphere + hit.distance));
+        move(direction, far);
+        return point_;
+      }
+      move(direction, hit.distance);
+      if (!add_face(hit.token)) return std::nullopt;
+      direction = point_;
+    }
+    return std::nullopt;
+  }
+
+  /// Where the way from the inside to a point outside crosses the sphere.
+  [[nodiscard]] std::vector<double> crossing(const std::vector<double>& outside) const {
+    std::vector<double> way(outside);
+    for (std::size_t i = 0; i < way.size(); ++i) way[i] -= inside_[i];
+    const double a = dot(way, way);
+    const double b = dot(way, inside_);
+    const double c = dot(inside_, inside_) - 1.0;
+    const double t = a > 0.0 ? (-b + std::sqrt(std::max(0.0, b * b - a * c))) / a : 0.0;
+    for (std::size_t i = 0; i < way.size(); ++i) way[i] = inside_[i] + t * way[i];
+    return way;
+  }
+
+  [[nodiscard]] double work() const { return work_; }
+
+ private:
+  struct Hit {
+    std::size_t token = 0;
+    double distance = infinity;
+  };
+
+  /// Takes out of the direction what leaves the faces met so far; what is left, outward.
+  bool turn_along_faces(std::vector<double>& direction) {
+    if (field_.logits->centers) center(direction);
+    const double before = to_unit_length(direction);
+    for (int pass = 0; pass < 2; ++pass) {
+      for (const std::vector<double>& face : faces_) {
+        const double along = dot(face, direction);
+        for (std::size_t i = 0; i < direction.size(); ++i) direction[i] -= along * face[i];
+      }
+    }
+    if (!(before > 0.0) || !(to_unit_length(direction) > 1e-9)) return false;
+    if (dot(direction, point_) < 0.0 && !faces_.empty()) {
+      for (double& value : direction) value = -value;
+    }
+    return true;
+  }
+
+  /// How far along the direction the token leads, and who ends it.
+  Hit shoot(const std::vector<double>& direction) {
+    const Logits& logits = *field_.logits;
+    Hit hit;
+    work_ += 2.0 * static_cast<double>(logits.tokens * logits.width);
+    const std::span<const double> own = logits.view().row(token_);
+    const double here = dot(own, point_) + logits.offsets[token_];
+    const double along = dot(own, direction);
+    for (std::size_t other = 0; other < logits.tokens; ++other) {
+      if (other == token_ || blocked_[other]) continue;
+      const std::span<const double> row = logits.view().row(other);
+      const double slope = along - dot(row, direction);
+      if (!(slope < 0.0)) continue;
+      const double lead = std::max(0.0, here - dot(row, point_) - logits.offsets[other]);
+      if (lead / -slope < hit.distance) hit = {other, lead / -slope};
+    }
+    return hit;
+  }
+
+  [[nodiscard]] double distance_along(const std::vector<double>& direction) const {
+    const double b = dot(point_, direction);
+    const double c = dot(point_, point_) - 1.0;
+    return c >= 0.0 ? 0.0 : -b + std::sqrt(b * b - c);
+  }
+
+  void move(const std::vector<double>& direction, double by) {
+    for (std::size_t i = 0; i < point_.size(); ++i) point_[i] += by * direction[i];
+  }
+
+  /// False where the face adds nothing to those met before: the point is a corner to rounding.
+  bool add_face(std::size_t other) {
+    std::vector<double> face(field_.logits->width);
+    static_cast<void>(field_.difference(token_, other, face));
+    blocked_[other] = true;
+    if (!(to_unit_length(face) > 0.0)) return false;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (const std::vector<double>& known : faces_) {
+        const double along = dot(known, face);
+        for (std::size_t i = 0; i < face.size(); ++i) face[i] -= along * known[i];
+      }
+    }
+    if (!(to_unit_length(face) > 1e-9)) return false;
+    faces_.push_back(std::move(face));
+    return true;
+  }
+
+  const Field& field_;
+  std::size_t token_;
+  std::vector<double> inside_;
+  std::vector<double> point_{};
+  std::vector<std::vector<double>> faces_{};  ///< orthonormal
+  std::vector<bool> blocked_{};               ///< whose faces the point is on
+  double work_ = 0.0;
+};
+
+/// Directions to leave the inside by: outward, where the token's own row points, along the axes of small
+/// spaces, and any.
+std::vector<std::vector<double>> directions(const Logits& logits, std::size_t token,
+                                            std::span<const double> inside) {
+  std::vector<std::vector<double>> result{{inside.begin(), inside.end()}, own_direction(logits, token)};
+  if (logits.width <= few_dimensions) {
+    for (std::size_t i = 0; i < logits.width; ++i) {
+      for (const double sign : {1.0, -1.0}) {
+        result.emplace_back(logits.width)[i] = sign;
+      }
+    }
+  }
+  Random random(token);
+  for (std::size_t i = 0; i < random_directions; ++i) {
+    for (double& value : result.emplace_back(logits.width)) value = random.normal();
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<double> on_sphere(const Logits& logits, std::span<const double> point) {
+  std::vector<double> result(point.begin(), point.end());
+  if (logits.centers) center(result);
+  to_unit_length(result);
+  for (double& value : result) value *= 1.0 - 0x1p-49;
+  return result;
+}
+
+double distance_to_sphere(const Logits& logits, std::span<const double> point) {
+  std::vector<double> inner(point.begin(), point.end());
+  if (logits.centers) center(inner);
+  const double length = euclidean_norm(inner);
+  const double away = std::abs(1.0 - length) + 16.0 * unit_roundoff;
+  // A part outside the norm's image changes no logit but by what rows round to.
+  return away <= near ? away / length : infinity;
+}
+
+double lead_on_sphere(const Field& field, std::size_t token, std::span<const double> point,
+                      unsigned threads) {
+  const double distance = distance_to_sphere(*field.logits, point);
+  if (distance == infinity) return -infinity;
+  std::vector<Standing> standing(1);
+  standing[0].token = token;
+  standing[0].point.assign(point.begin(), point.end());
+  look(field, standing, 1, threads);
+  return standing[0].lower - 2.0 * field.logits->scale * distance;
+}
+
+std::optional<std::vector<double>> lift(const Field& field, std::size_t token, std::span<const double> inside,
+                                        unsigned threads) {
+  Climb climb(field, token, inside);
+  for (std::vector<double>& direction : directions(*field.logits, token, inside)) {
+    const std::optional<std::vector<double>> outside = climb.outside(std::move(direction));
+    if (outside) {
+      std::vector<double> point = on_sphere(*field.logits, climb.crossing(*outside));
+      if (lead_on_sphere(field, token, point, threads) > 0.0) return point;
+    }
+    if (climb.work() > most_work) break;
+  }
+  return std::nullopt;
+}
+
+std::array<std::vector<double>, 2> two_points(const Logits& logits) {
+  std::vector<double> point(logits.width);
+  point[0] = 1.0;
+  if (logits.centers) point[1] = -1.0;
+  std::vector<double> other(point);
+  for (double& value : other) value = -value;
+  return {on_sphere(logits, other), on_sphere(logits, point)};
+}
+
+double lead_at_most(const Field& field, std::size_t token, std::span<const double> point, std::size_t other) {
+  // The lead of the other one over the token, turned round.
+  return -lower_bound(field, other, point, token) +
+         2.0 * field.logits->scale * distance_to_sphere(*field.logits, point) + 2.0 * field.logits->rounding;
+}
+
+double upper_bound_at_two_points(const Field& field, std::size_t token,
+                                 const std::vector<std::size_t>& ends) {
+  const Logits& logits = *field.logits;
+  if (!logits.sphere || logits.dimension() != 1 || ends.size() != 2) return infinity;
+  const std::array<std::vector<double>, 2> points = two_points(logits);
+  double most = -infinity;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] >= logits.tokens || ends[i] == token) return infinity;
+    most = std::max(most, lead_at_most(field, token, points[i], ends[i]));
+  }
+  return most;
+}
+
+}  // namespace normscope::selectability

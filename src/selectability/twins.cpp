@@ -1,0 +1,40 @@
+#include "twins.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace normscope::selectability {
+
+std::vector<std::size_t> find_twins(MatrixView<const double> rows, std::span<const double> numbers) {
+  std::vector<std::size_t> order(rows.rows());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto compare = [&](std::size_t a, std::size_t b) {
+    if (!numbers.empty() && numbers[a] != numbers[b]) return numbers[a] < numbers[b] ? -1 : 1;
+    const std::span<const double> x = rows.row(a);
+    const std::span<const double> y = rows.row(b);
+    const auto [first, second] = std::mismatch(x.begin(), x.end(), y.begin());
+    return first == x.end() ? 0 : (*first < *second ? -1 : 1);
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const int sign = compare(a, b);
+    return sign < 0 || (sign == 0 && a < b);
+  });
+  std::vector<std::size_t> twins(rows.rows(), no_twin);
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && compare(order[begin], order[end]) == 0) ++end;
+    for (std::size_t i = begin; end - begin > 1 && i < end; ++i) {
+      twins[order[i]] = order[i == begin ? begin + 1 : begin];
+    }
+    begin = end;
+  }
+  return twins;
+}
+
+bool are_twins(std::span<const std::size_t> twins, std::size_t a, std::size_t b) {
+  if (a >= twins.size() || b >= twins.size() || twins[a] == no_twin || twins[b] == no_twin) return false;
+  // The first of its equals is in either's pair.
+  return std::min(a, twins[a]) == std::min(b, twins[b]);
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+
+namespace normscope::selectability {
+
+inline constexpr std::size_t no_twin = std::numeric_limits<std::size_t>::max();
+
+/// Per row of `rows`, each with its number of `numbers` (or none at all), another one that is equal, or
+/// `no_twin`: of equal rows the first has the second, all others the first.
+/// Cost      O(rows log(rows) width)
+[[nodiscard]] std::vector<std::size_t> find_twins(MatrixView<const double> rows,
+                                                  std::span<const double> numbers = {});
+
+/// Whether two rows are equal, from what `find_twins` found.
+[[nodiscard]] bool are_twins(std::span<const std::size_t> twins, std::size_t a, std::size_t b);
+
+}  // namespace normscope::selectability

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/norm/norm.hpp>
+#include <normscope/selectability/reach.hpp>
+
+#include "heads.hpp"
+
+// Logits at the ends of what a double holds, and leads at the end of what one tells.
+namespace normscope::selectability {
+namespace {
+
+using convex::Answer;
+
+TEST(Reach, OfEqualTokensTheLeadIsExactlyNone) {
+  Head head = random_head(5, 6, NormKind::rms, 3, 0.0);
+  for (std::size_t token = 1; token < 5; ++token) {
+    std::copy_n(head.weights.begin(), 6, head.weights.begin() + static_cast<std::ptrdiff_t>(6 * token));
+  }
+  const Logits logits = head.logits();
+  for (const TokenReach& token : decided(logits)) {
+    EXPECT_EQ(token.answer, Answer::no);
+    EXPECT_LE(token.upper, 1e-12 * logits.scale);
+    EXPECT_LE(token.upper, 0.0);
+    EXPECT_TRUE(std::isfinite(token.lower));
+  }
+}
+
+TEST(Reach, FoldedLogitsAreWithinTheirRounding) {
+  // What all tokens have in common is a million times what tells them apart.
+  Head head = random_head(9, 7, NormKind::layer, 5, 0.8);
+  for (std::size_t i = 0; i < head.weights.size(); ++i)
+    head.weights[i] += 1e6 * std::sin(1.0 + static_cast<double>(i % 7));
+  for (double& value : head.bias) value += 1e6;
+  const Logits logits = head.logits();
+  const std::vector<double> x = normals(7, 9);
+  std::vector<double> u(7);
+  norm::forward({.kind = NormKind::layer, .width = 7, .eps = 0.0}, {x.data(), 1, 7}, {u.data(), 1, 7});
+  for (std::size_t a = 0; a < 9; ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      long double direct = static_cast<long double>(head.bias[a]) - head.bias[b];
+      long double folded = static_cast<long double>(logits.offsets[a]) - logits.offsets[b];
+      for (std::size_t i = 0; i < 7; ++i) {
+        const long double weight =
+            static_cast<long double>(head.weights[a * 7 + i]) - head.weights[b * 7 + i];
+        direct += weight * (static_cast<long double>(head.norm.gain[i]) * u[i] + head.norm.bias[i]);
+        folded += (static_cast<long double>(logits.rows[a * 7 + i]) - logits.rows[b * 7 + i]) * u[i] /
+                  std::sqrt(7.0L);
+      }
+      // The point itself is rounded: a few units in its last place.
+      const long double rounded = 64.0L * 0x1p-53L * static_cast<long double>(logits.scale);
+      EXPECT_LE(std::abs(direct - folded), 2.0L * static_cast<long double>(logits.rounding) + rounded);
+    }
+  }
+  EXPECT_LT(logits.rounding, 1e-12 * logits.scale);
+}
+
+TEST(Reach, LogitsOfAnySize) {
+  const Head plain = random_head(40, 5, NormKind::rms, 31, 0.0);
+  const std::vector<TokenReach> expected = decided(plain.logits());
+  for (const int exponent : {-1000, -515, -110, 210, 515, 1000}) {
+    Head head = plain;
+    for (double& value : head.weights) value = std::scalbn(value, exponent);
+    const Logits logits = head.logits();
+    std::vector<TokenReach> tokens = decided(logits);
+    std::vector<std::size_t> reachable;
+    for (std::size_t token = 0; token < tokens.size(); ++token) {
+      EXPECT_EQ(tokens[token].answer, expected[token].answer) << exponent << " " << token;
+      EXPECT_TRUE(verify(logits, token, tokens[token])) << exponent << " " << token;
+      EXPECT_TRUE(std::isfinite(tokens[token].lower) && std::isfinite(tokens[token].upper)) << exponent;
+      EXPECT_NEAR(std::scalbn(tokens[token].lower, -exponent), expected[token].lower, 1e-12) << exponent;
+      if (tokens[token].answer == Answer::yes) reachable.push_back(token);
+    }
+    sharpen(logits, tokens, reachable, {.threads = 1});
+    for (const std::size_t token : reachable) {
+      EXPECT_LE(tokens[token].upper - tokens[token].lower, 1e-6 * logits.scale) << exponent << " " << token;
+    }
+  }
+  // Tokens of very different sizes: the small ones are nothing beside the large one.
+  const Head mixed{.norm = {.kind = NormKind::layer, .width = 2}, .weights = {1e200, 0, 0, 1, 1, 1}};
+  for (std::size_t token = 0; token < 3; ++token) {
+    EXPECT_TRUE(verify(mixed.logits(), token, decided(mixed.logits())[token])) << token;
+  }
+  const Head huge{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1.7e308, 0, -1.7e308, 0}};
+  EXPECT_THROW(static_cast<void>(huge.logits()), Error);
+}
+
+TEST(Reach, LeadsNearNothingAreDecided) {
+  // A token a hair inside or outside the hull of others, which an exact basis tells.
+  int decided_by_a_hair = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Head head = random_head(9, 4, NormKind::rms, seed, seed % 2 == 0 ? 0.0 : 1.0);
+    head.norm.gain = {};
+    head.norm.bias = {};
+    Random random(seed);
+    plant(head, 0, {1, 2, 3, 4}, random);
+    if (!head.bias.empty()) head.bias[0] = 0.25 * (head.bias[1] + head.bias[2] + head.bias[3] + head.bias[4]);
+    const double hair = std::pow(10.0, -7.0 - static_cast<double>(seed % 6));
+    for (std::size_t i = 0; i < 4; ++i) head.weights[i] += hair * random.normal();
+    const Logits logits = head.logits();
+    const TokenReach token = decided(logits)[0];
+    EXPECT_NE(token.answer, Answer::undecided) << seed << ": " << token.lower << " to " << token.upper;
+    EXPECT_TRUE(verify(logits, 0, token)) << seed;
+    decided_by_a_hair += std::abs(token.upper) < 1e-6 * logits.scale ? 1 : 0;
+  }
+  EXPECT_GT(decided_by_a_hair, 10);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

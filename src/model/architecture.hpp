@@ -3,6 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config.hpp"
+
 namespace normscope::model {
 
 class Builder;
@@ -20,6 +22,12 @@ struct Architecture {
   /// Beginnings that it does not have.
   std::vector<std::string_view> without;
   void (*describe)(Builder& b);
+  /// The part of a model of several modalities that it is.
+  Tower tower = Tower::text;
+  /// Configuration fields that change nothing in this family, beside those of fields.cpp.
+  std::vector<std::string_view> harmless{};
+  /// Shares its tensor names with another family: only a model_type tells it.
+  bool by_model_type_only = false;
 };
 
 /// Every architecture of src/model/architectures; generated from the folder.

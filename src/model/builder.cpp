@@ -32,6 +32,11 @@ Builder::Builder(const checkpoint::Checkpoint& checkpoint, const Config& config,
   }
 }
 
+std::string Builder::model_type() const {
+  const std::vector<std::string> types = config_.model_types();
+  return types.empty() ? std::string() : types.back();
+}
+
 bool Builder::has(std::string_view name) const { return !inventory_.starting_with(full(name)).empty(); }
 
 std::vector<std::uint64_t> Builder::shape(std::string_view name) const {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <normscope/checkpoint/checkpoint.hpp>
@@ -35,6 +36,22 @@ struct HeadCounts {
   std::uint64_t head_dim = 0;
 };
 
+/// What happens to scores of queries and keys, where it is not division by the root of the head width.
+struct ScoreStyle {
+  std::optional<double> scale{};
+  bool divided_by_layer = false;  ///< and by the layer's number, counted from 1
+  double soft_cap = 0.0;
+};
+
+/// Which layers see a window of "sliding_window" positions.
+struct WindowStyle {
+  /// Only where "use_sliding_window" is set, and from layer "max_window_layers" on.
+  bool must_be_enabled = false;
+  /// Of so many layers in a row all but the last; 0: every layer. "layer_types" and
+  /// "sliding_window_pattern" overrule it.
+  std::uint64_t period = 0;
+};
+
 enum class Need { required, optional };
 
 /// Turns a forward pass told in tensor names into a `Model`. It keeps the stream's story: which norm
@@ -48,6 +65,8 @@ class Builder {
           std::string prefix, Model& model);
 
   [[nodiscard]] const Config& config() const { return config_; }
+  /// The innermost "model_type", empty without one.
+  [[nodiscard]] std::string model_type() const;
   /// Whether a tensor's name starts like this.
   [[nodiscard]] bool has(std::string_view name) const;
   /// The sizes of a tensor, called by its whole name; empty when it is not there.
@@ -63,12 +82,12 @@ class Builder {
   void grouped_queries() { grouped_ = true; }
   /// Queries and keys turn with their position.
   void rotary(const RotaryStyle& style) { rotary_ = style; }
-  /// Of `period` layers in a row all but the last see a window only, where no configuration tells.
-  void windows_but_every(std::uint64_t period) { window_period_ = period; }
+  void windows(const WindowStyle& style) { windows_ = style; }
   /// A stored copy of the rotary frequencies of the layer that was told last.
   void rotary_buffer(std::string_view name);
-  /// Scores are divided by the root of this, the head width where it is absent.
-  void score_divisor(std::optional<double> divisor) { score_divisor_ = divisor; }
+  void scores(const ScoreStyle& style) { scores_ = style; }
+  /// Logits are `scale` times what the unembedding gives, and then capped where `soft_cap` is not 0.
+  void logits(double scale, double soft_cap = 0.0);
   void layout(Layout layout) { layout_ = layout; }
   /// The width of the stream; 0: told by the first tensor that reads or writes it.
   void stream(std::uint64_t width) { width_ = width; }
@@ -138,8 +157,9 @@ class Builder {
   /// Stored, but not a parameter.
   void buffer(std::string_view name);
 
-  /// Adds what can be told only at the end: totals, tensors left over, notes on what is not known.
-  void finish();
+  /// Adds what can be told only at the end: totals, tensors left over, notes on what is not known, and what
+  /// of the configuration is not modelled: fields nobody read that are not known to be `harmless`.
+  void finish(std::span<const std::string_view> harmless = {});
   [[nodiscard]] bool used(const checkpoint::Tensor& tensor) const { return used_.contains(&tensor); }
 
  private:
@@ -180,10 +200,15 @@ class Builder {
   void add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
                  const std::optional<Linear>& value, std::uint64_t stride);
   [[nodiscard]] std::string layer_kind(int layer) const;
-  void set_positions(Head& head);
+  void set_rotary(Head& head);
+  void set_window(Head& head) const;
+  void set_scale(Head& head) const;
 
   [[nodiscard]] bool repeats_token_embedding(const Linear& map) const;
   void flag_leftovers();
+  void flag_attention_leftovers();
+  void flag_biased_norms();
+  void flag_fields(std::span<const std::string_view> harmless);
   [[nodiscard]] std::string layer_of(std::string_view tensor) const;
 
   const checkpoint::Checkpoint& checkpoint_;
@@ -197,8 +222,10 @@ class Builder {
   HeadCounts counts_;
   bool grouped_ = false;
   std::optional<RotaryStyle> rotary_{};
-  std::uint64_t window_period_ = 0;
-  std::optional<double> score_divisor_{};
+  std::optional<WindowStyle> windows_{};
+  ScoreStyle scores_;
+  double logit_scale_ = 1.0;
+  double logit_cap_ = 0.0;
   Layout layout_ = Layout::out_in;
   bool relabel_ = false;
   std::uint64_t width_ = 0;
@@ -207,7 +234,9 @@ class Builder {
 
   Scope scope_;
   std::optional<std::size_t> reading_;  // the norm being read
-  std::vector<Linear> writers_;         // of the stream, since its last norm
+  // The norm and the map that led over to this stream, as long as nothing else has written to it.
+  std::optional<std::pair<std::size_t, Linear>> led_;
+  std::vector<Linear> writers_;  // of the stream, since its last norm
   std::vector<std::string> writing_norms_;
   bool writers_known_ = true;
   std::optional<Linear> token_embedding_;

@@ -132,12 +132,16 @@ std::uint64_t Builder::attention_fused_per_head(std::string_view name) {
 void Builder::add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
                         const std::optional<Linear>& value, std::uint64_t stride) {
   if (!query || counts_.heads == 0) return;
-  const std::string norm = reading_ ? model_.norms[*reading_].name : "";
+  const bool led = !reading_ && led_;
+  const std::string norm = reading_ || led ? model_.norms[reading_ ? *reading_ : led_->first].name : "";
   const auto [known, is_new] = head_indices_.emplace(query->weight.selector(), model_.heads.size());
   if (!is_new) {
     for (std::size_t i = known->second;
          i < std::min<std::uint64_t>(known->second + counts_.heads, model_.heads.size()); ++i) {
-      if (model_.heads[i].norm.empty()) model_.heads[i].norm = norm;
+      Head& head = model_.heads[i];
+      const bool is_known = norm == head.norm || std::find(head.later_norms.begin(), head.later_norms.end(),
+                                                           norm) != head.later_norms.end();
+      if (!is_known) head.later_norms.push_back(norm);
     }
     return;
   }
@@ -153,9 +157,11 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
   Head common;
   common.layer = scope_.layer.value_or(0);
   common.head_dim = dim;
-  common.scale = 1.0 / std::sqrt(score_divisor_.value_or(static_cast<double>(dim)));
   common.norm = norm;
-  set_positions(common);
+  if (led) common.between = led_->second;
+  set_scale(common);
+  set_window(common);
+  set_rotary(common);
   for (std::uint64_t index = 0; index < counts_.heads; ++index) {
     Head head = common;
     head.head = static_cast<int>(index);

@@ -46,12 +46,15 @@ void Builder::flag_leftovers() {
   }
 }
 
-void Builder::finish() {
+void Builder::finish(std::span<const std::string_view> harmless) {
   for (const auto& [name, use] : biases_) {
     if (!use.present) continue;
     for (const std::string& tensor : use.absent) miss(tensor);
   }
   flag_leftovers();
+  flag_attention_leftovers();
+  flag_biased_norms();
+  flag_fields(harmless);
   for (const checkpoint::Tensor& tensor : checkpoint_.tensors()) model_.parameters += tensor.elements();
   model_.parameters -= buffered_;
   model_.width = width_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "builder.hpp"
+#include "not_modelled.hpp"
 
 namespace normscope::model {
 
@@ -18,17 +19,49 @@ std::string Builder::layer_kind(int layer) const {
   if (const auto kinds = config_.texts({"layer_types"})) {
     return static_cast<std::size_t>(layer) < kinds->size() ? (*kinds)[static_cast<std::size_t>(layer)] : "";
   }
+  const std::uint64_t told = windows_ ? windows_->period : 0;
   const std::uint64_t period =
-      config_.count({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(window_period_);
+      told == 0 ? 0 : config_.count({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(told);
   if (period == 0) return {};
   return (static_cast<std::uint64_t>(layer) + 1) % period == 0 ? "full_attention" : "sliding_attention";
 }
 
-void Builder::set_positions(Head& head) {
+void Builder::set_scale(Head& head) const {
+  head.scale = scores_.scale.value_or(1.0 / std::sqrt(static_cast<double>(head.head_dim)));
+  if (scores_.divided_by_layer) head.scale /= static_cast<double>(head.layer) + 1.0;
+  head.soft_cap = scores_.soft_cap;
+}
+
+void Builder::set_window(Head& head) const {
+  const std::string kind = layer_kind(head.layer);
+  if (!kind.empty() && kind != "full_attention" && (kind != "sliding_attention" || !windows_)) {
+    add_not_modelled(head.not_modelled, "layer_types: " + kind);
+  }
+  if (!windows_) return;
+  const std::optional<std::uint64_t> size = config_.positions({"sliding_window", "sliding_window_size"});
+  const bool enabled = !windows_->must_be_enabled || config_.flag({"use_sliding_window"}).value_or(false);
+  const std::uint64_t first = config_.positions({"max_window_layers"}).value_or(28);
+  if (!size || !enabled) return;
+  const bool by_kind = kind.empty() || kind == "sliding_attention";
+  const bool late =
+      !windows_->must_be_enabled || !kind.empty() || static_cast<std::uint64_t>(head.layer) >= first;
+  if (by_kind && late) head.window = *size;
+}
+
+void Builder::set_rotary(Head& head) {
   if (!rotary_) return;
-  StatedRotary stated = stated_rotary(config_, *rotary_, head.head_dim, layer_kind(head.layer));
+  const std::string kind = layer_kind(head.layer);
+  const auto layer = static_cast<std::size_t>(head.layer);
+  if (rotary_->windows_only && kind == "full_attention") return;
+  if (const auto turning = config_.numbers({"no_rope_layers"})) {
+    if (layer < turning->size() && (*turning)[layer] == 0.0) return;
+  } else if (rotary_->still_every != 0) {
+    const std::uint64_t every = config_.count({"no_rope_layer_interval"}).value_or(rotary_->still_every);
+    if ((layer + 1) % every == 0) return;
+  }
+  StatedRotary stated = stated_rotary(config_, *rotary_, head.head_dim, kind);
   for (std::string& text : stated.notes) note(std::move(text));
-  head.not_modelled = std::move(stated.not_modelled);
+  add_not_modelled(head.not_modelled, stated.not_modelled);
   head.rotary = std::move(stated.rotary);
 }
 
@@ -51,6 +84,11 @@ void Builder::rotary_buffer(std::string_view name) {
         fmt::format("\"{}\" holds other rotary frequencies than the configuration gives; the latter are used",
                     stored->name));
   }
+}
+
+void Builder::logits(double scale, double soft_cap) {
+  logit_scale_ = scale;
+  logit_cap_ = soft_cap;
 }
 
 }  // namespace normscope::model

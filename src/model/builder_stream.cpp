@@ -87,6 +87,7 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
 }
 
 void Builder::add_writer(std::optional<Linear> writer, std::string_view name, Need need) {
+  if (!writers_.empty()) led_.reset();
   if (writer) {
     if (width_ == 0) width_ = writer->out;
     writers_.push_back(std::move(*writer));
@@ -141,6 +142,7 @@ void Builder::partial_input(std::string_view name) {
   for (const checkpoint::Tensor& tensor : inventory_.starting_with(full(name))) {
     used_.insert(&tensor);
     writers_known_ = false;
+    led_.reset();
   }
 }
 
@@ -286,6 +288,8 @@ void Builder::leads_over(std::string_view role, std::string_view name, std::uint
   } else {
     reads_are_indirect();
   }
+  led_.reset();
+  if (map && reading_) led_.emplace(*reading_, *map);
   reading_.reset();
   writers_.clear();
   writing_norms_.clear();

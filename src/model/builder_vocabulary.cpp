@@ -55,6 +55,8 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
   Vocabulary vocabulary;
   vocabulary.size = map->out;
   vocabulary.tied = same;
+  vocabulary.logit_scale = logit_scale_;
+  vocabulary.soft_cap = logit_cap_;
   if (reads_norm && reading_) vocabulary.final_norm = model_.norms[*reading_].name;
   vocabulary.unembedding = std::move(map);
   model_.vocabulary = std::move(vocabulary);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kLargestCount = 1'000'000;
+constexpr double kMostPositions = 1e12;
 // Configurations nest a few levels; what lies deeper is not read and not kept.
 constexpr int kDepth = 16;
 
@@ -39,6 +41,7 @@ struct Config::Contents {
   std::string path;  // of the object whose fields these are, such as "rope_scaling."
   Source source = Source::config;
   std::shared_ptr<const Json> root;
+  std::shared_ptr<std::set<const Json*>> asked = std::make_shared<std::set<const Json*>>();
   std::vector<const Json*> sections;
   const std::map<std::string, std::string, std::less<>>& metadata;
 
@@ -63,10 +66,29 @@ struct Config::Contents {
   std::pair<const char*, const Json*> find(Keys keys) const {
     for (const Json* place : sections) {
       for (const char* key : keys) {
-        if (const Json* value = child(*place, key)) return {key, value};
+        if (const Json* value = child(*place, key)) {
+          asked->insert(value);
+          return {key, value};
+        }
       }
     }
     return {nullptr, nullptr};
+  }
+
+  const Json* own_section(Tower tower) const {
+    return section(*root, tower == Tower::text ? "text_config" : "vision_config");
+  }
+
+  void look_in(Tower tower) {
+    sections.clear();
+    if (const Json* own = own_section(tower)) {
+      sections.push_back(own);
+      if (tower == Tower::vision) return;
+    }
+    if (const Json* model = child(*root, "model"); model != nullptr && model->is_object()) {
+      if (const Json* encoder = section(*model, "encoder")) sections.push_back(encoder);
+    }
+    sections.push_back(root.get());
   }
 };
 
@@ -98,18 +120,28 @@ Config::Config(const checkpoint::Checkpoint& checkpoint) {
     }
   }
   contents.root = std::make_shared<const Json>(std::move(root));
-  if (const Json* text = contents.section(*contents.root, "text_config")) contents.sections.push_back(text);
-  if (const Json* model = contents.child(*contents.root, "model"); model != nullptr && model->is_object()) {
-    if (const Json* encoder = contents.section(*model, "encoder")) contents.sections.push_back(encoder);
-  }
-  contents.sections.push_back(contents.root.get());
+  contents.look_in(Tower::text);
   contents_ = filled;
 }
 
+Config Config::of(Tower tower) const {
+  const auto contents = std::make_shared<Contents>(*contents_);
+  contents->look_in(tower);
+  Config config(*this);
+  config.contents_ = contents;
+  return config;
+}
+
+bool Config::has_section(Tower tower) const { return contents_->own_section(tower) != nullptr; }
+
 std::vector<std::string> Config::model_types() const {
   std::vector<std::string> types;
+  std::vector<const Json*> places = {contents_->root.get()};
   for (auto place = contents_->sections.rbegin(); place != contents_->sections.rend(); ++place) {
-    const Json* value = contents_->child(**place, "model_type");
+    if (*place != places.front()) places.push_back(*place);
+  }
+  for (const Json* place : places) {
+    const Json* value = contents_->child(*place, "model_type");
     if (value == nullptr) continue;
     if (!value->is_string()) contents_->reject("model_type", *value, "a string");
     types.push_back(value->get<std::string>());
@@ -127,12 +159,34 @@ std::optional<std::uint64_t> Config::count(Keys keys) const {
   return static_cast<std::uint64_t>(number);
 }
 
+std::optional<std::uint64_t> Config::positions(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  const double number = value->is_number() ? value->get<double>() : -1.0;
+  if (!(number >= 0.0 && number <= kMostPositions && std::floor(number) == number)) {
+    contents_->reject(key, *value, fmt::format("a whole number from 0 to {}", kMostPositions));
+  }
+  return number == 0.0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(number));
+}
+
+bool Config::states(Keys keys) const {
+  return std::any_of(contents_->sections.begin(), contents_->sections.end(), [&](const Json* place) {
+    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return place->contains(key); });
+  });
+}
+
 std::optional<double> Config::number(Keys keys) const {
   const auto [key, value] = contents_->find(keys);
   if (value == nullptr) return {};
   const double number = value->is_number() ? value->get<double>() : -1.0;
   if (!(number >= 0.0 && std::isfinite(number))) contents_->reject(key, *value, "a finite number >= 0");
   return number;
+}
+
+std::optional<double> Config::number_or_false(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr || (value->is_boolean() && !value->get<bool>())) return {};
+  return number(keys);
 }
 
 std::optional<bool> Config::flag(Keys keys) const {
@@ -181,6 +235,20 @@ std::optional<Config> Config::inside(Keys keys) const {
   Config inner(*this);
   inner.contents_ = contents;
   return inner;
+}
+
+std::vector<Config::Field> Config::unread() const {
+  std::vector<Field> fields;
+  for (const auto& [key, value] : contents_->sections.front()->items()) {
+    const bool is_empty = value.is_null() || (value.is_structured() && value.empty()) || value == "";
+    if (is_empty || contents_->asked->count(&value) != 0) continue;
+    if (value.is_number()) {
+      fields.push_back({key, fmt::format("{}", value.get<double>())});
+    } else {
+      fields.push_back({key, value.is_string() ? value.get<std::string>().substr(0, 40) : shown(value)});
+    }
+  }
+  return fields;
 }
 
 bool Config::has(Keys keys) const { return contents_->find(keys).second != nullptr; }

@@ -12,6 +12,7 @@
 #include "config.hpp"
 #include "found_norms.hpp"
 #include "inventory.hpp"
+#include "not_modelled.hpp"
 #include "stated_norms.hpp"
 
 namespace normscope::model {
@@ -24,7 +25,7 @@ using checkpoint::Tensor;
 struct Match {
   const Architecture* architecture = nullptr;
   std::string evidence;
-  bool certain = true;  // whether nothing in the configuration speaks against it
+  std::string other_type{};  // the model_type in the configuration that speaks against it
 };
 
 bool answers_to(const Architecture& architecture, const std::string& type) {
@@ -45,50 +46,73 @@ std::string with_stars(std::string_view pattern) {
   return text + (text.ends_with('.') ? "*" : "");
 }
 
+// The model_type of the tower itself decides: one that wraps a text model may call itself anything.
+const Architecture* named_by(const std::vector<const Architecture*>& architectures, const Config& config,
+                             const Inventory& inventory, Tower tower, std::string& type) {
+  const std::vector<std::string> types = config.of(tower).model_types();
+  if (types.empty()) return nullptr;
+  type = types.back();
+  for (const Architecture* architecture : architectures) {
+    if (architecture->tower == tower && answers_to(*architecture, type) &&
+        inventory.prefix_of(architecture->signature.front())) {
+      return architecture;
+    }
+  }
+  return nullptr;
+}
+
 std::optional<Match> recognise(const std::vector<const Architecture*>& architectures, const Config& config,
                                const Inventory& inventory) {
-  const std::vector<std::string> types = config.model_types();
-  for (const std::string& type : types) {
-    for (const Architecture* architecture : architectures) {
-      if (answers_to(*architecture, type) && inventory.prefix_of(architecture->signature.front())) {
-        return Match{architecture, fmt::format("{} model_type {}", config.where(), type)};
-      }
+  std::string type;
+  for (const Tower tower : {Tower::text, Tower::vision}) {
+    if (const Architecture* named = named_by(architectures, config, inventory, tower, type)) {
+      return Match{named, fmt::format("{} model_type {}", config.where(), type)};
     }
   }
   // The longest signature says most.
   const Architecture* best = nullptr;
   for (const Architecture* architecture : architectures) {
-    if (fits_names(*architecture, inventory) &&
+    if (!architecture->by_model_type_only && fits_names(*architecture, inventory) &&
         (best == nullptr || architecture->signature.size() > best->signature.size())) {
       best = architecture;
     }
   }
   if (best == nullptr) return {};
-  return Match{best, fmt::format("tensor names {}", with_stars(best->signature.front())), types.empty()};
+  const std::vector<std::string> types = config.of(best->tower).model_types();
+  return Match{best, fmt::format("tensor names {}", with_stars(best->signature.front())),
+               types.empty() ? std::string() : types.back()};
 }
 
 // An architecture is told in full, or, where it was only a guess that the shapes refute, not at all. A file
 // that states its norms can do without: exporters keep names and transpose matrices.
-bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& config,
+bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& whole,
                  const Inventory& inventory, Model& model) {
   Model described;
   described.architecture = match.architecture->name;
   described.title = match.architecture->title;
   described.evidence = match.evidence;
+  const Config config = whole.of(match.architecture->tower);
   Builder builder(checkpoint, config, inventory, *inventory.prefix_of(match.architecture->signature.front()),
                   described);
   try {
     match.architecture->describe(builder);
   } catch (const Error& error) {
-    const bool is_needed = match.certain && checkpoint.stated_norms().empty();
+    const bool is_needed = match.other_type.empty() && checkpoint.stated_norms().empty();
     if (is_needed || error.code() != ErrorCode::Shape) throw;
     model.notes.push_back(
         fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
     return false;
   }
-  builder.finish();
+  builder.finish(match.architecture->harmless);
+  if (!match.other_type.empty()) {
+    add_not_modelled(described, Effect::everything, "model_type: " + match.other_type);
+    described.notes.push_back(fmt::format(
+        "{} model_type {} is not known here: the tensor names are those of {}, but what a model of "
+        "that type computes from them may differ",
+        whole.where(), match.other_type, described.title));
+  }
   append_found_norms(
-      checkpoint, config, [&](const Tensor& tensor) { return builder.used(tensor); }, described);
+      checkpoint, whole, [&](const Tensor& tensor) { return builder.used(tensor); }, described);
   take_stated_eps(checkpoint, described);
   model = std::move(described);
   return true;
@@ -122,14 +146,7 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
   const Inventory inventory(checkpoint);
   Model model;
   const std::optional<Match> match = recognise(architectures, config, inventory);
-  if (match && describe_as(*match, checkpoint, config, inventory, model)) {
-    if (!match->certain) {
-      model.notes.push_back(
-          fmt::format("{} model_type {} is not known here; the tensor names are those of {}", config.where(),
-                      config.model_types().front(), model.title));
-    }
-    return model;
-  }
+  if (match && describe_as(*match, checkpoint, config, inventory, model)) return model;
   describe_unknown(checkpoint, config, model);
   return model;
 }

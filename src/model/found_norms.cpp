@@ -56,6 +56,35 @@ std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor)
   return {};
 }
 
+// Whether a component of the name says that the tensor belongs to a vision tower, or to a text one.
+std::optional<Tower> tower_of(std::string_view name) {
+  while (!name.empty()) {
+    const std::size_t dot = std::min(name.find('.'), name.size());
+    const std::string component = lower(name.substr(0, dot));
+    if (component.starts_with("vision") || component.starts_with("visual") || component == "image_encoder") {
+      return Tower::vision;
+    }
+    if (component.starts_with("text_") || component == "language_model") return Tower::text;
+    name.remove_prefix(std::min(dot + 1, name.size()));
+  }
+  return {};
+}
+
+// The eps of a norm found by name: in a model of several towers that of its own tower's section.
+std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
+  if (!config.has_section(Tower::vision)) return config.eps();
+  const std::optional<Tower> tower = tower_of(name);
+  if (!tower) return {};
+  return config.of(*tower).eps();
+}
+
+// Where nothing states it: 1e-5, as of CLIP and most others, or 1e-6, as of SigLIP.
+double published_eps(const Config& config, std::string_view name) {
+  if (tower_of(name) != Tower::vision) return 1e-5;
+  const std::vector<std::string> types = config.of(Tower::vision).model_types();
+  return !types.empty() && types.back().starts_with("siglip") ? 1e-6 : 1e-5;
+}
+
 Slice whole(const Tensor& tensor) { return {std::string(tensor.name), 0, tensor.elements(), {}}; }
 
 }  // namespace
@@ -68,7 +97,7 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     if (std::optional<Found> found = norm_at(checkpoint, tensor)) norms.push_back(std::move(*found));
   }
   if (norms.empty()) return;
-  const std::optional<Config::Eps> told = config.eps();
+  std::size_t assumed_eps = 0;
   const bool any_bias =
       std::any_of(norms.begin(), norms.end(), [](const Found& norm) { return norm.bias; }) ||
       std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
@@ -86,7 +115,9 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     norm.layer = first_number(found.stem);
     norm.kind = found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
     norm.width = found.gain->shape[0];
-    norm.eps = told ? told->value : 1e-5;
+    const std::optional<Config::Eps> told = eps_of(config, found.stem);
+    if (!told) ++assumed_eps;
+    norm.eps = told ? told->value : published_eps(config, found.stem);
     norm.eps_source = told ? told->source : Source::assumed;
     norm.gain = whole(*found.gain);
     if (found.bias != nullptr) norm.bias = whole(*found.bias);
@@ -97,8 +128,11 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
       fmt::format("{} norms were found by name and shape alone: who reads and writes them is not "
                   "known, nor whether they are one norm or several groups",
                   norms.size()));
-  if (!told)
-    model.notes.push_back("eps 1e-05 is assumed for them: neither configuration nor metadata state it");
+  if (assumed_eps != 0) {
+    model.notes.push_back(fmt::format(
+        "the published default of eps is assumed for {}: neither configuration nor metadata state it",
+        assumed_eps == norms.size() ? "them" : fmt::format("{} of them", assumed_eps)));
+  }
   if (assumed_rms != 0) {
     model.notes.push_back(
         fmt::format("{} of them are taken for RMSNorm because no norm has a bias; they may be "

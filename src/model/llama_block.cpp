@@ -11,6 +11,8 @@ void llama_attention(Builder& b) {
     b.norm_of_heads("self_attn.q_norm", "query norm", "query");
     b.norm_of_heads("self_attn.k_norm", "key norm", "key");
   }
+  for (const char* table : {"self_attn.rotary_emb.cos_cached", "self_attn.rotary_emb.sin_cached"})
+    b.buffer(table);
   b.writes("attention out", "self_attn.o_proj", attended);
 }
 
@@ -18,6 +20,18 @@ void gated_mlp(Builder& b, std::string_view gate, std::string_view in, std::stri
   const std::uint64_t inner = b.reads("mlp gate", gate);
   b.reads("mlp in", in, inner);
   b.writes("mlp out", out, inner);
+}
+
+void llama_stack(Builder& b) {
+  b.embedding("token embedding", "embed_tokens");
+  b.each_layer("layers.{}.", [&] {
+    llama_attention(b);
+    b.rotary_buffer("self_attn.rotary_emb.inv_freq");
+    b.norm("post_attention_layernorm", "mlp input");
+    gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+  });
+  b.norm("norm", "final");
+  b.unembedding({"lm_head"}, false);
 }
 
 }  // namespace normscope::model

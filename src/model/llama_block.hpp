@@ -13,4 +13,7 @@ void llama_attention(Builder& b);
 /// An MLP whose inner activation is multiplied by a gate.
 void gated_mlp(Builder& b, std::string_view gate, std::string_view in, std::string_view out);
 
+/// The whole of a Llama: token embedding, blocks of attention and gated MLP, final norm, unembedding.
+void llama_stack(Builder& b);
+
 }  // namespace normscope::model

@@ -1,6 +1,7 @@
 #include "rope.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -113,8 +114,12 @@ void stretch_yarn(const Config& scaling, double theta, double context, double fa
   }
 }
 
+std::string_view scaling_name(const Config& config) {
+  return config.has({"rope_parameters"}) ? "rope_parameters" : "rope_scaling";
+}
+
 std::string field(const Config& config, std::string_view type) {
-  return fmt::format("{}: {}", config.has({"rope_parameters"}) ? "rope_parameters" : "rope_scaling", type);
+  return fmt::format("{}: {}", scaling_name(config), type);
 }
 
 // The first of the fields that a type cannot do without and that is not there.
@@ -176,6 +181,32 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
   }
 }
 
+// The first field that no type has: what it does to the frequencies is not known.
+std::string unknown_field(const Config& config, const Config& scaling) {
+  constexpr std::array known = {"type",
+                                "rope_type",
+                                "rope_theta",
+                                "factor",
+                                "low_freq_factor",
+                                "high_freq_factor",
+                                "beta_fast",
+                                "beta_slow",
+                                "truncate",
+                                "mscale",
+                                "mscale_all_dim",
+                                "attention_factor",
+                                "short_factor",
+                                "long_factor",
+                                "original_max_position_embeddings",
+                                "partial_rotary_factor"};
+  for (const Config::Field& unread : scaling.unread()) {
+    if (std::find(known.begin(), known.end(), unread.key) == known.end()) {
+      return fmt::format("{}.{}: {}", scaling_name(config), unread.key, unread.value);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::size_t head_dim,
@@ -197,9 +228,12 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
         fmt::format("a rotary embedding of {} of a head's {} coordinates", portion, head_dim);
     return stated;
   }
-  rotary.context = config.count({"max_position_embeddings", "max_seq_len", "n_positions"}).value_or(0);
+  rotary.context = config.positions({"max_position_embeddings", "max_seq_len", "n_positions"}).value_or(0);
   rotary.frequencies = base_frequencies(theta, rotary.dims);
-  if (place.scaling) scale(config, *place.scaling, theta, stated);
+  if (place.scaling) {
+    scale(config, *place.scaling, theta, stated);
+    if (stated.not_modelled.empty()) stated.not_modelled = unknown_field(config, *place.scaling);
+  }
   const auto is_finite = [](double frequency) { return std::isfinite(frequency); };
   if (!std::all_of(rotary.frequencies.begin(), rotary.frequencies.end(), is_finite) ||
       !std::isfinite(rotary.score_factor)) {

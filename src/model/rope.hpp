@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ struct RotaryStyle {
   bool has_local_theta = false;
   double local_theta = 10'000.0;  ///< of layers that see a window, where those have a base of their own
   double portion = 1.0;           ///< of a head's coordinates that turn
+  bool windows_only = false;      ///< layers that see everything do not turn
+  std::uint64_t still_every = 0;  ///< every so many-th layer does not turn, 0 for none
 };
 
 /// A rotary embedding as a configuration states it.

@@ -13,10 +13,13 @@ using Names = std::vector<std::string>;
 
 Model described(const std::filesystem::path& path) { return describe(checkpoint::Checkpoint(path)); }
 
-// Every norm of a real file can be read, and is a layer.
+// Every norm of a real file can be read, and is a layer; nothing that its configuration says goes unmodelled.
 void expect_readable(const std::filesystem::path& path) {
   const checkpoint::Checkpoint checkpoint(path);
-  for (const Norm& norm : describe(checkpoint).norms) validate(read_norm(checkpoint, norm));
+  const Model model = describe(checkpoint);
+  for (const Norm& norm : model.norms) validate(read_norm(checkpoint, norm));
+  for (const Head& head : model.heads) EXPECT_EQ(head.not_modelled, "");
+  EXPECT_EQ(model.vocabulary.value_or(Vocabulary{}).not_modelled, "");
 }
 
 TEST(RealCheckpoints, Gpt2SmallIsDescribedAroundWhatItLacks) {
@@ -122,7 +125,10 @@ TEST(RealCheckpoints, AlbertsSharedNormsAppearOnceAndReadBothWays) {
   EXPECT_EQ(model.width, 256u);
   EXPECT_EQ(model.heads_per_layer, 8u);
   EXPECT_EQ(model.heads.size(), 8u);
-  EXPECT_EQ(model.heads[0].norm, layer + "full_layer_layer_norm");
+  EXPECT_EQ(model.heads[0].norm, "albert.embeddings.LayerNorm");
+  ASSERT_TRUE(model.heads[0].between.has_value()) << "the first pass reads the mapped embedding";
+  EXPECT_EQ(model.heads[0].between->weight.tensor, "albert.encoder.embedding_hidden_mapping_in.weight");
+  EXPECT_EQ(model.heads[7].later_norms, Names{layer + "full_layer_layer_norm"});
   ASSERT_EQ(model.norms.size(), 4u);
   EXPECT_EQ(model.norms[0].width, 128u);
   EXPECT_EQ(model.norms[0].applications, 1);
@@ -202,7 +208,11 @@ TEST(RealCheckpoints, Llama2cKeysAreReadInTheOrderOfTheirBytes) {
   EXPECT_TRUE(notes_mention(model, "\"wk\" is declared [5, 64, 32] and read as [32, 64]"));
   EXPECT_EQ(model.heads[7].key_value_head, 3);
   EXPECT_EQ(model.heads[7].key->first_out, 24u);
-  EXPECT_TRUE(model.heads[7].rotary.has_value());
+  ASSERT_TRUE(model.heads[7].rotary.has_value());
+  EXPECT_TRUE(model.heads[7].rotary->interleaved) << "llama2.c turns neighbours";
+  EXPECT_EQ(model.heads[7].rotary->dims, 8u);
+  EXPECT_NEAR(model.heads[7].rotary->frequencies[1], 0.1, 1e-15);
+  EXPECT_TRUE(notes_mention(model, "rotary base 10000 is assumed"));
   EXPECT_TRUE(model.vocabulary->tied);
   EXPECT_EQ(model.vocabulary->size, 512u);
   expect_readable(path);

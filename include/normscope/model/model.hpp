@@ -99,6 +99,9 @@ struct Head {
   std::size_t head_dim = 0;
   double scale = 0.0;  ///< of its scores: 1/sqrt(head_dim) unless the configuration says otherwise
   std::string norm;    ///< name of the norm it reads, empty when unknown
+  /// The linear map between `norm` and its projections, where they do not read the norm itself (the first
+  /// pass through ALBERT's layers).
+  std::optional<Linear> between{};
   /// Norms that later passes through the same weights read instead of `norm` (ALBERT).
   std::vector<std::string> later_norms{};
   std::optional<Linear> query{}, key{}, value{};

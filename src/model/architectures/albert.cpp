@@ -32,13 +32,14 @@ void forward(Builder& b) {
   const std::uint64_t layers = b.config().count({"num_hidden_layers"}).value_or(groups);
   const std::uint64_t inner_layers = b.config().count({"inner_group_num"}).value_or(1);
   const int times = static_cast<int>(std::max<std::uint64_t>(layers / groups, 1));
-  if (!b.config().count({"num_hidden_layers"})) {
+  const bool stated = b.config().count({"num_hidden_layers"}).has_value();
+  if (!stated) {
     b.note("how often the shared layers are applied is not known: no configuration states num_hidden_layers");
   }
   b.applications(times);
   b.each_layer("encoder.albert_layer_groups.{}.", [&] {
-    // Told twice where it is applied again: the second time reads what the first wrote.
-    for (int pass = 0; pass < std::min(times, 2); ++pass) {
+    // Told twice where it is, or may be, applied again: the second time reads what the first wrote.
+    for (int pass = 0; pass < (stated ? std::min(times, 2) : 2); ++pass) {
       for (std::uint64_t i = 0; i < std::min<std::uint64_t>(inner_layers, 64); ++i) {
         b.within("albert_layers." + std::to_string(i) + ".", [&] { layer(b); });
       }
@@ -62,6 +63,7 @@ extern const Architecture albert = {
     .signature = {"encoder.albert_layer_groups.{}."},
     .without = {},
     .describe = forward,
+    .harmless = {"net_structure_type", "gap_size", "down_scale_factor", "num_memory_blocks"},
 };
 
 }  // namespace normscope::model::architectures

@@ -29,6 +29,7 @@ extern const Architecture galileo = {
     .signature = {"blocks.{}.norm1.", "blocks.{}.mlp.fc1.", "space_time_embed.", "static_embed."},
     .without = {},
     .describe = forward,
+    .harmless = {"freeze_projections", "max_patch_size"},
 };
 
 }  // namespace normscope::model::architectures

@@ -1,3 +1,8 @@
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 #include "llama_block.hpp"
@@ -6,20 +11,31 @@ namespace normscope::model::architectures {
 
 namespace {
 
+// A positive number of the configuration. Where that is silent, the published default, 0 for none; one that
+// says null has none.
+std::optional<double> stated(Builder& b, const char* key, double published) {
+  const std::optional<double> told = b.config().number_or_false({key});
+  if (told && *told > 0.0) return told;
+  if (told || b.config().states({key}) || published == 0.0) return {};
+  b.note(fmt::format("{} {} is assumed, the published default: no configuration states it", key, published));
+  return published;
+}
+
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
   const bool third = b.has("layers.0.self_attn.q_norm.");
-  b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
-  if (third) b.windows_but_every(6);
+  const bool second = !third && b.has("layers.0.pre_feedforward_layernorm.");
   b.grouped_queries();
-  b.score_divisor(b.config().number({"query_pre_attn_scalar"}));
-  if (b.config().number({"attn_logit_softcapping"})) {
-    b.note("attention scores are capped; spreads of heads are those before the cap, which only lessens them");
-  }
+  b.head_dim_from("layers.0.self_attn.q_norm");
+  b.rotary({.theta = third ? 1e6 : 1e4, .has_local_theta = third});
+  if (second || third) b.windows({.period = third ? std::uint64_t{6} : std::uint64_t{2}});
+  const std::optional<double> scalar = stated(b, "query_pre_attn_scalar", second || third ? 256.0 : 0.0);
+  b.scores({.scale = scalar ? std::optional(1.0 / std::sqrt(*scalar)) : std::nullopt,
+            .soft_cap = stated(b, "attn_logit_softcapping", second ? 50.0 : 0.0).value_or(0.0)});
+  b.logits(1.0, stated(b, "final_logit_softcapping", second ? 30.0 : 0.0).value_or(0.0));
   // Gemma 2 and 3 normalize what a branch reads and what it writes. There post_attention_layernorm
   // is the second of the two; in Gemma 1, as in Llama, it is what the MLP reads.
-  const bool sandwich = b.has("layers.0.pre_feedforward_layernorm.");
-  b.head_dim_from("layers.0.self_attn.q_norm");
+  const bool sandwich = second || third || b.has("layers.0.pre_feedforward_layernorm.");
   b.embedding("token embedding", "embed_tokens");
   b.each_layer("layers.{}.", [&] {
     llama_attention(b);
@@ -42,6 +58,7 @@ extern const Architecture gemma = {
                   "layers.{}.post_feedforward_layernorm."},
     .without = {},
     .describe = forward,
+    .harmless = {"sliding_window_size"},
 };
 
 }  // namespace normscope::model::architectures

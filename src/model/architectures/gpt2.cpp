@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 
@@ -19,6 +21,9 @@ Layout stored_layout(const Builder& b) {
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.scores({.scale = b.config().flag({"scale_attn_weights"}).value_or(true) ? std::nullopt
+                                                                            : std::optional<double>(1.0),
+            .divided_by_layer = b.config().flag({"scale_attn_by_inverse_layer_idx"}).value_or(false)});
   b.layout(stored_layout(b));
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe");

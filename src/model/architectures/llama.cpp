@@ -1,3 +1,5 @@
+#include <string>
+
 #include "architecture.hpp"
 #include "builder.hpp"
 #include "llama_block.hpp"
@@ -8,21 +10,20 @@ namespace {
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
-  b.rotary({});
+  const std::string type = b.model_type();
+  if (type == "smollm3") {
+    b.rotary({.theta = 2e6, .still_every = 4});
+  } else {
+    b.rotary({});
+  }
+  if (type == "mistral") b.windows({});
+  if (type == "qwen2" || type == "qwen3" || type == "smollm3") b.windows({.must_be_enabled = true});
   b.grouped_queries();
   b.head_dim_from("layers.0.self_attn.q_norm");
   if (b.config().model_types().empty()) {
     b.note("without a configuration this could be Gemma 1, which has the same tensors but stores gain - 1");
   }
-  b.embedding("token embedding", "embed_tokens");
-  b.each_layer("layers.{}.", [&] {
-    llama_attention(b);
-    b.rotary_buffer("self_attn.rotary_emb.inv_freq");
-    b.norm("post_attention_layernorm", "mlp input");
-    gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
-  });
-  b.norm("norm", "final");
-  b.unembedding({"lm_head"}, false);
+  llama_stack(b);
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ void forward(Builder& b) {
 extern const Architecture llama = {
     .name = "llama",
     .title = "Llama, Mistral or Qwen",
-    .model_types = {"llama", "mistral", "qwen2", "qwen3"},
+    .model_types = {"llama", "mistral", "qwen2", "qwen3", "smollm3"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.pre_feedforward_layernorm."},

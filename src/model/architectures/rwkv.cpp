@@ -65,6 +65,7 @@ extern const Architecture rwkv = {
     .signature = {"blocks.{}.att.receptance.", "blocks.{}.ln1.", "blocks.{}.ffn.key."},
     .without = {"blocks.{}.att.time_maa_x"},
     .describe = forward,
+    .harmless = {"attention_hidden_size", "head_size", "head_size_divisor"},
 };
 
 }  // namespace normscope::model::architectures

@@ -29,6 +29,7 @@ extern const Architecture timm_vit = {
     .signature = {"blocks.{}.norm1.", "blocks.{}.mlp.fc1.", "patch_embed.proj."},
     .without = {},
     .describe = forward,
+    .tower = Tower::vision,
 };
 
 }  // namespace normscope::model::architectures

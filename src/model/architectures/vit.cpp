@@ -37,6 +37,7 @@ extern const Architecture vit = {
     .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.query."},
     .without = {},
     .describe = forward,
+    .tower = Tower::vision,
 };
 
 }  // namespace normscope::model::architectures

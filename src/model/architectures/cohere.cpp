@@ -1,0 +1,42 @@
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+// One norm a layer, which attention and MLP read side by side. Cohere2 turns queries and keys only where it
+// looks through a window.
+void forward(Builder& b) {
+  b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.grouped_queries();
+  const bool second = b.model_type() == "cohere2";
+  b.rotary({.interleaved = true, .windows_only = second});
+  if (second) b.windows({.period = 4});
+  b.logits(b.config().number({"logit_scale"}).value_or(0.0625));
+  b.embedding("token embedding", "embed_tokens");
+  b.each_layer("layers.{}.", [&] {
+    llama_attention(b);
+    gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+  });
+  b.norm("norm", "final");
+  b.unembedding({"lm_head"}, true);
+}
+
+}  // namespace
+
+extern const Architecture cohere = {
+    .name = "cohere",
+    .title = "Cohere Command R",
+    .model_types = {"cohere", "cohere2"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_proj."},
+    .without = {},
+    .describe = forward,
+    .harmless = {"layer_switch", "order_of_interleaved_layers", "position_embedding_type",
+                 "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
+                 "use_parallel_embedding"},
+    .by_model_type_only = true,
+};
+
+}  // namespace normscope::model::architectures

@@ -1,0 +1,43 @@
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+// Llama's wiring with four multipliers. That of the embedding scales the stream, which a norm undoes; that of
+// the branches scales what they add to it.
+void forward(Builder& b) {
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.grouped_queries();
+  b.rotary({});
+  b.scores({.scale = b.config().number({"attention_multiplier"}).value_or(1.0)});
+  const double divisor = b.config().number({"logits_scaling"}).value_or(1.0);
+  b.logits(divisor == 0.0 ? 0.0 : 1.0 / divisor);
+  const std::optional<double> residual = b.config().number({"residual_multiplier"});
+  if (residual && *residual != 1.0) {
+    b.note(fmt::format("what branches write reaches the stream multiplied by {}", *residual));
+  }
+  llama_stack(b);
+}
+
+}  // namespace
+
+extern const Architecture granite = {
+    .name = "granite",
+    .title = "Granite",
+    .model_types = {"granite"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
+                  "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
+    .without = {},
+    .describe = forward,
+    .harmless = {"embedding_multiplier"},
+    .by_model_type_only = true,
+};
+
+}  // namespace normscope::model::architectures

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <normscope/model/model.hpp>
+
+#include "fields.hpp"
+
+namespace normscope::model {
+
+/// Adds `what` to a list of things that are not modelled, unless it is empty or there.
+void add_not_modelled(std::string& list, std::string_view what);
+
+/// Adds `what` to every head and to the vocabulary, as far as `effect` says.
+void add_not_modelled(Model& model, Effect effect, std::string_view what);
+
+}  // namespace normscope::model

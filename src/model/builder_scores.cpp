@@ -16,12 +16,13 @@ constexpr double kBufferError = 1.0 / 200.0;
 }  // namespace
 
 std::string Builder::layer_kind(int layer) const {
+  const std::optional<std::uint64_t> stated =
+      windows_ && windows_->period != 0 ? config_.count({"sliding_window_pattern", "_sliding_window_pattern"})
+                                        : std::nullopt;
   if (const auto kinds = config_.texts({"layer_types"})) {
     return static_cast<std::size_t>(layer) < kinds->size() ? (*kinds)[static_cast<std::size_t>(layer)] : "";
   }
-  const std::uint64_t told = windows_ ? windows_->period : 0;
-  const std::uint64_t period =
-      told == 0 ? 0 : config_.count({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(told);
+  const std::uint64_t period = stated.value_or(windows_ ? windows_->period : 0);
   if (period == 0) return {};
   return (static_cast<std::uint64_t>(layer) + 1) % period == 0 ? "full_attention" : "sliding_attention";
 }
@@ -53,11 +54,10 @@ void Builder::set_rotary(Head& head) {
   const std::string kind = layer_kind(head.layer);
   const auto layer = static_cast<std::size_t>(head.layer);
   if (rotary_->windows_only && kind == "full_attention") return;
-  if (const auto turning = config_.numbers({"no_rope_layers"})) {
-    if (layer < turning->size() && (*turning)[layer] == 0.0) return;
-  } else if (rotary_->still_every != 0) {
+  if (rotary_->still_every != 0) {
     const std::uint64_t every = config_.count({"no_rope_layer_interval"}).value_or(rotary_->still_every);
-    if ((layer + 1) % every == 0) return;
+    const auto turning = config_.numbers({"no_rope_layers"});
+    if (turning && layer < turning->size() ? (*turning)[layer] == 0.0 : (layer + 1) % every == 0) return;
   }
   StatedRotary stated = stated_rotary(config_, *rotary_, head.head_dim, kind);
   for (std::string& text : stated.notes) note(std::move(text));

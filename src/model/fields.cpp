@@ -98,6 +98,7 @@ constexpr auto rules = std::to_array<Rule>({
     {"rope_ratio", "1", Effect::scores},
     {"rope_interleaved", "false", Effect::scores},
     {"rope*", "", Effect::scores},
+    {"rotary_scaling_factor", "1", Effect::scores},
     {"rotary*", "", Effect::scores},
     {"partial_rotary_factor", "", Effect::scores},
     {"no_rope_layer*", "", Effect::scores},

@@ -50,12 +50,16 @@ Place place_of(const Config& config, const RotaryStyle& style, std::string_view 
   }
   const bool local = style.has_local_theta && kind == "sliding_attention";
   place.assumed_theta = local ? style.local_theta : style.theta;
-  if (!place.theta) place.theta = local ? config.number({"rope_local_base_freq"}) : config.number(theta);
+  const std::optional<double> global_theta = config.number(theta);
+  const std::optional<double> local_theta =
+      style.has_local_theta ? config.number({"rope_local_base_freq"}) : std::nullopt;
+  const std::optional<Config> scaling = config.inside({"rope_scaling"});
+  if (!place.theta) place.theta = local ? local_theta : global_theta;
   if (!place.portion) place.portion = config.number(portion);
   if (parameters) {
     place.scaling = parameters;
   } else if (!local) {
-    place.scaling = config.inside({"rope_scaling"});
+    place.scaling = scaling;
   }
   return place;
 }

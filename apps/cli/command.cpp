@@ -68,4 +68,8 @@ std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string
   return files;
 }
 
+void say_notes(const Session& session, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) session.say("note: " + printable(note));
+}
+
 }  // namespace normscope::cli

@@ -34,6 +34,9 @@ struct NormOptions {
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
 [[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);
 
+/// Prints what a model's description had to assume, or could not tell.
+void say_notes(const Session& session, const std::vector<std::string>& notes);
+
 void add_report(CLI::App& root, Session& session);
 void add_inspect(CLI::App& root, Session& session);
 void add_geometry(CLI::App& root, Session& session);

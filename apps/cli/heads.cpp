@@ -6,6 +6,7 @@
 
 #include <normscope/audit/heads.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>
 
 #include "command.hpp"
@@ -65,10 +66,20 @@ void print(const Session& session, const model::Model& model, const std::vector<
   }
 }
 
+/// Errors    Unsupported, naming a field, where the scores of no head are modelled
+void expect_some_modelled(const std::string& path, const model::Model& model) {
+  const auto is_refused = [](const model::Head& head) { return !head.not_modelled.empty(); };
+  if (!model.heads.empty() && std::all_of(model.heads.begin(), model.heads.end(), is_refused)) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: not modelled: {}", path, model.heads.front().not_modelled));
+  }
+}
+
 int run(const Session& session, const Options& options) {
   const checkpoint::Checkpoint checkpoint(options.model);
   keep_apart(files_of(checkpoint), {session.json});
   const model::Model model = model::describe(checkpoint);
+  expect_some_modelled(options.model, model);
   const std::vector<audit::HeadReach> heads =
       audit::reach_of_heads(checkpoint, model, session.threads, session.progress());
   if (session.wants_json()) session.write_json(audit::heads_json(checkpoint, model, heads, options.queries));
@@ -77,6 +88,7 @@ int run(const Session& session, const Options& options) {
   } else {
     print(session, model, heads);
   }
+  say_notes(session, model.notes);
   return ok;
 }
 

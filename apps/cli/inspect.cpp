@@ -46,7 +46,7 @@ int run(const Session& session, const std::string& file) {
                           printable(model.evidence)));
   for (const model::Norm& norm : model.norms) print_norm(session, norm);
   for (const std::string& name : model.missing) session.say("missing: " + printable(name));
-  for (const std::string& note : model.notes) session.say("note: " + printable(note));
+  say_notes(session, model.notes);
   return ok;
 }
 

@@ -97,6 +97,11 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
     session.say(fmt::format("  least probable at best: {}, {:.6g} to {:.6g}", head.shown(i),
                             results.probabilities[i].lower, results.probabilities[i].upper));
   }
+  if (head.soft_cap > 0.0) {
+    session.say(fmt::format(
+        "Leads are those before the cap of {:g} on logits, probabilities those behind it.", head.soft_cap));
+  }
+  say_notes(session, head.notes);
 }
 
 int run(const Session& session, const Options& options) {
@@ -118,9 +123,11 @@ int run(const Session& session, const Options& options) {
     decide(options, head.logits, session, progress, results.tokens);
     selectability::finish(head.logits, results, probabilities.at(options.probability), options.tokens,
                           {.threads = session.threads, .progress = progress});
+    if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
       selectability::bound_by_leads(results);
+      if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
       session.write_json(json_text(reach_document(head, results, options.tolerance, false)));
     }
     throw;

@@ -23,6 +23,7 @@ void read_from_model(const HeadOptions& options, const std::vector<std::string>&
   keep_apart(inputs, outputs);
   const model::Model described = model::describe(checkpoint);
   static_cast<audit::VocabularyHead&>(head) = audit::vocabulary_head(checkpoint, described);
+  head.notes = described.notes;
   if (names) head.names = model::read_token_names(*names, head.logits.tokens);
 }
 

@@ -23,6 +23,7 @@ struct HeadOptions {
 struct ReachHead : audit::VocabularyHead {
   std::string source;                ///< what was named on the command line
   std::vector<std::string> names{};  ///< of tokens; empty where no vocabulary is known
+  std::vector<std::string> notes{};  ///< what the model's description had to assume, or could not tell
 
   /// `token 17`, or `token 17 "the"`, fit for a terminal.
   [[nodiscard]] std::string shown(std::size_t token) const;

@@ -33,6 +33,7 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
 /// Why a head's scores are not q·k of two linear maps of one norm's output, norms of their own aside, or
 /// empty.
 std::string refusal(const model::Model& model, const model::Head& head) {
+  if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
   if (!head.query || !head.key) return "its query or key weights are not in the file";
   const model::Norm* const norm = norm_named(model, head.norm);
   if (norm == nullptr) return "the norm it reads is not known";

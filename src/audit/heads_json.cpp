@@ -65,11 +65,9 @@ Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
 
 std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                        const std::vector<HeadReach>& heads, bool queries) {
-  Json json = {{"schema", "normscope.heads/1"},
-               {"version", version},
-               {"path", checkpoint.path().string()},
-               {"architecture", model.architecture},
-               {"heads", Json::array()}};
+  Json json = {
+      {"schema", "normscope.heads/1"},      {"version", version},   {"path", checkpoint.path().string()},
+      {"architecture", model.architecture}, {"notes", model.notes}, {"heads", Json::array()}};
   for (std::size_t i = 0; i < heads.size(); ++i) {
     json["heads"].push_back(head_json(model.heads[i], heads[i], queries));
   }

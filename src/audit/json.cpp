@@ -226,7 +226,9 @@ std::string to_json(const Report& report, bool whole_spectra) {
         {"tied", vocabulary.tied},
         {"unembedding", optional(vocabulary.unembedding,
                                  [](const model::Linear& linear) { return linear.weight.selector(); })},
-        {"final_norm", vocabulary.final_norm}};
+        {"final_norm", vocabulary.final_norm},
+        {"logit_scale", vocabulary.logit_scale},
+        {"soft_cap", vocabulary.soft_cap}};
     if (report.vocabulary.survey) {
       result["reach"] = survey_json(*report.vocabulary.survey, report.vocabulary.names);
     } else {

@@ -1,16 +1,54 @@
 #include <normscope/audit/vocabulary.hpp>
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/model/token_names.hpp>
+#include <normscope/numeric/sum.hpp>
 
 namespace normscope::audit {
+namespace {
+
+void scale(selectability::Logits& logits, double factor) {
+  if (factor == 1.0) return;
+  for (double& entry : logits.rows) entry *= factor;
+  for (double& offset : logits.offsets) offset *= factor;
+  // One more rounding an entry.
+  logits.rounding = factor * (logits.rounding + 2.0 * 0x1p-53 * logits.scale);
+  logits.scale *= factor;
+}
+
+/// The mean over all tokens that `fold` takes out: by how much a token with the mean of all weights differs
+/// from one without any.
+void find_common(MatrixView<const double> unembedding, const std::vector<double>& bias,
+                 VocabularyHead& head) {
+  const std::size_t width = unembedding.width();
+  const double count = static_cast<double>(unembedding.rows());
+  std::vector<CompensatedSum> sums(width + 1);
+  for (std::size_t token = 0; token < unembedding.rows(); ++token) {
+    const std::span<const double> row = unembedding.row(token);
+    for (std::size_t i = 0; i < width; ++i) sums[i].add(row[i]);
+    if (!bias.empty()) sums[width].add(bias[token]);
+  }
+  std::vector<double> both(2 * width);
+  std::transform(sums.begin(), sums.end() - 1, both.begin(),
+                 [&](const CompensatedSum& sum) { return sum.value() / count; });
+  const std::vector<double> offsets = {sums[width].value() / count, 0.0};
+  selectability::Logits pair =
+      selectability::fold(head.norm, MatrixView<const double>(both.data(), 2, width), offsets);
+  scale(pair, head.logit_scale);
+  head.common.resize(width);
+  for (std::size_t i = 0; i < width; ++i) head.common[i] = pair.rows[i] - pair.rows[width + i];
+  head.common_offset = pair.offsets[0] - pair.offsets[1];
+}
+
+}  // namespace
 
 VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
-  const auto unsupported = [&](const char* what) {
+  const auto unsupported = [&](std::string_view what) {
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
   if (!model.vocabulary || !model.vocabulary->unembedding) {
@@ -22,15 +60,25 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   if (norm == model.norms.end()) {
     throw unsupported("its head reads no norm directly, expected one behind a final norm");
   }
+  if (!model.vocabulary->not_modelled.empty()) {
+    throw unsupported("not modelled: " + model.vocabulary->not_modelled);
+  }
+  if (!(model.vocabulary->logit_scale > 0.0)) {
+    throw unsupported(fmt::format("not modelled: logits times {}", model.vocabulary->logit_scale));
+  }
   const model::Linear& map = *model.vocabulary->unembedding;
   const std::vector<double> weights = model::read_weight(checkpoint, map, 0, map.out);
   const std::vector<double> bias = model::read_bias(checkpoint, map);
   VocabularyHead head{.norm_name = norm->name,
                       .norm = model::read_norm(checkpoint, *norm),
                       .has_bias = !bias.empty(),
-                      .tied = model.vocabulary->tied};
-  head.logits =
-      selectability::fold(head.norm, MatrixView<const double>(weights.data(), map.out, map.in), bias);
+                      .tied = model.vocabulary->tied,
+                      .logit_scale = model.vocabulary->logit_scale,
+                      .soft_cap = model.vocabulary->soft_cap};
+  const MatrixView<const double> unembedding(weights.data(), map.out, map.in);
+  head.logits = selectability::fold(head.norm, unembedding, bias);
+  scale(head.logits, head.logit_scale);
+  if (head.soft_cap > 0.0) find_common(unembedding, bias, head);
   return head;
 }
 
@@ -39,6 +87,10 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
   VocabularyReach result;
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     result.refused = "the file holds no map to a vocabulary";
+    return result;
+  }
+  if (!model.vocabulary->not_modelled.empty()) {
+    result.refused = "not modelled: " + model.vocabulary->not_modelled;
     return result;
   }
   const model::Linear& map = *model.vocabulary->unembedding;
@@ -56,6 +108,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     selectability::Survey survey;
     selectability::decide(head.logits, survey.tokens, options);
     selectability::finish(head.logits, survey, selectability::Probabilities::extremes, {}, options);
+    if (head.soft_cap > 0.0) cap_probabilities(head, survey, threads);
     result.survey = std::move(survey);
   } catch (const Error& error) {
     // A head of another kind, or weights that are not finite: the rest of the file is still worth knowing.

@@ -18,13 +18,31 @@ struct VocabularyHead {
   NormSpec norm{};
   bool has_bias = false;
   bool tied = false;
-  selectability::Logits logits{};
+  selectability::Logits logits{};  ///< before the cap, `logit_scale` in them
+  double logit_scale = 1.0;
+  double soft_cap = 0.0;  ///< C of C tanh(logit/C), 0 without one
+  /// The mean of the logits over all tokens, which `logits` leave out and a cap needs: common · u + offset.
+  std::vector<double> common{};
+  double common_offset = 0.0;
 };
 
-/// Errors    Unsupported, naming the file, for a model without unembedding or whose head reads no norm;
-///           as `model::read_weight`, `selectability::fold`
+/// Errors    Unsupported, naming the file, for a model without unembedding, whose head reads no norm, or that
+///           does to its logits what is not modelled ("not modelled: FIELD: value"); as `model::read_weight`,
+///           `selectability::fold`
 [[nodiscard]] VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint,
                                              const model::Model& model);
+
+/// Replaces the bounds of the largest probabilities, which are of logits without a cap, by bounds under
+/// `head.soft_cap`; answers and leads stay, since a cap changes no order. With m = C tanh(l/C), n tokens and
+/// T <= the sum of e^(l_j - l_i) over the others j, anywhere in the ball:
+///   p <= 1/(1 + T)    for T <= 1,   p <= 1/(1 + T^s)  else, with s the least slope of the cap where l_j >
+///   l_i, p <= 1/(1 + e^d)  for d the least that the cap leaves of log(T/(n - 1)), or of the lead of another
+///   token, p <= 1/(1 + sum of e^(least m_j - largest m_i));
+/// from below the probability at points of the ball, or what the cap leaves of a lead.
+/// Accuracy  proved (test: SoftCap.BoundsHoldAgainstAscent)
+/// Cost      tokens · width, and that for each of up to 60 points and refined token where that is 1e11 or
+/// less Requires  a survey that is finished, or bounded by its leads; soft_cap > 0
+void cap_probabilities(const VocabularyHead& head, selectability::Survey& survey, unsigned threads = 0);
 
 /// Of a whole vocabulary: who can win, with names where a vocabulary file lies beside the weights; or why
 /// that is not known.

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include <normscope/audit/vocabulary.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::audit {
+namespace {
+
+using selectability::Probability;
+using selectability::Survey;
+using selectability::TokenReach;
+
+constexpr double unit = 0x1p-53;
+constexpr double smallest = std::numeric_limits<double>::min();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Points tried for a token, and the multiplications that all of them together may cost.
+constexpr double most_points = 60.0;
+constexpr double most_work = 1e11;
+
+struct Range {
+  double lower = infinity, upper = -infinity;
+};
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// The logits before the cap, with what is common to all of them, and where they lie as u fills the ball.
+class CappedHead {
+ public:
+  CappedHead(const VocabularyHead& head, unsigned threads) : head_(head), ranges_(head.logits.tokens) {
+    parallel_for(ranges_.size(), 256, threads, [&](std::size_t begin, std::size_t end) {
+      std::vector<double> row(head_.logits.width);
+      for (std::size_t token = begin; token < end; ++token) {
+        const std::span<const double> own = head_.logits.view().row(token);
+        for (std::size_t i = 0; i < row.size(); ++i) row[i] = own[i] + head_.common[i];
+        const double length = euclidean_norm(row);
+        const double middle = head_.logits.offsets[token] + head_.common_offset;
+        ranges_[token] = {middle - length, middle + length};
+      }
+    });
+    const auto widen = [&] {
+      all_ = {};
+      for (const Range& range : ranges_) {
+        all_ = {std::min(all_.lower, range.lower), std::max(all_.upper, range.upper)};
+      }
+    };
+    widen();
+    // Of folding, of a product over the width and of the cap, in the difference of two logits.
+    const double largest = std::max(-all_.lower, all_.upper) + head_.logits.scale;
+    const double terms = static_cast<double>(head_.logits.width) + 64.0;
+    slack_ = 2.0 * head_.logits.rounding + 4.0 * unit * (terms * largest + 8.0 * head_.soft_cap + 16.0);
+    for (Range& range : ranges_) range = {range.lower - slack_, range.upper + slack_};
+    widen();
+  }
+
+  [[nodiscard]] std::size_t tokens() const { return ranges_.size(); }
+  [[nodiscard]] const selectability::Logits& logits() const { return head_.logits; }
+  [[nodiscard]] const Range& range(std::size_t token) const { return ranges_[token]; }
+  [[nodiscard]] const Range& all() const { return all_; }
+  [[nodiscard]] double slack() const { return slack_; }
+  [[nodiscard]] double cap(double logit) const { return head_.soft_cap * std::tanh(logit / head_.soft_cap); }
+  [[nodiscard]] double slope(double logit) const {
+    const double t = std::tanh(logit / head_.soft_cap);
+    return (1.0 - t) * (1.0 + t);
+  }
+
+  /// The least that the cap leaves of a difference of `d` or more between two logits within `range`: its
+  /// slope falls from 0 to both sides, so that is at one of the ends.
+  [[nodiscard]] double least_left(double d, const Range& range) const {
+    const double apart = std::min(d, range.upper - range.lower);
+    const double left =
+        std::min(cap(range.lower + apart) - cap(range.lower), cap(range.upper) - cap(range.upper - apart));
+    return std::max(left - slack_, 0.0);
+  }
+
+  /// e^m at the least, as a part of what it is at the most for any token.
+  [[nodiscard]] double lowest(std::size_t token) const {
+    return std::exp(cap(ranges_[token].lower) - cap(all_.upper));
+  }
+
+  void evaluate(std::span<const double> u, std::vector<double>& before) const {
+    before.resize(tokens());
+    const double common = dot(head_.common, u) + head_.common_offset;
+    for (std::size_t j = 0; j < tokens(); ++j) {
+      before[j] = dot(head_.logits.view().row(j), u) + head_.logits.offsets[j] + common;
+    }
+  }
+
+  /// The probabilities that the logits `before` the cap have; returns the logarithm of that of `token`.
+  double softmax(std::size_t token, const std::vector<double>& before, std::vector<double>& share) const {
+    share.resize(tokens());
+    std::transform(before.begin(), before.end(), share.begin(), [&](double logit) { return cap(logit); });
+    const double most = *std::max_element(share.begin(), share.end());
+    const double own = share[token] - most;
+    CompensatedSum sum;
+    for (double& logit : share) sum.add(logit = std::exp(logit - most));
+    for (double& weight : share) weight /= sum.value();
+    return own - std::log(sum.value());
+  }
+
+  /// Where log p rises fastest, of length 1 where it rises at all.
+  [[nodiscard]] std::vector<double> ascent(std::size_t token, const std::vector<double>& before,
+                                           const std::vector<double>& share) const {
+    std::vector<double> direction(head_.common.size());
+    double total = 0.0;
+    for (std::size_t j = 0; j < tokens(); ++j) {
+      const double weight = ((j == token ? 1.0 : 0.0) - share[j]) * slope(before[j]);
+      total += weight;
+      const std::span<const double> row = head_.logits.view().row(j);
+      for (std::size_t i = 0; i < row.size(); ++i) direction[i] += weight * row[i];
+    }
+    for (std::size_t i = 0; i < direction.size(); ++i) direction[i] += total * head_.common[i];
+    const double length = euclidean_norm(direction);
+    for (double& entry : direction) entry = length > 0.0 ? entry / length : 0.0;
+    return direction;
+  }
+
+ private:
+  const VocabularyHead& head_;
+  std::vector<Range> ranges_;
+  Range all_{};
+  double slack_ = 0.0;
+};
+
+/// The logarithm of what the others' e^(m_j - m_i) sum up to at least.
+double least_odds_against(const CappedHead& head, std::size_t token, const TokenReach& reach, double uncapped,
+                          double sum_of_lowest) {
+  const Range range = {head.range(token).lower, head.all().upper};
+  const double odds = uncapped >= 1.0 ? -infinity : std::log1p(-uncapped) - std::log(uncapped);
+  const double steepest = std::max(std::abs(range.lower), std::abs(range.upper));
+  double bound = odds <= 0.0 ? odds : odds * head.slope(steepest) * (1.0 - 1e-9);
+  const double each = odds - std::log(static_cast<double>(head.tokens()) - 1.0);
+  if (each > 0.0) bound = std::max(bound, head.least_left(each, range));
+  if (reach.upper < 0.0) bound = std::max(bound, head.least_left(-reach.upper, range));
+  const double lowest = sum_of_lowest * (1.0 - 1e-12) - head.lowest(token);
+  if (lowest > 0.0) {
+    bound = std::max(bound, std::log(lowest) + head.cap(range.upper) - head.cap(head.range(token).upper));
+  }
+  return bound - head.slack();
+}
+
+/// What the cap leaves of the lead at the reach's witness, at no cost.
+double from_lead(const CappedHead& head, std::size_t token, const TokenReach& reach) {
+  if (!(reach.lower > 0.0)) return 0.0;
+  const double left = head.least_left(reach.lower, {head.all().lower, head.range(token).upper});
+  const double others = static_cast<double>(head.tokens()) - 1.0;
+  return (1.0 - 8.0 * unit) / (1.0 + others * std::exp(-left));
+}
+
+/// A probability attained: uphill from the witness, or from where the token's own row points.
+double climb(const CappedHead& head, std::size_t token, const TokenReach& reach, double points) {
+  const std::span<const double> row = head.logits().view().row(token);
+  std::vector<double> u;
+  if (reach.answer == convex::Answer::yes) {
+    u = selectability::witness(head.logits(), token, reach);
+  } else {
+    const double length = euclidean_norm(row);
+    u.assign(row.begin(), row.end());
+    for (double& entry : u) entry = length > 0.0 ? entry / length : 0.0;
+  }
+  std::vector<double> before, share, next_before, next_share;
+  head.evaluate(u, before);
+  double best = head.softmax(token, before, share);
+  std::vector<double> direction = head.ascent(token, before, share);
+  double step = 0.5;
+  for (double spent = 2.0; spent < points && step > 1e-7; spent += 1.0) {
+    std::vector<double> next = u;
+    for (std::size_t i = 0; i < next.size(); ++i) next[i] += step * direction[i];
+    const double length = euclidean_norm(next);
+    // A hair inside the ball, whatever the rounding of the length.
+    if (length > 1.0 - 1e-12) {
+      for (double& entry : next) entry *= (1.0 - 1e-12) / length;
+    }
+    head.evaluate(next, next_before);
+    const double found = head.softmax(token, next_before, next_share);
+    if (!(found > best)) {
+      step /= 3.0;
+      continue;
+    }
+    best = found;
+    u.swap(next);
+    before.swap(next_before);
+    share.swap(next_share);
+    direction = head.ascent(token, before, share);
+    step *= 1.5;
+    spent += 1.0;
+  }
+  return std::exp(best - head.slack());
+}
+
+}  // namespace
+
+void cap_probabilities(const VocabularyHead& vocabulary, Survey& survey, unsigned threads) {
+  const std::size_t tokens = vocabulary.logits.tokens;
+  if (tokens < 2) return;
+  const CappedHead head(vocabulary, threads);
+  CompensatedSum lowest;
+  for (std::size_t j = 0; j < tokens; ++j) lowest.add(head.lowest(j));
+  for (std::size_t i = 0; i < tokens; ++i) {
+    Probability& probability = survey.probabilities[i];
+    const double odds = least_odds_against(head, i, survey.tokens[i], probability.upper, lowest.value());
+    probability.upper = std::clamp((1.0 + 8.0 * unit) / (1.0 + std::exp(odds)), smallest, 1.0);
+    probability.lower = std::min(from_lead(head, i, survey.tokens[i]), probability.upper);
+  }
+  const double a_point = static_cast<double>(tokens) * static_cast<double>(vocabulary.logits.width);
+  const double refined = static_cast<double>(survey.refined.size());
+  const double points = std::clamp(most_work / std::max(a_point * refined, 1.0), 2.0, most_points);
+  parallel_for(survey.refined.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; ++k) {
+      const std::size_t token = survey.refined[k];
+      Probability& probability = survey.probabilities[token];
+      const double attained = climb(head, token, survey.tokens[token], points);
+      probability.lower = std::min(std::max(probability.lower, attained), probability.upper);
+    }
+  });
+}
+
+}  // namespace normscope::audit

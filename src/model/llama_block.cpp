@@ -22,16 +22,16 @@ void gated_mlp(Builder& b, std::string_view gate, std::string_view in, std::stri
   b.writes("mlp out", out, inner);
 }
 
-void llama_stack(Builder& b) {
+void llama_stack(Builder& b, const LlamaStyle& style) {
   b.embedding("token embedding", "embed_tokens");
   b.each_layer("layers.{}.", [&] {
     llama_attention(b);
     b.rotary_buffer("self_attn.rotary_emb.inv_freq");
-    b.norm("post_attention_layernorm", "mlp input");
+    if (!style.parallel) b.norm("post_attention_layernorm", "mlp input");
     gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
   });
   b.norm("norm", "final");
-  b.unembedding({"lm_head"}, false);
+  b.unembedding({"lm_head"}, style.tied);
 }
 
 }  // namespace normscope::model

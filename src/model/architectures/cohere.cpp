@@ -15,13 +15,7 @@ void forward(Builder& b) {
   b.rotary({.interleaved = true, .windows_only = second});
   if (second) b.windows({.period = 4});
   b.logits(b.config().number({"logit_scale"}).value_or(0.0625));
-  b.embedding("token embedding", "embed_tokens");
-  b.each_layer("layers.{}.", [&] {
-    llama_attention(b);
-    gated_mlp(b, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
-  });
-  b.norm("norm", "final");
-  b.unembedding({"lm_head"}, true);
+  llama_stack(b, {.parallel = true, .tied = true});
 }
 
 }  // namespace

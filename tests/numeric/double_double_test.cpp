@@ -49,6 +49,27 @@ RC_GTEST_PROP(DoubleDouble, MatchesQuadruplePrecision, (std::uint64_t seed)) {
   RC_ASSERT(error(near - a, high + low) <= bound);
 }
 
+TEST(DoubleDouble, KeepsItsBoundNearTheEnds) {
+  Random random(9);
+  const auto of_size = [&](int exponent) {
+    const DoubleDouble a = random_number(random);
+    const int by = exponent - std::ilogb(a.high);
+    return DoubleDouble(std::scalbn(a.high, by), std::scalbn(a.low, by));
+  };
+  for (int trial = 0; trial < 4000; ++trial) {
+    for (const int size : {-899, 988}) {
+      const int half = static_cast<int>(random.below(800)) - 400;
+      const DoubleDouble a = of_size(size / 2 + half);
+      const DoubleDouble b = of_size(size - size / 2 - half);
+      EXPECT_LE(error(a * b, quad(a) * quad(b)), bound);
+      const DoubleDouble c = of_size(size);
+      EXPECT_LE(error(c / a, quad(c) / quad(a)), bound);
+      const DoubleDouble root = sqrt(c < 0.0 ? -c : c);
+      EXPECT_LE(error(c < 0.0 ? -c : c, quad(root) * quad(root)), 2.0 * bound);
+    }
+  }
+}
+
 RC_GTEST_PROP(DoubleDouble, SignsAreSymmetric, (std::uint64_t seed)) {
   Random random(seed);
   const DoubleDouble a = random_number(random);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/random.hpp>
+#include <normscope/numeric/double_double.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope {
@@ -36,6 +37,32 @@ TEST(Sum, NormSurvivesExtremeScales) {
   EXPECT_TRUE(std::isnan(euclidean_norm(std::vector<double>{1.0, std::nan(""), 2.0})));
   EXPECT_TRUE(std::isnan(euclidean_norm(std::vector<double>{std::nan(""), 0.0})));
   EXPECT_TRUE(std::isinf(euclidean_norm(std::vector<double>{1.0, -std::numeric_limits<double>::infinity()})));
+}
+
+TEST(Sum, CentersEntriesThatAllButAgree) {
+  // The mean of such a row, rounded, is off by as much as the row varies.
+  Random random(5);
+  for (const std::size_t n : {2, 3, 49, 333, 5000, 40'000}) {
+    for (int trial = 0; trial < 8; ++trial) {
+      const double c = 1.0 + random.uniform();
+      std::vector<double> x(n, c);
+      x[random.below(n)] = trial % 2 == 0 ? std::nextafter(c, 4.0) : c * (1.0 + 1e-9);
+      // Differences of the entries are exact, so that their mean is accurate beside them.
+      DoubleDouble mean;
+      for (const double value : x) mean += DoubleDouble(value - c);
+      mean /= DoubleDouble(static_cast<double>(n));
+      std::vector<double> y = x;
+      center(y);
+      double sizes = 0.0;
+      for (const double value : x) sizes += std::abs(to_double(DoubleDouble(value - c) - mean));
+      for (std::size_t i = 0; i < n; ++i) {
+        const DoubleDouble exact = DoubleDouble(x[i] - c) - mean;
+        ASSERT_LE(std::abs(to_double(DoubleDouble(y[i]) - exact)),
+                  0x1p-51 * (std::abs(to_double(exact)) + sizes / static_cast<double>(n)))
+            << n << " " << i;
+      }
+    }
+  }
 }
 
 TEST(Sum, CorrelationIsThatOfLines) {

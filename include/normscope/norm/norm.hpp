@@ -6,7 +6,7 @@
 #include <normscope/core/view.hpp>
 
 /// The plain definitions that every faster path is held against: rows are scaled by powers of two so that
-/// squares neither overflow nor vanish, means and sums are compensated, deviations are centred twice.
+/// squares neither overflow nor vanish, means and sums are compensated, deviations are centred by `center`.
 namespace normscope::norm {
 
 /// Each row of `x` normalized as `spec` says (formulas at `NormKind`).
@@ -15,9 +15,12 @@ namespace normscope::norm {
 /// Shapes    x, y (rows, spec.width)
 /// Requires  y is x itself or does not overlap it
 /// Errors    Argument, Shape: see `validate`, and when x or y is not spec.width wide
-/// Accuracy  |y − exact| <= 8 u (|y − b| + |b|) per entry for entries of comparable size
-///           (test: Norm.MatchesExtendedPrecision)
-/// Limits    a row whose deviations are all zero gives the bias, also with eps = 0; NaN and infinity touch
+/// Accuracy  |y − exact| <= 4 u (|y − b| + |g| + |b|) + 2^-1074 an entry, for every row, whatever its mean,
+///           range and width (tests: Norm.MeetsItsBoundOnAdversarialRows,
+///           Norm.KeepsItsBoundToTheEndsOfTheRange); not relative to y, which b may all but cancel, nor to y
+///           − b, which a row may make far smaller than its other entries
+/// Limits    infinite where y − b is beyond the largest double; a row whose deviations are all zero gives the
+/// bias, also with eps = 0; NaN and infinity touch
 ///           no block but their own
 void forward(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
@@ -30,7 +33,7 @@ void forward(const NormSpec& spec, MatrixView<const double> x, MatrixView<double
 /// Errors    Argument, Shape
 /// Accuracy  dx: 16 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy; dgain, dbias: 12 u of the
 ///           sum of the magnitudes (1 + |ŷ|) |dy|, |dy|, for any number of rows
-///           (test: Norm.BackwardMeetsItsBound)
+///           (tests: Norm.BackwardMeetsItsBound, Norm.MeetsItsBoundOnAdversarialRows)
 /// Limits    a block whose deviations are all zero has no gradient when eps = 0; NaN and infinity touch no
 ///           block but their own, and the gradients of its features
 void backward(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> dy,

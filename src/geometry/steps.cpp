@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::geometry {
@@ -37,18 +38,25 @@ Step step(std::string_view name) {
 
 void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
   for_each_block("project", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
+    const BinaryScale size = BinaryScale::of(from);
     std::copy(from.begin(), from.end(), to.begin());
-    if (spec.centers()) center(to);
+    if (!spec.centers()) return;
+    size.divide(to);
+    center(to);
+    size.multiply(to);
   });
 }
 
 void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
   for_each_block("scale", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
-    const double length = euclidean_norm(from);
-    const double denominator = std::hypot(length, spec.radius() * std::sqrt(spec.eps));
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      to[i] = length == 0.0 ? 0.0 : from[i] / denominator * spec.radius();
-    }
+    BinaryScale size = BinaryScale::of(from);
+    // Where eps outweighs the entries, it must stay in range beside them.
+    if (spec.eps > 0.0) size = BinaryScale::of_exponent(std::max(size.exponent(), -500));
+    std::copy(from.begin(), from.end(), to.begin());
+    size.divide(to);
+    const double length = euclidean_norm(to);
+    const double reach = std::hypot(length, size.divide(std::sqrt(spec.eps)) * spec.radius());
+    for (double& value : to) value = length == 0.0 ? 0.0 : value * spec.radius() / reach;
   });
 }
 

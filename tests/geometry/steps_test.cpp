@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -98,6 +100,82 @@ RC_GTEST_PROP(Steps, EveryOutputLiesInTheImage, (std::uint64_t seed)) {
   }
   RC_ASSERT(relative <= 1.0 + 1e-10);
   RC_ASSERT(relative >= 0.9);
+}
+
+std::vector<double> stepped(Step step, const NormSpec& spec, std::vector<double> x) {
+  apply(step, spec, one_row(x), one_row(x));
+  return x;
+}
+
+TEST(Steps, ProjectIsRightToTheEndsOfTheRange) {
+  constexpr double least = std::numeric_limits<double>::denorm_min();
+  constexpr double most = std::numeric_limits<double>::max();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto project = [](const std::vector<double>& x) {
+    return stepped(Step::project, {.width = x.size()}, x);
+  };
+  EXPECT_EQ(project({1e308, 1.5e308}), (std::vector<double>{-2.5e307, 2.5e307}));
+  EXPECT_EQ(project({most, most, most}), (std::vector<double>{0.0, 0.0, 0.0}));
+  EXPECT_EQ(project({most, 0.0}), (std::vector<double>{most / 2, -most / 2}));
+  EXPECT_EQ(project({2 * least, 4 * least}), (std::vector<double>{-least, least}));
+  EXPECT_EQ(project({5 * least, 6 * least, 7 * least}), (std::vector<double>{-least, 0.0, least}));
+  // What is itself beyond the range, and alone that.
+  EXPECT_EQ(project({most, -most, -most, -most})[0], infinity);
+  EXPECT_NEAR(project({most, -most, -most, -most})[1] / (-most / 2), 1.0, 1e-15);
+  EXPECT_EQ(stepped(Step::project, {.kind = NormKind::rms, .width = 2}, {most, least}),
+            (std::vector<double>{most, least}));
+}
+
+TEST(Steps, ScaleIsRightToTheEndsOfTheRange) {
+  constexpr double least = std::numeric_limits<double>::denorm_min();
+  constexpr double most = std::numeric_limits<double>::max();
+  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    for (const double eps : {0.0, 1e-300, 1e-5}) {
+      const NormSpec spec{.kind = kind, .width = 2, .eps = eps};
+      const double half = kind == NormKind::spherical ? std::sqrt(0.5) : 1.0;
+      for (const double size : {most, 1.5e308, 1e154, 1.0 / 0x1p-10}) {
+        for (const double y : stepped(Step::scale, spec, {size, -size})) EXPECT_NEAR(std::abs(y), half, 1e-5);
+      }
+    }
+    const NormSpec plain{.kind = kind, .width = 2, .eps = 0.0};
+    const double radius = kind == NormKind::spherical ? 1.0 : std::sqrt(2.0);
+    for (const double size : {most / 4, 1e-300, least}) {
+      const std::vector<double> y = stepped(Step::scale, plain, {3 * size, 4 * size});
+      EXPECT_NEAR(y[0], 0.6 * radius, 4e-16) << size;
+      EXPECT_NEAR(y[1], 0.8 * radius, 4e-16) << size;
+    }
+  }
+  // Where eps outweighs the row, y = x/√eps, also of the least number beside the least eps.
+  EXPECT_EQ(stepped(Step::scale, {.kind = NormKind::rms, .width = 2, .eps = 0x1p-1074}, {least, 2 * least}),
+            (std::vector<double>{0x1p-537, 0x1p-536}));
+  EXPECT_EQ(stepped(Step::scale, {.kind = NormKind::rms, .width = 2, .eps = 4.0}, {64 * least, least * 4}),
+            (std::vector<double>{32 * least, 2 * least}));
+  EXPECT_EQ(stepped(Step::scale, {.kind = NormKind::rms, .width = 2, .eps = 0x1p996}, {0x1p-400, 0.0}),
+            (std::vector<double>{0x1p-898, 0.0}));
+}
+
+TEST(Steps, TogetherAreTheNormOfRowsOfEverySize) {
+  const std::vector<double> row = random_row(30, 3);
+  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    NormSpec spec = random_spec(kind, 2, 7);
+    for (const double eps : {0.0, 1e-5}) {
+      for (const int exponent : {-1060, -1022, -540, -200, 200, 540, 1000, 1018}) {
+        spec.eps = eps;
+        std::vector<double> x(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(spec.width));
+        for (double& value : x) value = std::scalbn(value, exponent);
+        std::vector<double> y(spec.width);
+        norm::forward(spec, one_row(x), one_row(y));
+        for (const Step step : {Step::project, Step::scale, Step::stretch, Step::shift}) {
+          apply(step, spec, one_row(x), one_row(x));
+        }
+        // What `project` gives is itself rounded, to few digits where numbers have few.
+        const double part = exponent < -1000 ? std::scalbn(1.0, -1072 - exponent) : 1e-14;
+        for (std::size_t i = 0; i < spec.width; ++i) {
+          EXPECT_NEAR(x[i], y[i], 8 * part * (1.0 + std::abs(y[i]))) << exponent << " " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(Steps, NamesAreTheFour) {

@@ -21,16 +21,19 @@ enum class Step { project, scale, stretch, shift };
 
 /// y = Πx: each block moved onto the hyperplane through the origin orthogonal to its all-ones
 /// direction. The identity for rms and spherical.
+/// Accuracy  4 u (|y| + mean |y|) + 2^-1074 an entry of the block, for every finite x; infinite where y is
+///           beyond the largest double (test: Steps.ProjectIsRightToTheEndsOfTheRange)
 void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
 /// y = R x / sqrt(|x|² + R² eps) a block, R = spec.radius(): into the ball of radius R, and onto
 /// its surface when eps = 0. The zero vector stays where it is.
+/// Accuracy  8 u |y| + 2^-1074 an entry, for every finite x (test: Steps.ScaleIsRightToTheEndsOfTheRange)
 void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
-/// y = g · x: the ball becomes an ellipsoid.
+/// y = g · x, rounded once: the ball becomes an ellipsoid.
 void stretch(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
-/// y = x + b.
+/// y = x + b, rounded once.
 void shift(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
 /// One of the four.

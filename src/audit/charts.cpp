@@ -304,10 +304,8 @@ void neighbours(const Report& report, Json& charts) {
 
 void biases(const Report& report, Json& charts) {
   const Json table = rows(
-      report, [](const NormReport& norm) { return norm.bias && has_image(norm) && norm.image->energy > 0.0; },
-      [](const NormReport& norm, Json& row) {
-        row["shift"] = norm.bias->length / std::sqrt(norm.image->energy);
-      });
+      report, [](const NormReport& norm) { return norm.shift_over_radius.has_value(); },
+      [](const NormReport& norm, Json& row) { row["shift"] = *norm.shift_over_radius; });
   if (table.empty()) return;
   charts.push_back(chart(
       "shift", "How far is the ellipsoid moved from the origin?",

@@ -18,12 +18,12 @@ constexpr double stretched_at_all = 1.0 + 1e-9;
 /// Similarity from which two images are the same to three digits.
 constexpr double alike = 0.9995;
 
-/// Indices of the norms whose image is more than a sphere, by falling `score`.
-template <typename Score>
-std::vector<std::size_t> ranked(const Report& report, Score score) {
+/// Indices of the norms that `counts`, by falling `score`.
+template <typename Counts, typename Score>
+std::vector<std::size_t> ranked(const Report& report, Counts counts, Score score) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
-    if (report.norms[i].image && report.norms[i].image->condition > stretched_at_all) order.push_back(i);
+    if (counts(report.norms[i])) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return score(report.norms[a]) > score(report.norms[b]);
@@ -31,9 +31,14 @@ std::vector<std::size_t> ranked(const Report& report, Score score) {
   return order;
 }
 
+/// Whether the image is more than a sphere.
+bool more_than_a_sphere(const NormReport& norm) {
+  return norm.image && norm.image->condition > stretched_at_all;
+}
+
 void stretched_axes(const Report& report, Findings& findings) {
   const auto ratio = [](const NormReport& norm) { return norm.image->top_axes[0].ratio_to_median; };
-  const std::vector<std::size_t> order = ranked(report, ratio);
+  const std::vector<std::size_t> order = ranked(report, more_than_a_sphere, ratio);
   if (order.empty()) return;
   const std::size_t stretched = std::count_if(
       order.begin(), order.end(), [&](std::size_t i) { return ratio(report.norms[i]) >= outlier_ratio; });
@@ -71,7 +76,7 @@ void concentrated_images(const Report& report, Findings& findings) {
   const auto concentration = [](const NormReport& norm) {
     return static_cast<double>(norm.image->semi_axes) / norm.image->effective_dimension;
   };
-  const std::vector<std::size_t> order = ranked(report, concentration);
+  const std::vector<std::size_t> order = ranked(report, more_than_a_sphere, concentration);
   if (order.empty()) return;
   const NormReport& norm = report.norms[order[0]];
   const double value = concentration(norm);
@@ -91,7 +96,7 @@ void concentrated_images(const Report& report, Findings& findings) {
 
 void condition_through_depth(const Report& report, Findings& findings) {
   const std::vector<std::size_t> order =
-      ranked(report, [](const NormReport& norm) { return norm.image->condition; });
+      ranked(report, more_than_a_sphere, [](const NormReport& norm) { return norm.image->condition; });
   if (order.size() < 2) return;
   const NormReport& worst = report.norms[order.front()];
   const NormReport& best = report.norms[order.back()];
@@ -162,12 +167,9 @@ void changes_between_neighbours(const Report& report, Findings& findings) {
 }
 
 void shifts(const Report& report, Findings& findings) {
-  const auto ratio = [](const NormReport& norm) {
-    return norm.bias && norm.bias->not_finite == 0 && norm.image->energy > 0.0
-               ? norm.bias->length / std::sqrt(norm.image->energy)
-               : 0.0;
-  };
-  const std::vector<std::size_t> order = ranked(report, ratio);
+  const auto shifted = [](const NormReport& norm) { return norm.shift_over_radius.has_value(); };
+  const auto ratio = [](const NormReport& norm) { return *norm.shift_over_radius; };
+  const std::vector<std::size_t> order = ranked(report, shifted, ratio);
   if (order.empty() || ratio(report.norms[order[0]]) < 0.5) return;
   const NormReport& norm = report.norms[order[0]];
   findings.push_back(

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -115,6 +116,14 @@ void suspicious_norms(const Report& report, Findings& findings) {
       [](const std::string& which, const NormReport& first) {
         return fmt::format("Gains without a finite value leave {} without an image: {} in the first.", which,
                            counted(first.gain->not_finite, "gain"));
+      });
+  about_all(
+      report, findings, "image_out_of_range", 1.0,
+      [](const NormReport& norm) { return norm.gain && norm.gain->not_finite == 0 && !norm.image; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format(
+            "Gains up to {} leave {} without an image: its semi-axes are beyond float64's range.",
+            number(std::max(std::abs(first.gain->min), std::abs(first.gain->max))), which);
       });
   about_all(
       report, findings, "bias_not_finite", 1.0,

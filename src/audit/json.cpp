@@ -88,6 +88,7 @@ Json to_json(const Image& image, bool whole_spectrum) {
                {"shortest", image.shortest},
                {"condition", image.condition},
                {"effective_dimension", image.effective_dimension},
+               {"rms_radius", image.rms_radius},
                {"energy", image.energy},
                {"energy_top_1", image.energy_top_1},
                {"energy_top_8", image.energy_top_8},
@@ -136,6 +137,7 @@ Json to_json(const NormReport& report, std::size_t index, const Report& whole, b
   json["bias"] = parameter(report.bias, report.norm.bias);
   json["null_space"] = optional(report.null_space, [](const NullSpace& space) { return to_json(space); });
   json["image"] = optional(report.image, [&](const Image& image) { return to_json(image, whole_spectra); });
+  json["shift_over_radius"] = optional(report.shift_over_radius, [](double shift) { return shift; });
   json["outlier_count"] = report.outliers.size();
   json["outliers"] = Json::array();
   for (std::size_t i = 0; i < std::min(report.outliers.size(), listed_outliers); ++i) {

@@ -9,6 +9,7 @@
 
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::audit {
@@ -22,7 +23,7 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
-  return 0.5 * (*middle + *std::max_element(values.begin(), middle));
+  return 0.5 * *middle + 0.5 * *std::max_element(values.begin(), middle);
 }
 
 /// The `count` entries of largest magnitude, largest first.
@@ -63,6 +64,14 @@ NullSpace null_space(const geometry::NormImage& image, const NormSpec& spec) {
   return result;
 }
 
+/// What the `count` longest of the semi-axes have of Σ length², from ratios, whose squares stay in range.
+double share_of_energy(std::span<const double> lengths, std::size_t count) {
+  std::vector<double> ratios(lengths.begin(), lengths.end());
+  for (double& ratio : ratios) ratio /= lengths.front();
+  return sum_of_squares(std::span<const double>(ratios).first(std::min(count, ratios.size()))) /
+         sum_of_squares(ratios);
+}
+
 Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   const std::span<const double> lengths = image.semi_axes();
   Image result{.semi_axes = lengths.size()};
@@ -72,10 +81,10 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   result.shortest = lengths.back();
   result.condition = image.condition();
   result.effective_dimension = geometry::effective_dimension(spec);
+  result.rms_radius = geometry::rms_radius(spec);
   result.energy = geometry::energy(spec);
-  result.energy_top_1 = sum_of_squares(lengths.first(1)) / result.energy;
-  result.energy_top_8 =
-      sum_of_squares(lengths.first(std::min<std::size_t>(8, lengths.size()))) / result.energy;
+  result.energy_top_1 = share_of_energy(lengths, 1);
+  result.energy_top_8 = share_of_energy(lengths, 8);
   result.lengths.assign(lengths.begin(), lengths.end());
   std::vector<double> axis(spec.width);
   for (std::size_t i = 0; i < std::min(top_axes, lengths.size()); ++i) {
@@ -118,8 +127,11 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   if (norm.bias) report.bias = statistics(spec.bias);
   if (report.gain && report.gain->not_finite > 0) return report;
   if (report.gain) add_outliers(report, spec.gain);
+  if (!std::isfinite(spec.radius() * largest_size(spec.gain))) return report;
 
   // The image is that of the norm before its bias, which may hold anything.
+  if (report.bias && report.bias->not_finite == 0)
+    report.shift_over_radius = geometry::shift_over_radius(spec);
   spec.bias.clear();
   geometry::NormImage image(spec, threads, poll);
   report.null_space = null_space(image, spec);
@@ -155,10 +167,13 @@ ParameterStatistics statistics(const std::vector<double>& values) {
   const auto [min, max] = std::minmax_element(finite.begin(), finite.end());
   result.min = *min;
   result.max = *max;
-  result.mean = mean(finite);
-  result.std = std::sqrt(sum_of_squares(finite, result.mean) / static_cast<double>(finite.size()));
   result.median_abs = median(std::move(magnitudes));
   result.length = euclidean_norm(finite);
+  const BinaryScale size = BinaryScale::of(finite);
+  size.divide(finite);
+  const double middle = mean(finite);
+  result.mean = size.multiply(middle);
+  result.std = size.multiply(std::sqrt(sum_of_squares(finite, middle) / static_cast<double>(finite.size())));
   return result;
 }
 

@@ -27,10 +27,9 @@ BlockImage::BlockImage(std::span<const double> gain, bool centered, unsigned thr
     : centered_(centered), gain_(gain.begin(), gain.end()), order_(gain.size()) {
   double largest = 0.0;
   for (const double g : gain_) largest = std::max(largest, std::abs(g));
-  const int exponent = largest == 0.0 ? 0 : std::ilogb(largest);
-  scale_ = std::scalbn(1.0, exponent);
+  exponent_ = largest == 0.0 ? 0 : std::ilogb(largest);
   for (double& g : gain_) {
-    g = std::scalbn(g, -exponent);
+    g = std::scalbn(g, -exponent_);
     if (std::abs(g) < std::scalbn(1.0, smallest_exponent)) g = 0.0;
   }
 
@@ -57,7 +56,7 @@ BlockImage::BlockImage(std::span<const double> gain, bool centered, unsigned thr
     if (poles_[k] > 0.0) add_inner_vectors(k, coordinates(k).size() - (centered_ ? 1 : 0));
     if (k < roots_.size()) {
       origins_.push_back({true, k, k});
-      lengths_.push_back(scale_ * std::sqrt(poles_[roots_[k].origin] + roots_[k].offset));
+      lengths_.push_back(std::sqrt(poles_[roots_[k].origin] + roots_[k].offset));
     }
   }
 }
@@ -65,7 +64,7 @@ BlockImage::BlockImage(std::span<const double> gain, bool centered, unsigned thr
 void BlockImage::add_inner_vectors(std::size_t pole, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     origins_.push_back({false, pole, i});
-    lengths_.push_back(scale_ * std::sqrt(poles_[pole]));
+    lengths_.push_back(std::sqrt(poles_[pole]));
   }
 }
 

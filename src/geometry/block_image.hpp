@@ -14,8 +14,10 @@ class BlockImage {
   BlockImage(std::span<const double> gain, bool centered, unsigned threads, const Progress& progress);
 
   [[nodiscard]] std::size_t width() const { return gain_.size(); }
-  /// √ζ of the nonzero eigenvalues, ascending.
+  /// √ζ of the nonzero eigenvalues over 2^`exponent`, ascending.
   [[nodiscard]] const std::vector<double>& lengths() const { return lengths_; }
+  /// Of the power of two near the largest |gain|.
+  [[nodiscard]] int exponent() const { return exponent_; }
   [[nodiscard]] std::size_t null_space_dim() const { return width() - lengths_.size(); }
 
   /// Eigenvector `index` (ascending), of length 1, its largest entry positive. `factors` scales the
@@ -50,8 +52,8 @@ class BlockImage {
   void fill_inner_vector(std::size_t pole, std::size_t index, std::span<double> out) const;
 
   bool centered_;
-  double scale_ = 1.0;               ///< power of two near the largest |gain|
-  std::vector<double> gain_;         ///< divided by `scale_`, tiny ones set to zero
+  int exponent_ = 0;
+  std::vector<double> gain_;         ///< over 2^`exponent_`, tiny ones set to zero
   std::vector<std::size_t> order_;   ///< coordinates by ascending square
   std::vector<double> poles_;        ///< distinct squares, ascending
   std::vector<std::size_t> starts_;  ///< pole k owns order_[starts_[k], starts_[k + 1])

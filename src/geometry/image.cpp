@@ -43,28 +43,39 @@ NormImage::NormImage(const NormSpec& spec, unsigned threads, const Progress& pro
                                  spec.centers(), threads, progress);
     for (std::size_t i = 0; i < blocks_->images.back().lengths().size(); ++i) origins.push_back({block, i});
   }
+  // Of normal size, with the exponent beside it: the lengths themselves may be too small for all their
+  // digits.
   const auto length = [&](const Origin& origin) {
     return blocks_->images[origin.block].lengths()[origin.index];
   };
-  std::stable_sort(origins.begin(), origins.end(),
-                   [&](const Origin& a, const Origin& b) { return length(a) > length(b); });
+  const auto exponent = [&](const Origin& origin) { return blocks_->images[origin.block].exponent(); };
+  std::stable_sort(origins.begin(), origins.end(), [&](const Origin& a, const Origin& b) {
+    return length(a) > std::scalbn(length(b), exponent(b) - exponent(a));
+  });
   semi_axes_.reserve(origins.size());
-  for (const Origin& origin : origins) semi_axes_.push_back(spec.radius() * length(origin));
+  for (const Origin& origin : origins) {
+    semi_axes_.push_back(std::scalbn(spec.radius() * length(origin), exponent(origin)));
+  }
+  if (origins.empty()) return;
+  if (!std::isfinite(semi_axes_.front())) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("norm: gains of 2^{} give semi-axes beyond the range of float64, expected smaller ones",
+                    exponent(origins.front())));
+  }
+  condition_ = std::scalbn(length(origins.front()) / length(origins.back()),
+                           exponent(origins.front()) - exponent(origins.back()));
 }
 
 NormImage::NormImage(NormImage&&) noexcept = default;
 NormImage& NormImage::operator=(NormImage&&) noexcept = default;
 NormImage::~NormImage() = default;
 
-double NormImage::condition() const {
-  return semi_axes_.empty() ? 1.0 : semi_axes_.front() / semi_axes_.back();
-}
-
 double NormImage::median() const {
   if (semi_axes_.empty()) return 0.0;
   const std::size_t middle = semi_axes_.size() / 2;
   return semi_axes_.size() % 2 == 1 ? semi_axes_[middle]
-                                    : 0.5 * (semi_axes_[middle - 1] + semi_axes_[middle]);
+                                    : 0.5 * semi_axes_[middle - 1] + 0.5 * semi_axes_[middle];
 }
 
 void NormImage::axis(std::size_t rank, std::span<double> axis) const {

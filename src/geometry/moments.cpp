@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::geometry {
@@ -16,15 +19,27 @@ double centring(const NormSpec& spec) {
   return spec.centers() ? 1.0 / static_cast<double>(spec.block_width()) : 0.0;
 }
 
-/// Gains over a power of two near the largest, so that their fourth powers stay in range.
-std::vector<double> scaled_gain(const NormSpec& spec) {
+/// values · 2^-exponent, the largest near one, so that their fourth powers stay in range.
+struct Scaled {
+  std::vector<double> values;
+  int exponent;
+
+  explicit Scaled(std::vector<double> given)
+      : values(std::move(given)), exponent(BinaryScale::of(values).exponent()) {
+    BinaryScale::of_exponent(exponent).divide(values);
+  }
+};
+
+Scaled scaled_gain(const NormSpec& spec) {
   std::vector<double> gain = spec.gain;
   gain.resize(spec.width, 1.0);
-  double largest = 0.0;
-  for (const double g : gain) largest = std::max(largest, std::abs(g));
-  if (largest == 0.0) return gain;
-  for (double& g : gain) g = std::scalbn(g, -std::ilogb(largest));
-  return gain;
+  return Scaled(std::move(gain));
+}
+
+/// `rms_radius` over the power of two that the gain was divided by.
+double scaled_radius(const NormSpec& spec, const Scaled& gain) {
+  if (centring(spec) == 1.0) return 0.0;
+  return spec.radius() * std::sqrt(sum_of_squares(gain.values) / static_cast<double>(spec.block_width()));
 }
 
 /// tr((G_a Π_a G_a)(G_b Π_b G_b)): both are diagonal minus rank one a block, so the product's trace
@@ -51,14 +66,29 @@ double inner_product(const NormSpec& a, const NormSpec& b, const std::vector<dou
 
 double energy(const NormSpec& spec) {
   validate(spec);
-  CompensatedSum squares;
-  for (std::size_t i = 0; i < spec.width; ++i) squares.add(spec.gain_at(i) * spec.gain_at(i));
-  return spec.radius() * spec.radius() * (1.0 - centring(spec)) * squares.value();
+  const Scaled gain = scaled_gain(spec);
+  const double squares = spec.radius() * spec.radius() * (1.0 - centring(spec)) * sum_of_squares(gain.values);
+  return std::scalbn(squares, 2 * gain.exponent);
+}
+
+double rms_radius(const NormSpec& spec) {
+  validate(spec);
+  const Scaled gain = scaled_gain(spec);
+  return std::scalbn(scaled_radius(spec, gain), gain.exponent);
+}
+
+std::optional<double> shift_over_radius(const NormSpec& spec) {
+  validate(spec);
+  const Scaled gain = scaled_gain(spec);
+  const double radius = scaled_radius(spec, gain);
+  if (radius == 0.0) return std::nullopt;
+  const Scaled bias(spec.bias);
+  return std::scalbn(std::sqrt(sum_of_squares(bias.values)) / radius, bias.exponent - gain.exponent);
 }
 
 double effective_dimension(const NormSpec& spec) {
   validate(spec);
-  const std::vector<double> gain = scaled_gain(spec);
+  const std::vector<double> gain = scaled_gain(spec).values;
   const double trace = (1.0 - centring(spec)) * sum_of_squares(gain);
   const double square = inner_product(spec, spec, gain, gain);
   return square > 0.0 ? trace * trace / square : 0.0;
@@ -71,8 +101,8 @@ double image_similarity(const NormSpec& a, const NormSpec& b) {
     throw Error(ErrorCode::Shape,
                 fmt::format("image_similarity: widths are {} and {}, expected equal", a.width, b.width));
   }
-  const std::vector<double> ga = scaled_gain(a);
-  const std::vector<double> gb = scaled_gain(b);
+  const std::vector<double> ga = scaled_gain(a).values;
+  const std::vector<double> gb = scaled_gain(b).values;
   const double square_a = inner_product(a, a, ga, ga);
   const double square_b = inner_product(b, b, gb, gb);
   if (square_a <= 0.0 || square_b <= 0.0) return 0.0;

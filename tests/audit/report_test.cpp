@@ -67,6 +67,51 @@ TEST_F(Norms, AreMeasuredAsTheGeometrySays) {
   EXPECT_NEAR(norm.image->energy_top_1, std::pow(image.semi_axes()[0], 2) / energy, 1e-14);
 }
 
+TEST_F(Norms, ABiasIsMeasuredInRadiiOfTheImage) {
+  // A sphere of radius 8, shifted by 6: what every output has in common is most of it from a radius on.
+  std::vector<double> bias(64);
+  bias[5] = 6.0;
+  add(std::vector<double>(64, 1.0), bias);
+  bias[5] = 16.0;
+  add(std::vector<double>(64, 1.0), bias);
+  const Report given = report();
+  EXPECT_EQ(given.norms[0].image->rms_radius, 8.0);
+  EXPECT_EQ(given.norms[0].shift_over_radius, 0.75);
+  EXPECT_EQ(given.norms[1].shift_over_radius, 2.0);
+  const Finding* const finding = find_kind(given, "large_bias");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->norm, 1U);
+  EXPECT_EQ(finding->numbers[0].second, 2.0);
+  EXPECT_NE(finding->text.find("by 2 times"), std::string::npos);
+  const nlohmann::json charts = nlohmann::json::parse(charts_json(given));
+  const auto shift = std::find_if(charts.begin(), charts.end(),
+                                  [](const nlohmann::json& chart) { return chart["id"] == "shift"; });
+  ASSERT_NE(shift, charts.end());
+  EXPECT_NE(shift->at("answer").get<std::string>().find("0.75 to 2"), std::string::npos)
+      << shift->at("answer");
+}
+
+TEST_F(Norms, GainsOfEverySizeAreMeasured) {
+  for (const double size : {1e-310, 1e-200, 1e200, 1e307}) {
+    std::vector<double> gain = ordinary(16);
+    for (double& g : gain) g *= size;
+    add(gain, gain);
+  }
+  add(std::vector<double>(16, 1e308));
+  const Report given = report();
+  const double condition = geometry::NormImage({.width = 16, .gain = ordinary(16)}).condition();
+  for (std::size_t i = 0; i < 4; ++i) {
+    const NormReport& norm = given.norms[i];
+    EXPECT_NEAR(norm.image->condition / condition, 1.0, i == 0 ? 1e-10 : 1e-14);
+    EXPECT_NEAR(norm.image->energy_top_8, given.norms[1].image->energy_top_8, 1e-10);
+    EXPECT_NEAR(*norm.shift_over_radius, 1.0, 1e-10);
+    EXPECT_TRUE(std::isfinite(norm.gain->std) && std::isfinite(norm.gain->mean));
+  }
+  EXPECT_FALSE(given.norms[4].image);
+  EXPECT_NE(find_kind(given, "image_out_of_range"), nullptr);
+  EXPECT_EQ(to_json(given).find("nan"), std::string::npos);
+}
+
 TEST_F(Norms, StatisticsAreThoseOfTheGain) {
   add({-1.0, 0.0, 2.0, 3.0, 6.0}, {3.0, 4.0, 0.0, 0.0, 0.0});
   const NormReport norm = report().norms[0];

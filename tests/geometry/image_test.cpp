@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -232,6 +233,35 @@ TEST(NormImage, FullRangeOfFloat32GainsIsKept) {
   // Two gains so far below the others see only their own pair: √N · sqrt of the mean of squares.
   EXPECT_NEAR(image.semi_axes()[0] / (2.0 * 3e38 * std::sqrt(0.75)), 1.0, 1e-14);
   EXPECT_GT(image.semi_axes()[2], 0.0);
+}
+
+TEST(NormImage, ShapeDoesNotSeeSizes) {
+  const std::vector<double> gain = test::random_gain(24, "signed", 6);
+  const auto scaled = [&](int exponent) {
+    NormSpec spec{.width = 24, .groups = 2, .gain = gain};
+    for (double& g : spec.gain) g = std::scalbn(g, exponent);
+    return NormImage(spec);
+  };
+  const NormImage plain = scaled(0);
+  for (const int exponent : {-1050, -1022, -600, 600, 1000}) {
+    const NormImage image = scaled(exponent);
+    EXPECT_NEAR(image.semi_axes()[0], std::scalbn(plain.semi_axes()[0], exponent), 0x1p-1074);
+    // Gains that are not normal numbers are themselves rounded.
+    const double rounding = exponent > -1020 ? 0.0 : 1e-6;
+    EXPECT_NEAR(image.condition() / plain.condition(), 1.0, rounding) << exponent;
+    EXPECT_TRUE(std::isfinite(image.median()));
+  }
+  EXPECT_EQ(NormImage({.kind = NormKind::rms, .width = 2, .gain = {0x1p-1074, 0x1p-1072}}).condition(), 4.0);
+  EXPECT_EQ(
+      NormImage({.kind = NormKind::rms, .width = 2, .groups = 2, .gain = {0x1p-900, 0x1p900}}).condition(),
+      std::numeric_limits<double>::infinity());
+}
+
+TEST(NormImage, SemiAxesBeyondTheRangeAreRefused) {
+  EXPECT_THROW(NormImage({.kind = NormKind::rms, .width = 4, .gain = {1e308, 1, 1, 1}}), Error);
+  EXPECT_EQ(NormImage({.kind = NormKind::spherical, .width = 1, .gain = {1e308}}).median(), 1e308);
+  EXPECT_TRUE(std::isfinite(
+      NormImage({.kind = NormKind::spherical, .width = 2, .gain = {1.7e308, 1.7e308}}).median()));
 }
 
 TEST(NormImage, ThreadsDoNotChangeABit) {

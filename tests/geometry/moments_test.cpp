@@ -1,12 +1,16 @@
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
+#include <normscope/norm/norm.hpp>
+#include <normscope/numeric/sum.hpp>
 
 #include "support/gains.hpp"
 
@@ -65,6 +69,60 @@ TEST(Moments, EqualGainsUseEveryAxis) {
   EXPECT_NEAR(effective_dimension({.kind = NormKind::rms, .width = 100}), 100.0, 1e-10);
   EXPECT_EQ(effective_dimension({.width = 1}), 0.0);
   EXPECT_EQ(effective_dimension({.width = 3, .gain = {0, 0, 0}}), 0.0);
+}
+
+TEST(Moments, RadiusIsTheRootMeanSquareOfOutputs) {
+  // Normalized rows spread evenly over their sphere: each of a block's directions in turn, both ends.
+  Random random(4);
+  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
+    for (const std::size_t groups : {1, 3}) {
+      const NormSpec spec{.kind = kind,
+                          .width = 12,
+                          .groups = groups,
+                          .eps = 0.0,
+                          .gain = test::random_gain(12, "signed", 5)};
+      double squares = 0.0;
+      constexpr int rows = 40'000;
+      std::vector<double> x(12);
+      for (int row = 0; row < rows; ++row) {
+        for (double& value : x) value = random.normal();
+        norm::forward(spec, {x.data(), 1, 12}, {x.data(), 1, 12});
+        squares += sum_of_squares(x) / rows;
+      }
+      EXPECT_NEAR(rms_radius(spec) / std::sqrt(squares), 1.0, 0.01);
+      const double dimension = static_cast<double>(spec.block_width() - (spec.centers() ? 1 : 0));
+      EXPECT_NEAR(rms_radius(spec) / std::sqrt(energy(spec) / dimension), 1.0, 1e-14);
+    }
+  }
+}
+
+TEST(Moments, ShiftIsTheBiasOverTheRadius) {
+  EXPECT_EQ(shift_over_radius({.width = 4, .gain = {1, 1, 1, 1}, .bias = {2, 0, 0, 0}}), 1.0);
+  EXPECT_EQ(shift_over_radius({.width = 768, .bias = std::vector<double>(768, 1.0)}), 1.0);
+  EXPECT_EQ(shift_over_radius({.width = 4, .gain = {2, 2, 2, 2}}), 0.0);
+  EXPECT_EQ(shift_over_radius({.kind = NormKind::spherical, .width = 4, .bias = {0, 3, 0, 0}}), 3.0);
+  EXPECT_NEAR(*shift_over_radius({.width = 4, .groups = 2, .bias = {0, 0, 0, 1}}), 0.5, 1e-15);
+  EXPECT_EQ(shift_over_radius({.width = 2, .gain = {0, 0}, .bias = {1, 1}}), std::nullopt);
+  EXPECT_EQ(shift_over_radius({.width = 2, .groups = 2, .bias = {1, 1}}), std::nullopt);
+}
+
+TEST(Moments, DoNotSeeSizes) {
+  NormSpec spec{
+      .width = 24, .gain = test::random_gain(24, "signed", 2), .bias = test::random_gain(24, "wide", 3)};
+  const double size = *shift_over_radius(spec);
+  const double dimension = effective_dimension(spec);
+  for (const int exponent : {-1000, -300, 300, 1000}) {
+    NormSpec scaled = spec;
+    for (double& g : scaled.gain) g = std::scalbn(g, exponent);
+    EXPECT_EQ(rms_radius(scaled), std::scalbn(rms_radius(spec), exponent));
+    EXPECT_EQ(effective_dimension(scaled), dimension);
+    EXPECT_EQ(image_similarity(scaled, spec), image_similarity(spec, spec));
+    for (double& b : scaled.bias) b = std::scalbn(b, exponent);
+    EXPECT_EQ(shift_over_radius(scaled), size);
+  }
+  // Half of the range at most, as energies are squares.
+  for (double& g : spec.gain) g = std::scalbn(g, 500);
+  EXPECT_TRUE(std::isfinite(energy(spec)));
 }
 
 TEST(Moments, PointsResembleNothing) {

@@ -19,7 +19,7 @@ namespace normscope::audit {
 struct ParameterStatistics {
   double min = 0.0, max = 0.0, mean = 0.0, std = 0.0;
   double median_abs = 0.0;
-  double length = 0.0;  ///< Euclidean
+  double length = 0.0;  ///< Euclidean; infinite beyond the largest double
   std::size_t negative = 0;
   std::size_t zero = 0;
   std::size_t not_finite = 0;  ///< where any, the other numbers speak of the finite entries
@@ -57,6 +57,7 @@ struct Image {
   double longest = 0.0, median = 0.0, shortest = 0.0;
   double condition = 1.0;
   double effective_dimension = 0.0;
+  double rms_radius = 0.0;                        ///< see geometry::rms_radius
   double energy = 0.0;                            ///< sum of the squared semi-axes
   double energy_top_1 = 0.0, energy_top_8 = 0.0;  ///< shares of it
   std::vector<double> lengths{};                  ///< every semi-axis, descending
@@ -80,9 +81,11 @@ struct Neighbour {
 struct NormReport {
   model::Norm norm{};
   std::optional<ParameterStatistics> gain{}, bias{};
-  /// Absent, like `image`, where the gain is not finite.
+  /// Absent, like `image`, where the gain is not finite or the image leaves the range of float64.
   std::optional<NullSpace> null_space{};
   std::optional<Image> image{};
+  /// Length of the bias over the image's root-mean-square radius; absent without a bias or an image.
+  std::optional<double> shift_over_radius{};
   std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
   std::optional<Neighbour> next{};
   std::string reproduce{};  ///< the normscope command that computes the image again

@@ -24,7 +24,8 @@ namespace normscope::geometry {
 /// Cost      all semi-axes: O(N) memory; for the time see `secular_roots`
 class NormImage {
  public:
-  /// Errors    Argument, Shape: see `validate`; Cancelled
+  /// Errors    Argument, Shape: see `validate`; Argument where a semi-axis is beyond the largest double;
+  ///           Cancelled
   explicit NormImage(const NormSpec& spec, unsigned threads = 1, const Progress& progress = {});
   NormImage(NormImage&&) noexcept;
   NormImage& operator=(NormImage&&) noexcept;
@@ -39,8 +40,8 @@ class NormImage {
   /// The nonzero semi-axes, descending.
   [[nodiscard]] std::span<const double> semi_axes() const { return semi_axes_; }
 
-  /// Longest semi-axis over shortest nonzero one; 1 when there is none.
-  [[nodiscard]] double condition() const;
+  /// Longest semi-axis over shortest nonzero one; 1 when there is none, infinite beyond the largest double.
+  [[nodiscard]] double condition() const { return condition_; }
 
   /// Median of the nonzero semi-axes; 0 when there is none.
   [[nodiscard]] double median() const;
@@ -73,6 +74,7 @@ class NormImage {
 
   std::size_t width_ = 0;
   std::vector<double> semi_axes_;
+  double condition_ = 1.0;
   std::unique_ptr<Blocks> blocks_;
 };
 

@@ -1,16 +1,30 @@
 #pragma once
 
+#include <optional>
+
 #include <normscope/core/norm_spec.hpp>
 
 /// What a few sums over the gain tell about a norm's image without a single eigenvalue. M = R² G Π G
 /// is the matrix whose eigenvalues are the squared semi-axes.
 ///
 /// Cost      O(N)
-/// Accuracy  1e-13 relative (test: Moments.AgreeWithTheSemiAxes)
+/// Accuracy  1e-13 relative, of `image_similarity` absolute (tests: Moments.AgreeWithTheSemiAxes,
+///           Moments.SimilarityIsTheCosineOfTheMatrices), whatever the size of gain and bias
+///           (test: Moments.DoNotSeeSizes)
 namespace normscope::geometry {
 
-/// Σ of the squared semi-axes: tr M.
+/// Σ of the squared semi-axes: tr M. Infinite, or of fewer digits, where it leaves the range of normal
+/// numbers.
 [[nodiscard]] double energy(const NormSpec& spec);
+
+/// Root mean square of |y − b| over the outputs y at eps = 0, the normalized rows being distributed evenly
+/// over their sphere: R |g| / √n for blocks of n entries, as each entry of a normalized row is R/√n in root
+/// mean square. That is √(tr M / (n − 1)) for layer, √(tr M / n) for the others; 0 for an image that is a
+/// point, infinite beyond the largest double.
+[[nodiscard]] double rms_radius(const NormSpec& spec);
+
+/// |b| / `rms_radius`: how far the bias moves the image, in sizes of the image. None for one that is a point.
+[[nodiscard]] std::optional<double> shift_over_radius(const NormSpec& spec);
 
 /// Participation ratio (tr M)² / tr M²: how many equally long axes would carry the same energy in
 /// the same way; N − 1 for a LayerNorm with equal gains, 1 when one axis has it all. 0 for an image

@@ -9,7 +9,10 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "scaled_curvature.hpp"
 
 namespace normscope::norm {
 namespace {
@@ -28,14 +31,13 @@ struct Statistics {
   double stretched = 0.0;
 };
 
-/// H of one block of `width` entries with those statistics, of a row that was divided by 2^exponent.
-double measure(const NormSpec& spec, std::size_t width, const Statistics& block, int exponent) {
+/// H of one block of `width` entries with those statistics; `eps_length` is √(R² eps), divided like the row.
+double measure(const NormSpec& spec, std::size_t width, const Statistics& block, double eps_length) {
   const std::size_t dimension = spec.centers() ? width - 1 : width;
   if (dimension == 0 || block.weight == 0.0) return 0.0;
   const double n = static_cast<double>(dimension);
   const double radius = spec.radius();
-  const double r = std::scalbn(std::sqrt(block.squares), exponent);
-  const double eps_length = std::sqrt(spec.eps) * radius;
+  const double r = std::sqrt(block.squares);
   const double s = std::hypot(r, eps_length);
   if (s == 0.0) return dimension == 1 ? 0.0 : std::numeric_limits<double>::infinity();
   if (r == 0.0) return 0.0;
@@ -112,32 +114,30 @@ Statistics merged(const NormSpec& spec, std::span<const Statistics> cells, std::
   return block;
 }
 
-/// Divides by a power of two near `largest`, so that no square overflows; returns its exponent.
-int balance(std::span<double> z, double largest) {
-  const int exponent = std::ilogb(largest);
-  for (double& value : z) value = std::scalbn(value, -exponent);
-  return exponent;
-}
-
-void measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::size_t cell_width,
-                 std::span<double> z, std::span<Statistics> cells, std::span<double> measures) {
-  const double largest = std::abs(
-      *std::max_element(z.begin(), z.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
-  if (!std::all_of(z.begin(), z.end(), [](double value) { return std::isfinite(value); })) {
-    return std::fill(measures.begin(), measures.end(), std::numeric_limits<double>::quiet_NaN());
+/// The measures of a row over 2^`result`, of the row divided by a power of two so that no square overflows.
+int measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::size_t cell_width,
+                std::span<double> z, std::span<Statistics> cells, std::span<double> measures) {
+  const double largest = largest_size(z);
+  if (!std::isfinite(largest)) {
+    std::fill(measures.begin(), measures.end(), std::numeric_limits<double>::quiet_NaN());
+    return 0;
   }
-  const int exponent = largest == 0.0 ? 0 : balance(z, largest);
+  BinaryScale size = BinaryScale::of(largest);
+  // Where eps outweighs the entries, it must stay in range beside them.
+  if (spec.eps > 0.0) size = BinaryScale::of_exponent(std::max(size.exponent(), -500));
+  size.divide(z);
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     cells[cell] = statistics(spec, z.subspan(cell * cell_width, cell_width), cell * cell_width);
   }
   for (std::size_t k = 0; k < grouped.size(); ++k) {
     const std::size_t width = grouped[k].block_width();
     const std::size_t together = width / cell_width;
+    const double eps_length = size.divide(std::sqrt(spec.eps)) * grouped[k].radius();
     CompensatedSum total;
     double infinite = 0.0;
     for (std::size_t first = 0; first < cells.size(); first += together) {
       const double h =
-          measure(grouped[k], width, merged(spec, cells.subspan(first, together), cell_width), exponent);
+          measure(grouped[k], width, merged(spec, cells.subspan(first, together), cell_width), eps_length);
       // A compensated sum of infinities is NaN.
       if (std::isinf(h)) {
         infinite = h;
@@ -147,12 +147,18 @@ void measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::s
     }
     measures[k] = infinite + total.value();
   }
+  return -4 * size.exponent();
 }
 
 }  // namespace
 
-void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
-                         std::span<const std::size_t> groups, MatrixView<double> measures, unsigned threads) {
+std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, MatrixView<const double> x,
+                                                    std::span<const std::size_t> groups,
+                                                    MatrixView<double> measures, unsigned threads) {
+  validate("curvature", given, x, x);
+  NormSpec spec = given;
+  const BinaryScale gain_size = BinaryScale::of(spec.gain);
+  gain_size.divide(spec.gain);
   std::vector<NormSpec> grouped;
   std::size_t cell_width = 0;
   for (const std::size_t count : groups) {
@@ -161,20 +167,30 @@ void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
     validate(grouped.back());
     cell_width = std::gcd(cell_width, grouped.back().block_width());
   }
-  validate("curvature", spec, x, x);
   if (measures.rows() != x.rows() || measures.width() != groups.size()) {
     throw Error(ErrorCode::Shape, fmt::format("curvature: measures are {} x {}, expected {} x {}",
                                               measures.rows(), measures.width(), x.rows(), groups.size()));
   }
-  if (groups.empty()) return;
+  std::vector<int> exponents(x.rows());
+  if (groups.empty()) return exponents;
   parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> z(spec.width);
     std::vector<Statistics> cells(spec.width / cell_width);
     for (std::size_t row = first; row < last; ++row) {
       std::copy(x.row(row).begin(), x.row(row).end(), z.begin());
-      measure_row(spec, grouped, cell_width, z, cells, measures.row(row));
+      exponents[row] =
+          2 * gain_size.exponent() + measure_row(spec, grouped, cell_width, z, cells, measures.row(row));
     }
   });
+  return exponents;
+}
+
+void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
+                         std::span<const std::size_t> groups, MatrixView<double> measures, unsigned threads) {
+  const std::vector<int> exponents = detail::scaled_curvature_of_groups(spec, x, groups, measures, threads);
+  for (std::size_t row = 0; row < x.rows(); ++row) {
+    for (double& measure : measures.row(row)) measure = std::scalbn(measure, exponents[row]);
+  }
 }
 
 std::vector<double> curvature(const NormSpec& spec, MatrixView<const double> x, unsigned threads) {

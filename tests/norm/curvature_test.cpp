@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -226,6 +227,51 @@ TEST(Curvature, SurvivesSquaresThatOverflow) {
     EXPECT_NEAR(measure(spec, x) * std::pow(scale, 4) / measure(spec, small), 1.0, 1e-14);
   }
   EXPECT_EQ(measure({.width = 4, .eps = 0.0}, {1e200, -1e200, 3e200, 0.0}), 0.0);
+}
+
+TEST(Curvature, RatiosDoNotSeeSizes) {
+  const std::vector<double> x = test::random_values(4 * width, 8);
+  const std::vector<double> gain = test::random_values(width, 9);
+  const std::vector<std::size_t> groups{1, 2, 4};
+  for (const NormKind kind : kinds) {
+    for (const bool with_gain : {false, true}) {
+      const auto compared = [&](int of_rows, int of_gain) {
+        NormSpec spec{.kind = kind, .width = width, .eps = 0.0};
+        for (std::size_t i = 0; i < width && with_gain; ++i)
+          spec.gain.push_back(std::scalbn(gain[i], of_gain));
+        std::vector<double> rows = x;
+        for (double& value : rows) value = std::scalbn(value, of_rows);
+        return compare_groups(spec, {rows.data(), 4, width}, groups);
+      };
+      const std::vector<GroupCurvature> plain = compared(0, 0);
+      for (const auto& [of_rows, of_gain] : {std::pair{900, 0}, {-900, 0}, {200, 700}, {-100, -600}}) {
+        const std::vector<GroupCurvature> scaled = compared(of_rows, of_gain);
+        for (std::size_t k = 0; k < groups.size(); ++k) {
+          EXPECT_EQ(scaled[k].rows, 4U);
+          EXPECT_EQ(scaled[k].ratio, plain[k].ratio);
+          EXPECT_EQ(scaled[k].least, plain[k].least);
+          EXPECT_EQ(scaled[k].largest, plain[k].largest);
+          EXPECT_FALSE(std::isnan(scaled[k].mean));
+        }
+      }
+    }
+  }
+}
+
+TEST(Curvature, RowsAreWhatTheComparisonIsOf) {
+  const std::vector<double> x = test::random_values(3 * width, 10);
+  const NormSpec spec{.width = width};
+  const std::vector<std::size_t> groups{2, 1, 4};
+  std::vector<double> of_rows(9), measures(9);
+  const MatrixView<const double> rows(x.data(), 3, width);
+  const std::vector<GroupCurvature> results = compare_groups(spec, rows, groups, 1, {of_rows.data(), 3, 3});
+  curvature_of_groups(spec, rows, groups, {measures.data(), 3, 3});
+  EXPECT_EQ(of_rows, measures);
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_NEAR(results[k].mean, (of_rows[k] + of_rows[3 + k] + of_rows[6 + k]) / 3.0,
+                1e-13 * results[k].mean);
+  }
+  EXPECT_THROW(static_cast<void>(compare_groups(spec, rows, groups, 1, {of_rows.data(), 3, 2})), Error);
 }
 
 TEST(Curvature, SizesMustFit) {

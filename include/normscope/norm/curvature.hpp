@@ -19,7 +19,8 @@
 /// Accuracy  1e-11 relative, whatever the means of the row and of its blocks
 ///           (tests: Curvature.IsThatOfAutomaticDoubleDerivatives, Curvature.DoesNotSeeWhereItsBlocksLie)
 /// Limits    infinity where a block of n >= 2 has no deviation and eps = 0; a block 1e150 times smaller
-///           than its row counts as one; NaN where the row has an entry that is not finite
+///           than its row counts as one, a gain 1e150 times smaller than the largest as zero; NaN where the
+///           row has an entry that is not finite
 namespace normscope::norm {
 
 /// H of each row of `x`.
@@ -47,11 +48,13 @@ void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
 /// Errors    Argument, Shape
 [[nodiscard]] std::optional<double> curvature_ratio_bound(const NormSpec& spec);
 
-/// What a group count does to the curvature of a set of rows. Where no row counts the numbers are NaN.
+/// What a group count does to the curvature of a set of rows. Where no row counts the numbers are NaN. The
+/// ratios do not depend on the size of the rows or of the gain, at eps = 0 (test:
+/// Curvature.RatiosDoNotSeeSizes).
 struct GroupCurvature {
   std::size_t groups = 1;
-  std::size_t rows = 0;  ///< rows that count: both measures finite, the plain one positive
-  double mean = 0.0;     ///< of H
+  std::size_t rows = 0;  ///< rows that count: the norm is twice differentiable there, and not linear
+  double mean = 0.0;     ///< of H; infinite beyond the largest double
   double ratio = 0.0;    ///< of H over H with one group at the same row, the mean
   double least = 0.0;
   double largest = 0.0;
@@ -59,12 +62,13 @@ struct GroupCurvature {
 };
 
 /// One entry a count of `groups`, over the rows of `x`.
-/// Shapes    x (rows, spec.width)
+/// Shapes    x (rows, spec.width); of_rows (rows, groups.size()), H of each row, or empty where not wanted
 /// Errors    as `curvature_of_groups`
 /// Cost      as `curvature_of_groups`
 [[nodiscard]] std::vector<GroupCurvature> compare_groups(const NormSpec& spec, MatrixView<const double> x,
                                                          std::span<const std::size_t> groups,
-                                                         unsigned threads = 0);
+                                                         unsigned threads = 0,
+                                                         MatrixView<double> of_rows = {});
 
 /// Entries a block needs so that it moves in two dimensions, without which nothing is curved at eps = 0.
 [[nodiscard]] constexpr std::size_t least_curved_block(NormKind kind) {

@@ -1,5 +1,7 @@
 #include <normscope/lnnet/construct.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -7,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/lnnet/evaluate.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 
 #include "paper_mode.hpp"
 #include "resume.hpp"
@@ -23,7 +26,14 @@ constexpr double kappas[] = {1024.0, 64.0};
 constexpr std::size_t float64_projections = 5;
 constexpr std::size_t double_double_projections = 2;
 /// Weights for a norm with eps are multiplied by this; eps is then far below the rounding of any mean square.
-constexpr double eps_scale = 0x1p128;
+constexpr int eps_exponent = 128;
+/// The first layer's weights are scaled by at most this power of two, which leaves them all their digits; the
+/// rest of the rows' size stays in what the layer normalizes, whose squares are then in range.
+constexpr int most_weight_exponent = 800;
+/// Products in double-double overflow beyond 2^990.
+constexpr int most_exponent_in_double_double = 985;
+/// Smaller rows would leave the first layer's squares beside an eps of 1 that then counts.
+constexpr int least_exponent_with_eps = -860;
 
 struct Rung {
   Precision precision;
@@ -31,7 +41,7 @@ struct Rung {
   double kappa;
 };
 
-std::vector<Rung> ladder(std::optional<Precision> wanted) {
+std::vector<Rung> ladder(std::optional<Precision> wanted, int exponent) {
   std::vector<Rung> rungs;
   const auto add = [&](Precision precision, std::size_t projections) {
     if (wanted && *wanted != precision) return;
@@ -40,7 +50,7 @@ std::vector<Rung> ladder(std::optional<Precision> wanted) {
     }
   };
   add(Precision::float64, float64_projections);
-  add(Precision::double_double, double_double_projections);
+  if (exponent <= most_exponent_in_double_double) add(Precision::double_double, double_double_projections);
   return rungs;
 }
 
@@ -64,27 +74,36 @@ Line<DoubleDouble> widened(const Line<double>& line) {
 
 /// The samples, and what is to be made of them.
 struct Task {
-  MatrixView<const double> x;
+  MatrixView<const double> given;
+  MatrixView<const double> x;  ///< `given` over 2^exponent, which the net is made for
+  int exponent;
   const Samples& samples;
   const ConstructOptions& options;
   const Progress& progress;
 };
 
-/// The same function as `net` with a norm that has `eps`.
-void give_eps(Net& net, double eps) {
-  if (eps == 0.0) return;
+void multiply(std::vector<double>& values, int exponent) {
+  for (double& value : values) value = std::scalbn(value, exponent);
+}
+
+/// The same function as `net` of rows that are 2^exponent as large, with a norm that has `eps`.
+void fit(Net& net, int exponent, double eps) {
+  const int everywhere = eps > 0.0 ? eps_exponent : 0;
   for (Layer& layer : net.layers) {
-    for (std::vector<double>* values : {&layer.weight, &layer.bias, &layer.weight_low, &layer.bias_low}) {
-      for (double& value : *values) value *= eps_scale;
-    }
+    const bool first = &layer == net.layers.data();
+    const int wanted = everywhere - (first ? exponent : 0);
+    const int of_weight = std::clamp(wanted, -most_weight_exponent, most_weight_exponent + everywhere);
+    const int of_bias = everywhere + (of_weight - wanted);
+    for (std::vector<double>* values : {&layer.weight, &layer.weight_low}) multiply(*values, of_weight);
+    for (std::vector<double>* values : {&layer.bias, &layer.bias_low}) multiply(*values, of_bias);
     layer.norm.eps = eps;
   }
 }
 
 /// Takes `net` if it gives more rows their label than what is there.
 bool offer(const Task& task, Net net, std::vector<Fold> folds, Construction& construction) {
-  give_eps(net, task.options.eps);
-  const std::vector<std::int64_t> given = labels(net, task.x, task.options.threads, task.progress);
+  fit(net, task.exponent, task.options.eps);
+  const std::vector<std::int64_t> given = labels(net, task.given, task.options.threads, task.progress);
   std::size_t correct = 0;
   for (std::size_t row = 0; row < given.size(); ++row) {
     correct += given[row] == task.samples.wanted[row] ? 1 : 0;
@@ -108,7 +127,7 @@ void construct_stable(const Task& task, Construction& construction) {
   const ConstructOptions& options = task.options;
   const std::vector<double> values = gather(task.x, task.samples.rows);
   const MatrixView<const double> x(values.data(), task.samples.rows.size(), task.x.width());
-  const std::vector<Rung> rungs = ladder(options.precision);
+  const std::vector<Rung> rungs = ladder(options.precision, task.exponent);
   Digest fingerprint{};
   if (!options.resume.empty()) fingerprint = fingerprint_of(values, task.samples.classes, options);
   std::optional<ResumeState> resumed =
@@ -179,7 +198,28 @@ Construction construct(MatrixView<const double> x, std::span<const std::int64_t>
   construction.distinct = samples.rows.size();
   construction.relabelled = samples.relabelled;
   construction.total = x.rows();
-  const Task task{x, samples, options, progress};
+  const BinaryScale size = BinaryScale::of(x);
+  if (options.eps > 0.0 && size.exponent() < least_exponent_with_eps) {
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("construct: the rows are of size 2^{}, too small beside eps, expected at least 2^{} or "
+                    "an eps of 0",
+                    size.exponent(), least_exponent_with_eps));
+  }
+  if (options.precision == Precision::double_double && size.exponent() > most_exponent_in_double_double) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("construct: the rows are of size 2^{}, expected at most 2^{} for double-double",
+                            size.exponent(), most_exponent_in_double_double));
+  }
+  // Rows of a size at which squares neither overflow nor vanish are taken as they are.
+  std::vector<double> divided;
+  if (!size.is_safe()) divided = size.divided(x);
+  const Task task{.given = x,
+                  .x = size.is_safe() ? x : MatrixView<const double>(divided.data(), x.rows(), x.width()),
+                  .exponent = size.is_safe() ? 0 : size.exponent(),
+                  .samples = samples,
+                  .options = options,
+                  .progress = progress};
   if (samples.names.size() == 1) {
     construction.net = constant_net(x.width(), samples.names[0]);
     construction.correct = x.rows();

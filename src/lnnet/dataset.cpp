@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 
 namespace normscope::lnnet {
 namespace {
@@ -34,7 +35,7 @@ void validate(std::string_view who, const Dataset& data) {
   for (std::size_t i = 0; i < data.x.size(); ++i) {
     if (!std::isfinite(data.x[i])) {
       throw Error(ErrorCode::Argument, fmt::format("{}: row {} holds {}, expected finite numbers", who,
-                                                   i / data.width, data.x[i]));
+                                                   i / data.width, shown(data.x[i])));
     }
   }
   for (std::size_t i = 0; i < data.rows(); ++i) {

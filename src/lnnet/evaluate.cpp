@@ -58,6 +58,34 @@ void subtract_mean(Lane<T>* y, std::size_t width) {
   }
 }
 
+double times_power(double value, int exponent) { return std::scalbn(value, exponent); }
+DoubleDouble times_power(const DoubleDouble& value, int exponent) {
+  return {std::scalbn(value.high, exponent), std::scalbn(value.low, exponent)};
+}
+
+/// Mean squares between these lost nothing to overflow and underflow.
+constexpr double least_square = 0x1p-900;
+constexpr double largest_square = 0x1p900;
+
+/// Normalizes the deviations of one row in a block whose mean square left that range, over a power of two.
+template <typename T>
+void normalize_apart(Lane<T>* block, std::size_t width, std::size_t r, const T& count, const T& eps) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < width; ++i) largest = std::max(largest, std::abs(to_double(block[i][r])));
+  // A block without deviation is all zeros already.
+  if (largest == 0.0) return;
+  // Where eps outweighs the deviations, it must stay in range beside them.
+  const int exponent = eps > T(0.0) ? std::max(std::ilogb(largest), -400) : std::ilogb(largest);
+  T square = 0.0;
+  for (std::size_t i = 0; i < width; ++i) {
+    block[i][r] = times_power(block[i][r], -exponent);
+    square += block[i][r] * block[i][r];
+  }
+  using std::sqrt;
+  const T length = sqrt(square / count + times_power(eps, -2 * exponent));
+  for (std::size_t i = 0; i < width; ++i) block[i][r] /= length;
+}
+
 template <typename T>
 void apply_norm(const NormSpec& norm, Block<T>& y) {
   using std::sqrt;
@@ -71,9 +99,14 @@ void apply_norm(const NormSpec& norm, Block<T>& y) {
     for (std::size_t i = 0; i < width; ++i) {
       for (std::size_t r = 0; r < lanes; ++r) length[r] += block[i][r] * block[i][r];
     }
-    for (std::size_t r = 0; r < lanes; ++r) length[r] = sqrt(length[r] / count + eps);
-    // A block without deviation and without eps is all zeros already.
-    for (std::size_t r = 0; r < lanes; ++r) length[r] = length[r] == T(0.0) ? T(1.0) : length[r];
+    for (std::size_t r = 0; r < lanes; ++r) length[r] = length[r] / count + eps;
+    for (std::size_t r = 0; r < lanes; ++r) {
+      const double square = to_double(length[r]);
+      if (square >= least_square && square <= largest_square) continue;
+      normalize_apart(block, width, r, count, eps);
+      length[r] = 1.0;
+    }
+    for (std::size_t r = 0; r < lanes; ++r) length[r] = sqrt(length[r]);
     for (std::size_t i = 0; i < width; ++i) {
       for (std::size_t r = 0; r < lanes; ++r) block[i][r] /= length[r];
     }
@@ -173,12 +206,20 @@ std::vector<Y> outputs(const Net& net, MatrixView<const double> x, unsigned thre
 
 template <typename T>
 std::vector<std::int64_t> labels_in(const Net& net, MatrixView<const double> x, unsigned threads,
-                                    const Progress& progress) {
+                                    const Progress& progress, Overflow overflow) {
   const std::vector<T> all = outputs<T, T>(net, x, threads, progress);
   std::vector<std::int64_t> labels(x.rows());
   for (std::size_t row = 0; row < labels.size(); ++row) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * net.out());
-    const auto best = std::max_element(begin, begin + static_cast<std::ptrdiff_t>(net.out())) - begin;
+    const auto end = begin + static_cast<std::ptrdiff_t>(net.out());
+    if (overflow == Overflow::error &&
+        !std::all_of(begin, end, [](const T& output) { return std::isfinite(to_double(output)); })) {
+      throw Error(
+          ErrorCode::Argument,
+          fmt::format("net: row {} is too large or too small for it: its numbers leave the range of float64",
+                      row));
+    }
+    const auto best = std::max_element(begin, end) - begin;
     labels[row] = net.classes.empty() ? best : net.classes[static_cast<std::size_t>(best)];
   }
   return labels;
@@ -211,10 +252,10 @@ std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigne
 }
 
 std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x, unsigned threads,
-                                 const Progress& progress) {
+                                 const Progress& progress, Overflow overflow) {
   validate_input(net, x);
-  return net.precision == Precision::float64 ? labels_in<double>(net, x, threads, progress)
-                                             : labels_in<DoubleDouble>(net, x, threads, progress);
+  return net.precision == Precision::float64 ? labels_in<double>(net, x, threads, progress, overflow)
+                                             : labels_in<DoubleDouble>(net, x, threads, progress, overflow);
 }
 
 std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> x, unsigned threads) {

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 
 namespace normscope::lnnet {
 namespace {
@@ -18,8 +19,8 @@ void validate_values(const std::string& who, std::string_view what, const std::v
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      throw Error(ErrorCode::Argument,
-                  fmt::format("net: {}: {}[{}] is {}, expected a finite number", who, what, i, values[i]));
+      throw Error(ErrorCode::Argument, fmt::format("net: {}: {}[{}] is {}, expected a finite number", who,
+                                                   what, i, shown(values[i])));
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 
 namespace normscope::lnnet {
 namespace {
@@ -26,7 +27,7 @@ void check_input(MatrixView<const double> x, std::span<const std::int64_t> label
     for (std::size_t i = 0; i < x.width(); ++i) {
       if (!std::isfinite(x.row(row)[i])) {
         throw Error(ErrorCode::Argument, fmt::format("construct: x[{}][{}] is {}, expected a finite number",
-                                                     row, i, x.row(row)[i]));
+                                                     row, i, shown(x.row(row)[i])));
       }
     }
   }

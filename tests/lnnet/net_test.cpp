@@ -58,6 +58,28 @@ RC_GTEST_PROP(Net, LayersAreTheNorm, (std::uint64_t seed)) {
   }
 }
 
+TEST(Net, LayersAreTheNormFarFromZero) {
+  constexpr std::size_t width = 4;
+  std::vector<double> identity(width * width);
+  for (std::size_t i = 0; i < width; ++i) identity[i * width + i] = 1.0;
+  const NormSpec norm{.width = width, .eps = 0.0};
+  Net net{.layers = {{.in = width,
+                      .out = width,
+                      .weight = identity,
+                      .bias = std::vector<double>(width),
+                      .activation = Activation::norm,
+                      .norm = norm}},
+          .head = {.in = width, .out = 1, .weight = std::vector<double>(width), .bias = {0.0}}};
+  for (const double far : {0.0, 1e3, 1e6, 1e9}) {
+    std::vector<double> x = random_values(width, 3);
+    for (double& value : x) value += far;
+    std::vector<double> expected(width);
+    norm::forward(norm, {x.data(), 1, width}, {expected.data(), 1, width});
+    const std::vector<double> given = trace(net, {x.data(), 1, width})[0];
+    for (std::size_t i = 0; i < width; ++i) EXPECT_NEAR(given[i], expected[i], 1e-13 * (far + 10.0)) << far;
+  }
+}
+
 TEST(Net, RowsAndThreadsDoNotChangeBits) {
   const Net net = random_net(1);
   const std::size_t rows = 1000;

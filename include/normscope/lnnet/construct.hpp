@@ -49,7 +49,7 @@ struct ConstructOptions {
 inline constexpr std::size_t no_row = std::numeric_limits<std::size_t>::max();
 
 /// What one layer does, in the coordinate it folds: the projection for the first, 1/p after that
-/// (p itself in paper mode).
+/// (p itself in paper mode). The projection is that of the rows over 2^k where `construct` scales them.
 struct Fold {
   std::size_t first = no_row;   ///< a row of the cluster on the near side
   std::size_t second = no_row;  ///< a row of the one it is merged with
@@ -78,6 +78,11 @@ struct Construction {
 ///
 /// The construction is for a norm without eps. For one with, all weights and biases of a layer are
 /// multiplied by 2^128, which LN does not see and beside which eps is nothing.
+///
+/// Rows far from one in size are divided by a power of two 2^k, and the first layer's weights with them, so
+/// that the squares of its norm stay in range: 2^k x and x get the same net but for that
+/// (test: Construct.RowsOfEverySize). Beside an eps they must not be below 2^-860, and double-double takes
+/// none beyond 2^985.
 ///
 /// Shapes    x (rows, width), labels (rows)
 /// Errors    Shape if there are no rows, no features or not one label a row; Argument for a number that is

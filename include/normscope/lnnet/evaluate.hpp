@@ -14,21 +14,27 @@ namespace normscope::lnnet {
 /// The head's outputs for each row of `x`.
 ///
 /// Sums run in index order and start from the bias. A norm is its plain definition in one pass: mean,
-/// deviations, mean square, division; a block whose computed deviations are all zero gives the bias. All
-/// of it is computed in the net's precision and rounded at the end.
+/// deviations, mean square, division; a block whose computed deviations are all zero gives the bias; one
+/// whose mean square would leave the range of its precision is divided by a power of two first. All of it is computed in the net's precision and rounded at the end.
 ///
 /// Shapes    x (rows, net.in()) → rows × net.out()
 /// Errors    Shape, Argument: see `validate`, and when x is not net.in() wide; Cancelled
 /// Accuracy  no fused operations, and the same bits for every number of threads and rows
-///           (test: Net.RowsAndThreadsDoNotChangeBits); each layer is norm::forward to 1e-13 for entries
-///           of comparable size (test: Net.LayersAreTheNorm)
+///           (test: Net.RowsAndThreadsDoNotChangeBits); each layer is norm::forward to 1e-13 times
+///           the largest entry over the root mean square of the block's deviations, as the mean is taken out
+///           once (tests: Net.LayersAreTheNorm, Net.LayersAreTheNormFarFromZero)
 /// Cost      one multiplication a weight and row; some thirty times that in double-double
 [[nodiscard]] std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigned threads = 0,
                                            const Progress& progress = {});
 
+/// Whether a row whose outputs are not finite gets some class, or is bad input.
+enum class Overflow { some_class, error };
+
 /// The class of each row: classes[argmax evaluate], the outputs compared before they are rounded.
+/// Errors    as `evaluate`; Argument naming the row where `overflow` says so
 [[nodiscard]] std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x,
-                                               unsigned threads = 0, const Progress& progress = {});
+                                               unsigned threads = 0, const Progress& progress = {},
+                                               Overflow overflow = Overflow::some_class);
 
 /// What each layer gives, before the head: the l-th entry has rows × layers[l].out values.
 [[nodiscard]] std::vector<std::vector<double>> trace(const Net& net, MatrixView<const double> x,

@@ -47,7 +47,12 @@ std::optional<ArrayName> find_name(const std::string& name) {
 }
 
 [[noreturn]] void fail_missing(const std::string& name) {
-  throw Error(ErrorCode::Io, fmt::format("array: {}: no such file", name));
+  throw Error(
+      ErrorCode::Io,
+      fmt::format("array: {}: no such file{}", name,
+                  is_one_number(name) ? "; numbers written out are finite, and two or more: 1,2 is a row, "
+                                        "0;1 are two"
+                                      : ""));
 }
 
 /// "3 tensors: "a", "b", ..." for a message.
@@ -183,6 +188,26 @@ std::optional<std::filesystem::path> array_file(const std::string& name) {
   if (const std::optional<ArrayName> found = find_name(name)) return found->file;
   if (parse_written(name)) return std::nullopt;
   fail_missing(name);
+}
+
+std::optional<TensorName> tensor_name(const std::string& name) {
+  const std::optional<ArrayName> found = find_name(name);
+  if (!found) {
+    if (parse_written(name)) return std::nullopt;
+    fail_missing(name);
+  }
+  if (!found->member) return std::nullopt;
+  std::error_code ignored;
+  if (!fs::is_directory(found->file, ignored)) {
+    const MappedFile file(found->file);
+    const FileFormat format = file_format(found->file, file.bytes());
+    if (format == FileFormat::npy || format == FileFormat::idx) return std::nullopt;
+    if (format == FileFormat::zip &&
+        !is_torch_zip(read_zip_directory(file.bytes(), "npz: " + found->file.string()))) {
+      return std::nullopt;
+    }
+  }
+  return TensorName{found->file, *found->member};
 }
 
 void write_npy(const fs::path& path, const Array& array) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -13,6 +14,8 @@
 namespace normscope::checkpoint {
 namespace {
 
+constexpr const char* digits = "0123456789+-.eE";
+
 double parse_number(const std::string& word, const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
@@ -20,14 +23,42 @@ double parse_number(const std::string& word, const std::string& text) {
     throw Error(ErrorCode::Argument,
                 fmt::format("array: {}: {} is not a finite number", quote(text), quote(word)));
   }
+  // A zero would say something else: a gain that erases its feature, say.
+  if (value == 0.0 &&
+      word.substr(0, word.find_first_of("eE")).find_first_of("123456789") != std::string::npos) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("array: {}: {} is nearer to zero than any float64", quote(text), quote(word)));
+  }
   return value;
+}
+
+/// nan, inf or infinity, whatever its sign and case.
+bool is_not_finite(std::string_view word) {
+  if (word.starts_with('+') || word.starts_with('-')) word.remove_prefix(1);
+  std::string lower(word);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower == "nan" || lower == "inf" || lower == "infinity";
+}
+
+/// Whether the words between commas and semicolons are spelled with the letters of numbers.
+bool is_written(const std::string& text) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of(",;", at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (word.find_first_not_of(digits) != std::string::npos && !is_not_finite(word)) return false;
+    at = end + 1;
+  }
+  return true;
 }
 
 }  // namespace
 
+bool is_one_number(const std::string& text) {
+  return !text.empty() && text.find_first_of(",;") == std::string::npos && is_written(text);
+}
+
 std::optional<Array> parse_written(const std::string& text) {
-  if (text.find_first_not_of("0123456789+-.eE,;") != std::string::npos) return std::nullopt;
-  if (text.find_first_of(",;") == std::string::npos) return std::nullopt;
+  if (text.find_first_of(",;") == std::string::npos || !is_written(text)) return std::nullopt;
   Array array;
   std::uint64_t rows = 0;
   std::uint64_t width = 0;

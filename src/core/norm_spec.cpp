@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
 
 namespace normscope {
 
@@ -40,7 +41,7 @@ void validate_parameter(std::string_view what, const std::vector<double>& values
   for (std::size_t i = 0; i < width; ++i) {
     if (!std::isfinite(values[i])) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("norm: {}[{}] is {}, expected a finite number", what, i, values[i]));
+                  fmt::format("norm: {}[{}] is {}, expected a finite number", what, i, shown(values[i])));
     }
   }
 }
@@ -54,7 +55,8 @@ void validate(const NormSpec& spec) {
                 fmt::format("norm: {} groups do not divide width {}", spec.groups, spec.width));
   }
   if (!(spec.eps >= 0.0) || !std::isfinite(spec.eps)) {
-    throw Error(ErrorCode::Argument, fmt::format("norm: eps is {}, expected a finite number >= 0", spec.eps));
+    throw Error(ErrorCode::Argument,
+                fmt::format("norm: eps is {}, expected a finite number >= 0", shown(spec.eps)));
   }
   validate_parameter("gain", spec.gain, spec.width);
   validate_parameter("bias", spec.bias, spec.width);

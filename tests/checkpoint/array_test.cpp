@@ -71,8 +71,25 @@ TEST_F(NamedArray, WrittenOutMustBeNumbersInEqualRows) {
   EXPECT_NE(complaint(ErrorCode::Argument, "1,2e999").find("2e999"), std::string::npos);
   EXPECT_NE(complaint(ErrorCode::Argument, "1,2,").find("not a finite number"), std::string::npos);
   EXPECT_NE(complaint(ErrorCode::Shape, "1,2;3").find("row 1 has 1 numbers"), std::string::npos);
-  // One number alone is a file that is not there.
-  EXPECT_NE(complaint(ErrorCode::Io, "12").find("no such file"), std::string::npos);
+  EXPECT_NE(complaint(ErrorCode::Argument, "1,nan").find("\"nan\" is not a finite number"),
+            std::string::npos);
+  EXPECT_NE(complaint(ErrorCode::Argument, "-INF;2").find("\"-INF\" is not a finite number"),
+            std::string::npos);
+  EXPECT_NE(complaint(ErrorCode::Argument, "1,-2e-400").find("nearer to zero than any float64"),
+            std::string::npos);
+  EXPECT_EQ(read_row("0e-400,0.0"), (Values{0, 0}));
+  EXPECT_EQ(read_row("1,5e-324"), (Values{1, 5e-324}));
+}
+
+TEST_F(NamedArray, OneNumberAloneIsAFileThatIsNotThere) {
+  for (const char* name : {"12", "-1e5", "nan", "-inf", "Infinity"}) {
+    EXPECT_EQ(
+        complaint(ErrorCode::Io, name),
+        std::string("array: ") + name +
+            ": no such file; numbers written out are finite, and two or more: 1,2 is a row, 0;1 are two");
+  }
+  EXPECT_EQ(complaint(ErrorCode::Io, "nano"), "array: nano: no such file");
+  EXPECT_EQ(complaint(ErrorCode::Io, "1,x.npy"), "array: 1,x.npy: no such file");
 }
 
 TEST_F(NamedArray, NamesWhatIsMissing) {

@@ -40,6 +40,17 @@ struct Array {
 /// Errors    Io when there is none
 [[nodiscard]] std::optional<std::filesystem::path> array_file(const std::string& name);
 
+/// A tensor of a checkpoint, by the name an array has on the command line.
+struct TensorName {
+  std::filesystem::path checkpoint;  ///< a file or a folder
+  std::string tensor;                ///< its name, or TENSOR[i]
+};
+
+/// The tensor that an array's name stands for; none for arrays of other files and for numbers written out.
+/// That the checkpoint has it is not looked at.
+/// Errors    as `array_file`; Format for a damaged zip
+[[nodiscard]] std::optional<TensorName> tensor_name(const std::string& name);
+
 /// Writes a `.npy` file, atomically: F64, F32 and F16 as such, BF16, which NumPy lacks, as F32, and
 /// every other dtype as F64.
 /// Errors    Io; Shape if values and shape disagree

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -9,6 +11,15 @@ namespace normscope {
 /// "1 norm", "2 norms": a count with its noun, for messages.
 [[nodiscard]] inline std::string counted(std::size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+/// What a number that should be finite is instead, for messages: "inf", "-inf" or "nan", whose sign says
+/// nothing; six digits of any other.
+[[nodiscard]] inline std::string shown(double value) {
+  if (std::isnan(value)) return "nan";
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
 }
 
 }  // namespace normscope

@@ -177,7 +177,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   runs->add_option("--lease", options.lease_seconds,
                    "Seconds without a sign of life after which another process takes a run over (default 30)")
       ->type_name("S")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(cli::numbers(0.1, 86400.0));
   exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
   exports->add_option("--format", options.format, "csv or jsonl (default csv)")
       ->check(CLI::IsMember({"csv", "jsonl"}));

@@ -156,7 +156,7 @@ void add_build(CLI::App& root, Session& session) {
       ->check(CLI::IsMember({"auto", "float64", "double-double"}));
   command->add_option("--eps", options->eps, "Of the norm that the net is for (default 0)")
       ->type_name("E")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(numbers(0.0, 1.0));
   command->add_flag("--drop-conflicts", options->drop_conflicts,
                     "Equal rows take the label of the first of them");
   command->add_option("--resume", options->resume, "Keep the unfinished state here, and go on from it")

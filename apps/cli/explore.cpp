@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,7 +47,7 @@ int run(const Session& session, const Options& options) {
   silent.quiet = false;
   silent.say(fmt::format("http://127.0.0.1:{}/{}", server.port(),
                          options.model.empty() ? "" : "#/checkpoint?example=served"));
-  if (!session.quiet) fmt::print(stderr, "serving this machine only; Ctrl-C ends it\n");
+  if (!session.quiet) std::fputs("serving this machine only; Ctrl-C ends it\n", stderr);
   server.serve([&poll] {
     poll("serving", 0, 1);
     return true;

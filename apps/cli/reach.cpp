@@ -175,7 +175,7 @@ void add_reach(CLI::App& root, Session& session) {
       ->add_option("--tolerance", options->tolerance,
                    "A lead no larger, relative to the logits' size, is none (default 1e-12)")
       ->type_name("T")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(numbers(0.0, 1.0));
   command
       ->add_option("--resume", options->resume, "Keep what is decided in FILE and go on from it; Ctrl-C too")
       ->type_name("FILE");

@@ -143,7 +143,7 @@ void add_separate(CLI::App& root, Session& session) {
       ->add_option("--tolerance", options->tolerance,
                    "Hulls this near, relative to the data's size, count as meeting (default 1e-12)")
       ->type_name("T")
-      ->check(CLI::NonNegativeNumber);
+      ->check(numbers(0.0, std::numeric_limits<double>::max()));
   command->add_flag("--check", options->check, "Exit with 1 unless two classes are linearly separable");
 }
 

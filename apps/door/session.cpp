@@ -1,10 +1,13 @@
 #include "session.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -23,9 +26,35 @@ extern "C" void note_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw Error(ErrorCode::Io, "standard output: write failed");
+/// Whether the program was started with SIGPIPE ignored: then a reader that goes away is an error like any
+/// other.
+bool broken_pipes_are_errors = false;
+
+/// A reader of the text for people went away, as in `normscope inspect MODEL | head -1`. Thrown, so that
+/// unfinished files are removed on the way to `guarded`.
+struct ReaderGone {};
+
+/// 0, or the errno of the failure.
+int put(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return 0;
+  return errno == 0 ? EIO : errno;
+}
+
+[[noreturn]] void fail_to_print(int failure) {
+  throw Error(ErrorCode::Io, fmt::format("standard output: write failed: {}", std::strerror(failure)));
+}
+
+/// On standard error, whose own failure has nobody to be told to.
+void complain(const std::string& line) { std::fputs(line.c_str(), stderr); }
+
+/// Opens what was closed when the program began, for the direction it is not used in: else the first file
+/// opened would become standard output.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    // The lowest free number is the stream's.
+    if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) return;
   }
 }
 
@@ -56,7 +85,7 @@ Progress Session::progress() const {
   const bool show = !quiet && isatty(STDERR_FILENO) != 0;
   return Progress([show](std::string_view what, std::size_t done, std::size_t total) {
     if (show) {
-      fmt::print(stderr, "\r\033[K{} {}/{}{}", what, done, total, done == total ? "\r\033[K" : "");
+      complain(fmt::format("\r\033[K{} {}/{}{}", what, done, total, done == total ? "\r\033[K" : ""));
       std::fflush(stderr);
     }
     return interrupted == 0;
@@ -64,7 +93,10 @@ Progress Session::progress() const {
 }
 
 void Session::say(std::string_view line) const {
-  if (!quiet && json != "-") print(fmt::format("{}\n", line));
+  if (quiet || json == "-") return;
+  const int failure = put(fmt::format("{}\n", line));
+  if (failure == EPIPE && !broken_pipes_are_errors) throw ReaderGone();
+  if (failure != 0) fail_to_print(failure);
 }
 
 void Session::write_json(std::string text) const { JsonOutput(*this, std::move(text)).commit(); }
@@ -81,7 +113,8 @@ JsonOutput::JsonOutput(const Session& session, std::string text) {
 }
 
 void JsonOutput::commit() {
-  if (for_standard_output_) print(*for_standard_output_);
+  // A document that was cut short is no answer, whoever reads it.
+  if (const int failure = for_standard_output_ ? put(*for_standard_output_) : 0) fail_to_print(failure);
   if (file_) file_->commit();
 }
 
@@ -108,6 +141,16 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
 CLI::Validator counts(std::int64_t least, std::int64_t most) {
   // Signed: an unsigned number would take -3 for a very large one.
   return CLI::Range(least, most);
+}
+
+CLI::Validator numbers(double least, double most) {
+  return {[least, most](std::string& text) {
+            double value = 0.0;
+            if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
+              return std::string();
+            return fmt::format("Value {} not in range {:g} to {:g}", text, least, most);
+          },
+          ""};
 }
 
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
@@ -193,26 +236,31 @@ int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv)
     return session.run();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return root.exit(error);
-    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", root.get_name(), printable(error.what()));
+    complain(fmt::format("{0}: {1} (see {0} --help)\n", root.get_name(), printable(error.what())));
     return usage;
   }
 }
 
 int guarded(const char* program, const std::function<int()>& work) {
   name_of_program = program;
-  std::signal(SIGPIPE,
-              SIG_IGN);  // a reader that went away is a failed write, cleaned up after like any other
+  hold_standard_streams();
+  // A reader that went away is a failed write, cleaned up after like any other.
+  broken_pipes_are_errors = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
   std::signal(SIGBUS, note_lost_file);
   try {
     return work();
+  } catch (const ReaderGone&) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+    return 128 + SIGPIPE;  // where the signal is blocked
   } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", program, printable(error.what()));
+    complain(fmt::format("{}: {}\n", program, printable(error.what())));
     return error.code() == ErrorCode::Cancelled ? cancelled : bad_input;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}: out of memory\n", program);
+    complain(fmt::format("{}: out of memory\n", program));
     return bad_input;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: internal error: {}\n", program, printable(error.what()));
+    complain(fmt::format("{}: internal error: {}\n", program, printable(error.what())));
     return bug;
   }
 }

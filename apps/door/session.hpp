@@ -53,6 +53,8 @@ class JsonOutput {
 inline constexpr std::int64_t largest_count = std::int64_t{1} << 24;
 /// Whole numbers from `least` to `most`.
 [[nodiscard]] CLI::Validator counts(std::int64_t least, std::int64_t most);
+/// Numbers from `least` to `most`; CLI::Range takes nan for one.
+[[nodiscard]] CLI::Validator numbers(double least, double most);
 
 /// A subcommand with the shared options and `run` as what it does.
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,

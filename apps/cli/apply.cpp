@@ -57,7 +57,7 @@ int run(const Session& session, const Options& options) {
   }
   const std::size_t width = array.shape.back();
   const std::size_t rows = array.values.size() / width;
-  const NormSpec spec = options.norm.read(width);
+  const GivenNorm spec = options.norm.read(width);
   const MatrixView<double> x(array.values.data(), rows, width);
   apply_in_place(options.step, spec, x, session.threads);
   array.dtype = output_dtype(array.dtype);
@@ -67,10 +67,12 @@ int run(const Session& session, const Options& options) {
                                        {"output", options.output},
                                        {"dtype", std::string(to_string(array.dtype))},
                                        {"rows", rows},
-                                       {"width", width}};
+                                       {"width", width},
+                                       {"source", spec.source()}};
   JsonOutput machine_form(session, json_text(json));
   checkpoint::write_npy(options.output, array);
   machine_form.commit();
+  spec.say_source(session);
   session.say(fmt::format("{}: {} of width {}, {}", printable(options.output), counted(rows, "row"), width,
                           to_string(array.dtype)));
   return ok;

@@ -1,49 +1,136 @@
 #include "command.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <normscope/checkpoint/array.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/model/model.hpp>
 
 namespace normscope::cli {
 namespace {
 
 std::vector<double> read_parameter(const std::string& name) {
-  return name.empty() ? std::vector<double>{} : checkpoint::read_row(name);
+  if (name.empty()) return {};
+  std::vector<double> row = checkpoint::read_row(name);
+  if (row.empty())
+    throw Error(ErrorCode::Shape, fmt::format("{}: is empty, expected a row of numbers", name));
+  return row;
+}
+
+/// A norm of a model, and how the model is called.
+struct Found {
+  NormSpec spec;
+  model::Norm norm;
+  std::string title;
+};
+
+/// The norm of a model that `gain` is the gain of; none for an array that is no norm's.
+std::optional<Found> norm_of_gain(const std::string& gain) {
+  if (gain.empty()) return std::nullopt;
+  const std::optional<checkpoint::TensorName> name = checkpoint::tensor_name(gain);
+  if (!name) return std::nullopt;
+  const checkpoint::Checkpoint checkpoint(name->checkpoint);
+  const model::Model model = model::describe(checkpoint);
+  for (const model::Norm& norm : model.norms) {
+    if (norm.gain && norm.gain->selector() == name->tensor && norm.gain->count == norm.width) {
+      return Found{model::read_norm(checkpoint, norm), norm, model.title};
+    }
+  }
+  return std::nullopt;
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
 }  // namespace
 
+std::string ModelNorm::line() const {
+  return fmt::format("from the model ({}), {}: {}", title, printable(name), text);
+}
+
+void GivenNorm::say_source(const Session& session) const {
+  if (model) session.say(model->line());
+}
+
+nlohmann::ordered_json GivenNorm::source() const {
+  if (!model) return nullptr;
+  return {{"norm", model->name}, {"model", model->title}, {"taken", model->taken}};
+}
+
 void NormOptions::declare(CLI::App& command) {
-  command.add_option("--norm", kind, "Kind of norm (default layer)")
+  command
+      .add_option("--norm", kind,
+                  "Kind of norm (default: the model's where --gain names a tensor of one, layer)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
-  command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME, CHECKPOINT:TENSOR or 1,2,0.5 (default: ones)")
+  command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME, MODEL:TENSOR or 1,2,0.5 (default: ones)")
       ->type_name("ARRAY");
-  command.add_option("--gain-offset", gain_offset, "Added to the gain; 1 for Gemma, which stores gain - 1")
+  command
+      .add_option("--gain-offset", gain_offset,
+                  "Added to the gain (default: the model's, 1 for Gemma, which stores gain - 1; 0)")
       ->type_name("X");
-  command.add_option("--bias", bias, "Bias, given like the gain (default: zeros)")->type_name("ARRAY");
-  command.add_option("--groups", groups, "Blocks normalized on their own (default 1)")
+  command.add_option("--bias", bias, "Bias, given like the gain (default: the model's, zeros)")
+      ->type_name("ARRAY");
+  command.add_option("--groups", groups, "Blocks normalized on their own (default: the model's, 1)")
       ->type_name("K")
       ->check(counts(1, largest_count));
   command
-      .add_option("--eps", eps,
-                  fmt::format("Added to the mean square, of spherical to the square (default {:g})", eps))
+      .add_option(
+          "--eps", eps,
+          fmt::format("Added to the mean square, of spherical to the square (default: the model's, {:g})",
+                      usual_eps))
       ->type_name("E")
-      ->check(CLI::Range(0.0, 1e300));
+      ->check(numbers(0.0, 1e300));
 }
 
-NormSpec NormOptions::read(std::size_t width) const {
-  NormSpec spec{.kind = norm_kind(kind), .width = width, .groups = groups, .eps = eps};
-  spec.gain = read_parameter(gain);
-  spec.bias = read_parameter(bias);
-  if (gain.empty() && gain_offset != 0.0) throw CLI::ValidationError("--gain-offset", "needs --gain");
-  for (double& g : spec.gain) g += gain_offset;
-  if (spec.width == 0) spec.width = std::max(spec.gain.size(), spec.bias.size());
-  if (spec.width == 0) throw CLI::ValidationError("--gain, --bias or --width", "one of them is needed");
-  validate(spec);
-  return spec;
+GivenNorm NormOptions::read(std::size_t width) const {
+  GivenNorm norm;
+  norm.width = width;
+  norm.kind = norm_kind(kind.value_or("layer"));
+  norm.groups = groups.value_or(1);
+  norm.eps = eps.value_or(usual_eps);
+  norm.gain = read_parameter(gain);
+  norm.bias = read_parameter(bias);
+  double offset = gain_offset.value_or(0.0);
+  if (gain.empty() && offset != 0.0) throw CLI::ValidationError("--gain-offset", "needs --gain");
+  if (const std::optional<Found> found = norm_of_gain(gain)) {
+    norm.model = ModelNorm{.name = found->norm.name, .title = found->title};
+    const auto take = [&](const char* what, const std::string& value) {
+      norm.model->text += (norm.model->taken.empty() ? "" : ", ") + value;
+      norm.model->taken.emplace_back(what);
+    };
+    if (!kind) {
+      norm.kind = found->spec.kind;
+      take("norm", fmt::format("kind {}", to_string(norm.kind)));
+    }
+    if (!eps) {
+      norm.eps = found->spec.eps;
+      const bool assumed = found->norm.eps_source == model::Source::assumed;
+      take("eps", fmt::format("eps {:g}{}", norm.eps, assumed ? " (assumed)" : ""));
+    }
+    if (!gain_offset && found->norm.gain_offset != 0.0) {
+      offset = found->norm.gain_offset;
+      take("gain_offset", fmt::format("gain offset {:g}", offset));
+    }
+    if (!groups && groups_are_used && found->spec.groups != 1) {
+      norm.groups = found->spec.groups;
+      take("groups", fmt::format("{} groups", norm.groups));
+    }
+    if (bias.empty() && !found->spec.bias.empty() && (bias_is_used || all_finite(found->spec.bias))) {
+      norm.bias = found->spec.bias;
+      take("bias", "bias");
+    }
+    if (norm.model->taken.empty()) norm.model.reset();
+  }
+  for (double& g : norm.gain) g += offset;
+  if (norm.width == 0) norm.width = std::max(norm.gain.size(), norm.bias.size());
+  if (norm.width == 0) throw CLI::ValidationError("--gain, --bias or --width", "one of them is needed");
+  validate(norm);
+  return norm;
 }
 
 std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint) {
@@ -61,7 +148,8 @@ std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string
     const std::optional<std::filesystem::path> file = checkpoint::array_file(name);
     if (!file) continue;
     files.push_back(*file);
-    if (!std::filesystem::is_directory(*file)) continue;
+    // A tensor may bring along what its model's configuration says.
+    if (!checkpoint::tensor_name(name)) continue;
     const std::vector<std::filesystem::path> parts = files_of(checkpoint::Checkpoint(*file));
     files.insert(files.end(), parts.begin(), parts.end());
   }

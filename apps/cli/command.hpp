@@ -1,8 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
@@ -15,19 +18,44 @@
 /// its options and sets `Session::run` when it is the one chosen; it parses and prints, no more.
 namespace normscope::cli {
 
-/// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps.
+/// The norm of a model whose gain the command line named, and what of it stands in for options not given.
+struct ModelNorm {
+  std::string name;                  ///< of the norm, as `report` calls it
+  std::string title;                 ///< of the model
+  std::vector<std::string> taken{};  ///< of "norm", "eps", "gain_offset", "groups" and "bias"
+  std::string text{};                ///< what they are
+
+  /// All that in a line.
+  [[nodiscard]] std::string line() const;
+};
+
+/// A norm that options describe.
+struct GivenNorm : NormSpec {
+  std::optional<ModelNorm> model{};
+
+  /// Tells people where it is from, where that is a model.
+  void say_source(const Session& session) const;
+  /// The same for the machine form; null for a norm that is from the options alone.
+  [[nodiscard]] nlohmann::ordered_json source() const;
+};
+
+/// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps. Of a gain that is
+/// MODEL:TENSOR, the options that are not given are the model's.
 struct NormOptions {
-  std::string kind = "layer";
+  std::optional<std::string> kind;
   std::string gain;
   std::string bias;
-  double gain_offset = 0.0;
-  std::size_t groups = 1;
-  double eps = 1e-5;
+  std::optional<double> gain_offset;
+  std::optional<std::size_t> groups;
+  std::optional<double> eps;
+  double usual_eps = 1e-5;      ///< without --eps and without a model
+  bool bias_is_used = true;     ///< whether a model's bias that is not finite is bad input
+  bool groups_are_used = true;  ///< whether the model's groups are taken
 
   void declare(CLI::App& command);
   /// The norm they describe, arrays read; `width` where no array gives it.
-  /// Errors    as `read_row`, `validate`; CLI::ValidationError where options are missing
-  [[nodiscard]] NormSpec read(std::size_t width) const;
+  /// Errors    as `read_row`, `model::describe`, `validate`; CLI::ValidationError where options are missing
+  [[nodiscard]] GivenNorm read(std::size_t width) const;
 };
 
 /// Every file that makes up a checkpoint, and every file an array's name may stand for.

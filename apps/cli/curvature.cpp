@@ -1,8 +1,11 @@
+#include <cmath>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/version.hpp>
@@ -21,6 +24,7 @@ struct Options {
   std::size_t width = 0;
   std::size_t rows = 1000;
   std::uint64_t seed = 1;
+  std::string rows_out;
 };
 
 MatrixInput rows_of(const Options& options) {
@@ -38,14 +42,25 @@ nlohmann::ordered_json optional_number(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
+/// Six digits, or a dash where there is no number.
+std::string number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "-";
+}
+
 int run(const Session& session, const Options& options) {
-  keep_apart(files_of_arrays({options.input, options.norm.gain, options.norm.bias}), {session.json});
+  expect_writable({options.rows_out});
+  keep_apart(files_of_arrays({options.input, options.norm.gain, options.norm.bias}),
+             {options.rows_out, session.json});
   const MatrixInput x = rows_of(options);
-  const NormSpec spec = options.norm.read(x.width);
+  const GivenNorm spec = options.norm.read(x.width);
   const std::vector<std::size_t> groups =
       options.groups.empty() ? norm::curving_group_counts(spec.kind, spec.width) : options.groups;
-  const std::vector<norm::GroupCurvature> results =
-      norm::compare_groups(spec, x.view(), groups, session.threads);
+  checkpoint::Array of_rows{{x.rows, groups.size()}, Dtype::F64, {}};
+  if (!options.rows_out.empty()) of_rows.values.resize(x.rows * groups.size());
+  const std::vector<norm::GroupCurvature> results = norm::compare_groups(
+      spec, x.view(), groups, session.threads,
+      options.rows_out.empty() ? MatrixView<double>{}
+                               : MatrixView<double>(of_rows.values.data(), x.rows, groups.size()));
 
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const norm::GroupCurvature& result : results) {
@@ -63,17 +78,21 @@ int run(const Session& session, const Options& options) {
                                        {"width", spec.width},
                                        {"rows", x.rows},
                                        {"eps", spec.eps},
-                                       {"groups", list}};
-  session.write_json(json_text(json));
+                                       {"groups", list},
+                                       {"source", spec.source()}};
+  JsonOutput machine_form(session, json_text(json));
+  if (!options.rows_out.empty()) checkpoint::write_npy(options.rows_out, of_rows);
+  machine_form.commit();
 
-  session.say(fmt::format("{} of width {}, {} row{}: curvature over that of one group", options.norm.kind,
-                          spec.width, x.rows, x.rows == 1 ? "" : "s"));
+  session.say(fmt::format("{} of width {}, {}: curvature over that of one group", to_string(spec.kind),
+                          spec.width, counted(x.rows, "row")));
+  spec.say_source(session);
   session.say(fmt::format("{:>6} {:>12} {:>12} {:>12} {:>12} {:>12}", "groups", "curvature", "ratio", "least",
                           "largest", "bound"));
   for (const norm::GroupCurvature& result : results) {
-    const std::string bound = result.bound ? fmt::format("{:.6g}", *result.bound) : "-";
-    session.say(fmt::format("{:>6} {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g} {:>12}{}", result.groups,
-                            result.mean, result.ratio, result.least, result.largest, bound,
+    session.say(fmt::format("{:>6} {:>12} {:>12} {:>12} {:>12} {:>12}{}", result.groups, number(result.mean),
+                            number(result.ratio), number(result.least), number(result.largest),
+                            number(result.bound),
                             result.rows < x.rows ? fmt::format("  {} rows", result.rows) : ""));
   }
   return ok;
@@ -87,7 +106,9 @@ void add_curvature(CLI::App& root, Session& session) {
       add_command(root, session, "curvature", "How much a norm, and its groups, bend the space at given rows",
                   [&session, options] { return run(session, *options); });
   command->add_option("X", options->input, "Rows x width; without it, normal random rows of --width");
-  options->norm.eps = 0.0;
+  options->norm.usual_eps = 0.0;
+  options->norm.bias_is_used = false;
+  options->norm.groups_are_used = false;
   options->norm.declare(*command);
   // Several counts here, where other subcommands take one.
   command->remove_option(command->get_option("--groups"));
@@ -97,6 +118,12 @@ void add_curvature(CLI::App& root, Session& session) {
       ->check(CLI::PositiveNumber);
   command->add_option("--width", options->width, "Width of random rows")->type_name("N");
   command->add_option("--rows", options->rows, "Number of random rows (default 1000)")->type_name("R");
+  command
+      ->add_option(
+          "--rows-out", options->rows_out,
+          "Write the measure of each row, rows x group counts: the mean's terms; inf where a block is "
+          "constant and eps is 0")
+      ->type_name("FILE.npy");
   command->add_option("--seed", options->seed, "Seed of random rows (default 1)")->type_name("S");
 }
 

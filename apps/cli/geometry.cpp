@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,11 @@ std::string direction(std::span<const double> vector) {
   return text + (shown < vector.size() ? "  …" : "");
 }
 
+/// Six digits of a number that may be beyond the largest double.
+std::string number(double value) {
+  return std::isinf(value) ? "more than 1.7e308" : fmt::format("{:.6g}", value);
+}
+
 /// What is said once the machine form is safe.
 using Lines = std::vector<std::string>;
 
@@ -100,11 +106,11 @@ void add_parameters(const Options& options, const NormSpec& spec, nlohmann::orde
     lines.push_back(fmt::format("gain from {:.6g} to {:.6g}, median size {:.6g}; {} negative, {} zero",
                                 gain.min, gain.max, gain.median_abs, gain.negative, gain.zero));
   }
-  if (!options.norm.bias.empty()) {
-    const double shift = audit::statistics(spec.bias).length / std::sqrt(geometry::energy(spec));
-    json["shift_over_radius"] = shift;
-    lines.push_back(fmt::format("shifted by {:.6g} times its root-mean-square radius", shift));
-  }
+  if (spec.bias.empty()) return;
+  const std::optional<double> shift = geometry::shift_over_radius(spec);
+  json["shift_over_radius"] = shift ? nlohmann::ordered_json(*shift) : nullptr;
+  lines.push_back(shift ? fmt::format("shifted by {} times its root-mean-square radius", number(*shift))
+                        : "its image is one point, the bias");
 }
 
 /// How the image resembles that of another gain of the same kind.
@@ -113,7 +119,7 @@ void add_similarity(const Session& session, const Options& options, const NormSp
   if (options.similar_to.empty()) return;
   NormOptions other = options.norm;
   other.gain = options.similar_to;
-  const NormSpec other_spec = other.read(0);
+  const GivenNorm other_spec = other.read(0);
   const geometry::NormImage other_image(other_spec, session.threads, session.progress());
   const double similarity = geometry::image_similarity(spec, other_spec);
   const double cosine = geometry::longest_axes_cosine(image, other_image);
@@ -125,7 +131,7 @@ void add_similarity(const Session& session, const Options& options, const NormSp
 
 int run(const Session& session, const Options& options) {
   keep_apart(files_of_arrays({options.norm.gain, options.norm.bias, options.similar_to}), {session.json});
-  const NormSpec spec = options.norm.read(options.width);
+  const GivenNorm spec = options.norm.read(options.width);
   const geometry::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
   const double dimension = geometry::effective_dimension(spec);
@@ -143,20 +149,23 @@ int run(const Session& session, const Options& options) {
                                  {"median", image.median()},
                                  {"condition", image.condition()},
                                  {"effective_dimension", dimension},
+                                 {"rms_radius", geometry::rms_radius(spec)},
                                  {"energy", geometry::energy(spec)}};
+  if (spec.model) json["source"] = spec.source();
   json["axes"] = to_json(axes);
   if (options.null_space) json["null_space"] = to_json(erased);
 
   Lines lines;
   lines.push_back(
-      fmt::format("{} of width {}{}: null space of dimension {}, {}", options.norm.kind, spec.width,
+      fmt::format("{} of width {}{}: null space of dimension {}, {}", to_string(spec.kind), spec.width,
                   spec.groups > 1 ? fmt::format(" in {} groups", spec.groups) : "", image.null_space_dim(),
                   lengths.size() == 1 ? "1 semi-axis" : fmt::format("{} semi-axes", lengths.size())));
   if (!lengths.empty()) {
     lines.push_back(fmt::format(
-        "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {:.6g}, effective dimension {:.6g}",
-        lengths.front(), image.median(), lengths.back(), image.condition(), dimension));
+        "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {}, effective dimension {:.6g}",
+        lengths.front(), image.median(), lengths.back(), number(image.condition()), dimension));
   }
+  if (spec.model) lines.push_back(spec.model->line());
   add_parameters(options, spec, json, lines);
   add_similarity(session, options, spec, image, json, lines);
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -175,6 +184,7 @@ void add_geometry(CLI::App& root, Session& session) {
   CLI::App* command =
       add_command(root, session, "geometry", "Null space, semi-axes and axes of a norm's image",
                   [&session, options] { return run(session, *options); });
+  options->norm.bias_is_used = false;  // the image is that of the norm before its bias
   options->norm.declare(*command);
   command->add_option("--width", options->width, "Width, where neither gain nor bias gives it")
       ->type_name("N")

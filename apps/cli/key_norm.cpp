@@ -1,11 +1,32 @@
 #include "key_norm.hpp"
 
+#include <cmath>
+
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/core/error.hpp>
 #include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
 
 namespace normscope::cli {
+
+namespace {
+
+/// The rows were finite before.
+void expect_finite(std::string_view what, MatrixView<const double> keys) {
+  for (std::size_t row = 0; row < keys.rows(); ++row) {
+    for (std::size_t i = 0; i < keys.width(); ++i) {
+      if (std::isfinite(keys.row(row)[i])) continue;
+      throw Error(
+          ErrorCode::Argument,
+          fmt::format("keys: {} makes entry {} of key {} larger than float64 holds, expected smaller ones",
+                      what, i, row));
+    }
+  }
+}
+
+}  // namespace
 
 void KeyNorm::declare(CLI::App& command) {
   command_ = &command;
@@ -16,26 +37,31 @@ void KeyNorm::declare(CLI::App& command) {
       ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));
 }
 
-std::optional<NormSpec> KeyNorm::read(std::size_t width) const {
+std::optional<GivenNorm> KeyNorm::read(std::size_t width) const {
   for (const char* name : {"--norm", "--gain", "--bias", "--groups", "--eps", "--step"}) {
     if (command_->count(name) > 0) return norm.read(width);
   }
   return std::nullopt;
 }
 
-void KeyNorm::apply(const std::optional<NormSpec>& spec, MatrixView<double> keys) const {
+void KeyNorm::apply(const std::optional<GivenNorm>& spec, MatrixView<double> keys) const {
   if (!spec) return;
   if (steps.empty()) norm::forward(*spec, keys, keys);
-  for (const std::string& step : steps) geometry::apply(geometry::step(step), *spec, keys, keys);
+  for (const std::string& step : steps) {
+    geometry::apply(geometry::step(step), *spec, keys, keys);
+    expect_finite(step, keys);
+  }
+  expect_finite("the norm", keys);
 }
 
-nlohmann::ordered_json KeyNorm::json(const std::optional<NormSpec>& spec) const {
+nlohmann::ordered_json KeyNorm::json(const std::optional<GivenNorm>& spec) const {
   if (!spec) return nullptr;
   const std::vector<std::string> all{"project", "scale", "stretch", "shift"};
   return {{"kind", std::string(to_string(spec->kind))},
           {"steps", steps.empty() ? all : steps},
           {"groups", spec->groups},
-          {"eps", spec->eps}};
+          {"eps", spec->eps},
+          {"source", spec->source()}};
 }
 
 }  // namespace normscope::cli

@@ -17,10 +17,11 @@ struct KeyNorm {
   void declare(CLI::App& command);
   /// The norm for keys of that width; none where no option is given.
   /// Errors    as `NormOptions::read`
-  [[nodiscard]] std::optional<NormSpec> read(std::size_t width) const;
+  [[nodiscard]] std::optional<GivenNorm> read(std::size_t width) const;
   /// Takes the keys through it.
-  void apply(const std::optional<NormSpec>& spec, MatrixView<double> keys) const;
-  [[nodiscard]] nlohmann::ordered_json json(const std::optional<NormSpec>& spec) const;
+  /// Errors    Argument where a key leaves the range of float64
+  void apply(const std::optional<GivenNorm>& spec, MatrixView<double> keys) const;
+  [[nodiscard]] nlohmann::ordered_json json(const std::optional<GivenNorm>& spec) const;
 
  private:
   const CLI::App* command_ = nullptr;

@@ -20,14 +20,19 @@ MatrixInput read_matrix(const std::string& name, Rows rows) {
   result.width = array.shape.back();
   result.rows = array.values.size() / result.width;
   result.values = std::move(array.values);
-  for (std::size_t i = 0; i < result.values.size(); ++i) {
-    if (!std::isfinite(result.values[i])) {
-      throw Error(ErrorCode::Argument,
-                  fmt::format("{}: row {} has {} at {}, expected finite numbers", printable(name),
-                              i / result.width, result.values[i], i % result.width));
+  expect_finite(name, result.view());
+  return result;
+}
+
+void expect_finite(const std::string& name, MatrixView<const double> rows) {
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    for (std::size_t i = 0; i < rows.width(); ++i) {
+      const double value = rows.row(row)[i];
+      if (std::isfinite(value)) continue;
+      throw Error(ErrorCode::Argument, fmt::format("{}: row {} has {} at {}, expected finite numbers",
+                                                   printable(name), row, shown(value), i));
     }
   }
-  return result;
 }
 
 }  // namespace normscope::cli

@@ -23,4 +23,8 @@ enum class Rows { some, any };
 /// Reads the array of that name; errors name it.
 [[nodiscard]] MatrixInput read_matrix(const std::string& name, Rows rows = Rows::some);
 
+/// Throws unless every number of the array of that name is finite.
+/// Errors    Argument, naming the first that is not
+void expect_finite(const std::string& name, MatrixView<const double> rows);
+
 }  // namespace normscope::cli

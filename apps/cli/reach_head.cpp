@@ -35,7 +35,9 @@ void read_from_arrays(const HeadOptions& options, const std::vector<std::string>
   const MatrixInput weights = read_matrix(options.unembedding);
   std::vector<double> bias;
   if (!options.unembedding_bias.empty()) bias = checkpoint::read_row(options.unembedding_bias);
-  head.norm = options.norm.read(weights.width);
+  const GivenNorm norm = options.norm.read(weights.width);
+  head.norm = norm;
+  if (norm.model) head.norm_name = norm.model->name;
   head.has_bias = !bias.empty();
   head.logits = selectability::fold(head.norm, weights.view(), bias);
   if (!options.names.empty()) head.names = model::read_token_names(options.names, head.logits.tokens);

@@ -43,8 +43,9 @@ int run(const Session& session, const Options& options) {
   keep_apart({options.net, options.samples}, {options.output, options.trace, session.json});
   const lnnet::Net net = lnnet::load_net(options.net);
   const MatrixInput samples = read_samples(options.samples);
+  expect_finite(options.samples, samples.view());
   const std::vector<std::int64_t> given =
-      lnnet::labels(net, samples.view(), session.threads, session.progress());
+      lnnet::labels(net, samples.view(), session.threads, session.progress(), lnnet::Overflow::error);
   if (!options.trace.empty()) {
     checkpoint::write_npy(
         options.trace, side_by_side(net, lnnet::trace(net, samples.view(), session.threads), samples.rows));

@@ -32,7 +32,7 @@ std::vector<std::int64_t> read_labels(const std::string& name) {
     const double value = array.values[i];
     if (!(std::abs(value) <= 0x1p53 && value == std::floor(value))) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("{}: label {} is {}, expected an integer", printable(name), i, value));
+                  fmt::format("{}: label {} is {}, expected an integer", printable(name), i, shown(value)));
     }
     labels.push_back(static_cast<std::int64_t>(value));
   }

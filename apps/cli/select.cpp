@@ -99,7 +99,7 @@ int run(const Session& session, const Options& options) {
   keep_apart(files_of_arrays({options.input, options.norm.norm.gain, options.norm.norm.bias}), outputs);
   expect_writable({options.state});
   MatrixInput keys = read_matrix(options.input, Rows::any);
-  const std::optional<NormSpec> spec = options.norm.read(keys.width);
+  const std::optional<GivenNorm> spec = options.norm.read(keys.width);
   options.norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
   selectability::Options search = options.search;
   search.threads = session.threads;
@@ -107,6 +107,7 @@ int run(const Session& session, const Options& options) {
   JsonOutput machine_form(session, json_text(select_document(options.norm, spec, keys, selection)));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
+  if (spec) spec->say_source(session);
   describe(session, keys, selection);
   return options.check && selection.count(Answer::selectable) < keys.rows ? negative : ok;
 }
@@ -125,13 +126,13 @@ void add_select(CLI::App& root, Session& session) {
                    "Distance from the others' hull, in parts of the keys' extent, that counts as none "
                    "(default 1e-12)")
       ->type_name("T")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(numbers(0.0, 1.0));
   command
       ->add_option("--rank-tolerance", options->search.rank_tolerance,
                    "Extent of the keys along a direction, in parts of the largest, that counts as none "
                    "(default 1e-12; 1e-5 for keys that a projection left in float32)")
       ->type_name("T")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(numbers(0.0, 1.0));
   command
       ->add_option("--certificates", options->certificates,
                    "Write the keys, and of each its query or its weights, into FOLDER as .npy files")

@@ -41,7 +41,7 @@ Json margins_json(const selectability::Selection& selection) {
   return {{"least", margins.front()}, {"median", margins[margins.size() / 2]}, {"largest", margins.back()}};
 }
 
-Json select_document(const KeyNorm& norm, const std::optional<NormSpec>& spec, const MatrixInput& keys,
+Json select_document(const KeyNorm& norm, const std::optional<GivenNorm>& spec, const MatrixInput& keys,
                      const selectability::Selection& selection) {
   return {{"schema", "normscope.select/1"},
           {"version", version},

@@ -19,7 +19,8 @@ namespace normscope::cli {
 [[nodiscard]] nlohmann::ordered_json margins_json(const selectability::Selection& selection);
 
 /// The result of `select` as docs/schemas/select.schema.json describes it.
-[[nodiscard]] nlohmann::ordered_json select_document(const KeyNorm& norm, const std::optional<NormSpec>& spec,
+[[nodiscard]] nlohmann::ordered_json select_document(const KeyNorm& norm,
+                                                     const std::optional<GivenNorm>& spec,
                                                      const MatrixInput& keys,
                                                      const selectability::Selection& selection);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -155,6 +156,18 @@ void advance(lnnet::Trainer& trainer, const Progress& progress, const std::strin
   if (!state.empty()) trainer.save(state);
 }
 
+/// Scores of a net whose weights overflowed would say nothing.
+void expect_finite_weights(const lnnet::Trainer& trainer) {
+  const std::vector<double> weights = trainer.parameters();
+  if (std::all_of(weights.begin(), weights.end(), [](double weight) { return std::isfinite(weight); }))
+    return;
+  throw Error(
+      ErrorCode::Argument,
+      fmt::format(
+          "train: the weights of seed {} leave the range of float64, expected a smaller --lr than {:g}",
+          trainer.spec().seed, trainer.spec().rate));
+}
+
 /// The runs, and what the best of them is tested on.
 std::vector<TrainRun> train_all(const Session& session, const Options& options, const lnnet::Task* task) {
   const Progress progress = session.progress();
@@ -167,6 +180,7 @@ std::vector<TrainRun> train_all(const Session& session, const Options& options, 
     if (task != nullptr) data = std::make_shared<const lnnet::Dataset>(task->make(rows, spec.seed));
     lnnet::Trainer trainer(spec, data, session.threads);
     advance(trainer, progress, options.state);
+    expect_finite_weights(trainer);
     runs.push_back({.trainer = std::move(trainer)});
     TrainRun& run = runs.back();
     run.score = run.trainer.score();

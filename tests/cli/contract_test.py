@@ -63,6 +63,22 @@ class Geometry(CommandTest):
         done = self.run_command("geometry", "--gain", "wide.npy", "--json", "-", preexec_fn=limit)
         self.assertEqual((done.returncode, len(json.loads(done.stdout)["semi_axes"])), (0, 16383), done.stderr)
 
+    def test_shift_is_the_bias_over_the_radius(self):
+        got = self.json("geometry", "--gain", "1,1,1,1", "--bias", "2,0,0,0")
+        self.assertEqual((got["shift_over_radius"], got["rms_radius"]), (1.0, 2.0))
+        self.assertIn("shifted by 1 times its root-mean-square radius",
+                      self.ok("geometry", "--gain", "1,1,1,1", "--bias", "2,0,0,0"))
+        random = np.random.default_rng(4)
+        for kind in ("layer", "rms"):
+            x = random.normal(size=(20_000, 24))
+            x -= x.mean(1, keepdims=True) if kind == "layer" else 0.0
+            y = x / np.sqrt((x**2).mean(1, keepdims=True)) * self.gain
+            got = self.json("geometry", "--gain", "g.npy", "--norm", kind, "--bias", "g.npy")
+            self.assertAlmostEqual(got["rms_radius"] / np.sqrt((y**2).sum(1).mean()), 1.0, 2)
+            self.assertAlmostEqual(got["shift_over_radius"], np.linalg.norm(self.gain) / got["rms_radius"], 12)
+        self.assertIsNone(self.json("geometry", "--gain", "0,0", "--bias", "1,0")["shift_over_radius"])
+        self.assertIn("its image is one point, the bias", self.ok("geometry", "--gain", "0,0", "--bias", "1,0"))
+
     def test_text_names_the_axes(self):
         text = self.ok("geometry", "--gain", "g.npy", "--axes", 1)
         self.assertIn("null space of dimension 1, 23 semi-axes", text)
@@ -99,6 +115,14 @@ class Apply(CommandTest):
             np.save(self.folder / "x.npy", result)
         np.testing.assert_allclose(result, expected, rtol=1e-13)
 
+    def test_steps_at_the_ends_of_the_range(self):
+        for step, x, expected in (("project", [1e308, 1.5e308], [-2.5e307, 2.5e307]),
+                                  ("scale", [1.5e308, 1.5e308], [1.0, 1.0]), ("scale", [5e-324, 5e-324], [1.0, 1.0]),
+                                  ("project", [5e-323, 1.5e-322], [-5e-323, 5e-323])):
+            np.save(self.folder / "x.npy", np.array([x]))
+            y = self.apply("--step", step, "--eps", "0")
+            np.testing.assert_allclose(y, [expected], rtol=4e-16)
+
     def test_shape_and_precision_are_kept(self):
         for dtype in (np.float64, np.float32, np.float16):
             np.save(self.folder / "x.npy", self.x.reshape(7, 3, 4).astype(dtype))
@@ -108,6 +132,15 @@ class Apply(CommandTest):
         self.assertEqual(self.apply().dtype, np.float64)
         np.save(self.folder / "x.npy", np.zeros((0, 12), np.float32))
         self.assertEqual(self.apply().shape, (0, 12))
+
+    def test_literals_are_told_from_files(self):
+        hint = "; numbers written out are finite, and two or more: 1,2 is a row, 0;1 are two\n"
+        for name in ("3", "-1e5", "nan", "inf"):
+            for words in (["geometry", f"--gain={name}"], ["select", "--", name], ["apply", "-o", "y.npy", "--", name]):
+                self.assertEqual(self.fails(3, *words), f"normscope: array: {name}: no such file{hint}")
+        self.assertEqual(self.fails(3, "geometry", "--gain", "1,nan"),
+                         'normscope: array: "1,nan": "nan" is not a finite number\n')
+        self.assertEqual(self.fails(3, "geometry", "--gain", "none.npy"), "normscope: array: none.npy: no such file\n")
 
     def test_width_must_fit(self):
         np.save(self.folder / "short.npy", np.ones(3))

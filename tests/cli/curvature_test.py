@@ -59,6 +59,27 @@ class Curvature(CommandTest):
         for group in one["groups"]:
             self.assertGreaterEqual(group["min"], group["bound"] * (1 - 1e-12))
 
+    def test_rows_out_are_the_measures(self):
+        document = self.json("curvature", "x.npy", "--groups", "4,1", "--rows-out", "h.npy")
+        rows = np.load(self.folder / "h.npy")
+        self.assertEqual((rows.shape, rows.dtype), ((50, 2), np.float64))
+        np.testing.assert_allclose(rows, np.stack([layer_measure(self.x, 4), layer_measure(self.x, 1)], 1), rtol=1e-11)
+        for k, group in enumerate(document["groups"]):
+            self.assertAlmostEqual(rows[:, k].mean() / group["mean"], 1.0, 13)
+        np.save(self.folder / "x.npy", np.array([[1.0, 1, 1, 1, 2, 4], [1, 2, 3, 4, 5, 7]]))
+        self.ok("curvature", "x.npy", "--groups", "1,2", "--rows-out", "h.npy")
+        self.assertEqual(np.isinf(np.load(self.folder / "h.npy")).tolist(), [[False, True], [False, False]])
+        self.assertIn("would replace", self.fails(3, "curvature", "x.npy", "--rows-out", "x.npy"))
+        self.assertIn("no/h.npy", self.fails(3, "curvature", "x.npy", "--rows-out", "no/h.npy"))
+
+    def test_sizes_that_overflow_leave_the_ratios(self):
+        for exponent in (400, -400):
+            np.save(self.folder / "y.npy", np.ldexp(self.x, exponent))
+            got, plain = self.json("curvature", "y.npy")["groups"], self.json("curvature", "x.npy")["groups"]
+            self.assertEqual([group["ratio"] for group in got], [group["ratio"] for group in plain])
+            self.assertIn(got[0]["mean"], (None, 0.0))
+            self.assertNotRegex(self.ok("curvature", "y.npy"), r"nan|inf")
+
     def test_bad_input_is_named(self):
         self.assertIn("neither X nor --width", self.fails(3, "curvature"))
         self.assertIn("5 groups do not divide width 48", self.fails(3, "curvature", "x.npy", "--groups", "5"))

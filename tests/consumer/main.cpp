@@ -2,10 +2,20 @@
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
 
-int main(int, char** argv) {
-  const normscope::checkpoint::Checkpoint checkpoint(argv[1]);
-  for (const auto& norm : normscope::audit::audit(checkpoint).norms) {
-    if (norm.image) std::printf("%-22s condition %.3f\n", norm.norm.name.c_str(), norm.image->condition);
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s MODEL\n", argv[0]);
+    return 2;
+  }
+  try {
+    const normscope::checkpoint::Checkpoint checkpoint(argv[1]);
+    for (const auto& norm : normscope::audit::audit(checkpoint).norms) {
+      if (norm.image) std::printf("%-22s condition %.3f\n", norm.norm.name.c_str(), norm.image->condition);
+    }
+  } catch (const normscope::Error& error) {  // a file that is not there, a tensor of the wrong shape
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
   }
 }

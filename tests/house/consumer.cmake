@@ -20,4 +20,8 @@ execute_process(COMMAND "${build}/consumer" "${MODEL}" OUTPUT_VARIABLE printed C
 if(NOT printed MATCHES "^transformer.h.0.ln_1   condition 2.227\n")
   message(FATAL_ERROR "the consumer printed: ${printed}")
 endif()
+execute_process(COMMAND "${build}/consumer" "${MODEL}/none" RESULT_VARIABLE status ERROR_VARIABLE said)
+if(NOT status EQUAL 1 OR NOT said MATCHES "none")
+  message(FATAL_ERROR "the consumer, given no file, ended with ${status} and said: ${said}")
+endif()
 execute_process(COMMAND "${CMAKE_CTEST_COMMAND}" --test-dir "${examples}" --output-on-failure COMMAND_ERROR_IS_FATAL ANY)

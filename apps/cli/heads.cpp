@@ -16,54 +16,103 @@ namespace {
 
 struct Options {
   std::string model;
-  bool queries = false;
+  audit::HeadDetails details;
+  audit::HeadContexts contexts;
 };
 
-/// The least and the largest spread in a column each: as bounds from outside where they are no more, and "0"
-/// for a least one that cannot be told from none beside the largest.
+using Heads = std::vector<audit::HeadReach>;
+
+bool any(const Heads& heads, bool (*holds)(const selectability::Attention&)) {
+  return std::any_of(heads.begin(), heads.end(), [&](const audit::HeadReach& reach) {
+    return reach.attention && holds(*reach.attention);
+  });
+}
+
+bool turns(const selectability::Attention& attention) { return attention.distances.has_value(); }
+bool has_projection(const selectability::Attention& attention) {
+  return attention.uniform_without_projection.has_value();
+}
+bool is_bounded_only(const selectability::Attention& attention) {
+  return !attention.narrow() && !attention.distances;
+}
+
+/// From and to, or one number where they are the same to the digits shown.
+std::string range(double from, double to) {
+  const std::string first = fmt::format("{:.4g}", from);
+  const std::string last = fmt::format("{:.4g}", to);
+  return first == last ? last : first + ".." + last;
+}
+
+/// The least and the largest spread in a column each. "0" stands for a least one that cannot be told from none
+/// beside the largest; bounds from outside are called that where nothing is known to attain them.
 std::string columns(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
-                    int width) {
-  const bool none = uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.lower;
-  const std::string least = !narrow ? fmt::format(">={:.4g}", uniform.lower)
-                            : none  ? "0"
-                                    : fmt::format("{:.4g}", uniform.upper);
-  const std::string most = narrow ? fmt::format("{:.4g}", sharp.lower) : fmt::format("<={:.4g}", sharp.upper);
+                    bool turning, int width) {
+  const bool none = uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.upper;
+  const std::string least = none      ? "0"
+                            : narrow  ? fmt::format("{:.4g}", uniform.upper)
+                            : turning ? range(uniform.lower, uniform.upper)
+                                      : fmt::format(">={:.4g}", uniform.lower);
+  const std::string most = narrow                         ? fmt::format("{:.4g}", sharp.lower)
+                           : turning && sharp.lower > 0.0 ? range(sharp.lower, sharp.upper)
+                                                          : fmt::format("<={:.4g}", sharp.upper);
   return fmt::format("{:>{}} {:>{}}", least, width, most, width);
 }
 
-void print(const Session& session, const model::Model& model, const std::vector<audit::HeadReach>& heads) {
-  const bool projects = std::any_of(heads.begin(), heads.end(), [](const audit::HeadReach& reach) {
-    return reach.attention && reach.attention->uniform_without_projection;
-  });
-  session.say(fmt::format("{:>5} {:>4}  {:>12} {:>12}{}", "layer", "head", "most uniform", "sharpest",
-                          projects ? "   without projection" : ""));
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    const std::string place = fmt::format("{:>5} {:>4}", model.heads[i].layer, model.heads[i].head);
-    if (!heads[i].attention) {
-      session.say(fmt::format("{}  not known: {}", place, heads[i].refused));
-      continue;
-    }
-    const selectability::Attention& attention = *heads[i].attention;
-    const bool narrow = attention.narrow();
-    std::string line = place + "  " + columns(attention.most_uniform, attention.sharpest, narrow, 12);
-    if (attention.uniform_without_projection) {
-      line += "   " + columns(*attention.uniform_without_projection, *attention.sharpest_without_projection,
-                              narrow, 8);
-    }
-    session.say(line);
-  }
+/// Bounds at every distance, and at distance 0.
+std::string over_distances(const selectability::OverDistances& over) {
+  const std::string within = over.within == 0 ? "any" : fmt::format("{}", over.within);
+  return fmt::format("   {:>9} {:>12}   {}", within, fmt::format("<={:.4g}", over.sharpest_anywhere),
+                     columns(over.uniform_at_zero, over.sharpest_at_zero, true, false, 8));
+}
+
+std::string row(const selectability::Attention& attention, int width) {
+  const bool narrow = attention.narrow();
+  std::string line =
+      columns(attention.most_uniform, attention.sharpest, narrow, turns(attention), width);
+  if (attention.distances) return line + over_distances(*attention.distances);
+  if (!attention.uniform_without_projection) return line;
+  return line + "   " +
+         columns(*attention.uniform_without_projection, *attention.sharpest_without_projection, narrow, false, 8);
+}
+
+void explain(const Session& session, const Heads& heads) {
   session.say(
       "\nSpread: the most that the scores of two keys can differ by, under the query for which that is least "
       "and under the one for which it is most. No weight is more than e^spread times another.");
-  const bool bounded = std::any_of(heads.begin(), heads.end(), [](const audit::HeadReach& reach) {
-    return reach.attention && !reach.attention->narrow();
-  });
-  if (bounded) {
+  if (any(heads, turns)) {
+    session.say(
+        "Rotary heads: over contexts of so many positions, from what a search attains to what is proved; "
+        "<= at any distance, whatever the length and the frequencies; and of two keys at equal distance 0, as "
+        "if nothing turned. `--json` has the sharpest spread by distance.");
+  }
+  if (any(heads, is_bounded_only)) {
     session.say(
         "<= and >=: bounds from the norms that queries and keys have of their own, which hidden states need "
-        "not "
-        "reach.");
+        "not reach.");
   }
+  if (any(heads, [](const selectability::Attention& attention) { return attention.soft_cap > 0.0; })) {
+    session.say("Spreads are those of capped scores where the model caps them.");
+  }
+}
+
+void print(const Session& session, const model::Model& model, const Heads& heads) {
+  const bool turning = any(heads, turns);
+  const int width = turning ? 16 : 12;
+  session.say(fmt::format("{:>5} {:>4}  {:>{}} {:>{}}{}", "layer", "head", "most uniform", width, "sharpest", width,
+                          turning ? "   positions any distance   at distance 0"
+                          : any(heads, has_projection) ? "   without projection"
+                                                       : ""));
+  for (const audit::HeadReach& reach : heads) {
+    const model::Head& head = model.heads[reach.head];
+    const std::string pass = reach.pass.empty() ? "" : fmt::format("  {} passes", reach.pass);
+    const std::string place = fmt::format("{:>5} {:>4}", head.layer, head.head);
+    if (!reach.attention) {
+      session.say(fmt::format("{}  not known: {}{}", place, printable(reach.refused), pass));
+      continue;
+    }
+    session.say(place + "  " + row(*reach.attention, width) + pass);
+  }
+  explain(session, heads);
 }
 
 /// Errors    Unsupported, naming a field, where the scores of no head are modelled
@@ -80,9 +129,9 @@ int run(const Session& session, const Options& options) {
   keep_apart(files_of(checkpoint), {session.json});
   const model::Model model = model::describe(checkpoint);
   expect_some_modelled(options.model, model);
-  const std::vector<audit::HeadReach> heads =
-      audit::reach_of_heads(checkpoint, model, session.threads, session.progress());
-  if (session.wants_json()) session.write_json(audit::heads_json(checkpoint, model, heads, options.queries));
+  const Heads heads =
+      audit::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
+  if (session.wants_json()) session.write_json(audit::heads_json(checkpoint, model, heads, options.details));
   if (heads.empty()) {
     session.say(fmt::format("{}: no attention heads were recognized", printable(options.model)));
   } else {
@@ -100,7 +149,13 @@ void add_heads(CLI::App& root, Session& session) {
                                   "How uniform and how sharp each attention head can be, in any context",
                                   [&session, options] { return run(session, *options); });
   command->add_option("MODEL", options->model, "The checkpoint")->required();
-  command->add_flag("--queries", options->queries, "Put the queries that attain it into the JSON");
+  command->add_option("--context", options->contexts.positions,
+                      "Bound rotary heads over contexts of at most this many positions (default: what the model "
+                      "was made for)");
+  command->add_flag("--queries", options->details.queries,
+                    "Put the queries, keys and rows that attain it into the JSON");
+  command->add_flag("--certificates", options->details.certificates,
+                    "Put what proves each bound into the JSON");
 }
 
 }  // namespace normscope::cli

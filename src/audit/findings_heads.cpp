@@ -10,7 +10,7 @@ namespace {
 /// "layer 0 head 2, layer 1 head 0 and 3 others".
 std::string named(const Report& report, const std::vector<std::size_t>& which) {
   return first_few(which, [&](std::size_t index) {
-    const model::Head& head = report.model.heads[index];
+    const model::Head& head = report.model.heads[report.heads[index].head];
     return fmt::format("layer {} head {}", head.layer, head.head);
   });
 }

@@ -30,12 +30,11 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
   return at == model.norms.end() ? nullptr : &*at;
 }
 
-/// Why a head's scores are not q·k of two linear maps of one norm's output, norms of their own aside, or
-/// empty.
-std::string refusal(const model::Model& model, const model::Head& head) {
-  if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
+/// Why a head's scores are not q·k of two linear maps of the output of the norm of this name, norms of their own
+/// aside, or empty.
+std::string refusal(const model::Model& model, const model::Head& head, const std::string& read) {
   if (!head.query || !head.key) return "its query or key weights are not in the file";
-  const model::Norm* const norm = norm_named(model, head.norm);
+  const model::Norm* const norm = norm_named(model, read);
   if (norm == nullptr) return "the norm it reads is not known";
   if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);
   if (!names(norm->readers, *head.key)) return "its keys do not read the norm that its queries read";
@@ -49,11 +48,38 @@ std::string refusal(const model::Model& model, const model::Head& head) {
   return {};
 }
 
-HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                const model::Head& head) {
-  HeadReach result{.refused = refusal(model, head)};
+/// Multiplications for all heads together, six times over: the cube of a width a distance.
+constexpr double whole_effort = 0x1p40;
+
+/// One head and one norm that it reads.
+struct Task {
+  std::size_t head;
+  std::string norm;
+  std::string pass;
+};
+
+std::vector<Task> tasks_of(const model::Model& model) {
+  std::vector<Task> tasks;
+  for (std::size_t i = 0; i < model.heads.size(); ++i) {
+    const model::Head& head = model.heads[i];
+    tasks.push_back({i, head.norm, head.later_norms.empty() ? "" : "first"});
+    for (const std::string& norm : head.later_norms) tasks.push_back({i, norm, "later"});
+  }
+  return tasks;
+}
+
+HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Task& task,
+                const HeadContexts& contexts, const selectability::AttentionEffort& effort) {
+  const model::Head& head = model.heads[task.head];
+  HeadReach result{.head = task.head, .norm = task.norm, .pass = task.pass};
+  if (!head.not_modelled.empty()) {
+    result.refused = "not modelled: " + head.not_modelled;
+    result.not_modelled = true;
+    return result;
+  }
+  result.refused = refusal(model, head, task.norm);
   if (!result.refused.empty()) return result;
-  const NormSpec norm = model::read_norm(checkpoint, *norm_named(model, head.norm));
+  const NormSpec norm = model::read_norm(checkpoint, *norm_named(model, task.norm));
   const std::vector<double> query = model::read_weight(checkpoint, *head.query, 0, head.head_dim);
   const std::vector<double> key = model::read_weight(checkpoint, *head.key, 0, head.head_dim);
   const std::vector<double> query_bias = model::read_bias(checkpoint, *head.query);
@@ -66,18 +92,36 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   };
   const std::optional<NormSpec> query_norm = own(*head.query, result.query_norm);
   const std::optional<NormSpec> key_norm = own(*head.key, result.key_norm);
+  selectability::HeadMaps maps{.query = {query.data(), head.head_dim, norm.width},
+                               .query_bias = query_bias,
+                               .key = {key.data(), head.head_dim, norm.width},
+                               .key_bias = key_bias,
+                               .scale = head.scale,
+                               .query_norm = query_norm ? &*query_norm : nullptr,
+                               .key_norm = key_norm ? &*key_norm : nullptr,
+                               .context = contexts.positions,
+                               .window = head.window.value_or(0),
+                               .soft_cap = head.soft_cap};
+  selectability::Rotation rotation;
+  if (head.rotary) {
+    rotation = {.dims = head.rotary->dims,
+                .interleaved = head.rotary->interleaved,
+                .frequencies = head.rotary->frequencies,
+                .score_factor = head.rotary->score_factor};
+    maps.rotation = &rotation;
+    if (maps.context == 0) maps.context = head.rotary->context;
+  }
   try {
-    result.attention = selectability::attention(norm, {.query = {query.data(), head.head_dim, norm.width},
-                                                       .query_bias = query_bias,
-                                                       .key = {key.data(), head.head_dim, norm.width},
-                                                       .key_bias = key_bias,
-                                                       .scale = head.scale,
-                                                       .query_norm = query_norm ? &*query_norm : nullptr,
-                                                       .key_norm = key_norm ? &*key_norm : nullptr});
+    result.attention = selectability::attention(norm, maps, effort);
   } catch (const Error& error) {
     // Weights may hold NaN; the other heads are still worth knowing.
-    if (error.code() != ErrorCode::Argument) throw;
-    result.refused = "its weights are not finite";
+    if (error.code() == ErrorCode::Argument) {
+      result.refused = "its weights are not finite";
+    } else if (error.code() == ErrorCode::Unsupported) {
+      result.refused = "its weights are too large or too small: scores leave the range of float64";
+    } else {
+      throw;
+    }
   }
   return result;
 }
@@ -85,15 +129,22 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
 }  // namespace
 
 std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                                      unsigned threads, const Progress& progress) {
-  std::vector<HeadReach> result(model.heads.size());
+                                      unsigned threads, const Progress& progress,
+                                      const HeadContexts& contexts) {
+  const std::vector<Task> tasks = tasks_of(model);
+  std::vector<HeadReach> result(tasks.size());
+  const auto turning = std::count_if(tasks.begin(), tasks.end(), [&](const Task& task) {
+    return model.heads[task.head].rotary.has_value();
+  });
+  const selectability::AttentionEffort effort{
+      .operations = whole_effort / static_cast<double>(std::max<std::ptrdiff_t>(turning, 16))};
   const std::size_t together = thread_count(threads);
   for (std::size_t first = 0; first < result.size(); first += together) {
     progress("measuring heads", first, result.size());
     const std::size_t count = std::min(together, result.size() - first);
     parallel_for(count, 1, threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = first + begin; i < first + end; ++i) {
-        result[i] = reach(checkpoint, model, model.heads[i]);
+        result[i] = reach(checkpoint, model, tasks[i], contexts, effort);
       }
     });
   }

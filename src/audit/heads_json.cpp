@@ -16,19 +16,118 @@ Json selector(const std::optional<model::Linear>& linear) {
   return linear ? Json(linear->weight.selector()) : Json(nullptr);
 }
 
+Json rotation(const std::optional<model::Rotary>& rotary) {
+  if (!rotary) return nullptr;
+  return {{"dims", rotary->dims},
+          {"interleaved", rotary->interleaved},
+          {"score_factor", rotary->score_factor},
+          {"frequencies_known", !rotary->frequencies.empty()},
+          {"context", rotary->context == 0 ? Json(nullptr) : Json(rotary->context)}};
+}
+
+Json both(const selectability::Spread& uniform, const selectability::Spread& sharpest) {
+  return {{"uniform_bounds", bounds(uniform)}, {"sharp_bounds", bounds(sharpest)}};
+}
+
+Json over_distances(const selectability::OverDistances& over) {
+  Json at_zero = both(over.uniform_at_zero, over.sharpest_at_zero);
+  if (over.uniform_at_zero_without_projection) {
+    at_zero["without_projection"] =
+        both(*over.uniform_at_zero_without_projection, *over.sharpest_at_zero_without_projection);
+  }
+  Json curve = Json::array();
+  for (const selectability::OverDistances::At& at : over.curve) curve.push_back({at.distance, at.spread});
+  return {{"within", over.within == 0 ? Json(nullptr) : Json(over.within)},
+          {"enumerated", over.enumerated},
+          {"sharp_at_most_anywhere", over.sharpest_anywhere},
+          {"uniform_at_most_anywhere", over.uniform_anywhere},
+          {"at_distance_zero", at_zero},
+          {"curve", curve}};
+}
+
+void add_queries(const selectability::Attention& attention, Json& json) {
+  json["uniform_query"] = attention.most_uniform.query;
+  json["uniform_row"] = attention.most_uniform.row;
+  json["sharp_query"] = attention.sharpest.query;
+  json["sharp_row"] = attention.sharpest.row;
+  if (!attention.sharpest_keys) return;
+  const selectability::KeyPair& keys = *attention.sharpest_keys;
+  json["sharp_keys"] = {{"high_row", keys.high_row}, {"low_row", keys.low_row}};
+  if (!attention.distances) return;
+  json["sharp_keys"]["high_distance"] = keys.high_distance;
+  json["sharp_keys"]["low_distance"] = keys.low_distance;
+}
+
+Json points(const selectability::KeyPair& keys, bool turning) {
+  Json json = {{"high", keys.high_point}, {"low", keys.low_point}};
+  if (!turning) return json;
+  json["high_distance"] = keys.high_distance;
+  json["low_distance"] = keys.low_distance;
+  return json;
+}
+
+Json weights(const selectability::WeightProof& proof) {
+  return {{"distances", proof.distances == 0 ? Json(nullptr) : Json(proof.distances)},
+          {"weights", proof.weights},
+          {"turns", proof.turns},
+          {"still", proof.still},
+          {"factor", proof.factor},
+          {"query_multiplier", proof.query_multiplier},
+          {"key_multiplier", proof.key_multiplier},
+          {"spread", proof.spread}};
+}
+
+/// What proves each bound from the weights, before a soft cap.
+Json certificates(const model::Head& head, const selectability::Attention& attention) {
+  const bool turning = attention.distances.has_value();
+  Json uniform = {{"query", attention.most_uniform.point}, {"unavoidable", Json::array()}};
+  for (const selectability::UnavoidableContext& context : attention.uniform_proof) {
+    Json item = points(context.keys, turning);
+    item["share"] = context.share;
+    uniform["unavoidable"].push_back(item);
+  }
+  Json sharp = {{"query", attention.sharpest.point}, {"keys", nullptr}};
+  if (attention.sharpest_keys) sharp["keys"] = points(*attention.sharpest_keys, turning);
+  if (!turning) {
+    sharp["multiplier"] = attention.sharpest.multiplier;
+  } else {
+    const selectability::OverDistances& over = *attention.distances;
+    sharp["everywhere"] = weights(over.everywhere);
+    sharp["in_context"] = over.in_context ? weights(*over.in_context) : Json(nullptr);
+    sharp["by_distance"] = nullptr;
+    if (over.by_distance) {
+      const selectability::DistanceProof& proof = *over.by_distance;
+      sharp["by_distance"] = {{"distances", proof.distances},       {"query_square", proof.query_square},
+                              {"key_square", proof.key_square},     {"reach", proof.reach},
+                              {"centre", proof.centre},             {"spread", proof.spread}};
+    }
+  }
+  Json json = {{"uniform", uniform}, {"sharp", sharp}};
+  if (head.rotary && turning) json["frequencies"] = head.rotary->frequencies;
+  if (attention.queries_fill != 1.0 || attention.keys_fill != 1.0) {
+    json["queries_radius"] = attention.queries_radius;
+    json["keys_radius"] = attention.keys_radius;
+  }
+  return json;
+}
+
 }  // namespace
 
-Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
+Json head_json(const model::Head& head, const HeadReach& reach, const HeadDetails& details) {
   Json json = {{"layer", head.layer},
                {"head", head.head},
+               {"pass", name(reach.pass)},
                {"key_value_head", head.key_value_head},
                {"head_dim", head.head_dim},
                {"scale", head.scale},
-               {"norm", head.norm},
+               {"norm", reach.norm},
                {"query", selector(head.query)},
                {"key", selector(head.key)},
                {"value", selector(head.value)},
                {"rotary", head.rotary.has_value()},
+               {"rotation", rotation(head.rotary)},
+               {"soft_cap", head.soft_cap > 0.0 ? Json(head.soft_cap) : Json(nullptr)},
+               {"window", head.window ? Json(*head.window) : Json(nullptr)},
                {"uniform_spread", nullptr},
                {"sharp_spread", nullptr}};
   if (!reach.attention) {
@@ -42,9 +141,10 @@ Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
   }
   json["uniform_bounds"] = bounds(attention.most_uniform);
   json["sharp_bounds"] = bounds(attention.sharpest);
+  if (attention.distances) json["distances"] = over_distances(*attention.distances);
   if (attention.uniform_without_projection) {
-    json["without_projection"] = {{"uniform_bounds", bounds(*attention.uniform_without_projection)},
-                                  {"sharp_bounds", bounds(*attention.sharpest_without_projection)}};
+    json["without_projection"] =
+        both(*attention.uniform_without_projection, *attention.sharpest_without_projection);
   }
   json["uniform_without_scaling"] = attention.uniform_without_scaling;
   if (!reach.query_norm.empty() || !reach.key_norm.empty()) {
@@ -53,23 +153,24 @@ Json head_json(const model::Head& head, const HeadReach& reach, bool queries) {
                          {"queries_fill", attention.queries_fill},
                          {"keys_fill", attention.keys_fill}};
   }
-  if (queries) {
-    json["uniform_query"] = attention.most_uniform.query;
-    json["uniform_row"] = attention.most_uniform.row;
-    json["sharp_query"] = attention.sharpest.query;
-    json["sharp_row"] = attention.sharpest.row;
-    json["sharp_multiplier"] = attention.sharpest.multiplier;
+  if (details.queries) {
+    add_queries(attention, json);
+    if (!attention.distances) json["sharp_multiplier"] = attention.sharpest.multiplier;
   }
+  if (details.certificates) json["certificates"] = certificates(head, attention);
   return json;
 }
 
 std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                       const std::vector<HeadReach>& heads, bool queries) {
-  Json json = {
-      {"schema", "normscope.heads/1"},      {"version", version},   {"path", checkpoint.path().string()},
-      {"architecture", model.architecture}, {"notes", model.notes}, {"heads", Json::array()}};
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    json["heads"].push_back(head_json(model.heads[i], heads[i], queries));
+                       const std::vector<HeadReach>& heads, const HeadDetails& details) {
+  Json json = {{"schema", "normscope.heads/1"},
+               {"version", version},
+               {"path", checkpoint.path().string()},
+               {"architecture", model.architecture},
+               {"notes", model.notes},
+               {"heads", Json::array()}};
+  for (const HeadReach& reach : heads) {
+    json["heads"].push_back(head_json(model.heads[reach.head], reach, details));
   }
   return json_text(json, 1);
 }

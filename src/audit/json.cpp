@@ -219,8 +219,8 @@ std::string to_json(const Report& report, bool whole_spectra) {
     json["norms"].push_back(to_json(report.norms[i], i, report, whole_spectra));
   }
   json["heads"] = Json::array();
-  for (std::size_t i = 0; i < report.heads.size(); ++i) {
-    json["heads"].push_back(head_json(report.model.heads[i], report.heads[i], false));
+  for (const HeadReach& reach : report.heads) {
+    json["heads"].push_back(head_json(report.model.heads[reach.head], reach, {}));
   }
   json["vocabulary"] = optional(report.model.vocabulary, [&](const model::Vocabulary& vocabulary) {
     Json result = {

@@ -89,6 +89,17 @@ AffineImage AffineImage::through(const NormSpec& own, bool centers) const {
   return result;
 }
 
+void AffineImage::scale_rows(std::span<const double> factors) {
+  if (factors.empty()) return;
+  const Eigen::Map<const VectorXd> values(factors.data(), map.rows());
+  const double largest = values.cwiseAbs().maxCoeff();
+  map = (values.asDiagonal() * map).eval();
+  constant = constant.cwiseProduct(values).eval();
+  map_lost = largest * map_lost + rounding(1) * map.norm();
+  constant_size = std::max(largest * constant_size, constant.norm());
+  constant_lost = largest * constant_lost + rounding(1) * constant.norm();
+}
+
 Reduced::Reduced(const AffineImage& image) {
   const MatrixXd& map = image.map;
   const Index least = std::min(map.rows(), map.cols());

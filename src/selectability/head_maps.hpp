@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct AffineImage {
   AffineImage(const NormSpec& own, bool centers);
   /// W = G Π after another image and b = β: `own` without its scaling.
   [[nodiscard]] AffineImage through(const NormSpec& own, bool centers) const;
+  /// Row i times factors[i]; unchanged for no factors.
+  void scale_rows(std::span<const double> factors);
 
  private:
   AffineImage() = default;
@@ -51,6 +54,8 @@ class OwnNorm {
   ///   σ >= σ_min(Π L) − |Π c|,  ρ = σ/sqrt(σ² + e);
   /// 0 where that is not positive.
   [[nodiscard]] double fills() const { return fills_; }
+  /// σ of that, 0 where it is not positive.
+  [[nodiscard]] double radius() const { return std::max(radius_, 0.0); }
   /// The u of the image that makes v, to rounding.
   /// Requires  |v| <= fills(), Πv = v, fills() > 0
   [[nodiscard]] Eigen::VectorXd preimage(const Eigen::VectorXd& v) const;

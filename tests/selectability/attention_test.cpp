@@ -225,6 +225,131 @@ TEST(Attention, TheProjectionTakesAwayWhatOnlyReadsTheMean) {
   EXPECT_GT(a.sharpest_without_projection->lower, a.sharpest.upper);
 }
 
+/// How far a row is from what the norm puts out, by its inverse: |u| above 1, and the mean of u with Π.
+void expect_in_image(const Case& c, const std::vector<double>& row, std::uint64_t seed) {
+  ASSERT_EQ(row.size(), c.norm.width);
+  double square = 0.0, sum = 0.0;
+  std::size_t erased = 0;
+  for (std::size_t j = 0; j < row.size(); ++j) {
+    if (c.norm.gain_at(j) == 0.0) {
+      EXPECT_EQ(row[j], c.norm.bias_at(j)) << seed;
+      ++erased;
+      continue;
+    }
+    const double u = (row[j] - c.norm.bias_at(j)) / (c.norm.radius() * c.norm.gain_at(j));
+    square += u * u;
+    sum += u;
+  }
+  EXPECT_LE(square, 1.0 + 1e-14) << seed;
+  if (c.norm.centers() && erased == 0) {
+    EXPECT_NEAR(sum, 0.0, 1e-12) << seed;
+  }
+}
+
+TEST(Attention, RowsLieInTheImageWhateverTheRank) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Case c = random_case(seed);
+    Random random(seed + 5);
+    // Queries see fewer directions than they have features, none of them, or only the mean, which Π takes out.
+    switch (seed % 4) {
+      case 0:
+        for (std::size_t i = 1; i < c.dim; ++i) {
+          std::copy_n(c.query.begin(), c.norm.width,
+                      c.query.begin() + static_cast<std::ptrdiff_t>(i * c.norm.width));
+        }
+        break;
+      case 1: std::fill(c.query.begin(), c.query.end(), 0.0); break;
+      case 2: std::fill(c.query.begin(), c.query.end(), 1.0); break;
+      case 3:
+        for (std::size_t i = 0; i < c.dim; ++i) {
+          const double shift = 1e3 * random.normal();
+          for (std::size_t j = 0; j < c.norm.width; ++j) c.query[i * c.norm.width + j] += shift;
+        }
+        break;
+    }
+    const Attention a = attention(c.norm, c.maps());
+    for (const Spread* spread : {&a.most_uniform, &a.sharpest}) {
+      expect_in_image(c, spread->row, seed);
+      const std::vector<double> q = c.apply(c.query, spread->row, c.query_bias);
+      const double size = c.scale();
+      EXPECT_GE(spread_of(c, q), spread->lower - 1e-10 * size) << seed;
+      EXPECT_LE(spread_of(c, q), spread->upper + 1e-10 * size) << seed;
+    }
+    if (!a.sharpest_keys || a.sharpest_keys->high_row.empty()) continue;
+    expect_in_image(c, a.sharpest_keys->high_row, seed);
+    expect_in_image(c, a.sharpest_keys->low_row, seed);
+  }
+}
+
+TEST(Attention, KeysAttainWhatIsSaid) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Case c = random_case(seed);
+    const Attention a = attention(c.norm, c.maps());
+    ASSERT_TRUE(a.sharpest_keys.has_value());
+    const std::vector<double> high = c.apply(c.key, a.sharpest_keys->high_row, {});
+    const std::vector<double> low = c.apply(c.key, a.sharpest_keys->low_row, {});
+    double spread = 0.0;
+    for (std::size_t i = 0; i < c.dim; ++i) {
+      spread += a.sharpest.query[i] * (high[i] - low[i]) * c.maps().scale;
+    }
+    EXPECT_NEAR(spread, a.sharpest.lower, 1e-10 * c.scale()) << seed;
+    if (a.most_uniform.lower == 0.0) continue;
+    // yᵀm − |Mᵀy| of the point that is stored: no query's spread is less.
+    ASSERT_EQ(a.uniform_proof.size(), 1u) << seed;
+    EXPECT_EQ(a.uniform_proof[0].share, 1.0);
+  }
+}
+
+TEST(Attention, ASoftCapBendsTheBounds) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Case c = random_case(seed);
+    HeadMaps maps = c.maps();
+    const Attention raw = attention(c.norm, maps);
+    maps.soft_cap = 0.2 * raw.sharpest.upper + 1e-3;
+    const double cap = maps.soft_cap;
+    const Attention a = attention(c.norm, maps);
+    EXPECT_NEAR(a.sharpest.upper, 2.0 * cap * std::tanh(0.5 * raw.sharpest.upper / cap), 1e-12 * cap);
+    EXPECT_LE(a.sharpest.upper, 2.0 * cap * (1.0 + 1e-14));
+    EXPECT_LE(a.sharpest.lower, a.sharpest.upper);
+    EXPECT_LE(a.most_uniform.lower, a.most_uniform.upper);
+    // The stored context attains what is said of capped scores.
+    const std::vector<double> high = c.apply(c.key, a.sharpest_keys->high_row, {});
+    const std::vector<double> low = c.apply(c.key, a.sharpest_keys->low_row, {});
+    double up = 0.0, down = 0.0;
+    for (std::size_t i = 0; i < c.dim; ++i) {
+      up += a.sharpest.query[i] * high[i] * maps.scale;
+      down += a.sharpest.query[i] * low[i] * maps.scale;
+    }
+    EXPECT_NEAR(cap * (std::tanh(up / cap) - std::tanh(down / cap)), a.sharpest.lower, 1e-10 * c.scale()) << seed;
+    // Whatever the keys, no query is more uniform than the lower end allows.
+    Random random(seed);
+    double least = INFINITY;
+    for (int i = 0; i < 50; ++i) {
+      std::vector<double> x(c.norm.width), y(c.norm.width);
+      for (double& value : x) value = random.normal();
+      norm::forward(c.norm, {x.data(), 1, c.norm.width}, {y.data(), 1, c.norm.width});
+      least = std::min(least, spread_of(c, c.apply(c.query, y, c.query_bias)));
+    }
+    EXPECT_LE(a.most_uniform.lower, 2.0 * cap * std::tanh(0.5 * least / cap)) << seed;
+  }
+}
+
+TEST(Attention, MapsAtTheEndsOfTheRangeAreRefused) {
+  for (const double size : {1e200, 1e-200, 1e300}) {
+    Case c = random_case(7);
+    for (double& value : c.query) value *= size;
+    EXPECT_THROW((void)attention(c.norm, c.maps()), Error) << size;
+    c = random_case(7);
+    for (double& value : c.key) value *= size;
+    EXPECT_THROW((void)attention(c.norm, c.maps()), Error) << size;
+  }
+  Case c = random_case(7);
+  const double before = attention(c.norm, c.maps()).sharpest.upper;
+  for (double& value : c.query) value *= 0x1p60;
+  for (double& value : c.query_bias) value *= 0x1p60;
+  EXPECT_NEAR(attention(c.norm, c.maps()).sharpest.upper, 0x1p60 * before, 1e-9 * 0x1p60 * before);
+}
+
 TEST(Attention, RefusesWhatIsNoHead) {
   Case c = random_case(4);
   HeadMaps maps = c.maps();

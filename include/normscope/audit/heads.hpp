@@ -12,27 +12,46 @@
 /// What every attention head of a checkpoint can do in any context.
 namespace normscope::audit {
 
-/// Of one head: its extremes, or why there are none.
+/// Of one head, in the passes in which it reads one norm: its extremes, or why there are none.
 struct HeadReach {
+  std::size_t head = 0;  ///< index in `model.heads`
+  std::string norm{};    ///< name of the norm it reads, empty when unknown
+  /// "first" or "later" where layers that share their weights read another norm after the first pass (ALBERT),
+  /// and the head stands once for each; empty otherwise.
+  std::string pass{};
   std::optional<selectability::Attention> attention{};
   std::string refused{};     ///< empty where `attention` is there
+  bool not_modelled = false;  ///< whether it is refused for a field of the configuration
   std::string query_norm{};  ///< name of the norm of their own that queries go through, or empty
   std::string key_norm{};
 };
 
-/// The extremes of each of `model.heads`, in their order. Heads whose queries or keys are not known to be
-/// linear in the output of one norm, but for norms of their own, are refused, with the reason. Rotary
-/// embeddings stand at distance 0.
+/// What contexts heads are bounded over.
+struct HeadContexts {
+  /// Positions at most, instead of what the model was made for; 0 leaves that.
+  std::size_t positions = 0;
+};
+
+/// The extremes of each of `model.heads`, in their order, one entry for each norm that it reads. Heads whose
+/// queries or keys are not known to be linear in the output of one norm, but for norms of their own, and heads
+/// whose scores the configuration changes in a way that is not modelled, are refused, with the reason.
 ///
 /// Errors    as `model::read_weight`; Cancelled
-/// Cost      as `selectability::attention`, a head; `threads` heads are in memory at a time
+/// Cost      as `selectability::attention`, a head; `threads` heads are in memory at a time. Distances are
+///           enumerated within a total of 2⁴⁰/6 multiplications for all heads together
 [[nodiscard]] std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint,
                                                     const model::Model& model, unsigned threads = 0,
-                                                    const Progress& progress = {});
+                                                    const Progress& progress = {},
+                                                    const HeadContexts& contexts = {});
 
-/// The document, schema "normscope.heads/1" (docs/schemas/heads.schema.json); with the queries that attain
-/// the extremes where `queries` is set.
+/// What the document holds beyond the bounds.
+struct HeadDetails {
+  bool queries = false;       ///< queries, keys and rows that attain the extremes
+  bool certificates = false;  ///< what a checker needs to prove each bound from the weights
+};
+
+/// The document, schema "normscope.heads/1" (docs/schemas/heads.schema.json).
 [[nodiscard]] std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                                     const std::vector<HeadReach>& heads, bool queries);
+                                     const std::vector<HeadReach>& heads, const HeadDetails& details);
 
 }  // namespace normscope::audit

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,8 +12,19 @@
 /// bounds both. Scores of two keys under a query q differ by at most
 ///   spread(q) = 2 s |Π G W_Kᵀ q| r,  q = W_Q(r G u + β) + b_Q,  |u| <= 1 (u ⊥ 1 with Π)
 /// with s the head's scale and r the norm's radius, and reach it for some pair of keys: no weight in a
-/// softmax over any keys is more than e^spread times another.
+/// softmax over any keys is more than e^spread times another. A rotary embedding makes scores depend on
+/// distances, and the spread of a query is then the largest over all distances that a context has.
 namespace normscope::selectability {
+
+/// A rotary embedding: at distance t, pair j of the first `dims` coordinates of a key turns by t times
+/// frequencies[j] against the query's. Keys stand at or before their query, distances are 0, 1, 2, ...
+struct Rotation {
+  std::size_t dims = 0;      ///< even, at most head_dim
+  bool interleaved = false;  ///< pair j is (2j, 2j + 1), else (j, j + dims/2)
+  /// Radians a position (dims/2); empty when unknown: bounds then hold whatever they are.
+  std::span<const double> frequencies{};
+  double score_factor = 1.0;  ///< of what the first `dims` coordinates add to a score
+};
 
 /// A head's maps from what its norm puts out.
 /// Shapes    query, key (head_dim × norm.width); query_bias, key_bias (head_dim, or empty)
@@ -20,11 +32,23 @@ struct HeadMaps {
   MatrixView<const double> query{};
   std::span<const double> query_bias{};
   MatrixView<const double> key{};
-  std::span<const double> key_bias{};  ///< moves all scores alike, unless keys have a norm of their own
-  double scale = 0.0;                  ///< of the scores, usually 1/sqrt(head_dim)
+  /// Moves all scores alike, unless keys have a norm of their own or turn with their distance.
+  std::span<const double> key_bias{};
+  double scale = 0.0;  ///< of the scores, usually 1/sqrt(head_dim)
   /// Norms of width head_dim that queries and keys go through on their way to the scores, or none.
   const NormSpec* query_norm = nullptr;
   const NormSpec* key_norm = nullptr;
+  const Rotation* rotation = nullptr;
+  std::size_t context = 0;  ///< positions that contexts have at most, 0 where nothing bounds them
+  std::size_t window = 0;   ///< positions back that the head sees, its own included; 0 for all
+  double soft_cap = 0.0;    ///< c of c tanh(score/c), 0 without one
+};
+
+/// How much work bounds may take.
+struct AttentionEffort {
+  /// Distances are enumerated where there are no more than this over head_dim³ of them. A head of 64
+  /// coordinates and 8192 positions is within it, and takes about 0.3 s.
+  double operations = 4.3e9;
 };
 
 /// An extreme of the spread over every row the norm can put out, proved: it lies in [lower, upper].
@@ -32,18 +56,88 @@ struct Spread {
   double lower = 0.0;
   double upper = 0.0;
   /// Of |u|² <= 1 in the proof of the outer bound: with M and m those of spread(q) = |M u + m|, the largest
-  /// is at most sqrt(μ + |m|² + bᵀ(μI − MᵀM)⁻¹b) with b = Mᵀm; see `convex::proved_largest`.
+  /// is at most sqrt(μ + |m|² + bᵀ(μI − MᵀM)⁻¹b) with b = Mᵀm; see `convex::proved_largest`. Without a
+  /// rotation; 0 with one.
   double multiplier = 0.0;
   std::vector<double> query{};  ///< (head_dim) that attains it to rounding; empty where none is known to
-  std::vector<double> row{};    ///< (width) that makes it: r G u + β, what the norm would put out
+  std::vector<double> row{};    ///< (width) that makes it: r G u + β, what the norm puts out
+  /// u, or v of a norm of the queries' own: |u| <= 1 and, with Π, ⊥ 1, both to the last bit that counts.
+  std::vector<double> point{};
+};
+
+/// Two keys of one context, of the highest and of the lowest score, each as a point of the ball and as the row
+/// that the norm puts out there.
+struct KeyPair {
+  std::size_t high_distance = 0;  ///< from the query; 0 without a rotation
+  std::size_t low_distance = 0;
+  std::vector<double> high_point{}, low_point{};
+  std::vector<double> high_row{}, low_row{};  ///< empty where no row is known to make the key
+};
+
+/// Contexts that no query can avoid: with k_i and l_i the high and low key of pair i where they stand, and
+/// g = Σ λ_i (R k_i − R l_i), every query has a context at least as wide as q₀ᵀg − |Cᵀg|, for queries C u + q₀.
+struct UnavoidableContext {
+  double share = 0.0;  ///< λ_i >= 0, sum 1
+  KeyPair keys{};
+};
+
+/// That spreads are bounded at every distance, as `docs/design/heads.md` tells.
+struct WeightProof {
+  std::size_t distances = 0;      ///< bounds distances below this; 0 for every distance
+  std::vector<double> weights{};  ///< w_j of each pair
+  std::vector<double> turns{};    ///< ε_j, 1 for a pair that may turn freely
+  std::vector<std::size_t> still{};  ///< coordinates of N: those that do not turn, slow pairs among them
+  std::vector<double> factor{};      ///< F of them, row after row
+  double query_multiplier = 0.0;     ///< of |u|² <= 1 where |q'| is largest
+  double key_multiplier = 0.0;
+  double spread = 0.0;  ///< proved: no spread is more, without a soft cap
+};
+
+/// The same, one distance at a time.
+struct DistanceProof {
+  std::size_t distances = 0;
+  double query_square = 0.0;     ///< κ²
+  double key_square = 0.0;       ///< ρ²
+  double reach = 0.0;            ///< bounds |qᵀ(R_t k − z)| at each
+  std::vector<double> centre{};  ///< z (head_dim)
+  double spread = 0.0;
+};
+
+/// Of a head with a rotation.
+struct OverDistances {
+  /// `most_uniform` and `sharpest` are of contexts with distances below this; 0 for every distance.
+  std::size_t within = 0;
+  bool enumerated = false;          ///< whether each of them has been bounded by itself
+  double sharpest_anywhere = 0.0;   ///< proved at every distance, whatever the frequencies are
+  double uniform_anywhere = 0.0;    ///< some query has no wider context at any distance
+  /// Of two keys at equal distance 0, as if nothing turned: a smaller question, which says what projection
+  /// does.
+  Spread uniform_at_zero{};
+  Spread sharpest_at_zero{};
+  std::optional<Spread> uniform_at_zero_without_projection{};
+  std::optional<Spread> sharpest_at_zero_without_projection{};
+  /// How far a query can tell two keys at equal distance t apart, attained, at some t; empty when frequencies
+  /// are unknown. Scores of keys there lie in middle ± spread/2 before a soft cap.
+  struct At {
+    std::size_t distance = 0;
+    double spread = 0.0;
+    double middle = 0.0;
+  };
+  std::vector<At> curve{};
+  WeightProof everywhere{};
+  std::optional<WeightProof> in_context{};
+  std::optional<DistanceProof> by_distance{};
 };
 
 struct Attention {
   Spread most_uniform{};
   Spread sharpest{};
-  /// The same with Π left out of every norm; absent where there is none.
+  std::optional<KeyPair> sharpest_keys{};            ///< that attain sharpest.lower with its query
+  std::vector<UnavoidableContext> uniform_proof{};   ///< of most_uniform.lower where that is positive
+  /// The same with Π left out of every norm; absent where there is none, and with a rotation.
   std::optional<Spread> uniform_without_projection{};
   std::optional<Spread> sharpest_without_projection{};
+  std::optional<OverDistances> distances{};
   /// Without scaling rows have no bound. Then some query gives all keys one score, exactly, when this holds;
   /// and if any query tells two keys apart, sharpness has no bound either.
   bool uniform_without_scaling = false;
@@ -51,11 +145,16 @@ struct Attention {
   /// norm are known to reach; 1 without such norms, 0 where nothing is known.
   double queries_fill = 1.0;
   double keys_fill = 1.0;
+  /// σ of the formula below, 0 without such norms.
+  double queries_radius = 0.0;
+  double keys_radius = 0.0;
+  double soft_cap = 0.0;  ///< that the spreads went through, 0 without one
 
-  /// Whether the bounds say where the extremes are; norms of their own may leave them apart by more than a
-  /// thousandth of the sharpest.
+  /// Whether the bounds say where the extremes are. Norms of their own and rotations may leave them apart by
+  /// more than a thousandth of the sharpest.
   [[nodiscard]] bool narrow() const {
-    const double room = queries_fill == 1.0 && keys_fill == 1.0 ? sharpest.upper : 1e-3 * sharpest.upper;
+    const bool exact = queries_fill == 1.0 && keys_fill == 1.0 && !distances && soft_cap == 0.0;
+    const double room = exact ? sharpest.upper : 1e-3 * sharpest.upper;
     return sharpest.upper - sharpest.lower <= room && most_uniform.upper - most_uniform.lower <= room;
   }
 };
@@ -71,12 +170,25 @@ struct Attention {
 ///   ρ = σ/sqrt(σ² + N' eps'),  σ = σ_min(Π' W_Q r G Π) − |Π'(W_Q β + b_Q)|;
 /// keys alike. They meet where σ is large beside eps', and hold from outside only where it is not positive.
 ///
+/// With a rotation the extremes are over every distance that contexts have, and exact arithmetic is meant:
+/// float32 angles are off by 2⁻²⁴ of their size. sharpest.upper is the least of three proofs: weights on the
+/// pairs, at every distance; the same with slow pairs kept near their middle; and one distance after another,
+/// where `effort` allows (test: RotaryAttention.NoContextIsBeyondTheBounds). sharpest.lower is attained by
+/// `sharpest_keys`, two keys at different distances behind the query. Where a context has fewer than two such
+/// distances, or frequencies are unknown, it is 0.
+///
+/// A soft cap c bends scores: a spread S is at most 2c tanh(S/2c) then, and what is attained is said of the
+/// capped scores (test: Attention.ASoftCapBendsTheBounds).
+///
 /// Source    [Brody et al. 2023, section 3.1], for one head's maps, gain and biases
-/// Errors    Shape; Argument for an entry that is not finite; Unsupported for several groups
+/// Errors    Shape; Argument for an entry that is not finite; Unsupported for several groups, and for maps whose
+///           sizes with the norm's radius and gain are outside 2^-120 to 2^120
 /// Accuracy  upper − lower <= 1e-10 of the largest spread the sizes of the maps allow (test:
-///           Attention.BoundsMeet); norms of their own aside (tests: OwnNorms.NoContextIsBeyondTheBounds,
-///           OwnNorms.RowsAttainWhatIsSaid)
-/// Cost      O(width head_dim² + head_dim³)
-[[nodiscard]] Attention attention(const NormSpec& norm, const HeadMaps& head);
+///           Attention.BoundsMeet); norms of their own and rotations aside (tests:
+///           OwnNorms.NoContextIsBeyondTheBounds, OwnNorms.RowsAttainWhatIsSaid,
+///           RotaryAttention.BoundsAreNear)
+/// Cost      O(width head_dim² + head_dim³), and with a rotation O(100 head_dim³ + distances head_dim³/3)
+[[nodiscard]] Attention attention(const NormSpec& norm, const HeadMaps& head,
+                                  const AttentionEffort& effort = {});
 
 }  // namespace normscope::selectability

@@ -1,0 +1,101 @@
+#include "attention_side.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <normscope/numeric/rounding.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Singular values below this part of the largest are what rounding left.
+constexpr double rank_tolerance = 1e-12;
+
+/// `u` orthogonal to 1 where the norm projects, 0 where its gain is: all that its image tells apart.
+void keep_in_image(const NormSpec& norm, bool projects, VectorXd& u) {
+  const auto erase = [&] {
+    for (Index j = 0; j < u.size(); ++j) {
+      // With a projection an erased coordinate still takes part in the mean.
+      if (norm.gain_at(static_cast<std::size_t>(j)) == 0.0 && !projects) u[j] = 0.0;
+    }
+  };
+  erase();
+  if (!projects) return;
+  for (int pass = 0; pass < 2; ++pass) u.array() -= u.mean();
+}
+
+/// |u|, from above.
+double length_of(const VectorXd& u) { return u.norm() * (1.0 + rounding(u.size())); }
+
+}  // namespace
+
+AttentionSide::AttentionSide(const NormSpec& norm, MatrixView<const double> weight,
+                             std::span<const double> bias, const NormSpec* through, bool projects,
+                             std::vector<double> factors)
+    : norm_(&norm),
+      through_(through),
+      projects_(projects),
+      factors_(std::move(factors)),
+      input_(norm, weight, bias, projects && norm.centers()),
+      own_(through == nullptr ? std::nullopt
+                              : std::optional(OwnNorm(*through, input_, projects && through->centers()))),
+      image_([&] {
+        AffineImage image =
+            through == nullptr ? input_ : AffineImage(*through, projects && through->centers());
+        image.scale_rows(factors_);
+        return image;
+      }()),
+      reduced_(image_) {
+  const Eigen::BDCSVD<MatrixXd> svd(reduced_.triangle, Eigen::ComputeThinU);
+  const VectorXd& values = svd.singularValues();
+  Index rank = 0;
+  while (rank < values.size() && values[rank] > rank_tolerance * values[0]) ++rank;
+  seen_ = svd.matrixU().leftCols(rank);
+}
+
+AffineImage AttentionSide::without_scaling() const {
+  AffineImage image =
+      through_ == nullptr ? input_ : input_.through(*through_, projects_ && through_->centers());
+  image.scale_rows(factors_);
+  return image;
+}
+
+VectorXd AttentionSide::point(const VectorXd& w, double part) const {
+  VectorXd u = reduced_.basis * (seen_ * (seen_.transpose() * w));
+  const NormSpec& norm = through_ == nullptr ? *norm_ : *through_;
+  keep_in_image(norm, projects_ && norm.centers(), u);
+  u *= part;
+  const double longest = part * (1.0 - 2.0 * rounding(u.size()));
+  if (length_of(u) > longest) u *= longest / length_of(u);
+  return u;
+}
+
+std::vector<double> AttentionSide::row(const VectorXd& point) const {
+  if (fills() == 0.0) return {};
+  VectorXd u = own_ ? own_->preimage(point) : point;
+  if (own_) keep_in_image(*norm_, projects_ && norm_->centers(), u);
+  std::vector<double> result(norm_->width);
+  const double radius = norm_->radius();
+  // What the row's own rounding adds must not take it out of the image.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    long double square = 0.0L;
+    for (std::size_t j = 0; j < norm_->width; ++j) {
+      const double gain = norm_->gain_at(j);
+      const double bias = norm_->bias_at(j);
+      result[j] = radius * gain * u[static_cast<Index>(j)] + bias;
+      const long double back =
+          gain == 0.0 ? static_cast<long double>(u[static_cast<Index>(j)])
+                      : (static_cast<long double>(result[j]) - bias) / (static_cast<long double>(radius) * gain);
+      square += back * back;
+    }
+    if (square <= 1.0L) break;
+    u *= static_cast<double>((1.0L - 0x1p-52L) / std::sqrt(square));
+  }
+  return result;
+}
+
+}  // namespace normscope::selectability

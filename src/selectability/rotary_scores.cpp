@@ -1,0 +1,133 @@
+#include "rotary_scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <normscope/numeric/rounding.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Distances whose keys are multiplied together: what fits the second cache at a head's width.
+constexpr Index block = 256;
+
+}  // namespace
+
+double RotaryScores::slack(std::size_t farthest) const {
+  double fastest = 0.0;
+  for (const double frequency : frequencies) fastest = std::max(fastest, std::abs(frequency));
+  // An angle is one product, a cosine of it one rounding of its own.
+  const double angle = 4.0 * unit_roundoff * (fastest * static_cast<double>(farthest) + 4.0);
+  const double queries = query_size();
+  const double keys = key_size();
+  const double products = 4.0 * rounding(dim() + query.cols() + key.cols()) + angle;
+  return 2.0 * (1.0 + 1e-6) * ((queries + query_lost) * (keys + key_lost) * (1.0 + products) - queries * keys);
+}
+
+VectorXd RotaryScores::turning_constant() const {
+  VectorXd result = key_constant;
+  result.tail(dim() - turning()).setZero();
+  return result;
+}
+
+std::vector<double> RotaryScores::in_head_order(const VectorXd& values) const {
+  std::vector<double> result(static_cast<std::size_t>(values.size()));
+  for (Index i = 0; i < values.size(); ++i) {
+    result[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = values[i];
+  }
+  return result;
+}
+
+MatrixXd turned(const RotaryScores& scores, const MatrixXd& x, double t) {
+  MatrixXd result = x;
+  for (Index j = 0; j < scores.pairs; ++j) {
+    const double angle = t * scores.frequencies[static_cast<std::size_t>(j)];
+    const double cosine = std::cos(angle);
+    const double sine = std::sin(angle);
+    result.row(2 * j) = cosine * x.row(2 * j) - sine * x.row(2 * j + 1);
+    result.row(2 * j + 1) = sine * x.row(2 * j) + cosine * x.row(2 * j + 1);
+  }
+  return result;
+}
+
+Sweep::Sweep(const RotaryScores& scores, std::vector<std::size_t> distances)
+    : scores_(scores),
+      distances_(std::move(distances)),
+      constant_(scores.turning_constant()),
+      cosines_(scores.pairs, static_cast<Index>(distances_.size())),
+      sines_(scores.pairs, static_cast<Index>(distances_.size())) {
+  for (Index i = 0; i < cosines_.cols(); ++i) {
+    const double t = static_cast<double>(distances_[static_cast<std::size_t>(i)]);
+    for (Index j = 0; j < scores.pairs; ++j) {
+      const double angle = t * scores.frequencies[static_cast<std::size_t>(j)];
+      cosines_(j, i) = std::cos(angle);
+      sines_(j, i) = std::sin(angle);
+    }
+  }
+}
+
+Ranges Sweep::of(const VectorXd& query) const {
+  const Index count = cosines_.cols();
+  const Index turning = scores_.turning();
+  Ranges result{VectorXd(count), VectorXd(count)};
+  MatrixXd back(scores_.dim(), std::min(block, count));
+  back.bottomRows(scores_.dim() - turning).colwise() = query.tail(scores_.dim() - turning).eval();
+  for (Index first = 0; first < count; first += block) {
+    const Index here = std::min(block, count - first);
+    for (Index i = 0; i < here; ++i) {
+      for (Index j = 0; j < scores_.pairs; ++j) {
+        const double cosine = cosines_(j, first + i);
+        const double sine = sines_(j, first + i);
+        back(2 * j, i) = cosine * query[2 * j] + sine * query[2 * j + 1];
+        back(2 * j + 1, i) = cosine * query[2 * j + 1] - sine * query[2 * j];
+      }
+    }
+    const auto columns = back.leftCols(here);
+    result.half.segment(first, here) = (scores_.key.transpose() * columns).colwise().norm().transpose();
+    result.middle.segment(first, here) = columns.transpose() * constant_;
+  }
+  return result;
+}
+
+std::vector<std::size_t> all_distances(std::size_t first, std::size_t end) {
+  std::vector<std::size_t> result(end > first ? end - first : 0);
+  std::iota(result.begin(), result.end(), first);
+  return result;
+}
+
+std::vector<std::size_t> some_distances(std::size_t first, std::size_t end, std::size_t count) {
+  if (end <= first || end - first <= count) return all_distances(first, end);
+  // Steps grow like a power, so that short distances, where fast pairs matter, are all there.
+  std::vector<std::size_t> result;
+  const double whole = static_cast<double>(end - first - 1);
+  const double ratio = std::pow(whole + 1.0, 1.0 / static_cast<double>(count - 1));
+  double at = 0.0;
+  while (at < whole) {
+    result.push_back(first + static_cast<std::size_t>(at));
+    at = std::max(std::floor(at) + 1.0, (at + 1.0) * ratio - 1.0);
+  }
+  result.push_back(end - 1);
+  return result;
+}
+
+std::vector<std::size_t> scattered_distances(std::size_t first, std::size_t end, std::size_t count) {
+  std::vector<std::size_t> result = some_distances(first, end, count / 2);
+  if (result.size() + first == end) return result;
+  // Multiples of the golden section fall evenly, in no step with any frequency.
+  double at = 0.0;
+  for (std::size_t i = 0; i < count / 2; ++i) {
+    at += 0.6180339887498949;
+    at -= std::floor(at);
+    result.push_back(first + static_cast<std::size_t>(at * static_cast<double>(end - first)));
+  }
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+}  // namespace normscope::selectability

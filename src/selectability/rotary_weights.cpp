@@ -1,0 +1,232 @@
+#include "rotary_weights.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <normscope/convex/trust_region.hpp>
+#include <normscope/numeric/rounding.hpp>
+
+#include "views.hpp"
+
+namespace normscope::selectability {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Orders p = 2^doublings of the smoothed maximum, and iterations at each.
+constexpr std::array<std::pair<int, int>, 5> schedule = {{{2, 3}, {3, 4}, {4, 4}, {5, 4}, {6, 3}}};
+/// Shares below this part of all pull no further.
+constexpr double least_share = 1e-12;
+
+/// f of the eigenvalues of a symmetric matrix.
+template <typename Function>
+MatrixXd spectral(const MatrixXd& symmetric, const Function& function) {
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(symmetric);
+  const VectorXd values = eigen.eigenvalues().unaryExpr(function);
+  return eigen.eigenvectors() * values.asDiagonal() * eigen.eigenvectors().transpose();
+}
+
+/// A little more than `gram`, invertible.
+MatrixXd lifted(MatrixXd gram) {
+  const double trace = gram.trace();
+  gram.diagonal().array() += trace > 0.0 ? 1e-12 * trace : 1.0;
+  return gram;
+}
+
+}  // namespace
+
+/// Of one side's smoothed maximum, how much each pair and the coordinates that stay contribute.
+struct RotaryWeights::Shares {
+  MatrixXd still;
+  VectorXd pairs;
+};
+
+/// max |M u + m| over the ball as the norm of [√(1+κ²) M, √(1+1/κ²) m], which bounds it, with equality at the
+/// best κ, smoothed.
+struct RotaryWeights::Smoothed {
+  double logarithm = 0.0;  ///< of κ²
+  bool started = false;
+
+  Shares shares(const Stacked& side, Index still, int doublings) {
+    const bool moves = side.map.squaredNorm() > 0.0;
+    const bool shifts = side.constant.squaredNorm() > 0.0;
+    MatrixXd whole = side.map;
+    if (shifts && moves && !started) {
+      logarithm = std::log(side.constant.norm() * std::sqrt(static_cast<double>(side.map.cols())) / side.map.norm());
+      logarithm = std::clamp(logarithm, -14.0, 14.0);
+      started = true;
+    }
+    if (shifts) {
+      const double square = std::exp(logarithm);
+      whole.conservativeResize(Eigen::NoChange, whole.cols() + 1);
+      if (moves) {
+        whole *= std::sqrt(1.0 + square);
+        whole.rightCols(1) = std::sqrt(1.0 + 1.0 / square) * side.constant;
+      } else {
+        whole.rightCols(1) = side.constant;
+      }
+    }
+    MatrixXd density = whole.transpose() * whole;
+    density /= std::max(density.trace(), 1e-300);
+    for (int i = 0; i < doublings; ++i) {
+      density = (density * density).eval();
+      density /= std::max(density.trace(), 1e-300);
+    }
+    if (shifts && moves) {
+      const double last = std::clamp(density(density.rows() - 1, density.cols() - 1), least_share, 1.0 - least_share);
+      logarithm += (std::log(last / (1.0 - last)) - logarithm) / (1.0 + std::ldexp(1.0, doublings));
+      logarithm = std::clamp(logarithm, -20.0, 20.0);
+    }
+    const MatrixXd weighted = whole * density;
+    Shares result{weighted.topRows(still) * whole.topRows(still).transpose(),
+                  VectorXd((whole.rows() - still) / 2)};
+    const VectorXd each = weighted.cwiseProduct(whole).rowwise().sum();
+    const double total = std::max(each.sum(), 1e-300);
+    result.still = (0.5 / total) * (result.still + result.still.transpose()).eval();
+    for (Index j = 0; j < result.pairs.size(); ++j) {
+      result.pairs[j] = (each[still + 2 * j] + each[still + 2 * j + 1]) / total;
+    }
+    return result;
+  }
+};
+
+RotaryWeights::RotaryWeights(const RotaryScores& scores, double slowest_turn)
+    : scores_(scores),
+      key_map_(scores.key),
+      key_constant_(scores.key_constant),
+      slow_(static_cast<std::size_t>(scores.pairs), false),
+      weights_(VectorXd::Ones(scores.pairs)),
+      turns_(VectorXd::Ones(scores.pairs)) {
+  for (Index j = 0; j < scores.pairs; ++j) {
+    if (slowest_turn <= 0.0) break;
+    const double frequency = scores.frequencies[static_cast<std::size_t>(j)];
+    const double turn = std::abs(frequency) * static_cast<double>(scores.distances - 1);
+    if (turn > slowest_turn) continue;
+    slow_[static_cast<std::size_t>(j)] = true;
+    turns_[j] = 2.0 * std::sin(0.25 * turn) * (1.0 + 1e-9) + 1e-15;
+    still_.push_back(2 * j);
+    still_.push_back(2 * j + 1);
+    const double middle = 0.5 * frequency * static_cast<double>(scores.distances - 1);
+    const Eigen::Rotation2Dd rotation(middle);
+    key_map_.middleRows(2 * j, 2) = rotation.toRotationMatrix() * key_map_.middleRows(2 * j, 2).eval();
+  }
+  for (Index i = scores.turning(); i < scores.dim(); ++i) still_.push_back(i);
+  balance();
+  improve();
+  prove();
+}
+
+RotaryWeights::Stacked RotaryWeights::stacked(const MatrixXd& map, const VectorXd& constant,
+                                              const MatrixXd& on_still, bool inverse) const {
+  const Index still = static_cast<Index>(still_.size());
+  const Index rows = still + scores_.turning();
+  Stacked result{MatrixXd(rows, map.cols()), VectorXd::Zero(rows)};
+  const MatrixXd standing = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
+  result.map.topRows(still) = on_still * standing;
+  double size = standing.norm();
+  // What stays shifts the scores of all keys alike.
+  if (!inverse) {
+    result.constant.head(still) = on_still * constant(still_);
+    size += constant(still_).norm();
+  }
+  for (Index j = 0; j < scores_.pairs; ++j) {
+    const double factor = std::sqrt(turns_[j] * (inverse ? 1.0 / weights_[j] : weights_[j]));
+    result.map.middleRows(still + 2 * j, 2) = factor * map.middleRows(2 * j, 2);
+    result.constant.segment(still + 2 * j, 2) = factor * constant.segment(2 * j, 2);
+  }
+  result.lost = rounding(still) * on_still.norm() * size +
+                rounding(2) * (result.map.norm() + result.constant.norm());
+  return result;
+}
+
+RotaryWeights::Stacked RotaryWeights::queries() const {
+  return stacked(scores_.query, scores_.query_constant, factor_, false);
+}
+
+RotaryWeights::Stacked RotaryWeights::keys() const {
+  return stacked(scores_.key, key_constant_, inverse_, true);
+}
+
+/// Weights that balance the sums of squares of both sides: F with F A Fᵀ = F⁻ᵀ B F⁻¹ for the Gram matrices.
+void RotaryWeights::balance() {
+  const auto gram = [](const MatrixXd& map, const VectorXd& constant) -> MatrixXd {
+    return map * map.transpose() + constant * constant.transpose();
+  };
+  const MatrixXd queries = gram(scores_.query, scores_.query_constant);
+  const MatrixXd keys = gram(scores_.key, key_constant_);
+  const double floor_of_queries = 1e-12 * queries.trace() + 1e-300;
+  const double floor_of_keys = 1e-12 * keys.trace() + 1e-300;
+  for (Index j = 0; j < scores_.pairs; ++j) {
+    const double of_query = queries.diagonal().segment(2 * j, 2).sum() + floor_of_queries;
+    weights_[j] = std::sqrt((keys.diagonal().segment(2 * j, 2).sum() + floor_of_keys) / of_query);
+  }
+  const Index still = static_cast<Index>(still_.size());
+  factor_ = inverse_ = MatrixXd::Identity(still, still);
+  if (still == 0) return;
+  const MatrixXd standing = key_map_(still_, Eigen::all);
+  const MatrixXd a = lifted(queries(still_, still_));
+  const MatrixXd b = lifted(standing * standing.transpose());
+  const auto root = [](double value) { return std::sqrt(std::max(value, 0.0)); };
+  const MatrixXd a_root = spectral(a, root);
+  const MatrixXd a_back = spectral(a, [](double value) { return 1.0 / std::sqrt(std::max(value, 1e-300)); });
+  const MatrixXd middle = spectral(a_root * b * a_root, root);
+  factor_ = spectral(a_back * middle * a_back, root);
+  inverse_ = factor_.inverse().transpose();
+}
+
+void RotaryWeights::improve() {
+  const Index still = static_cast<Index>(still_.size());
+  Smoothed of_queries, of_keys;
+  for (const auto& [doublings, iterations] : schedule) {
+    // A block's share goes with this power of its weight.
+    const double power = 2.0 * (1.0 + std::ldexp(1.0, doublings));
+    for (int i = 0; i < iterations; ++i) {
+      const Shares query = of_queries.shares(queries(), still, doublings);
+      const Shares key = of_keys.shares(keys(), still, doublings);
+      for (Index j = 0; j < scores_.pairs; ++j) {
+        weights_[j] *= std::pow((key.pairs[j] + least_share) / (query.pairs[j] + least_share), 1.0 / power);
+      }
+      if (still == 0) continue;
+      const auto logarithm = [](double share) { return std::log(std::max(share, 0.0) + least_share); };
+      const MatrixXd step = (spectral(key.still, logarithm) - spectral(query.still, logarithm)) / power;
+      const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(step);
+      const auto stretch = [&](double sign) -> MatrixXd {
+        const VectorXd values = (0.5 * sign * eigen.eigenvalues()).array().exp();
+        return eigen.eigenvectors() * values.asDiagonal() * eigen.eigenvectors().transpose();
+      };
+      factor_ = (stretch(1.0) * factor_).eval();
+      inverse_ = (stretch(-1.0) * inverse_).eval();
+    }
+  }
+  if (still > 0) inverse_ = factor_.inverse().transpose();
+}
+
+void RotaryWeights::prove() {
+  const Stacked query = queries();
+  const Stacked key = keys();
+  const convex::ExtremeLength longest_query = convex::largest_length(RowMajor(query.map), as_span(query.constant));
+  const convex::ExtremeLength longest_key = convex::largest_length(RowMajor(key.map), as_span(key.constant));
+  query_multiplier_ = longest_query.multiplier;
+  key_multiplier_ = longest_key.multiplier;
+  key_length_ = longest_key.upper + key.lost;
+  // What F and its inverse leave of each other.
+  const Index still = static_cast<Index>(still_.size());
+  const double apart = (factor_.transpose() * inverse_ - MatrixXd::Identity(still, still)).norm() +
+                       rounding(still) * factor_.norm() * inverse_.norm();
+  const bool any = std::none_of(slow_.begin(), slow_.end(), [](bool slow) { return slow; });
+  slack_ = scores_.slack(any ? 0 : scores_.distances) +
+           2.0 * apart * (still == 0 ? 0.0 : scores_.query_size() * key_map_.norm());
+  spread_ = (2.0 * (longest_query.upper + query.lost) * key_length_ + slack_) * (1.0 + rounding(4));
+}
+
+RotaryWeights::Query RotaryWeights::most_uniform() const {
+  const Stacked query = queries();
+  const convex::ExtremeLength least = convex::least_length(RowMajor(query.map), as_span(query.constant));
+  return {.point = Eigen::Map<const VectorXd>(least.point.data(), static_cast<Index>(least.point.size())),
+          .spread = (2.0 * (least.upper + query.lost) * key_length_ + slack_) * (1.0 + rounding(4))};
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <vector>
+
+#include "rotary_scores.hpp"
+
+/// A bound of a head's spread over all distances at once, from weights on the pairs that turn.
+namespace normscope::selectability {
+
+/// Rotations keep the length of each pair, so for weights w > 0 and any invertible F on the coordinates that
+/// stay (N),
+///   qᵀ R_t k <= |q'| |k'|,  q' = (F q_N, √w_j q_j),  k' = (F⁻ᵀ k_N, k_j/√w_j),
+/// at every t, and a spread is at most 2 max|q'| max|k'|: two trust-region problems. The constant of k_N shifts
+/// all scores alike and is left out.
+///
+/// Where distances are below n, a pair that turns by no more than φ = (n − 1) θ_j on the way, a slow one, may
+/// stand in N at its middle angle, with what is left of it as one more pair: |R_t − R_mid| <= ε = 2 sin(φ/4), so
+/// √ε q_j and √ε k_j take the places of q_j and k_j there.
+class RotaryWeights {
+ public:
+  /// Weights for which the bound is near its least. `slowest_turn`: pairs with φ up to this are slow; 0 for a
+  /// bound at every distance, which holds whatever the frequencies are.
+  ///
+  /// Formula   log(max|q'|² max|k'|²) is convex in log w; the multipliers of a smoothed maximum, the Schatten
+  ///           norm of order p as p grows, say by how much a block outweighs the other side's
+  /// Cost      O(20 dim³)
+  RotaryWeights(const RotaryScores& scores, double slowest_turn);
+
+  /// Proved: no two keys' scores differ by more under any query, rounding taken off.
+  [[nodiscard]] double spread() const { return spread_; }
+  /// The query, as a point u of the ball, for which |q'| is least, and the bound of its spread.
+  struct Query {
+    Eigen::VectorXd point;
+    double spread = 0.0;
+  };
+  [[nodiscard]] Query most_uniform() const;
+
+  [[nodiscard]] double query_multiplier() const { return query_multiplier_; }
+  [[nodiscard]] double key_multiplier() const { return key_multiplier_; }
+  /// w, of each pair.
+  [[nodiscard]] const Eigen::VectorXd& pairs() const { return weights_; }
+  /// Coordinates of N, pairs first, and F.
+  [[nodiscard]] const std::vector<Eigen::Index>& still() const { return still_; }
+  [[nodiscard]] const Eigen::MatrixXd& factor() const { return factor_; }
+  /// ε of each pair: 1 for one that is not slow.
+  [[nodiscard]] const Eigen::VectorXd& turns() const { return turns_; }
+
+ private:
+  /// q' or k' as an affine map of the ball.
+  struct Stacked {
+    Eigen::MatrixXd map;
+    Eigen::VectorXd constant;
+    double lost = 0.0;  ///< bounds the rounding of what the map and constant give
+  };
+  struct Shares;
+  struct Smoothed;
+
+  [[nodiscard]] Stacked stacked(const Eigen::MatrixXd& map, const Eigen::VectorXd& constant,
+                                const Eigen::MatrixXd& on_still, bool inverse) const;
+  [[nodiscard]] Stacked queries() const;
+  [[nodiscard]] Stacked keys() const;
+  void balance();
+  void improve();
+  void prove();
+
+  const RotaryScores& scores_;
+  Eigen::MatrixXd key_map_;       ///< K with slow pairs at their middle angle
+  Eigen::VectorXd key_constant_;  ///< d, likewise
+  std::vector<bool> slow_;
+  std::vector<Eigen::Index> still_;
+  Eigen::MatrixXd factor_;   ///< F
+  Eigen::MatrixXd inverse_;  ///< F⁻ᵀ, to rounding
+  Eigen::VectorXd weights_;
+  Eigen::VectorXd turns_;
+  double query_multiplier_ = 0.0;
+  double key_multiplier_ = 0.0;
+  double key_length_ = 0.0;
+  double slack_ = 0.0;
+  double spread_ = 0.0;
+};
+
+}  // namespace normscope::selectability

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+
+#include <Eigen/Dense>
+
+#include <normscope/core/view.hpp>
+
+/// Eigen's vectors and matrices as the library's functions take them.
+namespace normscope::selectability {
+
+/// A matrix by rows, which reads as a MatrixView.
+class RowMajor {
+ public:
+  explicit RowMajor(const Eigen::MatrixXd& matrix) : rows_(matrix) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): to be handed on in place
+  operator MatrixView<const double>() const {
+    return {rows_.data(), static_cast<std::size_t>(rows_.rows()), static_cast<std::size_t>(rows_.cols())};
+  }
+
+ private:
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows_;
+};
+
+[[nodiscard]] inline std::span<const double> as_span(const Eigen::VectorXd& values) {
+  return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+}  // namespace normscope::selectability

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <optional>
 
 #include <normscope/convex/trust_region.hpp>
 #include <normscope/numeric/rounding.hpp>
@@ -23,6 +25,9 @@ constexpr double raise = 1e-3;
 constexpr double thickening = 1e-7;
 /// Likely distances that κ and ρ are fitted to.
 constexpr std::size_t fitted = 2;
+/// They are fitted anew, with one more distance, while that one needs more than the others by this factor.
+constexpr double worthwhile = 1.02;
+constexpr int most_fits = 5;
 constexpr unsigned all_lanes = (1u << TurnedGramTest::lanes) - 1u;
 
 /// The middle of what R_t d runs over: of the circle around its arc.
@@ -63,6 +68,8 @@ class Enumeration {
     return most;
   }
 
+  [[nodiscard]] bool has_choice() const { return query_square_ > 0.0 || key_square_ > 0.0; }
+
   /// κ² and ρ² in turn, by steps that shrink, for the least need of some distances.
   void fit(const std::vector<std::size_t>& distances) {
     double best = need(distances);
@@ -75,7 +82,13 @@ class Enumeration {
     }
   }
 
-  [[nodiscard]] DistanceBound prove(double most_needed) {
+  /// What b² and which distance a proof came to; nothing where b² would pass `limit`.
+  struct Proof {
+    DistanceBound bound{};
+    double square = 0.0;
+    std::size_t hardest = 0;
+  };
+  [[nodiscard]] std::optional<Proof> prove(double most_needed, double limit) {
     const Index dim = scores_.dim();
     const double queries = convex::largest_length(RowMajor(inverse_ * scores_.query),
                                                   as_span(inverse_ * scores_.query_constant))
@@ -87,6 +100,7 @@ class Enumeration {
     const double shift = key_square_ > 0.0 ? 4.0 * constant_.squaredNorm() / key_square_ : 0.0;
     const double gram_size = (1.0 + key_square_) * (scores_.key.squaredNorm() + shift);
     double square = most_needed * (1.0 + raise);
+    std::size_t hardest = distances_;
     const MatrixXd gram = (1.0 + key_square_) * key_gram_;
     TurnedGramTest test(static_cast<std::size_t>(dim), gram.data());
     const auto set_shape = [&] {
@@ -103,20 +117,24 @@ class Enumeration {
       for (std::size_t lane = 0; lane < together; ++lane) place(std::min(first + lane, last), lane, test);
       for (unsigned good = test.passes(); good != all_lanes; good = test.passes()) {
         for (std::size_t lane = 0; lane < together; ++lane) {
-          const bool fails = (good >> lane & 1u) == 0;
-          if (fails) square = std::max(square, need(std::min(first + lane, last)));
+          if ((good >> lane & 1u) != 0) continue;
+          hardest = std::min(first + lane, last);
+          square = std::max(square, need(hardest));
         }
         square *= 1.0 + raise;
+        if (square > limit) return {};
         set_shape();
       }
     }
     const double reach = queries * std::sqrt(square) * (1.0 + rounding(4));
-    return {.distances = distances_,
-            .spread = 2.0 * reach + scores_.slack(distances_),
-            .query_square = query_square_,
-            .key_square = key_square_,
-            .reach = reach,
-            .centre = centre_};
+    return Proof{.bound = {.distances = distances_,
+                           .spread = 2.0 * reach + scores_.slack(distances_),
+                           .query_square = query_square_,
+                           .key_square = key_square_,
+                           .reach = reach,
+                           .centre = centre_},
+                 .square = square,
+                 .hardest = hardest};
   }
 
  private:
@@ -204,8 +222,20 @@ DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distance
   std::sort(needs.rbegin(), needs.rend());
   std::vector<std::size_t> first;
   for (std::size_t i = 0; i < std::min(fitted, needs.size()); ++i) first.push_back(needs[i].second);
-  enumeration.fit(first);
-  return enumeration.prove(enumeration.need(first));
+  // κ and ρ that fit some distances may be worse for another, which is then fitted as well.
+  DistanceBound best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < most_fits; ++round) {
+    enumeration.fit(first);
+    const double needed = enumeration.need(first);
+    const std::optional<Enumeration::Proof> proof = enumeration.prove(needed, least);
+    if (!proof) break;
+    least = proof->square;
+    best = proof->bound;
+    if (!enumeration.has_choice() || proof->hardest == distances || least <= worthwhile * needed) break;
+    first.push_back(proof->hardest);
+  }
+  return best;
 }
 
 }  // namespace normscope::selectability

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <normscope/core/random.hpp>
+
 namespace normscope::selectability {
 namespace {
 
@@ -15,6 +17,9 @@ constexpr std::size_t most_swept = 16384;
 /// Distances whose own best query may be a start, and those that are.
 constexpr std::size_t candidates = 64;
 constexpr std::size_t starts = 4;
+constexpr std::size_t random_starts = 12;
+/// Contexts that are improved over all distances.
+constexpr std::size_t finished = 2;
 constexpr int most_sweeps = 12;
 constexpr int most_steps = 60;
 constexpr int power_steps = 8;
@@ -133,13 +138,30 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(starts, found.size()));
   std::partial_sort(found.begin(), found.begin() + count, found.end(),
                     [](const Start& a, const Start& b) { return a.sharpness > b.sharpness; });
+  std::vector<RotaryContext> contexts;
+  const auto try_from = [&](const VectorXd& start) {
+    contexts.push_back(improved(scores, some, {.query_point = start, .spread = -1.0}));
+  };
+  for (std::ptrdiff_t i = 0; i < count; ++i) try_from(found[static_cast<std::size_t>(i)].u);
+  // Constants make more maxima than the keys' own, so chance has a say where there are any.
+  if (scores.query_constant.squaredNorm() > 0.0 || scores.turning_constant().squaredNorm() > 0.0) {
+    Random random(1);
+    for (std::size_t i = 0; i < random_starts; ++i) {
+      VectorXd start(scores.query.cols());
+      for (double& value : start) value = random.normal();
+      try_from(start.normalized());
+    }
+  }
+  std::stable_sort(contexts.begin(), contexts.end(),
+                   [](const RotaryContext& a, const RotaryContext& b) { return a.spread > b.spread; });
+  if (some.distances().size() == end - 1) return contexts.front();
+  const Sweep all(scores, scattered_distances(1, end, most_swept));
   RotaryContext best{.spread = -1.0};
-  for (std::ptrdiff_t i = 0; i < count; ++i) {
-    RotaryContext context = improved(scores, some, {.query_point = found[static_cast<std::size_t>(i)].u, .spread = -1.0});
+  for (std::size_t i = 0; i < std::min(finished, contexts.size()); ++i) {
+    RotaryContext context = improved(scores, all, std::move(contexts[i]));
     if (context.spread > best.spread) best = std::move(context);
   }
-  if (some.distances().size() == end - 1) return best;
-  return improved(scores, Sweep(scores, scattered_distances(1, end, most_swept)), std::move(best));
+  return best;
 }
 
 }  // namespace normscope::selectability

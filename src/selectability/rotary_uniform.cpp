@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <normscope/numeric/rounding.hpp>
 
@@ -14,7 +15,12 @@ using Eigen::VectorXd;
 
 constexpr std::size_t swept_in_steps = 256;
 constexpr std::size_t most_swept = 16384;
-constexpr int steps = 40;
+constexpr int rounds = 5;
+constexpr int steps = 12;
+/// Distances added after a round, of high and of low scores each.
+constexpr std::size_t added = 24;
+/// A round adds none where all distances tell keys apart no better than by this part.
+constexpr double enough = 1e-3;
 /// Of the dual, in parts of its size: at first and what each step leaves of it.
 constexpr double first_smoothing = 0.1;
 constexpr double less_smoothing = 0.8;
@@ -107,10 +113,95 @@ double anywhere(const RotaryScores& scores, const VectorXd& u) {
 }
 
 /// The widest context of a query at every distance there is.
-double widest(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u) {
+double widest_over(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u) {
   const Ranges ranges = sweep.of(query_of(scores, u));
   return (ranges.middle + ranges.half).maxCoeff() + (ranges.half - ranges.middle).maxCoeff() +
          scores.slack(scores.distances);
+}
+
+/// The steps of `most_uniform`: what they have found so far.
+class Descent {
+ public:
+  Descent(const RotaryScores& scores, VectorXd start)
+      : scores_(scores), dual_(scores), u_(start), best_(std::move(start)) {}
+
+  /// Frank–Wolfe steps over some distances; whether both ends meet there.
+  bool step(const Sweep& sweep, int count) {
+    // Over other distances the best is another.
+    narrowest_ = widest_context(scores_, sweep, best_).spread;
+    for (int i = 0; i < count; ++i) {
+      RotaryContext context = widest_context(scores_, sweep, u_);
+      if (context.spread < narrowest_) {
+        narrowest_ = context.spread;
+        best_ = u_;
+      }
+      add(std::move(context));
+      if (narrowest_ - lower_ <= near * narrowest_) return true;
+      u_ = dual_.answer(smoothing_ * dual_.size());
+      smoothing_ *= less_smoothing;
+    }
+    return false;
+  }
+  void add(RotaryContext context) {
+    dual_.add(std::move(context));
+    dual_.raise(smoothing_ * dual_.size());
+    if (const double value = dual_.value(); value > lower_) {
+      lower_ = value;
+      contexts_ = dual_.contexts();
+      shares_ = dual_.shares();
+    }
+  }
+  /// Smooths again as much as at first.
+  void restart() { smoothing_ = std::max(smoothing_, again_smoothing); }
+
+  [[nodiscard]] const VectorXd& best() const { return best_; }
+  [[nodiscard]] double narrowest() const { return narrowest_; }
+  [[nodiscard]] double lower() const { return lower_; }
+
+  /// The contexts that prove `lower`, those without a share left out.
+  void fill(RotaryUniform& result) const {
+    result.lower = std::max(0.0, lower_ - scores_.slack(scores_.distances));
+    if (result.lower == 0.0) return;
+    for (std::size_t i = 0; i < contexts_.size(); ++i) {
+      const double share = shares_[static_cast<Index>(i)];
+      if (share == 0.0) continue;
+      result.shares.push_back(share);
+      result.contexts.push_back(contexts_[i]);
+    }
+  }
+
+ private:
+  static constexpr double near = 1e-6;
+  static constexpr double again_smoothing = 0.01;
+
+  const RotaryScores& scores_;
+  Dual dual_;
+  VectorXd u_;
+  VectorXd best_;
+  double narrowest_ = 0.0;
+  double lower_ = 0.0;
+  double smoothing_ = first_smoothing;
+  std::vector<RotaryContext> contexts_;
+  VectorXd shares_;
+};
+
+/// The distances at which keys differ most under a query, `count` of the highest and of the lowest scores.
+std::vector<std::size_t> extreme_distances(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u,
+                                           std::size_t count) {
+  const Ranges ranges = sweep.of(query_of(scores, u));
+  std::vector<std::size_t> result;
+  for (const double sign : {1.0, -1.0}) {
+    const VectorXd height = ranges.half + sign * ranges.middle;
+    std::vector<Index> order(static_cast<std::size_t>(height.size()));
+    std::iota(order.begin(), order.end(), Index{0});
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+    std::partial_sort(order.begin(), end, order.end(),
+                      [&](Index a, Index b) { return height[a] != height[b] ? height[a] > height[b] : a < b; });
+    for (auto at = order.begin(); at != end; ++at) {
+      result.push_back(sweep.distances()[static_cast<std::size_t>(*at)]);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -122,45 +213,32 @@ RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weig
   if (scores.query_constant.squaredNorm() == 0.0 || !scores.knows_frequencies() || scores.distances < 3) {
     return result;
   }
-  const Sweep some(scores, scattered_distances(1, scores.distances, swept_in_steps));
-  Dual dual(scores);
-  VectorXd u = outside.point;
-  VectorXd best = u;
-  double narrowest = -1.0;
-  double smoothing = first_smoothing;
-  for (int step = 0; step < steps; ++step) {
-    RotaryContext context = widest_context(scores, some, u);
-    if (narrowest < 0.0 || context.spread < narrowest) {
-      narrowest = context.spread;
-      best = u;
-    }
-    dual.add(std::move(context));
-    dual.raise(smoothing * dual.size());
-    if (const double value = dual.value(); value > result.lower) {
-      result.lower = value;
-      result.contexts = dual.contexts();
-      result.shares.assign(dual.shares().begin(), dual.shares().end());
-    }
-    if (narrowest - result.lower <= 1e-6 * narrowest) break;
-    u = dual.answer(smoothing * dual.size());
-    smoothing *= less_smoothing;
+  Descent descent(scores, outside.point);
+  std::vector<std::size_t> some = scattered_distances(1, scores.distances, swept_in_steps);
+  const Sweep whole(scores, scattered_distances(1, scores.distances, most_swept));
+  for (int round = 0; round < rounds; ++round) {
+    descent.step(Sweep(scores, some), steps);
+    RotaryContext widest = widest_context(scores, whole, descent.best());
+    if (widest.spread <= descent.narrowest() * (1.0 + enough)) break;
+    // Distances that were not looked at tell more keys apart: look at them from now on.
+    const std::vector<std::size_t> more = extreme_distances(scores, whole, descent.best(), added);
+    some.insert(some.end(), more.begin(), more.end());
+    std::sort(some.begin(), some.end());
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+    descent.add(std::move(widest));
+    descent.restart();
   }
-  result.lower = std::max(0.0, result.lower - scores.slack(scores.distances));
-  // Contexts without a share prove nothing.
-  for (std::size_t i = result.shares.size(); i-- > 0;) {
-    if (result.shares[i] > 0.0) continue;
-    result.shares.erase(result.shares.begin() + static_cast<std::ptrdiff_t>(i));
-    result.contexts.erase(result.contexts.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  const double everywhere = anywhere(scores, best);
+  descent.fill(result);
+  const double everywhere = anywhere(scores, descent.best());
   double within = everywhere;
   if (scores.bounded && scores.distances <= most_swept) {
-    within = std::min(within, widest(scores, Sweep(scores, all_distances(0, scores.distances)), best));
+    const Sweep all(scores, all_distances(0, scores.distances));
+    within = std::min(within, widest_over(scores, all, descent.best()));
   }
   result.anywhere = std::min(result.anywhere, everywhere);
   if (within < result.upper) {
     result.upper = within;
-    result.point = best;
+    result.point = descent.best();
   }
   return result;
 }

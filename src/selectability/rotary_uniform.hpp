@@ -23,7 +23,7 @@ struct RotaryUniform {
 /// Formula   min over u of a maximum of functions linear in u, one for each context, and its dual: a concave
 ///           function of λ that Frank–Wolfe steps raise, each adding the widest context of the query which the
 ///           dual, smoothed less and less, answers with
-/// Cost      40 sweeps of 256 distances, and one of `scores.distances` up to `most_swept` of them
+/// Cost      60 sweeps of 256 to 500 distances, and up to 11 of all, or of 16384 where there are more
 [[nodiscard]] RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weights);
 
 }  // namespace normscope::selectability

@@ -43,8 +43,8 @@ std::string range(double from, double to) {
   return first == last ? last : first + ".." + last;
 }
 
-/// The least and the largest spread in a column each. "0" stands for a least one that cannot be told from none
-/// beside the largest; bounds from outside are called that where nothing is known to attain them.
+/// The least and the largest spread in a column each. "0" stands for a least one that cannot be told from
+/// none beside the largest; bounds from outside are called that where nothing is known to attain them.
 std::string columns(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
                     bool turning, int width) {
   const bool none = uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.upper;
@@ -67,12 +67,12 @@ std::string over_distances(const selectability::OverDistances& over) {
 
 std::string row(const selectability::Attention& attention, int width) {
   const bool narrow = attention.narrow();
-  std::string line =
-      columns(attention.most_uniform, attention.sharpest, narrow, turns(attention), width);
+  std::string line = columns(attention.most_uniform, attention.sharpest, narrow, turns(attention), width);
   if (attention.distances) return line + over_distances(*attention.distances);
   if (!attention.uniform_without_projection) return line;
   return line + "   " +
-         columns(*attention.uniform_without_projection, *attention.sharpest_without_projection, narrow, false, 8);
+         columns(*attention.uniform_without_projection, *attention.sharpest_without_projection, narrow, false,
+                 8);
 }
 
 void explain(const Session& session, const Heads& heads) {
@@ -82,7 +82,8 @@ void explain(const Session& session, const Heads& heads) {
   if (any(heads, turns)) {
     session.say(
         "Rotary heads: over contexts of so many positions, from what a search attains to what is proved; "
-        "<= at any distance, whatever the length and the frequencies; and of two keys at equal distance 0, as "
+        "<= at any distance, whatever the length and the frequencies; and of two keys at equal distance 0, "
+        "as "
         "if nothing turned. `--json` has the sharpest spread by distance.");
   }
   if (any(heads, is_bounded_only)) {
@@ -98,8 +99,9 @@ void explain(const Session& session, const Heads& heads) {
 void print(const Session& session, const model::Model& model, const Heads& heads) {
   const bool turning = any(heads, turns);
   const int width = turning ? 16 : 12;
-  session.say(fmt::format("{:>5} {:>4}  {:>{}} {:>{}}{}", "layer", "head", "most uniform", width, "sharpest", width,
-                          turning ? "   positions any distance   at distance 0"
+  session.say(fmt::format("{:>5} {:>4}  {:>{}} {:>{}}{}", "layer", "head", "most uniform", width, "sharpest",
+                          width,
+                          turning                      ? "   positions any distance   at distance 0"
                           : any(heads, has_projection) ? "   without projection"
                                                        : ""));
   for (const audit::HeadReach& reach : heads) {
@@ -149,9 +151,10 @@ void add_heads(CLI::App& root, Session& session) {
                                   "How uniform and how sharp each attention head can be, in any context",
                                   [&session, options] { return run(session, *options); });
   command->add_option("MODEL", options->model, "The checkpoint")->required();
-  command->add_option("--context", options->contexts.positions,
-                      "Bound rotary heads over contexts of at most this many positions (default: what the model "
-                      "was made for)");
+  command->add_option(
+      "--context", options->contexts.positions,
+      "Bound rotary heads over contexts of at most this many positions (default: what the model "
+      "was made for)");
   command->add_flag("--queries", options->details.queries,
                     "Put the queries, keys and rows that attain it into the JSON");
   command->add_flag("--certificates", options->details.certificates,

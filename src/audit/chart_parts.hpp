@@ -36,5 +36,7 @@ using vega::values;
 
 /// What each head can do, appended to `charts` where heads are known.
 void head_spreads(const Report& report, Json& charts);
+/// How that changes with distance, where heads are rotary.
+void head_distances(const Report& report, Json& charts);
 
 }  // namespace normscope::audit

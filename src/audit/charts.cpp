@@ -330,6 +330,7 @@ std::string charts_json(const Report& report) {
   neighbours(report, charts);
   biases(report, charts);
   head_spreads(report, charts);
+  head_distances(report, charts);
   return json_text(charts, -1);
 }
 

@@ -1,10 +1,112 @@
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "chart_parts.hpp"
 #include "finding_rules.hpp"
 #include "text.hpp"
 
 namespace normscope::audit {
+namespace {
+
+/// Lines of the figure by distance; of more heads each layer has one.
+constexpr std::size_t most_lines = 64;
+
+/// "every context", or "contexts of at most 512 positions" where rotary heads are bounded over these.
+std::string scope(const Report& report) {
+  std::set<std::size_t> within;
+  for (const HeadReach& reach : report.heads) {
+    if (reach.attention) within.insert(reach.attention->distances ? reach.attention->distances->within : 0);
+  }
+  if (within.size() != 1 || *within.begin() == 0) return "every context";
+  return "contexts of at most " + counted(*within.begin(), "position");
+}
+
+/// Rows of a distance and what two keys there can be told apart by, a line a head or, of many, a layer.
+Json curve_rows(const Report& report, std::size_t lines) {
+  Json table = Json::array();
+  std::map<std::pair<int, std::size_t>, double> layers;
+  for (const HeadReach& reach : report.heads) {
+    if (!reach.attention || !reach.attention->distances) continue;
+    const model::Head& head = report.model.heads[reach.head];
+    for (const selectability::OverDistances::At& at : reach.attention->distances->curve) {
+      if (!(at.spread > 0.0)) continue;
+      if (lines > most_lines) {
+        double& most = layers[{head.layer, at.distance}];
+        most = std::max(most, at.spread);
+        continue;
+      }
+      table.push_back({{"line", fmt::format("layer {} head {}{}", head.layer, head.head,
+                                            reach.pass.empty() ? "" : ", " + reach.pass + " passes")},
+                       {"layer", head.layer},
+                       {"distance", at.distance},
+                       {"spread", rounded(at.spread)}});
+    }
+  }
+  for (const auto& [place, spread] : layers) {
+    table.push_back({{"line", fmt::format("layer {}", place.first)},
+                     {"layer", place.first},
+                     {"distance", place.second},
+                     {"spread", rounded(spread)}});
+  }
+  return table;
+}
+
+/// Few layers have a color each, many a shade.
+Json layer_color(const Json& table) {
+  std::set<int> layers;
+  for (const Json& row : table) layers.insert(row["layer"].get<int>());
+  Json color = {{"field", "layer"}, {"type", "nominal"}, {"title", "layer"}};
+  if (layers.size() <= 6) return color;
+  color["type"] = "quantitative";
+  color["legend"] = {{"format", "d"}, {"tickMinStep", 1}};
+  return color;
+}
+
+}  // namespace
+
+void head_distances(const Report& report, Json& charts) {
+  const auto lines = std::count_if(report.heads.begin(), report.heads.end(), [](const HeadReach& reach) {
+    return reach.attention && reach.attention->distances && !reach.attention->distances->curve.empty();
+  });
+  const Json table = curve_rows(report, static_cast<std::size_t>(lines));
+  if (table.empty()) return;
+  const auto by_spread = [](const Json& a, const Json& b) { return a["spread"] < b["spread"]; };
+  const Json& most = *std::max_element(table.begin(), table.end(), by_spread);
+  double at_zero = 0.0;
+  for (const Json& row : table) {
+    if (row["distance"] == 0) at_zero = std::max(at_zero, row["spread"].get<double>());
+  }
+  Json distance = quantity("distance", "distance of both keys from the query, in positions");
+  distance["scale"] = {{"type", "symlog"}, {"nice", false}};
+  Json ticks = {0, 1};
+  const auto farthest = std::max_element(
+      table.begin(), table.end(), [](const Json& a, const Json& b) { return a["distance"] < b["distance"]; });
+  for (std::size_t tick = 10; tick <= (*farthest)["distance"].get<std::size_t>(); tick *= 10)
+    ticks.push_back(tick);
+  distance["axis"] = {{"values", ticks}};
+  const Json tips = {{{"field", "line"}, {"title", "head"}},
+                     {{"field", "distance"}, {"type", "quantitative"}},
+                     {{"field", "spread"}, {"type", "quantitative"}, {"format", ".4~g"}}};
+  charts.push_back(chart(
+      "head-distance", "At which distances can heads be sharp?",
+      fmt::format(
+          "Two keys at equal distance are told apart by up to {}, {} positions from the query; at "
+          "distance 0 by up to {}. A context holds keys at many distances: see the bounds of each head.",
+          number(most["spread"].get<double>()), most["distance"].get<std::size_t>(), number(at_zero)),
+      fmt::format("Attained spread of scores between two keys at equal distance, by distance, for {}.",
+                  counted(static_cast<std::size_t>(lines), "head")),
+      {{"data", values(table)},
+       {"height", 240},
+       {"mark", {{"type", "line"}, {"opacity", 0.7}, {"strokeWidth", 1.3}}},
+       {"encoding",
+        {{"x", distance},
+         {"y", logarithmic("spread", "spread of scores between keys there")},
+         {"detail", {{"field", "line"}, {"type", "nominal"}}},
+         {"color", layer_color(table)},
+         {"tooltip", tips}}}}));
+}
 
 void head_spreads(const Report& report, Json& charts) {
   Json table = Json::array();
@@ -15,7 +117,7 @@ void head_spreads(const Report& report, Json& charts) {
   for (std::size_t i = 0; i < report.heads.size(); ++i) {
     if (!report.heads[i].attention) continue;
     const selectability::Attention& attention = *report.heads[i].attention;
-    const model::Head& head = report.model.heads[i];
+    const model::Head& head = report.model.heads[report.heads[i].head];
     const auto add = [&](const char* what, double spread) {
       // A logarithmic axis has no place for what is nothing, or as good as it.
       if (!(spread > 1e-6 * attention.sharpest.upper)) return false;
@@ -62,9 +164,8 @@ void head_spreads(const Report& report, Json& charts) {
                                       : "No head is known not to attend to all keys alike.";
   charts.push_back(chart(
       "head-spread", "How uniform and how sharp can each head be?",
-      fmt::format(
-          "Over every context, a head's sharpest query makes the scores of two keys differ by {}{} to {}. {}",
-          known ? "" : "at most ", number(*least), number(*most), alike),
+      fmt::format("Over {}, a head's sharpest query makes the scores of two keys differ by {}{} to {}. {}",
+                  scope(report), known ? "" : "at most ", number(*least), number(*most), alike),
       fmt::format("Spread of scores for {} by layer, from {} to {} at their sharpest.",
                   counted(sharpest.size(), "head"), number(*least), number(*most)),
       {{"height", 240}, {"layer", {rule, points}}}));

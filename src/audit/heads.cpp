@@ -30,8 +30,8 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
   return at == model.norms.end() ? nullptr : &*at;
 }
 
-/// Why a head's scores are not q·k of two linear maps of the output of the norm of this name, norms of their own
-/// aside, or empty.
+/// Why a head's scores are not q·k of two linear maps of the output of the norm of this name, norms of their
+/// own aside, or empty.
 std::string refusal(const model::Model& model, const model::Head& head, const std::string& read) {
   if (!head.query || !head.key) return "its query or key weights are not in the file";
   const model::Norm* const norm = norm_named(model, read);

@@ -97,9 +97,9 @@ Json certificates(const model::Head& head, const selectability::Attention& atten
     sharp["by_distance"] = nullptr;
     if (over.by_distance) {
       const selectability::DistanceProof& proof = *over.by_distance;
-      sharp["by_distance"] = {{"distances", proof.distances},       {"query_square", proof.query_square},
-                              {"key_square", proof.key_square},     {"reach", proof.reach},
-                              {"centre", proof.centre},             {"spread", proof.spread}};
+      sharp["by_distance"] = {{"distances", proof.distances},   {"query_square", proof.query_square},
+                              {"key_square", proof.key_square}, {"reach", proof.reach},
+                              {"centre", proof.centre},         {"spread", proof.spread}};
     }
   }
   Json json = {{"uniform", uniform}, {"sharp", sharp}};
@@ -163,12 +163,9 @@ Json head_json(const model::Head& head, const HeadReach& reach, const HeadDetail
 
 std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                        const std::vector<HeadReach>& heads, const HeadDetails& details) {
-  Json json = {{"schema", "normscope.heads/1"},
-               {"version", version},
-               {"path", checkpoint.path().string()},
-               {"architecture", model.architecture},
-               {"notes", model.notes},
-               {"heads", Json::array()}};
+  Json json = {
+      {"schema", "normscope.heads/1"},      {"version", version},   {"path", checkpoint.path().string()},
+      {"architecture", model.architecture}, {"notes", model.notes}, {"heads", Json::array()}};
   for (const HeadReach& reach : heads) {
     json["heads"].push_back(head_json(model.heads[reach.head], reach, details));
   }

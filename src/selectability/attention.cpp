@@ -37,10 +37,11 @@ void check_rotation(const HeadMaps& head) {
   const std::size_t count = rotation.frequencies.size();
   if (rotation.dims % 2 != 0 || rotation.dims > head.query.rows() ||
       (count != 0 && count != rotation.dims / 2)) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("heads: a rotation of {} coordinates with {} frequencies, expected an even number "
-                            "up to {} and a frequency for each pair or none",
-                            rotation.dims, count, head.query.rows()));
+    throw Error(
+        ErrorCode::Shape,
+        fmt::format("heads: a rotation of {} coordinates with {} frequencies, expected an even number "
+                    "up to {} and a frequency for each pair or none",
+                    rotation.dims, count, head.query.rows()));
   }
   if (!finite(rotation.frequencies) || !std::isfinite(rotation.score_factor)) {
     throw Error(ErrorCode::Argument, "heads: a frequency or score factor of the rotation is not finite");
@@ -132,10 +133,10 @@ Attention attention(const NormSpec& norm, const HeadMaps& maps, const AttentionE
   if (projects(maps.query_norm) || projects(maps.key_norm)) {
     const AttentionSides whole(norm, maps, false);
     const EqualDistance without(whole);
-    auto& uniform = turning ? result.distances->uniform_at_zero_without_projection
-                            : result.uniform_without_projection;
-    auto& sharpest = turning ? result.distances->sharpest_at_zero_without_projection
-                             : result.sharpest_without_projection;
+    auto& uniform =
+        turning ? result.distances->uniform_at_zero_without_projection : result.uniform_without_projection;
+    auto& sharpest =
+        turning ? result.distances->sharpest_at_zero_without_projection : result.sharpest_without_projection;
     uniform = without.most_uniform();
     sharpest = without.sharpest();
   }

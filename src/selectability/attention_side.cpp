@@ -87,9 +87,9 @@ std::vector<double> AttentionSide::row(const VectorXd& point) const {
       const double gain = norm_->gain_at(j);
       const double bias = norm_->bias_at(j);
       result[j] = radius * gain * u[static_cast<Index>(j)] + bias;
-      const long double back =
-          gain == 0.0 ? static_cast<long double>(u[static_cast<Index>(j)])
-                      : (static_cast<long double>(result[j]) - bias) / (static_cast<long double>(radius) * gain);
+      const long double back = gain == 0.0 ? static_cast<long double>(u[static_cast<Index>(j)])
+                                           : (static_cast<long double>(result[j]) - bias) /
+                                                 (static_cast<long double>(radius) * gain);
       square += back * back;
     }
     if (square <= 1.0L) break;

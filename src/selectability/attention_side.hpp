@@ -10,8 +10,8 @@
 
 namespace normscope::selectability {
 
-/// What a head's queries or keys are, each coordinate times a factor of its own: in the image of a ball, which
-/// they fill but for norms of their own.
+/// What a head's queries or keys are, each coordinate times a factor of its own: in the image of a ball,
+/// which they fill but for norms of their own.
 class AttentionSide {
  public:
   AttentionSide(const NormSpec& norm, MatrixView<const double> weight, std::span<const double> bias,
@@ -38,7 +38,7 @@ class AttentionSide {
   const NormSpec* through_;
   bool projects_;
   std::vector<double> factors_;
-  AffineImage input_;            ///< of the norm's ball by the head's map
+  AffineImage input_;           ///< of the norm's ball by the head's map
   std::optional<OwnNorm> own_;  ///< that the input goes through
   AffineImage image_;
   Reduced reduced_;

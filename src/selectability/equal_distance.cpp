@@ -63,7 +63,8 @@ Spread EqualDistance::most_uniform() const {
   const convex::ExtremeLength known =
       part == 1.0 ? all : convex::least_length(RowMajor(part * matrix_), as_span(offset_));
   attain(known.point, result);
-  const VectorXd query = Eigen::Map<const VectorXd>(result.query.data(), static_cast<Index>(result.query.size()));
+  const VectorXd query =
+      Eigen::Map<const VectorXd>(result.query.data(), static_cast<Index>(result.query.size()));
   result.upper = spread_of(query) + slack_;
   return result;
 }
@@ -76,15 +77,16 @@ Spread EqualDistance::sharpest() const {
   const convex::ExtremeLength known =
       part == 1.0 ? all : convex::largest_length(RowMajor(part * matrix_), as_span(offset_));
   attain(known.point, result);
-  const VectorXd query = Eigen::Map<const VectorXd>(result.query.data(), static_cast<Index>(result.query.size()));
-  result.lower =
-      std::max(0.0, spread_of(query) - slack_) * sides_.key.fills() * (1.0 - rounding(1));
+  const VectorXd query =
+      Eigen::Map<const VectorXd>(result.query.data(), static_cast<Index>(result.query.size()));
+  result.lower = std::max(0.0, spread_of(query) - slack_) * sides_.key.fills() * (1.0 - rounding(1));
   return result;
 }
 
 KeyPair EqualDistance::keys_of(const Spread& spread) const {
   const Reduced& key = sides_.key.reduced();
-  const VectorXd query = Eigen::Map<const VectorXd>(spread.query.data(), static_cast<Index>(spread.query.size()));
+  const VectorXd query =
+      Eigen::Map<const VectorXd>(spread.query.data(), static_cast<Index>(spread.query.size()));
   const VectorXd pull = (sides_.scale < 0.0 ? -1.0 : 1.0) * (key.triangle * query);
   const double length = pull.norm();
   KeyPair pair;

@@ -63,7 +63,8 @@ RotaryScores of_points(const AttentionSides& sides, const HeadMaps& maps) {
   result.key = sides.scale * key.map(result.order, Eigen::all);
   result.key_constant = sides.scale * key.constant(result.order);
   result.query_lost = query.map_lost + query.constant_lost;
-  result.key_lost = std::abs(sides.scale) * (key.map_lost + key.constant_lost + rounding(2) * (key.map.norm() + key.constant_size));
+  result.key_lost = std::abs(sides.scale) *
+                    (key.map_lost + key.constant_lost + rounding(2) * (key.map.norm() + key.constant_size));
   return result;
 }
 
@@ -79,8 +80,9 @@ RotaryScores reduced(const AttentionSides& sides, const HeadMaps& maps) {
   result.key = sides.scale * key_map(result.order, Eigen::all);
   result.key_constant = sides.scale * sides.key.image().constant(result.order);
   result.query_lost = query.residual + query.tilt * query.triangle.norm() + sides.query.image().constant_lost;
-  result.key_lost = std::abs(sides.scale) * (key.residual + key.tilt * key.triangle.norm() + sides.key.image().constant_lost +
-                               rounding(2) * (key.triangle.norm() + sides.key.image().constant_size));
+  result.key_lost = std::abs(sides.scale) *
+                    (key.residual + key.tilt * key.triangle.norm() + sides.key.image().constant_lost +
+                     rounding(2) * (key.triangle.norm() + sides.key.image().constant_size));
   return result;
 }
 

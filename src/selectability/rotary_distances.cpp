@@ -90,10 +90,10 @@ class Enumeration {
   };
   [[nodiscard]] std::optional<Proof> prove(double most_needed, double limit) {
     const Index dim = scores_.dim();
-    const double queries = convex::largest_length(RowMajor(inverse_ * scores_.query),
-                                                  as_span(inverse_ * scores_.query_constant))
-                               .upper +
-                           rounding(dim) * inverse_.norm() * scores_.query_size();
+    const double queries =
+        convex::largest_length(RowMajor(inverse_ * scores_.query), as_span(inverse_ * scores_.query_constant))
+            .upper +
+        rounding(dim) * inverse_.norm() * scores_.query_size();
     // Whatever the rounded inverse is the inverse of, P is what it makes.
     const MatrixXd shape = inverse_.transpose() * inverse_;
     const double shape_size = inverse_.squaredNorm();
@@ -182,8 +182,7 @@ class Enumeration {
     }
     shape.diagonal().array() += thickening * shape.trace();
     factor_ = Eigen::LLT<MatrixXd>(shape).matrixL();
-    inverse_ =
-        factor_.triangularView<Eigen::Lower>().solve(MatrixXd::Identity(scores_.dim(), scores_.dim()));
+    inverse_ = factor_.triangularView<Eigen::Lower>().solve(MatrixXd::Identity(scores_.dim(), scores_.dim()));
   }
   void set_key_square(double square) { key_square_ = square; }
 
@@ -202,10 +201,10 @@ class Enumeration {
   VectorXd constant_;  ///< d
   VectorXd centre_;    ///< z
   MatrixXd key_gram_;
-  double key_square_;           ///< ρ²
-  double query_square_ = 0.0;   ///< κ²
-  MatrixXd factor_;             ///< L of the thickened Gram matrix of queries, L Lᵀ
-  MatrixXd inverse_;            ///< L⁻¹
+  double key_square_;          ///< ρ²
+  double query_square_ = 0.0;  ///< κ²
+  MatrixXd factor_;            ///< L of the thickened Gram matrix of queries, L Lᵀ
+  MatrixXd inverse_;           ///< L⁻¹
 };
 
 }  // namespace
@@ -214,7 +213,8 @@ DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distance
                                 const std::vector<std::size_t>& likely) {
   if (scores.query.norm() + scores.query_constant.norm() == 0.0 ||
       scores.key.norm() + scores.turning_constant().norm() == 0.0) {
-    return {.distances = distances, .spread = scores.slack(distances), .centre = VectorXd::Zero(scores.dim())};
+    return {
+        .distances = distances, .spread = scores.slack(distances), .centre = VectorXd::Zero(scores.dim())};
   }
   Enumeration enumeration(scores, distances);
   std::vector<std::pair<double, std::size_t>> needs;

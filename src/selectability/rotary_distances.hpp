@@ -14,7 +14,7 @@ namespace normscope::selectability {
 /// Source    [Yakubovich 1971], the S-procedure, by which the best κ and ρ lose nothing
 struct DistanceBound {
   std::size_t distances = 0;
-  double spread = 0.0;  ///< 2 a b, with what rounding may have changed
+  double spread = 0.0;        ///< 2 a b, with what rounding may have changed
   double query_square = 0.0;  ///< κ², 0 where c is 0
   double key_square = 0.0;    ///< ρ², 0 where d is 0
   double reach = 0.0;         ///< a b

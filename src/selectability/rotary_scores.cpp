@@ -26,7 +26,8 @@ double RotaryScores::slack(std::size_t farthest) const {
   const double queries = query_size();
   const double keys = key_size();
   const double products = 4.0 * rounding(dim() + query.cols() + key.cols()) + angle;
-  return 2.0 * (1.0 + 1e-6) * ((queries + query_lost) * (keys + key_lost) * (1.0 + products) - queries * keys);
+  return 2.0 * (1.0 + 1e-6) *
+         ((queries + query_lost) * (keys + key_lost) * (1.0 + products) - queries * keys);
 }
 
 VectorXd RotaryScores::turning_constant() const {

@@ -11,14 +11,14 @@
 /// Scores of queries and keys that a rotary embedding turns by their distance.
 namespace normscope::selectability {
 
-/// qᵀ R_t k of queries q = C u + c and keys k = K v + d, |u|, |v| <= 1, at distance t. Coordinates 2j and 2j + 1
-/// are pair j, which R_t turns by t times its frequency; those after the pairs stay. The head's scale is in K
-/// and d.
+/// qᵀ R_t k of queries q = C u + c and keys k = K v + d, |u|, |v| <= 1, at distance t. Coordinates 2j and 2j
+/// + 1 are pair j, which R_t turns by t times its frequency; those after the pairs stay. The head's scale is
+/// in K and d.
 struct RotaryScores {
-  Eigen::MatrixXd query;           ///< C
-  Eigen::VectorXd query_constant;  ///< c
-  Eigen::MatrixXd key;             ///< K
-  Eigen::VectorXd key_constant;    ///< d
+  Eigen::MatrixXd query;            ///< C
+  Eigen::VectorXd query_constant;   ///< c
+  Eigen::MatrixXd key;              ///< K
+  Eigen::VectorXd key_constant;     ///< d
   std::vector<Eigen::Index> order;  ///< coordinate i here is order[i] of the head
   Eigen::Index pairs = 0;
   std::vector<double> frequencies{};  ///< of the pairs; empty when unknown
@@ -34,8 +34,8 @@ struct RotaryScores {
   [[nodiscard]] double query_size() const { return query.norm() + query_constant.norm(); }
   [[nodiscard]] double key_size() const { return key.norm() + key_constant.norm(); }
 
-  /// What rounding can change in a difference of two scores at distances up to `farthest`: in the maps, in the
-  /// angles and in products of a head's size.
+  /// What rounding can change in a difference of two scores at distances up to `farthest`: in the maps, in
+  /// the angles and in products of a head's size.
   [[nodiscard]] double slack(std::size_t farthest) const;
 
   /// The same with the constant of the keys left out where it shifts all scores alike.

@@ -7,7 +7,8 @@
 /// Contexts in which a head is sharp, by search.
 namespace normscope::selectability {
 
-/// A query and two keys of one context: scores of keys `high` and `low` at their distances under the query of u.
+/// A query and two keys of one context: scores of keys `high` and `low` at their distances under the query of
+/// u.
 struct RotaryContext {
   Eigen::VectorXd query_point{};  ///< u, |u| <= 1
   Eigen::VectorXd high{};         ///< v, |v| <= 1
@@ -35,14 +36,14 @@ struct Sharpness {
   double middle = 0.0;
 };
 
-/// How far two keys at distance t are told apart under the best query that some steps of a power iteration from
-/// `u` lead to, which becomes it.
+/// How far two keys at distance t are told apart under the best query that some steps of a power iteration
+/// from `u` lead to, which becomes it.
 [[nodiscard]] Sharpness sharpness_at(const RotaryScores& scores, std::size_t t, Eigen::VectorXd& u);
 
-/// The sharpest context that a search of distances in [1, scores.distances) finds: u, keys and distances in turn are the best
-/// for the others, from several starts. Two keys never stand at one distance, and a query's own key is no other.
-/// None where there are not two distances, or frequencies are not known.
-/// Cost      about 20 sweeps of 512 distances and 4 of all, or of 16384 where there are more
+/// The sharpest context that a search of distances in [1, scores.distances) finds: u, keys and distances in
+/// turn are the best for the others, from several starts. Two keys never stand at one distance, and a query's
+/// own key is no other. None where there are not two distances, or frequencies are not known. Cost      about
+/// 20 sweeps of 512 distances and 4 of all, or of 16384 where there are more
 [[nodiscard]] std::optional<RotaryContext> sharpest_context(const RotaryScores& scores);
 
 }  // namespace normscope::selectability

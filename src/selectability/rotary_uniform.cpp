@@ -98,8 +98,8 @@ class Dual {
  private:
   const RotaryScores& scores_;
   std::vector<RotaryContext> contexts_;
-  MatrixXd pulls_;       ///< Cᵀ g, a column each
-  VectorXd constants_;   ///< cᵀ g
+  MatrixXd pulls_;      ///< Cᵀ g, a column each
+  VectorXd constants_;  ///< cᵀ g
   VectorXd shares_;
 };
 
@@ -195,8 +195,9 @@ std::vector<std::size_t> extreme_distances(const RotaryScores& scores, const Swe
     std::vector<Index> order(static_cast<std::size_t>(height.size()));
     std::iota(order.begin(), order.end(), Index{0});
     const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
-    std::partial_sort(order.begin(), end, order.end(),
-                      [&](Index a, Index b) { return height[a] != height[b] ? height[a] > height[b] : a < b; });
+    std::partial_sort(order.begin(), end, order.end(), [&](Index a, Index b) {
+      return height[a] != height[b] ? height[a] > height[b] : a < b;
+    });
     for (auto at = order.begin(); at != end; ++at) {
       result.push_back(sweep.distances()[static_cast<std::size_t>(*at)]);
     }

@@ -55,7 +55,8 @@ struct RotaryWeights::Smoothed {
     const bool shifts = side.constant.squaredNorm() > 0.0;
     MatrixXd whole = side.map;
     if (shifts && moves && !started) {
-      logarithm = std::log(side.constant.norm() * std::sqrt(static_cast<double>(side.map.cols())) / side.map.norm());
+      logarithm =
+          std::log(side.constant.norm() * std::sqrt(static_cast<double>(side.map.cols())) / side.map.norm());
       logarithm = std::clamp(logarithm, -14.0, 14.0);
       started = true;
     }
@@ -76,7 +77,8 @@ struct RotaryWeights::Smoothed {
       density /= std::max(density.trace(), 1e-300);
     }
     if (shifts && moves) {
-      const double last = std::clamp(density(density.rows() - 1, density.cols() - 1), least_share, 1.0 - least_share);
+      const double last =
+          std::clamp(density(density.rows() - 1, density.cols() - 1), least_share, 1.0 - least_share);
       logarithm += (std::log(last / (1.0 - last)) - logarithm) / (1.0 + std::ldexp(1.0, doublings));
       logarithm = std::clamp(logarithm, -20.0, 20.0);
     }
@@ -137,8 +139,8 @@ RotaryWeights::Stacked RotaryWeights::stacked(const MatrixXd& map, const VectorX
     result.map.middleRows(still + 2 * j, 2) = factor * map.middleRows(2 * j, 2);
     result.constant.segment(still + 2 * j, 2) = factor * constant.segment(2 * j, 2);
   }
-  result.lost = rounding(still) * on_still.norm() * size +
-                rounding(2) * (result.map.norm() + result.constant.norm());
+  result.lost =
+      rounding(still) * on_still.norm() * size + rounding(2) * (result.map.norm() + result.constant.norm());
   return result;
 }
 
@@ -207,7 +209,8 @@ void RotaryWeights::improve() {
 void RotaryWeights::prove() {
   const Stacked query = queries();
   const Stacked key = keys();
-  const convex::ExtremeLength longest_query = convex::largest_length(RowMajor(query.map), as_span(query.constant));
+  const convex::ExtremeLength longest_query =
+      convex::largest_length(RowMajor(query.map), as_span(query.constant));
   const convex::ExtremeLength longest_key = convex::largest_length(RowMajor(key.map), as_span(key.constant));
   query_multiplier_ = longest_query.multiplier;
   key_multiplier_ = longest_key.multiplier;

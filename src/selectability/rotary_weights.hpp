@@ -10,12 +10,12 @@ namespace normscope::selectability {
 /// Rotations keep the length of each pair, so for weights w > 0 and any invertible F on the coordinates that
 /// stay (N),
 ///   qᵀ R_t k <= |q'| |k'|,  q' = (F q_N, √w_j q_j),  k' = (F⁻ᵀ k_N, k_j/√w_j),
-/// at every t, and a spread is at most 2 max|q'| max|k'|: two trust-region problems. The constant of k_N shifts
-/// all scores alike and is left out.
+/// at every t, and a spread is at most 2 max|q'| max|k'|: two trust-region problems. The constant of k_N
+/// shifts all scores alike and is left out.
 ///
 /// Where distances are below n, a pair that turns by no more than φ = (n − 1) θ_j on the way, a slow one, may
-/// stand in N at its middle angle, with what is left of it as one more pair: |R_t − R_mid| <= ε = 2 sin(φ/4), so
-/// √ε q_j and √ε k_j take the places of q_j and k_j there.
+/// stand in N at its middle angle, with what is left of it as one more pair: |R_t − R_mid| <= ε = 2 sin(φ/4),
+/// so √ε q_j and √ε k_j take the places of q_j and k_j there.
 class RotaryWeights {
  public:
   /// Weights for which the bound is near its least. `slowest_turn`: pairs with φ up to this are slow; 0 for a

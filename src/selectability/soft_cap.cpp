@@ -13,24 +13,25 @@ using Eigen::VectorXd;
 
 class SoftCap {
  public:
-  SoftCap(const AttentionSides& sides, const HeadMaps& maps) : sides_(sides), maps_(maps), cap_(maps.soft_cap) {
+  SoftCap(const AttentionSides& sides, const HeadMaps& maps)
+      : sides_(sides), maps_(maps), cap_(maps.soft_cap) {
     const auto size = [](const AffineImage& image) { return image.map.norm() + image.constant_size; };
     largest_ = std::abs(sides.scale) * size(sides.query.image()) * size(sides.key.image());
     double fastest = 0.0;
     std::size_t farthest = 0;
     if (maps.rotation != nullptr) {
-      for (const double frequency : maps.rotation->frequencies) fastest = std::max(fastest, std::abs(frequency));
+      for (const double frequency : maps.rotation->frequencies)
+        fastest = std::max(fastest, std::abs(frequency));
     }
     for (const std::size_t limit : {maps.context, maps.window}) farthest = std::max(farthest, limit);
     const Index terms = sides.query.image().map.cols() + 2 * sides.query.image().map.rows();
-    slack_ = largest_ * (8.0 * rounding(terms) +
-                         4.0 * unit_roundoff * fastest * static_cast<double>(std::max<std::size_t>(farthest, 8192)));
+    slack_ =
+        largest_ * (8.0 * rounding(terms) + 4.0 * unit_roundoff * fastest *
+                                                static_cast<double>(std::max<std::size_t>(farthest, 8192)));
   }
 
   [[nodiscard]] double capped(double score) const { return cap_ * std::tanh(score / cap_); }
-  [[nodiscard]] double above(double spread) const {
-    return 2.0 * capped(0.5 * spread) * (1.0 + rounding(4));
-  }
+  [[nodiscard]] double above(double spread) const { return 2.0 * capped(0.5 * spread) * (1.0 + rounding(4)); }
   [[nodiscard]] double below(double spread) const {
     if (!(spread > 0.0)) return 0.0;
     const double rest = largest_ - spread;
@@ -53,7 +54,8 @@ class SoftCap {
                              std::size_t distance) const {
     const AffineImage& image = sides_.key.image();
     const VectorXd key =
-        image.map * Eigen::Map<const VectorXd>(point.data(), static_cast<Index>(point.size())) + image.constant;
+        image.map * Eigen::Map<const VectorXd>(point.data(), static_cast<Index>(point.size())) +
+        image.constant;
     double sum = 0.0;
     const auto turning = static_cast<Index>(maps_.rotation == nullptr ? 0 : maps_.rotation->dims);
     for (Index i = turning; i < key.size(); ++i) sum += query[static_cast<std::size_t>(i)] * key[i];
@@ -84,9 +86,11 @@ void bend_scores(const AttentionSides& sides, const HeadMaps& maps, Attention& r
   cap.bend(result.sharpest);
   cap.bend(result.most_uniform);
   if (raw > 0.0 && result.sharpest_keys && sides.query.fills() == 1.0 && sides.key.fills() == 1.0) {
-    result.sharpest.lower = std::max(result.sharpest.lower, cap.attained(result.sharpest, *result.sharpest_keys));
+    result.sharpest.lower =
+        std::max(result.sharpest.lower, cap.attained(result.sharpest, *result.sharpest_keys));
   }
-  for (std::optional<Spread>* spread : {&result.uniform_without_projection, &result.sharpest_without_projection}) {
+  for (std::optional<Spread>* spread :
+       {&result.uniform_without_projection, &result.sharpest_without_projection}) {
     if (*spread) cap.bend(**spread);
   }
   if (!result.distances) return;

@@ -21,8 +21,8 @@ using Vector = hn::Vec<Tag>;
 std::size_t StartOfRow(std::size_t row) { return row * (row + 1) / 2 * all; }
 
 /// The lower triangle of S − R G Rᵀ − e eᵀ, two rows and columns a step.
-void Build(std::size_t pairs, const double* gram, const double* shape, const double* cosines, const double* sines,
-           const double* shifts, double* work) {
+void Build(std::size_t pairs, const double* gram, const double* shape, const double* cosines,
+           const double* sines, const double* shifts, double* work) {
   const Tag tag;
   const std::size_t dim = 2 * pairs;
   for (std::size_t lane = 0; lane < all; lane += hn::Lanes(tag)) {

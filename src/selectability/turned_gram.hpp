@@ -32,8 +32,8 @@ class TurnedGramTest {
   [[nodiscard]] unsigned passes();
 
  private:
-  std::size_t pairs_;          ///< of coordinates, one more than given where their number is odd
-  std::vector<double> gram_;   ///< of 2 pairs_ coordinates
+  std::size_t pairs_;         ///< of coordinates, one more than given where their number is odd
+  std::vector<double> gram_;  ///< of 2 pairs_ coordinates
   std::vector<double> shape_;
   std::vector<double> cosines_, sines_, shifts_;  ///< lanes together
   std::vector<double> work_;                      ///< lower triangle, lanes together

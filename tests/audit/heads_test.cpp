@@ -4,6 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/core/random.hpp>
+
+#include "support/scratch.hpp"
 
 namespace normscope::audit {
 namespace {
@@ -24,6 +28,7 @@ Report report_of(const std::vector<std::pair<double, double>>& extremes) {
       reach = {.attention = selectability::Attention{.most_uniform = {.lower = uniform, .upper = uniform},
                                                      .sharpest = {.lower = sharp, .upper = sharp}}};
     }
+    reach.head = i;
     report.heads.push_back(reach);
   }
   return report;
@@ -72,6 +77,151 @@ TEST(HeadFigure, ShowsWhatIsMoreThanNothing) {
   EXPECT_NE(chart["answer"].get<std::string>().find("differ by 40 to 50. 1 head cannot attend"),
             std::string::npos);
   EXPECT_TRUE(figure(report_of({{0.0, 0.0}})).is_null());
+}
+
+/// One head of four features over a stream of six, and two norms that it may read.
+class OneHead : public testing::Test {
+ protected:
+  OneHead() {
+    Random random(3);
+    const auto values = [&](std::size_t count) {
+      std::vector<double> result(count);
+      for (double& value : result) value = random.normal();
+      return result;
+    };
+    const std::vector<double> first = values(6), second = values(6), query = values(24), key = values(24);
+    const auto tensor = [](const char* name, std::vector<std::uint64_t> shape,
+                           const std::vector<double>& data) {
+      return checkpoint::NewTensor{name, Dtype::F64, std::move(shape), std::as_bytes(std::span(data))};
+    };
+    checkpoint::write_safetensors(scratch_ / "m.safetensors",
+                                  std::vector{tensor("first", {6}, first), tensor("second", {6}, second),
+                                              tensor("query", {4, 6}, query), tensor("key", {4, 6}, key)});
+    model::Head& head = model_.heads.emplace_back();
+    head.head_dim = 4;
+    head.scale = 0.5;
+    head.norm = "first";
+    const auto linear = [](const char* name) {
+      return model::Linear{
+          .role = name, .weight = {.tensor = name, .count = 24}, .in = 6, .stored_out = 4, .out = 4};
+    };
+    head.query = linear("query");
+    head.key = linear("key");
+    for (const char* name : {"first", "second"}) {
+      model::Norm& norm = model_.norms.emplace_back();
+      norm.name = name;
+      norm.kind = NormKind::rms;
+      norm.width = 6;
+      norm.gain = model::Slice{.tensor = name, .count = 6};
+      norm.readers = {*head.query, *head.key};
+    }
+  }
+  [[nodiscard]] std::vector<HeadReach> reach(const HeadContexts& contexts = {}) const {
+    return reach_of_heads(checkpoint::Checkpoint(scratch_ / "m.safetensors"), model_, 1, {}, contexts);
+  }
+
+  test::Scratch scratch_;
+  model::Model model_;
+};
+
+TEST_F(OneHead, IsBoundedForEachNormThatItsPassesRead) {
+  const double second = [&] {
+    model_.heads[0].norm = "second";
+    return reach().at(0).attention->sharpest.upper;
+  }();
+  model_.heads[0].norm = "first";
+  model_.heads[0].later_norms = {"second"};
+  const std::vector<HeadReach> both = reach();
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].pass, "first");
+  EXPECT_EQ(both[0].norm, "first");
+  EXPECT_EQ(both[1].pass, "later");
+  EXPECT_EQ(both[1].head, 0u);
+  EXPECT_EQ(both[1].attention->sharpest.upper, second);
+  EXPECT_NE(both[0].attention->sharpest.upper, second);
+  // An unknown first norm leaves the later passes known.
+  model_.heads[0].norm.clear();
+  const std::vector<HeadReach> later = reach();
+  EXPECT_EQ(later[0].refused, "the norm it reads is not known");
+  EXPECT_EQ(later[1].attention->sharpest.upper, second);
+  const auto json = nlohmann::json::parse(
+      heads_json(checkpoint::Checkpoint(scratch_ / "m.safetensors"), model_, later, {}));
+  EXPECT_EQ(json["heads"][0]["pass"], "first");
+  EXPECT_EQ(json["heads"][1]["pass"], "later");
+  EXPECT_EQ(json["heads"][1]["norm"], "second");
+}
+
+TEST_F(OneHead, IsRefusedWhereItsScoresAreNotModelled) {
+  model_.heads[0].not_modelled = "position_embedding_type: relative_key";
+  const std::vector<HeadReach> heads = reach();
+  EXPECT_FALSE(heads.at(0).attention.has_value());
+  EXPECT_TRUE(heads[0].not_modelled);
+  EXPECT_EQ(heads[0].refused, "not modelled: position_embedding_type: relative_key");
+}
+
+TEST_F(OneHead, TurnsWithinItsContextAndWindow) {
+  model_.heads[0].rotary = model::Rotary{.dims = 4, .frequencies = {1.0, 0.01}, .context = 100};
+  EXPECT_EQ(reach().at(0).attention->distances->within, 100u);
+  EXPECT_EQ(reach({.positions = 20}).at(0).attention->distances->within, 20u);
+  model_.heads[0].window = 7;
+  EXPECT_EQ(reach({.positions = 20}).at(0).attention->distances->within, 7u);
+  model_.heads[0].rotary->context = 0;
+  model_.heads[0].window = {};
+  EXPECT_EQ(reach().at(0).attention->distances->within, 0u);
+}
+
+TEST_F(OneHead, PassesTheSoftCapOn) {
+  const double raw = reach().at(0).attention->sharpest.upper;
+  model_.heads[0].soft_cap = 2.0;
+  const double capped = reach().at(0).attention->sharpest.upper;
+  EXPECT_NEAR(capped, 4.0 * std::tanh(raw / 4.0), 1e-12);
+}
+
+TEST_F(OneHead, WithWeightsAtTheEndsOfTheRangeIsRefused) {
+  std::vector<double> query(24, 1e200);
+  checkpoint::write_safetensors(
+      scratch_ / "n.safetensors",
+      std::vector{checkpoint::NewTensor{"first", Dtype::F64, {6}, std::as_bytes(std::span(query).first(6))},
+                  checkpoint::NewTensor{"query", Dtype::F64, {4, 6}, std::as_bytes(std::span(query))},
+                  checkpoint::NewTensor{"key", Dtype::F64, {4, 6}, std::as_bytes(std::span(query))}});
+  const std::vector<HeadReach> heads =
+      reach_of_heads(checkpoint::Checkpoint(scratch_ / "n.safetensors"), model_, 1);
+  EXPECT_EQ(heads.at(0).refused, "its weights are too large or too small: scores leave the range of float64");
+}
+
+TEST(HeadFigure, ShowsSharpnessByDistance) {
+  Report report = report_of({{0.0, 50.0}, {0.0, 40.0}});
+  selectability::OverDistances over;
+  over.within = 512;
+  over.curve = {{0, 10.0, 0.0}, {5, 60.0, 0.0}, {511, 20.0, 0.0}};
+  for (HeadReach& head : report.heads) head.attention->distances = over;
+  const auto charts = nlohmann::json::parse(charts_json(report));
+  const auto at = std::find_if(charts.begin(), charts.end(),
+                               [](const auto& chart) { return chart["id"] == "head-distance"; });
+  ASSERT_NE(at, charts.end());
+  const nlohmann::json& rows = (*at)["spec"]["data"]["values"];
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_EQ(rows[1],
+            (nlohmann::json{{"line", "layer 0 head 0"}, {"layer", 0}, {"distance", 5}, {"spread", 60.0}}));
+  EXPECT_NE((*at)["answer"].get<std::string>().find(
+                "up to 60, 5 positions from the query; at distance 0 by up to 10"),
+            std::string::npos);
+  const auto spreads = std::find_if(charts.begin(), charts.end(),
+                                    [](const auto& chart) { return chart["id"] == "head-spread"; });
+  EXPECT_NE((*spreads)["answer"].get<std::string>().find("Over contexts of at most 512 positions"),
+            std::string::npos);
+  // Of many heads each layer has one line, that of the sharpest at each distance.
+  std::vector<std::pair<double, double>> many(130, {0.0, 50.0});
+  Report deep = report_of(many);
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    deep.heads[i].attention->distances = over;
+    deep.heads[i].attention->distances->curve[1].spread = 60.0 + static_cast<double>(i % 2);
+  }
+  for (const auto& chart : nlohmann::json::parse(charts_json(deep))) {
+    if (chart["id"] != "head-distance") continue;
+    EXPECT_EQ(chart["spec"]["data"]["values"].size(), 65u * 3u);
+    EXPECT_EQ(chart["spec"]["data"]["values"][1]["spread"], 61.0);
+  }
 }
 
 }  // namespace

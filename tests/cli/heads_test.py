@@ -146,6 +146,38 @@ class Certificates:
         self.test.fail(f"no multiplier near {multiplier} proves {bound}")
 
 
+def stories_spreads(weights, tokens):
+    """The forward pass of a llama2.c model in float64: (layer, head, largest spread of a row of scores)."""
+    width, dim, count, shared = 64, 8, 8, 2
+    angles = np.arange(len(tokens))[:, None] * 10000.0 ** (-np.arange(0, dim, 2) / dim)
+
+    def norm(x, gain):
+        return gain * x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+    def turned(x):
+        a, b, c, s = x[..., 0::2], x[..., 1::2], np.cos(angles)[:, None], np.sin(angles)[:, None]
+        return np.stack([a * c - b * s, a * s + b * c], -1).reshape(x.shape)
+
+    x = weights["tok_emb"][tokens]
+    for layer in range(5):
+        part = lambda name, out, into: weights[name][layer].reshape(out, into)
+        h = norm(x, weights["rms_att"][layer])
+        q = turned((h @ part("wq", width, width).T).reshape(-1, count, dim))
+        k = turned((h @ part("wk", width // shared, width).T).reshape(-1, count // shared, dim))
+        v = (h @ part("wv", width // shared, width).T).reshape(-1, count // shared, dim)
+        mixed = []
+        for head in range(count):
+            scores = q[:, head] @ k[:, head // shared].T / np.sqrt(dim)
+            seen = np.tril(np.ones(scores.shape, bool))
+            yield layer, head, (np.where(seen, scores, -np.inf).max(1) - np.where(seen, scores, np.inf).min(1)).max()
+            likely = np.where(seen, np.exp(scores - np.where(seen, scores, -np.inf).max(1, keepdims=True)), 0)
+            mixed.append(likely / likely.sum(1, keepdims=True) @ v[:, head // shared])
+        x = x + np.concatenate(mixed, 1) @ part("wo", width, width).T
+        h = norm(x, weights["rms_ffn"][layer])
+        gate = h @ part("w1", 172, width).T
+        x = x + (gate / (1 + np.exp(-gate)) * (h @ part("w3", 172, width).T)) @ part("w2", width, 172).T
+
+
 class Heads(CommandTest):
     def test_extremes_are_those_of_a_dense_solver(self):
         weights = tensors(OWN_MODEL / "model.safetensors")
@@ -199,10 +231,15 @@ class Heads(CommandTest):
     def test_a_head_behind_a_root_mean_square_norm(self):
         rows = self.llama()
         (head,) = self.json("heads", "model")["heads"]
-        matrix = 2 / np.sqrt(2) * 4 * rows.T @ rows
-        self.assertAlmostEqual(head["sharp_spread"] / np.linalg.norm(matrix, 2), 1.0, 12)
-        self.assertLess(head["uniform_spread"], 1e-9)
-        self.assertNotIn("without_projection", head)
+        zero = head["distances"]["at_distance_zero"]
+        self.assertAlmostEqual(zero["sharp_bounds"][0] / np.linalg.norm(2 / np.sqrt(2) * 4 * rows.T @ rows, 2), 1.0, 12)
+        self.assertNotIn("without_projection", zero)
+        # One pair turns to any angle, so the longest query meets the longest key.
+        everywhere = 2 / np.sqrt(2) * 4 * np.linalg.norm(rows, 2) ** 2
+        self.assertAlmostEqual(head["distances"]["sharp_at_most_anywhere"] / everywhere, 1.0, 9)
+        self.assertAlmostEqual(head["sharp_bounds"][0] / everywhere, 1.0, 4)
+        self.assertIsNone(head["distances"]["within"])
+        self.assertLess(head["uniform_bounds"][1], 1e-9)
 
     def test_certificates_hold_in_rational_arithmetic(self):
         random = np.random.default_rng(3)
@@ -262,33 +299,175 @@ class Heads(CommandTest):
              "head_dim": 4, "rms_norm_eps": own_eps, "num_hidden_layers": 1}))
         return maps, gains
 
+    def proves(self, proof, query, constant, key, key_constant):
+        """2 max|q'| max|k'| of a certificate at every distance is at most its spread, in fractions. Squares of both
+        are rational: |q'|² = qᵀ W q and |k'|² = kᵀ W⁻¹ k, with W = FᵀF on the coordinates that stay and w_j on pair j."""
+        dim, still = len(query), proof["still"]
+        pairs = [[j, j + dim_of_pairs] for dim_of_pairs in [len(proof["weights"])] for j in range(dim_of_pairs)]
+        self.assertEqual(sorted(still + sum(pairs, [])), list(range(dim)))
+        self.assertTrue(all(turn == 1.0 for turn in proof["turns"]))
+        factor = [proof["factor"][i * len(still):(i + 1) * len(still)] for i in range(len(still))]
+        weights = [[Fraction(0)] * dim for _ in range(dim)]
+        for i, a in enumerate(still):
+            for j, b in enumerate(still):
+                weights[a][b] = sum(Fraction(row[i]) * Fraction(row[j]) for row in factor)
+        for pair, weight in zip(pairs, proof["weights"]):
+            for i in pair:
+                weights[i][i] = Fraction(weight)
+        moved = [[Fraction(0) if i in still else value] for i, (value,) in enumerate(key_constant)]
+        inverse = lambda columns: transposed([[value for (value,) in solved(weights, [[x] for x in column])]
+                                              for column in transposed(columns)])
+        squares = [self.largest_square(product(transposed(query), product(weights, query)),
+                                       product(transposed(query), product(weights, constant)),
+                                       product(transposed(constant), product(weights, constant))[0][0],
+                                       proof["query_multiplier"]),
+                   self.largest_square(product(transposed(key), inverse(key)), product(transposed(key), inverse(moved)),
+                                       product(transposed(moved), inverse(moved))[0][0], proof["key_multiplier"])]
+        self.assertLessEqual(4 * squares[0] * squares[1], Fraction(proof["spread"]) ** 2)
+
+    def largest_square(self, gram, b, constant, multiplier):
+        """An upper bound of uᵀ gram u + 2 bᵀu + constant over |u| <= 1, by the multiplier."""
+        for exponent in range(48, 20, -2):
+            mu = Fraction(multiplier) * (1 + Fraction(1, 1 << exponent)) + Fraction(1, 1 << 200)
+            x = solved([[mu * (i == j) - value for j, value in enumerate(row)] for i, row in enumerate(gram)], b)
+            if x is not None:
+                return mu + constant + product(transposed(b), x)[0][0]
+        return self.fail(f"{multiplier} is no multiplier")
+
+    def spread_of(self, certificates, query, key, head):
+        """Of the stored context, from the points of both balls."""
+        sharp, dims = certificates["sharp"], head["rotation"]["dims"]
+        q = query(np.array(sharp["query"]))
+
+        def score(which):
+            k = key(np.array(sharp["keys"][which]))
+            angles = sharp["keys"][which + "_distance"] * np.array(certificates["frequencies"])
+            a, b = k[:dims // 2].copy(), k[dims // 2:dims].copy()
+            k[:dims // 2] = a * np.cos(angles) - b * np.sin(angles)
+            k[dims // 2:dims] = a * np.sin(angles) + b * np.cos(angles)
+            return head["scale"] * head["rotation"]["score_factor"] * q @ k
+
+        return score("high") - score("low")
+
+    def test_certificates_of_heads_that_turn_hold_in_rational_arithmetic(self):
+        random = np.random.default_rng(6)
+        whole = lambda *shape: random.integers(-6, 7, shape).astype(np.float32)
+        for trial, portion in enumerate((1.0, 0.5, 1.0, 0.5)):
+            named = {f"gpt_neox.layers.0.input_layernorm.{part}": whole(16) for part in ("weight", "bias")}
+            named |= {f"gpt_neox.layers.0.post_attention_layernorm.{part}": whole(16) for part in ("weight", "bias")}
+            fused = {"weight": whole(48, 16), "bias": whole(48) * (trial > 1)}
+            named |= {f"gpt_neox.layers.0.attention.query_key_value.{part}": value for part, value in fused.items()}
+            named |= {"gpt_neox.layers.0.attention.dense.weight": whole(16, 16),
+                      "gpt_neox.layers.0.attention.dense.bias": whole(16)}
+            for part, shape in (("dense_h_to_4h", (64, 16)), ("dense_4h_to_h", (16, 64))):
+                named |= {f"gpt_neox.layers.0.mlp.{part}.weight": whole(*shape), f"gpt_neox.layers.0.mlp.{part}.bias":
+                          whole(shape[0])}
+            named |= {"gpt_neox.embed_in.weight": whole(5, 16), "embed_out.weight": whole(5, 16)}
+            named |= {f"gpt_neox.final_layer_norm.{part}": whole(16) for part in ("weight", "bias")}
+            safetensors(self.folder / "model.safetensors", named)
+            (self.folder / "config.json").write_text(json.dumps(
+                {"model_type": "gpt_neox", "hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 1,
+                 "layer_norm_eps": 1e-5, "rotary_pct": portion, "max_position_embeddings": 24,
+                 "use_parallel_residual": True, "hidden_act": "gelu", "intermediate_size": 64, "vocab_size": 5}))
+            heads = self.json("heads", ".", "--certificates")["heads"]
+            self.assertEqual(len(heads), 4)
+            gain, shift = (named[f"gpt_neox.layers.0.input_layernorm.{part}"] for part in ("weight", "bias"))
+            for got in heads[:2]:
+                certificates = got["certificates"]
+                rows = scaled(Fraction(4), product(diagonal(exact(gain)[0]), centering(16)))
+                first = got["head"] * 12
+                maps = [exact(fused["weight"][first + 4 * part:first + 4 * part + 4]) for part in range(2)]
+                biases = [transposed(exact(fused["bias"][first + 4 * part:first + 4 * part + 4])) for part in range(2)]
+                query, key = (product(part, rows) for part in maps)
+                constant, key_constant = (
+                    [[a + b] for (a,), (b,) in zip(product(part, transposed(exact(shift))), bias)]
+                    for part, bias in zip(maps, biases))
+                key, key_constant = scaled(Fraction(1, 2), key), scaled(Fraction(1, 2), key_constant)
+                proof = certificates["sharp"]["everywhere"]
+                self.proves(proof, query, constant, key, key_constant)
+                self.assertEqual(proof["spread"], got["distances"]["sharp_at_most_anywhere"])
+                real = lambda matrix: np.array([[float(value) for value in row] for row in matrix])
+                query, constant, key, key_constant = map(real, (query, constant, key, key_constant))
+                attained = self.spread_of(certificates, lambda u: query @ u + constant[:, 0],
+                                          lambda v: 2 * (key @ v + key_constant[:, 0]), got)
+                self.assertAlmostEqual(attained / got["sharp_bounds"][0], 1.0, 9)
+                self.check_by_distance(got, query, constant, key, key_constant)
+                self.check_unavoidable(got, query, constant, key, key_constant)
+
+    def turn(self, got, vectors, t):
+        """Columns turned by t positions."""
+        half = got["rotation"]["dims"] // 2
+        angles = t * np.array(got["certificates"]["frequencies"])[:, None]
+        a, b = vectors[:half], vectors[half:2 * half]
+        return np.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles),
+                               vectors[2 * half:]])
+
+    def check_by_distance(self, got, query, constant, key, key_constant):
+        """At each distance the largest |qᵀ(R_t k − z)| that the two ellipsoids allow is at most the reach."""
+        proof = got["certificates"]["sharp"]["by_distance"]
+        self.assertEqual(proof["distances"], got["distances"]["within"])
+        moved = key_constant.copy()
+        moved[got["rotation"]["dims"]:] = 0
+        square, other = proof["query_square"], proof["key_square"]
+        shape = query @ query.T
+        if square:
+            shape = (1 + square) * (shape + constant @ constant.T / square)
+        for t in range(proof["distances"]):
+            turned = self.turn(got, key, t)
+            gram = turned @ turned.T
+            if other:
+                shift = self.turn(got, moved, t) - np.array(proof["centre"])[:, None]
+                gram = (1 + other) * (gram + shift @ shift.T / other)
+            most = np.sqrt(np.linalg.eigvals(shape @ gram).real.max())
+            self.assertLessEqual(most, proof["reach"] * (1 + 1e-12))
+        self.assertLessEqual(2 * proof["reach"], proof["spread"])
+        self.assertEqual(got["sharp_bounds"][1], min(proof["spread"], got["distances"]["sharp_at_most_anywhere"]))
+
+    def check_unavoidable(self, got, query, constant, key, key_constant):
+        """cᵀg − |Cᵀg| of the weighted contexts is the lower end of the most uniform."""
+        g, shares = np.zeros(len(query)), 0.0
+        moved = key_constant.copy()
+        moved[got["rotation"]["dims"]:] = 0
+        for context in got["certificates"]["uniform"]["unavoidable"]:
+            for which, sign in (("high", 1), ("low", -1)):
+                v = np.array(context[which])[:, None]
+                self.assertLessEqual(np.linalg.norm(v), 1)
+                g += sign * context["share"] * self.turn(got, key @ v + moved, context[which + "_distance"])[:, 0]
+            shares += context["share"]
+        lower = got["uniform_bounds"][0]
+        if lower == 0:
+            return
+        self.assertAlmostEqual(shares, 1.0, 12)
+        self.assertAlmostEqual((constant[:, 0] @ g - np.linalg.norm(query.T @ g)) / lower, 1.0, 8)
+
     def test_certificates_behind_norms_of_their_own_hold_in_rational_arithmetic(self):
         random = np.random.default_rng(4)
         for trial in range(8):
             eps = (2.0**-20, 0.0, 64.0, 2.0**-10)[trial % 4]
             maps, gains = self.normed(random, eps, 4)
-            (got,) = self.json("heads", ".", "--queries")["heads"]
-            own = got["own_norms"]
+            (got,) = self.json("heads", ".", "--certificates")["heads"]
+            own, certificates = got["own_norms"], got["certificates"]
             self.assertEqual(own["query"], "model.layers.0.self_attn.q_norm")
-            if eps < 1:
-                self.assertEqual((got["sharp_spread"], got["uniform_spread"]),
-                                 (got["sharp_bounds"][0], got["uniform_bounds"][1]))
             gain = {part: diagonal(exact(gains[part])[0]) for part in "qk"}
             # Norms of four features put out twice a point of the ball, scores are halved.
-            proof = Certificates(self, scaled(4, product(gain["k"], gain["q"])), [[Fraction(0)]] * 4)
-            proof.is_nowhere_above(got["sharp_bounds"][1], got["sharp_multiplier"])
+            none = [[Fraction(0)]] * 4
+            self.proves(certificates["sharp"]["everywhere"], scaled(Fraction(2), gain["q"]), none, gain["k"], none)
             self.assertEqual(got["uniform_bounds"][0], 0.0)
             fills = {part: Fraction(own[name]) for part, name in (("q", "queries_fill"), ("k", "keys_fill"))}
-            v = [[Fraction(value) / 2 / Fraction(float(g))] for value, g in zip(got["sharp_query"], gains["q"])]
-            self.assertLessEqual(square(v), fills["q"] ** 2)
-            self.assertGreaterEqual(square(proof.at(v)) * fills["k"] ** 2, Fraction(got["sharp_bounds"][0]) ** 2)
+            for point, part in ((certificates["sharp"]["query"], "q"), (certificates["sharp"]["keys"]["high"], "k"),
+                                (certificates["sharp"]["keys"]["low"], "k")):
+                self.assertLessEqual(square([[Fraction(value)] for value in point]), fills[part] ** 2)
+            attained = self.spread_of(certificates, lambda v: 2.0 * gains["q"] * v, lambda v: 2.0 * gains["k"] * v, got)
+            self.assertAlmostEqual(attained / got["sharp_bounds"][0], 1.0, 9)
             for part, fill in fills.items():
                 # σ² = ρ² e/(1 − ρ²), e = 4 eps, is below the least eigenvalue of 16 W Wᵀ.
                 self.assertTrue(0 < fill < 1)
                 least = fill**2 * 4 * Fraction(eps) / (1 - fill**2)
+                radius = certificates["queries_radius" if part == "q" else "keys_radius"]
+                self.assertLessEqual(least, Fraction(radius) ** 2)
                 rows = exact(maps[part])
                 gram = scaled(16, product(rows, transposed(rows)))
-                self.assertIsNotNone(solved([[value - least * (i == j) for j, value in enumerate(row)]
+                self.assertIsNotNone(solved([[value - Fraction(radius) ** 2 * (i == j) for j, value in enumerate(row)]
                                              for i, row in enumerate(gram)], [[Fraction(0)]] * 4))
 
     def test_maps_that_miss_directions_leave_bounds(self):
@@ -297,10 +476,37 @@ class Heads(CommandTest):
         self.assertEqual((got["sharp_spread"], got["uniform_spread"], got["own_norms"]["queries_fill"]),
                          (None, None, 0))
         self.assertEqual((got["sharp_query"], got["sharp_row"]), ([], []))
+        self.assertEqual(got["sharp_bounds"][0], 0)
         self.assertGreater(got["sharp_bounds"][1], 0)
-        text = self.ok("heads", ".")
-        self.assertIn(f"<={got['sharp_bounds'][1]:.4g}", text)
-        self.assertIn("hidden states need not reach", text)
+        self.assertIn(f"<={got['sharp_bounds'][1]:.4g}", self.ok("heads", "."))
+
+    def test_a_context_length_bounds_the_distances(self):
+        self.normed(np.random.default_rng(7), 1e-6, 4)
+        (free,) = self.json("heads", ".")["heads"]
+        (short,) = self.json("heads", ".", "--context", 3)["heads"]
+        self.assertIsNone(free["distances"]["within"])
+        self.assertEqual((short["distances"]["within"], short["distances"]["enumerated"]), (3, True))
+        self.assertLessEqual(short["sharp_bounds"][1], free["sharp_bounds"][1])
+        self.assertEqual([t for t, _ in short["distances"]["curve"]], [0, 1, 2])
+        self.assertIn("at equal distance 0", self.ok("heads", "."))
+
+    @unittest.skipUnless(CHECKPOINTS.is_dir(), "no real checkpoints here")
+    def test_no_real_sequence_is_beyond_the_bounds(self):
+        path = CHECKPOINTS / "llama2c_stories260K.safetensors"
+        weights = tensors(path)
+        heads = self.json("heads", path, "--context", 282)["heads"]
+        random = np.random.default_rng(8)
+        sequences = [random.integers(0, 512, 282), np.repeat(random.integers(0, 512, 6), 47)]
+        beyond_zero = 0
+        for tokens in sequences:
+            for layer, head, spread in stories_spreads(weights, tokens):
+                got = heads[layer * 8 + head]
+                self.assertEqual((got["layer"], got["head"]), (layer, head))
+                self.assertLessEqual(spread, got["sharp_bounds"][1] * (1 + 1e-9))
+                beyond_zero += spread > got["distances"]["at_distance_zero"]["sharp_bounds"][1]
+        self.assertGreater(beyond_zero, 0, "what holds at distance 0 holds nowhere else")
+        attained = np.array([head["sharp_bounds"] for head in heads])
+        self.assertGreater(np.median(attained[:, 0] / attained[:, 1]), 0.98)
 
     def test_what_cannot_be_said_is_refused_with_the_reason(self):
         self.llama(**{"self_attn.k_proj.weight": np.full((2, 4), np.nan, np.float32)})
@@ -318,9 +524,10 @@ class Heads(CommandTest):
                 if "refused" in head:
                     continue
                 counted += 1
+                near = 0.1 if "distances" in head else 1e-8
                 for low, high in (head["uniform_bounds"], head["sharp_bounds"]):
                     self.assertTrue(0.0 <= low <= high, path)
-                    self.assertLessEqual(high - low, 1e-8 * head["sharp_bounds"][1], path)
+                    self.assertLessEqual(high - low, near * head["sharp_bounds"][1], path)
         self.assertGreater(counted, 0)
 
 

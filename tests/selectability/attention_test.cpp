@@ -250,7 +250,8 @@ TEST(Attention, RowsLieInTheImageWhateverTheRank) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Case c = random_case(seed);
     Random random(seed + 5);
-    // Queries see fewer directions than they have features, none of them, or only the mean, which Π takes out.
+    // Queries see fewer directions than they have features, none of them, or only the mean, which Π takes
+    // out.
     switch (seed % 4) {
       case 0:
         for (std::size_t i = 1; i < c.dim; ++i) {
@@ -320,7 +321,8 @@ TEST(Attention, ASoftCapBendsTheBounds) {
       up += a.sharpest.query[i] * high[i] * maps.scale;
       down += a.sharpest.query[i] * low[i] * maps.scale;
     }
-    EXPECT_NEAR(cap * (std::tanh(up / cap) - std::tanh(down / cap)), a.sharpest.lower, 1e-10 * c.scale()) << seed;
+    EXPECT_NEAR(cap * (std::tanh(up / cap) - std::tanh(down / cap)), a.sharpest.lower, 1e-10 * c.scale())
+        << seed;
     // Whatever the keys, no query is more uniform than the lower end allows.
     Random random(seed);
     double least = INFINITY;

@@ -63,7 +63,9 @@ struct Case {
     if (has_own_norms) norm::forward(own, {result.data(), 1, dim}, {result.data(), 1, dim});
     return result;
   }
-  [[nodiscard]] VectorXd query_of(const VectorXd& row) const { return mapped(query, query_bias, query_norm, row); }
+  [[nodiscard]] VectorXd query_of(const VectorXd& row) const {
+    return mapped(query, query_bias, query_norm, row);
+  }
   [[nodiscard]] VectorXd key_of(const VectorXd& row) const { return mapped(key, key_bias, key_norm, row); }
 
   /// k turned by the given angle of each pair, with the score factor.
@@ -94,8 +96,7 @@ struct Case {
     if (norm.centers()) u.array() -= u.mean();
     u /= std::max(1.0, u.norm());
     for (std::size_t j = 0; j < norm.width; ++j) {
-      u[static_cast<Index>(j)] =
-          norm.radius() * norm.gain_at(j) * u[static_cast<Index>(j)] + norm.bias_at(j);
+      u[static_cast<Index>(j)] = norm.radius() * norm.gain_at(j) * u[static_cast<Index>(j)] + norm.bias_at(j);
     }
     return u;
   }
@@ -151,7 +152,8 @@ Case random_case(std::uint64_t seed) {
   c.rotation.interleaved = seed % 2 == 0;
   c.rotation.score_factor = seed % 7 == 0 ? 1.3 : 1.0;
   for (std::size_t j = 0; j < c.rotation.dims / 2; ++j) {
-    c.frequencies.push_back(std::pow(100.0, -2.0 * static_cast<double>(j) / static_cast<double>(c.rotation.dims)));
+    c.frequencies.push_back(
+        std::pow(100.0, -2.0 * static_cast<double>(j) / static_cast<double>(c.rotation.dims)));
   }
   c.context = 3 + random.below(60);
   if (seed % 8 == 7) c.window = 4 + random.below(8);
@@ -164,7 +166,8 @@ Case random_case(std::uint64_t seed) {
 }
 
 /// The widest spread that random steps which shrink lead to, at some angles.
-double climbed(const Case& c, const std::vector<double>& high, const std::vector<double>& low, Random& random) {
+double climbed(const Case& c, const std::vector<double>& high, const std::vector<double>& low,
+               Random& random) {
   std::vector<VectorXd> points = {c.point(random), c.point(random), c.point(random)};
   const auto spread = [&](const std::vector<VectorXd>& at) {
     const VectorXd q = c.query_of(c.row(at[0]));
@@ -223,10 +226,12 @@ TEST(RotaryAttention, TheBoundAtEveryDistanceHoldsForAnyFrequencies) {
     Random random(seed);
     const auto angles = [&] {
       std::vector<double> result;
-      for (std::size_t j = 0; j < kept.size(); ++j) result.push_back(2.0 * std::numbers::pi * random.uniform());
+      for (std::size_t j = 0; j < kept.size(); ++j)
+        result.push_back(2.0 * std::numbers::pi * random.uniform());
       return result;
     };
-    for (int i = 0; i < 8; ++i) EXPECT_LE(climbed(c, angles(), angles(), random), anywhere * (1.0 + 1e-12)) << seed;
+    for (int i = 0; i < 8; ++i)
+      EXPECT_LE(climbed(c, angles(), angles(), random), anywhere * (1.0 + 1e-12)) << seed;
   }
 }
 
@@ -257,9 +262,11 @@ TEST(RotaryAttention, RowsAttainWhatIsSaid) {
     if (!a.sharpest_keys) continue;
     const KeyPair& keys = *a.sharpest_keys;
     EXPECT_NE(keys.high_distance, keys.low_distance);
-    EXPECT_GE(std::min(keys.high_distance, keys.low_distance), 1u) << "a key at distance 0 is the query's own";
+    EXPECT_GE(std::min(keys.high_distance, keys.low_distance), 1u)
+        << "a key at distance 0 is the query's own";
     EXPECT_LT(std::max(keys.high_distance, keys.low_distance), c.distances());
-    for (const std::vector<double>* row : {&a.sharpest.row, &keys.high_row, &keys.low_row, &a.most_uniform.row}) {
+    for (const std::vector<double>* row :
+         {&a.sharpest.row, &keys.high_row, &keys.low_row, &a.most_uniform.row}) {
       EXPECT_LE(c.outside(*row), 1e-12) << seed;
     }
     const auto row = [](const std::vector<double>& values) -> VectorXd {
@@ -275,14 +282,16 @@ TEST(RotaryAttention, RowsAttainWhatIsSaid) {
 /// The widest context of a query over the distances there are, by keys in closed form.
 double widest(const Case& c, const VectorXd& q, std::size_t first) {
   double high = -INFINITY, low = INFINITY;
-  const MatrixXd weight = Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
-      c.key.data(), static_cast<Index>(c.dim), static_cast<Index>(c.norm.width));
+  const MatrixXd weight =
+      Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+          c.key.data(), static_cast<Index>(c.dim), static_cast<Index>(c.norm.width));
   for (std::size_t t = first; t < c.distances(); ++t) {
     std::vector<double> back = c.angles_at(t);
     for (double& angle : back) angle = -angle;
     const VectorXd turned = c.maps().scale * c.turned(q, back);
     VectorXd pull = weight.transpose() * turned;
-    for (std::size_t j = 0; j < c.norm.width; ++j) pull[static_cast<Index>(j)] *= c.norm.radius() * c.norm.gain_at(j);
+    for (std::size_t j = 0; j < c.norm.width; ++j)
+      pull[static_cast<Index>(j)] *= c.norm.radius() * c.norm.gain_at(j);
     if (c.norm.centers()) pull.array() -= pull.mean();
     double middle = 0.0;
     const VectorXd constant = c.key_of(c.row(VectorXd::Zero(static_cast<Index>(c.norm.width))));
@@ -394,8 +403,8 @@ TEST(RotaryAttention, WithoutScalingAllKeysAreAlikeWhereAQueryCanVanish) {
 }
 
 TEST(RotaryAttention, AnExampleByHand) {
-  // Queries and keys are the rows themselves, of length √2, and one pair: at any distance keys can be the query
-  // turned back and its opposite, so the spread is 2 |q| |k| s.
+  // Queries and keys are the rows themselves, of length √2, and one pair: at any distance keys can be the
+  // query turned back and its opposite, so the spread is 2 |q| |k| s.
   Case c;
   c.dim = 2;
   c.norm = {.kind = NormKind::rms, .width = 2, .eps = 0.0};

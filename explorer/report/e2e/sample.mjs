@@ -228,6 +228,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       key: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
       value: `h.${Math.floor(i / heads)}.attn.c_attn.weight`,
       rotary: false,
+      pass: null,
       ...spreads(i, layers * heads, random),
     })),
     vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },

@@ -117,11 +117,19 @@ export interface Head {
   key: string | null;
   value: string | null;
   rotary: boolean;
+  /** The passes that this entry is of where shared weights serve several. */
+  pass: "first" | "later" | null;
   /** null where only bounds are known, and where nothing is. */
   sharp_spread?: Maybe;
   uniform_bounds?: [Maybe, Maybe];
   sharp_bounds?: [Maybe, Maybe];
   without_projection?: { uniform_bounds: [Maybe, Maybe]; sharp_bounds: [Maybe, Maybe] };
+  /** Of rotary heads: what the bounds above are over, and what holds elsewhere. */
+  distances?: {
+    within: Maybe;
+    sharp_at_most_anywhere: Maybe;
+    at_distance_zero: { uniform_bounds: [Maybe, Maybe]; sharp_bounds: [Maybe, Maybe] };
+  };
   refused?: string;
 }
 

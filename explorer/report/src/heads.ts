@@ -35,11 +35,12 @@ function showHeads(heads: Head[], body: HTMLElement): void {
   }
   const groups = grouped(heads);
   const layers = new Set(heads.map((head) => head.layer)).size;
+  const total = new Set(heads.map((head) => `${head.layer}/${head.head}`)).size;
   body.append(
     el(
       "p",
       {},
-      `${plural(heads.length, "attention head")} in ${plural(layers, "layer")}. ` +
+      `${plural(total, "attention head")} in ${plural(layers, "layer")}. ` +
         "Each compares what its norm lets through; the heads of one layer share a row.",
     ),
     el(

@@ -46,6 +46,54 @@ function spreads(
   ];
 }
 
+/** One end of a bound, with its sign. */
+const bound = (title: string, about: string, sign: string, value: (head: Head) => Maybe): Column => ({
+  title,
+  about,
+  value,
+  cell: (head) => {
+    const found = value(head);
+    return found === null ? unknown : `${sign}${measured(found)}`;
+  },
+});
+
+/** What is known of rotary heads beside the bounds over their contexts. */
+const overDistances: Column[] = [
+  bound("Sharpest attained", "Spread of a context that a search found", "≥\u202f", (head) =>
+    head.distances ? (head.sharp_bounds?.[0] ?? null) : null,
+  ),
+  bound(
+    "Sharpest at any distance",
+    "Proved whatever the length of the context and the rotary frequencies",
+    "≤\u202f",
+    (head) => head.distances?.sharp_at_most_anywhere ?? null,
+  ),
+  bound(
+    "Sharpest at equal distance 0",
+    "Of two keys where the query stands, as if nothing turned",
+    "",
+    (head) => head.distances?.at_distance_zero.sharp_bounds[1] ?? null,
+  ),
+];
+
+const passes: Column = {
+  title: "Passes",
+  about: "Passes through shared weights, which read different norms",
+  value: (head) => (head.pass === null ? null : head.pass === "first" ? 1 : 2),
+  cell: (head) => (head.pass === null ? unknown : head.pass === "first" ? "1" : "≥\u202f2"),
+};
+
+/** "contexts of at most 512 positions", or "any context". */
+function scope(heads: Head[]): string {
+  const within = new Set(heads.filter((head) => head.distances).map((head) => head.distances?.within ?? null));
+  const [only] = within;
+  return within.size === 1 && only !== null && only !== undefined
+    ? `contexts of at most ${plural(only, "position")}`
+    : within.size > 1
+      ? "contexts as long as each head sees"
+      : "any context";
+}
+
 const known = (head: Head): boolean => head.sharp_bounds !== undefined;
 const isExact = (head: Head): boolean => head.sharp_spread !== null && head.sharp_spread !== undefined;
 
@@ -53,6 +101,7 @@ function columnsFor(heads: Head[]): Column[] {
   return [
     whole("Layer", (head) => head.layer),
     whole("Head", (head) => head.head),
+    ...(heads.some((head) => head.pass) ? [passes] : []),
     ...spreads(
       isExact,
       (head) => head.uniform_bounds,
@@ -60,6 +109,7 @@ function columnsFor(heads: Head[]): Column[] {
       ["Most uniform", "Sharpest"],
       "",
     ),
+    ...(heads.some((head) => head.distances) ? overDistances : []),
     ...(heads.some((head) => head.without_projection)
       ? spreads(
           isExact,
@@ -124,7 +174,8 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
   };
   arrange();
   const left = heads.length - shownRows;
-  const bounded = measuredHeads.some((head) => !isExact(head));
+  const bounded = measuredHeads.some((head) => !isExact(head) && !head.distances);
+  const turning = measuredHeads.some((head) => head.distances);
   return el(
     "details",
     { open: heads.length <= 16 },
@@ -132,8 +183,12 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
     el(
       "p",
       { class: "muted" },
-      "The most that the scores of two keys can differ by, in any context, under the query for which that is " +
+      `The most that the scores of two keys can differ by, in ${scope(measuredHeads)}, under the query for which that is ` +
         "least and under the one for which it is most: no weight is more than e to that power times another." +
+        (turning
+          ? " Queries and keys of rotary heads turn with their position, so the spread is over all distances. " +
+            "Bounds are proved; “attained” is what a context that a search found does."
+          : "") +
         (bounded
           ? " ≤ and ≥ are bounds from the norms that queries and keys have of their own, which hidden states need not reach."
           : ""),

@@ -16,13 +16,13 @@ namespace normscope::audit {
 struct HeadReach {
   std::size_t head = 0;  ///< index in `model.heads`
   std::string norm{};    ///< name of the norm it reads, empty when unknown
-  /// "first" or "later" where layers that share their weights read another norm after the first pass (ALBERT),
-  /// and the head stands once for each; empty otherwise.
+  /// "first" or "later" where layers that share their weights read another norm after the first pass
+  /// (ALBERT), and the head stands once for each; empty otherwise.
   std::string pass{};
   std::optional<selectability::Attention> attention{};
-  std::string refused{};     ///< empty where `attention` is there
+  std::string refused{};      ///< empty where `attention` is there
   bool not_modelled = false;  ///< whether it is refused for a field of the configuration
-  std::string query_norm{};  ///< name of the norm of their own that queries go through, or empty
+  std::string query_norm{};   ///< name of the norm of their own that queries go through, or empty
   std::string key_norm{};
 };
 
@@ -33,8 +33,8 @@ struct HeadContexts {
 };
 
 /// The extremes of each of `model.heads`, in their order, one entry for each norm that it reads. Heads whose
-/// queries or keys are not known to be linear in the output of one norm, but for norms of their own, and heads
-/// whose scores the configuration changes in a way that is not modelled, are refused, with the reason.
+/// queries or keys are not known to be linear in the output of one norm, but for norms of their own, and
+/// heads whose scores the configuration changes in a way that is not modelled, are refused, with the reason.
 ///
 /// Errors    as `model::read_weight`; Cancelled
 /// Cost      as `selectability::attention`, a head; `threads` heads are in memory at a time. Distances are

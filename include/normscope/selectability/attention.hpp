@@ -65,8 +65,8 @@ struct Spread {
   std::vector<double> point{};
 };
 
-/// Two keys of one context, of the highest and of the lowest score, each as a point of the ball and as the row
-/// that the norm puts out there.
+/// Two keys of one context, of the highest and of the lowest score, each as a point of the ball and as the
+/// row that the norm puts out there.
 struct KeyPair {
   std::size_t high_distance = 0;  ///< from the query; 0 without a rotation
   std::size_t low_distance = 0;
@@ -75,7 +75,8 @@ struct KeyPair {
 };
 
 /// Contexts that no query can avoid: with k_i and l_i the high and low key of pair i where they stand, and
-/// g = Σ λ_i (R k_i − R l_i), every query has a context at least as wide as q₀ᵀg − |Cᵀg|, for queries C u + q₀.
+/// g = Σ λ_i (R k_i − R l_i), every query has a context at least as wide as q₀ᵀg − |Cᵀg|, for queries C u +
+/// q₀.
 struct UnavoidableContext {
   double share = 0.0;  ///< λ_i >= 0, sum 1
   KeyPair keys{};
@@ -83,9 +84,9 @@ struct UnavoidableContext {
 
 /// That spreads are bounded at every distance, as `docs/design/heads.md` tells.
 struct WeightProof {
-  std::size_t distances = 0;      ///< bounds distances below this; 0 for every distance
-  std::vector<double> weights{};  ///< w_j of each pair
-  std::vector<double> turns{};    ///< ε_j, 1 for a pair that may turn freely
+  std::size_t distances = 0;         ///< bounds distances below this; 0 for every distance
+  std::vector<double> weights{};     ///< w_j of each pair
+  std::vector<double> turns{};       ///< ε_j, 1 for a pair that may turn freely
   std::vector<std::size_t> still{};  ///< coordinates of N: those that do not turn, slow pairs among them
   std::vector<double> factor{};      ///< F of them, row after row
   double query_multiplier = 0.0;     ///< of |u|² <= 1 where |q'| is largest
@@ -107,9 +108,9 @@ struct DistanceProof {
 struct OverDistances {
   /// `most_uniform` and `sharpest` are of contexts with distances below this; 0 for every distance.
   std::size_t within = 0;
-  bool enumerated = false;          ///< whether each of them has been bounded by itself
-  double sharpest_anywhere = 0.0;   ///< proved at every distance, whatever the frequencies are
-  double uniform_anywhere = 0.0;    ///< some query has no wider context at any distance
+  bool enumerated = false;         ///< whether each of them has been bounded by itself
+  double sharpest_anywhere = 0.0;  ///< proved at every distance, whatever the frequencies are
+  double uniform_anywhere = 0.0;   ///< some query has no wider context at any distance
   /// Of two keys at equal distance 0, as if nothing turned: a smaller question, which says what projection
   /// does.
   Spread uniform_at_zero{};
@@ -132,8 +133,8 @@ struct OverDistances {
 struct Attention {
   Spread most_uniform{};
   Spread sharpest{};
-  std::optional<KeyPair> sharpest_keys{};            ///< that attain sharpest.lower with its query
-  std::vector<UnavoidableContext> uniform_proof{};   ///< of most_uniform.lower where that is positive
+  std::optional<KeyPair> sharpest_keys{};           ///< that attain sharpest.lower with its query
+  std::vector<UnavoidableContext> uniform_proof{};  ///< of most_uniform.lower where that is positive
   /// The same with Π left out of every norm; absent where there is none, and with a rotation.
   std::optional<Spread> uniform_without_projection{};
   std::optional<Spread> sharpest_without_projection{};
@@ -181,7 +182,8 @@ struct Attention {
 /// capped scores (test: Attention.ASoftCapBendsTheBounds).
 ///
 /// Source    [Brody et al. 2023, section 3.1], for one head's maps, gain and biases
-/// Errors    Shape; Argument for an entry that is not finite; Unsupported for several groups, and for maps whose
+/// Errors    Shape; Argument for an entry that is not finite; Unsupported for several groups, and for maps
+/// whose
 ///           sizes with the norm's radius and gain are outside 2^-120 to 2^120
 /// Accuracy  upper − lower <= 1e-10 of the largest spread the sizes of the maps allow (test:
 ///           Attention.BoundsMeet); norms of their own and rotations aside (tests:

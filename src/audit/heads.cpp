@@ -74,7 +74,6 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   HeadReach result{.head = task.head, .norm = task.norm, .pass = task.pass};
   if (!head.not_modelled.empty()) {
     result.refused = "not modelled: " + head.not_modelled;
-    result.not_modelled = true;
     return result;
   }
   result.refused = refusal(model, head, task.norm);

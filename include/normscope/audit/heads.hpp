@@ -21,7 +21,6 @@ struct HeadReach {
   std::string pass{};
   std::optional<selectability::Attention> attention{};
   std::string refused{};      ///< empty where `attention` is there
-  bool not_modelled = false;  ///< whether it is refused for a field of the configuration
   std::string query_norm{};   ///< name of the norm of their own that queries go through, or empty
   std::string key_norm{};
 };

@@ -15,7 +15,8 @@ namespace normscope::lnnet {
 ///
 /// Sums run in index order and start from the bias. A norm is its plain definition in one pass: mean,
 /// deviations, mean square, division; a block whose computed deviations are all zero gives the bias; one
-/// whose mean square would leave the range of its precision is divided by a power of two first. All of it is computed in the net's precision and rounded at the end.
+/// whose mean square would leave the range of its precision is divided by a power of two first. All of it is
+/// computed in the net's precision and rounded at the end.
 ///
 /// Shapes    x (rows, net.in()) → rows × net.out()
 /// Errors    Shape, Argument: see `validate`, and when x is not net.in() wide; Cancelled

@@ -79,6 +79,7 @@ void add_lab(CLI::App& root, Session& session);
 void add_select(CLI::App& root, Session& session);
 void add_heads(CLI::App& root, Session& session);
 void add_reach(CLI::App& root, Session& session);
+void add_verify(CLI::App& root, Session& session);
 void add_explore(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

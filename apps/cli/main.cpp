@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   cli::add_select(root, session);
   cli::add_heads(root, session);
   cli::add_reach(root, session);
+  cli::add_verify(root, session);
   cli::add_explore(root, session);
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\n"

@@ -109,7 +109,7 @@ int run(const Session& session, const Options& options) {
   expect_folders({options.certificates});
   std::vector<std::string> outputs = witness_files(options.certificates);
   outputs.insert(outputs.end(), {options.resume, session.json});
-  const ReachHead head = read_head(options.head, outputs);
+  const ReachHead head = read_head(options.head, outputs, session.wants_json(), session.threads);
   for (const std::size_t token : options.tokens) {
     if (token >= head.logits.tokens) {
       throw Error(ErrorCode::Argument,
@@ -128,12 +128,14 @@ int run(const Session& session, const Options& options) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
       selectability::bound_by_leads(results);
       if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
-      session.write_json(json_text(reach_document(head, results, options.tolerance, false)));
+      session.write_json(
+          json_text(reach_document(head, results, options.tolerance, options.certificates, false)));
     }
     throw;
   }
-  JsonOutput machine_form(session, json_text(reach_document(head, results, options.tolerance, true)));
-  write_witnesses(options.certificates, head.logits, results.tokens);
+  JsonOutput machine_form(
+      session, json_text(reach_document(head, results, options.tolerance, options.certificates, true)));
+  write_witnesses(options.certificates, head.logits, results, options.tolerance);
   machine_form.commit();
   describe(session, head, results);
   return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;

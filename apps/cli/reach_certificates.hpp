@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/selectability/reach.hpp>
+#include <normscope/selectability/survey.hpp>
 
 namespace normscope::cli {
 
@@ -12,8 +12,10 @@ namespace normscope::cli {
 
 /// Writes rows.npy and offsets.npy (the logits A u + a, means of all tokens taken out), reachable.npy
 /// (tokens), witnesses.npy (a point u of the ball for each) and leads.npy (by how much its token leads
-/// there). Nothing for an empty name. Errors    Io
+/// there); in the same way probability_, tangent_ and far_tokens.npy and _points.npy: where tokens have the
+/// least that their largest probability is, where a bound of it is taken, and (u, height) where tokens lead
+/// without the ball. Nothing for an empty name. Errors    Io
 void write_witnesses(const std::string& folder, const selectability::Logits& logits,
-                     const std::vector<selectability::TokenReach>& tokens);
+                     const selectability::Survey& results, double tolerance);
 
 }  // namespace normscope::cli

@@ -5,9 +5,12 @@
 
 #include <normscope/core/version.hpp>
 
+#include "result_inputs.hpp"
+
 namespace normscope::cli {
 
 using convex::Answer;
+using selectability::Probability;
 using selectability::Survey;
 using selectability::TokenReach;
 using Json = nlohmann::ordered_json;
@@ -26,37 +29,108 @@ Json name_json(const ReachHead& head, std::size_t token) {
   return token < head.names.size() ? Json(head.names[token]) : Json();
 }
 
-Json losers_json(const ReachHead& head, const Survey& results, Answer answer) {
-  Json list = Json::array();
-  for (const std::size_t i : results.with(answer)) {
-    const TokenReach& token = results.tokens[i];
-    list.push_back({{"token", i},
-                    {"name", name_json(head, i)},
-                    {"lead_at_most", token.upper},
-                    {"weights", weights_json(token.weights)},
-                    {"without_ball", std::string(to_string(token.unbounded))},
-                    {"without_ball_weights", weights_json(token.unbounded_weights)}});
-    // Of eps = 0 alone.
-    if (!token.ends.empty()) list.back()["ends"] = token.ends;
-    if (token.only_inside) list.back()["only_inside"] = true;
+/// Numbers of all points that prove something.
+std::size_t numbers_of(const Survey& results) {
+  std::size_t numbers = 0;
+  for (const TokenReach& token : results.tokens) {
+    numbers += token.witness.size() + token.unbounded_witness.size();
   }
-  return list;
+  for (const Probability& probability : results.probabilities) {
+    numbers += probability.point.size() + probability.tangent.size();
+  }
+  return numbers;
 }
 
-Json nearest_json(const ReachHead& head, const Survey& results) {
-  Json list = Json::array();
-  for (const std::size_t i : results.nearest(listed)) {
-    list.push_back({{"token", i},
-                    {"name", name_json(head, i)},
-                    {"lead_at_least", results.tokens[i].lower},
-                    {"lead_at_most", results.tokens[i].upper}});
+/// A result and how it is written.
+class Document {
+ public:
+  Document(const ReachHead& head, const Survey& results, double tolerance)
+      : head_(head),
+        results_(results),
+        cone_(selectability::without_ball(head.logits, tolerance)),
+        here_(numbers_of(results) <= most_inline_numbers) {}
+
+  [[nodiscard]] bool here() const { return here_; }
+  [[nodiscard]] Json without_ball() const { return {{"stretch", cone_.stretch}, {"tie", cone_.tie}}; }
+
+  [[nodiscard]] Json losers(Answer answer) const {
+    Json list = Json::array();
+    for (const std::size_t i : results_.with(answer)) {
+      const TokenReach& token = results_.tokens[i];
+      list.push_back({{"token", i},
+                      {"name", name_json(head_, i)},
+                      {"lead_at_most", token.upper},
+                      {"weights", weights(token)},
+                      {"without_ball", std::string(to_string(token.unbounded))},
+                      {"without_ball_weights", weights_json(token.unbounded_weights)}});
+      if (token.unbounded == Answer::yes) list.back()["without_ball_witness"] = far_witness(token);
+      // Of eps = 0 alone.
+      if (!token.ends.empty()) list.back()["ends"] = token.ends;
+      if (token.only_inside) list.back()["only_inside"] = true;
+    }
+    return list;
   }
-  return list;
-}
+
+  [[nodiscard]] Json nearest() const {
+    Json list = Json::array();
+    for (const std::size_t i : results_.nearest(listed)) {
+      list.push_back({{"token", i},
+                      {"name", name_json(head_, i)},
+                      {"lead_at_least", results_.tokens[i].lower},
+                      {"lead_at_most", results_.tokens[i].upper}});
+    }
+    return list;
+  }
+
+  /// What proves each token's answer and bounds, but for what is among `losers`.
+  [[nodiscard]] Json proofs() const {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < results_.tokens.size(); ++i) {
+      const TokenReach& token = results_.tokens[i];
+      Json proof = {{"answer", token.done ? std::string(to_string(token.answer)) : "open"}};
+      if (token.done && token.answer == Answer::yes) {
+        if (results_.tokens.size() > 1) {
+          proof["witness"] = token.witness.empty() ? Json("own_direction") : point(token.witness);
+        }
+        proof["weights"] = weights(token);
+        if (!token.ends.empty()) proof["ends"] = token.ends;
+      }
+      const Probability& probability = results_.probabilities[i];
+      if (!probability.point.empty()) proof["probability_point"] = point(probability.point);
+      if (!probability.tangent.empty()) proof["probability_tangent"] = point(probability.tangent);
+      list.push_back(std::move(proof));
+    }
+    return list;
+  }
+
+ private:
+  /// Those that prove the upper end of its lead; none where ends of the sphere do.
+  static Json weights(const TokenReach& token) {
+    return token.ends.empty() ? weights_json(selectability::upper_weights(token)) : Json::array();
+  }
+  [[nodiscard]] Json point(const std::vector<double>& values) const {
+    return here_ ? Json(values) : Json("elsewhere");
+  }
+  [[nodiscard]] Json far_witness(const TokenReach& token) const {
+    if (!here_) return "elsewhere";
+    const std::vector<double>& cone = token.unbounded_witness;
+    // What leads inside the ball does so without it.
+    if (cone.empty()) return {{"point", token.witness}, {"height", 1.0}};
+    return {{"point", std::vector<double>(cone.begin(), cone.end() - 1)},
+            {"height", cone_.stretch * cone.back()}};
+  }
+
+  const ReachHead& head_;
+  const Survey& results_;
+  selectability::WithoutBall cone_;
+  bool here_;
+};
 
 }  // namespace
 
-Json reach_document(const ReachHead& head, const Survey& results, double tolerance, bool complete) {
+Json reach_document(const ReachHead& head, const Survey& results, double tolerance, const std::string& folder,
+                    bool complete) {
+  const Document document(head, results, tolerance);
   Json lead = {{"lower", Json::array()}, {"upper", Json::array()}};
   Json probability = {{"lower", Json::array()}, {"upper", Json::array()}, {"refined", results.refined}};
   std::size_t decided = 0;
@@ -70,6 +144,7 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
   return {{"schema", "normscope.reach/1"},
           {"version", version},
           {"source", head.source},
+          {"inputs", inputs_json(head.inputs)},
           {"tokens", head.logits.tokens},
           {"width", head.logits.width},
           {"norm",
@@ -84,15 +159,19 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
           {"complete", complete},
           {"decided", decided},
           {"reachable", results.with(Answer::yes).size()},
-          {"unreachable", losers_json(head, results, Answer::no)},
-          {"undecided", losers_json(head, results, Answer::undecided)},
+          {"unreachable", document.losers(Answer::no)},
+          {"undecided", document.losers(Answer::undecided)},
           {"unreachable_without_ball", results.unargmaxable()},
-          {"nearest", nearest_json(head, results)},
+          {"nearest", document.nearest()},
           {"lead", lead},
           {"max_probability", probability},
           {"scale", head.logits.scale},
           {"tolerance", tolerance},
-          {"sphere", head.logits.sphere}};
+          {"sphere", head.logits.sphere},
+          {"tie", head.logits.tolerance(tolerance)},
+          {"without_ball", document.without_ball()},
+          {"proofs", document.proofs()},
+          {"certificates", certificates_json(document.here(), folder)}};
 }
 
 }  // namespace normscope::cli

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <nlohmann/json.hpp>
 
 #include <normscope/selectability/survey.hpp>
@@ -9,9 +11,9 @@
 namespace normscope::cli {
 
 /// The result of `reach` as docs/schemas/reach.schema.json describes it; not `complete` where the search was
-/// interrupted.
+/// interrupted. `folder` is that of the certificates, or empty.
 [[nodiscard]] nlohmann::ordered_json reach_document(const ReachHead& head,
                                                     const selectability::Survey& results, double tolerance,
-                                                    bool complete);
+                                                    const std::string& folder, bool complete);
 
 }  // namespace normscope::cli

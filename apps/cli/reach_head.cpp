@@ -1,5 +1,6 @@
 #include "reach_head.hpp"
 
+#include <normscope/certificates/model_head.hpp>
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
@@ -7,13 +8,15 @@
 #include <normscope/model/token_names.hpp>
 
 #include "matrix_input.hpp"
+#include "result_inputs.hpp"
 
 namespace normscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-void read_from_model(const HeadOptions& options, const std::vector<std::string>& outputs, ReachHead& head) {
+void read_from_model(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
+                     unsigned threads, ReachHead& head) {
   const checkpoint::Checkpoint checkpoint(options.model);
   const fs::path folder = checkpoint.files().front().parent_path();
   const std::optional<fs::path> names =
@@ -24,10 +27,15 @@ void read_from_model(const HeadOptions& options, const std::vector<std::string>&
   const model::Model described = model::describe(checkpoint);
   static_cast<audit::VocabularyHead&>(head) = audit::vocabulary_head(checkpoint, described);
   head.notes = described.notes;
+  if (describe) {
+    head.inputs.arguments.push_back({"model", options.model});
+    head.inputs.arrays = certificates::read_model_head(checkpoint, described).arrays(threads);
+  }
   if (names) head.names = model::read_token_names(*names, head.logits.tokens);
 }
 
-void read_from_arrays(const HeadOptions& options, const std::vector<std::string>& outputs, ReachHead& head) {
+void read_from_arrays(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
+                      unsigned threads, ReachHead& head) {
   std::vector<fs::path> inputs =
       files_of_arrays({options.unembedding, options.unembedding_bias, options.norm.gain, options.norm.bias});
   if (!options.names.empty()) inputs.emplace_back(options.names);
@@ -39,6 +47,14 @@ void read_from_arrays(const HeadOptions& options, const std::vector<std::string>
   head.norm = norm;
   if (norm.model) head.norm_name = norm.model->name;
   head.has_bias = !bias.empty();
+  if (describe) {
+    add_array(head.inputs, "unembedding", options.unembedding, weights, threads);
+    if (!bias.empty()) {
+      head.inputs.arguments.push_back({"unembedding bias", options.unembedding_bias});
+      head.inputs.arrays.push_back(certificates::describe_array("unembedding bias", {bias.size()}, bias));
+    }
+    add_norm(head.inputs, options.norm, head.norm);
+  }
   head.logits = selectability::fold(head.norm, weights.view(), bias);
   if (!options.names.empty()) head.names = model::read_token_names(options.names, head.logits.tokens);
 }
@@ -47,16 +63,17 @@ void read_from_arrays(const HeadOptions& options, const std::vector<std::string>
 
 std::string ReachHead::shown(std::size_t token) const { return printable(audit::token_name(names, token)); }
 
-ReachHead read_head(const HeadOptions& options, const std::vector<std::string>& outputs) {
+ReachHead read_head(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
+                    unsigned threads) {
   if (options.model.empty() == options.unembedding.empty()) {
     throw CLI::ValidationError("MODEL or --unembedding", "exactly one of them is needed");
   }
   ReachHead head;
   head.source = options.model.empty() ? options.unembedding : options.model;
   if (options.model.empty()) {
-    read_from_arrays(options, outputs, head);
+    read_from_arrays(options, outputs, describe, threads, head);
   } else {
-    read_from_model(options, outputs, head);
+    read_from_model(options, outputs, describe, threads, head);
   }
   return head;
 }

@@ -100,11 +100,18 @@ int run(const Session& session, const Options& options) {
   expect_writable({options.state});
   MatrixInput keys = read_matrix(options.input, Rows::any);
   const std::optional<GivenNorm> spec = options.norm.read(keys.width);
+  certificates::Inputs inputs;
+  if (session.wants_json()) {
+    add_array(inputs, "keys", options.input, keys, session.threads);
+    if (spec) add_norm(inputs, options.norm.norm, *spec);
+  }
   options.norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
   selectability::Options search = options.search;
   search.threads = session.threads;
   const selectability::Selection selection = decide(session, options, keys.view(), search);
-  JsonOutput machine_form(session, json_text(select_document(options.norm, spec, keys, selection)));
+  JsonOutput machine_form(
+      session,
+      json_text(select_document({options.norm, spec, keys, selection, inputs, options.certificates})));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
   if (spec) spec->say_source(session);

@@ -22,6 +22,46 @@ std::vector<std::size_t> rows_with(const selectability::Selection& selection, An
   return result;
 }
 
+const char* name_of(Proof proof) {
+  switch (proof) {
+    case Proof::none: return "none";
+    case Proof::alone: return "alone";
+    case Proof::own_direction: return "own_direction";
+    case Proof::query: return "query";
+    case Proof::weights: return "weights";
+    case Proof::twin: return "twin";
+  }
+  return "";
+}
+
+/// How many numbers the queries and weights of all keys are.
+std::size_t numbers_of(const selectability::Selection& selection) {
+  std::size_t numbers = 0;
+  for (const selectability::Verdict& verdict : selection.keys) {
+    numbers += verdict.query.size() + 2 * verdict.weights.size();
+  }
+  return numbers;
+}
+
+Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
+  Json json = {{"answer", std::string(to_string(verdict.answer))}, {"proof", name_of(verdict.proof)}};
+  if (verdict.answer == Answer::selectable) {
+    json["margin"] = std::isfinite(verdict.margin) ? Json(verdict.margin) : Json();
+    if (with_proof && verdict.proof == Proof::query) json["query"] = verdict.query;
+  }
+  if (verdict.answer == Answer::unselectable) {
+    json["residual"] = verdict.residual;
+    if (with_proof) {
+      Json weights = Json::array();
+      for (const convex::Share& share : verdict.weights) {
+        weights.push_back({{"key", share.id}, {"weight", share.weight}});
+      }
+      json["weights"] = weights;
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 std::size_t count_proofs(const selectability::Selection& selection, Proof proof) {
@@ -41,13 +81,18 @@ Json margins_json(const selectability::Selection& selection) {
   return {{"least", margins.front()}, {"median", margins[margins.size() / 2]}, {"largest", margins.back()}};
 }
 
-Json select_document(const KeyNorm& norm, const std::optional<GivenNorm>& spec, const MatrixInput& keys,
-                     const selectability::Selection& selection) {
+Json select_document(const SelectResult& result) {
+  const selectability::Selection& selection = result.selection;
+  const bool here = numbers_of(selection) <= most_inline_numbers;
+  Json verdicts = Json::array();
+  for (const selectability::Verdict& verdict : selection.keys)
+    verdicts.push_back(verdict_json(verdict, here));
   return {{"schema", "normscope.select/1"},
           {"version", version},
-          {"keys", keys.rows},
-          {"width", keys.width},
-          {"norm", norm.json(spec)},
+          {"inputs", inputs_json(result.inputs)},
+          {"keys", result.keys.rows},
+          {"width", result.keys.width},
+          {"norm", result.norm.json(result.spec)},
           {"selectable", selection.count(Answer::selectable)},
           {"unselectable", rows_with(selection, Answer::unselectable)},
           {"undecided", rows_with(selection, Answer::undecided)},
@@ -59,7 +104,10 @@ Json select_document(const KeyNorm& norm, const std::optional<GivenNorm>& spec, 
             {"twin", count_proofs(selection, Proof::twin)}}},
           {"margin", margins_json(selection)},
           {"scale", selection.scale},
-          {"tolerance", selection.tolerance}};
+          {"tolerance", selection.tolerance},
+          {"center", selection.keys.empty() ? std::vector<double>{} : selection.center},
+          {"verdicts", verdicts},
+          {"certificates", certificates_json(here, result.folder)}};
 }
 
 }  // namespace normscope::cli

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 
 #include "key_norm.hpp"
 #include "matrix_input.hpp"
+#include "result_inputs.hpp"
 
 namespace normscope::cli {
 
@@ -18,10 +20,17 @@ namespace normscope::cli {
 /// Least, median and largest margin of the selectable keys; null where none has a finite one.
 [[nodiscard]] nlohmann::ordered_json margins_json(const selectability::Selection& selection);
 
+/// What `select` was asked and found.
+struct SelectResult {
+  const KeyNorm& norm;
+  const std::optional<GivenNorm>& spec;
+  const MatrixInput& keys;
+  const selectability::Selection& selection;
+  const certificates::Inputs& inputs;
+  std::string folder;  ///< of certificates, or empty
+};
+
 /// The result of `select` as docs/schemas/select.schema.json describes it.
-[[nodiscard]] nlohmann::ordered_json select_document(const KeyNorm& norm,
-                                                     const std::optional<GivenNorm>& spec,
-                                                     const MatrixInput& keys,
-                                                     const selectability::Selection& selection);
+[[nodiscard]] nlohmann::ordered_json select_document(const SelectResult& result);
 
 }  // namespace normscope::cli

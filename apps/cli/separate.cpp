@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,13 +24,18 @@ struct Options {
   bool check = false;
 };
 
-Sample two_files(const Options& options) {
+/// Takes down an array for the result.
+using Describe = std::function<void(const char* role, const std::string& name, const MatrixInput& matrix)>;
+
+Sample two_files(const Options& options, const Describe& describe) {
   const MatrixInput a = read_matrix(options.a);
   const MatrixInput b = read_matrix(options.b);
   if (a.width != b.width) {
     throw Error(ErrorCode::Shape, fmt::format("{} has width {}, {} has width {}, expected the same",
                                               printable(options.a), a.width, printable(options.b), b.width));
   }
+  describe("a", options.a, a);
+  describe("b", options.b, b);
   Sample sample;
   sample.width = a.width;
   sample.class_rows.resize(2);
@@ -40,7 +46,7 @@ Sample two_files(const Options& options) {
 }
 
 /// Rows a label, the labels in `wanted` where some are.
-Sample labelled_rows(const Options& options) {
+Sample labelled_rows(const Options& options, const Describe& describe) {
   const MatrixInput x = read_samples(options.a);
   const std::vector<std::int64_t> labels = read_labels(options.labels);
   if (labels.size() != x.rows) {
@@ -48,6 +54,8 @@ Sample labelled_rows(const Options& options) {
                 fmt::format("{} has {}, {} has {}, expected a label a row", printable(options.labels),
                             counted(labels.size(), "label"), printable(options.a), counted(x.rows, "row")));
   }
+  describe("samples", options.a, x);
+  describe("labels", options.labels, {{labels.begin(), labels.end()}, labels.size(), 1});
   std::map<std::int64_t, std::vector<std::size_t>> rows_of;
   for (std::size_t row = 0; row < x.rows; ++row) rows_of[labels[row]].push_back(row);
   Sample sample;
@@ -98,7 +106,12 @@ void check(const Options& options) {
 int run(const Session& session, const Options& options) {
   check(options);
   keep_apart(files_of_arrays({options.a, options.b, options.labels}), {session.json});
-  const Sample sample = options.labels.empty() ? two_files(options) : labelled_rows(options);
+  certificates::Inputs inputs;
+  const Describe describe = [&](const char* role, const std::string& name, const MatrixInput& matrix) {
+    if (session.wants_json()) add_array(inputs, role, name, matrix, session.threads);
+  };
+  const Sample sample =
+      options.labels.empty() ? two_files(options, describe) : labelled_rows(options, describe);
   const std::size_t classes = sample.class_rows.size();
   if (options.check && classes != 2) {
     throw Error(ErrorCode::Argument,
@@ -113,7 +126,7 @@ int run(const Session& session, const Options& options) {
                                   session.progress());
   }
 
-  session.write_json(json_text(separate_document(sample, ssr, linear, separation)));
+  session.write_json(json_text(separate_document({sample, ssr, linear, separation, inputs})));
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);

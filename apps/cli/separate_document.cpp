@@ -30,15 +30,19 @@ void add_separation(nlohmann::ordered_json& json, const convex::Separation& sepa
 
 }  // namespace
 
-nlohmann::ordered_json separate_document(const Sample& sample, double ssr,
-                                         const separability::LinearRatio& linear,
-                                         const std::optional<convex::Separation>& separation) {
-  nlohmann::ordered_json json = {
-      {"schema", "normscope.separate/1"}, {"version", version}, {"width", sample.width},
-      {"rows", sample.class_rows},        {"ssr", ssr},         {"lssr", linear.ratio},
-      {"direction", linear.direction},    {"rank", linear.rank}};
+nlohmann::ordered_json separate_document(const SeparateResult& result) {
+  const Sample& sample = result.sample;
+  nlohmann::ordered_json json = {{"schema", "normscope.separate/1"},
+                                 {"version", version},
+                                 {"inputs", inputs_json(result.inputs)},
+                                 {"width", sample.width},
+                                 {"rows", sample.class_rows},
+                                 {"ssr", result.ssr},
+                                 {"lssr", result.linear.ratio},
+                                 {"direction", result.linear.direction},
+                                 {"rank", result.linear.rank}};
   if (!sample.names.empty()) json["classes"] = sample.names;
-  if (separation) add_separation(json, *separation, sample);
+  if (result.separation) add_separation(json, *result.separation, sample);
   return json;
 }
 

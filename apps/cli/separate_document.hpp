@@ -12,6 +12,8 @@
 #include <normscope/core/view.hpp>
 #include <normscope/separability/scatter.hpp>
 
+#include "result_inputs.hpp"
+
 namespace normscope::cli {
 
 /// Rows of several classes, those of a class together.
@@ -37,9 +39,16 @@ struct Sample {
   }
 };
 
-/// The result of `separate` as docs/schemas/separate.schema.json describes it; `separation` for two classes.
-[[nodiscard]] nlohmann::ordered_json separate_document(const Sample& sample, double ssr,
-                                                       const separability::LinearRatio& linear,
-                                                       const std::optional<convex::Separation>& separation);
+/// What `separate` was asked and found.
+struct SeparateResult {
+  const Sample& sample;
+  double ssr;
+  const separability::LinearRatio& linear;
+  const std::optional<convex::Separation>& separation;  ///< of two classes
+  const certificates::Inputs& inputs;
+};
+
+/// The result of `separate` as docs/schemas/separate.schema.json describes it.
+[[nodiscard]] nlohmann::ordered_json separate_document(const SeparateResult& result);
 
 }  // namespace normscope::cli

@@ -80,8 +80,13 @@ class Unbounded {
     for (const std::size_t index : indices) {
       TokenReach& token = tokens[index];
       token.unbounded = token.answer;
-      if (same_ && token.answer != Answer::yes) token.unbounded_weights = token.weights;
-      if (!same_ && token.answer != Answer::yes) asked.push_back(index);
+      if (token.answer == Answer::yes) continue;
+      // Without offsets the ball says as much, unless it was the sphere's two points that said it.
+      if (same_ && token.ends.empty()) {
+        token.unbounded_weights = upper_weights(token);
+      } else {
+        asked.push_back(index);
+      }
     }
     if (asked.empty()) return;
     if (cone_.tokens == 0) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/sum.hpp>
 
 #include "cone.hpp"
 #include "field.hpp"
@@ -97,6 +98,18 @@ std::vector<double> witness(const Logits& logits, std::size_t token, const Token
 std::vector<convex::Share> upper_weights(const TokenReach& reach) {
   if (!reach.weights.empty() || !std::isfinite(reach.upper)) return reach.weights;
   return {{reach.rival, 1.0}};
+}
+
+WithoutBall without_ball(const Logits& logits, double tolerance) {
+  const int exponent = offset_exponent(logits);
+  // The sizes of the cone over the logits, without making it.
+  Logits sizes{.rounding = std::scalbn(logits.rounding, std::max(0, exponent))};
+  for (std::size_t token = 0; token < logits.tokens; ++token) {
+    std::vector<double> row(logits.view().row(token).begin(), logits.view().row(token).end());
+    row.push_back(std::scalbn(logits.offsets[token], exponent));
+    sizes.scale = std::max(sizes.scale, euclidean_norm(row));
+  }
+  return {std::scalbn(1.0, exponent), sizes.tolerance(tolerance)};
 }
 
 std::vector<std::size_t> unproved(const Logits& logits, const std::vector<TokenReach>& tokens,

@@ -98,6 +98,8 @@ class Separate(CommandTest):
         expected = self.separate()
         got = self.json("separate", "x.npy", "--labels", "labels.npy", "--classes=1,-1")
         self.assertEqual(got.pop("classes"), [1, -1])
+        self.assertEqual([array["role"] for array in got.pop("inputs")["arrays"]], ["samples", "labels"])
+        self.assertEqual([array["role"] for array in expected.pop("inputs")["arrays"]], ["a", "b"])
         for side, label in (("a", 1), ("b", -1)):
             rows = np.flatnonzero(labels == label)
             for share in expected[side]:

@@ -28,7 +28,7 @@ struct TokenReach {
   /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
   std::vector<convex::Share> unbounded_weights{};
   /// A point of the unit ball one wider, where argmaxable but not reachable: at (u, s) the token leads by the
-  /// rows (A, 2^e a₀), and s is positive.
+  /// rows (A, stretch a₀) of `without_ball`, and s is positive.
   std::vector<double> unbounded_witness{};
   std::size_t rival = 0;  ///< another token: the next highest where the token's own row points
   /// eps = 0: inside the ball the token leads at some point, on the sphere, which is all the norm gives then,
@@ -72,6 +72,14 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 
 /// The weights on other tokens that prove `upper`; none for one that is infinite.
 [[nodiscard]] std::vector<convex::Share> upper_weights(const TokenReach& reach);
+
+/// How answers without the norm's bound are measured: rows are (A, stretch a₀), the stretch a power of two
+/// that brings offsets to the rows' size, and what is no larger than `tie` is nothing.
+struct WithoutBall {
+  double stretch = 1.0;
+  double tie = 0.0;
+};
+[[nodiscard]] WithoutBall without_ball(const Logits& logits, double tolerance);
 
 /// Of the tokens `asked`, those whose answers and bounds the logits do not bear out; trusts nothing else in
 /// `tokens`. Errors    Cancelled Cost      tokens · width for each (test: Reach.ForgedProofsAreFound)

@@ -1,0 +1,95 @@
+#include <filesystem>
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/certificates/result.hpp>
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/core/file.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/core/version.hpp>
+
+#include "command.hpp"
+#include "verify_inputs.hpp"
+
+namespace normscope::cli {
+namespace {
+
+using certificates::Finding;
+using certificates::Result;
+using certificates::Verification;
+using Json = nlohmann::ordered_json;
+
+/// Findings of a kind that a terminal shows.
+constexpr std::size_t said = 10;
+
+struct Options {
+  std::string result;
+  std::vector<std::string> inputs;
+  std::string certificates;
+};
+
+Result read_result(const std::string& path) {
+  const MappedFile file(path);
+  return {{reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, printable(path)};
+}
+
+Json findings_json(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"item", finding.item}, {"reason", finding.reason}});
+  }
+  return list;
+}
+
+void say_findings(const Session& session, const char* what, const std::vector<Finding>& findings) {
+  for (std::size_t i = 0; i < findings.size() && i < said; ++i) {
+    session.say(fmt::format("  {}: {}: {}", what, printable(findings[i].item), findings[i].reason));
+  }
+  if (findings.size() > said) session.say(fmt::format("  ... and {} more", findings.size() - said));
+}
+
+int run(const Session& session, const Options& options) {
+  const Result result = read_result(options.result);
+  const VerifyInputs inputs{options.inputs, options.certificates, session.threads, session.progress()};
+  std::vector<std::filesystem::path> read = {options.result};
+  for (const std::string& name : files_of_result(result, inputs)) {
+    if (const auto file = checkpoint::array_file(name)) read.push_back(*file);
+  }
+  keep_apart(read, {session.json});
+  const Verification found = verify_result(result, inputs);
+  session.write_json(json_text({{"schema", "normscope.verify/1"},
+                                {"version", version},
+                                {"result", "normscope." + result.kind() + "/1"},
+                                {"checked", found.checked},
+                                {"failed", findings_json(found.failed)},
+                                {"not_checkable", findings_json(found.not_checkable)}}));
+  session.say(fmt::format("{}: {} checked, {} failed, {} not checkable", result.kind(),
+                          counted(found.checked, "statement"), found.failed.size(),
+                          found.not_checkable.size()));
+  say_findings(session, "failed", found.failed);
+  say_findings(session, "not checkable", found.not_checkable);
+  return found.failed.empty() ? ok : negative;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(root, session, "verify",
+                                  "Check every statement of a result from its JSON and its inputs alone",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("RESULT", options->result, "What select, separate, reach or heads wrote with --json")
+      ->required();
+  command->add_option(
+      "INPUTS", options->inputs,
+      "What it was computed from, in the order that it names them (default: under those names)");
+  command
+      ->add_option("--certificates", options->certificates,
+                   "Read certificates that are not in RESULT from FOLDER (default: the one it names)")
+      ->type_name("FOLDER");
+  command->footer("Exit status 1 where a statement does not hold.");
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,226 @@
+#include "verify_inputs.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include <normscope/certificates/model_head.hpp>
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/text.hpp>
+#include <normscope/model/model.hpp>
+
+#include "command.hpp"
+#include "key_norm.hpp"
+#include "matrix_input.hpp"
+#include "result_inputs.hpp"
+#include "samples.hpp"
+
+namespace normscope::cli {
+namespace {
+
+using certificates::Result;
+using certificates::Verification;
+
+/// The folder that --certificates wrote.
+class CertificateFolder : public certificates::Folder {
+ public:
+  explicit CertificateFolder(std::string folder) : folder_(std::move(folder)) {}
+
+  [[nodiscard]] std::vector<double> read(const std::string& name) const override {
+    return checkpoint::read_array((std::filesystem::path(folder_) / (name + ".npy")).string()).values;
+  }
+
+ private:
+  std::string folder_;
+};
+
+/// A result's inputs on their way from files.
+class Reader {
+ public:
+  Reader(const Result& result, const VerifyInputs& given) : result_(result), given_(given) {
+    const std::vector<certificates::Argument>& arguments = result.inputs().arguments;
+    const std::vector<std::string>& names = given.names;
+    if (!names.empty() && names.size() != arguments.size()) {
+      std::string roles;
+      for (const certificates::Argument& argument : arguments) {
+        roles += (roles.empty() ? "" : ", ") + printable(argument.role);
+      }
+      throw Error(ErrorCode::Argument,
+                  fmt::format("{}: was computed from {} ({}), expected as many INPUTS, got {}",
+                              result.source(), counted(arguments.size(), "input"), roles, names.size()));
+    }
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      names_.emplace_back(arguments[i].role, names.empty() ? arguments[i].name : names[i]);
+    }
+    const std::string folder = given.folder.empty() ? result.folder().value_or("") : given.folder;
+    if (!folder.empty()) folder_.emplace(folder);
+  }
+
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> result;
+    for (const auto& [role, name] : names_) result.push_back(name);
+    return result;
+  }
+
+  [[nodiscard]] Verification verify() {
+    if (result_.kind() == "select") return verify_select();
+    if (result_.kind() == "separate") return verify_separate();
+    if (result_.kind() == "reach") return verify_reach();
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: a result of {} has no certificates yet", result_.source(), result_.kind()));
+  }
+
+ private:
+  /// The file for that role; empty where the result names none.
+  [[nodiscard]] std::string name(std::string_view role) const {
+    const auto found =
+        std::find_if(names_.begin(), names_.end(), [&](const auto& entry) { return entry.first == role; });
+    return found == names_.end() ? std::string() : found->second;
+  }
+  [[nodiscard]] std::string needed(std::string_view role) const {
+    std::string file = name(role);
+    if (file.empty()) {
+      throw Error(ErrorCode::Format, fmt::format("{}: names no {} among its inputs", result_.source(), role));
+    }
+    return file;
+  }
+
+  [[nodiscard]] MatrixInput take(const char* role, MatrixInput (*read)(const std::string&)) {
+    const std::string file = needed(role);
+    MatrixInput matrix = read(file);
+    add_array(found_, role, file, matrix, given_.threads);
+    return matrix;
+  }
+
+  /// Holds what was read against what the result says.
+  void expect_inputs() const {
+    std::string who;
+    for (const auto& [role, file] : names_) who += (who.empty() ? "" : ", ") + printable(file);
+    result_.expect_arrays(found_.arrays, who);
+  }
+
+  [[nodiscard]] NormOptions norm_options() const {
+    NormOptions options;
+    options.kind = result_.text({"norm", "kind"});
+    options.eps = result_.number({"norm", "eps"});
+    if (result_.has({"norm", "groups"})) {
+      options.groups = static_cast<std::size_t>(result_.number({"norm", "groups"}));
+    }
+    options.gain = name("gain");
+    options.bias = name("norm bias");
+    options.gain_offset = result_.inputs().gain_offset.value_or(0.0);
+    return options;
+  }
+
+  [[nodiscard]] certificates::VerifyOptions options() const { return {given_.threads, given_.progress}; }
+  [[nodiscard]] const certificates::Folder* folder() const { return folder_ ? &*folder_ : nullptr; }
+
+  [[nodiscard]] Verification verify_select() {
+    MatrixInput keys = take("keys", [](const std::string& file) { return read_matrix(file, Rows::any); });
+    const bool behind_norm = result_.has({"norm"});
+    if (behind_norm) {
+      KeyNorm norm;
+      norm.norm = norm_options();
+      norm.steps = result_.texts({"norm", "steps"});
+      const NormSpec spec = norm.norm.read(keys.width);
+      add_norm(found_, norm.norm, spec);
+      // All four are the norm itself.
+      if (norm.steps.size() == 4) norm.steps.clear();
+      expect_inputs();
+      norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
+    } else {
+      expect_inputs();
+    }
+    return certificates::verify_select(result_, keys.view(), behind_norm, folder(), options());
+  }
+
+  [[nodiscard]] Verification verify_separate() {
+    certificates::ClassRows classes;
+    if (name("labels").empty()) {
+      const auto read = [](const std::string& file) { return read_matrix(file); };
+      const MatrixInput a = take("a", read);
+      const MatrixInput b = take("b", read);
+      expect_inputs();
+      add_class(classes, a, all_rows(a.rows));
+      add_class(classes, b, all_rows(b.rows));
+      return verify(classes);
+    }
+    const MatrixInput samples = take("samples", read_samples);
+    const std::vector<std::int64_t> labels = read_labels(needed("labels"));
+    add_array(found_, "labels", name("labels"), {{labels.begin(), labels.end()}, labels.size(), 1},
+              given_.threads);
+    expect_inputs();
+    for (const std::int64_t label : result_.integers({"classes"})) {
+      std::vector<std::size_t> rows;
+      for (std::size_t row = 0; row < labels.size(); ++row) {
+        if (labels[row] == label) rows.push_back(row);
+      }
+      add_class(classes, samples, std::move(rows));
+    }
+    return verify(classes);
+  }
+
+  static std::vector<std::size_t> all_rows(std::size_t count) {
+    std::vector<std::size_t> rows(count);
+    for (std::size_t i = 0; i < count; ++i) rows[i] = i;
+    return rows;
+  }
+
+  void add_class(certificates::ClassRows& classes, const MatrixInput& from, std::vector<std::size_t> rows) {
+    std::vector<double> values;
+    for (const std::size_t row : rows) {
+      values.insert(values.end(), from.view().row(row).begin(), from.view().row(row).end());
+    }
+    values_.push_back(std::move(values));
+    classes.rows.emplace_back(values_.back().data(), rows.size(), from.width);
+    classes.numbers.push_back(std::move(rows));
+  }
+
+  [[nodiscard]] Verification verify(const certificates::ClassRows& classes) const {
+    return certificates::verify_separate(result_, classes, options());
+  }
+
+  [[nodiscard]] Verification verify_reach() {
+    if (const std::string file = name("model"); !file.empty()) {
+      const checkpoint::Checkpoint checkpoint(file);
+      const certificates::ModelHead head =
+          certificates::read_model_head(checkpoint, model::describe(checkpoint));
+      found_.arrays = head.arrays(given_.threads);
+      expect_inputs();
+      return certificates::verify_reach(result_, head.head(), folder(), options());
+    }
+    const MatrixInput weights =
+        take("unembedding", [](const std::string& file) { return read_matrix(file); });
+    std::vector<double> bias;
+    if (const std::string file = name("unembedding bias"); !file.empty()) {
+      bias = checkpoint::read_row(file);
+      found_.arrays.push_back(certificates::describe_array("unembedding bias", {bias.size()}, bias));
+    }
+    const NormOptions norm = norm_options();
+    const NormSpec spec = norm.read(weights.width);
+    add_norm(found_, norm, spec);
+    expect_inputs();
+    return certificates::verify_reach(result_, {spec, weights.view(), bias}, folder(), options());
+  }
+
+  const Result& result_;
+  const VerifyInputs& given_;
+  std::vector<std::pair<std::string, std::string>> names_{};
+  std::optional<CertificateFolder> folder_{};
+  certificates::Inputs found_{};
+  std::vector<std::vector<double>> values_{};  ///< of the classes
+};
+
+}  // namespace
+
+std::vector<std::string> files_of_result(const Result& result, const VerifyInputs& inputs) {
+  return Reader(result, inputs).files();
+}
+
+Verification verify_result(const Result& result, const VerifyInputs& inputs) {
+  return Reader(result, inputs).verify();
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <normscope/certificates/verify.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::certificates {
+
+/// A model's vocabulary head with its own values, read from the checkpoint anew.
+struct ModelHead {
+  NormSpec norm{};
+  std::string norm_name{};
+  std::vector<double> unembedding{};  ///< tokens × norm.width
+  std::vector<double> bias{};         ///< tokens, or none
+  double scale = 1.0;
+  std::size_t tokens = 0;
+
+  [[nodiscard]] VocabularyHead head() const {
+    return {norm, {unembedding.data(), tokens, norm.width}, bias, scale};
+  }
+  /// Unembedding, its bias, gain and bias of the norm, as far as there are any: what a `reach` result states.
+  [[nodiscard]] std::vector<InputArray> arrays(unsigned threads = 0) const;
+};
+
+/// Errors    Unsupported for a model whose logits read no norm, or are not modelled
+[[nodiscard]] ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+
+}  // namespace normscope::certificates

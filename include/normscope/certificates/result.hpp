@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Results of `select`, `separate`, `reach` and `heads` checked from their JSON and their inputs alone, by
+/// plain arithmetic that shares nothing with what found them; docs/certificates.md has the formats and
+/// inequalities.
+namespace normscope::certificates {
+
+/// What the command line named: "keys", "model", ...
+struct Argument {
+  std::string role{};
+  std::string name{};
+};
+
+/// An array that a result was computed from: its role, its shape, and the piecewise SHA-256 of its values as
+/// float64, little-endian, row by row.
+struct InputArray {
+  std::string role{};
+  std::vector<std::size_t> shape{};
+  std::string sha256{};
+};
+
+[[nodiscard]] InputArray describe_array(std::string role, std::vector<std::size_t> shape,
+                                        std::span<const double> values, unsigned threads = 0);
+
+struct Inputs {
+  std::vector<Argument> arguments{};
+  std::vector<InputArray> arrays{};
+  std::optional<double> gain_offset{};  ///< that the command line gave: the gain is its array plus this
+};
+
+/// A statement of a result, and why it does not hold or cannot be checked.
+struct Finding {
+  std::string item;
+  std::string reason;
+};
+
+struct Verification {
+  std::size_t checked = 0;  ///< statements, those that failed among them
+  std::vector<Finding> failed{};
+  std::vector<Finding> not_checkable{};
+
+  /// Counts a statement; it is put down as failed, with that reason, unless it holds.
+  void check(bool holds, const std::string& item, std::string_view reason);
+};
+
+/// A result read from its JSON.
+class Result {
+ public:
+  /// `source` names it in messages. Errors    Format for text that is no result of a kind that can be checked
+  Result(std::string_view text, std::string source);
+  Result(Result&&) noexcept;
+  Result& operator=(Result&&) noexcept;
+  ~Result();
+
+  /// "select", "separate", "reach" or "heads".
+  [[nodiscard]] const std::string& kind() const;
+  [[nodiscard]] const std::string& source() const;
+  [[nodiscard]] const Inputs& inputs() const;
+  /// The name that the command line gave for that role; empty where it gave none.
+  [[nodiscard]] std::string argument(std::string_view role) const;
+  /// Errors    Argument where `found` is not what the result says of its arrays; `who` names them
+  void expect_arrays(const std::vector<InputArray>& found, const std::string& who) const;
+  /// A text, a number or a list of texts of the result, for who reads its inputs; by names one in another.
+  /// Errors    Format where there is none
+  [[nodiscard]] std::string text(std::initializer_list<const char*> path) const;
+  [[nodiscard]] double number(std::initializer_list<const char*> path) const;
+  [[nodiscard]] std::vector<std::string> texts(std::initializer_list<const char*> path) const;
+  [[nodiscard]] std::vector<std::int64_t> integers(std::initializer_list<const char*> path) const;
+  [[nodiscard]] bool has(std::initializer_list<const char*> path) const;  ///< and is not null
+  /// The folder that its certificates were written into; none where they are in the JSON.
+  [[nodiscard]] const std::optional<std::string>& folder() const;
+
+  struct Fields;
+  [[nodiscard]] const Fields& fields() const { return *fields_; }
+
+ private:
+  std::unique_ptr<Fields> fields_;
+};
+
+}  // namespace normscope::certificates

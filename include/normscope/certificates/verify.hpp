@@ -1,0 +1,62 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <normscope/certificates/result.hpp>
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+
+namespace normscope::certificates {
+
+struct VerifyOptions {
+  unsigned threads = 0;
+  Progress progress{};
+};
+
+/// Arrays of certificates that were written into a folder, by name.
+class Folder {
+ public:
+  virtual ~Folder() = default;
+  /// The values of NAME.npy. Errors    as a reader of arrays
+  [[nodiscard]] virtual std::vector<double> read(const std::string& name) const = 0;
+};
+
+/// Checks every statement of a `select` result. `keys` are those that were asked about, after the norm where
+/// there was one: then each of their entries may be off by 16 u of the largest, as kernels of other machines
+/// round differently.
+/// Errors    Format, Shape; Cancelled
+/// Accuracy  what holds in exact arithmetic with more than 64 u of the sizes that meet in it passes, and what
+///           does not hold fails (tests: VerifySelect.GoodResultsPass, VerifySelect.ForgedOnesFail)
+[[nodiscard]] Verification verify_select(const Result& result, MatrixView<const double> keys,
+                                         bool behind_norm, const Folder* folder,
+                                         const VerifyOptions& options = {});
+
+/// Rows of several classes, those of a class together.
+struct ClassRows {
+  std::vector<MatrixView<const double>> rows{};
+  /// The number of each row in the array that it came from, as weights name it.
+  std::vector<std::vector<std::size_t>> numbers{};
+};
+
+/// Checks every statement of a `separate` result.
+/// Errors    Format, Shape; Cancelled
+[[nodiscard]] Verification verify_separate(const Result& result, const ClassRows& classes,
+                                           const VerifyOptions& options = {});
+
+/// A vocabulary's head: logits are scale · (W h + c), h what the norm puts out.
+/// Shapes    unembedding (tokens × norm.width), bias (tokens, or none)
+struct VocabularyHead {
+  NormSpec norm{};
+  MatrixView<const double> unembedding{};
+  std::span<const double> bias{};
+  double scale = 1.0;
+};
+
+/// Checks every statement of a `reach` result.
+/// Errors    Format, Shape; Unsupported for several groups; Cancelled
+[[nodiscard]] Verification verify_reach(const Result& result, const VocabularyHead& head,
+                                        const Folder* folder, const VerifyOptions& options = {});
+
+}  // namespace normscope::certificates

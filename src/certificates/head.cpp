@@ -1,0 +1,178 @@
+#include "head.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::certificates {
+
+Head::Head(const VocabularyHead& head) : norm_(head.norm) {
+  validate(norm_);
+  if (norm_.groups != 1) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("verify: the norm has {} groups, expected one", norm_.groups));
+  }
+  const std::size_t count = head.unembedding.rows();
+  if (count == 0 || head.unembedding.width() != norm_.width ||
+      (!head.bias.empty() && head.bias.size() != count)) {
+    throw Error(ErrorCode::Shape, "verify: unembedding, bias and norm do not fit together");
+  }
+  const std::size_t width = norm_.width + 1;
+  values_.reserve(count * width);
+  std::vector<CompensatedSum> sums(width);
+  for (std::size_t row = 0; row < count; ++row) {
+    for (const double value : head.unembedding.row(row)) values_.push_back(head.scale * value);
+    values_.push_back(head.bias.empty() ? 0.0 : head.scale * head.bias[row]);
+    for (std::size_t i = 0; i < width; ++i) sums[i].add(values_[row * width + i]);
+  }
+  for (const CompensatedSum& sum : sums) mean_.push_back(sum.value() / static_cast<double>(count));
+  rows_ = {values_.data(), count, width};
+}
+
+Head::Hidden Head::hidden(std::span<const double> u, double height, bool onto_sphere) const {
+  std::vector<double> turned(u.begin(), u.end());
+  double off = 0.0;  // of the mean taken out
+  if (norm_.centers()) {
+    const double middle = mean(u);
+    for (double& value : turned) {
+      off += std::abs(value);
+      value -= middle;
+    }
+    off = 4.0 * unit * off / static_cast<double>(u.size());
+  }
+  double length = 1.0;
+  double length_off = 0.0;  // in parts of itself
+  if (onto_sphere) {
+    length = euclidean_norm(turned);
+    length_off = 16.0 * unit + 2.0 * off * std::sqrt(static_cast<double>(u.size())) / length;
+  }
+  Hidden result;
+  for (std::size_t i = 0; i < turned.size(); ++i) {
+    const double factor = norm_.radius() * norm_.gain_at(i) / length;
+    const double scaled = factor * turned[i];
+    const double shift = height * norm_.bias_at(i);
+    result.values.push_back(scaled + shift);
+    result.errors.push_back(up(std::abs(factor) * off + length_off * std::abs(scaled) +
+                               8.0 * unit * (std::abs(scaled) + std::abs(shift))));
+  }
+  result.values.push_back(height);
+  result.errors.push_back(0.0);
+  return result;
+}
+
+LeadClaim Head::claim(std::size_t index, std::span<const double> u, double least) const {
+  Hidden at = hidden(u, 1.0, sphere());
+  return {.index = index, .direction = std::move(at.values), .error = std::move(at.errors), .least = least};
+}
+
+LeadClaim Head::far_claim(std::size_t index, std::span<const double> u, double height, double least) const {
+  Hidden at = hidden(u, height, false);
+  return {.index = index, .direction = std::move(at.values), .error = std::move(at.errors), .least = least};
+}
+
+std::vector<double> Head::own_direction(std::size_t index) const {
+  std::vector<double> result(norm_.width);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = norm_.gain_at(i) * (weights_of(index)[i] - mean_[i]);
+  }
+  if (norm_.centers()) center(result);
+  const double length = euclidean_norm(result);
+  for (double& value : result) value = length > 0.0 ? value / length * (1.0 - 0x1p-49) : 0.0;
+  return result;
+}
+
+Head::Difference Head::difference(std::size_t index, const std::vector<Weight>& weights) const {
+  const std::vector<Bounded> sums = weighted_difference(rows_.row(index), rows_, weights);
+  std::vector<Bounded> turned(norm_.width);
+  std::vector<double> values;
+  double size = 0.0;
+  double error = 0.0;
+  ExactSum offset;
+  double offset_error = sums.back().error;
+  for (std::size_t i = 0; i < turned.size(); ++i) {
+    const double gain = norm_.gain_at(i);
+    const double value = gain * sums[i].value;
+    turned[i] = {value, std::abs(gain) * sums[i].error + 2.0 * unit * std::abs(value)};
+    values.push_back(value);
+    size += std::abs(value);
+    error += turned[i].error;
+    offset.add({sums[i].value, 0.0}, norm_.bias_at(i));
+    offset_error += up(sums[i].error * std::abs(norm_.bias_at(i)));
+  }
+  offset.add({sums.back().value, 0.0}, 1.0);
+  if (norm_.centers()) {
+    const double count = static_cast<double>(turned.size());
+    const double middle = mean(values);
+    const double off = up(error / count + 4.0 * unit * size / count);
+    for (Bounded& entry : turned) {
+      entry.value -= middle;
+      entry.error += off + 2.0 * unit * std::abs(entry.value);
+    }
+  }
+  const Bounded sum = offset.result();
+  return {up(norm_.radius() * length_at_most(turned)), {sum.value, up(sum.error + offset_error)}};
+}
+
+Bounded Head::difference_at(const Hidden& at, std::size_t index, std::size_t other) const {
+  const std::span<const double> a = rows_.row(index);
+  const std::span<const double> b = rows_.row(other);
+  Bounded result = difference_dot(at.values, a, b);
+  double off = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) off += at.errors[i] * std::abs(a[i] - b[i]);
+  result.error += off * (1.0 + 2.0 * static_cast<double>(a.size() + 4) * unit);
+  return result;
+}
+
+std::vector<Bounded> Head::logits_from(std::size_t index, std::span<const double> u, Where where) const {
+  const Hidden at = hidden(u, 1.0, where == Where::norm && sphere());
+  std::vector<Bounded> result;
+  result.reserve(tokens());
+  for (std::size_t row = 0; row < tokens(); ++row) result.push_back(difference_at(at, row, index));
+  return result;
+}
+
+Bounded Head::lead(std::size_t index, std::size_t other, std::span<const double> u) const {
+  return difference_at(hidden(u, 1.0, sphere()), index, other);
+}
+
+std::vector<std::vector<double>> Head::two_points() const {
+  std::vector<double> first(norm_.width);
+  first[0] = -1.0;
+  if (norm_.centers()) first[1] = 1.0;
+  std::vector<double> second(first);
+  for (double& value : second) value = -value;
+  return {first, second};
+}
+
+Head::Sizes Head::sizes() const {
+  Sizes sizes;
+  for (std::size_t row = 0; row < tokens(); ++row) {
+    const std::span<const double> values = rows_.row(row);
+    std::vector<double> turned(norm_.width);
+    CompensatedSum offset;
+    offset.add(values.back() - mean_.back());
+    double terms = std::abs(values.back() - mean_.back());
+    for (std::size_t i = 0; i < turned.size(); ++i) {
+      turned[i] = norm_.gain_at(i) * (values[i] - mean_[i]);
+      offset.add(norm_.bias_at(i) * (values[i] - mean_[i]));
+      terms += std::abs(norm_.bias_at(i) * (values[i] - mean_[i]));
+    }
+    terms += norm_.radius() * euclidean_norm(turned);
+    if (norm_.centers()) center(turned);
+    const double length = norm_.radius() * euclidean_norm(turned);
+    const double height = std::abs(offset.value());
+    sizes.longest = std::max(sizes.longest, length);
+    sizes.highest = std::max(sizes.highest, height);
+    sizes.scale = std::max(sizes.scale, length + height);
+    sizes.terms = std::max(sizes.terms, terms);
+  }
+  return sizes;
+}
+
+bool in_ball(std::span<const double> u) { return euclidean_norm(u) * (1.0 + 8.0 * unit) <= 1.0; }
+
+}  // namespace normscope::certificates

@@ -1,0 +1,100 @@
+#include "leads.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/product.hpp>
+#include <normscope/numeric/rounding.hpp>
+#include <normscope/numeric/sum.hpp>
+
+#include "combination.hpp"
+
+namespace normscope::certificates {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Claims whose scores are one product.
+constexpr std::size_t block = 32;
+
+class Checker {
+ public:
+  explicit Checker(MatrixView<const double> rows) : rows_(rows) {
+    for (std::size_t row = 0; row < rows.rows(); ++row) lengths_.push_back(up(euclidean_norm(rows.row(row))));
+  }
+
+  void check(std::span<const LeadClaim> claims, double* leads) const {
+    const std::size_t width = rows_.width();
+    std::vector<double> directions;
+    for (const LeadClaim& claim : claims) {
+      directions.insert(directions.end(), claim.direction.begin(), claim.direction.end());
+    }
+    std::vector<double> scores(claims.size() * rows_.rows());
+    const MatrixView<double> score(scores.data(), claims.size(), rows_.rows());
+    multiply(MatrixView<const double>(directions.data(), claims.size(), width),
+             Factor<double>(rows_).transposed(), score);
+    for (std::size_t k = 0; k < claims.size(); ++k) leads[k] = least_lead(claims[k], score.row(k));
+  }
+
+ private:
+  [[nodiscard]] double least_lead(const LeadClaim& claim, std::span<const double> products) const {
+    const std::size_t own = claim.index;
+    const double length = up(euclidean_norm(claim.direction));
+    const double error = claim.error.empty() ? 0.0 : up(euclidean_norm(claim.error));
+    // What a product and the few operations around it round by, of the sizes that meet in it.
+    const double part = rounding(static_cast<std::ptrdiff_t>(rows_.width())) + 16.0 * unit;
+    const double tiny = 4.0 * static_cast<double>(rows_.width() + 4) * std::numeric_limits<double>::min();
+    double least = infinity;
+    for (std::size_t row = 0; row < products.size(); ++row) {
+      if (row == own) continue;
+      const double reach = lengths_[own] + lengths_[row];
+      const double rounded = part * length * reach + error * reach + tiny;
+      double low = products[own] - products[row] - up(rounded);
+      if (!(low >= claim.least)) low = exact_lead(claim, row);
+      least = std::isnan(low) ? -infinity : std::min(least, low);
+    }
+    return least;
+  }
+
+  [[nodiscard]] double exact_lead(const LeadClaim& claim, std::size_t row) const {
+    const std::span<const double> a = rows_.row(claim.index);
+    const std::span<const double> b = rows_.row(row);
+    ExactSum sum;
+    double error = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      sum.add(two_sum(a[i], -b[i]), claim.direction[i]);
+      if (!claim.error.empty()) error += claim.error[i] * std::abs(a[i] - b[i]);
+    }
+    const double terms = static_cast<double>(a.size()) + 4.0;
+    return sum.result().low() - error * (1.0 + 2.0 * terms * unit);
+  }
+
+  MatrixView<const double> rows_;
+  std::vector<double> lengths_{};
+};
+
+}  // namespace
+
+std::vector<double> proved_leads(MatrixView<const double> rows, const std::vector<LeadClaim>& claims,
+                                 unsigned threads, const Progress& progress) {
+  std::vector<double> leads(claims.size());
+  const Checker checker(rows);
+  const std::size_t together = block * thread_count(threads);
+  for (std::size_t begin = 0; begin < claims.size(); begin += together) {
+    progress("claim", begin, claims.size());
+    const std::size_t count = std::min(together, claims.size() - begin);
+    parallel_for((count + block - 1) / block, 1, threads, [&](std::size_t first, std::size_t last) {
+      for (std::size_t k = first; k < last; ++k) {
+        const std::size_t at = begin + k * block;
+        const std::size_t some = std::min(block, begin + count - at);
+        checker.check(std::span(claims).subspan(at, some), leads.data() + at);
+      }
+    });
+  }
+  progress("claim", claims.size(), claims.size());
+  return leads;
+}
+
+}  // namespace normscope::certificates

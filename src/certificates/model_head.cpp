@@ -1,0 +1,46 @@
+#include <normscope/certificates/model_head.hpp>
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::certificates {
+
+std::vector<InputArray> ModelHead::arrays(unsigned threads) const {
+  std::vector<InputArray> result = {
+      describe_array("unembedding", {tokens, norm.width}, unembedding, threads)};
+  const auto add = [&](const char* role, const std::vector<double>& values) {
+    if (!values.empty()) result.push_back(describe_array(role, {values.size()}, values, threads));
+  };
+  add("unembedding bias", bias);
+  add("gain", norm.gain);
+  add("norm bias", norm.bias);
+  return result;
+}
+
+ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
+  const auto unsupported = [&](const std::string& what) {
+    return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
+  };
+  if (!model.vocabulary || !model.vocabulary->unembedding) {
+    throw unsupported("has no map to a vocabulary, expected a language model's head");
+  }
+  const model::Vocabulary& vocabulary = *model.vocabulary;
+  const auto norm = std::find_if(model.norms.begin(), model.norms.end(),
+                                 [&](const model::Norm& n) { return n.name == vocabulary.final_norm; });
+  if (norm == model.norms.end()) {
+    throw unsupported("its head reads no norm directly, expected one behind a final norm");
+  }
+  if (!vocabulary.not_modelled.empty()) throw unsupported("not modelled: " + vocabulary.not_modelled);
+  const model::Linear& map = *vocabulary.unembedding;
+  return {.norm = model::read_norm(checkpoint, *norm),
+          .norm_name = norm->name,
+          .unembedding = model::read_weight(checkpoint, map, 0, map.out),
+          .bias = model::read_bias(checkpoint, map),
+          .scale = vocabulary.logit_scale,
+          .tokens = map.out};
+}
+
+}  // namespace normscope::certificates

@@ -1,0 +1,78 @@
+#include "probability.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::certificates {
+namespace {
+
+/// What std::exp and std::log round by, relative to the result, with some to spare.
+constexpr double elementary = 8.0 * unit;
+
+}  // namespace
+
+ProbabilityBounds probability_from_leads(double lower, double upper, std::size_t tokens) {
+  const double others = static_cast<double>(tokens) - 1.0;
+  if (others == 0.0) return {1.0, 1.0};
+  ProbabilityBounds result;
+  if (lower > 0.0) result.lower = (1.0 - 2.0 * elementary) / (1.0 + others * std::exp(-lower));
+  result.upper = std::min(1.0, (1.0 + 2.0 * elementary) / (1.0 + std::exp(-upper)));
+  return result;
+}
+
+double probability_at(const Head& head, std::size_t index, const std::vector<double>& u) {
+  if (!in_ball(u)) return 0.0;
+  // p = 1 / Σ exp(logit_j − logit_i)
+  CompensatedSum sum;
+  for (const Bounded& logit : head.logits_from(index, u, Head::Where::norm)) sum.add(std::exp(logit.high()));
+  const double result = (1.0 - 2.0 * elementary) / sum.value();
+  return std::isnan(result) ? 0.0 : result;
+}
+
+double probability_at_two_points(const Head& head, std::size_t index) {
+  double most = 0.0;
+  for (const std::vector<double>& point : head.two_points()) {
+    CompensatedSum sum;
+    for (const Bounded& logit : head.logits_from(index, point, Head::Where::norm)) {
+      sum.add(std::exp(logit.low()));
+    }
+    const double probability = (1.0 + 2.0 * elementary) / sum.value();
+    if (!(probability <= most)) most = probability;
+  }
+  return std::isnan(most) ? 1.0 : std::min(1.0, most);
+}
+
+double probability_at_most(const Head& head, std::size_t index, const std::vector<double>& u) {
+  const std::vector<Bounded> logits = head.logits_from(index, u, Head::Where::point);
+  double highest = 0.0;
+  for (const Bounded& logit : logits) highest = std::max(highest, logit.value);
+  // Whatever these round to, they are weights, and the bound holds for any.
+  std::vector<Weight> weights;
+  CompensatedSum total;
+  CompensatedSum entropy;  // −Σ w log w
+  double size = 0.0;
+  for (std::size_t j = 0; j < logits.size(); ++j) {
+    const double weight = std::exp(logits[j].value - highest);
+    if (!(weight > 0.0)) continue;
+    total.add(weight);
+    const double term = -weight * std::log(weight);
+    entropy.add(term);
+    size += weight + std::abs(term);
+    // A weight on the token itself adds nothing to the differences.
+    weights.push_back({j, weight});
+  }
+  const double sum = total.value();
+  if (!(sum > 0.0) || !std::isfinite(sum)) return 1.0;
+  const Head::Difference difference = head.difference(index, weights);
+  // With p = w/S: H(p) = log S − (Σ w log w)/S.
+  const double least_entropy = std::log(sum) + entropy.value() / sum - 4.0 * elementary * (1.0 + size / sum);
+  const double bound = (difference.length + difference.offset.high()) / sum - least_entropy +
+                       16.0 * unit * (difference.length + std::abs(difference.offset.value)) / sum;
+  const double result = std::exp(bound) * (1.0 + elementary);
+  return std::isnan(result) ? 1.0 : std::min(1.0, result);
+}
+
+}  // namespace normscope::certificates

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include <normscope/certificates/verify.hpp>
+
+#include "fields.hpp"
+
+namespace normscope::certificates {
+
+enum class Answer { yes, no, undecided, open };
+
+/// How a result gives a point of the ball: not at all, because no statement needs one; as the token's own
+/// direction; as it is; or not, though one is needed.
+enum class Point { none, own_direction, given, omitted };
+
+/// What a `reach` result states of one token.
+struct TokenClaims {
+  Answer answer = Answer::open;
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  Point witness = Point::none;
+  std::vector<double> witness_point{};
+  std::vector<Weight> weights{};    ///< that prove `upper`
+  std::vector<std::size_t> ends{};  ///< or, where the sphere is two points, another token at each
+  Answer without_ball = Answer::yes;
+  std::vector<Weight> far_weights{};  ///< where that is no
+  Point far_witness = Point::none;    ///< where it is yes and `answer` is not
+  std::vector<double> far_point{};
+  double far_height = 0.0;
+  double probability_lower = 0.0;
+  double probability_upper = 1.0;
+  Point point = Point::none;
+  std::vector<double> probable_point{};
+  Point tangent = Point::none;
+  std::vector<double> tangent_point{};
+};
+
+/// Errors    Format
+[[nodiscard]] std::vector<TokenClaims> read_token_claims(const Field& root, const Folder* folder,
+                                                         std::size_t tokens, std::size_t width);
+
+}  // namespace normscope::certificates

@@ -1,0 +1,243 @@
+#include <normscope/certificates/verify.hpp>
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope::certificates {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json no_inputs = {{"arguments", Json::array()}, {"arrays", Json::array()}};
+
+Result result(const Json& json) { return {json.dump(), "result"}; }
+
+/// A triangle and the middle of one of its sides.
+const std::vector<double> keys = {0, 0, 4, 0, 0, 4, 2, 2};
+
+Json select_result() {
+  const Json weights = {{{"key", 1}, {"weight", 0.5}}, {{"key", 2}, {"weight", 0.5}}};
+  return {{"schema", "normscope.select/1"},
+          {"inputs", no_inputs},
+          {"keys", 4},
+          {"width", 2},
+          {"selectable", 3},
+          {"unselectable", {3}},
+          {"undecided", Json::array()},
+          {"proofs", {{"alone", 0}, {"own_direction", 2}, {"query", 1}, {"weights", 1}, {"twin", 0}}},
+          {"margin", {{"least", 2.0}, {"median", 2.0}, {"largest", 2.0}}},
+          {"scale", 2.5},
+          {"tolerance", 1e-12},
+          {"center", {1.5, 1.5}},
+          {"verdicts",
+           {{{"answer", "selectable"}, {"proof", "query"}, {"margin", 2.0}, {"query", {-1, -1}}},
+            {{"answer", "selectable"}, {"proof", "own_direction"}, {"margin", 2.0}},
+            {{"answer", "selectable"}, {"proof", "own_direction"}, {"margin", 2.0}},
+            {{"answer", "unselectable"}, {"proof", "weights"}, {"residual", 0.0}, {"weights", weights}}}}};
+}
+
+Verification verify_keys(const Json& json) {
+  return verify_select(result(json), {keys.data(), 4, 2}, false, nullptr, {.threads = 1});
+}
+
+TEST(VerifySelect, GoodResultsPass) {
+  const Verification got = verify_keys(select_result());
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  EXPECT_TRUE(got.not_checkable.empty());
+  EXPECT_GT(got.checked, 8u);
+}
+
+TEST(VerifySelect, ForgedOnesFail) {
+  const auto fails = [](const auto& change) {
+    Json json = select_result();
+    change(json);
+    return !verify_keys(json).failed.empty();
+  };
+  // Along (−1, −1)/√2 the nearest other keys are 4/√2 away, along (2.5, −1.5)/√8.5 the next one 8/√8.5.
+  EXPECT_FALSE(fails([](Json& json) {
+    json["margin"]["largest"] = 2.8284271247461896;
+    json["verdicts"][0]["margin"] = 2.8284271247461896;
+  }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["margin"] = 2.82843; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][1]["margin"] = 2.75; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["query"] = {0, 0}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["query"] = {1, 1}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["weights"][0]["weight"] = 0.5000001; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["weights"] = {{{"key", 3}, {"weight", 1.0}}}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["proof"] = "query"; }));
+  EXPECT_TRUE(fails([](Json& json) { json["scale"] = 2.6; }));
+  EXPECT_TRUE(fails([](Json& json) {
+    json["center"] = {100, 100};
+    json["scale"] = 100;
+  }));
+}
+
+TEST(VerifySelect, WhatIsNotThereIsSaid) {
+  Json json = select_result();
+  json["verdicts"][0].erase("query");
+  json["verdicts"][3].erase("weights");
+  const Verification got = verify_keys(json);
+  EXPECT_TRUE(got.failed.empty());
+  EXPECT_EQ(got.not_checkable.size(), 2u);
+}
+
+Json separate_result(const std::string& answer) {
+  Json json = {{"schema", "normscope.separate/1"},
+               {"inputs", no_inputs},
+               {"width", 1},
+               {"rows", {2, 2}},
+               {"ssr", 0.2},
+               {"separable", answer},
+               {"margin", 1.0},
+               {"normal", {2.0}},
+               {"offset", 4.5},
+               {"a", {{{"row", 1}, {"weight", 3.0}}}},
+               {"b", {{{"row", 0}, {"weight", 1.0}}}},
+               {"residual", 1.0},
+               {"scale", 1.5},
+               {"tolerance", 1e-12}};
+  return json;
+}
+
+Verification verify_sets(const Json& json) {
+  static const std::vector<double> a = {4, 3};
+  static const std::vector<double> b = {2, 1};
+  return verify_separate(result(json), {{{a.data(), 2, 1}, {b.data(), 2, 1}}, {{0, 1}, {0, 1}}});
+}
+
+TEST(VerifySeparate, GoodResultsPass) {
+  const Verification got = verify_sets(separate_result("yes"));
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  EXPECT_EQ(got.not_checkable.size(), 1u);
+}
+
+TEST(VerifySeparate, ForgedOnesFail) {
+  const auto fails = [](const auto& change) {
+    Json json = separate_result("yes");
+    change(json);
+    return !verify_sets(json).failed.empty();
+  };
+  EXPECT_TRUE(fails([](Json& json) { json["margin"] = 1.000001; }));
+  EXPECT_TRUE(fails([](Json& json) { json["separable"] = "no"; }));
+  EXPECT_TRUE(fails([](Json& json) { json["residual"] = 0.999999; }));
+  EXPECT_TRUE(fails([](Json& json) { json["normal"] = {-2.0}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["offset"] = 6.5; }));
+  EXPECT_TRUE(fails([](Json& json) { json["ssr"] = 0.21; }));
+  EXPECT_TRUE(fails([](Json& json) { json["a"] = Json::array(); }));
+  EXPECT_THROW(fails([](Json& json) { json["a"][0]["row"] = 7; }), Error);
+}
+
+/// Logits u, −u and −0.5 for |u| <= 1: the last never leads, the first leads by 1 at u = 0.5, by 1.5 at most.
+const std::vector<double> weights = {1, -1, 0};
+const std::vector<double> bias = {0, 0, -0.5};
+
+Json reach_result() {
+  const auto on = [](int token, double weight) { return Json{{"token", token}, {"weight", weight}}; };
+  const auto proof = [&](double point, int other) {
+    return Json{{"answer", "yes"}, {"witness", {point}}, {"weights", {on(other, 1.0)}}};
+  };
+  return {{"schema", "normscope.reach/1"},
+          {"inputs", no_inputs},
+          {"tokens", 3},
+          {"width", 1},
+          {"decided", 3},
+          {"reachable", 2},
+          {"unreachable",
+           {{{"token", 2},
+             {"lead_at_most", -0.5},
+             {"weights", {on(0, 1.0), on(1, 1.0)}},
+             {"without_ball", "no"},
+             {"without_ball_weights", {on(0, 0.4), on(1, 0.4), on(3, 0.2)}}}}},
+          {"undecided", Json::array()},
+          {"unreachable_without_ball", 1},
+          {"nearest", {{{"token", 0}, {"lead_at_least", 1.0}, {"lead_at_most", 1.5}}}},
+          {"lead", {{"lower", {1.0, 1.0, nullptr}}, {"upper", {1.5, 1.5, -0.5}}}},
+          {"max_probability", {{"lower", {0.57, 0.57, 0.0}}, {"upper", {0.82, 0.82, 0.38}}}},
+          {"scale", 1.0 + 1.0 / 6.0},
+          {"tolerance", 1e-12},
+          {"tie", 1e-12},
+          {"without_ball", {{"stretch", 4.0}, {"tie", 1e-12}}},
+          {"proofs", {proof(0.5, 2), proof(-0.5, 2), {{"answer", "no"}}}}};
+}
+
+Verification verify_tokens(const Json& json) {
+  const VocabularyHead head{
+      .norm = {.kind = NormKind::rms, .width = 1}, .unembedding = {weights.data(), 3, 1}, .bias = bias};
+  return verify_reach(result(json), head, nullptr, {.threads = 1});
+}
+
+TEST(VerifyReach, GoodResultsPass) {
+  const Verification got = verify_tokens(reach_result());
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  EXPECT_TRUE(got.not_checkable.empty());
+}
+
+TEST(VerifyReach, ForgedOnesFail) {
+  const auto fails = [](const auto& change) {
+    Json json = reach_result();
+    json["nearest"] = Json::array();
+    change(json);
+    return !verify_tokens(json).failed.empty();
+  };
+  EXPECT_TRUE(fails([](Json& json) { json["lead"]["lower"][0] = 1.000001; }));
+  EXPECT_TRUE(fails([](Json& json) { json["lead"]["upper"][1] = 1.499999; }));
+  EXPECT_TRUE(fails([](Json& json) { json["proofs"][0]["witness"] = {1.5}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["proofs"][0]["witness"] = {0.1}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["lower"][0] = 0.58; }));
+  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][0] = 0.81; }));
+  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["weights"][0]["weight"] = 2.0; }));
+  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["without_ball_weights"][0]["weight"] = 0.5; }));
+  EXPECT_TRUE(fails([](Json& json) { json["tie"] = 1e-6; }));
+  EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["tie"] = 1e-6; }));
+  EXPECT_THROW(fails([](Json& json) { json["unreachable"] = Json::array(); }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["proofs"][0].erase("witness"); }), Error);
+}
+
+// At u = 0.8 the first token has 1/(1 + e^-1.6 + e^-1.3) of the probability. Probabilities p there prove that
+// it has no more than exp(|Σ p_j (A_0 − A_j)| + Σ p_j (a_0 − a_j) − H(p)) anywhere.
+TEST(VerifyReach, PointsBoundProbabilities) {
+  Json json = reach_result();
+  json["max_probability"]["lower"][0] = 0.678;
+  json["max_probability"]["upper"][0] = 0.738;
+  EXPECT_FALSE(verify_tokens(json).failed.empty());
+  json["proofs"][0]["probability_point"] = {0.8};
+  json["proofs"][0]["probability_tangent"] = {0.99};
+  EXPECT_TRUE(verify_tokens(json).failed.empty());
+  json["max_probability"]["lower"][0] = 0.6788;
+  EXPECT_EQ(verify_tokens(json).failed.size(), 1u);
+  // At u = 1 it has 0.736.
+  json["max_probability"]["upper"][0] = 0.735;
+  EXPECT_EQ(verify_tokens(json).failed.size(), 2u);
+}
+
+TEST(Result, SaysWhatItLacks) {
+  EXPECT_THROW(Result("", "x"), Error);
+  EXPECT_THROW(Result("[1]", "x"), Error);
+  EXPECT_THROW(result({{"schema", "normscope.count/1"}}), Error);
+  EXPECT_THROW(result({{"schema", "normscope.select/1"}}), Error);
+  const Result good = result(select_result());
+  EXPECT_EQ(good.kind(), "select");
+  EXPECT_NO_THROW(good.expect_arrays({}, "nothing"));
+  EXPECT_THROW(good.expect_arrays({describe_array("keys", {4, 2}, keys)}, "x"), Error);
+}
+
+// The hash is the one that docs/certificates.md says how to make.
+TEST(Result, ArraysAreToldByTheirHash) {
+  const InputArray array = describe_array("keys", {4, 2}, keys);
+  EXPECT_EQ(array.sha256.size(), 64u);
+  Json json = select_result();
+  json["inputs"]["arrays"] = {{{"role", "keys"}, {"shape", {4, 2}}, {"sha256", array.sha256}}};
+  EXPECT_NO_THROW(result(json).expect_arrays({array}, "x"));
+  std::vector<double> others = keys;
+  others[7] += 1e-15;
+  EXPECT_THROW(result(json).expect_arrays({describe_array("keys", {4, 2}, others)}, "x"), Error);
+  EXPECT_THROW(result(json).expect_arrays({describe_array("keys", {2, 4}, keys)}, "x"), Error);
+}
+
+}  // namespace
+}  // namespace normscope::certificates

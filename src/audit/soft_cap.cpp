@@ -174,9 +174,10 @@ double climb(const CappedHead& head, std::size_t token, const TokenReach& reach,
     std::vector<double> next = u;
     for (std::size_t i = 0; i < next.size(); ++i) next[i] += step * direction[i];
     const double length = euclidean_norm(next);
-    // A hair inside the ball, whatever the rounding of the length.
-    if (length > 1.0 - 1e-12) {
-      for (double& entry : next) entry *= (1.0 - 1e-12) / length;
+    // A hair inside the ball, whatever the rounding of the length; without eps, on its surface.
+    if (head.logits().sphere || length > 1.0 - 1e-12) {
+      const double wanted = head.logits().sphere ? 1.0 : 1.0 - 1e-12;
+      for (double& entry : next) entry *= wanted / length;
     }
     head.evaluate(next, next_before);
     const double found = head.softmax(token, next_before, next_share);

@@ -41,13 +41,14 @@ struct Case {
   }
 };
 
+/// The nearest point that the norm gives: of the ball, or of the sphere without eps.
 void into_ball(const NormSpec& norm, std::vector<double>& u) {
   if (norm.centers()) {
     const double mean = std::accumulate(u.begin(), u.end(), 0.0) / static_cast<double>(u.size());
     for (double& entry : u) entry -= mean;
   }
   const double length = std::sqrt(std::inner_product(u.begin(), u.end(), u.begin(), 0.0));
-  if (length > 1.0) {
+  if (length > 1.0 || norm.eps == 0.0) {
     for (double& entry : u) entry /= length;
   }
 }
@@ -94,7 +95,9 @@ Case random_case(Random& random) {
   Case head;
   head.tokens = 3 + random.below(8);
   const std::size_t width = 2 + random.below(4);
-  head.norm = {.kind = random.below(2) == 0 ? NormKind::layer : NormKind::rms, .width = width, .eps = 1e-5};
+  head.norm = {.kind = random.below(2) == 0 ? NormKind::layer : NormKind::rms,
+               .width = width,
+               .eps = random.below(3) == 0 ? 0.0 : 1e-5};
   const auto fill = [&](std::size_t count, double scale) {
     std::vector<double> values(count);
     for (double& value : values) value = scale * random.normal();

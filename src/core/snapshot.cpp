@@ -20,7 +20,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }
 
 std::vector<std::byte> bytes_of(std::string_view text) {
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text.data(), text.size()));
   return {bytes.begin(), bytes.end()};
 }
 

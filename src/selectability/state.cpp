@@ -144,7 +144,7 @@ std::string Search::state() const {
 void Search::resume(std::string_view state, const std::string& source) {
   Parts& parts = *parts_;
   const std::vector<std::byte> payload =
-      read_snapshot(std::as_bytes(std::span(state)), kind, parts.inputs(), source);
+      read_snapshot(std::as_bytes(std::span(state.data(), state.size())), kind, parts.inputs(), source);
   const MatrixView<const double> keys = parts.cloud.keys();
   Unpacker from(payload, source + ": " + misfit);
   Parts::Searched searched;

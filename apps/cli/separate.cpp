@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/convex/exact_separation.hpp>
 #include <normscope/core/error.hpp>
 
 #include "command.hpp"
@@ -22,6 +23,7 @@ struct Options {
   std::vector<std::int64_t> classes;
   double tolerance = 1e-12;
   bool check = false;
+  bool exact = false;
 };
 
 /// Takes down an array for the result.
@@ -78,15 +80,24 @@ Sample labelled_rows(const Options& options, const Describe& describe) {
 }
 
 std::string proof(const convex::Separation& separation) {
+  const bool exact = separation.exact && separation.exact->answer != convex::Answer::undecided;
   switch (separation.answer) {
     case convex::Answer::yes:
-      return fmt::format("yes, by a hyperplane with margin {:.6g}", separation.margin);
+      if (separation.margin > 0.0)
+        return fmt::format("yes, by a hyperplane with margin {:.6g}", separation.margin);
+      return "yes, by a hyperplane whose normal takes integers beyond doubles";
     case convex::Answer::no:
+      if (exact) {
+        return fmt::format("no, {} rows of A and {} of B have a common point, exactly",
+                           separation.exact->a.size(), separation.exact->b.size());
+      }
       return fmt::format("no, {} rows of A and {} of B have a common point, to {:.2g}", separation.a.size(),
                          separation.b.size(), separation.residual);
     case convex::Answer::undecided: break;
   }
-  return fmt::format("undecided: the hulls come within {:.2g}, no hyperplane is proved", separation.residual);
+  const std::string why = separation.exact ? separation.exact->reason : "--exact decides it";
+  return fmt::format("undecided: the hulls come within {:.2g}, no hyperplane is proved; {}",
+                     separation.residual, why);
 }
 
 void check(const Options& options) {
@@ -113,9 +124,9 @@ int run(const Session& session, const Options& options) {
   const Sample sample =
       options.labels.empty() ? two_files(options, describe) : labelled_rows(options, describe);
   const std::size_t classes = sample.class_rows.size();
-  if (options.check && classes != 2) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("separate: --check over {} classes, expected two (see --classes)", classes));
+  if ((options.check || options.exact) && classes != 2) {
+    throw Error(ErrorCode::Argument, fmt::format("separate: {} over {} classes, expected two (see --classes)",
+                                                 options.check ? "--check" : "--exact", classes));
   }
   const double ssr = separability::sum_of_squares_ratio(sample.view(), sample.class_of, session.threads);
   const separability::LinearRatio linear =
@@ -124,6 +135,10 @@ int run(const Session& session, const Options& options) {
   if (classes == 2) {
     separation = convex::separate(sample.part(0), sample.part(1), options.tolerance, session.threads,
                                   session.progress());
+    if (options.exact) {
+      convex::decide_exactly(sample.part(0), sample.part(1), *separation, {}, session.threads,
+                             session.progress());
+    }
   }
 
   session.write_json(json_text(separate_document({sample, ssr, linear, separation, inputs})));
@@ -154,9 +169,11 @@ void add_separate(CLI::App& root, Session& session) {
       ->delimiter(',');
   command
       ->add_option("--tolerance", options->tolerance,
-                   "Hulls this near, relative to the data's size, count as meeting (default 1e-12)")
+                   "Hulls this near, relative to the size of what cancels, count as meeting (default 1e-12)")
       ->type_name("T")
       ->check(numbers(0.0, std::numeric_limits<double>::max()));
+  command->add_flag("--exact", options->exact,
+                    "Decide in rational arithmetic, with integers as the certificate (two classes)");
   command->add_flag("--check", options->check, "Exit with 1 unless two classes are linearly separable");
 }
 

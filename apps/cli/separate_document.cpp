@@ -15,6 +15,28 @@ nlohmann::ordered_json to_json(const std::vector<convex::Share>& shares, const s
   return list;
 }
 
+nlohmann::ordered_json to_json(const std::vector<convex::ExactShare>& shares, const std::size_t* given_row) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const convex::ExactShare& share : shares) {
+    list.push_back({{"row", given_row[share.row]}, {"numerator", share.numerator}});
+  }
+  return list;
+}
+
+nlohmann::ordered_json to_json(const convex::ExactSeparation& exact, const Sample& sample) {
+  nlohmann::ordered_json json = {{"separable", std::string(to_string(exact.answer))}};
+  switch (exact.answer) {
+    case convex::Answer::yes: json["normal"] = exact.normal; break;
+    case convex::Answer::no:
+      json["a"] = to_json(exact.a, sample.given_row.data());
+      json["b"] = to_json(exact.b, sample.given_row.data() + sample.class_rows[0]);
+      json["denominator"] = exact.denominator;
+      break;
+    case convex::Answer::undecided: json["reason"] = exact.reason; break;
+  }
+  return json;
+}
+
 void add_separation(nlohmann::ordered_json& json, const convex::Separation& separation,
                     const Sample& sample) {
   json["separable"] = std::string(to_string(separation.answer));
@@ -26,6 +48,7 @@ void add_separation(nlohmann::ordered_json& json, const convex::Separation& sepa
   json["residual"] = separation.residual;
   json["scale"] = separation.scale;
   json["tolerance"] = separation.tolerance;
+  if (separation.exact) json["exact"] = to_json(*separation.exact, sample);
 }
 
 }  // namespace

@@ -95,10 +95,28 @@ void for_each_feature(MatrixView<const double> x, unsigned threads,
   });
 }
 
-void center_feature(std::span<double> feature) {
+BinaryScale scale_of(std::span<const double> feature) {
+  if (feature.empty()) return {};
+  const auto [low, high] = std::minmax_element(feature.begin(), feature.end());
+  const double difference = *high - *low;
+  return BinaryScale::of(std::isfinite(difference) ? difference : std::numeric_limits<double>::max());
+}
+
+BinaryScale common_scale(MatrixView<const double> x, unsigned threads) {
+  std::vector<double> differences(x.width());
+  for_each_feature(x, threads, [&](std::size_t index, std::span<double> feature) {
+    if (feature.empty()) return;
+    const auto [low, high] = std::minmax_element(feature.begin(), feature.end());
+    differences[index] = std::min(*high - *low, std::numeric_limits<double>::max());
+  });
+  return BinaryScale::of(differences);
+}
+
+void center_feature(std::span<double> feature, const BinaryScale& scale) {
   if (feature.empty()) return;
   const auto [low, high] = std::minmax_element(feature.begin(), feature.end());
   if (*low == *high) return std::fill(feature.begin(), feature.end(), 0.0);
+  scale.divide(feature);
   center(feature);
 }
 

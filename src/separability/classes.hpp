@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 
 namespace normscope::separability {
 
@@ -38,7 +39,15 @@ struct Squares {
 void for_each_feature(MatrixView<const double> x, unsigned threads,
                       const std::function<void(std::size_t, std::span<double>)>& body);
 
-/// Moves a feature to mean zero, to exact zeros where it is constant, whatever its mean rounds to.
-void center_feature(std::span<double> feature);
+/// What all features are divided by: the power of two at the largest difference of two entries of one, by
+/// which squares neither overflow nor vanish.
+[[nodiscard]] BinaryScale common_scale(MatrixView<const double> x, unsigned threads);
+
+/// The same for one feature.
+[[nodiscard]] BinaryScale scale_of(std::span<const double> feature);
+
+/// Divides a feature and moves it to mean zero, to exact zeros where it is constant, whatever its mean rounds
+/// to.
+void center_feature(std::span<double> feature, const BinaryScale& scale);
 
 }  // namespace normscope::separability

@@ -5,6 +5,8 @@
 #include <Eigen/Dense>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/sum.hpp>
 #include <normscope/separability/scatter.hpp>
 
@@ -20,24 +22,29 @@ using Eigen::VectorXd;
 
 constexpr std::size_t rows_a_piece = 64;
 
-/// Where the rows are: features about their means and divided by a power of two near their length, and the
-/// class means there.
+/// Where the rows are: features divided by powers of two so that they are about their means and of a length
+/// near 1, and the class means there.
 struct Frame {
-  std::vector<double> centers{};
-  std::vector<int> exponents{};
-  MatrixXd class_means{};  ///< (classes, width), scaled
+  std::vector<BinaryScale> scales{};
+  std::vector<double> centers{};  ///< divided
+  MatrixXd class_means{};         ///< (classes, width), divided
 
   Frame(MatrixView<const double> x, const Classes& classes, unsigned threads)
-      : centers(x.width()),
-        exponents(x.width()),
+      : scales(x.width()),
+        centers(x.width()),
         class_means(static_cast<Index>(classes.sizes.size()), static_cast<Index>(x.width())) {
     for_each_feature(x, threads, [&](std::size_t i, std::span<double> feature) {
       const auto [low, high] = std::minmax_element(feature.begin(), feature.end());
-      centers[i] = *low == *high ? *low : mean(feature);
-      for (double& value : feature) value -= centers[i];
+      const bool constant = *low == *high;
+      const BinaryScale rough = constant ? BinaryScale::of(*low) : scale_of(feature);
+      rough.divide(feature);
+      const double center = constant ? feature[0] : mean(feature);
+      for (double& value : feature) value -= center;
       const double length = euclidean_norm(feature);
-      exponents[i] = length > 0.0 && std::isfinite(length) ? std::ilogb(length) : 0;
-      for (double& value : feature) value = std::scalbn(value, -exponents[i]);
+      const BinaryScale rest = BinaryScale::of(length);
+      rest.divide(feature);
+      scales[i] = BinaryScale::of_exponent(rough.exponent() + rest.exponent());
+      centers[i] = rest.divide(center);
       const std::vector<double> means = separability::class_means(feature, classes);
       for (std::size_t c = 0; c < means.size(); ++c) {
         class_means(static_cast<Index>(c), static_cast<Index>(i)) = means[c];
@@ -46,7 +53,20 @@ struct Frame {
   }
 
   [[nodiscard]] double entry(std::span<const double> row, std::size_t i) const {
-    return std::scalbn(row[i] - centers[i], -exponents[i]);
+    return scales[i].divide(row[i]) - centers[i];
+  }
+  /// A direction among the features as they are: a power of two times each entry of one here. What is then
+  /// below a double's range is lost.
+  [[nodiscard]] std::vector<double> given(const VectorXd& direction) const {
+    int least = std::numeric_limits<int>::max();
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      if (direction[static_cast<Index>(i)] != 0.0) least = std::min(least, scales[i].exponent());
+    }
+    std::vector<double> result;
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      result.push_back(std::scalbn(direction[static_cast<Index>(i)], least - scales[i].exponent()));
+    }
+    return result;
   }
 };
 
@@ -103,21 +123,23 @@ VectorXd most_spread(const MatrixXd& means) {
   return q.normalized();
 }
 
-/// The rows along a direction of the frame, about their mean.
+/// The rows along a direction of the frame, about their mean: sums as if in twice the precision, since what
+/// is left of the terms may be far smaller than they are.
 std::vector<double> projected(MatrixView<const double> x, const Frame& frame, const VectorXd& direction,
                               unsigned threads) {
   std::vector<double> feature(x.rows());
   parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
     for (std::size_t row = first; row < last; ++row) {
-      CompensatedSum total;
-      for (std::size_t i = 0; i < x.width(); ++i) {
-        total.add(frame.entry(x.row(row), i) * direction[static_cast<Index>(i)]);
+      const std::span<const double> values = x.row(row);
+      ExactSum total;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        total.add(two_sum(frame.scales[i].divide(values[i]), -frame.centers[i]),
+                  direction[static_cast<Index>(i)]);
       }
-      feature[row] = total.value();
+      feature[row] = total.result().value;
     }
   });
-  const double middle = mean(feature);
-  for (double& value : feature) value -= middle;
+  center(feature);
   return feature;
 }
 
@@ -150,14 +172,12 @@ LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t
   VectorXd target = VectorXd::Zero(both.rows());
   target.head(rank) = most_spread(means.topRows(rank));
   target.applyOnTheLeft(decomposition.householderQ());
-  const VectorXd direction = decomposition.solve(target);
+  VectorXd direction = decomposition.solve(target);
 
+  // As it is told, so that the ratio is that of what is told: powers of two round nothing.
+  direction /= euclidean_norm(frame.given(direction));
+  result.direction = frame.given(direction);
   result.ratio = squares_of(projected(x, frame, direction, threads), classes).ratio();
-  for (std::size_t i = 0; i < x.width(); ++i) {
-    result.direction.push_back(std::scalbn(direction[static_cast<Index>(i)], -frame.exponents[i]));
-  }
-  const double length = euclidean_norm(result.direction);
-  for (double& value : result.direction) value /= length;
   return result;
 }
 

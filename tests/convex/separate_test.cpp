@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <normscope/convex/exact_separation.hpp>
 #include <normscope/convex/separate.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
@@ -106,6 +107,123 @@ RC_GTEST_PROP(Separate, AnHonestHyperplaneIsFound, (std::uint64_t seed)) {
   const Separation result = separate(a.view(), b.view());
   RC_ASSERT(result.answer == Answer::yes);
   RC_ASSERT(result.margin >= 2.0 * gap / euclidean_norm(normal) * (1.0 - 1e-9));
+}
+
+TEST(Separate, SlabsAreSeparatedHoweverThin) {
+  for (const double width : {1e-5, 1e-7, 1e-9, 1e-11, 1e-13}) {
+    Points a{.width = 4};
+    Points b{.width = 4};
+    Random random(3);
+    for (int row = 0; row < 200; ++row) {
+      const double x = random.normal();
+      const double y = random.normal();
+      const double z = random.normal();
+      Points& set = row % 2 == 0 ? a : b;
+      const double at = row % 2 == 0 ? width / 2 : -width / 2;
+      // The plane's normal is (1, 1, 1, 1)/2 to the last bit.
+      const double plane[] = {x + y, x - y, z - x, -z - x};
+      for (const double value : plane) set.values.push_back(value + at / 2);
+    }
+    const Separation result = separate(a.view(), b.view());
+    ASSERT_EQ(result.answer, Answer::yes) << width;
+    EXPECT_NEAR(result.margin, width, 1e-15);
+    EXPECT_TRUE(verify(a.view(), b.view(), result));
+  }
+}
+
+TEST(Separate, SegmentsThatCrossFarAwayMeet) {
+  for (const double far : {1e4, 1e8, 1e12}) {
+    const Points a{{far, far, far + 3, far + 1}, 2};
+    const Points b{{far + 1, far + 1, far + 2, far - 7}, 2};
+    const Separation result = separate(a.view(), b.view());
+    EXPECT_EQ(result.answer, Answer::no) << far;
+    EXPECT_TRUE(verify(a.view(), b.view(), result));
+  }
+}
+
+TEST(Separate, ColumnsOfAnySizeDoNotChangeTheAnswer) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Points a = cloud(12, 5, 2 * seed, 1.2);
+    Points b = cloud(12, 5, 2 * seed + 1);
+    const Answer plain = separate(a.view(), b.view()).answer;
+    ASSERT_NE(plain, Answer::undecided);
+    const int exponents[] = {40, -30, 0, 13, -45};
+    for (Points* points : {&a, &b}) {
+      for (std::size_t i = 0; i < points->values.size(); ++i) {
+        points->values[i] = std::scalbn(points->values[i], exponents[i % 5]);
+      }
+    }
+    const Separation result = separate(a.view(), b.view());
+    EXPECT_EQ(result.answer, plain) << seed;
+    EXPECT_TRUE(verify(a.view(), b.view(), result));
+  }
+}
+
+TEST(Separate, ValuesOfAnySizeGiveTheSameDigits) {
+  for (const double shift : {0.0, 9.0}) {
+    const Points a = cloud(20, 3, 5, shift);
+    const Points b = cloud(20, 3, 6);
+    const Separation plain = separate(a.view(), b.view());
+    for (const int exponent : {-900, -300, 300, 1019}) {
+      Points far_a = a;
+      Points far_b = b;
+      for (double& value : far_a.values) value = std::scalbn(value, exponent);
+      for (double& value : far_b.values) value = std::scalbn(value, exponent);
+      const Separation scaled = separate(far_a.view(), far_b.view());
+      EXPECT_EQ(scaled.answer, plain.answer);
+      EXPECT_EQ(scaled.normal, plain.normal);
+      EXPECT_EQ(scaled.margin, std::scalbn(plain.margin, exponent));
+      EXPECT_EQ(scaled.residual, std::scalbn(plain.residual, exponent));
+      EXPECT_EQ(scaled.offset, std::scalbn(plain.offset, exponent));
+    }
+  }
+  const Points high{{1.7e308, 1.7e308}, 1};
+  const Points low{{-1.7e308, 1}, 1};
+  const Separation ends = separate(high.view(), low.view());
+  EXPECT_EQ(ends.answer, Answer::yes);
+  EXPECT_NEAR(ends.margin / 1.7e308, 1.0, 1e-14);
+  EXPECT_TRUE(verify(high.view(), low.view(), ends));
+  // A distance beyond the largest double.
+  const Points lowest{{-1.7e308}, 1};
+  const Separation beyond = separate(high.view(), lowest.view());
+  EXPECT_EQ(beyond.answer, Answer::yes);
+  EXPECT_EQ(beyond.margin, std::numeric_limits<double>::max());
+  EXPECT_TRUE(std::isinf(beyond.residual));
+}
+
+RC_GTEST_PROP(Separate, AgreesWithTheExactDecision, (std::uint64_t seed)) {
+  const HostilePair sets = hostile_pair(seed);
+  Separation result = separate(sets.a.view(), sets.b.view());
+  RC_ASSERT(verify(sets.a.view(), sets.b.view(), result));
+  const Answer found = result.answer;
+  decide_exactly(sets.a.view(), sets.b.view(), result);
+  RC_ASSERT(result.answer != Answer::undecided);
+  RC_ASSERT(verify(sets.a.view(), sets.b.view(), result));
+  RC_ASSERT(found == Answer::undecided || found == result.answer);
+}
+
+RC_GTEST_PROP(Separate, MarginsOfHostileSets, (std::uint64_t seed)) {
+  const HostilePair sets = hostile_pair(seed);
+  const Separation result = separate(sets.a.view(), sets.b.view());
+  RC_PRE(result.answer == Answer::yes);
+  RC_ASSERT(result.margin <= result.residual);
+  // A subnormal's last bits are no part of it.
+  RC_ASSERT(result.margin >= result.residual * (1.0 - 1e-9) - 0x1p-46 * result.scale - 0x1p-1070);
+}
+
+TEST(Separate, ExactAnswersComeWithTheirProofs) {
+  // The third of a diagonal is no double: its neighbours are on one side or the other.
+  const Points a{{0, 0, 1, 1, 3, 3}, 2};
+  const double third = 1.0 / 3.0;
+  for (const double y : {third, std::nextafter(third, 0.0), std::nextafter(third, 1.0)}) {
+    const Points b{{third, y, third, 5.0}, 2};
+    Separation result = separate(a.view(), b.view());
+    decide_exactly(a.view(), b.view(), result);
+    EXPECT_EQ(result.answer, y <= third ? Answer::no : Answer::yes);
+    EXPECT_TRUE(verify(a.view(), b.view(), result));
+    result.answer = result.answer == Answer::no ? Answer::yes : Answer::no;
+    EXPECT_FALSE(verify(a.view(), b.view(), result));
+  }
 }
 
 TEST(Separate, ManyRowsOfManyFeatures) {

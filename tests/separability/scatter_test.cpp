@@ -8,6 +8,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/numeric/exact.hpp>
 #include <normscope/separability/scatter.hpp>
 
 namespace normscope::separability {
@@ -139,6 +140,87 @@ TEST(Scatter, SingularScatterIsHandledByItsRange) {
   const Data few = random_data(10, 30, 2, 6);
   EXPECT_EQ(few.linear().rank, 9);
   EXPECT_NEAR(few.linear().ratio, 0.0, 1e-20);
+}
+
+TEST(Scatter, ValuesOfAnySizeGiveTheSameDigits) {
+  const Data data = random_data(30, 4, 3, 14, 0.7);
+  const LinearRatio plain = data.linear();
+  for (const int exponent : {-1000, -660, -300, 300, 510, 1015}) {
+    Data scaled = data;
+    for (double& value : scaled.x.reshaped()) value = std::scalbn(value, exponent);
+    EXPECT_EQ(scaled.ratio(), data.ratio()) << exponent;
+    EXPECT_EQ(scaled.linear().ratio, plain.ratio) << exponent;
+    EXPECT_EQ(scaled.linear().direction, plain.direction) << exponent;
+    EXPECT_EQ(scaled.linear().rank, plain.rank) << exponent;
+  }
+  // Each feature at an end of the range of its own.
+  Data mixed = data;
+  const int exponents[] = {-1000, 1015, 0, 400};
+  for (Eigen::Index i = 0; i < 4; ++i) {
+    for (double& value : mixed.x.col(i)) value = std::scalbn(value, exponents[i]);
+  }
+  EXPECT_EQ(mixed.linear().ratio, plain.ratio);
+  // Far from zero, or constant there: the ratio sees what varies.
+  Rows constant(30, 5);
+  constant << data.x, Rows::Constant(30, 1, 1.7e308);
+  EXPECT_EQ((Data{.x = constant, .labels = data.labels}.ratio()), data.ratio());
+  EXPECT_EQ((Data{.x = constant, .labels = data.labels}.linear().ratio), plain.ratio);
+  EXPECT_TRUE(std::isfinite((Data{.x = Rows::Random(30, 2) * 1.7e308, .labels = data.labels}.ratio())));
+  EXPECT_EQ(sum_of_squares(view(Rows(std::scalbn(1.0, 500) * data.x))),
+            std::scalbn(sum_of_squares(view(data.x)), 1000));
+}
+
+/// SSR of the rows along a direction, in extended precision.
+double extended_ratio(const Data& data, const std::vector<double>& direction) {
+  std::vector<long double> along;
+  std::vector<long double> sums(10, 0.0L);
+  std::vector<long double> counts(10, 0.0L);
+  long double mean = 0.0L;
+  for (Eigen::Index row = 0; row < data.x.rows(); ++row) {
+    // Two products of 53 bits, and what the sum of their heads leaves: 128 bits and more.
+    DoubleDouble total;
+    for (Eigen::Index i = 0; i < data.x.cols(); ++i) {
+      total += two_product(data.x(row, i), direction[static_cast<std::size_t>(i)]);
+    }
+    along.push_back(static_cast<long double>(total.high) + total.low);
+    const std::size_t label = data.labels[static_cast<std::size_t>(row)];
+    sums[label] += along.back();
+    counts[label] += 1.0L;
+    mean += along.back();
+  }
+  mean /= static_cast<long double>(along.size());
+  long double within = 0.0L;
+  long double total = 0.0L;
+  for (std::size_t row = 0; row < along.size(); ++row) {
+    const std::size_t label = data.labels[row];
+    const long double deviation = along[row] - sums[label] / counts[label];
+    within += deviation * deviation;
+    total += (along[row] - mean) * (along[row] - mean);
+  }
+  return static_cast<double>(within / total);
+}
+
+TEST(Scatter, LinearRatioOfIllConditionedFeatures) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    const std::size_t classes = 2 + random.below(3);
+    Data data = random_data(40, 5, classes, seed, 0.6);
+    for (double& value : data.x.reshaped()) value = std::round(8.0 * value);
+    const double exact = data.linear().ratio;
+    // Features that are each other's sums: a map without a rounding error that leaves the ratio as it is.
+    const double factor = std::scalbn(1.0, static_cast<int>(random.below(22)));
+    for (Eigen::Index i = 1; i < 5; ++i) data.x.col(i) += factor * data.x.col(i - 1);
+    const LinearRatio result = data.linear();
+    EXPECT_NEAR(result.ratio, extended_ratio(data, result.direction), 1e-13) << seed;
+    Eigen::MatrixXd centred = data.x.rowwise() - data.x.colwise().mean();
+    for (Eigen::Index i = 0; i < 5; ++i) centred.col(i).normalize();
+    const Eigen::VectorXd sizes = centred.jacobiSvd().singularValues();
+    const double condition = sizes[0] / sizes[4];
+    if (condition > 1e12) continue;
+    ASSERT_EQ(result.rank, 5) << seed;
+    const double off = 32.0 * 0x1p-53 * condition;
+    EXPECT_NEAR(result.ratio, exact, 1e-12 + off * off) << seed << " condition " << condition;
+  }
 }
 
 TEST(Scatter, ThousandsOfRowsOrClasses) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <normscope/convex/separate.hpp>
@@ -13,25 +12,6 @@
 /// Linear separability decided in rational arithmetic: every double is a rational number, so there is an
 /// exact answer, and a certificate of integers that anybody can check.
 namespace normscope::convex {
-
-/// A rational weight: `numerator` over the `denominator` of the whole certificate.
-struct ExactShare {
-  std::size_t row = 0;
-  std::string numerator{};  ///< a positive integer, decimal
-};
-
-struct ExactSeparation {
-  /// yes: the hulls are disjoint; no: they have a common point; undecided only beyond a limit, see `reason`.
-  Answer answer = Answer::undecided;
-  /// yes: integers, decimal, with normalᵀa > normalᵀb for every row a of A and b of B.
-  std::vector<std::string> normal{};
-  /// no: Σ numerator · row over `a` equals that over `b`, and the numerators of each sum to `denominator`.
-  std::vector<ExactShare> a{};
-  std::vector<ExactShare> b{};
-  std::string denominator{};
-  std::string reason{};  ///< undecided: which limit was met
-  std::size_t pivots = 0;
-};
 
 /// What is known from floating-point arithmetic. Nothing in it is trusted; the better it is, the fewer
 /// pivots.
@@ -65,6 +45,11 @@ struct ExactLimits {
                                                std::span<const std::size_t> left_out = {},
                                                const ExactLimits& limits = {}, unsigned threads = 0,
                                                const Progress& progress = {});
+
+/// Decides exactly what `separate` found to be its answer, from the rows and the normal it found: sets
+/// `exact`, and `answer` to what that proves. Errors    as `separate_exactly`
+void decide_exactly(MatrixView<const double> a, MatrixView<const double> b, Separation& separation,
+                    const ExactLimits& limits = {}, unsigned threads = 0, const Progress& progress = {});
 
 /// Whether the certificate proves the answer, in integers; false for an answer that is undecided.
 /// Errors    Unsupported where built without GMP

@@ -38,6 +38,8 @@ struct DoubleDouble {
     return {p, ((x.high * y.high - p) + x.high * y.low + x.low * y.high) + x.low * y.low};
   }
 
+  [[nodiscard]] constexpr double value() const { return high + low; }
+
   constexpr DoubleDouble operator-() const { return {-high, -low}; }
 
   friend constexpr DoubleDouble operator+(const DoubleDouble& a, const DoubleDouble& b) {
@@ -60,6 +62,7 @@ struct DoubleDouble {
   }
   DoubleDouble& operator+=(const DoubleDouble& other) { return *this = *this + other; }
   DoubleDouble& operator-=(const DoubleDouble& other) { return *this = *this - other; }
+  DoubleDouble& operator*=(const DoubleDouble& other) { return *this = *this * other; }
   DoubleDouble& operator/=(const DoubleDouble& other) { return *this = *this / other; }
 
   friend constexpr bool operator==(const DoubleDouble& a, const DoubleDouble& b) {

@@ -5,17 +5,10 @@
 #include <span>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/numeric/double_double.hpp>
 
 /// Arithmetic that keeps what rounding takes away, for decisions that hang on the last bits.
 namespace normscope {
-
-/// high + low, |low| <= u |high|: about twice the digits of a double.
-struct DoubleDouble {
-  double high = 0.0;
-  double low = 0.0;
-
-  [[nodiscard]] double value() const { return high + low; }
-};
 
 /// a + b, exactly.
 /// Source    [Knuth, TAOCP 2, 4.2.2]

@@ -12,7 +12,7 @@
 /// Not a bit of an answer depends on `threads` (test: Scatter.ThreadsDoNotChangeABit).
 namespace normscope::separability {
 
-/// SS = Σ |x − mean|², the sum of squares of the rows of `x`.
+/// SS = Σ |x − mean|², the sum of squares of the rows of `x`; infinite beyond the largest double.
 [[nodiscard]] double sum_of_squares(MatrixView<const double> x);
 
 /// SSR = Σ_classes SS(class) / SS(all), in [0, 1]: 0 when every class is one point, 1 when all class means
@@ -21,14 +21,17 @@ namespace normscope::separability {
 /// Source    [Ni et al. 2024, SSR]
 /// Shapes    x (rows, width), labels (rows)
 /// Errors    Shape; Argument for less than two classes or an entry that is not finite
+/// Accuracy  the same digits whatever power of two x is multiplied by, to the ends of a double's range
+///           (test: Scatter.ValuesOfAnySizeGiveTheSameDigits)
 [[nodiscard]] double sum_of_squares_ratio(MatrixView<const double> x, std::span<const std::size_t> labels,
                                           unsigned threads = 0);
 
 struct LinearRatio {
-  double ratio = 0.0;               ///< LSSR; NaN when all rows are the same point
-  std::vector<double> direction{};  ///< unit w, in the range of the total scatter where features vary
-  std::size_t rank = 0;             ///< of the total scatter
-  double rank_tolerance = 0.0;      ///< pivots below this part of the largest count as zero
+  double ratio = 0.0;  ///< LSSR; NaN when all rows are the same point
+  /// Unit w, in the range of the total scatter where features vary; entries below a double's range are 0.
+  std::vector<double> direction{};
+  std::size_t rank = 0;         ///< of the total scatter
+  double rank_tolerance = 0.0;  ///< pivots below this part of the largest count as zero
 };
 
 /// LSSR: the least SSR that any linear map can give, and the direction w whose projection wᵀx gives it. It
@@ -41,8 +44,11 @@ struct LinearRatio {
 /// Source    [Ni et al. 2024, LSSR]; [Fisher 1936]
 /// Shapes    x (rows, width), labels (rows)
 /// Errors    as `sum_of_squares_ratio`; Cancelled
-/// Accuracy  the ratio is that of `direction`, in compensated sums, and 1e-12 from the smallest
-///           eigenvalue of a dense solver (test: Scatter.LinearRatioIsTheSmallestEigenvalue)
+/// Accuracy  the ratio is that of `direction` to 1e-13, and no more than 1e-12 + (32 u κ)² above the least
+/// one,
+///           κ < 1e12 the condition of the features about their means, scaled to length 1
+///           (tests: Scatter.LinearRatioIsTheSmallestEigenvalue,
+///           Scatter.LinearRatioOfIllConditionedFeatures, Scatter.ValuesOfAnySizeGiveTheSameDigits)
 /// Cost      O((rows + classes) width²), in blocks on all threads, and O(width³) on one
 [[nodiscard]] LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t> labels,
                                        unsigned threads = 0, const Progress& progress = {});

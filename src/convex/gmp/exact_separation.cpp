@@ -199,6 +199,14 @@ ExactSeparation separate_exactly(MatrixView<const double> a, MatrixView<const do
   return result;
 }
 
+void decide_exactly(MatrixView<const double> a, MatrixView<const double> b, Separation& separation,
+                    const ExactLimits& limits, unsigned threads, const Progress& progress) {
+  ExactStart start{.a = separation.a, .b = separation.b};
+  for (const double value : separation.normal) start.normal.emplace_back(value);
+  separation.exact = separate_exactly(a, b, start, {}, limits, threads, progress);
+  if (separation.exact->answer != Answer::undecided) separation.answer = separation.exact->answer;
+}
+
 bool verify(MatrixView<const double> a, MatrixView<const double> b, const ExactSeparation& separation,
             std::span<const std::size_t> left_out) {
   validate(a, b, left_out);

@@ -17,6 +17,11 @@ ExactSeparation separate_exactly(MatrixView<const double>, MatrixView<const doub
   refuse();
 }
 
+void decide_exactly(MatrixView<const double>, MatrixView<const double>, Separation&, const ExactLimits&,
+                    unsigned, const Progress&) {
+  refuse();
+}
+
 bool verify(MatrixView<const double>, MatrixView<const double>, const ExactSeparation&,
             std::span<const std::size_t>) {
   refuse();

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "eigen_double_double.hpp"
+
+namespace normscope::convex {
+
+/// The rows that carry a nearest point x = Σ c_j p_j, each in one of one or two groups whose weights sum to 1
+/// each, and the QR decomposition of their columns (p_j, u e_group): with u of like size as the points, it
+/// has full rank where the points are affinely independent within their groups and across, and the nearest
+/// point of the affine hulls is one triangular solve. Scalar is double or DoubleDouble.
+///
+/// Source    [Wolfe 1976, Finding the nearest point in a polytope], also for two hulls at once;
+///           [Daniel, Gragg, Kaufman, Stewart 1976] for the QR decomposition's updates
+/// Cost      4 k dimension for a row that enters, 6 k (k + dimension) for one that leaves, k rows
+template <typename Scalar>
+class ActiveSet {
+ public:
+  using Index = Eigen::Index;
+  using Vector = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
+  using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+
+  /// Requires  groups 1 or 2; unit > 0
+  ActiveSet(Index dimension, Index groups, double unit);
+
+  [[nodiscard]] Index size() const { return static_cast<Index>(rows_.size()); }
+  [[nodiscard]] const std::vector<std::size_t>& rows() const { return rows_; }
+  [[nodiscard]] const std::vector<Index>& group_of() const { return group_of_; }
+  [[nodiscard]] const Vector& weights() const { return weights_; }
+  [[nodiscard]] bool holds(std::size_t row) const {
+    return std::find(rows_.begin(), rows_.end(), row) != rows_.end();
+  }
+
+  /// Takes in a point; false when it depends on those there are, to rounding.
+  bool add(std::size_t row, Index group, const Vector& point, const Scalar& weight);
+  /// Moves the weights to the nearest point of the affine hulls, dropping rows on the way whose weight would
+  /// turn negative. False when rounding leaves no such point.
+  bool settle();
+  /// Σ c_j p_j after `settle`: its rounding errors are relative to the points, not to itself.
+  [[nodiscard]] Vector point() const { return q_.block(0, 0, dimension_, size()) * image_; }
+
+  /// One step of refinement of the weights and x, from the residuals f of Pc − x, g_j of −p_jᵀx less what is
+  /// common to a group, and h of 1 − Σc in each group.
+  /// Source    [Björck 1967, Iterative refinement of linear least squares solutions]
+  void correction(const Vector& f, const Vector& g, const Vector& h, Vector& of_weights,
+                  Vector& of_point) const;
+
+ private:
+  void remove(Index position);
+  /// Weights of the nearest point of the affine hulls.
+  [[nodiscard]] Vector unconstrained();
+  /// (S Sᵀ)⁻¹ right, S the rows of Q that belong to the groups.
+  [[nodiscard]] Vector solve_groups(const Vector& right) const;
+
+  Index dimension_;
+  Index groups_;
+  Scalar unit_;
+  Matrix q_{};  ///< (dimension + groups, capacity)
+  Matrix r_{};  ///< (capacity, capacity), upper
+  std::vector<std::size_t> rows_{};
+  std::vector<Index> group_of_{};
+  Vector weights_{};
+  Vector image_{};  ///< Qᵀ (x, u, u)
+};
+
+extern template class ActiveSet<double>;
+extern template class ActiveSet<DoubleDouble>;
+
+}  // namespace normscope::convex

@@ -1,0 +1,338 @@
+#include "nearest_hulls.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+namespace normscope::convex {
+namespace {
+
+using Eigen::Index;
+using Wide = ActiveSet<DoubleDouble>;
+
+constexpr Index sets = 2;
+
+/// Rows of each set that are priced together until none is violated by this part of the largest violation.
+constexpr std::size_t pool_rows = 128;
+constexpr double pool_rest = 0.3;
+/// Iterations without a shorter x after which rounding is taken to go in a circle. A point at distance 1 that
+/// is violated by v makes x shorter by v² alone, which is below rounding long before v is.
+constexpr std::size_t most_stalled = 100;
+constexpr int refinements = 6;
+
+template <typename Scalar>
+struct Precision;
+template <>
+struct Precision<double> {
+  static constexpr double zero = 0x1p-49;   ///< of the longest row
+  static constexpr double noise = 0x1p-50;  ///< of the longest row
+  static constexpr double gap = 1e-12;      ///< of the length
+};
+template <>
+struct Precision<DoubleDouble> {
+  static constexpr double zero = 0x1p-98;
+  static constexpr double noise = 0x1p-100;
+  static constexpr double gap = 1e-12;
+};
+
+std::size_t digits(double value) {
+  return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
+}
+
+/// Wolfe's method over two sets of rows.
+template <typename Scalar>
+class Descent {
+ public:
+  using Set = ActiveSet<Scalar>;
+  using Vector = typename Set::Vector;
+
+  Descent(const ScaledHulls& hulls, const Progress& progress)
+      : hulls_(hulls),
+        progress_(progress),
+        set_(hulls.dimension(), sets, hulls.longest() > 0.0 ? hulls.longest() : 1.0),
+        scores_(hulls.rows()) {}
+
+  void run(const std::vector<Share>& start) {
+    begin(start);
+    while (true) {
+      const std::vector<std::size_t> pool = price();
+      report();
+      if (done_ || !descend(pool)) break;
+    }
+    progress_("nearing, digits", digits(Precision<Scalar>::gap), digits(Precision<Scalar>::gap));
+  }
+
+  [[nodiscard]] const Set& set() const { return set_; }
+  [[nodiscard]] const Vector& difference() const { return x_; }
+  [[nodiscard]] double gap() const { return gap_; }
+  /// By the lengths of the rows that carry: others' do not round what those add up to.
+  [[nodiscard]] bool is_zero() const {
+    double size = 0.0;
+    for (Index j = 0; j < set_.size(); ++j) {
+      size += to_double(set_.weights()[j]) * hulls_.length(set_.rows()[static_cast<std::size_t>(j)]);
+    }
+    return length_ <= Precision<Scalar>::zero * size;
+  }
+
+ private:
+  [[nodiscard]] Vector point(std::size_t row) const {
+    if constexpr (std::is_same_v<Scalar, double>) {
+      return Eigen::Map<const Eigen::VectorXd>(hulls_.row(row).data(), hulls_.dimension());
+    } else {
+      return hulls_.exact(row);
+    }
+  }
+
+  void begin(std::vector<Share> start) {
+    std::stable_sort(start.begin(), start.end(),
+                     [](const Share& x, const Share& y) { return x.weight > y.weight; });
+    for (const Share& share : start)
+      set_.add(share.id, hulls_.group(share.id), point(share.id), share.weight);
+    const std::vector<Index>& groups = set_.group_of();
+    for (Index group = 0; group < sets; ++group) {
+      if (std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
+      const std::size_t row = hulls_.first_of(group);
+      set_.add(row, group, point(row), 1.0);
+    }
+    settled();
+  }
+
+  /// Whether weights were found; x and its direction are those of the set.
+  bool settled() {
+    const bool sound = set_.settle();
+    if (sound) x_ = set_.point();
+    if (x_.size() == 0) x_ = Vector::Zero(hulls_.dimension());
+    using std::sqrt;
+    const Scalar length = sqrt(x_.squaredNorm());
+    length_ = to_double(length);
+    direction_.assign(static_cast<std::size_t>(x_.size()), 0.0);
+    for (Index i = 0; i < x_.size() && length_ > 0.0; ++i) {
+      direction_[static_cast<std::size_t>(i)] = to_double(x_[i] / length);
+    }
+    return sound;
+  }
+
+  /// xᵀ row / |x|, as well as the arithmetic has it.
+  [[nodiscard]] double score(std::size_t row) const {
+    if constexpr (std::is_same_v<Scalar, double>) {
+      return hulls_.score(direction_, row);
+    } else {
+      return to_double(point(row).dot(x_) / Scalar(length_));
+    }
+  }
+
+  /// Mean score of the rows that carry a group.
+  [[nodiscard]] double level(Index group) const {
+    Scalar total = 0.0;
+    for (Index j = 0; j < set_.size(); ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      if (set_.group_of()[at] != group) continue;
+      if constexpr (std::is_same_v<Scalar, double>) {
+        total += set_.weights()[j] * scores_[set_.rows()[at]];
+      } else {
+        total += set_.weights()[j] * point(set_.rows()[at]).dot(x_);
+      }
+    }
+    return std::is_same_v<Scalar, double> ? to_double(total) : to_double(total / Scalar(length_));
+  }
+
+  /// The rows that are violated most, and whether none is to any account.
+  std::vector<std::size_t> price() {
+    std::vector<std::size_t> pool;
+    gap_ = 0.0;
+    violation_ = 0.0;
+    for (Index group = 0; group < sets; ++group) {
+      const std::size_t first = hulls_.first_of(group);
+      const std::size_t last = hulls_.end_of(group);
+      hulls_.score(direction_, first, last, scores_);
+      levels_[group] = level(group);
+      const std::vector<std::size_t> lowest = lowest_rows(first, last);
+      double violation = 0.0;
+      for (const std::size_t row : lowest) violation = std::max(violation, levels_[group] - scores_[row]);
+      gap_ += violation;
+      violation_ = std::max(violation_, violation);
+      pool.insert(pool.end(), lowest.begin(), lowest.end());
+    }
+    done_ = is_zero() || gap_ <= Precision<Scalar>::gap * length_;
+    gap_ = length_ > 0.0 ? gap_ / length_ : 0.0;
+    return pool;
+  }
+
+  /// Those with the lowest scores that do not carry; in twice the precision where that may change the order.
+  std::vector<std::size_t> lowest_rows(std::size_t first, std::size_t last) {
+    std::vector<bool> holds(last - first);
+    for (const std::size_t row : set_.rows()) {
+      if (row >= first && row < last) holds[row - first] = true;
+    }
+    std::vector<std::size_t> rows;
+    for (std::size_t row = first; row < last; ++row) {
+      if (!holds[row - first]) rows.push_back(row);
+    }
+    const std::size_t kept = std::min(rows.size(), pool_rows);
+    const auto lower = [this](std::size_t i, std::size_t j) {
+      return scores_[i] < scores_[j] || (scores_[i] == scores_[j] && i < j);
+    };
+    if constexpr (std::is_same_v<Scalar, double>) {
+      std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(kept), rows.end(), lower);
+      rows.resize(kept);
+    } else {
+      std::sort(rows.begin(), rows.end(), lower);
+      double least = std::numeric_limits<double>::infinity();
+      std::size_t priced = 0;
+      while (priced < rows.size() &&
+             scores_[rows[priced]] - hulls_.score_error(rows[priced]) - longest_error() <= least) {
+        scores_[rows[priced]] = score(rows[priced]);
+        least = std::min(least, scores_[rows[priced]]);
+        ++priced;
+      }
+      rows.resize(priced);
+      std::sort(rows.begin(), rows.end(), lower);
+      rows.resize(std::min(rows.size(), pool_rows));
+    }
+    return rows;
+  }
+
+  [[nodiscard]] double longest_error() const { return 0x1p-50 * hulls_.longest(); }
+
+  /// Takes in rows of the pool while one is violated by a fair part of the largest violation of all. False
+  /// when none comes nearer.
+  bool descend(const std::vector<std::size_t>& pool) {
+    bool nearer = false;
+    std::vector<std::size_t> left = pool;
+    while (true) {
+      std::size_t best = left.size();
+      double most = std::max(pool_rest * violation_, Precision<Scalar>::noise * hulls_.longest());
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        const std::size_t row = left[i];
+        const double violation = levels_[hulls_.group(row)] - (nearer ? score(row) : scores_[row]);
+        if (!(violation > most)) continue;
+        most = violation;
+        best = i;
+      }
+      if (best == left.size()) return nearer;
+      const std::size_t row = left[best];
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(best));
+      if (set_.holds(row) || !set_.add(row, hulls_.group(row), point(row), 0.0)) continue;
+      if (!settled()) return false;
+      stalled_ = length_ < shortest_ ? 0 : stalled_ + 1;
+      shortest_ = std::min(shortest_, length_);
+      if (stalled_ > most_stalled) return false;
+      nearer = true;
+      update_levels();
+    }
+  }
+
+  /// Levels after a change, from a row that carries each group.
+  void update_levels() {
+    for (Index group = 0; group < sets; ++group) {
+      const auto at = std::find(set_.group_of().begin(), set_.group_of().end(), group);
+      levels_[group] = score(set_.rows()[static_cast<std::size_t>(at - set_.group_of().begin())]);
+    }
+  }
+
+  void report() const {
+    const std::size_t total = digits(Precision<Scalar>::gap);
+    progress_("nearing, digits", std::min(digits(gap_), total), total);
+  }
+
+  const ScaledHulls& hulls_;
+  const Progress& progress_;
+  Set set_;
+  Vector x_{};
+  double length_ = 0.0;
+  double shortest_ = std::numeric_limits<double>::infinity();
+  std::size_t stalled_ = 0;
+  std::vector<double> direction_{};
+  std::vector<double> scores_;
+  double levels_[sets] = {};
+  double violation_ = 0.0;
+  double gap_ = 0.0;
+  bool done_ = false;
+};
+
+/// Weights in twice the precision to those of doubles that may be 0; each group's sum is 1.
+std::vector<Share> shares_of(const std::vector<std::size_t>& rows, const std::vector<Index>& group_of,
+                             const Wide::Vector& weights) {
+  DoubleDouble sums[2] = {0.0, 0.0};
+  for (std::size_t j = 0; j < rows.size(); ++j) {
+    const DoubleDouble& weight = weights[static_cast<Index>(j)];
+    if (weight > 0.0) sums[group_of[j]] += weight;
+  }
+  std::vector<Share> result;
+  for (std::size_t j = 0; j < rows.size(); ++j) {
+    const DoubleDouble& weight = weights[static_cast<Index>(j)];
+    if (weight > 0.0) result.push_back({rows[j], (weight / sums[group_of[j]]).value()});
+  }
+  return result;
+}
+
+/// Refines the weights of `set` and the difference with residuals in twice the precision.
+void refine(const ScaledHulls& hulls, const ActiveSet<double>& set, Wide::Vector& weights, Wide::Vector& x) {
+  const Index k = set.size();
+  Wide::Matrix points(hulls.dimension(), k);
+  for (Index j = 0; j < k; ++j) points.col(j) = hulls.exact(set.rows()[static_cast<std::size_t>(j)]);
+  const auto rounded = [](const Wide::Vector& values) {
+    Eigen::VectorXd result(values.size());
+    for (Index i = 0; i < values.size(); ++i) result[i] = values[i].value();
+    return result;
+  };
+  double last = std::numeric_limits<double>::infinity();
+  for (int step = 0; step < refinements; ++step) {
+    const Wide::Vector along = points.transpose() * x;
+    Wide::Vector levels = Wide::Vector::Zero(sets);
+    Wide::Vector sums = Wide::Vector::Zero(sets);
+    for (Index j = 0; j < k; ++j) {
+      const Index group = set.group_of()[static_cast<std::size_t>(j)];
+      levels[group] += weights[j] * along[j];
+      sums[group] += weights[j];
+    }
+    Wide::Vector slack(k);
+    for (Index j = 0; j < k; ++j) {
+      const Index group = set.group_of()[static_cast<std::size_t>(j)];
+      slack[j] = levels[group] / sums[group] - along[j];
+    }
+    const Wide::Vector missing = Wide::Vector::Constant(sets, 1.0) - sums;
+    const Wide::Vector off = points * weights - x;
+    Eigen::VectorXd of_weights;
+    Eigen::VectorXd of_point;
+    set.correction(rounded(off), rounded(slack), rounded(missing), of_weights, of_point);
+    const double size = of_weights.norm();
+    // Where it does not converge, the points are too near to being dependent for doubles.
+    if (!std::isfinite(size) || size > 0.5 * last) break;
+    last = size;
+    for (Index j = 0; j < k; ++j) weights[j] += of_weights[j];
+    for (Index i = 0; i < x.size(); ++i) x[i] += of_point[i];
+  }
+}
+
+}  // namespace
+
+NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<Share>& start,
+                           const Progress& progress) {
+  Descent<double> descent(hulls, progress);
+  descent.run(start);
+  NearestHulls result;
+  result.gap = descent.gap();
+  result.is_zero = descent.is_zero();
+  Wide::Vector weights = descent.set().weights().cast<DoubleDouble>();
+  result.difference = descent.difference().cast<DoubleDouble>();
+  refine(hulls, descent.set(), weights, result.difference);
+  result.shares = shares_of(descent.set().rows(), descent.set().group_of(), weights);
+  return result;
+}
+
+NearestHulls nearest_hulls_closely(const ScaledHulls& hulls, const std::vector<Share>& start,
+                                   const Progress& progress) {
+  Descent<DoubleDouble> descent(hulls, progress);
+  descent.run(start);
+  NearestHulls result;
+  result.gap = descent.gap();
+  result.is_zero = descent.is_zero();
+  result.difference = descent.difference();
+  result.shares = shares_of(descent.set().rows(), descent.set().group_of(), descent.set().weights());
+  return result;
+}
+
+}  // namespace normscope::convex

@@ -1,0 +1,304 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <normscope/convex/exact_separation.hpp>
+#include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/sum.hpp>
+
+#include "separation_bounds.hpp"
+
+namespace normscope::convex {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Sum of the weights, or NaN for weights that are none.
+double total_weight(const std::vector<Share>& weights, std::size_t rows) {
+  CompensatedSum total;
+  for (const Share& share : weights) {
+    if (!(share.weight >= 0.0) || share.id >= rows) return std::numeric_limits<double>::quiet_NaN();
+    total.add(share.weight);
+  }
+  return total.value();
+}
+
+/// 1 − 1 / Σ weight: by what part the sum is too large.
+Bounded excess(const std::vector<Share>& weights) {
+  ExactSum sum;
+  sum.add(-1.0, 1.0);
+  CompensatedSum total;
+  for (const Share& share : weights) {
+    sum.add(share.weight, 1.0);
+    total.add(share.weight);
+  }
+  const Bounded off = sum.result();
+  const double value = off.value / total.value();
+  return {value, off.error / total.value() * (1.0 + 0x1p-40) + 0x1p-50 * std::abs(value)};
+}
+
+/// Adds sign · Σ weight (rows − origin) of a column to a sum, and by itself to another one.
+void add_column(MatrixView<const double> rows, const std::vector<Share>& weights, std::size_t column,
+                double origin, const BinaryScale& scale, double sign, ExactSum& both, ExactSum& own) {
+  for (const Share& share : weights) {
+    const DoubleDouble difference = two_sum(scale.divide(rows.row(share.id)[column]), -origin);
+    both.add(difference, sign * share.weight);
+    own.add(difference, share.weight);
+  }
+}
+
+/// Σλa − Σμb in a column, weights divided by their sums, in units of a power of two, and the size of what
+/// cancels there.
+struct ColumnResidual {
+  BinaryScale scale{};
+  double size = 0.0;    ///< an upper bound
+  double extent = 0.0;  ///< Σ weight |row − the heaviest row|
+};
+
+/// Empty for weights that are none.
+std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixView<const double> b,
+                                             const std::vector<Share>& weights_a,
+                                             const std::vector<Share>& weights_b) {
+  for (const double total : {total_weight(weights_a, a.rows()), total_weight(weights_b, b.rows())}) {
+    if (!(total > 0.0) || !std::isfinite(total)) return {};
+  }
+  const auto heaviest = std::max_element(weights_a.begin(), weights_a.end(),
+                                         [](const Share& x, const Share& y) { return x.weight < y.weight; });
+  const Bounded excess_a = excess(weights_a);
+  const Bounded excess_b = excess(weights_b);
+  std::vector<ColumnResidual> result(a.width());
+  for (std::size_t i = 0; i < a.width(); ++i) {
+    double largest = 0.0;
+    for (const Share& share : weights_a) largest = std::max(largest, std::abs(a.row(share.id)[i]));
+    for (const Share& share : weights_b) largest = std::max(largest, std::abs(b.row(share.id)[i]));
+    ColumnResidual& column = result[i];
+    column.scale = BinaryScale::of(largest);
+    // From a row: what is common to all cancels before it can round.
+    const double origin = column.scale.divide(a.row(heaviest->id)[i]);
+    ExactSum both;
+    ExactSum of_a;
+    ExactSum of_b;
+    add_column(a, weights_a, i, origin, column.scale, 1.0, both, of_a);
+    add_column(b, weights_b, i, origin, column.scale, -1.0, both, of_b);
+    for (const Share& share : weights_a) {
+      column.extent += share.weight * std::abs(column.scale.divide(a.row(share.id)[i]) - origin);
+    }
+    for (const Share& share : weights_b) {
+      column.extent += share.weight * std::abs(column.scale.divide(b.row(share.id)[i]) - origin);
+    }
+    // Sums of weights that are not 1 take their parts of what they weigh with them.
+    const double size_a = std::abs(of_a.result().value) + of_a.result().error;
+    const double size_b = std::abs(of_b.result().value) + of_b.result().error;
+    const Bounded sum = both.result();
+    const double correction = excess_b.value * of_b.result().value - excess_a.value * of_a.result().value;
+    const double error = sum.error + (excess_a.error + 0x1p-50 * std::abs(excess_a.value)) * size_a +
+                         (excess_b.error + 0x1p-50 * std::abs(excess_b.value)) * size_b;
+    column.size = (std::abs(sum.value + correction) + error) * (1.0 + 0x1p-50);
+  }
+  return result;
+}
+
+/// A bound that rounding may have brought down where it is subnormal.
+double rounded_up(double value) {
+  return value < 0x1p-1020 && value > 0.0 ? std::nextafter(value, infinity) : value;
+}
+
+/// Rows whose product with a direction is wanted to the last bit, in units of powers of two.
+class Scores {
+ public:
+  Scores(MatrixView<const double> a, MatrixView<const double> b, const std::vector<double>& normal)
+      : normal_(normal), rows_(BinaryScale::of(largest_entry(a, b, normal))) {
+    double largest = 0.0;
+    for (const MatrixView<const double>& set : {a, b}) {
+      for (std::size_t row = 0; row < set.rows(); ++row) {
+        const std::span<const double> values = set.row(row);
+        for (std::size_t i = 0; i < normal_.size(); ++i) {
+          if (normal_[i] != 0.0) largest = std::max(largest, std::abs(normal_[i] * rows_.divide(values[i])));
+        }
+      }
+    }
+    products_ = BinaryScale::of(largest);
+    products_.divide(normal_);
+    origin_.assign(normal_.size(), 0.0);
+  }
+
+  /// Counts products from this row on.
+  void set_origin(std::span<const double> row) {
+    for (std::size_t i = 0; i < origin_.size(); ++i) {
+      if (normal_[i] != 0.0) origin_[i] = rows_.divide(row[i]);
+    }
+  }
+  /// normalᵀ(row − origin), quickly.
+  [[nodiscard]] Bounded rough(std::span<const double> row) const {
+    double total = 0.0;
+    double size = 0.0;
+    for (std::size_t i = 0; i < normal_.size(); ++i) {
+      if (normal_[i] == 0.0) continue;
+      const double term = normal_[i] * (rows_.divide(row[i]) - origin_[i]);
+      total += term;
+      size += std::abs(term);
+    }
+    const double terms = static_cast<double>(normal_.size());
+    return {total, (terms + 8.0) * 0x1p-52 * size + terms * std::numeric_limits<double>::min()};
+  }
+  /// The same, to the last bit.
+  [[nodiscard]] Bounded close(std::span<const double> row) const {
+    ExactSum sum;
+    for (std::size_t i = 0; i < normal_.size(); ++i) {
+      if (normal_[i] != 0.0) sum.add(two_sum(rows_.divide(row[i]), -origin_[i]), normal_[i]);
+    }
+    return sum.result();
+  }
+  /// Least of `sign` times the product over a set.
+  [[nodiscard]] Bounded least(MatrixView<const double> set, double sign, std::size_t* at = nullptr) const {
+    std::vector<Bounded> scores;
+    scores.reserve(set.rows());
+    double reach = infinity;
+    for (std::size_t row = 0; row < set.rows(); ++row) {
+      const Bounded score = rough(set.row(row));
+      scores.push_back({sign * score.value, score.error});
+      reach = std::min(reach, scores.back().high());
+    }
+    Bounded result{infinity, 0.0};
+    for (std::size_t row = 0; row < set.rows(); ++row) {
+      // As it stands also where something overflowed, which then proves nothing.
+      if (scores[row].low() > reach) continue;
+      const Bounded score = close(set.row(row));
+      if (!std::isfinite(score.value) || !std::isfinite(score.error)) return {-infinity, infinity};
+      if (sign * score.value - score.error < result.low()) {
+        result = {sign * score.value, score.error};
+        if (at != nullptr) *at = row;
+      }
+    }
+    return result;
+  }
+  /// normalᵀorigin − offset.
+  [[nodiscard]] Bounded origin_above(double offset) const {
+    ExactSum sum;
+    for (std::size_t i = 0; i < normal_.size(); ++i) sum.add(DoubleDouble{origin_[i]}, normal_[i]);
+    sum.add(DoubleDouble{-products_.divide(rows_.divide(offset))}, 1.0);
+    return sum.result();
+  }
+  [[nodiscard]] double in_units_of_the_data(double value) const {
+    return std::scalbn(value, products_.exponent() + rows_.exponent());
+  }
+
+ private:
+  static double largest_entry(MatrixView<const double> a, MatrixView<const double> b,
+                              const std::vector<double>& normal) {
+    double largest = 0.0;
+    for (const MatrixView<const double>& set : {a, b}) {
+      for (std::size_t row = 0; row < set.rows(); ++row) {
+        const std::span<const double> values = set.row(row);
+        for (std::size_t i = 0; i < normal.size(); ++i) {
+          if (normal[i] != 0.0) largest = std::max(largest, std::abs(values[i]));
+        }
+      }
+    }
+    return largest;
+  }
+
+  std::vector<double> normal_;
+  BinaryScale rows_;
+  BinaryScale products_{};
+  std::vector<double> origin_{};
+};
+
+bool is_direction(const std::vector<double>& normal, std::size_t width) {
+  const double length = euclidean_norm(normal);
+  return normal.size() == width && length > 0.0 && std::isfinite(length);
+}
+
+}  // namespace
+
+SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
+                         const std::vector<double>& normal) {
+  if (!is_direction(normal, a.width())) return {};
+  Scores scores(a, b, normal);
+  scores.set_origin(a.row(0));
+  std::size_t lowest = 0;
+  static_cast<void>(scores.least(a, 1.0, &lowest));
+  scores.set_origin(a.row(lowest));
+  const Bounded of_a = scores.least(a, 1.0);
+  const Bounded of_b = scores.least(b, -1.0);
+  SeparatedBy result;
+  const double gap = of_a.low() + of_b.low();
+  // Sums and the length round by 12u.
+  const double margin = (gap - 16.0 * 0x1p-53 * std::abs(gap)) / euclidean_norm(normal);
+  if (std::isnan(margin)) return result;
+  result.margin = std::min(scores.in_units_of_the_data(margin), std::numeric_limits<double>::max());
+  if (std::abs(result.margin) < 0x1p-1020) result.margin = std::nextafter(result.margin, -infinity);
+  // Halfway between the sets, or the double next to it where doubles are dense enough.
+  const Bounded origin = scores.origin_above(0.0);
+  const double middle = origin.value + 0.5 * (of_a.value - of_b.value);
+  result.offset = scores.in_units_of_the_data(middle);
+  for (const double offset :
+       {result.offset, std::nextafter(result.offset, -infinity), std::nextafter(result.offset, infinity)}) {
+    const Bounded above = scores.origin_above(offset);
+    if (above.low() + of_a.low() > 0.0 && above.high() - of_b.low() < 0.0) {
+      result.offset = offset;
+      break;
+    }
+  }
+  return result;
+}
+
+bool is_between(MatrixView<const double> a, MatrixView<const double> b, const std::vector<double>& normal,
+                double offset) {
+  Scores scores(a, b, normal);
+  scores.set_origin(a.row(0));
+  const Bounded above = scores.origin_above(offset);
+  const Bounded of_a = scores.least(a, 1.0);
+  const Bounded of_b = scores.least(b, -1.0);
+  // Where no double lies between the sets, one next to them does.
+  const double rounding = 8.0 * 0x1p-53 * std::abs(scores.origin_above(0.0).value);
+  return above.high() + of_a.high() >= -rounding && above.low() - of_b.high() <= rounding;
+}
+
+double verified_margin(MatrixView<const double> a, MatrixView<const double> b,
+                       const std::vector<double>& normal) {
+  return separated_by(a, b, normal).margin;
+}
+
+Residual residual_of(MatrixView<const double> a, MatrixView<const double> b,
+                     const std::vector<Share>& weights_a, const std::vector<Share>& weights_b) {
+  const std::vector<ColumnResidual> columns = column_residuals(a, b, weights_a, weights_b);
+  if (columns.empty()) return {};
+  std::vector<double> sizes;
+  Residual result{.length = 0.0, .relative = 0.0};
+  for (const ColumnResidual& column : columns) {
+    sizes.push_back(rounded_up(column.scale.multiply(column.size)));
+    if (column.size > 0.0) result.relative = std::max(result.relative, column.size / column.extent);
+  }
+  result.length = rounded_up(euclidean_norm(sizes) * (1.0 + 0x1p-48));
+  return result;
+}
+
+double verified_residual(MatrixView<const double> a, MatrixView<const double> b,
+                         const std::vector<Share>& weights_a, const std::vector<Share>& weights_b) {
+  return residual_of(a, b, weights_a, weights_b).length;
+}
+
+bool verify(MatrixView<const double> a, MatrixView<const double> b, const Separation& separation) {
+  if (separation.exact && separation.exact->answer != Answer::undecided) {
+    return separation.answer == separation.exact->answer && verify(a, b, *separation.exact);
+  }
+  switch (separation.answer) {
+    case Answer::yes: {
+      const double margin = verified_margin(a, b, separation.normal);
+      return margin > 0.0 && separation.margin <= margin &&
+             is_between(a, b, separation.normal, separation.offset);
+    }
+    case Answer::no: {
+      const Residual residual = residual_of(a, b, separation.a, separation.b);
+      return residual.length <= separation.residual &&
+             residual.length <= separation.tolerance * HullFrame(a, b).scale() &&
+             residual.relative <= separation.tolerance;
+    }
+    case Answer::undecided: return true;
+  }
+  return false;
+}
+
+}  // namespace normscope::convex

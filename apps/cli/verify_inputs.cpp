@@ -110,7 +110,7 @@ class Reader {
     }
     options.gain = name("gain");
     options.bias = name("norm bias");
-    options.gain_offset = result_.inputs().gain_offset.value_or(0.0);
+    options.gain_offset = result_.inputs().gain_offset;
     return options;
   }
 
@@ -124,7 +124,7 @@ class Reader {
       KeyNorm norm;
       norm.norm = norm_options();
       norm.steps = result_.texts({"norm", "steps"});
-      const NormSpec spec = norm.norm.read(keys.width);
+      const GivenNorm spec = norm.norm.read(keys.width);
       add_norm(found_, norm.norm, spec);
       // All four are the norm itself.
       if (norm.steps.size() == 4) norm.steps.clear();
@@ -199,7 +199,7 @@ class Reader {
       found_.arrays.push_back(certificates::describe_array("unembedding bias", {bias.size()}, bias));
     }
     const NormOptions norm = norm_options();
-    const NormSpec spec = norm.read(weights.width);
+    const GivenNorm spec = norm.read(weights.width);
     add_norm(found_, norm, spec);
     expect_inputs();
     return certificates::verify_reach(result_, {spec, weights.view(), bias}, folder(), options());

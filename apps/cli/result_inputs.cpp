@@ -28,7 +28,7 @@ void add_array(certificates::Inputs& inputs, const std::string& role, const std:
 void add_norm(certificates::Inputs& inputs, const NormOptions& options, const NormSpec& norm) {
   if (!options.gain.empty()) inputs.arguments.push_back({"gain", options.gain});
   if (!options.bias.empty()) inputs.arguments.push_back({"norm bias", options.bias});
-  if (options.gain_offset != 0.0) inputs.gain_offset = options.gain_offset;
+  inputs.gain_offset = options.gain_offset;
   const auto add = [&](const char* role, const std::vector<double>& values) {
     if (!values.empty()) inputs.arrays.push_back(certificates::describe_array(role, {values.size()}, values));
   };

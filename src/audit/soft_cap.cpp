@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include <normscope/audit/vocabulary.hpp>
 #include <normscope/core/parallel.hpp>
@@ -154,8 +155,8 @@ double from_lead(const CappedHead& head, std::size_t token, const TokenReach& re
   return (1.0 - 8.0 * unit) / (1.0 + others * std::exp(-left));
 }
 
-/// A probability attained: uphill from the witness, or from where the token's own row points.
-double climb(const CappedHead& head, std::size_t token, const TokenReach& reach, double points) {
+/// A probability attained, and where: uphill from the witness, or from where the token's own row points.
+Probability climb(const CappedHead& head, std::size_t token, const TokenReach& reach, double points) {
   const std::span<const double> row = head.logits().view().row(token);
   std::vector<double> u;
   if (reach.answer == convex::Answer::yes) {
@@ -193,7 +194,7 @@ double climb(const CappedHead& head, std::size_t token, const TokenReach& reach,
     step *= 1.5;
     spent += 1.0;
   }
-  return std::exp(best - head.slack());
+  return {.lower = std::exp(best - head.slack()), .point = std::move(u)};
 }
 
 }  // namespace
@@ -209,6 +210,9 @@ void cap_probabilities(const VocabularyHead& vocabulary, Survey& survey, unsigne
     const double odds = least_odds_against(head, i, survey.tokens[i], probability.upper, lowest.value());
     probability.upper = std::clamp((1.0 + 8.0 * unit) / (1.0 + std::exp(odds)), smallest, 1.0);
     probability.lower = std::min(from_lead(head, i, survey.tokens[i]), probability.upper);
+    // Points before the cap prove nothing behind it; the lead's witness does.
+    probability.point.clear();
+    probability.tangent.clear();
   }
   const double a_point = static_cast<double>(tokens) * static_cast<double>(vocabulary.logits.width);
   const double refined = static_cast<double>(survey.refined.size());
@@ -217,8 +221,10 @@ void cap_probabilities(const VocabularyHead& vocabulary, Survey& survey, unsigne
     for (std::size_t k = begin; k < end; ++k) {
       const std::size_t token = survey.refined[k];
       Probability& probability = survey.probabilities[token];
-      const double attained = climb(head, token, survey.tokens[token], points);
-      probability.lower = std::min(std::max(probability.lower, attained), probability.upper);
+      Probability attained = climb(head, token, survey.tokens[token], points);
+      if (!(attained.lower > probability.lower)) continue;
+      probability.lower = std::min(attained.lower, probability.upper);
+      probability.point = std::move(attained.point);
     }
   });
 }

@@ -10,7 +10,7 @@
 
 namespace normscope::certificates {
 
-Head::Head(const VocabularyHead& head) : norm_(head.norm) {
+Head::Head(const VocabularyHead& head) : norm_(head.norm), factor_(head.scale), soft_cap_(head.soft_cap) {
   validate(norm_);
   if (norm_.groups != 1) {
     throw Error(ErrorCode::Unsupported,
@@ -21,12 +21,24 @@ Head::Head(const VocabularyHead& head) : norm_(head.norm) {
       (!head.bias.empty() && head.bias.size() != count)) {
     throw Error(ErrorCode::Shape, "verify: unembedding, bias and norm do not fit together");
   }
+  BinaryScale of_weights = BinaryScale::of(head.unembedding);
+  BinaryScale of_norm = BinaryScale::of(std::max(largest_size(norm_.gain), largest_size(norm_.bias)));
+  if (of_weights.is_safe() && of_norm.is_safe()) {
+    of_weights = of_norm = {};
+  } else {
+    if (norm_.gain.empty()) norm_.gain.assign(norm_.width, 1.0);
+    of_norm.divide(norm_.gain);
+    of_norm.divide(norm_.bias);
+  }
+  scale_ = BinaryScale::of_exponent(of_weights.exponent() + of_norm.exponent());
   const std::size_t width = norm_.width + 1;
   values_.reserve(count * width);
   std::vector<CompensatedSum> sums(width);
   for (std::size_t row = 0; row < count; ++row) {
-    for (const double value : head.unembedding.row(row)) values_.push_back(head.scale * value);
-    values_.push_back(head.bias.empty() ? 0.0 : head.scale * head.bias[row]);
+    for (const double value : head.unembedding.row(row)) {
+      values_.push_back(of_weights.divide(value));
+    }
+    values_.push_back(head.bias.empty() ? 0.0 : scale_.divide(head.bias[row]));
     for (std::size_t i = 0; i < width; ++i) sums[i].add(values_[row * width + i]);
   }
   for (const CompensatedSum& sum : sums) mean_.push_back(sum.value() / static_cast<double>(count));
@@ -132,6 +144,26 @@ std::vector<Bounded> Head::logits_from(std::size_t index, std::span<const double
   std::vector<Bounded> result;
   result.reserve(tokens());
   for (std::size_t row = 0; row < tokens(); ++row) result.push_back(difference_at(at, row, index));
+  return result;
+}
+
+std::vector<Bounded> Head::logits_at(std::span<const double> u) const {
+  const Hidden at = hidden(u, 1.0, sphere());
+  std::vector<Bounded> result;
+  result.reserve(tokens());
+  for (std::size_t row = 0; row < tokens(); ++row) {
+    const std::span<const double> values = rows_.row(row);
+    ExactSum sum;
+    double off = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      sum.add(DoubleDouble{values[i], 0.0}, at.values[i]);
+      off += at.errors[i] * std::abs(values[i]);
+    }
+    const Bounded logit = sum.result();
+    const double error = off * (1.0 + 2.0 * static_cast<double>(values.size() + 4) * unit) + logit.error;
+    const double value = from_units(logit.value);
+    result.push_back({value, up(from_units(error)) + 2.0 * unit * std::abs(value)});
+  }
   return result;
 }
 

@@ -6,6 +6,8 @@
 
 #include <normscope/certificates/verify.hpp>
 
+#include <normscope/numeric/binary_scale.hpp>
+
 #include "combination.hpp"
 #include "leads.hpp"
 
@@ -13,7 +15,8 @@ namespace normscope::certificates {
 
 /// A vocabulary's logits over the norm's ball, worked out again from the weights: with h = r g ⊙ Πu + β,
 ///   logit_j = W_j h + c_j = A_j u + a_j,  A_j = r Π(g ⊙ W_j),  a_j = W_j β + c_j.
-/// All of it is about differences of two tokens, in which what is common to all cancels.
+/// All of it is about differences of two tokens, in which what is common to all cancels, in units of what the
+/// model multiplies logits by, and of a power of two where they are too large or too small for products.
 class Head {
  public:
   /// Errors    Unsupported for several groups; Shape
@@ -24,6 +27,9 @@ class Head {
   /// Rows (W_j, c_j), as `LeadClaim` is about.
   [[nodiscard]] MatrixView<const double> rows() const { return rows_; }
 
+  [[nodiscard]] double in_units(double logit) const { return scale_.divide(logit / factor_); }
+  [[nodiscard]] double from_units(double value) const { return scale_.multiply(value) * factor_; }
+  [[nodiscard]] double soft_cap() const { return soft_cap_; }
   /// eps = 0: a point that has a lead or a probability stands for the one of the sphere next to it.
   [[nodiscard]] bool sphere() const { return norm_.eps == 0.0; }
   /// Of the space that hidden states lie in.
@@ -48,6 +54,8 @@ class Head {
   enum class Where { norm, point };
   [[nodiscard]] std::vector<Bounded> logits_from(std::size_t index, std::span<const double> u,
                                                  Where where) const;
+  /// The logits themselves, before a cap and not in units, where the norm gives the point u.
+  [[nodiscard]] std::vector<Bounded> logits_at(std::span<const double> u) const;
   /// By how much a token leads another one where the norm gives the point u.
   [[nodiscard]] Bounded lead(std::size_t index, std::size_t other, std::span<const double> u) const;
   /// What the sphere is in a space of one dimension: the point whose first entry is negative, and its
@@ -76,7 +84,10 @@ class Head {
     return rows_.row(index).first(norm_.width);
   }
 
-  const NormSpec& norm_;
+  NormSpec norm_;
+  BinaryScale scale_{};
+  double factor_ = 1.0;
+  double soft_cap_ = 0.0;
   std::vector<double> values_{};
   MatrixView<const double> rows_{};
   std::vector<double> mean_{};  ///< of all rows

@@ -34,12 +34,16 @@ ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model:
     throw unsupported("its head reads no norm directly, expected one behind a final norm");
   }
   if (!vocabulary.not_modelled.empty()) throw unsupported("not modelled: " + vocabulary.not_modelled);
+  if (!(vocabulary.logit_scale > 0.0)) {
+    throw unsupported(fmt::format("not modelled: logits times {}", vocabulary.logit_scale));
+  }
   const model::Linear& map = *vocabulary.unembedding;
   return {.norm = model::read_norm(checkpoint, *norm),
           .norm_name = norm->name,
           .unembedding = model::read_weight(checkpoint, map, 0, map.out),
           .bias = model::read_bias(checkpoint, map),
           .scale = vocabulary.logit_scale,
+          .soft_cap = vocabulary.soft_cap,
           .tokens = map.out};
 }
 

@@ -27,7 +27,24 @@ double probability_at(const Head& head, std::size_t index, const std::vector<dou
   if (!in_ball(u)) return 0.0;
   // p = 1 / Σ exp(logit_j − logit_i)
   CompensatedSum sum;
-  for (const Bounded& logit : head.logits_from(index, u, Head::Where::norm)) sum.add(std::exp(logit.high()));
+  for (const Bounded& logit : head.logits_from(index, u, Head::Where::norm))
+    sum.add(std::exp(head.from_units(logit.high())));
+  const double result = (1.0 - 2.0 * elementary) / sum.value();
+  return std::isnan(result) ? 0.0 : result;
+}
+
+double capped_probability_at(const Head& head, std::size_t index, const std::vector<double>& u) {
+  if (!in_ball(u)) return 0.0;
+  const double cap = head.soft_cap();
+  const auto capped = [cap](double logit) { return cap * std::tanh(logit / cap); };
+  const std::vector<Bounded> logits = head.logits_at(u);
+  const double own = capped(logits[index].low());
+  CompensatedSum sum;
+  sum.add(1.0);
+  for (std::size_t j = 0; j < logits.size(); ++j) {
+    // tanh rises: the others at the most, the token itself at the least, and what either rounds by.
+    if (j != index) sum.add(std::exp(capped(logits[j].high()) - own + 4.0 * elementary * cap));
+  }
   const double result = (1.0 - 2.0 * elementary) / sum.value();
   return std::isnan(result) ? 0.0 : result;
 }
@@ -37,7 +54,7 @@ double probability_at_two_points(const Head& head, std::size_t index) {
   for (const std::vector<double>& point : head.two_points()) {
     CompensatedSum sum;
     for (const Bounded& logit : head.logits_from(index, point, Head::Where::norm)) {
-      sum.add(std::exp(logit.low()));
+      sum.add(std::exp(head.from_units(logit.low())));
     }
     const double probability = (1.0 + 2.0 * elementary) / sum.value();
     if (!(probability <= most)) most = probability;
@@ -46,7 +63,8 @@ double probability_at_two_points(const Head& head, std::size_t index) {
 }
 
 double probability_at_most(const Head& head, std::size_t index, const std::vector<double>& u) {
-  const std::vector<Bounded> logits = head.logits_from(index, u, Head::Where::point);
+  std::vector<Bounded> logits = head.logits_from(index, u, Head::Where::point);
+  for (Bounded& logit : logits) logit.value = head.from_units(logit.value);
   double highest = 0.0;
   for (const Bounded& logit : logits) highest = std::max(highest, logit.value);
   // Whatever these round to, they are weights, and the bound holds for any.

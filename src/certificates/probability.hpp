@@ -20,6 +20,9 @@ struct ProbabilityBounds {
 /// At most the token's probability where the norm gives the point u of the ball; 0 for one outside.
 [[nodiscard]] double probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
 
+/// The same behind the head's soft cap.
+[[nodiscard]] double capped_probability_at(const Head& head, std::size_t index, const std::vector<double>& u);
+
 /// At least its probability anywhere in the ball: with p any probabilities, here those at the point u,
 ///   log softmax_i <= |Σ p_j (A_i − A_j)| + Σ p_j (a_i − a_j) − H(p),  H(p) = −Σ p_j log p_j.
 [[nodiscard]] double probability_at_most(const Head& head, std::size_t index, const std::vector<double>& u);

@@ -32,6 +32,7 @@ class ReachCheck {
         head_(head),
         kind_(head.norm.kind),
         eps_(head.norm.eps),
+        factor_(head.scale),
         options_(options) {
     if (root_["tokens"].count() != head_.tokens() || root_["width"].count() != head_.width()) {
       throw Error(ErrorCode::Shape,
@@ -40,7 +41,7 @@ class ReachCheck {
                               head_.tokens(), head_.width()));
     }
     tokens_ = read_token_claims(root_, folder, head_.tokens(), head_.width());
-    tie_ = root_["tie"].number();
+    tie_ = scaled(root_["tie"]);
   }
 
   Verification run() {
@@ -54,6 +55,8 @@ class ReachCheck {
   }
 
  private:
+  [[nodiscard]] double scaled(const Field& field) const { return head_.in_units(field.number()); }
+
   void missing(std::size_t index, const char* what) {
     found_.not_checkable.push_back(
         {token(index), fmt::format("its {} is not in the result; see reach --certificates", what)});
@@ -86,18 +89,20 @@ class ReachCheck {
 
   void check_sizes() {
     found_.check(root_["norm"]["kind"].text() == std::string(to_string(kind_)) &&
-                     root_["norm"]["eps"].number() == eps_ && root_["sphere"].flag() == head_.sphere(),
-                 "norm", "is not that of the inputs");
+                     root_["norm"]["eps"].number() == eps_ && root_["sphere"].flag() == head_.sphere() &&
+                     root_["logit_scale"].number() == factor_ &&
+                     root_["soft_cap"].number() == head_.soft_cap(),
+                 "norm, logit_scale, soft_cap", "are not those of the inputs");
     const Head::Sizes sizes = head_.sizes();
     const double rounded = 1e-12 * sizes.terms;
-    const double scale = root_["scale"].number();
+    const double scale = scaled(root_["scale"]);
     found_.check(std::abs(scale - sizes.scale) <= 1e-9 * sizes.scale + rounded, "scale",
                  "is not the largest |A_j| + |a_j|");
     // Eight times what rounding may do to a logit, or the tolerance: see docs/certificates.md.
     const double allowed = std::max(root_["tolerance"].number() * scale, 512.0 * unit * sizes.terms);
     found_.check(tie_ >= 0.0 && tie_ <= allowed * (1.0 + 1e-9), "tie", "is more than the tolerance allows");
     stretch_ = root_["without_ball"]["stretch"].number();
-    cone_tie_ = root_["without_ball"]["tie"].number();
+    cone_tie_ = scaled(root_["without_ball"]["tie"]);
     const bool flat = sizes.longest <= rounded || sizes.highest <= rounded;
     const double ratio = flat ? 1.0 : sizes.longest / sizes.highest;
     found_.check(flat || (stretch_ >= 0.25 * ratio && stretch_ <= 4.0 * ratio), "without_ball.stretch",
@@ -124,7 +129,7 @@ class ReachCheck {
         found_.check(false, token(i), "its witness lies outside the ball, or its lead is not positive");
         continue;
       }
-      claims.push_back(head_.claim(i, u, stated.lower));
+      claims.push_back(head_.claim(i, u, head_.in_units(stated.lower)));
     }
     check_leads(claims, "does not lead at its witness by as much as stated");
   }
@@ -146,11 +151,12 @@ class ReachCheck {
       const TokenClaims& stated = tokens_[i];
       if (stated.answer == Answer::open) continue;
       if (std::isfinite(stated.upper)) {
-        found_.check(highest[i] <= stated.upper + last_bits * std::abs(stated.upper), token(i),
+        const double upper = head_.in_units(stated.upper);
+        found_.check(highest[i] <= upper + last_bits * std::abs(upper), token(i),
                      "its weights do not bound its lead as stated");
       }
       if (stated.answer == Answer::no) {
-        found_.check(stated.upper <= tie_, token(i),
+        found_.check(head_.in_units(stated.upper) <= tie_, token(i),
                      "is called unreachable, yet it may lead by more than a tie");
       }
       if (stated.answer == Answer::undecided) {
@@ -221,17 +227,7 @@ class ReachCheck {
       for (std::size_t i = begin; i < end; ++i) {
         const TokenClaims& stated = tokens_[i];
         if (stated.point == Point::omitted || stated.tangent == Point::omitted) continue;
-        ProbabilityBounds of_leads = probability_from_leads(stated.lower, stated.upper, head_.tokens());
-        if (stated.point == Point::given) {
-          of_leads.lower = std::max(of_leads.lower, probability_at(head_, i, stated.probable_point));
-        }
-        if (stated.tangent == Point::given) {
-          of_leads.upper = std::min(of_leads.upper, probability_at_most(head_, i, stated.tangent_point));
-        }
-        if (head_.sphere() && head_.dimension() == 1) {
-          of_leads.upper = std::min(of_leads.upper, probability_at_two_points(head_, i));
-        }
-        bounds[i] = of_leads;
+        bounds[i] = head_.soft_cap() > 0.0 ? capped_probability(i) : probability(i);
       }
     });
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -241,15 +237,51 @@ class ReachCheck {
       }
       found_.check(bounds[i]->lower >= tokens_[i].probability_lower * (1.0 - last_bits), token(i),
                    "does not get the probability that it is said to get at least");
+      if (head_.soft_cap() > 0.0) continue;
       found_.check(bounds[i]->upper <= tokens_[i].probability_upper * (1.0 + last_bits), token(i),
                    "may get more than the probability that it is said to get at most");
     }
+    if (head_.soft_cap() > 0.0) {
+      found_.not_checkable.push_back(
+          {"max_probability.upper", "behind a soft cap the result proves no upper ends"});
+    }
+  }
+
+  [[nodiscard]] ProbabilityBounds probability(std::size_t index) const {
+    const TokenClaims& stated = tokens_[index];
+    ProbabilityBounds bounds = probability_from_leads(stated.lower, stated.upper, head_.tokens());
+    if (stated.point == Point::given) {
+      bounds.lower = std::max(bounds.lower, probability_at(head_, index, stated.probable_point));
+    }
+    if (stated.tangent == Point::given) {
+      bounds.upper = std::min(bounds.upper, probability_at_most(head_, index, stated.tangent_point));
+    }
+    if (head_.sphere() && head_.dimension() == 1) {
+      bounds.upper = std::min(bounds.upper, probability_at_two_points(head_, index));
+    }
+    return bounds;
+  }
+
+  /// Behind a soft cap: what it gets at its points, the one where it leads among them.
+  [[nodiscard]] ProbabilityBounds capped_probability(std::size_t index) const {
+    const TokenClaims& stated = tokens_[index];
+    ProbabilityBounds bounds;
+    if (head_.tokens() == 1) return {1.0, 1.0};
+    if (stated.point == Point::given)
+      bounds.lower = capped_probability_at(head_, index, stated.probable_point);
+    if (stated.witness == Point::given || stated.witness == Point::own_direction) {
+      const std::vector<double> witness =
+          stated.witness == Point::given ? stated.witness_point : head_.own_direction(index);
+      bounds.lower = std::max(bounds.lower, capped_probability_at(head_, index, witness));
+    }
+    return bounds;
   }
 
   Field root_;
   Head head_;
   NormKind kind_;
   double eps_;
+  double factor_;
   const VerifyOptions& options_;
   std::vector<TokenClaims> tokens_{};
   double tie_ = 0.0;

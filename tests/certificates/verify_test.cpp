@@ -160,6 +160,10 @@ Json reach_result() {
           {"max_probability", {{"lower", {0.57, 0.57, 0.0}}, {"upper", {0.82, 0.82, 0.38}}}},
           {"scale", 1.0 + 1.0 / 6.0},
           {"tolerance", 1e-12},
+          {"norm", {{"kind", "rms"}, {"eps", 1e-5}}},
+          {"sphere", false},
+          {"logit_scale", 1.0},
+          {"soft_cap", 0.0},
           {"tie", 1e-12},
           {"without_ball", {{"stretch", 4.0}, {"tie", 1e-12}}},
           {"proofs", {proof(0.5, 2), proof(-0.5, 2), {{"answer", "no"}}}}};

@@ -2,11 +2,14 @@
 
 import copy
 import json
+import re
+import subprocess
+import sys
 import unittest
 
 import numpy as np
 
-from command import CHECKPOINTS, OWN_MODEL, CommandTest
+from command import CHECKPOINTS, OWN_MODEL, SOURCE, CommandTest
 
 
 class Verify(CommandTest):
@@ -299,6 +302,41 @@ class Verify(CommandTest):
         (self.folder / "result.json").write_text(json.dumps(document))
         self.assertIn("see select --certificates", self.passes()["not_checkable"][0]["reason"])
         self.assertEqual(self.passes("--certificates", "d")["not_checkable"], [])
+
+    # the checker in the document
+
+    def checker(self, *inputs):
+        """The status of the checker that docs/certificates.md shows, on result.json."""
+        page = (SOURCE / "docs/certificates.md").read_text()
+        (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        (self.folder / "check.py").write_text(block)
+        done = subprocess.run([sys.executable, "check.py", "result.json", *inputs], cwd=self.folder, text=True,
+                              capture_output=True)
+        self.assertEqual(done.stderr, "")
+        return done.returncode
+
+    def test_the_checker_of_the_document_agrees(self):
+        self.keys()
+        random = np.random.default_rng(2)
+        np.save(self.folder / "a.npy", random.normal(size=(40, 3)) + 6)
+        np.save(self.folder / "b.npy", random.normal(size=(30, 3)))
+        arrays = self.head()
+        cases = (
+            (("select", "keys.npy"), ("keys.npy",),
+             lambda forged: forged["verdicts"][forged["unselectable"][0]]["weights"][0].update(key=0, weight=2.0)),
+            (("separate", "a.npy", "b.npy"), ("a.npy", "b.npy"),
+             lambda forged: forged.update(margin=forged["margin"] * (1 + 1e-6))),
+            (("reach", *arrays, "--norm", "layer", "--probability", "full"), ("w.npy", "c.npy", "g.npy", "b.npy"),
+             lambda forged: forged["lead"]["upper"].__setitem__(5, forged["lead"]["upper"][5] - 1e-6)),
+            (("reach", *self.head(bias=False), "--norm", "rms"), ("w.npy", "g.npy"),
+             lambda forged: forged["max_probability"]["upper"].__setitem__(5, 1e-6)),
+        )
+        for words, inputs, forge in cases:
+            document = self.result(*words)
+            self.assertEqual(self.checker(*inputs), 0, words)
+            forge(document)
+            (self.folder / "result.json").write_text(json.dumps(document))
+            self.assertEqual(self.checker(*inputs), 1, words)
 
     # inputs
 

@@ -16,10 +16,11 @@ struct ModelHead {
   std::vector<double> unembedding{};  ///< tokens × norm.width
   std::vector<double> bias{};         ///< tokens, or none
   double scale = 1.0;
+  double soft_cap = 0.0;
   std::size_t tokens = 0;
 
   [[nodiscard]] VocabularyHead head() const {
-    return {norm, {unembedding.data(), tokens, norm.width}, bias, scale};
+    return {norm, {unembedding.data(), tokens, norm.width}, bias, scale, soft_cap};
   }
   /// Unembedding, its bias, gain and bias of the norm, as far as there are any: what a `reach` result states.
   [[nodiscard]] std::vector<InputArray> arrays(unsigned threads = 0) const;

@@ -45,13 +45,14 @@ struct ClassRows {
 [[nodiscard]] Verification verify_separate(const Result& result, const ClassRows& classes,
                                            const VerifyOptions& options = {});
 
-/// A vocabulary's head: logits are scale · (W h + c), h what the norm puts out.
-/// Shapes    unembedding (tokens × norm.width), bias (tokens, or none)
+/// A vocabulary's head: logits are l = scale · (W h + c), h what the norm puts out, and C tanh(l/C) with a
+/// soft cap C. Shapes    unembedding (tokens × norm.width), bias (tokens, or none)
 struct VocabularyHead {
   NormSpec norm{};
   MatrixView<const double> unembedding{};
   std::span<const double> bias{};
   double scale = 1.0;
+  double soft_cap = 0.0;  ///< 0 for none
 };
 
 /// Checks every statement of a `reach` result.

@@ -7,6 +7,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
+#include "head_weights.hpp"
+
 namespace normscope::audit {
 namespace {
 
@@ -32,13 +34,18 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
 
 /// Why a head's scores are not q·k of two linear maps of the output of the norm of this name, norms of their
 /// own aside, or empty.
-std::string refusal(const model::Model& model, const model::Head& head, const std::string& read) {
+std::string refusal(const model::Model& model, const model::Head& head, const std::string& read,
+                    const model::Linear* between) {
   if (!head.query || !head.key) return "its query or key weights are not in the file";
   const model::Norm* const norm = norm_named(model, read);
   if (norm == nullptr) return "the norm it reads is not known";
   if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);
-  if (!names(norm->readers, *head.key)) return "its keys do not read the norm that its queries read";
-  if (head.query->in != norm->width || head.key->in != norm->width) return "it reads a part of its norm";
+  if (!names(norm->readers, between == nullptr ? *head.key : *between)) {
+    return "its keys do not read the norm that its queries read";
+  }
+  const std::size_t width = between == nullptr ? norm->width : between->out;
+  if (head.query->in != width || head.key->in != width) return "it reads a part of its norm";
+  if (between != nullptr && between->in != norm->width) return "it reads a part of its norm";
   for (const model::Linear* part : {&*head.query, &*head.key}) {
     const model::Norm* const own = own_norm(model, *part);
     if (own != nullptr && (own->width != head.head_dim || own->groups != 1)) {
@@ -76,13 +83,12 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
     result.refused = "not modelled: " + head.not_modelled;
     return result;
   }
-  result.refused = refusal(model, head, task.norm);
+  const model::Linear* const between = task.norm == head.norm && head.between ? &*head.between : nullptr;
+  result.refused = refusal(model, head, task.norm, between);
   if (!result.refused.empty()) return result;
   const NormSpec norm = model::read_norm(checkpoint, *norm_named(model, task.norm));
-  const std::vector<double> query = model::read_weight(checkpoint, *head.query, 0, head.head_dim);
-  const std::vector<double> key = model::read_weight(checkpoint, *head.key, 0, head.head_dim);
-  const std::vector<double> query_bias = model::read_bias(checkpoint, *head.query);
-  const std::vector<double> key_bias = model::read_bias(checkpoint, *head.key);
+  const Projection query = read_projection(checkpoint, *head.query, between);
+  const Projection key = read_projection(checkpoint, *head.key, between);
   const auto own = [&](const model::Linear& part, std::string& name) -> std::optional<NormSpec> {
     const model::Norm* const found = own_norm(model, part);
     if (found == nullptr) return {};
@@ -91,10 +97,10 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   };
   const std::optional<NormSpec> query_norm = own(*head.query, result.query_norm);
   const std::optional<NormSpec> key_norm = own(*head.key, result.key_norm);
-  selectability::HeadMaps maps{.query = {query.data(), head.head_dim, norm.width},
-                               .query_bias = query_bias,
-                               .key = {key.data(), head.head_dim, norm.width},
-                               .key_bias = key_bias,
+  selectability::HeadMaps maps{.query = {query.weight.data(), head.head_dim, norm.width},
+                               .query_bias = query.bias,
+                               .key = {key.weight.data(), head.head_dim, norm.width},
+                               .key_bias = key.bias,
                                .scale = head.scale,
                                .query_norm = query_norm ? &*query_norm : nullptr,
                                .key_norm = key_norm ? &*key_norm : nullptr,

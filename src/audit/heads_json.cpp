@@ -130,6 +130,7 @@ Json head_json(const model::Head& head, const HeadReach& reach, const HeadDetail
                {"window", head.window ? Json(*head.window) : Json(nullptr)},
                {"uniform_spread", nullptr},
                {"sharp_spread", nullptr}};
+  if (head.between && reach.norm == head.norm) json["between"] = selector(head.between);
   if (!reach.attention) {
     json["refused"] = reach.refused;
     return json;

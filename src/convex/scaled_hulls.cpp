@@ -64,8 +64,11 @@ ScaledHulls::ScaledHulls(MatrixView<const double> a, MatrixView<const double> b,
     : a_(a), b_(b), threads_(threads), center_(frame.center), values_(rows() * a.width()), lengths_(rows()) {
   const BinaryScale common = BinaryScale::of(frame.scale());
   for (std::size_t i = 0; i < center_.size(); ++i) {
-    scales_.push_back(
-        columns == Columns::alike || frame.extents[i] == 0.0 ? common : BinaryScale::of(frame.extents[i]));
+    // What does not vary may be too large for the scale of what does, and comes to nothing in any.
+    const bool varies = frame.extents[i] > 0.0;
+    scales_.push_back(columns == Columns::alike && varies
+                          ? common
+                          : BinaryScale::of(varies ? frame.extents[i] : frame.center[i]));
     center_[i] = scales_[i].divide(frame.center[i]);
   }
   parallel_for(rows(), 1 + grain / (8 * a.width()), threads, [&](std::size_t first, std::size_t last) {

@@ -26,9 +26,9 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "architectures", "model_type", "_name_or_path", "name_or_path", "_commit_hash", "_attn_implementation",
      "_attn_implementation_*", "attn_implementation", "_attn_implementation_internal",
      "_flash_attn_2_enabled", "use_flash_attn*", "transformers_version", "transformers.js_config",
-     "torch_dtype", "dtype", "auto_map", "tokenizer_class", "finetuning_task", "task_specific_params",
-     "problem_type", "id2label", "label2id", "num_labels", "prefix", "unsloth_fixed", "unsloth_version",
-     "model_version", "is_llama_config", "_from_model_config", "language", "license",
+     "torch_dtype", "dtype", "tokenizer_class", "finetuning_task", "task_specific_params", "problem_type",
+     "id2label", "label2id", "num_labels", "prefix", "unsloth_fixed", "unsloth_version", "model_version",
+     "is_llama_config", "_from_model_config", "language", "license",
      // sizes
      "vocab_size", "vocab_size_*", "hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner",
      "ffn_dim", "d_ff", "ffn_hidden_size", "num_attention_heads", "n_head", "num_heads", "n_heads",
@@ -99,6 +99,7 @@ constexpr auto rules = std::to_array<Rule>({
     {"rope_interleaved", "false", Effect::scores},
     {"rope*", "", Effect::scores},
     {"rotary_scaling_factor", "1", Effect::scores},
+    {"rotary_pct", "1", Effect::scores},
     {"rotary*", "", Effect::scores},
     {"partial_rotary_factor", "", Effect::scores},
     {"no_rope_layer*", "", Effect::scores},
@@ -118,6 +119,7 @@ constexpr auto rules = std::to_array<Rule>({
     {"parallel_residual", "false", Effect::everything},
     {"apply_residual_connection_post_layernorm", "false", Effect::everything},
     {"use_mup", "false", Effect::everything},
+    {"auto_map", "", Effect::everything},  // code of its own, whatever its model_type
 });
 
 }  // namespace

@@ -37,8 +37,8 @@ struct Place {
 
 Place place_of(const Config& config, const RotaryStyle& style, std::string_view kind) {
   Place place;
-  const Config::Keys theta = {"rope_theta", "rotary_emb_base", "rotary_base"};
-  const Config::Keys portion = {"partial_rotary_factor", "rotary_pct", "rope_pct"};
+  const Config::Keys theta = {"rope_theta", style.theta_key};
+  const Config::Keys portion = {"partial_rotary_factor", style.portion_key};
   std::optional<Config> parameters = config.inside({"rope_parameters"});
   if (parameters && !kind.empty()) {
     const std::string key(kind);

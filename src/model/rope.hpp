@@ -20,6 +20,9 @@ struct RotaryStyle {
   bool has_local_theta = false;
   double local_theta = 10'000.0;  ///< of layers that see a window, where those have a base of their own
   double portion = 1.0;           ///< of a head's coordinates that turn
+  /// What the family calls "rope_theta" and "partial_rotary_factor" besides, where it does.
+  const char* theta_key = "rope_theta";
+  const char* portion_key = "partial_rotary_factor";
   bool windows_only = false;      ///< layers that see everything do not turn
   std::uint64_t still_every = 0;  ///< every so many-th layer does not turn, 0 for none
 };

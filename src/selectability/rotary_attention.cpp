@@ -206,8 +206,9 @@ class OverAllDistances {
       const RotaryScores reachable = within(scores_, queries, 1.0);
       const RotaryUniform uniform = queries == 1.0 ? most_uniform(scores_, everywhere)
                                                    : most_uniform(reachable, RotaryWeights(reachable, 0.0));
-      result.most_uniform.upper = uniform.upper;
-      over.uniform_anywhere = uniform.anywhere;
+      // Whatever the query, its widest context is no wider than the sharpest.
+      result.most_uniform.upper = std::min(uniform.upper, result.sharpest.upper);
+      over.uniform_anywhere = std::min(uniform.anywhere, over.sharpest_anywhere);
       (void)set_query(uniform.point, result.most_uniform);
       if (queries == 1.0 && keys == 1.0) return prove_uniform(uniform, result);
     }

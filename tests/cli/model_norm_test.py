@@ -88,7 +88,7 @@ class ModelNorms(CommandTest):
         gemma = ("--gain", "gemma:model.norm.weight")
         spelled = ("--gain", "gemma:model.norm.weight", "--norm", "rms", "--eps", "1e-6", "--gain-offset", "1")
         for words, get in ((("curvature", "x.npy"), lambda d: d["groups"]),
-                           (("select", "x.npy"), lambda d: {**d, "norm": {**d["norm"], "source": None}}),
+                           (("select", "x.npy"), lambda d: {**d, "inputs": None, "norm": {**d["norm"], "source": None}}),
                            (("reach", "--unembedding", "x.npy"), lambda d: {**d["norm"], "name": None})):
             self.assertEqual(get(self.json(*words, *gemma)), get(self.json(*words, *spelled)), words)
         self.assertEqual(self.json("select", "x.npy", *gemma)["norm"]["source"]["norm"], "model.norm")

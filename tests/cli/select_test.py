@@ -62,7 +62,8 @@ class Select(CommandTest):
         keys = np.random.default_rng(2).normal(size=(200, 8))
         plain = self.select(keys, "--step", "project")
         self.assertGreater(len(plain["unselectable"]), 10)
-        self.assertEqual(plain["norm"], {"kind": "layer", "steps": ["project"], "groups": 1, "eps": 1e-5})
+        self.assertEqual(plain["norm"], {"kind": "layer", "steps": ["project"], "groups": 1, "eps": 1e-5,
+                                         "source": None})
         for options in (("--norm", "layer"), ("--step", "project,scale"), ("--norm", "rms"), ("--step", "scale")):
             got = self.select(keys, *options)
             self.assertEqual((got["selectable"], got["proofs"]["own_direction"]), (200, 200), options)

@@ -114,15 +114,13 @@ class SeparateExact(CommandTest):
             self.assertEqual(got["margin"], np.ldexp(plain["margin"], exponent))
 
     def test_what_is_undecided_says_how_it_is_decided(self):
-        # Between the segments there is less than doubles resolve.
-        e = 2.0 ** -60
-        a, b = [[1 + 2.0 ** -52, 1], [3, 3]], [[1, 1], [2, 2 + e], [-1, -1]]
-        self.assertEqual(self.decide(a, b), "no")
+        # 0.3 and 0.9 are not three times 0.1 and 0.3: how the segment's middle is rounded decides.
         a, b = [[0.1, 0.3], [0.3, 0.9]], [[0.2, np.nextafter(0.6, 1)], [0.2, 9]]
-        got = self.separate(a, b)
-        if got["separable"] == "undecided":
-            self.assertIn("--exact decides it", self.ok("separate", "a.npy", "b.npy"))
-        self.assertIn(self.decide(a, b), ("yes", "no"))
+        self.assertEqual(self.decide(a, b), "yes")
+        self.assertEqual(self.decide(a, [[0.2, 0.5], [0.2, 9]]), "no")
+        got = self.separate([[5e-324]], [[0]])
+        self.assertEqual(got["separable"], "undecided")
+        self.assertIn("--exact decides it", self.ok("separate", "a.npy", "b.npy"))
         np.save(self.folder / "x.npy", np.eye(3))
         np.save(self.folder / "labels.npy", [0, 1, 2])
         self.assertIn("--exact over 3 classes",

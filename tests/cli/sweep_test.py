@@ -35,7 +35,6 @@ BROKEN = {
     "no axes": np.array(2.0),
 }
 LABELS = np.array([0.0, 1.0, 0.0, 1.0])
-WAITS = "values at the ends of the range still crash it"
 NOT_A_NUMBER = re.compile(r"(?<![\w.])[-+]?(nan|inf)(?![\w.])", re.IGNORECASE)
 SCHEMAS = {}
 
@@ -237,7 +236,6 @@ class Sets(Sweep):
             self.assertEqual(scaled["unselectable"], answers[0]["unselectable"])
             self.assertEqual(scaled["undecided"], [])
 
-    @unittest.skip(WAITS)
     def test_separate(self):
         def check(name, x, array):
             self.call("separate", x, self.save("b.npy", array[::-1] + 1.0))
@@ -251,7 +249,6 @@ class Sets(Sweep):
 
         self.each(BROKEN, check)
 
-    @unittest.skip(WAITS)
     def test_separate_does_not_see_sizes(self):
         a = np.random.default_rng(7).normal(size=(6, 3))
         b = a + np.array([2.0, 0.0, 0.0])
@@ -262,7 +259,6 @@ class Sets(Sweep):
             self.assertAlmostEqual(scaled["ssr"], answers[0]["ssr"], 12)
             self.assertAlmostEqual(scaled["lssr"], answers[0]["lssr"], 12)
 
-    @unittest.skip(WAITS)
     def test_reach(self):
         def check(name, x, array):
             gain = self.save("g.npy", np.ones(array.shape[1]))
@@ -278,7 +274,6 @@ class Sets(Sweep):
 
         self.each(BROKEN, check)
 
-    @unittest.skip(WAITS)
     def test_reach_does_not_see_sizes(self):
         weights = np.vstack([np.random.default_rng(9).normal(size=(10, 3)), np.zeros((1, 3))])
         gain = self.save("g.npy", np.ones(3))
@@ -306,7 +301,7 @@ def tiny_gpt2(scale_of=None, scale=1.0):
 class Checkpoints(Sweep):
     CASES = [("h.0.ln_1.weight", 1e200), ("h.0.ln_1.weight", 1e308), ("h.0.ln_1.weight", 1e-310), ("h.0.ln_1.weight", 0.0),
              ("h.0.ln_2.bias", 1e308), ("h.0.ln_2.bias", np.nan), ("ln_f.weight", np.inf), ("ln_f.bias", 1e200),
-             ("wte.weight", 1e-155), ("wte.weight", 0.0), ("wte.weight", np.nan),
+             ("wte.weight", 1e200), ("wte.weight", 1e-155), ("wte.weight", 0.0), ("wte.weight", np.nan),
              ("h.0.attn.c_attn.weight", 1e200), ("h.0.attn.c_attn.weight", 1e-200), ("h.0.attn.c_attn.weight", np.nan)]
 
     def model(self, *scaled):

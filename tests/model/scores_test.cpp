@@ -224,6 +224,12 @@ TEST(NotModelled, AFieldThatNobodyKnowsIsNotHarmless) {
             "width_scale: 0.5 | width_scale: 0.5");
   EXPECT_EQ(refused(with_fields(R"("model_type": "llama", "quantization_config": {"bits": 8})")),
             "quantization_config: an object | quantization_config: an object");
+  EXPECT_EQ(refused(with_fields(R"("model_type": "llama", "auto_map": {"AutoModel": "a.B"})")),
+            "auto_map: an object | auto_map: an object")
+      << "code of its own";
+  EXPECT_EQ(refused(with_fields(R"("model_type": "llama", "rotary_emb_base": 100)")),
+            "rotary_emb_base: 100 | ")
+      << "another family's name for the base";
   EXPECT_EQ(refused(with_fields(R"("model_type": "llama", "pruned_heads": {"0": [0]})")),
             "pruned_heads: an object | pruned_heads: an object");
 }

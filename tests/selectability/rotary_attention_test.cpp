@@ -11,6 +11,8 @@
 #include <normscope/norm/norm.hpp>
 #include <normscope/selectability/attention.hpp>
 
+#include "support/instruction_sets.hpp"
+
 namespace normscope::selectability {
 namespace {
 
@@ -199,6 +201,7 @@ TEST(RotaryAttention, NoContextIsBeyondTheBounds) {
     EXPECT_LE(a.sharpest.upper, a.distances->sharpest_anywhere) << seed;
     EXPECT_LE(a.most_uniform.lower, a.most_uniform.upper) << seed;
     EXPECT_LE(a.most_uniform.upper, a.distances->uniform_anywhere) << seed;
+    EXPECT_LE(a.most_uniform.upper, a.sharpest.upper) << seed;
     Random random(seed + 99);
     for (int i = 0; i < 8; ++i) {
       const std::size_t high = random.below(c.distances());
@@ -387,6 +390,7 @@ TEST(RotaryAttention, ShortContextsHoldNoTwoKeysBehindAQuery) {
   EXPECT_EQ(a.sharpest.lower, 0.0);
   EXPECT_GT(a.sharpest.upper, 0.0);
   EXPECT_EQ(a.distances->within, 2u);
+  EXPECT_LE(a.most_uniform.upper, a.sharpest.upper);
 }
 
 TEST(RotaryAttention, WithoutScalingAllKeysAreAlikeWhereAQueryCanVanish) {
@@ -428,6 +432,58 @@ TEST(RotaryAttention, AnExampleByHand) {
   }
   EXPECT_NEAR(b.sharpest.lower, most, 1e-12);
   EXPECT_NEAR(b.sharpest.upper, 2.0, 1e-2);
+}
+
+TEST(RotaryAttention, InstructionSetsDoNotChangeTheBounds) {
+  for (const std::uint64_t seed : {2U, 3U, 5U, 12U}) {
+    Case c = random_case(seed);
+    c.window = 0;
+    c.context = 53;
+    std::vector<double> bounds;
+    test::for_each_instruction_set([&] {
+      const double bound = c.bounds().distances->by_distance->spread;
+      bounds.push_back(bound);
+      EXPECT_EQ(bound, bounds.front()) << seed;
+    });
+  }
+}
+
+/// b² P − G_t of an odd number of coordinates, of which two stay, against a dense eigensolver's word.
+TEST(RotaryAttention, OddHeadsAreBoundedAsWell) {
+  Case c = random_case(12);
+  c.dim = 5;
+  Random random(4);
+  c.query.clear();
+  c.key.clear();
+  for (std::size_t i = 0; i < c.dim * c.norm.width; ++i) {
+    c.query.push_back(random.normal());
+    c.key.push_back(random.normal());
+  }
+  c.query_bias = c.key_bias = {};
+  c.rotation.dims = 4;
+  c.frequencies = {1.0, 0.03};
+  c.context = 31;
+  const Attention a = c.bounds();
+  ASSERT_TRUE(a.distances->by_distance.has_value());
+  const auto matrix = [&](const std::vector<double>& weight, double factor) {
+    MatrixXd map = Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+        weight.data(), static_cast<Index>(c.dim), static_cast<Index>(c.norm.width));
+    for (std::size_t j = 0; j < c.norm.width; ++j) {
+      map.col(static_cast<Index>(j)) *= factor * c.norm.radius() * c.norm.gain_at(j);
+    }
+    if (c.norm.centers()) map.colwise() -= map.rowwise().mean().eval();
+    return map;
+  };
+  const MatrixXd queries = matrix(c.query, 1.0);
+  const MatrixXd keys = matrix(c.key, c.maps().scale);
+  double most = 0.0;
+  for (std::size_t t = 0; t < c.context; ++t) {
+    MatrixXd turned = keys;
+    for (Index i = 0; i < keys.cols(); ++i) turned.col(i) = c.turned(keys.col(i), c.angles_at(t));
+    most = std::max(most, Eigen::BDCSVD<MatrixXd>(turned.transpose() * queries).singularValues()[0]);
+  }
+  EXPECT_GE(a.distances->by_distance->reach, most);
+  EXPECT_LE(a.distances->by_distance->reach, 1.005 * most);
 }
 
 TEST(RotaryAttention, RefusesWhatIsNoRotation) {

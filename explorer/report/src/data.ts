@@ -119,6 +119,7 @@ export interface Head {
   rotary: boolean;
   /** The passes that this entry is of where shared weights serve several. */
   pass: "first" | "later" | null;
+  soft_cap?: Maybe;
   /** null where only bounds are known, and where nothing is. */
   sharp_spread?: Maybe;
   uniform_bounds?: [Maybe, Maybe];

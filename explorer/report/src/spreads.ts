@@ -189,6 +189,7 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
           ? " Queries and keys of rotary heads turn with their position, so the spread is over all distances. " +
             "Bounds are proved; “attained” is what a context that a search found does."
           : "") +
+        (measuredHeads.some((head) => head.soft_cap) ? " Scores are capped, and the spreads are those of capped scores." : "") +
         (bounded
           ? " ≤ and ≥ are bounds from the norms that queries and keys have of their own, which hidden states need not reach."
           : ""),

@@ -20,8 +20,8 @@ struct HeadReach {
   /// (ALBERT), and the head stands once for each; empty otherwise.
   std::string pass{};
   std::optional<selectability::Attention> attention{};
-  std::string refused{};      ///< empty where `attention` is there
-  std::string query_norm{};   ///< name of the norm of their own that queries go through, or empty
+  std::string refused{};     ///< empty where `attention` is there
+  std::string query_norm{};  ///< name of the norm of their own that queries go through, or empty
   std::string key_norm{};
 };
 

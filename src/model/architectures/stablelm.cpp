@@ -10,7 +10,7 @@ namespace {
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
-  b.rotary({.portion = 0.25});
+  b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
   llama_stack(b, {.parallel = b.config().flag({"use_parallel_residual"}).value_or(false)});
 }
 
@@ -23,6 +23,7 @@ extern const Architecture stablelm = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {},
     .describe = forward,
+    .harmless = {"auto_map"},  // published so before it was part of transformers
     .by_model_type_only = true,
 };
 

@@ -1,0 +1,105 @@
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <list>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <normscope/audit/heads.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/core/random.hpp>
+
+#include "support/scratch.hpp"
+
+namespace normscope::audit {
+namespace {
+
+// ALBERT: the first pass reads the mapped norm of the embedding, later ones the norm at a layer's end.
+TEST(HeadsAudit, ComposesTheFirstPass) {
+  Random random(5);
+  const test::Scratch scratch;
+  const std::filesystem::path folder = scratch / "albert";
+  std::filesystem::create_directory(folder);
+  std::map<std::string, std::vector<double>> weights;
+  std::vector<checkpoint::NewTensor> tensors;
+  std::list<std::vector<std::byte>> kept;
+  const auto add = [&](const std::string& name, std::vector<std::uint64_t> shape) {
+    std::size_t count = 1;
+    for (const std::uint64_t extent : shape) count *= extent;
+    std::vector<double>& values = weights[name];
+    values.resize(count);
+    for (double& value : values) value = random.normal();
+    kept.emplace_back(8 * count);
+    encode(Dtype::F64, values, kept.back());
+    tensors.push_back({name, Dtype::F64, std::move(shape), kept.back()});
+  };
+  add("embeddings.word_embeddings.weight", {7, 3});
+  add("embeddings.position_embeddings.weight", {5, 3});
+  add("embeddings.token_type_embeddings.weight", {2, 3});
+  const std::string layer = "encoder.albert_layer_groups.0.albert_layers.0.";
+  for (const std::string& norm : {std::string("embeddings.LayerNorm"), layer + "attention.LayerNorm",
+                                  layer + "full_layer_layer_norm"}) {
+    const std::uint64_t width = norm.starts_with("embeddings") ? 3 : 4;
+    add(norm + ".weight", {width});
+    add(norm + ".bias", {width});
+  }
+  const auto linear = [&](const std::string& name, std::uint64_t out, std::uint64_t in) {
+    add(name + ".weight", {out, in});
+    add(name + ".bias", {out});
+  };
+  linear("encoder.embedding_hidden_mapping_in", 4, 3);
+  for (const char* part : {"query", "key", "value", "dense"}) linear(layer + "attention." + part, 4, 4);
+  linear(layer + "ffn", 6, 4);
+  linear(layer + "ffn_output", 4, 6);
+  checkpoint::write_safetensors(folder / "model.safetensors", tensors, {});
+  std::ofstream(folder / "config.json")
+      << R"({"model_type": "albert", "hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 3})";
+  const checkpoint::Checkpoint file(folder);
+  const model::Model model = model::describe(file);
+  const std::vector<HeadReach> heads = reach_of_heads(file, model, 1);
+  ASSERT_EQ(heads.size(), 2u);
+  EXPECT_EQ(heads[0].pass, "first");
+  EXPECT_EQ(heads[1].pass, "later");
+  ASSERT_TRUE(heads[0].attention.has_value()) << heads[0].refused;
+  ASSERT_TRUE(heads[1].attention.has_value()) << heads[1].refused;
+
+  // Spreads of random contexts, from the forward pass itself: embedding norm, map, queries and keys.
+  const auto apply = [&](const std::string& name, const std::vector<double>& x) {
+    const std::vector<double>& matrix = weights[name + ".weight"];
+    std::vector<double> y = weights[name + ".bias"];
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      for (std::size_t j = 0; j < x.size(); ++j) y[i] += matrix[i * x.size() + j] * x[j];
+    }
+    return y;
+  };
+  const auto row = [&] {
+    std::vector<double> x(3);
+    for (double& entry : x) entry = random.normal();
+    const double mean = (x[0] + x[1] + x[2]) / 3.0;
+    double square = 0.0;
+    for (double& entry : x) {
+      entry -= mean;
+      square += entry * entry;
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      x[i] = weights["embeddings.LayerNorm.weight"][i] * x[i] / std::sqrt(square / 3.0 + 1e-12) +
+             weights["embeddings.LayerNorm.bias"][i];
+    }
+    return apply("encoder.embedding_hidden_mapping_in", x);
+  };
+  double widest = 0.0;
+  for (int context = 0; context < 3000; ++context) {
+    const std::vector<double> query = apply(layer + "attention.query", row());
+    const std::vector<double> first = apply(layer + "attention.key", row());
+    const std::vector<double> second = apply(layer + "attention.key", row());
+    double spread = 0.0;
+    for (std::size_t i = 0; i < 4; ++i) spread += query[i] * (first[i] - second[i]) / 2.0;
+    widest = std::max(widest, std::abs(spread));
+  }
+  EXPECT_LE(widest, heads[0].attention->sharpest.upper);
+  EXPECT_GE(widest, 0.97 * heads[0].attention->sharpest.lower) << "on a circle, random rows come near";
+}
+
+}  // namespace
+}  // namespace normscope::audit

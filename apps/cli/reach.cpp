@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -90,6 +91,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                     head.shown(inside[k])));
   }
   for (const std::size_t i : results.nearest(said)) {
+    if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: no other to lead
     session.say(
         fmt::format("  near the edge: {}, leads by {:.4g} at most", head.shown(i), results.tokens[i].upper));
   }

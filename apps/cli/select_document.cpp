@@ -46,7 +46,7 @@ std::size_t numbers_of(const selectability::Selection& selection) {
 Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
   Json json = {{"answer", std::string(to_string(verdict.answer))}, {"proof", name_of(verdict.proof)}};
   if (verdict.answer == Answer::selectable) {
-    json["margin"] = std::isfinite(verdict.margin) ? Json(verdict.margin) : Json();
+    json["margin"] = std::isfinite(verdict.margin) ? Json(std::max(0.0, verdict.margin)) : Json();
     if (with_proof && verdict.proof == Proof::query) json["query"] = verdict.query;
   }
   if (verdict.answer == Answer::unselectable) {
@@ -74,7 +74,7 @@ Json margins_json(const selectability::Selection& selection) {
   std::vector<double> margins;
   for (const selectability::Verdict& verdict : selection.keys) {
     if (verdict.answer == Answer::selectable && std::isfinite(verdict.margin))
-      margins.push_back(verdict.margin);
+      margins.push_back(std::max(0.0, verdict.margin));
   }
   if (margins.empty()) return nullptr;
   std::sort(margins.begin(), margins.end());

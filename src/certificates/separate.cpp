@@ -119,8 +119,14 @@ class SeparateCheck {
   }
 
   void check_margin() {
-    const std::vector<double> normal = root_["normal"].numbers(rows_.front().width());
+    const std::vector<double> normal =
+        root_["normal"].size() == 0 ? std::vector<double>{} : root_["normal"].numbers(rows_.front().width());
     const bool separable = root_["separable"].text() == "yes";
+    // Sets of one mean have no direction between them.
+    if (normal.empty()) {
+      found_.check(!separable && root_["margin"].is_null(), "margin", "is stated without a normal");
+      return;
+    }
     // From a row of B, so that a place far from zero costs nothing.
     const std::span<const double> origin = rows_[1].row(0);
     const Twofold least = lowest(normal, rows_[0], origin, 1.0);

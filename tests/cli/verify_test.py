@@ -318,13 +318,13 @@ class Verify(CommandTest):
     def test_the_checker_of_the_document_agrees(self):
         self.keys()
         random = np.random.default_rng(2)
-        np.save(self.folder / "a.npy", random.normal(size=(40, 3)) + 6)
-        np.save(self.folder / "b.npy", random.normal(size=(30, 3)))
+        np.save(self.folder / "one.npy", random.normal(size=(40, 3)) + 6)
+        np.save(self.folder / "other.npy", random.normal(size=(30, 3)))
         arrays = self.head()
         cases = (
             (("select", "keys.npy"), ("keys.npy",),
              lambda forged: forged["verdicts"][forged["unselectable"][0]]["weights"][0].update(key=0, weight=2.0)),
-            (("separate", "a.npy", "b.npy"), ("a.npy", "b.npy"),
+            (("separate", "one.npy", "other.npy"), ("one.npy", "other.npy"),
              lambda forged: forged.update(margin=forged["margin"] * (1 + 1e-6))),
             (("reach", *arrays, "--norm", "layer", "--probability", "full"), ("w.npy", "c.npy", "g.npy", "b.npy"),
              lambda forged: forged["lead"]["upper"].__setitem__(5, forged["lead"]["upper"][5] - 1e-6)),

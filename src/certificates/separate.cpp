@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -10,6 +12,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "fields.hpp"
+#include "integers.hpp"
 #include "twofold.hpp"
 
 namespace normscope::certificates {
@@ -38,12 +41,14 @@ class SeparateCheck {
       rows_.emplace_back(values_[c].data(), classes.rows[c].rows(), classes.rows[c].width());
     }
     numbers_ = classes.numbers;
+    given_ = classes.rows;
   }
 
   Verification run() {
     check_ratio();
     if (root_.has("separable")) {
       check_scale();
+      check_exact();
       check_margin();
       check_residual();
     }
@@ -67,38 +72,61 @@ class SeparateCheck {
     return result;
   }
 
-  /// Sum of squared distances of the classes' rows from a point, along a direction where there is one.
-  [[nodiscard]] double squares(std::size_t first, std::size_t last, const std::vector<double>& from,
-                               const std::vector<double>& along) const {
-    CompensatedSum total;
-    for (std::size_t c = first; c < last; ++c) {
-      for (std::size_t row = 0; row < rows_[c].rows(); ++row) {
-        CompensatedSum shadow;
-        for (std::size_t i = 0; i < from.size(); ++i) {
-          const double distance = rows_[c].row(row)[i] - from[i];
-          if (along.empty()) total.add(distance * distance);
-          if (!along.empty()) shadow.add(distance * along[i]);
+  /// From the first row, in units in which the largest is near 1: far from zero, or in a column that is far
+  /// smaller than a constant one, squares would lose what varies.
+  [[nodiscard]] double from_first(std::span<const double> row, std::size_t column) const {
+    return differences_.divide(row[column]) - differences_.divide(given_[0].row(0)[column]);
+  }
+
+  void scale_differences() {
+    double largest = 0.0;
+    for (std::size_t i = 0; i < given_[0].width(); ++i) {
+      double low = given_[0].row(0)[i];
+      double high = low;
+      for (const MatrixView<const double> rows : given_) {
+        for (std::size_t row = 0; row < rows.rows(); ++row) {
+          low = std::min(low, rows.row(row)[i]);
+          high = std::max(high, rows.row(row)[i]);
         }
-        if (!along.empty()) total.add(shadow.value() * shadow.value());
+      }
+      varies_.push_back(low < high);
+      largest = std::max(largest, std::min(high - low, std::numeric_limits<double>::max()));
+    }
+    differences_ = BinaryScale::of(largest);
+  }
+
+  /// Sum of squared distances of the classes' rows from their mean.
+  [[nodiscard]] double squares(std::size_t first, std::size_t last) const {
+    CompensatedSum total;
+    for (std::size_t i = 0; i < varies_.size(); ++i) {
+      if (!varies_[i]) continue;
+      CompensatedSum sum;
+      std::size_t count = 0;
+      for (std::size_t c = first; c < last; ++c) {
+        count += given_[c].rows();
+        for (std::size_t row = 0; row < given_[c].rows(); ++row) sum.add(from_first(given_[c].row(row), i));
+      }
+      const double mean = sum.value() / static_cast<double>(count);
+      for (std::size_t c = first; c < last; ++c) {
+        for (std::size_t row = 0; row < given_[c].rows(); ++row) {
+          const double distance = from_first(given_[c].row(row), i) - mean;
+          total.add(distance * distance);
+        }
       }
     }
     return total.value();
   }
 
-  [[nodiscard]] double ratio(const std::vector<double>& along) const {
-    const double all = squares(0, rows_.size(), mean_of(0, rows_.size()), along);
-    double within = 0.0;
-    for (std::size_t c = 0; c < rows_.size(); ++c) within += squares(c, c + 1, mean_of(c, c + 1), along);
-    return within / all;
-  }
-
   void check_ratio() {
+    scale_differences();
+    const double all = squares(0, given_.size());
     if (root_["ssr"].is_null()) {
-      const double all = squares(0, rows_.size(), mean_of(0, rows_.size()), {});
       found_.check(all == 0.0, "ssr", "is null, yet the rows are not one point");
       return;
     }
-    const double ssr = ratio({});
+    double within = 0.0;
+    for (std::size_t c = 0; c < given_.size(); ++c) within += squares(c, c + 1);
+    const double ssr = within / all;
     found_.check(std::abs(root_["ssr"].number() - ssr) <= 1e-9 * ssr + 1e-15, "ssr",
                  "is not the ratio of the sums of squares");
     found_.not_checkable.push_back({"lssr", "the result proves no lower bound of it over all directions"});
@@ -114,53 +142,144 @@ class SeparateCheck {
         }
       }
     }
-    found_.check(std::abs(stated("scale") - largest) <= 1e-12 * largest + last_bits, "scale",
-                 "is not the largest distance of a coordinate from the mean");
+    // Null where it is beyond a double's range; at the other end of it a distance is a whole number of bits.
+    const double least = scale_.divide(std::numeric_limits<double>::denorm_min());
+    const bool is_so = root_["scale"].is_null()
+                           ? !std::isfinite(scale_.multiply(largest * (1.0 + 1e-12)))
+                           : std::abs(stated("scale") - largest) <= 1e-12 * largest + last_bits + least;
+    found_.check(is_so, "scale", "is not the largest distance of a coordinate from the mean");
+  }
+
+  /// Integers that prove the answer, which then needs no margin and no tolerance.
+  void check_exact() {
+    if (!root_.has("exact")) return;
+    const Field exact = root_["exact"];
+    const std::string answer = exact["separable"].text();
+    if (answer == "undecided") return;
+    exact_ = true;
+    found_.check(answer == root_["separable"].text(), "separable", "is not the exact answer");
+    std::optional<bool> holds;
+    if (answer == "yes") {
+      std::vector<std::string> normal;
+      for (std::size_t i = 0; i < exact["normal"].size(); ++i) normal.push_back(exact["normal"][i].text());
+      holds = separates(normal, given_[0], given_[1]);
+    } else {
+      holds = meet(numerators(exact["a"], 0), numerators(exact["b"], 1), exact["denominator"].text(),
+                   given_[0], given_[1]);
+    }
+    if (holds) {
+      found_.check(*holds, "exact", "the integers do not prove the answer");
+    } else {
+      found_.not_checkable.push_back({"exact", "this build has no arithmetic for integers of any size"});
+    }
+  }
+
+  [[nodiscard]] std::vector<Numerator> numerators(const Field& list, std::size_t c) const {
+    std::vector<Numerator> result;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      result.push_back({position(list[i]["row"], c), list[i]["numerator"].text()});
+    }
+    return result;
+  }
+
+  /// Of a row of the array among those of its class.
+  [[nodiscard]] std::size_t position(const Field& row, std::size_t c) const {
+    const std::size_t number = row.count();
+    const auto at = std::lower_bound(numbers_[c].begin(), numbers_[c].end(), number);
+    if (at == numbers_[c].end() || *at != number) row.refuse("a row of its class");
+    return static_cast<std::size_t>(at - numbers_[c].begin());
   }
 
   void check_margin() {
-    const std::vector<double> normal =
-        root_["normal"].size() == 0 ? std::vector<double>{} : root_["normal"].numbers(rows_.front().width());
-    const bool separable = root_["separable"].text() == "yes";
-    // Sets of one mean have no direction between them.
-    if (normal.empty()) {
-      found_.check(!separable && root_["margin"].is_null(), "margin", "is stated without a normal");
+    if (root_["normal"].size() == 0) {
+      // Sets of one mean have no direction between them.
+      found_.check(root_["margin"].is_null(), "margin", "is stated without a normal");
+      found_.check(exact_ || root_["separable"].text() != "yes", "separable", "is yes without a normal");
       return;
     }
-    // From a row of B, so that a place far from zero costs nothing.
-    const std::span<const double> origin = rows_[1].row(0);
-    const Twofold least = lowest(normal, rows_[0], origin, 1.0);
-    const Twofold most = lowest(normal, rows_[1], origin, -1.0);
+    const std::vector<double> normal = root_["normal"].numbers(rows_.front().width());
+    const bool separable = root_["separable"].text() == "yes";
+    const Along a(given_[0], normal);
+    const Along b(given_[1], normal);
+    const BinaryScale scale = BinaryScale::of(std::max(a.largest(), b.largest()));
+    // From the row of B that is highest, so that a place far from zero costs nothing.
+    const std::vector<double> origin = b.row(b.highest(scale), scale);
+    const Twofold least = a.lowest(scale, origin, 1.0);
+    const Twofold most = b.lowest(scale, origin, -1.0);
     const Twofold gap = least - most;
     const double length = euclidean_norm(normal);
-    const double margin = scale_.divide(root_["margin"].number_or(-infinity));
+    const double margin = scale.divide(root_["margin"].number_or(-infinity));
     if (std::isfinite(margin)) {
       found_.check(
           to_double(gap.value) - gap.error >= margin * length - last_bits * std::abs(margin * length),
           "margin", "the normal does not keep the sets as far apart as stated");
     }
-    if (!separable) return;
-    const double offset = stated("offset");
+    if (!separable || (exact_ && !(margin > 0.0))) return;
     found_.check(margin > 0.0 && length > 0.0, "separable", "is yes without a positive margin");
+    if (root_["offset"].is_null()) return;
+    const double offset = scale.divide(root_["offset"].number());
     const std::vector<double> zero(origin.size(), 0.0);
-    const Twofold place = dot(normal, origin, zero);
+    const Twofold place = dot(a.normal(), origin, zero);
     const Twofold beyond = Twofold{DoubleDouble(offset), 4.0 * unit * std::abs(offset)} - place;
     found_.check(lies_below(beyond, least) && lies_below(most, beyond), "offset",
                  "does not lie between the sets");
   }
 
-  /// Of directionᵀ(row − origin) the one that is lowest; highest where `sign` is negative.
-  static Twofold lowest(const std::vector<double>& direction, MatrixView<const double> rows,
-                        std::span<const double> origin, double sign) {
-    Twofold best = dot(direction, rows.row(0), origin);
-    for (std::size_t row = 1; row < rows.rows(); ++row) {
-      const Twofold next = dot(direction, rows.row(row), origin);
-      const bool lower = sign > 0.0 ? next.value < best.value : best.value < next.value;
-      if (lower) best.value = next.value;
-      best.error = std::max(best.error, next.error);
+  /// Rows in the columns that a normal has a part in: others may be of any size.
+  class Along {
+   public:
+    Along(MatrixView<const double> rows, const std::vector<double>& normal) : rows_(rows) {
+      for (std::size_t i = 0; i < normal.size(); ++i) {
+        if (normal[i] == 0.0) continue;
+        columns_.push_back(i);
+        normal_.push_back(normal[i]);
+      }
     }
-    return best;
-  }
+
+    [[nodiscard]] const std::vector<double>& normal() const { return normal_; }
+    [[nodiscard]] double largest() const {
+      double result = 0.0;
+      for (std::size_t row = 0; row < rows_.rows(); ++row) {
+        for (const std::size_t i : columns_) result = std::max(result, std::abs(rows_.row(row)[i]));
+      }
+      return result;
+    }
+    [[nodiscard]] std::vector<double> row(std::size_t row, const BinaryScale& scale) const {
+      std::vector<double> result;
+      for (const std::size_t i : columns_) result.push_back(scale.divide(rows_.row(row)[i]));
+      return result;
+    }
+    [[nodiscard]] std::size_t highest(const BinaryScale& scale) const {
+      const std::vector<double> origin = row(0, scale);
+      std::size_t best = 0;
+      DoubleDouble most;
+      for (std::size_t r = 1; r < rows_.rows(); ++r) {
+        const DoubleDouble next = dot(normal_, row(r, scale), origin).value;
+        if (most < next) {
+          most = next;
+          best = r;
+        }
+      }
+      return best;
+    }
+    /// Of directionᵀ(row − origin) the one that is lowest; highest where `sign` is negative.
+    [[nodiscard]] Twofold lowest(const BinaryScale& scale, const std::vector<double>& origin,
+                                 double sign) const {
+      Twofold best = dot(normal_, row(0, scale), origin);
+      for (std::size_t r = 1; r < rows_.rows(); ++r) {
+        const Twofold next = dot(normal_, row(r, scale), origin);
+        const bool lower = sign > 0.0 ? next.value < best.value : best.value < next.value;
+        if (lower) best.value = next.value;
+        best.error = std::max(best.error, next.error);
+      }
+      return best;
+    }
+
+   private:
+    MatrixView<const double> rows_;
+    std::vector<std::size_t> columns_{};
+    std::vector<double> normal_{};
+  };
 
   /// Whether a < b, to what rounding leaves open.
   static bool lies_below(const Twofold& a, const Twofold& b) {
@@ -171,12 +290,7 @@ class SeparateCheck {
   /// Weights on rows of a class, by the numbers those have in their array.
   [[nodiscard]] std::vector<Weight> weights(const char* name, std::size_t c) const {
     std::vector<Weight> result = root_[name].weights("row", std::numeric_limits<std::size_t>::max());
-    const std::vector<std::size_t>& numbers = numbers_[c];
-    for (Weight& weight : result) {
-      const auto at = std::lower_bound(numbers.begin(), numbers.end(), weight.index);
-      if (at == numbers.end() || *at != weight.index) root_[name].refuse("rows of its class");
-      weight.index = static_cast<std::size_t>(at - numbers.begin());
-    }
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].index = position(root_[name][i]["row"], c);
     return result;
   }
 
@@ -186,7 +300,7 @@ class SeparateCheck {
     const std::vector<Weight> b = weights("b", 1);
     const Total total_a = total_of(a, none);
     const Total total_b = total_of(b, none);
-    const double claimed = stated("residual");
+    const double claimed = scale_.divide(root_["residual"].number_or(infinity));
     const bool weighed = total_a.valid && total_b.valid;
     found_.check(weighed, "a, b", "are no weights with a sum");
     if (!weighed) return;
@@ -194,8 +308,9 @@ class SeparateCheck {
         claimed * (1.0 + last_bits) + nothing * std::sqrt(static_cast<double>(rows_[0].width()));
     found_.check(distance_at_most(rows_[0], a, rows_[1], b) <= allowed, "residual",
                  "the weighted points are farther apart than stated");
-    if (root_["separable"].text() != "no") return;
-    found_.check(claimed <= root_["tolerance"].number() * stated("scale") * (1.0 + last_bits), "separable",
+    if (exact_ || root_["separable"].text() != "no") return;
+    const double scale = scale_.divide(root_["scale"].number_or(infinity));
+    found_.check(claimed <= root_["tolerance"].number() * scale * (1.0 + last_bits), "separable",
                  "is no, yet the weighted points are farther apart than tolerance * scale");
   }
 
@@ -204,6 +319,10 @@ class SeparateCheck {
   std::vector<std::vector<double>> values_{};
   std::vector<MatrixView<const double>> rows_{};
   std::vector<std::vector<std::size_t>> numbers_{};
+  std::vector<MatrixView<const double>> given_{};  ///< the rows, not divided
+  BinaryScale differences_{};
+  std::vector<bool> varies_{};
+  bool exact_ = false;
   Verification found_{};
 };
 

@@ -46,8 +46,7 @@ HullFrame::HullFrame(MatrixView<const double> a, MatrixView<const double> b)
   }
   for (std::size_t i = 0; i < center.size(); ++i) {
     center[i] = std::clamp(totals[i].value(), low[i], high[i]);
-    extents[i] =
-        std::min(std::max(high[i] - center[i], center[i] - low[i]), std::numeric_limits<double>::max());
+    extents[i] = std::max(high[i] - center[i], center[i] - low[i]);
   }
 }
 
@@ -56,19 +55,22 @@ double HullFrame::spread() const {
   for (const double extent : extents) {
     if (extent > 0.0) least = std::min(least, extent);
   }
-  return scale() > 0.0 ? scale() / least : 1.0;
+  const double largest = std::min(scale(), std::numeric_limits<double>::max());
+  return largest > 0.0 ? largest / least : 1.0;
 }
 
 ScaledHulls::ScaledHulls(MatrixView<const double> a, MatrixView<const double> b, const HullFrame& frame,
                          Columns columns, unsigned threads)
     : a_(a), b_(b), threads_(threads), center_(frame.center), values_(rows() * a.width()), lengths_(rows()) {
-  const BinaryScale common = BinaryScale::of(frame.scale());
+  const auto scale_of = [](double size) {
+    return BinaryScale::of(std::min(std::abs(size), std::numeric_limits<double>::max()));
+  };
+  const BinaryScale common = scale_of(frame.scale());
   for (std::size_t i = 0; i < center_.size(); ++i) {
     // What does not vary may be too large for the scale of what does, and comes to nothing in any.
     const bool varies = frame.extents[i] > 0.0;
-    scales_.push_back(columns == Columns::alike && varies
-                          ? common
-                          : BinaryScale::of(varies ? frame.extents[i] : frame.center[i]));
+    scales_.push_back(
+        columns == Columns::alike && varies ? common : scale_of(varies ? frame.extents[i] : frame.center[i]));
     center_[i] = scales_[i].divide(frame.center[i]);
   }
   parallel_for(rows(), 1 + grain / (8 * a.width()), threads, [&](std::size_t first, std::size_t last) {

@@ -14,7 +14,7 @@ namespace normscope::convex {
 /// Where two sets of rows are: their mean, and of each column how far rows are from it.
 struct HullFrame {
   std::vector<double> center{};
-  std::vector<double> extents{};  ///< largest |x − center| of a column, capped at the largest double
+  std::vector<double> extents{};  ///< largest |x − center| of a column; infinite beyond the largest double
 
   HullFrame(MatrixView<const double> a, MatrixView<const double> b);
 

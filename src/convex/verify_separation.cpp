@@ -151,12 +151,13 @@ class Scores {
     return sum.result();
   }
   /// Least of `sign` times the product over a set.
-  [[nodiscard]] Bounded least(MatrixView<const double> set, double sign, std::size_t* at = nullptr) const {
+  [[nodiscard]] Bounded least(MatrixView<const double> set, double sign, std::size_t* at = nullptr) {
     std::vector<Bounded> scores;
     scores.reserve(set.rows());
     double reach = infinity;
     for (std::size_t row = 0; row < set.rows(); ++row) {
       const Bounded score = rough(set.row(row));
+      largest_error_ = std::max(largest_error_, score.error);
       scores.push_back({sign * score.value, score.error});
       reach = std::min(reach, scores.back().high());
     }
@@ -180,6 +181,8 @@ class Scores {
     sum.add(DoubleDouble{-products_.divide(rows_.divide(offset))}, 1.0);
     return sum.result();
   }
+  /// What sums of double-doubles may be off by, whoever adds them.
+  [[nodiscard]] double twofold_error() const { return 512.0 * 0x1p-53 * largest_error_; }
   [[nodiscard]] double in_units_of_the_data(double value) const {
     return std::scalbn(value, products_.exponent() + rows_.exponent());
   }
@@ -203,6 +206,7 @@ class Scores {
   BinaryScale rows_;
   BinaryScale products_{};
   std::vector<double> origin_{};
+  double largest_error_ = 0.0;
 };
 
 bool is_direction(const std::vector<double>& normal, std::size_t width) {
@@ -223,7 +227,7 @@ SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
   const Bounded of_a = scores.least(a, 1.0);
   const Bounded of_b = scores.least(b, -1.0);
   SeparatedBy result;
-  const double gap = of_a.low() + of_b.low();
+  const double gap = of_a.low() + of_b.low() - scores.twofold_error();
   // Sums and the length round by 12u.
   const double margin = (gap - 16.0 * 0x1p-53 * std::abs(gap)) / euclidean_norm(normal);
   if (std::isnan(margin)) return result;

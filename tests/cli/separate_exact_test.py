@@ -2,6 +2,7 @@
 checked here in rational arithmetic."""
 
 import gzip
+import json
 import unittest
 from fractions import Fraction
 
@@ -61,6 +62,8 @@ class SeparateExact(CommandTest):
 
     def decide(self, a, b, *options):
         got = self.separate(a, b, "--exact", *options)
+        (self.folder / "result.json").write_text(json.dumps(got))
+        self.ok("verify", "result.json", "a.npy", "b.npy")
         a, b = fractions(a), fractions(b)
         self.check_bounds(got, a, b)
         self.check_certificate(got, a, b)

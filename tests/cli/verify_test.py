@@ -166,6 +166,33 @@ class Verify(CommandTest):
                                ("farther apart than stated", lambda forged: forged["a"][0].update(row=0, weight=0.3))):
             self.assertIn(reason, self.caught(no, change))
 
+    def test_exact_separations_pass(self):
+        third = 1 / 3
+        line = [[0, 0], [1, 1], [3, 3]]
+        sets = (line, [[third, third], [third, 5]], "no"), (line, [[third, np.nextafter(third, 1)], [third, 5]], "yes")
+        for a, b, answer in sets:
+            np.save(self.folder / "a.npy", np.array(a, float))
+            np.save(self.folder / "b.npy", np.array(b, float))
+            document = self.result("separate", "a.npy", "b.npy", "--exact")
+            self.assertEqual(document["separable"], answer)
+            self.assertEqual([finding["item"] for finding in self.passes()["not_checkable"]], ["lssr"])
+            other = "yes" if answer == "no" else "no"
+            self.assertIn("not the exact answer", self.caught(document, lambda forged: forged.update(separable=other)))
+            changes = [lambda forged: forged["exact"].update(denominator="1")] if answer == "no" else []
+            changes += [lambda forged: forged["exact"]["a"][0].update(row=1)] if answer == "no" else []
+            changes += [lambda forged: forged["exact"]["normal"].reverse()] if answer == "yes" else []
+            changes += [lambda forged: forged["exact"].update(normal=["1", "x"])] if answer == "yes" else []
+            for change in changes:
+                self.assertIn("the integers do not prove", self.caught(document, change))
+        # What takes no margin: values beyond a double's range, sets with one mean, a gap below rounding.
+        for a, b, answer in ([[1.7e308]], [[-1.7e308]], "yes"), ([[3, 4]], [[3, 4]], "no"), ([[5e-324]], [[0]], "yes"):
+            np.save(self.folder / "a.npy", np.array(a, float))
+            np.save(self.folder / "b.npy", np.array(b, float))
+            self.assertEqual(self.result("separate", "a.npy", "b.npy", "--exact")["separable"], answer)
+            self.passes()
+            self.result("separate", "a.npy", "b.npy")
+            self.passes()
+
     # reach
 
     def head(self, rows=80, width=4, bias=True):
@@ -326,6 +353,8 @@ class Verify(CommandTest):
              lambda forged: forged["verdicts"][forged["unselectable"][0]]["weights"][0].update(key=0, weight=2.0)),
             (("separate", "one.npy", "other.npy"), ("one.npy", "other.npy"),
              lambda forged: forged.update(margin=forged["margin"] * (1 + 1e-6))),
+            (("separate", "one.npy", "other.npy", "--exact"), ("one.npy", "other.npy"),
+             lambda forged: forged["exact"].update(normal=["1", "-1", "0"])),
             (("reach", *arrays, "--norm", "layer", "--probability", "full"), ("w.npy", "c.npy", "g.npy", "b.npy"),
              lambda forged: forged["lead"]["upper"].__setitem__(5, forged["lead"]["upper"][5] - 1e-6)),
             (("reach", *self.head(bias=False), "--norm", "rms"), ("w.npy", "g.npy"),

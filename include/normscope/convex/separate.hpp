@@ -51,7 +51,8 @@ struct Separation {
   /// times `scale`, and in each column at most `tolerance` times Σλ|a − h| + Σμ|b − h|, h the heaviest row of
   /// A. Infinite where it is beyond the largest double.
   double residual = 0.0;
-  double scale = 0.0;  ///< largest distance of a coordinate from the mean of all rows
+  /// Largest distance of a coordinate from the mean of all rows; infinite beyond the largest double.
+  double scale = 0.0;
   double tolerance = 0.0;
   /// What `decide_exactly` found, which then proves `answer`.
   std::optional<ExactSeparation> exact{};

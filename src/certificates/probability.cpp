@@ -85,10 +85,12 @@ double probability_at_most(const Head& head, std::size_t index, const std::vecto
   const double sum = total.value();
   if (!(sum > 0.0) || !std::isfinite(sum)) return 1.0;
   const Head::Difference difference = head.difference(index, weights);
+  const double length = head.from_units(difference.length);
+  const double offset = head.from_units(difference.offset.high());
   // With p = w/S: H(p) = log S − (Σ w log w)/S.
   const double least_entropy = std::log(sum) + entropy.value() / sum - 4.0 * elementary * (1.0 + size / sum);
-  const double bound = (difference.length + difference.offset.high()) / sum - least_entropy +
-                       16.0 * unit * (difference.length + std::abs(difference.offset.value)) / sum;
+  const double bound =
+      (length + offset) / sum - least_entropy + 16.0 * unit * (length + std::abs(offset)) / sum;
   const double result = std::exp(bound) * (1.0 + elementary);
   return std::isnan(result) ? 1.0 : std::min(1.0, result);
 }

@@ -238,6 +238,19 @@ class Verify(CommandTest):
             (self.folder / "result.json").write_text(json.dumps(document))
             self.verified(status=status)
 
+    def test_probabilities_are_those_of_logits_not_of_their_units(self):
+        # Weights and gains that are scaled apart: what remains is a power of two that logits are in units of.
+        weights = 0.3 * np.random.default_rng(4).normal(size=(12, 4))
+        np.save(self.folder / "w.npy", np.ldexp(weights, -150))
+        for power in (145, 155):
+            np.save(self.folder / "g.npy", np.full(4, 2.0**power))
+            document = self.result("reach", "--unembedding", "w.npy", "--gain", "g.npy", "--norm", "rms",
+                                   "--probability", "full")
+            self.passes()
+            reasons = self.caught(document, lambda forged: forged["max_probability"].update(
+                upper=[0.9 * upper for upper in forged["max_probability"]["upper"]]))
+            self.assertEqual(reasons.count("said to get at most"), 12)
+
     def test_tokens_of_a_real_model_pass(self):
         model = CHECKPOINTS / "llama2c_stories260K.safetensors"
         if not model.exists():

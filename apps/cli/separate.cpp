@@ -146,7 +146,9 @@ int run(const Session& session, const Options& options) {
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);
   session.say(fmt::format("{} of width {}, scatter of rank {}", rows, sample.width, linear.rank));
-  session.say(fmt::format("SSR {:.6g}, the least of any linear map (LSSR) {:.6g}", ssr, linear.ratio));
+  session.say(std::isfinite(ssr) && std::isfinite(linear.ratio)
+                  ? fmt::format("SSR {:.6g}, the least of any linear map (LSSR) {:.6g}", ssr, linear.ratio)
+                  : "SSR and LSSR are not defined: all rows are one point");
   if (separation) session.say("linearly separable: " + proof(*separation));
   return options.check && separation->answer != convex::Answer::yes ? negative : ok;
 }

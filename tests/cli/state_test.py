@@ -13,6 +13,7 @@ from command import COMMAND, CommandTest
 from snapshots import opened, sealed
 
 FLIPS = 12
+ROWS = 12000  # so many rows need more layers than lie between two saves (8192)
 
 
 class State(CommandTest):
@@ -21,7 +22,7 @@ class State(CommandTest):
         random_numbers = np.random.default_rng(3)
         np.save(self.folder / "keys.npy", random_numbers.normal(size=(200, 4)))
         np.save(self.folder / "bias.npy", random_numbers.normal(size=200))
-        np.save(self.folder / "x.npy", random_numbers.normal(size=(3000, 2)))
+        np.save(self.folder / "x.npy", random_numbers.normal(size=(ROWS, 2)))
 
     def commands(self):
         """For each kind of state: what saves one, the file that its answer lies in, and the state."""
@@ -36,16 +37,17 @@ class State(CommandTest):
         yield "build", words, self.interrupted(*words)
 
     def interrupted(self, *words):
-        """The state that a build leaves which is stopped before its end."""
-        for wait in (0.05 * 1.3**k for k in range(30)):
-            process = subprocess.Popen([COMMAND, *map(str, words)], cwd=self.folder, stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL)
-            time.sleep(wait)
-            process.send_signal(signal.SIGINT)
-            process.wait(120)
-            if (self.folder / "state").exists():
-                return (self.folder / "state").read_bytes()
-        return self.fail("it was never interrupted between two saves")
+        """The state that a build leaves which is stopped after its first save."""
+        process = subprocess.Popen([COMMAND, *map(str, words)], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        while process.poll() is None and not (self.folder / "state").exists():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGSTOP)
+        self.assertTrue((self.folder / "state").exists(), "it ended before its first save")
+        saved = (self.folder / "state").read_bytes()
+        process.kill()
+        process.wait(120)
+        return saved
 
     def test_no_changed_byte_changes_an_answer(self):
         state = self.folder / "state"

@@ -1,14 +1,30 @@
 #include "head_weights.hpp"
 
+#include <cmath>
+#include <limits>
+
 #include <normscope/numeric/double_double.hpp>
+#include <normscope/numeric/exact.hpp>
 
 namespace normscope::audit {
 namespace {
 
-double dot(const double* a, const double* b, std::size_t count, std::size_t step, double start) {
+/// start + Σ a_k b_k.
+Bounded dot(const double* a, const double* b, std::size_t count, std::size_t step, double start) {
+  constexpr double unit = 0x1p-53;
   DoubleDouble sum(start);
-  for (std::size_t k = 0; k < count; ++k) sum += DoubleDouble(a[k]) * DoubleDouble(b[k * step]);
-  return sum.high;
+  double size = std::abs(start);
+  for (std::size_t k = 0; k < count; ++k) {
+    const DoubleDouble product = DoubleDouble(a[k]) * DoubleDouble(b[k * step]);
+    sum += product;
+    size += std::abs(product.high);
+  }
+  // Each operation rounds by 16 u² of its result, none of which is larger than the sizes; products may
+  // underflow besides.
+  const double terms = static_cast<double>(count) + 2.0;
+  const double error = std::abs(sum.low) + 32.0 * terms * unit * unit * size +
+                       8.0 * terms * std::numeric_limits<double>::min();
+  return {sum.high, error * (1.0 + 4.0 * unit)};
 }
 
 }  // namespace
@@ -21,16 +37,20 @@ Projection read_projection(const checkpoint::Checkpoint& checkpoint, const model
   const std::vector<double> shift = model::read_bias(checkpoint, *between);
   const std::size_t inner = between->out;
   Projection composed;
-  composed.weight.resize(part.out * between->in);
+  composed.weight.reserve(part.out * between->in);
+  composed.weight_error.reserve(part.out * between->in);
   for (std::size_t row = 0; row < part.out; ++row) {
     const double* const weights = stored.weight.data() + row * inner;
     for (std::size_t column = 0; column < between->in; ++column) {
-      composed.weight[row * between->in + column] =
-          dot(weights, map.data() + column, inner, between->in, 0.0);
+      const Bounded entry = dot(weights, map.data() + column, inner, between->in, 0.0);
+      composed.weight.push_back(entry.value);
+      composed.weight_error.push_back(entry.error);
     }
     if (shift.empty() && stored.bias.empty()) continue;
     const double start = stored.bias.empty() ? 0.0 : stored.bias[row];
-    composed.bias.push_back(shift.empty() ? start : dot(weights, shift.data(), inner, 1, start));
+    const Bounded entry = shift.empty() ? Bounded{start, 0.0} : dot(weights, shift.data(), inner, 1, start);
+    composed.bias.push_back(entry.value);
+    composed.bias_error.push_back(entry.error);
   }
   return composed;
 }

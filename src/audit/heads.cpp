@@ -101,6 +101,8 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
                                .query_bias = query.bias,
                                .key = {key.weight.data(), head.head_dim, norm.width},
                                .key_bias = key.bias,
+                               .query_error = query.error(norm.width),
+                               .key_error = key.error(norm.width),
                                .scale = head.scale,
                                .query_norm = query_norm ? &*query_norm : nullptr,
                                .key_norm = key_norm ? &*key_norm : nullptr,

@@ -72,6 +72,17 @@ void check(const NormSpec& norm, const HeadMaps& head) {
   bool all = finite(head.query_bias) && finite(head.key_bias) && std::isfinite(head.scale);
   for (std::size_t row = 0; row < dim; ++row)
     all = all && finite(head.query.row(row)) && finite(head.key.row(row));
+  for (const MapError* error : {&head.query_error, &head.key_error}) {
+    if ((error->weight.width() != 0 &&
+         (error->weight.rows() != dim || error->weight.width() != norm.width)) ||
+        !is_bias(error->bias)) {
+      throw Error(ErrorCode::Shape, "heads: the errors of a map are not of its shape");
+    }
+    all = all && finite(error->bias);
+    for (std::size_t row = 0; row < error->weight.rows(); ++row) {
+      all = all && finite(error->weight.row(row));
+    }
+  }
   if (!all) throw Error(ErrorCode::Argument, "heads: an entry of the head's maps is not finite");
   if (!(head.soft_cap >= 0.0) || !std::isfinite(head.soft_cap)) {
     throw Error(ErrorCode::Argument,
@@ -130,9 +141,10 @@ Attention attention(const NormSpec& norm, const HeadMaps& maps, const AttentionE
   result.queries_radius = sides.query.radius();
   result.keys_radius = sides.key.radius();
   const auto projects = [&](const NormSpec* own) { return own == nullptr ? norm.centers() : own->centers(); };
+  std::optional<AttentionSides> whole;
   if (projects(maps.query_norm) || projects(maps.key_norm)) {
-    const AttentionSides whole(norm, maps, false);
-    const EqualDistance without(whole);
+    whole.emplace(norm, maps, false);
+    const EqualDistance without(*whole);
     auto& uniform =
         turning ? result.distances->uniform_at_zero_without_projection : result.uniform_without_projection;
     auto& sharpest =
@@ -140,7 +152,7 @@ Attention attention(const NormSpec& norm, const HeadMaps& maps, const AttentionE
     uniform = without.most_uniform();
     sharpest = without.sharpest();
   }
-  if (maps.soft_cap > 0.0) bend_scores(sides, maps, result);
+  if (maps.soft_cap > 0.0) bend_scores(sides, whole ? &*whole : nullptr, maps, result);
   return result;
 }
 

@@ -34,13 +34,13 @@ double length_of(const VectorXd& u) { return u.norm() * (1.0 + rounding(u.size()
 }  // namespace
 
 AttentionSide::AttentionSide(const NormSpec& norm, MatrixView<const double> weight,
-                             std::span<const double> bias, const NormSpec* through, bool projects,
-                             std::vector<double> factors)
+                             std::span<const double> bias, const MapError& error, const NormSpec* through,
+                             bool projects, std::vector<double> factors)
     : norm_(&norm),
       through_(through),
       projects_(projects),
       factors_(std::move(factors)),
-      input_(norm, weight, bias, projects && norm.centers()),
+      input_(norm, weight, bias, error, projects && norm.centers()),
       own_(through == nullptr ? std::nullopt
                               : std::optional(OwnNorm(*through, input_, projects && through->centers()))),
       image_([&] {

@@ -15,7 +15,8 @@ namespace normscope::selectability {
 class AttentionSide {
  public:
   AttentionSide(const NormSpec& norm, MatrixView<const double> weight, std::span<const double> bias,
-                const NormSpec* through, bool projects, std::vector<double> factors = {});
+                const MapError& error, const NormSpec* through, bool projects,
+                std::vector<double> factors = {});
 
   /// Of the ball of the head's norm, or of that of the norm of their own.
   [[nodiscard]] const AffineImage& image() const { return image_; }

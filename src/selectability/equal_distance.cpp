@@ -32,8 +32,8 @@ std::vector<double> factors_of(const HeadMaps& maps) {
 }  // namespace
 
 AttentionSides::AttentionSides(const NormSpec& norm, const HeadMaps& maps, bool projects)
-    : query(norm, maps.query, maps.query_bias, maps.query_norm, projects),
-      key(norm, maps.key, maps.key_bias, maps.key_norm, projects, factors_of(maps)),
+    : query(norm, maps.query, maps.query_bias, maps.query_error, maps.query_norm, projects),
+      key(norm, maps.key, maps.key_bias, maps.key_error, maps.key_norm, projects, factors_of(maps)),
       scale(maps.scale) {}
 
 EqualDistance::EqualDistance(const AttentionSides& sides) : sides_(sides) {
@@ -47,7 +47,7 @@ EqualDistance::EqualDistance(const AttentionSides& sides) : sides_(sides) {
   const double queries = query.triangle.norm() * (1.0 + query.tilt) + image.constant_size;
   const double lost = image.constant_lost + 2.0 * rounding(key.triangle.cols()) * queries;
   slack_ = keys * (query.residual + lost) + keys * queries * (key.tilt + query.tilt) +
-           2.0 * std::abs(sides.scale) * key.residual * (queries + query.residual);
+           2.0 * std::abs(sides.scale) * key.residual * (queries + query.residual + lost);
   slack_ *= 1.0 + 1e-6;
 }
 

@@ -35,7 +35,7 @@ double least_stretch(const MatrixXd& map, bool centers) {
 }  // namespace
 
 AffineImage::AffineImage(const NormSpec& norm, MatrixView<const double> weight, std::span<const double> bias,
-                         bool centers)
+                         const MapError& error, bool centers)
     : map(static_cast<Index>(weight.rows()), static_cast<Index>(weight.width())),
       constant(static_cast<Index>(weight.rows())) {
   double sizes = 0.0;
@@ -59,11 +59,30 @@ AffineImage::AffineImage(const NormSpec& norm, MatrixView<const double> weight, 
   if (centers) {
     for (int pass = 0; pass < passes; ++pass) map.colwise() -= map.rowwise().mean().eval();
   }
+  add(error, norm);
+}
+
+/// Π shortens, so E G is at least as large as E G Π.
+void AffineImage::add(const MapError& error, const NormSpec& norm) {
+  double map_square = 0.0;
+  double constant_square = 0.0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(map.rows()); ++i) {
+    double shift = error.bias.empty() ? 0.0 : error.bias[i];
+    for (std::size_t j = 0; j < error.weight.width(); ++j) {
+      const double entry = norm.radius() * error.weight.row(i)[j] * norm.gain_at(j);
+      map_square += entry * entry;
+      shift += error.weight.row(i)[j] * std::abs(norm.bias_at(j));
+    }
+    constant_square += shift * shift;
+  }
+  const double up = 1.0 + rounding(map.size());
+  map_lost += up * std::sqrt(map_square);
+  constant_lost += up * std::sqrt(constant_square);
 }
 
 AffineImage::AffineImage(const NormSpec& own, bool centers) {
   const MatrixXd identity = MatrixXd::Identity(static_cast<Index>(own.width), static_cast<Index>(own.width));
-  *this = AffineImage(own, {identity.data(), own.width, own.width}, {}, centers);
+  *this = AffineImage(own, {identity.data(), own.width, own.width}, {}, {}, centers);
 }
 
 AffineImage AffineImage::through(const NormSpec& own, bool centers) const {

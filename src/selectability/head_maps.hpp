@@ -8,6 +8,7 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>
+#include <normscope/selectability/attention.hpp>
 
 /// What reaches a head's scores, as affine images of the ball that a norm fills.
 namespace normscope::selectability {
@@ -20,9 +21,10 @@ struct AffineImage {
   double constant_size = 0.0;
   double constant_lost = 0.0;
 
-  /// W and b of what the norm puts out: L = r W G Π, c = W β + b, or with Π left out.
+  /// W and b of what the norm puts out: L = r W G Π, c = W β + b, or with Π left out. The errors of W and b
+  /// are counted as lost.
   AffineImage(const NormSpec& norm, MatrixView<const double> weight, std::span<const double> bias,
-              bool centers);
+              const MapError& error, bool centers);
   /// What a norm of the head's own puts out, whatever enters: L = r G Π, c = β.
   AffineImage(const NormSpec& own, bool centers);
   /// W = G Π after another image and b = β: `own` without its scaling.
@@ -32,6 +34,7 @@ struct AffineImage {
 
  private:
   AffineImage() = default;
+  void add(const MapError& error, const NormSpec& norm);
 };
 
 /// {L u : |u| <= 1} as {Rᵀ w : |w| <= 1} of no more dimensions than L has rows: Lᵀ = Q R.

@@ -16,7 +16,12 @@ class SoftCap {
   SoftCap(const AttentionSides& sides, const HeadMaps& maps)
       : sides_(sides), maps_(maps), cap_(maps.soft_cap) {
     const auto size = [](const AffineImage& image) { return image.map.norm() + image.constant_size; };
-    largest_ = std::abs(sides.scale) * size(sides.query.image()) * size(sides.key.image());
+    const auto lost = [](const AffineImage& image) { return image.map_lost + image.constant_lost; };
+    const AffineImage& query = sides.query.image();
+    const AffineImage& key = sides.key.image();
+    const double factor = std::abs(sides.scale) * (1.0 + rounding(query.map.size()));
+    largest_ = factor * (size(query) + lost(query)) * (size(key) + lost(key));
+    const double changed = factor * (lost(query) * (size(key) + lost(key)) + size(query) * lost(key));
     double fastest = 0.0;
     std::size_t farthest = 0;
     if (maps.rotation != nullptr) {
@@ -24,10 +29,10 @@ class SoftCap {
         fastest = std::max(fastest, std::abs(frequency));
     }
     for (const std::size_t limit : {maps.context, maps.window}) farthest = std::max(farthest, limit);
-    const Index terms = sides.query.image().map.cols() + 2 * sides.query.image().map.rows();
-    slack_ =
-        largest_ * (8.0 * rounding(terms) + 4.0 * unit_roundoff * fastest *
-                                                static_cast<double>(std::max<std::size_t>(farthest, 8192)));
+    const Index terms = query.map.cols() + 2 * query.map.rows();
+    slack_ = changed + largest_ * (8.0 * rounding(terms) +
+                                   4.0 * unit_roundoff * fastest *
+                                       static_cast<double>(std::max<std::size_t>(farthest, 8192)));
   }
 
   [[nodiscard]] double capped(double score) const { return cap_ * std::tanh(score / cap_); }
@@ -79,8 +84,10 @@ class SoftCap {
 
 }  // namespace
 
-void bend_scores(const AttentionSides& sides, const HeadMaps& maps, Attention& result) {
+void bend_scores(const AttentionSides& sides, const AttentionSides* whole, const HeadMaps& maps,
+                 Attention& result) {
   const SoftCap cap(sides, maps);
+  const SoftCap without(whole == nullptr ? sides : *whole, maps);
   result.soft_cap = maps.soft_cap;
   const double raw = result.sharpest.lower;
   cap.bend(result.sharpest);
@@ -91,7 +98,7 @@ void bend_scores(const AttentionSides& sides, const HeadMaps& maps, Attention& r
   }
   for (std::optional<Spread>* spread :
        {&result.uniform_without_projection, &result.sharpest_without_projection}) {
-    if (*spread) cap.bend(**spread);
+    if (*spread) without.bend(**spread);
   }
   if (!result.distances) return;
   OverDistances& over = *result.distances;
@@ -100,7 +107,7 @@ void bend_scores(const AttentionSides& sides, const HeadMaps& maps, Attention& r
   for (Spread* spread : {&over.uniform_at_zero, &over.sharpest_at_zero}) cap.bend(*spread);
   for (std::optional<Spread>* spread :
        {&over.uniform_at_zero_without_projection, &over.sharpest_at_zero_without_projection}) {
-    if (*spread) cap.bend(**spread);
+    if (*spread) without.bend(**spread);
   }
   for (OverDistances::At& at : over.curve) {
     at.spread = cap.capped(at.middle + 0.5 * at.spread) - cap.capped(at.middle - 0.5 * at.spread);

@@ -336,6 +336,88 @@ TEST(Attention, ASoftCapBendsTheBounds) {
   }
 }
 
+TEST(Attention, HoldsForEveryMapWithinTheErrors) {
+  const double size = 1e-3;
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    Case c = random_case(seed);
+    c.dim += c.dim % 2;
+    Random random(seed + 1);
+    const auto fill = [&](std::size_t count) {
+      std::vector<double> values(count);
+      for (double& value : values) value = random.normal();
+      return values;
+    };
+    c.query = fill(c.dim * c.norm.width);
+    c.key = fill(c.dim * c.norm.width);
+    c.query_bias = fill(c.dim);
+    const std::vector<double> key_bias = fill(c.dim);
+    const std::vector<double> weight_error(c.dim * c.norm.width, size), bias_error(c.dim, size);
+    const std::vector<double> frequencies(c.dim / 2, 0.7);
+    const Rotation rotation{.dims = c.dim, .frequencies = frequencies};
+    const NormSpec own{.kind = NormKind::rms, .width = c.dim, .eps = 1e-3};
+    HeadMaps maps = c.maps();
+    maps.key_bias = key_bias;
+    maps.rotation = seed % 2 == 0 ? &rotation : nullptr;
+    maps.context = 5;
+    if (seed % 3 == 0) maps.query_norm = maps.key_norm = &own;
+    if (seed % 4 == 0) maps.soft_cap = 8.0;
+    HeadMaps with_errors = maps;
+    const MatrixView<const double> errors(weight_error.data(), c.dim, c.norm.width);
+    with_errors.query_error = with_errors.key_error = {errors, bias_error};
+    const Attention wide = attention(c.norm, with_errors);
+    for (int trial = 0; trial < 4; ++trial) {
+      const auto moved = [&](const std::vector<double>& values) {
+        std::vector<double> result = values;
+        for (double& value : result)
+          value += size * (trial == 0 ? 1.0 : 1.0 - static_cast<double>(random.below(3)));
+        return result;
+      };
+      const std::vector<double> query = moved(c.query), key = moved(c.key);
+      const std::vector<double> query_bias = moved(c.query_bias), other_bias = moved(key_bias);
+      HeadMaps other = maps;
+      other.query = {query.data(), c.dim, c.norm.width};
+      other.key = {key.data(), c.dim, c.norm.width};
+      other.query_bias = query_bias;
+      other.key_bias = other_bias;
+      const Attention exact = attention(c.norm, other);
+      const auto expect_around = [&](const Spread& outer, const Spread& inner) {
+        EXPECT_GE(outer.upper, inner.lower) << seed;
+        EXPECT_LE(outer.lower, inner.upper) << seed;
+      };
+      expect_around(wide.sharpest, exact.sharpest);
+      expect_around(wide.most_uniform, exact.most_uniform);
+      EXPECT_LE(wide.queries_fill, exact.queries_fill);
+      EXPECT_LE(wide.keys_fill, exact.keys_fill);
+      if (wide.sharpest_without_projection) {
+        expect_around(*wide.sharpest_without_projection, *exact.sharpest_without_projection);
+      }
+      if (!wide.distances) continue;
+      EXPECT_GE(wide.distances->sharpest_anywhere, exact.sharpest.lower) << seed;
+      expect_around(wide.distances->sharpest_at_zero, exact.distances->sharpest_at_zero);
+    }
+  }
+}
+
+TEST(Attention, ASoftCapKnowsHowLargeScoresAreWithTheMeanLeftIn) {
+  // Along 1 queries and keys are long, and a bias of the keys shifts all scores far into the cap.
+  const NormSpec norm{.kind = NormKind::layer, .width = 2};
+  const std::vector<double> ones = {1.0, 1.0}, query_bias = {0.01}, key_bias = {10.0};
+  const HeadMaps maps{.query = {ones.data(), 1, 2},
+                      .query_bias = query_bias,
+                      .key = {ones.data(), 1, 2},
+                      .key_bias = key_bias,
+                      .scale = 1.0,
+                      .soft_cap = 1.0};
+  const Attention a = attention(norm, maps);
+  double sharpest = 0.0;
+  for (double u = -1.0; u <= 1.0; u += 1e-4) {
+    const double query = 2.0 * u + 0.01;
+    sharpest = std::max(sharpest, std::abs(std::tanh(query * 12.0) - std::tanh(query * 8.0)));
+  }
+  EXPECT_LE(a.sharpest_without_projection->lower, sharpest);
+  EXPECT_GE(a.sharpest_without_projection->upper, sharpest);
+}
+
 TEST(Attention, MapsAtTheEndsOfTheRangeAreRefused) {
   for (const double size : {1e200, 1e-200, 1e300}) {
     Case c = random_case(7);

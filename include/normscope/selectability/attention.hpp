@@ -26,6 +26,13 @@ struct Rotation {
   double score_factor = 1.0;  ///< of what the first `dims` coordinates add to a score
 };
 
+/// How far a given map's entries may be from the exact ones, each; empty where they are exact.
+/// Shapes    weight (head_dim × norm.width), bias (head_dim)
+struct MapError {
+  MatrixView<const double> weight{};
+  std::span<const double> bias{};
+};
+
 /// A head's maps from what its norm puts out.
 /// Shapes    query, key (head_dim × norm.width); query_bias, key_bias (head_dim, or empty)
 struct HeadMaps {
@@ -34,6 +41,9 @@ struct HeadMaps {
   MatrixView<const double> key{};
   /// Moves all scores alike, unless keys have a norm of their own or turn with their distance.
   std::span<const double> key_bias{};
+  /// Bounds hold for every map within these errors (test: Attention.HoldsForEveryMapWithinTheErrors).
+  MapError query_error{};
+  MapError key_error{};
   double scale = 0.0;  ///< of the scores, usually 1/sqrt(head_dim)
   /// Norms of width head_dim that queries and keys go through on their way to the scores, or none.
   const NormSpec* query_norm = nullptr;

@@ -90,6 +90,37 @@ RC_GTEST_PROP(ExactSeparation, CertificatesHoldInIntegers, (std::uint64_t seed))
   RC_ASSERT(verify(a.view(), b.view(), result));
 }
 
+/// Points on planes a unit apart, with coordinates so large that doubles round the difference away.
+TEST(ExactSeparation, ScoresThatDoublesRoundAreCompared) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    const double n[] = {static_cast<double>(random.below(900)) + 100.0,
+                        static_cast<double>(random.below(900)) + 100.0};
+    Points a{.width = 3};
+    Points b{.width = 3};
+    for (int row = 0; row < 12; ++row) {
+      const double x = std::round(std::scalbn(random.normal(), 38));
+      const double y = std::round(std::scalbn(random.normal(), 38));
+      const double above = static_cast<double>(random.below(3)) + 1.0;
+      // Exact: below 2^53.
+      a.values.insert(a.values.end(), {x, y, above - n[0] * x - n[1] * y});
+      b.values.insert(b.values.end(), {y, x, 1.0 - above - n[0] * y - n[1] * x});
+    }
+    const ExactSeparation result = separate_exactly(a.view(), b.view());
+    ASSERT_EQ(result.answer, Answer::yes) << seed;
+    EXPECT_TRUE(holds(a, b, result)) << seed;
+    // A certificate for other rows.
+    ExactSeparation forged = result;
+    forged.normal = {std::to_string(static_cast<long>(n[0])), std::to_string(static_cast<long>(n[1]) + 1),
+                     "1"};
+    EXPECT_FALSE(verify(a.view(), b.view(), forged));
+    forged.normal = {std::to_string(static_cast<long>(n[0])), std::to_string(static_cast<long>(n[1])), "1"};
+    EXPECT_TRUE(verify(a.view(), b.view(), forged));
+    a.values[2] -= a.values[2] + n[0] * a.values[0] + n[1] * a.values[1];
+    EXPECT_EQ(verify(a.view(), b.view(), forged), holds(a, b, forged)) << seed;
+  }
+}
+
 RC_GTEST_PROP(ExactSeparation, EveryAnswerIsProved, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t width = 1 + random.below(5);

@@ -205,6 +205,28 @@ RC_GTEST_PROP(Separate, AgreesWithTheExactDecision, (std::uint64_t seed)) {
   RC_ASSERT(found == Answer::undecided || found == result.answer);
 }
 
+TEST(Separate, SetsApartByLessThanRoundingAreNotSaidToMeet) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed);
+    Points a = cloud(2 + random.below(5), 3, seed + 1);
+    Points b = cloud(2 + random.below(5), 3, seed + 2);
+    const double half = std::scalbn(1.0, -52 - static_cast<int>(random.below(5)));
+    for (Points* points : {&a, &b}) {
+      for (std::size_t i = 0; i < points->values.size(); i += 3) {
+        double* x = points->values.data() + i;
+        x[0] = points == &a ? half : -half;
+        const double turned[] = {0.36 * x[0] - 0.48 * x[1] + 0.8 * x[2], 0.8 * x[0] + 0.6 * x[1],
+                                 -0.48 * x[0] + 0.64 * x[1] + 0.6 * x[2]};
+        std::copy(turned, turned + 3, x);
+      }
+    }
+    Separation result = separate(a.view(), b.view());
+    const Answer found = result.answer;
+    decide_exactly(a.view(), b.view(), result);
+    EXPECT_TRUE(found == Answer::undecided || found == result.answer) << seed;
+  }
+}
+
 RC_GTEST_PROP(Separate, MarginsOfHostileSets, (std::uint64_t seed)) {
   const HostilePair sets = hostile_pair(seed);
   const Separation result = separate(sets.a.view(), sets.b.view());
@@ -241,6 +263,17 @@ TEST(Separate, ManyRowsOfManyFeatures) {
   const Separation tall = separate(tall_a.view(), tall_b.view());
   EXPECT_EQ(tall.answer, Answer::no);
   EXPECT_TRUE(verify(tall_a.view(), tall_b.view(), tall));
+}
+
+TEST(Separate, ManyRowsThatCarryMeetToTheLastBits) {
+  // Too many for all of it to be in twice the precision.
+  const std::size_t width = 170;
+  const Points a = cloud(450, width, 9);
+  const Points b = cloud(450, width, 10);
+  const Separation result = separate(a.view(), b.view());
+  EXPECT_EQ(result.answer, Answer::no);
+  EXPECT_GT(result.a.size() + result.b.size(), width);
+  EXPECT_LE(result.residual, 2e-16 * result.scale);
 }
 
 TEST(Separate, VerifyTrustsNothing) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/selectability/exact_select.hpp>
 #include <normscope/selectability/select.hpp>
 
 #include "command.hpp"
@@ -32,21 +34,39 @@ struct Options {
   std::string certificates;
   std::string state;
   bool check = false;
+  bool exact = false;
   bool random_table = false;
   selectability::RandomTable table{};
   std::string figures;
 };
 
-void describe(const Session& session, const MatrixInput& keys, const selectability::Selection& selection) {
-  session.say(fmt::format("{} of width {}: {} selectable, {} not, {} undecided", counted(keys.rows, "key"),
+/// What rational arithmetic was asked and could not answer.
+std::string exact_summary(const selectability::Selection& selection) {
+  const std::size_t asked = selection.exact.size();
+  const std::size_t decided = count_proofs(selection, Proof::exact);
+  if (decided == asked) return fmt::format("decided exactly: {}", counted(asked, "key"));
+  const auto open = std::find_if(selection.exact.begin(), selection.exact.end(), [](const auto& verdict) {
+    return verdict.separation.answer == convex::Answer::undecided;
+  });
+  return fmt::format("decided exactly: {} of {}; key {}: {}", decided, counted(asked, "key"), open->key,
+                     open->separation.reason);
+}
+
+void describe(const Session& session, const MatrixInput& keys, const selectability::Selection& selection,
+              bool exact) {
+  const std::size_t undecided = selection.count(Answer::undecided);
+  session.say(fmt::format("{} of width {}: {} selectable, {} not, {} undecided{}", counted(keys.rows, "key"),
                           keys.width, selection.count(Answer::selectable),
-                          selection.count(Answer::unselectable), selection.count(Answer::undecided)));
+                          selection.count(Answer::unselectable), undecided,
+                          undecided > 0 && !exact ? " (--exact decides them)" : ""));
   std::string proofs;
-  for (const Proof proof : {Proof::alone, Proof::own_direction, Proof::query, Proof::weights, Proof::twin}) {
+  for (const Proof proof :
+       {Proof::alone, Proof::own_direction, Proof::query, Proof::weights, Proof::twin, Proof::exact}) {
     const std::size_t number = count_proofs(selection, proof);
     if (number > 0) proofs += fmt::format("{}{} {}", proofs.empty() ? "" : ", ", to_string(proof), number);
   }
   if (!proofs.empty()) session.say("proved by: " + proofs);
+  if (exact) session.say(exact_summary(selection));
   const nlohmann::ordered_json margin = margins_json(selection);
   if (!margin.is_null()) {
     session.say(fmt::format("distance from the hull of the others, at least: {:.4g} (least), {:.4g} (median)",
@@ -108,14 +128,16 @@ int run(const Session& session, const Options& options) {
   options.norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
   selectability::Options search = options.search;
   search.threads = session.threads;
-  const selectability::Selection selection = decide(session, options, keys.view(), search);
-  JsonOutput machine_form(
-      session,
-      json_text(select_document({options.norm, spec, keys, selection, inputs, options.certificates})));
+  selectability::Selection selection = decide(session, options, keys.view(), search);
+  if (options.exact) {
+    selectability::decide_exactly(keys.view(), selection, {}, session.threads, session.progress());
+  }
+  JsonOutput machine_form(session, json_text(select_document({options.norm, spec, keys, selection,
+                                                              options.exact, inputs, options.certificates})));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
   if (spec) spec->say_source(session);
-  describe(session, keys, selection);
+  describe(session, keys, selection, options.exact);
   return options.check && selection.count(Answer::selectable) < keys.rows ? negative : ok;
 }
 
@@ -130,14 +152,15 @@ void add_select(CLI::App& root, Session& session) {
   options->norm.declare(*command);
   command
       ->add_option("--tolerance", options->search.tolerance,
-                   "Distance from the others' hull, in parts of the keys' extent, that counts as none "
-                   "(default 1e-12)")
+                   "Relative distance from the others' hull, in each column too, below which a key counts as "
+                   "inside (default 1e-12); with 0 none does without a proof")
       ->type_name("T")
       ->check(numbers(0.0, 1.0));
   command
-      ->add_option("--rank-tolerance", options->search.rank_tolerance,
-                   "Extent of the keys along a direction, in parts of the largest, that counts as none "
-                   "(default 1e-12; 1e-5 for keys that a projection left in float32)")
+      ->add_option(
+          "--rank-tolerance", options->search.rank_tolerance,
+          "Extent of the keys along a direction, in parts of the largest once columns are scaled to like "
+          "extents, that counts as none (default 1e-12; 1e-5 for keys that a projection left in float32)")
       ->type_name("T")
       ->check(numbers(0.0, 1.0));
   command
@@ -145,9 +168,13 @@ void add_select(CLI::App& root, Session& session) {
                    "Write the keys, and of each its query or its weights, into FOLDER as .npy files")
       ->type_name("FOLDER");
   command
-      ->add_option("--resume", options->state,
-                   "Keep what is decided in FILE and go on from it; Ctrl-C saves it too")
+      ->add_option(
+          "--resume", options->state,
+          "Keep what is decided in FILE and go on from it; Ctrl-C saves it too (not what --exact decides)")
       ->type_name("FILE");
+  CLI::Option* exact = command->add_flag(
+      "--exact", options->exact,
+      "Decide in rational arithmetic, with integers as the certificates, what floating point does not prove");
   command->add_flag("--check", options->check, "Exit with 1 unless every key is selectable");
   selectability::RandomTable& random = options->table;
   CLI::Option* table =
@@ -155,7 +182,8 @@ void add_select(CLI::App& root, Session& session) {
           ->add_flag(
               "--random-table", options->random_table,
               "Instead of KEYS: how often normal random keys cannot be selected, over width and number")
-          ->excludes(input);
+          ->excludes(input)
+          ->excludes(exact);
   command->add_option("--runs", random.runs, "Sets a cell of the table (default 100)")
       ->type_name("N")
       ->check(counts(1, largest_count))

@@ -30,6 +30,7 @@ const char* name_of(Proof proof) {
     case Proof::query: return "query";
     case Proof::weights: return "weights";
     case Proof::twin: return "twin";
+    case Proof::exact: return "exact";
   }
   return "";
 }
@@ -47,7 +48,8 @@ Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
   Json json = {{"answer", std::string(to_string(verdict.answer))}, {"proof", name_of(verdict.proof)}};
   if (verdict.answer == Answer::selectable) {
     json["margin"] = std::isfinite(verdict.margin) ? Json(std::max(0.0, verdict.margin)) : Json();
-    if (with_proof && verdict.proof == Proof::query) json["query"] = verdict.query;
+    const bool with_query = verdict.proof == Proof::query || verdict.proof == Proof::exact;
+    if (with_proof && with_query) json["query"] = verdict.query;
   }
   if (verdict.answer == Answer::unselectable) {
     json["residual"] = verdict.residual;
@@ -60,6 +62,21 @@ Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
     }
   }
   return json;
+}
+
+Json to_json(const convex::ExactSeparation& exact) {
+  switch (exact.answer) {
+    case convex::Answer::yes: return {{"answer", "selectable"}, {"query", exact.normal}};
+    case convex::Answer::no: {
+      Json weights = Json::array();
+      for (const convex::ExactShare& share : exact.b) {
+        weights.push_back({{"key", share.row}, {"numerator", share.numerator}});
+      }
+      return {{"answer", "unselectable"}, {"weights", weights}, {"denominator", exact.denominator}};
+    }
+    case convex::Answer::undecided: break;
+  }
+  return {{"answer", "undecided"}, {"reason", exact.reason}};
 }
 
 }  // namespace
@@ -87,27 +104,35 @@ Json select_document(const SelectResult& result) {
   Json verdicts = Json::array();
   for (const selectability::Verdict& verdict : selection.keys)
     verdicts.push_back(verdict_json(verdict, here));
-  return {{"schema", "normscope.select/1"},
-          {"version", version},
-          {"inputs", inputs_json(result.inputs)},
-          {"keys", result.keys.rows},
-          {"width", result.keys.width},
-          {"norm", result.norm.json(result.spec)},
-          {"selectable", selection.count(Answer::selectable)},
-          {"unselectable", rows_with(selection, Answer::unselectable)},
-          {"undecided", rows_with(selection, Answer::undecided)},
-          {"proofs",
-           {{"alone", count_proofs(selection, Proof::alone)},
-            {"own_direction", count_proofs(selection, Proof::own_direction)},
-            {"query", count_proofs(selection, Proof::query)},
-            {"weights", count_proofs(selection, Proof::weights)},
-            {"twin", count_proofs(selection, Proof::twin)}}},
-          {"margin", margins_json(selection)},
-          {"scale", selection.scale},
-          {"tolerance", selection.tolerance},
-          {"center", selection.keys.empty() ? std::vector<double>{} : selection.center},
-          {"verdicts", verdicts},
-          {"certificates", certificates_json(here, result.folder)}};
+  Json exact = Json::array();
+  for (const selectability::ExactVerdict& verdict : selection.exact) {
+    verdicts[verdict.key]["exact"] = to_json(verdict.separation);
+    if (selection.keys[verdict.key].proof == Proof::exact) exact.push_back(verdict.key);
+  }
+  Json json = {{"schema", "normscope.select/1"},
+               {"version", version},
+               {"inputs", inputs_json(result.inputs)},
+               {"keys", result.keys.rows},
+               {"width", result.keys.width},
+               {"norm", result.norm.json(result.spec)},
+               {"selectable", selection.count(Answer::selectable)},
+               {"unselectable", rows_with(selection, Answer::unselectable)},
+               {"undecided", rows_with(selection, Answer::undecided)},
+               {"proofs",
+                {{"alone", count_proofs(selection, Proof::alone)},
+                 {"own_direction", count_proofs(selection, Proof::own_direction)},
+                 {"query", count_proofs(selection, Proof::query)},
+                 {"weights", count_proofs(selection, Proof::weights)},
+                 {"twin", count_proofs(selection, Proof::twin)},
+                 {"exact", count_proofs(selection, Proof::exact)}}},
+               {"margin", margins_json(selection)},
+               {"scale", selection.scale},
+               {"tolerance", selection.tolerance},
+               {"center", selection.keys.empty() ? std::vector<double>{} : selection.center},
+               {"verdicts", verdicts},
+               {"certificates", certificates_json(here, result.folder)}};
+  if (result.exact) json["exact"] = exact;
+  return json;
 }
 
 }  // namespace normscope::cli

@@ -26,6 +26,7 @@ struct SelectResult {
   const std::optional<GivenNorm>& spec;
   const MatrixInput& keys;
   const selectability::Selection& selection;
+  bool exact;  ///< whether rational arithmetic was asked
   const certificates::Inputs& inputs;
   std::string folder;  ///< of certificates, or empty
 };

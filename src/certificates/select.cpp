@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -15,6 +16,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "combination.hpp"
+#include "exact_keys.hpp"
 #include "fields.hpp"
 #include "leads.hpp"
 
@@ -31,8 +33,29 @@ struct Verdict {
   double residual = 0.0;
   std::vector<double> query{};
   std::vector<Weight> weights{};
+  std::optional<ExactKey> exact{};
   bool complete = true;  ///< whether its query or weights are there
 };
+
+/// Columns whose entries are all equal, in which no query scores keys apart.
+std::vector<bool> constant_columns(MatrixView<const double> keys) {
+  std::vector<bool> result(keys.width(), true);
+  for (std::size_t row = 1; row < keys.rows(); ++row) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = result[i] && keys.row(row)[i] == keys.row(0)[i];
+    }
+  }
+  return result;
+}
+
+/// The keys with 0 in such columns: what is constant may be far larger than what is not.
+std::vector<double> varying(MatrixView<const double> keys, const std::vector<bool>& constant) {
+  std::vector<double> result;
+  for (std::size_t row = 0; row < keys.rows(); ++row) {
+    for (std::size_t i = 0; i < keys.width(); ++i) result.push_back(constant[i] ? 0.0 : keys.row(row)[i]);
+  }
+  return result;
+}
 
 std::string key(std::size_t index) { return fmt::format("key {}", index); }
 
@@ -41,10 +64,11 @@ class SelectCheck {
   SelectCheck(const Result& result, MatrixView<const double> keys, bool behind_norm, const Folder* folder,
               const VerifyOptions& options)
       : root_(result.fields().root()),
-        scale_(BinaryScale::of(keys)),
-        values_(scale_.divided(keys)),
+        given_(keys),
+        values_(varying(keys, behind_norm ? std::vector<bool>(keys.width()) : constant_columns(keys))),
+        scale_(BinaryScale::of(values_)),
         keys_(values_.data(), keys.rows(), keys.width()),
-        slack_(behind_norm ? up(16.0 * unit * largest_size(keys_)) : 0.0),
+        slack_(behind_norm ? up(16.0 * unit * scale_.divide(largest_size(keys))) : 0.0),
         options_(options) {
     if (root_["keys"].count() != keys.rows() || root_["width"].count() != keys.width()) {
       throw Error(
@@ -52,6 +76,7 @@ class SelectCheck {
           fmt::format("{}: is of {} x {} keys, expected those of the inputs, {} x {}", result.source(),
                       root_["keys"].count(), root_["width"].count(), keys.rows(), keys.width()));
     }
+    scale_.divide(values_);
     read_verdicts(folder);
   }
 
@@ -61,6 +86,7 @@ class SelectCheck {
     check_margins();
     check_selectable();
     check_unselectable();
+    check_exact();
     return std::move(found_);
   }
 
@@ -77,14 +103,20 @@ class SelectCheck {
       if (field.has("residual")) verdict.residual = stated(field["residual"]);
       if (field.has("query")) verdict.query = field["query"].numbers(keys_.width());
       if (field.has("weights")) verdict.weights = field["weights"].weights("key", keys_.rows());
-      verdict.complete = verdict.proof == "query"                                ? !verdict.query.empty()
-                         : verdict.proof == "weights" || verdict.proof == "twin" ? !verdict.weights.empty()
-                                                                                 : true;
+      if (field.has("exact")) verdict.exact = read_exact_key(field["exact"], keys_.rows());
+      const bool by_query = verdict.answer == "selectable" && claims_query(verdict);
+      verdict.complete = by_query                           ? !verdict.query.empty()
+                         : verdict.answer == "unselectable" ? !verdict.weights.empty()
+                                                            : true;
       verdicts_.push_back(std::move(verdict));
     }
     if (folder != nullptr) read_folder(*folder);
     center_ = root_["center"].numbers(keys_.rows() == 0 ? 0 : keys_.width());
-    scale_.divide(center_);
+  }
+
+  /// Integers need no query of doubles: one that they come with may have a margin of 0, which states nothing.
+  static bool claims_query(const Verdict& verdict) {
+    return verdict.proof == "query" || (verdict.proof == "exact" && verdict.margin > 0.0);
   }
 
   /// Queries and weights that the JSON leaves to a folder.
@@ -104,7 +136,7 @@ class SelectCheck {
     };
     for (std::size_t i = 0; i < selectable.size(); ++i) {
       Verdict& verdict = verdicts_[index(selectable[i])];
-      if (verdict.proof != "query" || verdict.complete) continue;
+      if (verdict.complete || !claims_query(verdict)) continue;
       verdict.query.assign(queries.begin() + static_cast<std::ptrdiff_t>(i * width),
                            queries.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
       verdict.complete = true;
@@ -130,10 +162,11 @@ class SelectCheck {
       if (verdict.answer == "unselectable") unselectable.push_back(i);
       if (verdict.answer == "undecided") undecided.push_back(i);
       ++proofs[verdict.proof];
+      const bool exact = verdict.proof == "exact" && verdict.exact && verdict.exact->answer == verdict.answer;
       const bool fits =
-          verdict.answer == "selectable"
-              ? verdict.proof == "alone" || verdict.proof == "own_direction" || verdict.proof == "query"
-          : verdict.answer == "unselectable" ? verdict.proof == "weights" || verdict.proof == "twin"
+          verdict.answer == "selectable" ? verdict.proof == "alone" || verdict.proof == "own_direction" ||
+                                               verdict.proof == "query" || exact
+          : verdict.answer == "unselectable" ? verdict.proof == "weights" || verdict.proof == "twin" || exact
                                              : verdict.answer == "undecided" && verdict.proof == "none";
       found_.check(fits, key(i), "its answer is not one that its kind of proof proves");
     }
@@ -141,8 +174,11 @@ class SelectCheck {
                      root_["unselectable"].indices(keys_.rows()) == unselectable &&
                      root_["undecided"].indices(keys_.rows()) == undecided,
                  "selectable, unselectable, undecided", "are not those of the verdicts");
-    bool counted = true;
-    for (const char* proof : {"alone", "own_direction", "query", "weights", "twin"}) {
+    // Results of before --exact was there do not count its proofs.
+    const bool counts_exact = root_["proofs"].has("exact");
+    bool counted = counts_exact || proofs["exact"] == 0;
+    for (const char* proof : {"alone", "own_direction", "query", "weights", "twin", "exact"}) {
+      if (proof == std::string_view("exact") && !counts_exact) continue;
       counted = counted && root_["proofs"][proof].count() == proofs[proof];
     }
     found_.check(counted, "proofs", "are not counted as the verdicts say");
@@ -155,27 +191,33 @@ class SelectCheck {
   static std::string counted_keys(std::size_t count) { return normscope::counted(count, "key"); }
 
   /// The scale that tolerances are parts of: the largest distance of a coordinate from the center, which lies
-  /// among the keys.
+  /// among the keys. In the numbers as they are given, since columns may be of any size.
   void check_scale() {
-    const double off = last_bits * largest_size(keys_) + slack_;
+    const double slack = scale_.multiply(slack_);
     double largest = 0.0;
+    double largest_off = 0.0;
     bool among = true;
     for (std::size_t i = 0; i < center_.size(); ++i) {
       double least = infinity;
       double most = -infinity;
-      for (std::size_t row = 0; row < keys_.rows(); ++row) {
-        const double value = keys_.row(row)[i];
-        least = std::min(least, value);
-        most = std::max(most, value);
+      for (std::size_t row = 0; row < given_.rows(); ++row) {
+        least = std::min(least, given_.row(row)[i]);
+        most = std::max(most, given_.row(row)[i]);
       }
+      const double size = std::max(std::abs(least), std::abs(most));
+      const double off = last_bits * size + slack + 4.0 * std::numeric_limits<double>::denorm_min();
       among = among && center_[i] >= least - off && center_[i] <= most + off;
-      largest = std::max({largest, most - center_[i], center_[i] - least});
+      extents_.push_back(std::max(most - center_[i], center_[i] - least));
+      sizes_.push_back(BinaryScale::of(size));
+      largest = std::max(largest, extents_.back());
+      largest_off = std::max(largest_off, off);
     }
-    tie_ = stated(root_["scale"]);
+    const double scale = root_["scale"].number();
     found_.check(among, "center", "does not lie among the keys");
-    found_.check(std::abs(tie_ - largest) <= 1e-12 * largest + off, "scale",
+    found_.check(std::abs(scale - largest) <= 1e-12 * largest + largest_off, "scale",
                  "is not the largest distance of a coordinate from the center");
-    tie_ *= root_["tolerance"].number();
+    tolerance_ = root_["tolerance"].number();
+    tie_ = tolerance_ * stated(root_["scale"]);
   }
 
   void check_margins() {
@@ -202,6 +244,7 @@ class SelectCheck {
         found_.check(keys_.rows() == 1, key(i), "is not the only key");
         continue;
       }
+      if (verdict.proof == "exact" && !claims_query(verdict)) continue;
       if (!verdict.complete) {
         found_.not_checkable.push_back({key(i), "its query is not in the result; see select --certificates"});
         continue;
@@ -209,7 +252,7 @@ class SelectCheck {
       LeadClaim claim{.index = i, .direction = verdict.query};
       if (verdict.proof == "own_direction") {
         for (std::size_t k = 0; k < keys_.width(); ++k)
-          claim.direction.push_back(keys_.row(i)[k] - center_[k]);
+          claim.direction.push_back(given_.row(i)[k] - center_[k]);
       }
       // Only its direction matters: of a length near one nothing overflows or vanishes.
       const BinaryScale scale = BinaryScale::of(claim.direction);
@@ -218,7 +261,8 @@ class SelectCheck {
       double off = 0.0;
       for (const double value : claim.direction) off += 2.0 * slack_ * std::abs(value);
       if (verdict.proof == "own_direction") {
-        off += scale.divide(slack_) * static_cast<double>(keys_.width()) * 2.0 * largest_size(keys_);
+        off += scale.divide(scale_.multiply(slack_)) * static_cast<double>(keys_.width()) * 2.0 *
+               largest_size(keys_);
       }
       const bool claims_one = length > 0.0 && verdict.margin > 0.0;
       claim.least = claims_one ? verdict.margin * length * (1.0 - last_bits) - up(off) : infinity;
@@ -259,19 +303,78 @@ class SelectCheck {
       const double allowed = up(2.0 * slack_ * entries) + last_bits * claimed + nothing * entries;
       found_.check(residuals[k] <= claimed + allowed, key(asked[k]),
                    "its weights do not bring the other keys as near as stated");
+      if (verdicts_[asked[k]].proof == "exact") continue;
       found_.check(claimed <= tie_ * (1.0 + 1e-12) + allowed, key(asked[k]),
                    "is farther from the others' hull than tolerance * scale");
+      found_.check(is_near_in_columns(asked[k]), key(asked[k]),
+                   "is farther from the others' hull in a column than tolerance times its extent");
+    }
+  }
+
+  /// In each column by itself, in units of its largest entry.
+  [[nodiscard]] bool is_near_in_columns(std::size_t index) const {
+    const std::vector<Weight>& weights = verdicts_[index].weights;
+    const Total total = total_of(weights, index);
+    if (!total.valid) return false;
+    std::vector<Weight> numbered;
+    for (const Weight& weight : weights) numbered.push_back({numbered.size(), weight.weight});
+    std::vector<double> column(weights.size());
+    for (std::size_t i = 0; i < given_.width(); ++i) {
+      for (std::size_t j = 0; j < weights.size(); ++j) {
+        column[j] = sizes_[i].divide(given_.row(weights[j].index)[i]);
+      }
+      const Bounded off = weighted_difference(sizes_[i].divide(given_.row(index)[i]), column, numbered);
+      const double distance = up((std::abs(off.value) + off.error) / total.low);
+      const double slack = 2.0 * sizes_[i].divide(scale_.multiply(slack_));
+      const double extent = sizes_[i].divide(extents_[i]);
+      if (!(distance <= tolerance_ * extent * (1.0 + 1e-12) + slack + nothing)) return false;
+    }
+    return true;
+  }
+
+  /// Integers prove an answer for the keys to the last bit of each entry.
+  void check_exact() {
+    std::vector<std::size_t> decided;
+    for (std::size_t i = 0; i < verdicts_.size(); ++i) {
+      if (!verdicts_[i].exact || verdicts_[i].exact->answer == "undecided") continue;
+      found_.check(verdicts_[i].proof == "exact", key(i),
+                   "has an exact proof, but is not said to be proved by it");
+      decided.push_back(i);
+    }
+    if (root_.has("exact")) {
+      found_.check(root_["exact"].indices(keys_.rows()) == decided, "exact", "are not those of the verdicts");
+    }
+    std::vector<std::optional<bool>> holds(decided.size());
+    parallel_for(decided.size(), 1, options_.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t k = begin; k < end; ++k) {
+        holds[k] = proves(*verdicts_[decided[k]].exact, given_, decided[k]);
+      }
+    });
+    for (std::size_t k = 0; k < decided.size(); ++k) {
+      if (!holds[k]) {
+        found_.not_checkable.push_back(
+            {key(decided[k]), "exact: this build has no arithmetic for integers of any size"});
+      } else if (!*holds[k] && slack_ > 0.0) {
+        found_.not_checkable.push_back(
+            {key(decided[k]), "exact: behind a norm, whose results another machine rounds differently"});
+      } else {
+        found_.check(*holds[k], key(decided[k]), "the integers do not prove the answer");
+      }
     }
   }
 
   Field root_;
-  BinaryScale scale_;
+  MatrixView<const double> given_;
   std::vector<double> values_;
+  BinaryScale scale_;
   MatrixView<const double> keys_;
   double slack_;  ///< by how much an entry may be off
   const VerifyOptions& options_;
   std::vector<Verdict> verdicts_{};
   std::vector<double> center_{};
+  std::vector<double> extents_{};     ///< largest distance from the center of each coordinate
+  std::vector<BinaryScale> sizes_{};  ///< of each column
+  double tolerance_ = 0.0;
   double tie_ = 0.0;  ///< distance that counts as none
   Verification found_{};
 };

@@ -7,7 +7,10 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "extents.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -48,11 +51,8 @@ Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), cen
     }
     for (std::size_t i = begin; i < end; ++i) center_[i] = totals[i - begin].value();
   });
-  for (const std::size_t row : rows_) {
-    for (std::size_t i = 0; i < width(); ++i) {
-      scale_ = std::max(scale_, std::abs(keys.row(row)[i] - center_[i]));
-    }
-  }
+  extents_ = extents_of(keys, center_);
+  scale_ = largest_size(extents_);
   exponent_ = scale_ > 0.0 ? std::max(std::ilogb(scale_), least_exponent) : 0;
 
   std::vector<double> lengths(keys.rows());

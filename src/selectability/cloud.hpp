@@ -27,6 +27,8 @@ class Cloud {
   [[nodiscard]] std::size_t twin(std::size_t row) const { return twins_[row]; }
   [[nodiscard]] const std::vector<double>& center() const { return center_; }
   [[nodiscard]] double scale() const { return scale_; }
+  /// Largest distance from the center of each coordinate.
+  [[nodiscard]] const std::vector<double>& extents() const { return extents_; }
   [[nodiscard]] int exponent() const { return exponent_; }
 
   /// At least |z|, and |z| but for rounding.
@@ -46,6 +48,7 @@ class Cloud {
   std::vector<std::size_t> rows_{};
   std::vector<double> center_{};
   double scale_ = 0.0;
+  std::vector<double> extents_{};
   int exponent_ = 0;
   std::vector<double> lengths_{};
   std::vector<float> values_{};

@@ -6,6 +6,8 @@
 #include <normscope/numeric/sum.hpp>
 #include <normscope/selectability/verify.hpp>
 
+#include "extents.hpp"
+
 namespace normscope::selectability {
 namespace {
 
@@ -138,7 +140,12 @@ class Case {
   }
 
  private:
-  [[nodiscard]] bool is_near() const { return result_.residual <= tolerance_ * cloud_.scale(); }
+  /// In each column too, so that one of small extent counts as much as any.
+  [[nodiscard]] bool is_near() const {
+    return result_.residual <= tolerance_ * cloud_.scale() &&
+           are_none(verified_distances(cloud_.keys(), cloud_.row(place_), result_.weights), cloud_.extents(),
+                    tolerance_);
+  }
 
   void set_query(VectorXd query) {
     const double length = query.norm();

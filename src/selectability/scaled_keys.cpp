@@ -15,6 +15,7 @@ constexpr double largest_entry = 0x1p1000;
 Selection ScaledKeys::divided(Selection selection) const {
   by.divide(selection.center);
   selection.scale = by.divide(selection.scale);
+  by.divide(selection.extents);
   for (Verdict& verdict : selection.keys) {
     verdict.margin = by.divide(verdict.margin);
     verdict.residual = by.divide(verdict.residual);
@@ -25,6 +26,7 @@ Selection ScaledKeys::divided(Selection selection) const {
 Selection ScaledKeys::multiplied(Selection selection) const {
   by.multiply(selection.center);
   selection.scale = by.multiply(selection.scale);
+  by.multiply(selection.extents);
   for (Verdict& verdict : selection.keys) {
     if (verdict.margin > 0.0 && std::isfinite(verdict.margin)) verdict.margin = lower(verdict.margin);
     if (verdict.residual > 0.0) verdict.residual = upper(verdict.residual);

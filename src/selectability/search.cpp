@@ -5,6 +5,9 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/selectability/verify.hpp>
+
+#include "extents.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -36,10 +39,15 @@ struct Search::Parts::Contest {
   bool over = false;
 };
 
-Search::Parts::Parts(MatrixView<const double> keys, const Options& given)
-    : options(given),
-      scaled(scaled_keys(keys)),
-      cloud(scaled ? scaled->view() : keys, given.threads),
+Search::Parts::Parts(MatrixView<const double> keys, const Options& how)
+    : options(how),
+      given(keys),
+      columns(scaled_columns(keys)),
+      scaled(columns ? std::nullopt : scaled_keys(keys)),
+      cloud(columns  ? columns->view()
+            : scaled ? scaled->view()
+                     : keys,
+            how.threads),
       own(cloud),
       verdicts(keys.rows()),
       chunk(chunk_of(keys.width())),
@@ -244,13 +252,34 @@ void Search::report(const Progress& progress) const {
   }
 }
 
+/// Everything found, as of the keys that were given.
+Selection Search::Parts::selection() {
+  Selection selection{.keys = std::move(verdicts),
+                      .center = cloud.center(),
+                      .scale = cloud.scale(),
+                      .extents = cloud.extents(),
+                      .tolerance = options.tolerance};
+  if (!columns && !scaled) return selection;
+  selection = columns ? columns->of_given(given, std::move(selection), options.threads)
+                      : scaled->multiplied(std::move(selection));
+  for (std::size_t row = 0; row < selection.keys.size(); ++row) {
+    Verdict& verdict = selection.keys[row];
+    if (verdict.proof != Proof::twin) continue;
+    // Keys may have become equal when what is far smaller than others vanished.
+    verdict.residual = verified_residual(given, row, verdict.weights);
+    if (verdict.residual == 0.0) continue;
+    const bool is_near =
+        verdict.residual <= selection.tolerance * selection.scale &&
+        are_none(verified_distances(given, row, verdict.weights), selection.extents, selection.tolerance);
+    verdict.proof = is_near ? Proof::weights : Proof::none;
+    if (!is_near) verdict.answer = Answer::undecided;
+  }
+  return selection;
+}
+
 Selection Search::result() && {
   NORMSCOPE_ASSERT(done());
-  Selection selection{.keys = std::move(parts_->verdicts),
-                      .center = parts_->cloud.center(),
-                      .scale = parts_->cloud.scale(),
-                      .tolerance = parts_->options.tolerance};
-  return parts_->scaled ? parts_->scaled->multiplied(std::move(selection)) : selection;
+  return parts_->selection();
 }
 
 }  // namespace normscope::selectability

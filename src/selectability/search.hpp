@@ -12,6 +12,7 @@
 #include "challenge.hpp"
 #include "nearest.hpp"
 #include "own_direction.hpp"
+#include "scaled_columns.hpp"
 #include "scaled_keys.hpp"
 
 namespace normscope::selectability {
@@ -21,7 +22,9 @@ struct Search::Parts {
   Parts(MatrixView<const double> keys, const Options& options);
 
   Options options;
-  std::optional<ScaledKeys> scaled;  ///< where the keys cannot be multiplied as they are
+  MatrixView<const double> given;
+  std::optional<ScaledColumns> columns;  ///< where their columns differ in size
+  std::optional<ScaledKeys> scaled;      ///< or else where the keys cannot be multiplied as they are
   Cloud cloud;
   OwnDirection own;
   std::vector<Verdict> verdicts;    ///< one a row
@@ -49,6 +52,7 @@ struct Search::Parts {
   void adopt();
   [[nodiscard]] std::size_t first_unproved(const Searched& searched) const;
   [[nodiscard]] const Digest& inputs() const;
+  [[nodiscard]] Selection selection();
   void advance();
 
  private:

@@ -21,6 +21,7 @@ std::string_view to_string(Proof proof) {
     case Proof::query: return "query";
     case Proof::weights: return "weights";
     case Proof::twin: return "twin";
+    case Proof::exact: return "exact";
   }
   return "";
 }
@@ -33,7 +34,7 @@ std::size_t Selection::count(Answer answer) const {
 std::vector<double> Selection::query(MatrixView<const double> all, std::size_t index) const {
   const Verdict& verdict = keys[index];
   if (verdict.answer != Answer::selectable) return {};
-  if (verdict.proof == Proof::query) return verdict.query;
+  if (verdict.proof == Proof::query || verdict.proof == Proof::exact) return verdict.query;
   std::vector<double> result(all.row(index).begin(), all.row(index).end());
   for (std::size_t i = 0; i < result.size(); ++i) result[i] -= center[i];
   return result;

@@ -89,6 +89,7 @@ std::size_t Search::Parts::first_unproved(const Searched& searched) const {
   Selection claimed{.keys = std::vector<Verdict>(cloud.keys().rows()),
                     .center = cloud.center(),
                     .scale = cloud.scale(),
+                    .extents = cloud.extents(),
                     .tolerance = options.tolerance};
   for (std::size_t i = 0; i < searched.rows.size(); ++i)
     claimed.keys[searched.rows[i]] = searched.verdicts[i];

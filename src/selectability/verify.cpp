@@ -1,14 +1,19 @@
 #include <normscope/selectability/verify.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include <normscope/convex/exact_separation.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "extents.hpp"
+#include "scaled_columns.hpp"
 #include "scaled_keys.hpp"
 
 namespace normscope::selectability {
@@ -30,6 +35,27 @@ Bounded plain_lead(std::span<const double> direction, std::span<const double> a,
   return {sum, 1.01 * terms * u * size + terms * std::numeric_limits<double>::min()};
 }
 
+/// The columns of keys that a query looks at: others may be of any size.
+struct Seen {
+  std::vector<double> query{};
+  std::vector<double> values{};
+  std::size_t rows;
+
+  Seen(MatrixView<const double> keys, std::span<const double> all) : rows(keys.rows()) {
+    std::vector<std::size_t> columns;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] != 0.0) columns.push_back(i);
+    }
+    if (columns.size() == all.size()) return;
+    for (const std::size_t i : columns) query.push_back(all[i]);
+    values.reserve(rows * columns.size());
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (const std::size_t i : columns) values.push_back(keys.row(row)[i]);
+    }
+  }
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, query.size()}; }
+};
+
 bool are_weights(std::span<const convex::Share> weights, std::size_t rows, std::size_t index) {
   for (const convex::Share& share : weights) {
     if (!(share.weight >= 0.0) || share.id >= rows || share.id == index) return false;
@@ -37,10 +63,34 @@ bool are_weights(std::span<const convex::Share> weights, std::size_t rows, std::
   return true;
 }
 
+/// Whether integers prove the answer.
+bool verify_exactly(MatrixView<const double> keys, const Selection& selection, std::size_t index) {
+  const auto found = std::find_if(selection.exact.begin(), selection.exact.end(),
+                                  [index](const ExactVerdict& verdict) { return verdict.key == index; });
+  if (found == selection.exact.end() || keys.rows() < 2) return false;
+  const Answer proved = found->separation.answer == convex::Answer::yes  ? Answer::selectable
+                        : found->separation.answer == convex::Answer::no ? Answer::unselectable
+                                                                         : Answer::undecided;
+  const Verdict& verdict = selection.keys[index];
+  if (proved != verdict.answer) return false;
+  const bool bounded =
+      proved == Answer::selectable
+          ? verdict.margin == 0.0 ||
+                verdict.margin <= verified_margin(keys, index, verdict.query) * (1.0 + 64.0 * u)
+          : verified_residual(keys, index, verdict.weights) <= verdict.residual * (1.0 + 64.0 * u);
+  if (!bounded) return false;
+  const MatrixView<const double> key(keys.row(index).data(), 1, keys.width());
+  const std::size_t self[] = {index};
+  return convex::verify(key, keys, found->separation, self);
+}
+
 }  // namespace
 
 double verified_margin(MatrixView<const double> keys, std::size_t index, std::span<const double> query) {
   if (query.size() != keys.width()) return -infinity;
+  if (const Seen seen(keys, query); !seen.query.empty() && seen.query.size() < query.size()) {
+    return verified_margin(seen.view(), index, seen.query);
+  }
   if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
     return scaled->lower(verified_margin(scaled->view(), index, query));
   }
@@ -61,30 +111,50 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
   return margin - 16.0 * u * std::abs(margin);
 }
 
-double verified_residual(MatrixView<const double> keys, std::size_t index,
-                         std::span<const convex::Share> weights) {
-  if (!are_weights(weights, keys.rows(), index)) return infinity;
-  if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
-    return scaled->upper(verified_residual(scaled->view(), index, weights));
-  }
+std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
+                                       std::span<const convex::Share> weights) {
+  if (!are_weights(weights, keys.rows(), index)) return {};
   CompensatedSum total;
   for (const convex::Share& share : weights) total.add(share.weight);
-  if (!(total.value() > 0.0) || !std::isfinite(total.value())) return infinity;
-  std::vector<double> distance(keys.width());
-  for (std::size_t i = 0; i < distance.size(); ++i) {
+  if (!(total.value() > 0.0) || !std::isfinite(total.value())) return {};
+  std::vector<double> distances(keys.width());
+  for (std::size_t i = 0; i < distances.size(); ++i) {
+    // Each column in units of its own, as it may be of any size.
+    double largest = std::abs(keys.row(index)[i]);
+    for (const convex::Share& share : weights) largest = std::max(largest, std::abs(keys.row(share.id)[i]));
+    const BinaryScale unit = BinaryScale::of(largest);
+    const BinaryScale by = unit.is_safe() ? BinaryScale() : unit;
+    double lost = 0.0;
+    const auto divided = [&](double value) {
+      const double quotient = by.divide(value);
+      if (by.multiply(quotient) != value) lost = std::numeric_limits<double>::min();
+      return quotient;
+    };
     ExactSum sum;
+    const double own = divided(keys.row(index)[i]);
     for (const convex::Share& share : weights) {
-      sum.add(two_sum(keys.row(share.id)[i], -keys.row(index)[i]), share.weight);
+      sum.add(two_sum(divided(keys.row(share.id)[i]), -own), share.weight);
     }
     const Bounded entry = sum.result();
-    distance[i] = std::abs(entry.value) + entry.error;
+    const double off = std::abs(entry.value) + entry.error;
+    double distance = (off / total.value() + lost) * (1.0 + 8.0 * u);
+    if (!by.is_one() && distance > 0.0) distance = std::nextafter(by.multiply(distance), infinity);
+    distances[i] = std::isnan(distance) ? infinity : distance;
   }
-  const double residual = euclidean_norm(distance) / total.value() * (1.0 + 16.0 * u);
+  return distances;
+}
+
+double verified_residual(MatrixView<const double> keys, std::size_t index,
+                         std::span<const convex::Share> weights) {
+  const std::vector<double> distances = verified_distances(keys, index, weights);
+  if (distances.empty()) return infinity;
+  const double residual = euclidean_norm(distances) * (1.0 + 16.0 * u);
   return std::isnan(residual) ? infinity : residual;
 }
 
 bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index) {
   const Verdict& verdict = selection.keys[index];
+  if (verdict.proof == Proof::exact) return verify_exactly(keys, selection, index);
   switch (verdict.answer) {
     case Answer::selectable: {
       if (keys.rows() == 1) return true;
@@ -94,7 +164,9 @@ bool verify(MatrixView<const double> keys, const Selection& selection, std::size
     case Answer::unselectable: {
       const double residual = verified_residual(keys, index, verdict.weights);
       return residual <= verdict.residual * (1.0 + 64.0 * u) &&
-             residual <= selection.tolerance * selection.scale;
+             residual <= selection.tolerance * selection.scale &&
+             are_none(verified_distances(keys, index, verdict.weights), selection.extents,
+                      selection.tolerance);
     }
     case Answer::undecided: return true;
   }
@@ -103,13 +175,14 @@ bool verify(MatrixView<const double> keys, const Selection& selection, std::size
 
 bool verify(MatrixView<const double> keys, const Selection& selection, unsigned threads) {
   if (selection.keys.size() != keys.rows()) return false;
-  if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
-    return verify(scaled->view(), scaled->divided(selection), threads);
-  }
+  // What was found in scaled columns is stated of the keys as they are.
+  const std::optional<ScaledKeys> scaled = scaled_columns(keys) ? std::nullopt : scaled_keys(keys);
+  const Selection divided = scaled ? scaled->divided(selection) : Selection{};
   std::atomic<bool> sound{true};
   parallel_for(keys.rows(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end && sound; ++i) {
-      if (!verify(keys, selection, i)) sound = false;
+      const bool as_given = !scaled || selection.keys[i].proof == Proof::exact;
+      if (!(as_given ? verify(keys, selection, i) : verify(scaled->view(), divided, i))) sound = false;
     }
   });
   return sound;

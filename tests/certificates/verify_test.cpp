@@ -77,6 +77,73 @@ TEST(VerifySelect, ForgedOnesFail) {
   }));
 }
 
+/// The same proved by integers: the middle is (key 1 + key 2)/2, and key 0 is below x + y = 0.
+Json exact_result() {
+  Json json = select_result();
+  json["tolerance"] = 0.0;
+  json["exact"] = {0, 3};
+  json["proofs"] = {{"alone", 0},   {"own_direction", 2}, {"query", 0},
+                    {"weights", 0}, {"twin", 0},          {"exact", 2}};
+  json["verdicts"][0]["proof"] = "exact";
+  json["verdicts"][0]["exact"] = {{"answer", "selectable"}, {"query", {"-1", "-1"}}};
+  json["verdicts"][3]["proof"] = "exact";
+  json["verdicts"][3]["exact"] = {
+      {"answer", "unselectable"},
+      {"weights", {{{"key", 1}, {"numerator", "1"}}, {{"key", 2}, {"numerator", "1"}}}},
+      {"denominator", "2"}};
+  return json;
+}
+
+TEST(VerifySelect, IntegersAreCheckedWithoutRounding) {
+  const Verification got = verify_keys(exact_result());
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  EXPECT_TRUE(got.not_checkable.empty());
+  const auto fails = [](const auto& change) {
+    Json json = exact_result();
+    change(json);
+    return !verify_keys(json).failed.empty();
+  };
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["exact"]["denominator"] = "3"; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][3]["exact"]["weights"][0]["numerator"] = "-1"; }));
+  EXPECT_TRUE(fails([](Json& json) {
+    json["verdicts"][3]["exact"]["weights"] = {{{"key", 3}, {"numerator", "2"}}};
+  }));
+  // A difference far below rounding.
+  EXPECT_TRUE(fails([](Json& json) {
+    const std::string half = "1" + std::string(40, '0');
+    json["verdicts"][3]["exact"]["weights"] = {{{"key", 1}, {"numerator", half}},
+                                               {{"key", 2}, {"numerator", "1" + std::string(39, '0') + "1"}}};
+    json["verdicts"][3]["exact"]["denominator"] = "2" + std::string(39, '0') + "1";
+  }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["exact"]["query"] = {"0", "0"}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["exact"]["query"] = {"1", "-1"}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0].erase("exact"); }));
+  EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["proof"] = "query"; }));
+  EXPECT_TRUE(fails([](Json& json) { json["exact"] = {0}; }));
+  EXPECT_FALSE(fails([](Json& json) {
+    // Without a margin of doubles, integers are enough.
+    json["verdicts"][0]["margin"] = 0.0;
+    json["margin"]["least"] = 0.0;
+  }));
+}
+
+TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
+  // The last key is 1e-10 off the side, in a column of extent 1.5e-9.
+  const std::vector<double> thin = {0, 0, 4, 0, 0, 4e-9, 2, 2e-9 + 1e-10};
+  Json json = select_result();
+  json["selectable"] = 0;
+  json["undecided"] = {0, 1, 2};
+  json["proofs"] = {{"alone", 0}, {"own_direction", 0}, {"query", 0}, {"weights", 1}, {"twin", 0}};
+  json["margin"] = nullptr;
+  json["center"] = {1.5, 1.5e-9};
+  json["tolerance"] = 1e-9;
+  json["verdicts"][3]["residual"] = 1.1e-10;
+  for (int i = 0; i < 3; ++i) json["verdicts"][i] = {{"answer", "undecided"}, {"proof", "none"}};
+  const Verification got = verify_select(result(json), {thin.data(), 4, 2}, false, nullptr, {.threads = 1});
+  ASSERT_EQ(got.failed.size(), 1U);
+  EXPECT_NE(got.failed[0].reason.find("in a column"), std::string::npos);
+}
+
 TEST(VerifySelect, WhatIsNotThereIsSaid) {
   Json json = select_result();
   json["verdicts"][0].erase("query");

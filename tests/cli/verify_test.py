@@ -364,6 +364,8 @@ class Verify(CommandTest):
         cases = (
             (("select", "keys.npy"), ("keys.npy",),
              lambda forged: forged["verdicts"][forged["unselectable"][0]]["weights"][0].update(key=0, weight=2.0)),
+            (("select", "keys.npy", "--exact"), ("keys.npy",),
+             lambda forged: forged["verdicts"][forged["unselectable"][0]]["exact"]["weights"].pop()),
             (("separate", "one.npy", "other.npy"), ("one.npy", "other.npy"),
              lambda forged: forged.update(margin=forged["margin"] * (1 + 1e-6))),
             (("separate", "one.npy", "other.npy", "--exact"), ("one.npy", "other.npy"),

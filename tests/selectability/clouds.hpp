@@ -63,4 +63,42 @@ inline std::vector<double> mixture(const Keys& keys, std::size_t from, std::size
   return result;
 }
 
+/// What was found of each key.
+inline std::vector<Answer> answers(const Selection& selection) {
+  std::vector<Answer> result;
+  for (const Verdict& verdict : selection.keys) result.push_back(verdict.answer);
+  return result;
+}
+
+inline std::vector<Answer> all(std::size_t count, Answer answer) {
+  return std::vector<Answer>(count, answer);
+}
+
+/// Vertices of a planar hull by turning around it: strict ones only, equal points out. Exact for small
+/// integers.
+inline std::vector<Answer> turned(const Keys& points) {
+  const std::size_t n = points.rows();
+  const auto at = [&](std::size_t i) { return points.view().row(i); };
+  std::vector<Answer> result(n, Answer::selectable);
+  for (std::size_t i = 0; i < n; ++i) {
+    // A vertex sees all others within less than half a turn: some direction to another has everyone on its
+    // left, and whoever is on its line lies ahead.
+    bool vertex = false;
+    for (std::size_t j = 0; j < n && !vertex; ++j) {
+      const double x = at(j)[0] - at(i)[0];
+      const double y = at(j)[1] - at(i)[1];
+      if (j == i || (x == 0.0 && y == 0.0)) continue;
+      vertex = true;
+      for (std::size_t k = 0; k < n && vertex; ++k) {
+        const double u = at(k)[0] - at(i)[0];
+        const double v = at(k)[1] - at(i)[1];
+        const double turn = x * v - y * u;
+        if (k != i && (turn < 0.0 || (turn == 0.0 && x * u + y * v <= 0.0))) vertex = false;
+      }
+    }
+    if (!vertex) result[i] = Answer::unselectable;
+  }
+  return result;
+}
+
 }  // namespace normscope::selectability

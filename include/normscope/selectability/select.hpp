@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <normscope/convex/minimum_norm.hpp>
+#include <normscope/convex/separate.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 
@@ -26,7 +27,8 @@ enum class Proof {
   own_direction,  ///< its own query, the key minus the mean of all keys
   query,          ///< a query that was searched for
   weights,        ///< a convex combination of other keys
-  twin            ///< an equal key, which ties with it for every query
+  twin,           ///< an equal key, which ties with it for every query
+  exact           ///< integers, found in rational arithmetic by `decide_exactly`
 };
 
 /// The name as written above, with spaces.
@@ -36,29 +38,42 @@ struct Verdict {
   Answer answer = Answer::undecided;
   Proof proof = Proof::none;
   /// Selectable: a proved lower bound of min_j qᵀ(k_i − k_j)/|q|, the distance of the key from the hull of
-  /// the others along its query q; +infinity for the only key.
+  /// the others along its query q; +infinity for the only key. With Proof::exact it may be 0, where q has
+  /// more digits than doubles.
   double margin = 0.0;
-  /// Not selectable: |Σ λ_j k_j − k_i|, at most `tolerance` times `scale`.
+  /// Not selectable: |Σ λ_j k_j − k_i|, at most `tolerance` times `scale`, and in each column at most
+  /// `tolerance` times that column's of `extents`; with Proof::exact what the rounding of λ leaves.
   double residual = 0.0;
-  std::vector<double> query{};           ///< of Proof::query
+  std::vector<double> query{};           ///< of Proof::query and Proof::exact
   std::vector<convex::Share> weights{};  ///< λ >= 0 with sum 1 on other keys
 };
 
 struct Options {
-  /// Distance from the hull of the others, in parts of `Selection::scale`, that counts as none where no
-  /// query with a proved margin is found.
+  /// Distance from the hull of the others, in parts of `Selection::scale` and in each column of
+  /// `Selection::extents`, that counts as none where no query with a proved margin is found. With 0 no
+  /// distance does: then only equal keys are proved not selectable before `decide_exactly`.
   double tolerance = 1e-12;
   /// Directions in which the keys extend less than this part of their longest count as not there: queries
-  /// are not searched for in what rounding leaves of a projection.
+  /// are not searched for in what rounding leaves of a projection. Columns of very different extents are
+  /// divided by powers of two first, which changes no answer.
   double rank_tolerance = 1e-12;
   unsigned threads = 0;
 };
 
+/// What rational arithmetic found for a key.
+struct ExactVerdict {
+  std::size_t key = 0;
+  /// Whether a hyperplane separates the key, as A, from all other keys, as B: yes for a selectable one.
+  convex::ExactSeparation separation{};
+};
+
 struct Selection {
   std::vector<Verdict> keys{};
-  std::vector<double> center{};  ///< mean of the keys
-  double scale = 0.0;            ///< largest distance of a coordinate from it
+  std::vector<double> center{};   ///< mean of the keys
+  double scale = 0.0;             ///< largest distance of a coordinate from it
+  std::vector<double> extents{};  ///< the same of each column
   double tolerance = 0.0;
+  std::vector<ExactVerdict> exact{};  ///< of the keys that `decide_exactly` took up, in order
 
   [[nodiscard]] std::size_t count(Answer answer) const;
   /// The query that selects key `index`; empty unless it is selectable.

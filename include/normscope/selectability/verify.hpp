@@ -21,7 +21,12 @@ namespace normscope::selectability {
 [[nodiscard]] double verified_residual(MatrixView<const double> keys, std::size_t index,
                                        std::span<const convex::Share> weights);
 
+/// The same of each coordinate, without the square root of their squares; empty for such weights.
+[[nodiscard]] std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
+                                                     std::span<const convex::Share> weights);
+
 /// Whether the keys bear out the verdict on key `index`.
+/// Errors    Unsupported for Proof::exact where built without GMP
 [[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index);
 
 /// Whether they bear out every verdict.

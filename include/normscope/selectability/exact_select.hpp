@@ -1,0 +1,28 @@
+#pragma once
+
+#include <normscope/convex/exact_separation.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/selectability/select.hpp>
+
+/// Selectability decided in rational arithmetic where floating point leaves it open.
+namespace normscope::selectability {
+
+/// Decides exactly, for the keys as stored, each key that is undecided in `selection` or not selectable by
+/// weights with a residual, from those weights; queries with a proved margin, equal keys and an only key stay
+/// as they are, since they are proved without rounding already. Where an exact answer is found it becomes the
+/// key's, with Proof::exact; every key taken up is in `Selection::exact`, those beyond `limits` with the
+/// reason.
+///
+/// Source    [Dantzig 1963] as in `convex::separate_exactly`, one key against all others
+/// Shapes    keys: those that `selection` is of
+/// Errors    Unsupported where built without GMP; Cancelled
+/// Accuracy  exact (tests: ExactSelect.AgreesWithTurningInThePlane, ExactSelect.OneBitDecides,
+///           test_exact_answers_hold_in_integers)
+/// Cost      a key inside the hull of the keys that carry it: one system of their order; others as
+///           `convex::separate_exactly`
+void decide_exactly(MatrixView<const double> keys, Selection& selection,
+                    const convex::ExactLimits& limits = {}, unsigned threads = 0,
+                    const Progress& progress = {});
+
+}  // namespace normscope::selectability

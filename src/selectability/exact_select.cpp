@@ -1,0 +1,150 @@
+#include <normscope/selectability/exact_select.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/exact.hpp>
+#include <normscope/selectability/verify.hpp>
+
+namespace normscope::selectability {
+namespace {
+
+using convex::ExactSeparation;
+using convex::ExactShare;
+using convex::ExactStart;
+
+/// Keys that are decided between two looks at whether to stop.
+constexpr std::size_t together = 64;
+/// Widths from which one key keeps all threads busy.
+constexpr std::size_t wide = 128;
+
+bool is_open(const Verdict& verdict) {
+  return verdict.answer == Answer::undecided || verdict.proof == Proof::weights;
+}
+
+/// From the nearest point that is known of the others' hull to the key.
+std::vector<DoubleDouble> away(MatrixView<const double> keys, std::size_t index,
+                               const std::vector<convex::Share>& weights) {
+  std::vector<DoubleDouble> result;
+  for (std::size_t i = 0; i < keys.width(); ++i) {
+    ExactSum sum;
+    for (const convex::Share& share : weights) {
+      sum.add(two_sum(keys.row(index)[i], -keys.row(share.id)[i]), share.weight);
+    }
+    result.emplace_back(sum.result().value);
+  }
+  return result;
+}
+
+/// Whether the keys that carry the weights have the key in their hull; rows are those of `keys`.
+ExactSeparation decide_among(MatrixView<const double> keys, std::size_t index,
+                             const std::vector<convex::Share>& weights, const convex::ExactLimits& limits,
+                             unsigned threads, const Progress& progress) {
+  std::vector<double> values;
+  ExactStart start{.a = {{0, 1.0}}};
+  for (const convex::Share& share : weights) {
+    start.b.push_back({start.b.size(), share.weight});
+    values.insert(values.end(), keys.row(share.id).begin(), keys.row(share.id).end());
+  }
+  const MatrixView<const double> others(values.data(), weights.size(), keys.width());
+  ExactSeparation result = convex::separate_exactly({keys.row(index).data(), 1, keys.width()}, others, start,
+                                                    {}, limits, threads, progress);
+  for (ExactShare& share : result.b) share.row = weights[share.row].id;
+  std::sort(result.b.begin(), result.b.end(),
+            [](const ExactShare& x, const ExactShare& y) { return x.row < y.row; });
+  return result;
+}
+
+ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
+                       const std::vector<convex::Share>& weights, const convex::ExactLimits& limits,
+                       unsigned threads, const Progress& progress) {
+  if (!weights.empty()) {
+    ExactSeparation found = decide_among(keys, index, weights, limits, threads, progress);
+    if (found.answer == convex::Answer::no) return found;
+  }
+  const ExactStart start{.a = {{0, 1.0}}, .b = weights, .normal = away(keys, index, weights)};
+  const std::size_t self[] = {index};
+  return convex::separate_exactly({keys.row(index).data(), 1, keys.width()}, keys, start, self, limits,
+                                  threads, progress);
+}
+
+/// Leading digits of an integer that a double is made of.
+constexpr std::size_t digits = 30;
+
+/// numerator / denominator, rounded.
+double quotient(const std::string& numerator, const std::string& denominator) {
+  const auto leading = [](const std::string& number) { return std::stod(number.substr(0, digits)); };
+  const auto cut = [](const std::string& number) {
+    return static_cast<double>(number.size() - std::min(number.size(), digits));
+  };
+  return leading(numerator) / leading(denominator) * std::pow(10.0, cut(numerator) - cut(denominator));
+}
+
+/// Integers as a direction of doubles whose largest entry is near one.
+std::vector<double> direction(const std::vector<std::string>& normal) {
+  const auto size = [](const std::string& number) { return number.size() - (number[0] == '-' ? 1U : 0U); };
+  std::size_t longest = 0;
+  for (const std::string& number : normal) longest = std::max(longest, size(number));
+  std::string one = "1";
+  one.append(longest, '0');
+  std::vector<double> result;
+  for (const std::string& number : normal) {
+    const bool negative = number[0] == '-';
+    const double value = quotient(negative ? number.substr(1) : number, one);
+    result.push_back(negative ? -value : value);
+  }
+  return result;
+}
+
+void take(MatrixView<const double> keys, std::size_t index, const ExactSeparation& found, Verdict& verdict) {
+  if (found.answer == convex::Answer::undecided) return;
+  verdict.proof = Proof::exact;
+  verdict.weights.clear();
+  verdict.residual = 0.0;
+  if (found.answer == convex::Answer::yes) {
+    verdict.answer = Answer::selectable;
+    verdict.query = direction(found.normal);
+    verdict.margin = std::max(0.0, verified_margin(keys, index, verdict.query));
+    return;
+  }
+  verdict.answer = Answer::unselectable;
+  for (const ExactShare& share : found.b) {
+    verdict.weights.push_back({share.row, quotient(share.numerator, found.denominator)});
+  }
+  verdict.residual = verified_residual(keys, index, verdict.weights);
+}
+
+}  // namespace
+
+void decide_exactly(MatrixView<const double> keys, Selection& selection, const convex::ExactLimits& limits,
+                    unsigned threads, const Progress& progress) {
+  NORMSCOPE_ASSERT(selection.keys.size() == keys.rows());
+  selection.exact.clear();
+  for (std::size_t i = 0; i < keys.rows(); ++i) {
+    if (is_open(selection.keys[i])) selection.exact.push_back({.key = i});
+  }
+  std::vector<ExactVerdict>& open = selection.exact;
+  const auto decide_one = [&](ExactVerdict& verdict, unsigned workers, const Progress& inner) {
+    Verdict& known = selection.keys[verdict.key];
+    verdict.separation = decide(keys, verdict.key, known.weights, limits, workers, inner);
+    take(keys, verdict.key, verdict.separation, known);
+  };
+  const std::size_t step = keys.width() < wide ? together : 1;
+  for (std::size_t first = 0; first < open.size(); first += step) {
+    progress("exact key", first, open.size());
+    if (step == 1) {
+      decide_one(open[first], threads, progress);
+      continue;
+    }
+    parallel_for(std::min(step, open.size() - first), 1, threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) decide_one(open[first + i], 1, {});
+    });
+  }
+  progress("exact key", open.size(), open.size());
+}
+
+}  // namespace normscope::selectability

@@ -1,0 +1,162 @@
+#include <normscope/selectability/exact_select.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <normscope/selectability/verify.hpp>
+
+#include "selectability/clouds.hpp"
+
+namespace normscope::selectability {
+namespace {
+
+Selection decided(const Keys& set, const Options& options = {}) {
+  Selection result = keys(set.view(), options);
+  decide_exactly(set.view(), result);
+  return result;
+}
+
+Keys times(Keys set, const std::vector<double>& columns) {
+  for (std::size_t i = 0; i < set.values.size(); ++i) set.values[i] *= columns[i % set.width];
+  return set;
+}
+
+RC_GTEST_PROP(ExactSelect, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
+  Random random(seed);
+  Keys points{.width = 2};
+  const std::size_t count = 2 + random.below(20);
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    points.values.push_back(static_cast<double>(random.below(7)) - 3.0);
+  }
+  const std::vector<Answer> expected = turned(points);
+  // Far from zero, and in columns of any size.
+  Keys moved = points;
+  for (double& value : moved.values) value += std::scalbn(1.0, 30);
+  const int exponent = static_cast<int>(random.below(180)) - 90;
+  for (const Keys& set : {points, moved, times(points, {1.0, std::scalbn(1.0, exponent)})}) {
+    for (const double tolerance : {1e-12, 0.0}) {
+      const Selection found = keys(set.view(), {.tolerance = tolerance});
+      for (std::size_t i = 0; i < count; ++i) {
+        RC_ASSERT(found.keys[i].answer == expected[i] || found.keys[i].answer == Answer::undecided);
+      }
+      const Selection exact = decided(set, {.tolerance = tolerance});
+      RC_ASSERT(answers(exact) == expected);
+      RC_ASSERT(verify(set.view(), exact));
+    }
+  }
+}
+
+TEST(ExactSelect, OneBitDecides) {
+  // The third key on a side of a triangle, or a bit off it.
+  for (const double x : {std::nextafter(1.0, 0.0), 1.0, std::nextafter(1.0, 2.0)}) {
+    const Keys set{{0, 0, 3, 3, x, 1, -9, 9}, 2};
+    for (const double tolerance : {1e-12, 0.0}) {
+      const Selection exact = decided(set, {.tolerance = tolerance});
+      EXPECT_EQ(exact.keys[2].answer, x > 1.0 ? Answer::selectable : Answer::unselectable) << x;
+      EXPECT_TRUE(verify(set.view(), exact));
+    }
+  }
+  // 0.3 and 0.9 are not three times 0.1 and 0.3: how the middle of a side is rounded decides.
+  const Keys middle{{0.1, 0.3, 0.3, 0.9, 0.2, std::nextafter(0.6, 1.0), 0.2, -9.0}, 2};
+  const double below = std::fma(-0.2, 3.0, middle.values[5]);
+  const Selection exact = decided(middle);
+  EXPECT_GT(below, 0.0);
+  EXPECT_EQ(exact.keys[2].answer, Answer::selectable);
+  EXPECT_TRUE(verify(middle.view(), exact));
+}
+
+TEST(ExactSelect, AToleranceOfZeroProvesNothingItCannot) {
+  Keys set = normal_keys(60, 3, 5);
+  set.add(set.row(0));
+  const Selection plain = keys(set.view(), {.tolerance = 0.0});
+  for (const Verdict& verdict : plain.keys) {
+    EXPECT_TRUE(verdict.answer != Answer::unselectable || verdict.proof == Proof::twin);
+  }
+  EXPECT_GT(plain.count(Answer::undecided), 0U);
+  const Selection exact = decided(set, {.tolerance = 0.0});
+  EXPECT_EQ(exact.count(Answer::undecided), 0U);
+  EXPECT_EQ(answers(exact), answers(keys(set.view())));
+  EXPECT_EQ(exact.exact.size(), plain.count(Answer::undecided));
+  EXPECT_TRUE(verify(set.view(), exact));
+}
+
+TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
+  const Keys set = normal_keys(80, 3, 9);
+  const std::vector<Answer> expected = answers(keys(set.view()));
+  for (const std::vector<double>& columns :
+       {std::vector<double>{0x1p27, 1, 1}, {0x1p-40, 1, 1}, {0x1p-100, 0x1p100, 1}, {0x1p-300, 1, 0x1p300}}) {
+    const Keys scaled = times(set, columns);
+    const Selection found = keys(scaled.view());
+    EXPECT_EQ(answers(found), expected);
+    EXPECT_TRUE(verify(scaled.view(), found));
+  }
+  // A constant column says nothing, however large.
+  Keys wide{.width = 4};
+  for (std::size_t i = 0; i < set.rows(); ++i) {
+    std::vector<double> key = set.row(i);
+    key.push_back(1e300);
+    wide.add(key);
+  }
+  EXPECT_EQ(answers(keys(wide.view())), expected);
+  EXPECT_TRUE(verify(wide.view(), keys(wide.view())));
+}
+
+TEST(ExactSelect, WhatVanishesBesideLargerKeysIsNotEqual) {
+  // Divided by 2^996, the last two are both nothing.
+  const Keys set{{1e300, 0, 0, 1e-30, 0, 2e-30, 0, 3e-30}, 2};
+  const Selection strict = keys(set.view(), {.tolerance = 0.0});
+  EXPECT_EQ(strict.count(Answer::unselectable), 0U);
+  const Selection exact = decided(set);
+  EXPECT_EQ(answers(exact), (std::vector<Answer>{Answer::selectable, Answer::selectable, Answer::unselectable,
+                                                 Answer::selectable}));
+  EXPECT_TRUE(verify(set.view(), exact));
+}
+
+TEST(ExactSelect, StepsMayBeSavedInScaledColumns) {
+  const Keys set = times(normal_keys(40, 3, 11), {1e-12, 1, 1});
+  const Selection whole = keys(set.view());
+  Search first(set.view(), {});
+  while (!first.done()) first.step();
+  Search second(set.view(), {});
+  second.resume(first.state());
+  while (!second.done()) second.step();
+  const Selection resumed = std::move(second).result();
+  EXPECT_EQ(answers(resumed), answers(whole));
+  EXPECT_TRUE(verify(set.view(), resumed));
+}
+
+TEST(ExactSelect, ForgedIntegersProveNothing) {
+  const Keys set{{0, 0, 4, 0, 0, 4, 1, 2, 1, 3}, 2};
+  const Selection honest = decided(set, {.tolerance = 0.0});
+  ASSERT_TRUE(verify(set.view(), honest));
+  ASSERT_EQ(honest.exact.size(), 2U);
+  const auto rejects = [&](auto forge) {
+    Selection forged = honest;
+    forge(forged);
+    return !verify(set.view(), forged);
+  };
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.b[0].numerator += "0"; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.denominator = "0"; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact.clear(); }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.b = {{3, "1"}}; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.keys[3].answer = Answer::selectable; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.keys[3].residual = -1.0; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].key = 4; }));
+}
+
+TEST(ExactSelect, BeyondALimitTheReasonIsSaid) {
+  const Keys set{{0, 0, 4, 0, 0, 4, 1, 1}, 2};
+  Selection found = keys(set.view(), {.tolerance = 0.0});
+  decide_exactly(set.view(), found, {.order = 1});
+  ASSERT_EQ(found.exact.size(), 1U);
+  EXPECT_NE(found.exact[0].separation.reason.find("more than 1"), std::string::npos);
+  EXPECT_EQ(found.keys[3].answer, Answer::undecided);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

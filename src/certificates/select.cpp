@@ -15,6 +15,7 @@
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "column_units.hpp"
 #include "combination.hpp"
 #include "exact_keys.hpp"
 #include "fields.hpp"
@@ -29,33 +30,14 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Verdict {
   std::string answer;
   std::string proof;
-  double margin = infinity;
+  double margin = infinity;         ///< in units of the keys' scale
+  double stated_margin = infinity;  ///< as it is
   double residual = 0.0;
   std::vector<double> query{};
   std::vector<Weight> weights{};
   std::optional<ExactKey> exact{};
   bool complete = true;  ///< whether its query or weights are there
 };
-
-/// Columns whose entries are all equal, in which no query scores keys apart.
-std::vector<bool> constant_columns(MatrixView<const double> keys) {
-  std::vector<bool> result(keys.width(), true);
-  for (std::size_t row = 1; row < keys.rows(); ++row) {
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      result[i] = result[i] && keys.row(row)[i] == keys.row(0)[i];
-    }
-  }
-  return result;
-}
-
-/// The keys with 0 in such columns: what is constant may be far larger than what is not.
-std::vector<double> varying(MatrixView<const double> keys, const std::vector<bool>& constant) {
-  std::vector<double> result;
-  for (std::size_t row = 0; row < keys.rows(); ++row) {
-    for (std::size_t i = 0; i < keys.width(); ++i) result.push_back(constant[i] ? 0.0 : keys.row(row)[i]);
-  }
-  return result;
-}
 
 std::string key(std::size_t index) { return fmt::format("key {}", index); }
 
@@ -65,7 +47,7 @@ class SelectCheck {
               const VerifyOptions& options)
       : root_(result.fields().root()),
         given_(keys),
-        values_(varying(keys, behind_norm ? std::vector<bool>(keys.width()) : constant_columns(keys))),
+        values_(behind_norm ? BinaryScale().divided(keys) : without_constants(keys)),
         scale_(BinaryScale::of(values_)),
         keys_(values_.data(), keys.rows(), keys.width()),
         slack_(behind_norm ? up(16.0 * unit * scale_.divide(largest_size(keys))) : 0.0),
@@ -99,7 +81,8 @@ class SelectCheck {
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Field field = list[i];
       Verdict verdict{.answer = field["answer"].text(), .proof = field["proof"].text()};
-      if (field.has("margin")) verdict.margin = scale_.divide(field["margin"].number_or(infinity));
+      if (field.has("margin")) verdict.stated_margin = field["margin"].number_or(infinity);
+      verdict.margin = scale_.divide(verdict.stated_margin);
       if (field.has("residual")) verdict.residual = stated(field["residual"]);
       if (field.has("query")) verdict.query = field["query"].numbers(keys_.width());
       if (field.has("weights")) verdict.weights = field["weights"].weights("key", keys_.rows());
@@ -116,7 +99,7 @@ class SelectCheck {
 
   /// Integers need no query of doubles: one that they come with may have a margin of 0, which states nothing.
   static bool claims_query(const Verdict& verdict) {
-    return verdict.proof == "query" || (verdict.proof == "exact" && verdict.margin > 0.0);
+    return verdict.proof == "query" || (verdict.proof == "exact" && verdict.stated_margin > 0.0);
   }
 
   /// Queries and weights that the JSON leaves to a folder.
@@ -234,7 +217,27 @@ class SelectCheck {
     found_.check(same, "margin", "is not that of the verdicts");
   }
 
+  /// The claim that a verdict makes with its query, on the keys as they are.
+  [[nodiscard]] LeadClaim claim(std::size_t index, std::vector<double> direction) const {
+    const Verdict& verdict = verdicts_[index];
+    // Only its direction matters: of a length near one nothing overflows or vanishes.
+    const BinaryScale scale = BinaryScale::of(direction);
+    scale.divide(direction);
+    const double length = euclidean_norm(direction);
+    double off = 0.0;
+    for (const double value : direction) off += 2.0 * slack_ * std::abs(value);
+    if (verdict.proof == "own_direction") {
+      off += scale.divide(scale_.multiply(slack_)) * static_cast<double>(keys_.width()) * 2.0 *
+             largest_size(keys_);
+    }
+    const bool claims_one = length > 0.0 && verdict.margin > 0.0;
+    const double least = claims_one ? verdict.margin * length * (1.0 - last_bits) - up(off) : infinity;
+    return {.index = index, .direction = std::move(direction), .least = least};
+  }
+
   void check_selectable() {
+    // Behind a norm columns are of like size, and entries off by a part of the largest.
+    const ColumnUnits units(slack_ > 0.0 ? MatrixView<const double>() : given_);
     std::vector<LeadClaim> claims;
     std::vector<std::size_t> claimed;
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
@@ -249,27 +252,16 @@ class SelectCheck {
         found_.not_checkable.push_back({key(i), "its query is not in the result; see select --certificates"});
         continue;
       }
-      LeadClaim claim{.index = i, .direction = verdict.query};
+      std::vector<double> direction = verdict.query;
       if (verdict.proof == "own_direction") {
-        for (std::size_t k = 0; k < keys_.width(); ++k)
-          claim.direction.push_back(given_.row(i)[k] - center_[k]);
+        for (std::size_t k = 0; k < keys_.width(); ++k) direction.push_back(given_.row(i)[k] - center_[k]);
       }
-      // Only its direction matters: of a length near one nothing overflows or vanishes.
-      const BinaryScale scale = BinaryScale::of(claim.direction);
-      scale.divide(claim.direction);
-      const double length = euclidean_norm(claim.direction);
-      double off = 0.0;
-      for (const double value : claim.direction) off += 2.0 * slack_ * std::abs(value);
-      if (verdict.proof == "own_direction") {
-        off += scale.divide(scale_.multiply(slack_)) * static_cast<double>(keys_.width()) * 2.0 *
-               largest_size(keys_);
-      }
-      const bool claims_one = length > 0.0 && verdict.margin > 0.0;
-      claim.least = claims_one ? verdict.margin * length * (1.0 - last_bits) - up(off) : infinity;
-      claims.push_back(std::move(claim));
+      claims.push_back(units.are_needed() ? units.claim(i, std::move(direction), verdict.stated_margin)
+                                          : claim(i, std::move(direction)));
       claimed.push_back(i);
     }
-    const std::vector<double> leads = proved_leads(keys_, claims, options_.threads, options_.progress);
+    const std::vector<double> leads =
+        proved_leads(units.are_needed() ? units.keys() : keys_, claims, options_.threads, options_.progress);
     for (std::size_t i = 0; i < claims.size(); ++i) {
       found_.check(leads[i] >= claims[i].least, key(claimed[i]),
                    "its query does not give it a margin as large as stated");

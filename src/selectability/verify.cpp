@@ -35,25 +35,61 @@ Bounded plain_lead(std::span<const double> direction, std::span<const double> a,
   return {sum, 1.01 * terms * u * size + terms * std::numeric_limits<double>::min()};
 }
 
-/// The columns of keys that a query looks at: others may be of any size.
+/// Powers of two between the columns a query looks at that products take as they are.
+constexpr int near = 200;
+
+/// The columns of keys that a query looks at, where there are others or they are of very different size: then
+/// each in a power of two of its own, which scores do not see.
 struct Seen {
   std::vector<double> query{};
   std::vector<double> values{};
   std::size_t rows;
+  /// Where columns are scaled, margins are larger by length · 2^exponent for the query and the keys as they
+  /// are.
+  bool wide = false;
+  double length = 1.0;
+  int exponent = 0;
 
   Seen(MatrixView<const double> keys, std::span<const double> all) : rows(keys.rows()) {
     std::vector<std::size_t> columns;
+    std::vector<int> exponents;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i] != 0.0) columns.push_back(i);
+      if (!std::isfinite(all[i])) return;
+      if (all[i] == 0.0) continue;
+      double size = 0.0;
+      for (std::size_t row = 0; row < rows; ++row) size = std::max(size, std::abs(keys.row(row)[i]));
+      columns.push_back(i);
+      exponents.push_back(size > 0.0 ? std::ilogb(size) : 0);
     }
-    if (columns.size() == all.size()) return;
+    const auto [least, most] = std::minmax_element(exponents.begin(), exponents.end());
+    wide = !exponents.empty() && *most - *least > near;
+    if (!wide && columns.size() == all.size()) return;
     for (const std::size_t i : columns) query.push_back(all[i]);
+    if (wide) {
+      rescale(exponents);
+    } else {
+      std::fill(exponents.begin(), exponents.end(), 0);
+    }
     values.reserve(rows * columns.size());
     for (std::size_t row = 0; row < rows; ++row) {
-      for (const std::size_t i : columns) values.push_back(keys.row(row)[i]);
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        values.push_back(std::scalbn(keys.row(row)[columns[i]], -exponents[i]));
+      }
     }
   }
   [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, query.size()}; }
+
+ private:
+  void rescale(const std::vector<int>& exponents) {
+    BinaryScale::of(query).divide(query);
+    const double before = euclidean_norm(query);
+    exponent = std::numeric_limits<int>::min();
+    for (std::size_t i = 0; i < query.size(); ++i) {
+      if (query[i] != 0.0) exponent = std::max(exponent, std::ilogb(query[i]) + exponents[i]);
+    }
+    for (std::size_t i = 0; i < query.size(); ++i) query[i] = std::scalbn(query[i], exponents[i] - exponent);
+    length = euclidean_norm(query) / before * (1.0 - 18.0 * u);
+  }
 };
 
 bool are_weights(std::span<const convex::Share> weights, std::size_t rows, std::size_t index) {
@@ -88,8 +124,14 @@ bool verify_exactly(MatrixView<const double> keys, const Selection& selection, s
 
 double verified_margin(MatrixView<const double> keys, std::size_t index, std::span<const double> query) {
   if (query.size() != keys.width()) return -infinity;
-  if (const Seen seen(keys, query); !seen.query.empty() && seen.query.size() < query.size()) {
-    return verified_margin(seen.view(), index, seen.query);
+  if (const Seen seen(keys, query); !seen.query.empty()) {
+    const double margin = verified_margin(seen.view(), index, seen.query);
+    // At or below zero it proves nothing, however far.
+    if (!seen.wide || !(margin > 0.0) || !std::isfinite(margin)) return margin;
+    const double product = margin * seen.length;
+    return product > std::numeric_limits<double>::min()
+               ? std::nextafter(std::scalbn(product, seen.exponent), 0.0)
+               : 0.0;
   }
   if (const std::optional<ScaledKeys> scaled = scaled_keys(keys)) {
     return scaled->lower(verified_margin(scaled->view(), index, query));

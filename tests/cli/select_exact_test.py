@@ -55,12 +55,14 @@ def hostile_keys(kind, random):
         keys[:, 0] = random.choice((0.1, 1e8, 1e300))
     if kind in ("mixed", "face, mixed"):
         keys = keys * 10.0 ** random.uniform(-14, 14, width)
+    if kind == "wild":
+        keys = keys * 10.0 ** random.uniform(-290, 290, width)
     if kind == "one column":
         keys[:, 0] *= random.choice((1e8, 1e-12, 1e-20, 1e20))
     return keys
 
 
-KINDS = ("grid", "far grid", "tenths", "face", "face, mixed", "equal", "constant", "mixed", "one column")
+KINDS = ("grid", "far grid", "tenths", "face", "face, mixed", "equal", "constant", "mixed", "one column", "wild")
 
 
 class SelectExact(CommandTest):

@@ -88,8 +88,11 @@ TEST(ExactSelect, AToleranceOfZeroProvesNothingItCannot) {
 TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
   const Keys set = normal_keys(80, 3, 9);
   const std::vector<Answer> expected = answers(keys(set.view()));
-  for (const std::vector<double>& columns :
-       {std::vector<double>{0x1p27, 1, 1}, {0x1p-40, 1, 1}, {0x1p-100, 0x1p100, 1}, {0x1p-300, 1, 0x1p300}}) {
+  for (const std::vector<double>& columns : {std::vector<double>{0x1p27, 1, 1},
+                                             {0x1p-40, 1, 1},
+                                             {0x1p-100, 0x1p100, 1},
+                                             {0x1p-300, 1, 0x1p300},
+                                             {0x1p-400, 0x1p400, 1}}) {
     const Keys scaled = times(set, columns);
     const Selection found = keys(scaled.view());
     EXPECT_EQ(answers(found), expected);

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <normscope/audit/heads.hpp>
+#include <normscope/certificates/model_heads.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>
 
 #include "command.hpp"
+#include "result_inputs.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -133,7 +135,15 @@ int run(const Session& session, const Options& options) {
   expect_some_modelled(options.model, model);
   const Heads heads =
       audit::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
-  if (session.wants_json()) session.write_json(audit::heads_json(checkpoint, model, heads, options.details));
+  if (session.wants_json()) {
+    certificates::Inputs inputs{.arguments = {{"model", options.model}}};
+    if (options.details.certificates) {
+      inputs.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
+    }
+    audit::HeadDetails details = options.details;
+    details.inputs = inputs_json(inputs).dump();
+    session.write_json(audit::heads_json(checkpoint, model, heads, details));
+  }
   if (heads.empty()) {
     session.say(fmt::format("{}: no attention heads were recognized", printable(options.model)));
   } else {

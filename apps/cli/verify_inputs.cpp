@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <normscope/certificates/model_head.hpp>
+#include <normscope/certificates/model_heads.hpp>
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
@@ -67,9 +68,8 @@ class Reader {
   [[nodiscard]] Verification verify() {
     if (result_.kind() == "select") return verify_select();
     if (result_.kind() == "separate") return verify_separate();
-    if (result_.kind() == "reach") return verify_reach();
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: a result of {} has no certificates yet", result_.source(), result_.kind()));
+    if (result_.kind() == "heads") return verify_heads();
+    return verify_reach();
   }
 
  private:
@@ -203,6 +203,16 @@ class Reader {
     add_norm(found_, norm, spec);
     expect_inputs();
     return certificates::verify_reach(result_, {spec, weights.view(), bias}, folder(), options());
+  }
+
+  [[nodiscard]] Verification verify_heads() {
+    const checkpoint::Checkpoint checkpoint(needed("model"));
+    const model::Model model = model::describe(checkpoint);
+    const certificates::ModelHeads heads(checkpoint, model);
+    // Without certificates a result names no arrays.
+    if (!result_.inputs().arrays.empty()) found_.arrays = heads.arrays(given_.threads);
+    expect_inputs();
+    return certificates::verify_heads(result_, heads, options());
   }
 
   const Result& result_;

@@ -97,6 +97,15 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   };
   const std::optional<NormSpec> query_norm = own(*head.query, result.query_norm);
   const std::optional<NormSpec> key_norm = own(*head.key, result.key_norm);
+  result.norm_kind = norm.kind;
+  if (query_norm) {
+    result.query_norm_kind = query_norm->kind;
+    result.query_norm_eps = query_norm->eps;
+  }
+  if (key_norm) {
+    result.key_norm_kind = key_norm->kind;
+    result.key_norm_eps = key_norm->eps;
+  }
   selectability::HeadMaps maps{.query = {query.weight.data(), head.head_dim, norm.width},
                                .query_bias = query.bias,
                                .key = {key.weight.data(), head.head_dim, norm.width},

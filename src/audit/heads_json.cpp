@@ -77,21 +77,61 @@ Json weights(const selectability::WeightProof& proof) {
           {"spread", proof.spread}};
 }
 
-/// What proves each bound from the weights, before a soft cap.
-Json certificates(const model::Head& head, const selectability::Attention& attention) {
-  const bool turning = attention.distances.has_value();
-  Json uniform = {{"query", attention.most_uniform.point}, {"unavoidable", Json::array()}};
-  for (const selectability::UnavoidableContext& context : attention.uniform_proof) {
+Json unavoidable(const std::vector<selectability::UnavoidableContext>& contexts, bool turning) {
+  Json json = Json::array();
+  for (const selectability::UnavoidableContext& context : contexts) {
     Json item = points(context.keys, turning);
     item["share"] = context.share;
-    uniform["unavoidable"].push_back(item);
+    json.push_back(item);
   }
+  return json;
+}
+
+/// Of two keys at equal distance 0.
+Json equal_distance(const selectability::Spread& uniform,
+                    const std::vector<selectability::UnavoidableContext>& proof,
+                    const selectability::Spread& sharpest) {
+  return {{"uniform", {{"query", uniform.point}, {"unavoidable", unavoidable(proof, false)}}},
+          {"sharp", {{"query", sharpest.point}, {"multiplier", sharpest.multiplier}}}};
+}
+
+Json without_projection(const selectability::Attention& attention) {
+  const bool turning = attention.distances.has_value();
+  const auto& uniform = turning ? attention.distances->uniform_at_zero_without_projection
+                                : attention.uniform_without_projection;
+  const auto& sharpest = turning ? attention.distances->sharpest_at_zero_without_projection
+                                 : attention.sharpest_without_projection;
+  Json json = equal_distance(*uniform, attention.uniform_without_projection_proof, *sharpest);
+  const selectability::Fills& fills = attention.fills_without_projection;
+  if (fills.queries == 1.0 && fills.keys == 1.0) return json;
+  json["queries_fill"] = fills.queries;
+  json["keys_fill"] = fills.keys;
+  json["queries_radius"] = fills.queries_radius;
+  json["keys_radius"] = fills.keys_radius;
+  return json;
+}
+
+bool has_without_projection(const selectability::Attention& attention) {
+  return attention.uniform_without_projection ||
+         (attention.distances && attention.distances->uniform_at_zero_without_projection);
+}
+
+/// What proves each bound from the weights, before a soft cap.
+Json certificates(const model::Head& head, const HeadReach& reach) {
+  const selectability::Attention& attention = *reach.attention;
+  const bool turning = attention.distances.has_value();
+  Json uniform = {{"query", attention.most_uniform.point},
+                  {"unavoidable", unavoidable(attention.uniform_proof, turning)}};
   Json sharp = {{"query", attention.sharpest.point}, {"keys", nullptr}};
   if (attention.sharpest_keys) sharp["keys"] = points(*attention.sharpest_keys, turning);
   if (!turning) {
     sharp["multiplier"] = attention.sharpest.multiplier;
   } else {
     const selectability::OverDistances& over = *attention.distances;
+    uniform["anywhere"] = nullptr;
+    if (!over.anywhere_point.empty()) {
+      uniform["anywhere"] = {{"query", over.anywhere_point}, {"proof", weights(over.anywhere_proof)}};
+    }
     sharp["everywhere"] = weights(over.everywhere);
     sharp["in_context"] = over.in_context ? weights(*over.in_context) : Json(nullptr);
     sharp["by_distance"] = nullptr;
@@ -102,8 +142,22 @@ Json certificates(const model::Head& head, const selectability::Attention& atten
                               {"centre", proof.centre},         {"spread", proof.spread}};
     }
   }
-  Json json = {{"uniform", uniform}, {"sharp", sharp}};
+  const auto own = [](const std::string& norm, NormKind kind, double eps) -> Json {
+    if (norm.empty()) return nullptr;
+    return {{"kind", to_string(kind)}, {"eps", eps}};
+  };
+  Json json = {{"norm", {{"kind", to_string(reach.norm_kind)}}},
+               {"query_norm", own(reach.query_norm, reach.query_norm_kind, reach.query_norm_eps)},
+               {"key_norm", own(reach.key_norm, reach.key_norm_kind, reach.key_norm_eps)},
+               {"uniform", uniform},
+               {"sharp", sharp}};
   if (head.rotary && turning) json["frequencies"] = head.rotary->frequencies;
+  if (turning) {
+    const selectability::OverDistances& over = *attention.distances;
+    json["at_distance_zero"] =
+        equal_distance(over.uniform_at_zero, over.uniform_at_zero_proof, over.sharpest_at_zero);
+  }
+  if (has_without_projection(attention)) json["without_projection"] = without_projection(attention);
   if (attention.queries_fill != 1.0 || attention.keys_fill != 1.0) {
     json["queries_radius"] = attention.queries_radius;
     json["keys_radius"] = attention.keys_radius;
@@ -158,7 +212,7 @@ Json head_json(const model::Head& head, const HeadReach& reach, const HeadDetail
     add_queries(attention, json);
     if (!attention.distances) json["sharp_multiplier"] = attention.sharpest.multiplier;
   }
-  if (details.certificates) json["certificates"] = certificates(head, attention);
+  if (details.certificates) json["certificates"] = certificates(head, reach);
   return json;
 }
 
@@ -167,6 +221,7 @@ std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Mo
   Json json = {
       {"schema", "normscope.heads/1"},      {"version", version},   {"path", checkpoint.path().string()},
       {"architecture", model.architecture}, {"notes", model.notes}, {"heads", Json::array()}};
+  if (!details.inputs.empty()) json["inputs"] = Json::parse(details.inputs);
   for (const HeadReach& reach : heads) {
     json["heads"].push_back(head_json(model.heads[reach.head], reach, details));
   }

@@ -110,12 +110,12 @@ void check_sizes(const AttentionSides& sides) {
 
 /// Of a head that does not turn.
 void bound_at_zero_distance(const EqualDistance& extremes, Attention& result) {
-  result.most_uniform = extremes.most_uniform();
+  result.most_uniform = extremes.most_uniform(result.uniform_proof);
   result.sharpest = extremes.sharpest();
-  if (!result.sharpest.query.empty()) result.sharpest_keys = extremes.keys_of(result.sharpest);
-  if (result.most_uniform.lower > 0.0 && !result.most_uniform.query.empty()) {
-    result.uniform_proof.push_back({1.0, extremes.keys_of(result.most_uniform)});
-  }
+  const std::vector<double>& query = result.sharpest.query;
+  if (query.empty()) return;
+  result.sharpest_keys = extremes.keys_of(
+      Eigen::Map<const Eigen::VectorXd>(query.data(), static_cast<Eigen::Index>(query.size())));
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ Attention attention(const NormSpec& norm, const HeadMaps& maps, const AttentionE
   const bool turning = turns(maps);
   if (turning) {
     bound_over_distances(sides, maps, effort, result);
-    result.distances->uniform_at_zero = extremes.most_uniform();
+    result.distances->uniform_at_zero = extremes.most_uniform(result.distances->uniform_at_zero_proof);
     result.distances->sharpest_at_zero = extremes.sharpest();
     result.uniform_without_scaling = uniform_without_scaling_over_distances(sides, maps);
   } else {
@@ -149,8 +149,10 @@ Attention attention(const NormSpec& norm, const HeadMaps& maps, const AttentionE
         turning ? result.distances->uniform_at_zero_without_projection : result.uniform_without_projection;
     auto& sharpest =
         turning ? result.distances->sharpest_at_zero_without_projection : result.sharpest_without_projection;
-    uniform = without.most_uniform();
+    uniform = without.most_uniform(result.uniform_without_projection_proof);
     sharpest = without.sharpest();
+    result.fills_without_projection = {whole->query.fills(), whole->key.fills(), whole->query.radius(),
+                                       whole->key.radius()};
   }
   if (maps.soft_cap > 0.0) bend_scores(sides, whole ? &*whole : nullptr, maps, result);
   return result;

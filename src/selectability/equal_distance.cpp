@@ -51,11 +51,16 @@ EqualDistance::EqualDistance(const AttentionSides& sides) : sides_(sides) {
   slack_ *= 1.0 + 1e-6;
 }
 
-Spread EqualDistance::most_uniform() const {
+Spread EqualDistance::most_uniform(std::vector<UnavoidableContext>& proof) const {
   const double part = sides_.query.fills();
   const convex::ExtremeLength all = convex::least_length(RowMajor(matrix_), as_span(offset_));
   Spread result{.lower = std::max(0.0, all.lower - slack_) * sides_.key.fills() * (1.0 - rounding(1)),
                 .multiplier = all.multiplier};
+  if (result.lower > 0.0) {
+    const VectorXd w = Eigen::Map<const VectorXd>(all.point.data(), static_cast<Index>(all.point.size()));
+    const VectorXd query = sides_.query.reduced().triangle.transpose() * w + sides_.query.image().constant;
+    proof.push_back({1.0, keys_of(query)});
+  }
   if (part == 0.0) {
     result.upper = convex::largest_length(RowMajor(matrix_), as_span(offset_)).upper + slack_;
     return result;
@@ -83,10 +88,8 @@ Spread EqualDistance::sharpest() const {
   return result;
 }
 
-KeyPair EqualDistance::keys_of(const Spread& spread) const {
+KeyPair EqualDistance::keys_of(const VectorXd& query) const {
   const Reduced& key = sides_.key.reduced();
-  const VectorXd query =
-      Eigen::Map<const VectorXd>(spread.query.data(), static_cast<Index>(spread.query.size()));
   const VectorXd pull = (sides_.scale < 0.0 ? -1.0 : 1.0) * (key.triangle * query);
   const double length = pull.norm();
   KeyPair pair;

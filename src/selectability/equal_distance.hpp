@@ -23,12 +23,13 @@ class EqualDistance {
  public:
   explicit EqualDistance(const AttentionSides& sides);
 
-  /// The least over |w| <= 1 from below, over the part of the ball that rows fill from above.
-  [[nodiscard]] Spread most_uniform() const;
+  /// The least over |w| <= 1 from below, over the part of the ball that rows fill from above; the context
+  /// that proves the lower end, where that is positive, goes into `proof`.
+  [[nodiscard]] Spread most_uniform(std::vector<UnavoidableContext>& proof) const;
   /// The largest over |w| <= 1 from above, over that part from below.
   [[nodiscard]] Spread sharpest() const;
-  /// The keys that differ most under a query of this point: opposite ones.
-  [[nodiscard]] KeyPair keys_of(const Spread& spread) const;
+  /// The keys that differ most under a query: opposite ones.
+  [[nodiscard]] KeyPair keys_of(const Eigen::VectorXd& query) const;
   /// Whether some query gives all keys one score where nothing is scaled.
   [[nodiscard]] bool uniform_without_scaling() const;
 

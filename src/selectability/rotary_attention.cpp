@@ -104,7 +104,7 @@ class OverAllDistances {
     OverDistances over;
     over.within = scores_.bounded ? scores_.distances : 0;
     const RotaryWeights everywhere(scores_, 0.0);
-    over.everywhere = proof_of(everywhere, 0);
+    over.everywhere = everywhere.proof(0);
     over.sharpest_anywhere = everywhere.spread();
     result.sharpest.upper = everywhere.spread();
     const std::optional<RotaryContext> found = attained_by_search(result);
@@ -192,7 +192,7 @@ class OverAllDistances {
       return;
     }
     const RotaryWeights slow(scores_, slowest_turn);
-    over.in_context = proof_of(slow, scores_.distances);
+    over.in_context = slow.proof(scores_.distances);
     result.sharpest.upper = std::min(result.sharpest.upper, slow.spread());
   }
 
@@ -210,6 +210,8 @@ class OverAllDistances {
       result.most_uniform.upper = std::min(uniform.upper, result.sharpest.upper);
       over.uniform_anywhere = std::min(uniform.anywhere, over.sharpest_anywhere);
       (void)set_query(uniform.point, result.most_uniform);
+      over.anywhere_point = to_vector(sides_.query.point(uniform.anywhere_point, queries));
+      over.anywhere_proof = uniform.anywhere_proof;
       if (queries == 1.0 && keys == 1.0) return prove_uniform(uniform, result);
     }
     if (keys == 0.0) return;
@@ -222,22 +224,6 @@ class OverAllDistances {
     for (std::size_t i = 0; i < uniform.contexts.size(); ++i) {
       result.uniform_proof.push_back({uniform.shares[i], pair_of(uniform.contexts[i], false)});
     }
-  }
-
-  [[nodiscard]] WeightProof proof_of(const RotaryWeights& weights, std::size_t distances) const {
-    WeightProof proof{.distances = distances,
-                      .weights = to_vector(weights.pairs()),
-                      .turns = to_vector(weights.turns()),
-                      .query_multiplier = weights.query_multiplier(),
-                      .key_multiplier = weights.key_multiplier(),
-                      .spread = weights.spread()};
-    for (const Index i : weights.still()) {
-      proof.still.push_back(static_cast<std::size_t>(scores_.order[static_cast<std::size_t>(i)]));
-    }
-    for (Index i = 0; i < weights.factor().rows(); ++i) {
-      for (Index j = 0; j < weights.factor().cols(); ++j) proof.factor.push_back(weights.factor()(i, j));
-    }
-    return proof;
   }
 
   const AttentionSides& sides_;

@@ -104,12 +104,12 @@ class Dual {
 };
 
 /// At most this wide at every distance, by weights of this query's own.
-double anywhere(const RotaryScores& scores, const VectorXd& u) {
+WeightProof anywhere(const RotaryScores& scores, const VectorXd& u) {
   RotaryScores one = scores;
   one.query = MatrixXd::Zero(scores.dim(), 1);
   one.query_constant = query_of(scores, u);
   one.query_lost += rounding(scores.query.cols() + 1) * scores.query_size();
-  return RotaryWeights(one, 0.0).spread();
+  return RotaryWeights(one, 0.0).proof(0);
 }
 
 /// The widest context of a query at every distance there is.
@@ -209,7 +209,12 @@ std::vector<std::size_t> extreme_distances(const RotaryScores& scores, const Swe
 
 RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weights) {
   const RotaryWeights::Query outside = weights.most_uniform();
-  RotaryUniform result{.point = outside.point, .upper = outside.spread, .anywhere = outside.spread};
+  RotaryUniform result{.point = outside.point,
+                       .upper = outside.spread,
+                       .anywhere = outside.spread,
+                       .anywhere_point = outside.point,
+                       .anywhere_proof = weights.proof(0)};
+  result.anywhere_proof.spread = outside.spread;
   // Without a constant the query is 0 for u = 0.
   if (scores.query_constant.squaredNorm() == 0.0 || !scores.knows_frequencies() || scores.distances < 3) {
     return result;
@@ -230,13 +235,17 @@ RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weig
     descent.restart();
   }
   descent.fill(result);
-  const double everywhere = anywhere(scores, descent.best());
-  double within = everywhere;
+  const WeightProof everywhere = anywhere(scores, descent.best());
+  double within = everywhere.spread;
   if (scores.bounded && scores.distances <= most_swept) {
     const Sweep all(scores, all_distances(0, scores.distances));
     within = std::min(within, widest_over(scores, all, descent.best()));
   }
-  result.anywhere = std::min(result.anywhere, everywhere);
+  if (everywhere.spread < result.anywhere) {
+    result.anywhere = everywhere.spread;
+    result.anywhere_point = descent.best();
+    result.anywhere_proof = everywhere;
+  }
   if (within < result.upper) {
     result.upper = within;
     result.point = descent.best();

@@ -10,10 +10,12 @@ namespace normscope::selectability {
 
 /// The least over u of the largest spread over contexts, from both sides.
 struct RotaryUniform {
-  Eigen::VectorXd point{};  ///< u that attains `upper`
-  double upper = 0.0;       ///< no context is wider under that query, at the distances it is said of
-  double anywhere = 0.0;    ///< the same at every distance, whatever the frequencies
-  double lower = 0.0;       ///< every query has a context at least this wide
+  Eigen::VectorXd point{};           ///< u that attains `upper`
+  double upper = 0.0;                ///< no context is wider under that query, at the distances it is said of
+  double anywhere = 0.0;             ///< the same at every distance, whatever the frequencies
+  Eigen::VectorXd anywhere_point{};  ///< u that attains `anywhere`, as these weights prove
+  WeightProof anywhere_proof{};
+  double lower = 0.0;  ///< every query has a context at least this wide
   /// Contexts, and weights that sum to 1, that prove `lower`: with g = Σ λ g_i, where context i has the
   /// spread qᵀ g_i, every query's widest is at least min over u of (C u + c)ᵀ g = cᵀ g − |Cᵀ g|.
   std::vector<RotaryContext> contexts{};

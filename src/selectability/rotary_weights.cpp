@@ -225,6 +225,22 @@ void RotaryWeights::prove() {
   spread_ = (2.0 * (longest_query.upper + query.lost) * key_length_ + slack_) * (1.0 + rounding(4));
 }
 
+WeightProof RotaryWeights::proof(std::size_t distances) const {
+  WeightProof proof{.distances = distances,
+                    .weights = {weights_.begin(), weights_.end()},
+                    .turns = {turns_.begin(), turns_.end()},
+                    .query_multiplier = query_multiplier_,
+                    .key_multiplier = key_multiplier_,
+                    .spread = spread_};
+  for (const Index i : still_) {
+    proof.still.push_back(static_cast<std::size_t>(scores_.order[static_cast<std::size_t>(i)]));
+  }
+  for (Index i = 0; i < factor_.rows(); ++i) {
+    for (Index j = 0; j < factor_.cols(); ++j) proof.factor.push_back(factor_(i, j));
+  }
+  return proof;
+}
+
 RotaryWeights::Query RotaryWeights::most_uniform() const {
   const Stacked query = queries();
   const convex::ExtremeLength least = convex::least_length(RowMajor(query.map), as_span(query.constant));

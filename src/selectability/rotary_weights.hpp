@@ -35,15 +35,8 @@ class RotaryWeights {
   };
   [[nodiscard]] Query most_uniform() const;
 
-  [[nodiscard]] double query_multiplier() const { return query_multiplier_; }
-  [[nodiscard]] double key_multiplier() const { return key_multiplier_; }
-  /// w, of each pair.
-  [[nodiscard]] const Eigen::VectorXd& pairs() const { return weights_; }
-  /// Coordinates of N, pairs first, and F.
-  [[nodiscard]] const std::vector<Eigen::Index>& still() const { return still_; }
-  [[nodiscard]] const Eigen::MatrixXd& factor() const { return factor_; }
-  /// ε of each pair: 1 for one that is not slow.
-  [[nodiscard]] const Eigen::VectorXd& turns() const { return turns_; }
+  /// What a checker needs, coordinates as the head has them; of distances below this, 0 for every distance.
+  [[nodiscard]] WeightProof proof(std::size_t distances) const;
 
  private:
   /// q' or k' as an affine map of the ball.
@@ -67,9 +60,9 @@ class RotaryWeights {
   Eigen::MatrixXd key_map_;       ///< K with slow pairs at their middle angle
   Eigen::VectorXd key_constant_;  ///< d, likewise
   std::vector<bool> slow_;
-  std::vector<Eigen::Index> still_;
-  Eigen::MatrixXd factor_;   ///< F
-  Eigen::MatrixXd inverse_;  ///< F⁻ᵀ, to rounding
+  std::vector<Eigen::Index> still_;  ///< coordinates of N, pairs first
+  Eigen::MatrixXd factor_;           ///< F
+  Eigen::MatrixXd inverse_;          ///< F⁻ᵀ, to rounding
   Eigen::VectorXd weights_;
   Eigen::VectorXd turns_;
   double query_multiplier_ = 0.0;

@@ -1,46 +1,15 @@
 """Results checked from files alone: good ones pass, and whatever is changed in one is found."""
 
-import copy
 import json
-import re
-import subprocess
-import sys
 import unittest
 
 import numpy as np
 
-from command import CHECKPOINTS, OWN_MODEL, SOURCE, CommandTest
+from command import CHECKPOINTS, OWN_MODEL
+from results import ResultTest
 
 
-class Verify(CommandTest):
-    def result(self, *arguments):
-        """The document of a command, left in result.json too."""
-        document = self.json(*arguments)
-        (self.folder / "result.json").write_text(json.dumps(document))
-        return document
-
-    def verified(self, *inputs, status=0):
-        """What verify says of result.json."""
-        done = self.run_command("verify", "result.json", *inputs, "--json", "verified.json", "-q")
-        self.assertEqual((done.returncode, done.stderr), (status, ""))
-        got = json.loads((self.folder / "verified.json").read_text())
-        self.assertEqual(bool(got["failed"]), status == 1)
-        return got
-
-    def passes(self, *inputs):
-        got = self.json("verify", "result.json", *inputs)
-        self.assertEqual(got["failed"], [])
-        self.assertGreater(got["checked"], 0)
-        return got
-
-    def caught(self, document, change, inputs=()):
-        """The reasons why a changed result fails."""
-        forged = copy.deepcopy(document)
-        change(forged)
-        (self.folder / "result.json").write_text(json.dumps(forged))
-        got = self.verified(*inputs, status=1)
-        return " ".join(finding["item"] + " " + finding["reason"] for finding in got["failed"])
-
+class Verify(ResultTest):
     # select
 
     def keys(self, scale=1.0):
@@ -344,16 +313,6 @@ class Verify(CommandTest):
         self.assertEqual(self.passes("--certificates", "d")["not_checkable"], [])
 
     # the checker in the document
-
-    def checker(self, *inputs):
-        """The status of the checker that docs/certificates.md shows, on result.json."""
-        page = (SOURCE / "docs/certificates.md").read_text()
-        (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        (self.folder / "check.py").write_text(block)
-        done = subprocess.run([sys.executable, "check.py", "result.json", *inputs], cwd=self.folder, text=True,
-                              capture_output=True)
-        self.assertEqual(done.stderr, "")
-        return done.returncode
 
     def test_the_checker_of_the_document_agrees(self):
         self.keys()

@@ -23,6 +23,12 @@ struct HeadReach {
   std::string refused{};     ///< empty where `attention` is there
   std::string query_norm{};  ///< name of the norm of their own that queries go through, or empty
   std::string key_norm{};
+  /// Kinds, and eps behind the fills: what a checker needs of norms beyond their arrays.
+  NormKind norm_kind = NormKind::layer;
+  NormKind query_norm_kind = NormKind::layer;
+  NormKind key_norm_kind = NormKind::layer;
+  double query_norm_eps = 0.0;
+  double key_norm_eps = 0.0;
 };
 
 /// What contexts heads are bounded over.
@@ -47,6 +53,7 @@ struct HeadContexts {
 struct HeadDetails {
   bool queries = false;       ///< queries, keys and rows that attain the extremes
   bool certificates = false;  ///< what a checker needs to prove each bound from the weights
+  std::string inputs{};       ///< JSON of what it was computed from, put in as `inputs` where there is any
 };
 
 /// The document, schema "normscope.heads/1" (docs/schemas/heads.schema.json).

@@ -125,6 +125,7 @@ struct OverDistances {
   /// does.
   Spread uniform_at_zero{};
   Spread sharpest_at_zero{};
+  std::vector<UnavoidableContext> uniform_at_zero_proof{};
   std::optional<Spread> uniform_at_zero_without_projection{};
   std::optional<Spread> sharpest_at_zero_without_projection{};
   /// How far a query can tell two keys at equal distance t apart, attained, at some t; empty when frequencies
@@ -136,8 +137,22 @@ struct OverDistances {
   };
   std::vector<At> curve{};
   WeightProof everywhere{};
+  /// That `uniform_anywhere` holds: a query, and weights under which no context of its own is wider, of which
+  /// `query_multiplier` means nothing. No point where no query is known to be reached.
+  std::vector<double> anywhere_point{};
+  WeightProof anywhere_proof{};
   std::optional<WeightProof> in_context{};
   std::optional<DistanceProof> by_distance{};
+};
+
+/// Of the balls that queries and keys are bound to by norms of their own, the part that rows of the head's
+/// norm are known to reach; 1 without such norms, 0 where nothing is known. With σ of the formula below, 0
+/// without.
+struct Fills {
+  double queries = 1.0;
+  double keys = 1.0;
+  double queries_radius = 0.0;
+  double keys_radius = 0.0;
 };
 
 struct Attention {
@@ -148,6 +163,9 @@ struct Attention {
   /// The same with Π left out of every norm; absent where there is none, and with a rotation.
   std::optional<Spread> uniform_without_projection{};
   std::optional<Spread> sharpest_without_projection{};
+  /// Of `uniform_without_projection`, or of that at distance 0.
+  std::vector<UnavoidableContext> uniform_without_projection_proof{};
+  Fills fills_without_projection{};
   std::optional<OverDistances> distances{};
   /// Without scaling rows have no bound. Then some query gives all keys one score, exactly, when this holds;
   /// and if any query tells two keys apart, sharpness has no bound either.

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <normscope/certificates/verify.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::certificates {
+
+/// y = W x + b and the norm of its own that it goes through, row-major.
+struct HeadMap {
+  std::vector<double> weight{};  ///< head_dim × what it reads
+  std::vector<double> bias{};    ///< head_dim, or none
+  std::optional<NormSpec> own{};
+  std::string own_name{};
+};
+
+/// An attention head and the norm that it reads, in the passes in which it reads that one.
+struct AttentionHead {
+  model::Head head{};
+  std::string norm_name{};
+  std::string pass{};     ///< "first" or "later" where passes read different norms, else empty
+  std::string refused{};  ///< why its scores cannot be worked out, or empty
+  NormSpec norm{};
+  HeadMap query{}, key{};
+  /// The map between the norm and both (in × norm.width, in), or none.
+  std::optional<HeadMap> between{};
+};
+
+/// Every head of a checkpoint with each norm that it reads, in the order of a `heads` result, read anew from
+/// the checkpoint one at a time.
+class ModelHeads {
+ public:
+  ModelHeads(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+
+  [[nodiscard]] std::size_t size() const { return readings_.size(); }
+  /// Errors    as `model::read_weight`
+  [[nodiscard]] AttentionHead read(std::size_t index) const;
+  /// Weights, biases and norms of all of them, as they are used: what a result with certificates states.
+  [[nodiscard]] std::vector<InputArray> arrays(unsigned threads = 0) const;
+
+ private:
+  struct Reading {
+    std::size_t head = 0;
+    std::string norm{};
+    std::string pass{};
+  };
+  const checkpoint::Checkpoint& checkpoint_;
+  const model::Model& model_;
+  std::vector<Reading> readings_{};
+};
+
+/// Checks every statement of a `heads` result that has certificates.
+/// Errors    Format, Shape; Cancelled; as `ModelHeads::read`
+/// Accuracy  as `verify_select` (tests: VerifyHeads.GoodResultsPass, VerifyHeads.ForgedOnesFail)
+/// Cost      width head_dim² operations in double-double a head, and head_dim³ a distance where those are
+///           enumerated
+[[nodiscard]] Verification verify_heads(const Result& result, const ModelHeads& heads,
+                                        const VerifyOptions& options = {});
+
+}  // namespace normscope::certificates

@@ -1,0 +1,221 @@
+#include "head_scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <normscope/numeric/exact.hpp>
+
+#include "weights.hpp"
+
+namespace normscope::certificates {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+void center_rows(Matrix& map) {
+  for (std::size_t i = 0; i < map.rows; ++i) {
+    DoubleDouble sum;
+    for (std::size_t j = 0; j < map.columns; ++j) sum += map.at(i, j);
+    const DoubleDouble mean = sum / DoubleDouble(static_cast<double>(map.columns));
+    for (std::size_t j = 0; j < map.columns; ++j) map.at(i, j) -= mean;
+  }
+}
+
+DoubleDouble radius_of(const NormSpec& norm) {
+  if (norm.kind == NormKind::spherical) return 1.0;
+  return sqrt(DoubleDouble(static_cast<double>(norm.width)));
+}
+
+struct Affine {
+  Matrix map{};
+  Column constant{};
+};
+
+/// W x + b of x = r G Π u + β.
+Affine behind_norm(const NormSpec& norm, const Matrix& weight, const Column& bias, bool projects) {
+  Affine result{weight, bias};
+  const DoubleDouble radius = radius_of(norm);
+  for (std::size_t i = 0; i < weight.rows; ++i) {
+    for (std::size_t j = 0; j < weight.columns; ++j) {
+      result.constant[i] += weight.at(i, j) * DoubleDouble(norm.bias_at(j));
+      result.map.at(i, j) = radius * (weight.at(i, j) * DoubleDouble(norm.gain_at(j)));
+    }
+  }
+  if (norm.centers() && projects) center_rows(result.map);
+  return result;
+}
+
+Matrix matrix_of(const std::vector<double>& values, std::size_t rows) {
+  Matrix result(rows, values.size() / rows);
+  result.values = to_column(values);
+  return result;
+}
+
+Column bias_of(const HeadMap& map, std::size_t rows) {
+  return map.bias.empty() ? Column(rows) : to_column(map.bias);
+}
+
+HeadSide side_of(const AttentionHead& head, const HeadMap& map, bool projects) {
+  const std::size_t dim = head.head.head_dim;
+  Matrix weight = matrix_of(map.weight, dim);
+  Column bias = bias_of(map, dim);
+  if (head.between) {
+    const Matrix between = matrix_of(head.between->weight, weight.columns);
+    const Column shift = product(weight, bias_of(*head.between, weight.columns));
+    for (std::size_t i = 0; i < dim; ++i) bias[i] += shift[i];
+    weight = product(weight, between);
+  }
+  Affine input = behind_norm(head.norm, weight, bias, projects);
+  HeadSide side;
+  if (!map.own) {
+    side.map = std::move(input.map);
+    side.constant = std::move(input.constant);
+    return side;
+  }
+  const NormSpec& own = *map.own;
+  Matrix identity(dim, dim);
+  for (std::size_t i = 0; i < dim; ++i) identity.at(i, i) = 1.0;
+  Affine outer = behind_norm(own, identity, Column(dim), projects);
+  side.map = std::move(outer.map);
+  side.constant = std::move(outer.constant);
+  side.has_own_norm = true;
+  side.own_centers = own.centers() && projects;
+  side.input_eps = own.kind == NormKind::spherical ? own.eps : own.eps * static_cast<double>(dim);
+  side.input = std::move(input.map);
+  side.input_constant = std::move(input.constant);
+  if (side.own_centers) {
+    Matrix columns = transposed(side.input);
+    center_rows(columns);
+    side.input = transposed(columns);
+    Matrix constant(1, dim);
+    constant.values = side.input_constant;
+    center_rows(constant);
+    side.input_constant = constant.values;
+  }
+  return side;
+}
+
+void measure(HeadSide& side) {
+  side.gram = product_transposed(side.map, side.map);
+  side.map_size = length_of(side.map.values);
+  side.constant_size = length_of(side.constant);
+}
+
+}  // namespace
+
+Column HeadSide::at(std::span<const double> point) const {
+  Column result = product(map, to_column(point));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] += constant[i];
+  return result;
+}
+
+bool HeadSide::fills(double radius) const {
+  const std::size_t dim = input.rows;
+  Matrix rest = product_transposed(input, input);
+  const double square = square_of(input.values).high;
+  const DoubleDouble needed = DoubleDouble(radius) + DoubleDouble(up(length_of(input_constant)));
+  const double lost = hidden(input.columns + 4 * dim) * (square + needed.high * needed.high);
+  for (std::size_t i = 0; i < dim; ++i) {
+    // What is along 1 is lifted out of the way.
+    if (own_centers) {
+      for (std::size_t j = 0; j < dim; ++j) rest.at(i, j) += 2.0 * square / static_cast<double>(dim);
+    }
+    rest.at(i, i) -= needed * needed + DoubleDouble(lost);
+  }
+  return cholesky(rest).has_value();
+}
+
+Column HeadScores::moving_constant() const {
+  Column result = key.constant;
+  for (std::size_t i = 0; i < dim; ++i) {
+    if (!turning[i]) result[i] = 0.0;
+  }
+  return result;
+}
+
+Column HeadScores::turned(Column x, double distance, bool backwards) const {
+  for (std::size_t j = 0; j < pairs(); ++j) {
+    const DoubleDouble angle = two_product(distance, frequencies[j]);
+    const double cosine = std::cos(angle.high);
+    const double sine = std::sin(angle.high);
+    const DoubleDouble c = DoubleDouble::sum(cosine, -angle.low * sine);
+    const DoubleDouble s = DoubleDouble::sum(sine, angle.low * cosine) * DoubleDouble(backwards ? -1.0 : 1.0);
+    const DoubleDouble a = x[first[j]];
+    const DoubleDouble b = x[second[j]];
+    x[first[j]] = c * a - s * b;
+    x[second[j]] = s * a + c * b;
+  }
+  return x;
+}
+
+DoubleDouble HeadScores::score(const Column& at, std::span<const double> key_point,
+                               std::size_t distance) const {
+  return dot(at, turned(key.at(key_point), static_cast<double>(distance)));
+}
+
+HeadScores scores_of(const AttentionHead& head, bool projects) {
+  HeadScores result{.query = side_of(head, head.query, projects), .key = side_of(head, head.key, projects)};
+  result.dim = head.head.head_dim;
+  result.turning.assign(result.dim, false);
+  const std::optional<model::Rotary>& rotary = head.head.rotary;
+  const std::size_t dims = rotary ? rotary->dims : 0;
+  for (std::size_t i = 0; i < result.dim; ++i) {
+    const DoubleDouble factor =
+        DoubleDouble(head.head.scale) * DoubleDouble(i < dims ? rotary->score_factor : 1.0);
+    for (std::size_t j = 0; j < result.key.map.columns; ++j) result.key.map.at(i, j) *= factor;
+    result.key.constant[i] *= factor;
+  }
+  for (std::size_t j = 0; j < dims / 2; ++j) {
+    const bool known = !rotary->frequencies.empty();
+    if (known && rotary->frequencies[j] == 0.0) continue;
+    result.first.push_back(rotary->interleaved ? 2 * j : j);
+    result.second.push_back(rotary->interleaved ? 2 * j + 1 : j + dims / 2);
+    if (known) result.frequencies.push_back(rotary->frequencies[j]);
+    result.turning[result.first.back()] = result.turning[result.second.back()] = true;
+  }
+  measure(result.query);
+  measure(result.key);
+  return result;
+}
+
+double largest_length(const Matrix& stacked, const HeadSide& side, const Column& constant,
+                      double multiplier) {
+  const std::size_t rows = stacked.rows;
+  const Matrix half = product(stacked, side.gram);
+  const Matrix gram = product_transposed(half, stacked);
+  DoubleDouble trace;
+  for (std::size_t i = 0; i < rows; ++i) trace += gram.at(i, i);
+  const double shift = square_of(constant).high;
+  const double stretch = square_of(stacked.values).high * side.map_size * side.map_size;
+  const double lost = 4.0 * hidden(side.map.columns + 4 * (rows + stacked.columns)) * (stretch + shift) +
+                      std::numeric_limits<double>::min();
+  const double simple = std::sqrt(std::max(trace.high, 0.0) + lost) + std::sqrt(shift + lost);
+  double best = up(simple * simple);
+  for (int exponent = 52; exponent >= 20; exponent -= 4) {
+    const DoubleDouble mu =
+        DoubleDouble(multiplier) * DoubleDouble(1.0 + std::ldexp(1.0, -exponent)) + DoubleDouble(4.0 * lost);
+    Matrix inner(rows, rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < rows; ++j) inner.at(i, j) = -gram.at(i, j);
+      inner.at(i, i) += mu - DoubleDouble(2.0 * lost);
+    }
+    const std::optional<Matrix> factor = cholesky(inner);
+    if (!factor) continue;
+    // μI − H is at least lost/2 of I. With x near its inverse times m and r = m − (μI − H)x,
+    // mᵀ(μI − H)⁻¹m <= mᵀx + rᵀx + 2|r|²/lost.
+    const Column x = solve(*factor, constant);
+    for (std::size_t i = 0; i < rows; ++i) inner.at(i, i) += DoubleDouble(2.0 * lost);
+    Column rest = product(inner, x);
+    for (std::size_t i = 0; i < rows; ++i) rest[i] = constant[i] - rest[i];
+    const DoubleDouble along = dot(constant, x) + dot(rest, x);
+    const double x_square = square_of(x).high;
+    const double bound = mu.high * (along.high + square_of(rest).high / (0.5 * lost) +
+                                    hidden(rows) * (std::sqrt(shift * x_square) + mu.high * x_square)) +
+                         mu.high;
+    best = std::min(best, up(bound) + lost);
+  }
+  return std::isnan(best) ? infinity : up(std::sqrt(best));
+}
+
+}  // namespace normscope::certificates

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <normscope/certificates/model_heads.hpp>
+
+#include "precise.hpp"
+
+/// Queries C u + c and keys K v + d of an attention head, |u|, |v| <= 1, worked out anew from its weights.
+namespace normscope::certificates {
+
+struct HeadSide {
+  Matrix map{};           ///< head_dim × width of the ball
+  Column constant{};      ///< head_dim
+  Matrix gram{};          ///< map mapᵀ
+  double map_size = 0.0;  ///< Frobenius norm
+  double constant_size = 0.0;
+  /// With a norm of the head's own: Π'(W x + b) of rows x = r G Π u + β, as a map of u, and N' eps'.
+  bool has_own_norm = false;
+  bool own_centers = false;
+  Matrix input{};
+  Column input_constant{};
+  double input_eps = 0.0;
+
+  [[nodiscard]] Column at(std::span<const double> point) const;
+  [[nodiscard]] double size() const { return map_size + constant_size; }
+  /// Whether Π'(W x + b) fills a ball of this radius around 0.
+  [[nodiscard]] bool fills(double radius) const;
+};
+
+/// What the head's rotation does to scores; the scale and the score factor are in the keys.
+struct HeadScores {
+  HeadSide query{}, key{};
+  std::size_t dim = 0;
+  std::vector<std::size_t> first{}, second{};  ///< the coordinates of each pair that turns
+  std::vector<double> frequencies{};           ///< of those; none where unknown
+  std::vector<bool> turning{};                 ///< of each coordinate
+
+  [[nodiscard]] std::size_t pairs() const { return first.size(); }
+  /// d without its part on coordinates that stay, which shifts all scores alike.
+  [[nodiscard]] Column moving_constant() const;
+  /// R_t x, or R_tᵀ x backwards: within `angle_error` of its length.
+  [[nodiscard]] Column turned(Column x, double distance, bool backwards = false) const;
+  /// What cosines and sines of the library are off by, with an angle kept to twice the precision.
+  static constexpr double angle_error = 4.0 * 0x1p-53;
+  /// The score of a query and the key of this point.
+  [[nodiscard]] DoubleDouble score(const Column& query, std::span<const double> key_point,
+                                   std::size_t distance) const;
+};
+
+/// With every Π, or without.
+[[nodiscard]] HeadScores scores_of(const AttentionHead& head, bool projects);
+
+/// At least the largest |L(C u + c)| over the ball, by the multiplier of |u|² <= 1, where C Cᵀ = gram of
+/// trace map_size² and m = L c:
+///   |L(C u + c)|² <= μ + μ mᵀ(μI − H)⁻¹m,  H = L C Cᵀ Lᵀ, where μI − H is positive definite.
+/// At most |m| + sqrt(tr H) whatever μ is.
+[[nodiscard]] double largest_length(const Matrix& stacked, const HeadSide& side, const Column& constant,
+                                    double multiplier);
+
+}  // namespace normscope::certificates

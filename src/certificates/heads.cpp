@@ -1,0 +1,443 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <fmt/core.h>
+
+#include <normscope/certificates/model_heads.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/text.hpp>
+
+#include "fields.hpp"
+#include "head_bounds.hpp"
+#include "weights.hpp"
+
+namespace normscope::certificates {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool is_at_most(double bound, double stated) { return bound <= stated + last_bits * std::abs(stated); }
+bool is_at_least(double bound, double stated) { return bound >= stated - last_bits * std::abs(stated); }
+
+/// Two ends of a spread as a result states them.
+struct Ends {
+  double lower = 0.0;
+  double upper = 0.0;
+};
+
+Ends ends_of(const Field& field) {
+  const std::vector<double> ends = field.numbers(2);
+  return {ends[0], ends[1]};
+}
+
+/// What a soft cap makes of spreads, where no score is beyond `largest`.
+class Cap {
+ public:
+  Cap(double cap, const HeadScores& scores)
+      : cap_(cap), largest_(up(scores.query.size() * scores.key.size())) {}
+
+  [[nodiscard]] double score(double value) const { return cap_ * std::tanh(value / cap_); }
+  [[nodiscard]] double upper(double spread) const {
+    return cap_ > 0.0 && std::isfinite(spread) ? 2.0 * score(0.5 * spread) : spread;
+  }
+  [[nodiscard]] double lower(double spread) const {
+    if (!(cap_ > 0.0) || !(spread > 0.0)) return spread;
+    // A hyperbolic tangent of the library is off by a few u.
+    return score(largest_) - score(largest_ - spread) - 8.0 * unit * cap_;
+  }
+
+ private:
+  double cap_;
+  double largest_;
+};
+
+bool is_null_or(const Field& field, const std::string& text) {
+  return text.empty() ? field.is_null() : field.is_text() && field.text() == text;
+}
+
+bool is_norm(const Field& field, const std::optional<NormSpec>& norm) {
+  if (!norm) return field.is_null();
+  return !field.is_null() && field["kind"].text() == to_string(norm->kind) &&
+         field["eps"].number() == norm->eps;
+}
+
+class HeadCheck {
+ public:
+  HeadCheck(const Field& entry, const AttentionHead& head)
+      : entry_(entry), head_(head), name_(fmt::format("layer {} head {}", head.head.layer, head.head.head)) {
+    if (!head.pass.empty()) name_ += fmt::format(", {} pass", head.pass);
+  }
+
+  Verification run() {
+    check_facts();
+    if (entry_.has("refused")) return std::move(found_);
+    if (!head_.refused.empty()) {
+      check(false, "bounds", ("cannot be: " + head_.refused).c_str());
+      return std::move(found_);
+    }
+    if (!entry_.has("certificates")) {
+      found_.not_checkable.push_back(
+          {name_, "its certificates are not in the result; see heads --certificates"});
+      return std::move(found_);
+    }
+    check_bounds();
+    return std::move(found_);
+  }
+
+ private:
+  void check(bool holds, const char* what, const char* reason) {
+    found_.check(holds, fmt::format("{}: {}", name_, what), reason);
+  }
+
+  void check_facts() {
+    const model::Head& head = head_.head;
+    const auto selector = [](const std::optional<model::Linear>& linear) {
+      return linear ? linear->weight.selector() : std::string();
+    };
+    bool same = entry_["layer"].integer() == head.layer && entry_["head"].integer() == head.head &&
+                entry_["key_value_head"].integer() == head.key_value_head &&
+                entry_["head_dim"].count() == head.head_dim && entry_["scale"].number() == head.scale &&
+                entry_["norm"].text() == head_.norm_name && is_null_or(entry_["pass"], head_.pass) &&
+                is_null_or(entry_["query"], selector(head.query)) &&
+                is_null_or(entry_["key"], selector(head.key)) &&
+                is_null_or(entry_["value"], selector(head.value)) &&
+                entry_["rotary"].flag() == head.rotary.has_value() &&
+                entry_["soft_cap"].number_or(0.0) == head.soft_cap &&
+                entry_["window"].is_null() != head.window.has_value();
+    if (same && head.window) same = entry_["window"].count() == *head.window;
+    if (head_.between)
+      same = same && entry_.has("between") && is_null_or(entry_["between"], selector(head.between));
+    const Field rotation = entry_["rotation"];
+    same = same && rotation.is_null() != head.rotary.has_value();
+    if (same && head.rotary) {
+      same = rotation["dims"].count() == head.rotary->dims &&
+             rotation["interleaved"].flag() == head.rotary->interleaved &&
+             rotation["score_factor"].number() == head.rotary->score_factor &&
+             rotation["frequencies_known"].flag() == !head.rotary->frequencies.empty() &&
+             (rotation["context"].is_null() ? 0 : rotation["context"].count()) == head.rotary->context;
+    }
+    check(same, "layer to rotation", "are not those of the model");
+  }
+
+  void check_bounds() {
+    const Field certificates = entry_["certificates"];
+    const bool turning = entry_.has("distances");
+    const HeadScores scores = scores_of(head_, true);
+    const bool turns = scores.pairs() > 0;
+    check(turning == turns, "distances", "are there though nothing turns, or are not though it does");
+    if (turning != turns) return;
+    check(certificates["norm"]["kind"].text() == to_string(head_.norm.kind) &&
+              is_norm(certificates["query_norm"], head_.query.own) &&
+              is_norm(certificates["key_norm"], head_.key.own),
+          "kinds of norms", "are not those of the model");
+    check_fills(certificates, scores,
+                entry_.has("own_norms") ? std::optional(entry_["own_norms"]) : std::nullopt);
+    if (turning) {
+      check_over_distances(scores);
+      check_equal_distance(certificates["at_distance_zero"], entry_["distances"]["at_distance_zero"], scores,
+                           fills_, "at_distance_zero");
+    } else {
+      check_equal_distance(certificates, entry_, scores, fills_, "");
+      check_capped_context(scores);
+    }
+    const Field outer = turning ? entry_["distances"]["at_distance_zero"] : entry_;
+    if (outer.has("without_projection")) {
+      const Field proof = certificates["without_projection"];
+      const HeadScores without = scores_of(head_, false);
+      const Fills inner = fills_;
+      check_fills(proof, without, proof.has("queries_fill") ? std::optional(proof) : std::nullopt);
+      check_equal_distance(proof, outer["without_projection"], without, fills_, "without_projection");
+      fills_ = inner;
+    }
+    check_narrow();
+  }
+
+  /// The parts of the balls that rows are known to reach.
+  struct Fills {
+    double queries = 1.0;
+    double keys = 1.0;
+  };
+
+  void check_fills(const Field& radii, const HeadScores& scores, const std::optional<Field>& stated) {
+    fills_ = {};
+    if (!stated) {
+      check(!scores.query.has_own_norm && !scores.key.has_own_norm, "own_norms",
+            "are those of the model left out");
+      return;
+    }
+    if (stated->has("query")) {
+      check(is_null_or((*stated)["query"], head_.query.own_name) &&
+                is_null_or((*stated)["key"], head_.key.own_name),
+            "own_norms", "are not those of the model");
+    }
+    const auto fill_of = [&](const HeadSide& side, const char* fill, const char* radius) {
+      const double part = (*stated)[fill].number();
+      if (!side.has_own_norm || part == 0.0) {
+        check(part == (side.has_own_norm ? 0.0 : 1.0), fill, "is not that of the norm");
+        return part;
+      }
+      const double sigma = radii[radius].number();
+      const double root = std::hypot(sigma, std::sqrt(side.input_eps));
+      const bool holds = sigma > 0.0 && part > 0.0 && side.fills(sigma) && is_at_least(sigma / root, part);
+      check(holds, fill, "is more of the ball than its radius proves to be filled");
+      return holds ? part : 0.0;
+    };
+    fills_.queries = fill_of(scores.query, "queries_fill", "queries_radius");
+    fills_.keys = fill_of(scores.key, "keys_fill", "keys_radius");
+  }
+
+  /// A point u that has |u| <= part; none where the list is empty.
+  [[nodiscard]] static std::optional<std::vector<double>> point_of(const Field& field, const HeadSide& side,
+                                                                   double part) {
+    if (field.size() == 0) return std::nullopt;
+    std::vector<double> point = field.numbers(side.map.columns);
+    const Column exact = to_column(point);
+    if (!(sqrt(square_of(exact)).high <= part) || part == 0.0) return std::nullopt;
+    return point;
+  }
+
+  [[nodiscard]] std::vector<Context> contexts_of(const Field& list, const HeadSide& key, bool turning) const {
+    std::vector<Context> contexts;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Field item = list[i];
+      Context context{.share = item["share"].number(),
+                      .high = item["high"].numbers(key.map.columns),
+                      .low = item["low"].numbers(key.map.columns)};
+      if (turning) {
+        context.high_distance = item["high_distance"].count();
+        context.low_distance = item["low_distance"].count();
+        if (!are_of_a_context(context.high_distance, context.low_distance)) context.share = -1.0;
+      }
+      contexts.push_back(std::move(context));
+    }
+    return contexts;
+  }
+  /// Two keys behind a query stand at different distances from 1 on.
+  [[nodiscard]] bool are_of_a_context(std::size_t high, std::size_t low) const {
+    return high != low && high > 0 && low > 0 && (within_ == 0 || std::max(high, low) < within_);
+  }
+
+  /// Bounds of two keys at distance 0, or of a head that does not turn.
+  void check_equal_distance(const Field& proof, const Field& stated, const HeadScores& scores,
+                            const Fills& fills, const char* where) {
+    const Cap cap(head_.head.soft_cap, scores);
+    const auto say = [&](bool holds, const char* what, const char* reason) {
+      const std::string item = *where == '\0' ? what : fmt::format("{} {}", where, what);
+      check(holds, item.c_str(), reason);
+    };
+    const Ends uniform = ends_of(stated["uniform_bounds"]);
+    const Ends sharp = ends_of(stated["sharp_bounds"]);
+    const double sharpest = cap.upper(spread_at_zero_at_most(scores, proof["sharp"]["multiplier"].number()));
+    say(is_at_most(sharpest, sharp.upper), "sharp_bounds", "its multiplier does not bound spreads as stated");
+    const auto at = [&](const Field& point) {
+      const auto found = point_of(point, scores.query, fills.queries);
+      return found ? spread_at_zero(scores, *found) : Interval{0.0, infinity};
+    };
+    const double attained = at(proof["sharp"]["query"]).low * fills.keys;
+    const bool by_context = *where == '\0' && is_capped_context_enough(scores, sharp.lower);
+    say(sharp.lower <= 0.0 || by_context || is_at_least(cap.lower(attained), sharp.lower), "sharp_bounds",
+        "its query does not attain the lower end");
+    const double uniform_at_most = std::min(cap.upper(at(proof["uniform"]["query"]).high), sharpest);
+    say(is_at_most(uniform_at_most, uniform.upper), "uniform_bounds",
+        "its query has a larger spread than stated");
+    const double least = unavoidable_spread(
+        scores, contexts_of(proof["uniform"]["unavoidable"], scores.key, false), fills.keys);
+    say(uniform.lower <= 0.0 || is_at_least(cap.lower(least), uniform.lower), "uniform_bounds",
+        "its contexts do not prove the lower end");
+  }
+
+  /// What the keys of sharp_bounds differ by behind the cap.
+  [[nodiscard]] bool is_capped_context_enough(const HeadScores& scores, double stated) const {
+    const Cap cap(head_.head.soft_cap, scores);
+    const std::optional<Interval> context = context_scores(scores);
+    if (!(head_.head.soft_cap > 0.0) || !context) return false;
+    return is_at_least(cap.score(context->high) - cap.score(context->low) - 8.0 * unit * head_.head.soft_cap,
+                       stated);
+  }
+  void check_capped_context(const HeadScores& scores) {
+    const Field keys = entry_["certificates"]["sharp"]["keys"];
+    if (keys.is_null()) return;
+    check(context_scores(scores).has_value() || fills_.queries == 0.0 || fills_.keys == 0.0, "sharp keys",
+          "are no points of the ball");
+  }
+
+  /// Scores of the two keys that attain sharp_bounds, from the side that makes them differ less.
+  [[nodiscard]] std::optional<Interval> context_scores(const HeadScores& scores) const {
+    const Field sharp = entry_["certificates"]["sharp"];
+    const Field keys = sharp["keys"];
+    if (keys.is_null()) return std::nullopt;
+    const auto query = point_of(sharp["query"], scores.query, fills_.queries);
+    const auto high = point_of(keys["high"], scores.key, fills_.keys);
+    const auto low = point_of(keys["low"], scores.key, fills_.keys);
+    if (!query || !high || !low) return std::nullopt;
+    std::size_t high_distance = 0;
+    std::size_t low_distance = 0;
+    if (scores.pairs() > 0) {
+      high_distance = keys["high_distance"].count();
+      low_distance = keys["low_distance"].count();
+      if (!are_of_a_context(high_distance, low_distance)) return std::nullopt;
+      if (scores.frequencies.size() != scores.pairs()) return std::nullopt;
+    }
+    const Column at = scores.query.at(*query);
+    const double off = 2.0 * HeadScores::angle_error * scores.query.size() * scores.key.size();
+    const DoubleDouble above = scores.score(at, *high, high_distance);
+    const DoubleDouble below = scores.score(at, *low, low_distance);
+    return Interval{below.high + off, above.high - off};
+  }
+
+  void check_over_distances(const HeadScores& scores) {
+    const Field stated = entry_["distances"];
+    const Field proof = entry_["certificates"];
+    within_ = stated["within"].is_null() ? 0 : stated["within"].count();
+    const Cap cap(head_.head.soft_cap, scores);
+    check(stated["within"].is_null() || within_ > 0, "within", "holds no distance");
+    check(
+        proof["frequencies"].numbers(head_.head.rotary->frequencies.size()) == head_.head.rotary->frequencies,
+        "frequencies", "are not those of the model");
+    const auto bound_of = [&](const Field& field, const char* what, const Column* query = nullptr) {
+      const PairWeights weights = read_weights(field, scores);
+      const double bound = spread_by_weights(scores, weights, query);
+      check(is_at_most(bound, weights.spread), what, "its weights do not bound spreads as stated");
+      return std::pair(weights.distances, is_at_most(bound, weights.spread) ? weights.spread : infinity);
+    };
+    const auto [every, everywhere] = bound_of(proof["sharp"]["everywhere"], "everywhere");
+    const double anywhere = stated["sharp_at_most_anywhere"].number();
+    check(every == 0 && is_at_most(cap.upper(everywhere), anywhere), "sharp_at_most_anywhere",
+          "is less than its weights prove");
+    double most = everywhere;
+    const auto covers = [&](std::size_t distances) { return within_ > 0 && distances >= within_; };
+    if (!proof["sharp"]["in_context"].is_null()) {
+      const auto [distances, spread] = bound_of(proof["sharp"]["in_context"], "in_context");
+      if (distances == 0 || covers(distances)) most = std::min(most, spread);
+    }
+    if (!proof["sharp"]["by_distance"].is_null()) most = std::min(most, check_by_distance(scores, covers));
+    check(stated["enumerated"].flag() == !proof["sharp"]["by_distance"].is_null(), "enumerated",
+          "is not what the certificates are");
+    const Ends sharp = ends_of(entry_["sharp_bounds"]);
+    check(is_at_most(cap.upper(most), sharp.upper), "sharp_bounds",
+          "its certificates do not bound spreads as stated");
+    check_attained(scores, cap, sharp.lower);
+    check_most_uniform(scores, cap, std::min(most, everywhere), bound_of);
+  }
+
+  template <typename Covers>
+  double check_by_distance(const HeadScores& scores, const Covers& covers) {
+    const Field field = entry_["certificates"]["sharp"]["by_distance"];
+    DistanceBounds bounds{.distances = field["distances"].count(),
+                          .query_square = field["query_square"].number(),
+                          .key_square = field["key_square"].number(),
+                          .reach = field["reach"].number(),
+                          .centre = field["centre"].numbers(scores.dim),
+                          .spread = field["spread"].number()};
+    const bool holds = is_at_most(spread_by_distance(scores, bounds), bounds.spread);
+    check(holds, "by_distance", "its ellipsoids do not bound spreads as stated");
+    return holds && covers(bounds.distances) ? bounds.spread : infinity;
+  }
+
+  void check_attained(const HeadScores& scores, const Cap& cap, double stated) {
+    if (stated <= 0.0) return;
+    const std::optional<Interval> context = context_scores(scores);
+    double attained = -infinity;
+    if (context) {
+      attained = cap.lower(context->high - context->low);
+      if (head_.head.soft_cap > 0.0) {
+        attained = std::max(
+            attained, cap.score(context->high) - cap.score(context->low) - 8.0 * unit * head_.head.soft_cap);
+      }
+    }
+    check(is_at_least(attained, stated), "sharp_bounds", "its keys do not attain the lower end");
+  }
+
+  template <typename BoundOf>
+  void check_most_uniform(const HeadScores& scores, const Cap& cap, double sharpest,
+                          const BoundOf& bound_of) {
+    const Field proof = entry_["certificates"]["uniform"];
+    const double stated_anywhere = entry_["distances"]["uniform_at_most_anywhere"].number();
+    double anywhere = entry_["distances"]["sharp_at_most_anywhere"].number();
+    if (!proof["anywhere"].is_null()) {
+      const auto point = point_of(proof["anywhere"]["query"], scores.query, fills_.queries);
+      if (point) {
+        const Column query = scores.query.at(*point);
+        const auto [distances, spread] = bound_of(proof["anywhere"]["proof"], "uniform anywhere", &query);
+        if (distances == 0) anywhere = std::min(anywhere, cap.upper(spread));
+      }
+    }
+    check(is_at_most(anywhere, stated_anywhere), "uniform_at_most_anywhere",
+          "is less than its weights prove");
+    const Ends uniform = ends_of(entry_["uniform_bounds"]);
+    double most = std::min(anywhere, cap.upper(sharpest));
+    if (!is_at_most(most, uniform.upper)) {
+      if (const auto point = point_of(proof["query"], scores.query, fills_.queries)) {
+        most = std::min(most, cap.upper(widest_context(scores, scores.query.at(*point), within_)));
+      }
+    }
+    check(is_at_most(most, uniform.upper), "uniform_bounds", "its query has wider contexts than stated");
+    const double least =
+        unavoidable_spread(scores, contexts_of(proof["unavoidable"], scores.key, true), fills_.keys);
+    check(uniform.lower <= 0.0 || is_at_least(cap.lower(least), uniform.lower), "uniform_bounds",
+          "its contexts do not prove the lower end");
+  }
+
+  /// The one number that is stated where both ends are near.
+  void check_narrow() {
+    const Ends uniform = ends_of(entry_["uniform_bounds"]);
+    const Ends sharp = ends_of(entry_["sharp_bounds"]);
+    const Field least = entry_["uniform_spread"];
+    const Field most = entry_["sharp_spread"];
+    bool holds = least.is_null() == most.is_null();
+    if (holds && !least.is_null()) {
+      const bool exact = fills_.queries == 1.0 && fills_.keys == 1.0 && !entry_.has("distances") &&
+                         head_.head.soft_cap == 0.0;
+      const double room = (exact ? 1.0 : 1e-3) * sharp.upper;
+      holds = least.number() == uniform.upper && most.number() == sharp.lower &&
+              sharp.upper - sharp.lower <= room && uniform.upper - uniform.lower <= room;
+    }
+    check(holds, "uniform_spread, sharp_spread", "are not the ends of the bounds, or those are apart");
+  }
+
+  Field entry_;
+  const AttentionHead& head_;
+  std::string name_;
+  std::size_t within_ = 0;
+  Fills fills_{};
+  Verification found_{};
+};
+
+}  // namespace
+
+Verification verify_heads(const Result& result, const ModelHeads& heads, const VerifyOptions& options) {
+  const Field entries = result.fields().root()["heads"];
+  if (entries.size() != heads.size()) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: is of {}, expected those of the inputs, {}", result.source(),
+                            counted(entries.size(), "head"), heads.size()));
+  }
+  std::vector<Verification> found(heads.size());
+  const std::size_t together = 4 * thread_count(options.threads);
+  for (std::size_t first = 0; first < heads.size(); first += together) {
+    options.progress("checking heads", first, heads.size());
+    const std::size_t count = std::min(together, heads.size() - first);
+    parallel_for(count, 1, options.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = first + begin; i < first + end; ++i) {
+        const AttentionHead head = heads.read(i);
+        found[i] = HeadCheck(entries[i], head).run();
+      }
+    });
+  }
+  Verification all;
+  for (Verification& one : found) {
+    all.checked += one.checked;
+    std::move(one.failed.begin(), one.failed.end(), std::back_inserter(all.failed));
+    std::move(one.not_checkable.begin(), one.not_checkable.end(), std::back_inserter(all.not_checkable));
+  }
+  if (!found.empty()) {
+    all.not_checkable.push_back({"uniform_without_scaling, curve", "have no proof in the result"});
+  }
+  return all;
+}
+
+}  // namespace normscope::certificates

@@ -13,6 +13,8 @@
 
 #include "fields.hpp"
 #include "head_bounds.hpp"
+#include "head_cap.hpp"
+#include "head_facts.hpp"
 #include "weights.hpp"
 
 namespace normscope::certificates {
@@ -34,37 +36,6 @@ Ends ends_of(const Field& field) {
   return {ends[0], ends[1]};
 }
 
-/// What a soft cap makes of spreads, where no score is beyond `largest`.
-class Cap {
- public:
-  Cap(double cap, const HeadScores& scores)
-      : cap_(cap), largest_(up(scores.query.size() * scores.key.size())) {}
-
-  [[nodiscard]] double score(double value) const { return cap_ * std::tanh(value / cap_); }
-  [[nodiscard]] double upper(double spread) const {
-    return cap_ > 0.0 && std::isfinite(spread) ? 2.0 * score(0.5 * spread) : spread;
-  }
-  [[nodiscard]] double lower(double spread) const {
-    if (!(cap_ > 0.0) || !(spread > 0.0)) return spread;
-    // A hyperbolic tangent of the library is off by a few u.
-    return score(largest_) - score(largest_ - spread) - 8.0 * unit * cap_;
-  }
-
- private:
-  double cap_;
-  double largest_;
-};
-
-bool is_null_or(const Field& field, const std::string& text) {
-  return text.empty() ? field.is_null() : field.is_text() && field.text() == text;
-}
-
-bool is_norm(const Field& field, const std::optional<NormSpec>& norm) {
-  if (!norm) return field.is_null();
-  return !field.is_null() && field["kind"].text() == to_string(norm->kind) &&
-         field["eps"].number() == norm->eps;
-}
-
 class HeadCheck {
  public:
   HeadCheck(const Field& entry, const AttentionHead& head)
@@ -73,7 +44,7 @@ class HeadCheck {
   }
 
   Verification run() {
-    check_facts();
+    check(facts_hold(entry_, head_), "layer to rotation", "are not those of the model");
     if (entry_.has("refused")) return std::move(found_);
     if (!head_.refused.empty()) {
       check(false, "bounds", ("cannot be: " + head_.refused).c_str());
@@ -93,36 +64,6 @@ class HeadCheck {
     found_.check(holds, fmt::format("{}: {}", name_, what), reason);
   }
 
-  void check_facts() {
-    const model::Head& head = head_.head;
-    const auto selector = [](const std::optional<model::Linear>& linear) {
-      return linear ? linear->weight.selector() : std::string();
-    };
-    bool same = entry_["layer"].integer() == head.layer && entry_["head"].integer() == head.head &&
-                entry_["key_value_head"].integer() == head.key_value_head &&
-                entry_["head_dim"].count() == head.head_dim && entry_["scale"].number() == head.scale &&
-                entry_["norm"].text() == head_.norm_name && is_null_or(entry_["pass"], head_.pass) &&
-                is_null_or(entry_["query"], selector(head.query)) &&
-                is_null_or(entry_["key"], selector(head.key)) &&
-                is_null_or(entry_["value"], selector(head.value)) &&
-                entry_["rotary"].flag() == head.rotary.has_value() &&
-                entry_["soft_cap"].number_or(0.0) == head.soft_cap &&
-                entry_["window"].is_null() != head.window.has_value();
-    if (same && head.window) same = entry_["window"].count() == *head.window;
-    if (head_.between)
-      same = same && entry_.has("between") && is_null_or(entry_["between"], selector(head.between));
-    const Field rotation = entry_["rotation"];
-    same = same && rotation.is_null() != head.rotary.has_value();
-    if (same && head.rotary) {
-      same = rotation["dims"].count() == head.rotary->dims &&
-             rotation["interleaved"].flag() == head.rotary->interleaved &&
-             rotation["score_factor"].number() == head.rotary->score_factor &&
-             rotation["frequencies_known"].flag() == !head.rotary->frequencies.empty() &&
-             (rotation["context"].is_null() ? 0 : rotation["context"].count()) == head.rotary->context;
-    }
-    check(same, "layer to rotation", "are not those of the model");
-  }
-
   void check_bounds() {
     const Field certificates = entry_["certificates"];
     const bool turning = entry_.has("distances");
@@ -130,10 +71,7 @@ class HeadCheck {
     const bool turns = scores.pairs() > 0;
     check(turning == turns, "distances", "are there though nothing turns, or are not though it does");
     if (turning != turns) return;
-    check(certificates["norm"]["kind"].text() == to_string(head_.norm.kind) &&
-              is_norm(certificates["query_norm"], head_.query.own) &&
-              is_norm(certificates["key_norm"], head_.key.own),
-          "kinds of norms", "are not those of the model");
+    check(norms_hold(certificates, head_), "kinds of norms", "are not those of the model");
     check_fills(certificates, scores,
                 entry_.has("own_norms") ? std::optional(entry_["own_norms"]) : std::nullopt);
     if (turning) {

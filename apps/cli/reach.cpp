@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -36,31 +36,52 @@ struct Options {
   std::string probability = "auto";
   std::vector<std::size_t> tokens;
   double tolerance = 1e-12;
+  std::size_t sharpen = 20;
+  double probability_gap = 1e-3;
+  double budget = std::numeric_limits<double>::infinity();
   bool check = false;
 };
 
-void decide(const Options& options, const selectability::Logits& logits, const Session& session,
-            const Progress& progress, std::vector<TokenReach>& tokens) {
-  const ReachState state(options.resume, logits,
-                         {.threads = session.threads, .tolerance = options.tolerance, .progress = progress});
-  if (state.exists()) tokens = state.load();
+/// That many seconds from now, as far as a clock reaches.
+std::chrono::steady_clock::time_point in_seconds(double seconds) {
+  constexpr double longest = 1e9;
+  if (!(seconds < longest)) return std::chrono::steady_clock::time_point::max();
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                std::chrono::duration<double>(seconds));
+}
+
+/// Decides the tokens and works out the edge, the state kept in the file that --resume names.
+void survey(const Options& options, const selectability::Logits& logits, const Session& session,
+            Survey& results) {
+  const Progress progress = session.progress();
+  selectability::ReachOptions how{.threads = session.threads,
+                                  .tolerance = options.tolerance,
+                                  .progress = progress,
+                                  .until = in_seconds(options.budget)};
+  const ReachState state(options.resume, logits, how, options.probability_gap);
+  if (state.exists()) results = state.load();
   auto saved = std::chrono::steady_clock::now();
-  const Progress saving([&](std::string_view what, std::size_t done, std::size_t total) {
+  how.progress = Progress([&](std::string_view what, std::size_t done, std::size_t total) {
     progress(what, done, total);
-    if (what == "token" && std::chrono::steady_clock::now() - saved >= between_saves) {
-      state.save(tokens);
+    if (what != "screen" && std::chrono::steady_clock::now() - saved >= between_saves) {
+      state.save(results);
       saved = std::chrono::steady_clock::now();
     }
     return true;
   });
   try {
-    selectability::decide(logits, tokens,
-                          {.threads = session.threads, .tolerance = options.tolerance, .progress = saving});
+    selectability::decide(logits, results.tokens, how);
+    selectability::finish(logits, results,
+                          {.nearest = options.sharpen,
+                           .probabilities = probabilities.at(options.probability),
+                           .asked = options.tokens,
+                           .probability_gap = options.probability_gap},
+                          how);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Cancelled && !tokens.empty()) state.save(tokens);
+    if (error.code() == ErrorCode::Cancelled && !results.tokens.empty()) state.save(results);
     throw;
   }
-  state.save(tokens);
+  state.save(results);
 }
 
 void describe(const Session& session, const ReachHead& head, const Survey& results) {
@@ -103,6 +124,16 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
     session.say(fmt::format(
         "Leads are those before the cap of {:g} on logits, probabilities those behind it.", head.soft_cap));
   }
+  const Survey::LeftOut& left = results.left_out;
+  if (left.tokens > 0) session.say(fmt::format("left out: {} not decided", counted(left.tokens, "token")));
+  if (left.leads > 0) {
+    session.say(fmt::format("left out: {} that might be nearer the edge than those named",
+                            counted(left.leads, "token")));
+  }
+  if (left.probabilities > 0) {
+    session.say(fmt::format("left out: the largest probabilities of {}, bounded by their leads alone",
+                            counted(left.probabilities, "token")));
+  }
   say_notes(session, head.notes);
 }
 
@@ -119,12 +150,9 @@ int run(const Session& session, const Options& options) {
                               counted(head.logits.tokens, "token"), head.logits.tokens - 1));
     }
   }
-  const Progress progress = session.progress();
   Survey results;
   try {
-    decide(options, head.logits, session, progress, results.tokens);
-    selectability::finish(head.logits, results, probabilities.at(options.probability), options.tokens,
-                          {.threads = session.threads, .progress = progress});
+    survey(options, head.logits, session, results);
     if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
@@ -172,6 +200,24 @@ void add_reach(CLI::App& root, Session& session) {
       ->add_option("--probability", options->probability,
                    "Largest probabilities: quick (from the leads), full, or auto (the extreme ones)")
       ->check(CLI::IsMember({"auto", "quick", "full"}));
+  command
+      ->add_option("--probability-gap", options->probability_gap,
+                   "Gap between the bounds of a log-probability that is worked out (default 1e-3)")
+      ->type_name("G")
+      ->check(numbers(0.0, 1e6));
+  command
+      ->add_option(
+          "--sharpen", options->sharpen,
+          "Tokens nearest the edge whose largest leads and probabilities are worked out (default 20; 0 "
+          "for none)")
+      ->type_name("N")
+      ->check(counts(0, largest_count));
+  command
+      ->add_option(
+          "--budget", options->budget,
+          "Seconds after which no further work is begun; what is left out is said (default: no limit)")
+      ->type_name("SECONDS")
+      ->check(numbers(0.0, 1e9));
   command->add_option("--tokens", options->tokens, "Tokens whose largest probability is worked out")
       ->type_name("I1,I2,...")
       ->delimiter(',');

@@ -1,5 +1,6 @@
 #include "reach_document.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ Json weights_json(const std::vector<convex::Share>& shares) {
 
 Json name_json(const ReachHead& head, std::size_t token) {
   return token < head.names.size() ? Json(head.names[token]) : Json();
+}
+
+Json left_out_json(const Survey::LeftOut& left) {
+  return {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}};
 }
 
 /// Numbers of all points that prove something.
@@ -73,7 +78,7 @@ class Document {
 
   [[nodiscard]] Json nearest() const {
     Json list = Json::array();
-    for (const std::size_t i : results_.nearest(listed)) {
+    for (const std::size_t i : results_.nearest(std::max(listed, results_.wanted))) {
       list.push_back({{"token", i},
                       {"name", name_json(head_, i)},
                       {"lead_at_least", results_.tokens[i].lower},
@@ -131,6 +136,7 @@ class Document {
 Json reach_document(const ReachHead& head, const Survey& results, double tolerance, const std::string& folder,
                     bool complete) {
   const Document document(head, results, tolerance);
+  const Survey::LeftOut& left = results.left_out;
   Json lead = {{"lower", Json::array()}, {"upper", Json::array()}};
   Json probability = {{"lower", Json::array()}, {"upper", Json::array()}, {"refined", results.refined}};
   std::size_t decided = 0;
@@ -156,7 +162,8 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
           {"logit_scale", head.logit_scale},
           {"soft_cap", head.soft_cap},
           {"notes", head.notes},
-          {"complete", complete},
+          {"complete", complete && left.nothing()},
+          {"left_out", left_out_json(left)},
           {"decided", decided},
           {"reachable", results.with(Answer::yes).size()},
           {"unreachable", document.losers(Answer::no)},

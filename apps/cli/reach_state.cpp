@@ -17,10 +17,12 @@ namespace {
 using convex::Answer;
 using convex::Share;
 using selectability::Logits;
+using selectability::Probability;
+using selectability::Survey;
 using selectability::TokenReach;
 
 constexpr SnapshotKind kind{.name = "reach",
-                            .version = 4,
+                            .version = 5,
                             .others = "another model or tolerance",
                             .former = "normscope.reach_state/"};
 
@@ -58,6 +60,21 @@ void put(Packer& to, std::size_t index, const TokenReach& token) {
   to.put(token.ends);
 }
 
+/// The points that prove largest probabilities, of those that have both. With eps = 0 the bounds rest on more
+/// than these, and are worked out again.
+void put_points(Packer& to, const Logits& logits, const Survey& survey) {
+  std::vector<std::uint64_t> kept;
+  for (const std::size_t token : survey.refined) {
+    const Probability& known = survey.probabilities[token];
+    if (!logits.sphere && !known.point.empty() && !known.tangent.empty()) kept.push_back(token);
+  }
+  to.put(kept);
+  for (const std::uint64_t token : kept) {
+    to.put(survey.probabilities[token].point);
+    to.put(survey.probabilities[token].tangent);
+  }
+}
+
 bool are_shares(const std::vector<Share>& shares, std::size_t ids) {
   return std::all_of(shares.begin(), shares.end(), [ids](const Share& share) {
     return share.id < ids && std::isfinite(share.weight) && share.weight >= 0.0;
@@ -76,7 +93,13 @@ class Reader {
   Reader(std::span<const std::byte> payload, const Logits& logits, std::string source)
       : from_(payload, fmt::format("{}: {}", source, misfit)), logits_(logits), source_(std::move(source)) {}
 
-  [[nodiscard]] bool at_end() const { return from_.at_end(); }
+  /// How many tokens follow.
+  std::uint64_t count() {
+    std::uint64_t count = 0;
+    from_.get(count);
+    expect(count <= logits_.tokens);
+    return count;
+  }
 
   std::size_t next(std::vector<TokenReach>& tokens) {
     std::uint64_t index = 0;
@@ -106,6 +129,40 @@ class Reader {
     return index;
   }
 
+  /// Which leads were worked out, and how many tokens were worked on for them.
+  void leads(Survey& survey) {
+    std::vector<std::uint64_t> sharp;
+    from_.get(sharp);
+    survey.sharp.assign(logits_.tokens, false);
+    for (const std::uint64_t token : sharp) {
+      expect(token < logits_.tokens);
+      survey.sharp[token] = true;
+    }
+    std::uint64_t worked = 0;
+    from_.get(worked);
+    survey.worked = worked;
+  }
+
+  /// The points of probabilities, two a token; none where they are of another gap.
+  void points(double gap, std::vector<std::size_t>& tokens, std::vector<std::vector<double>>& points) {
+    double saved_gap = 0.0;
+    from_.get(saved_gap);
+    std::vector<std::uint64_t> kept;
+    from_.get(kept);
+    for (const std::uint64_t token : kept) {
+      expect(!logits_.sphere && token < logits_.tokens && (tokens.empty() || token > tokens.back()));
+      tokens.push_back(token);
+      for (int i = 0; i < 2; ++i) {
+        from_.get(points.emplace_back());
+        expect(!points.back().empty() && is_point(points.back(), logits_.width));
+      }
+    }
+    expect(from_.at_end());
+    if (saved_gap == gap) return;
+    tokens.clear();
+    points.clear();
+  }
+
  private:
   static constexpr const char* misfit = "holds what reach did not save; delete it to start again";
 
@@ -127,35 +184,63 @@ class Reader {
 
 }  // namespace
 
-ReachState::ReachState(std::filesystem::path path, const Logits& logits, selectability::ReachOptions options)
-    : path_(std::move(path)), logits_(logits), options_(std::move(options)) {
+ReachState::ReachState(std::filesystem::path path, const Logits& logits, selectability::ReachOptions options,
+                       double probability_gap)
+    : path_(std::move(path)),
+      logits_(logits),
+      options_(std::move(options)),
+      probability_gap_(probability_gap) {
   if (!path_.empty()) fingerprint_ = fingerprint(logits, options_.tolerance, options_.threads);
 }
 
 bool ReachState::exists() const { return !path_.empty() && std::filesystem::exists(path_); }
 
-std::vector<TokenReach> ReachState::load() const {
+Survey ReachState::load() const {
   const std::vector<std::byte> payload = load_snapshot(path_, kind, fingerprint_);
-  std::vector<TokenReach> tokens(logits_.tokens);
+  Survey survey;
+  survey.tokens.resize(logits_.tokens);
   std::vector<std::size_t> saved;
   Reader reader(payload, logits_, path_.string());
-  while (!reader.at_end()) saved.push_back(reader.next(tokens));
-  const std::vector<std::size_t> unproved = selectability::unproved(logits_, tokens, saved, options_);
+  for (std::uint64_t left = reader.count(); left > 0; --left) saved.push_back(reader.next(survey.tokens));
+  reader.leads(survey);
+  std::vector<std::vector<double>> points;
+  reader.points(probability_gap_, survey.refined, points);
+  const std::vector<std::size_t> unproved = selectability::unproved(logits_, survey.tokens, saved, options_);
   if (!unproved.empty()) {
     throw Error(ErrorCode::Format,
                 fmt::format("{}: holds an answer for token {} that its proof does not bear out; delete it to "
                             "start again",
                             path_.string(), unproved.front()));
   }
-  return tokens;
+  // Bounds are not kept: the points prove them anew.
+  survey.probabilities.resize(logits_.tokens);
+  if (survey.refined.empty()) return survey;
+  std::vector<Probability> proved =
+      selectability::prove_probabilities(logits_, survey.refined, points, options_.threads);
+  for (std::size_t i = 0; i < proved.size(); ++i) {
+    survey.probabilities[survey.refined[i]] = std::move(proved[i]);
+  }
+  return survey;
 }
 
-void ReachState::save(const std::vector<TokenReach>& tokens) const {
+void ReachState::save(const Survey& survey) const {
   if (path_.empty()) return;
-  Packer payload;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (is_kept(tokens[i])) put(payload, i, tokens[i]);
+  Packer tokens;
+  std::uint64_t count = 0;
+  std::vector<std::uint64_t> sharp;
+  for (std::size_t i = 0; i < survey.tokens.size(); ++i) {
+    if (i < survey.sharp.size() && survey.sharp[i]) sharp.push_back(i);
+    if (!is_kept(survey.tokens[i])) continue;
+    put(tokens, i, survey.tokens[i]);
+    ++count;
   }
+  Packer payload;
+  payload.put(count);
+  for (const std::byte value : tokens.bytes()) payload.put(value);
+  payload.put(sharp);
+  payload.put<std::uint64_t>(survey.worked);
+  payload.put(probability_gap_);
+  put_points(payload, logits_, survey);
   save_snapshot(path_, kind, fingerprint_, payload.bytes());
 }
 

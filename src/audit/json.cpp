@@ -189,13 +189,16 @@ Json survey_json(const selectability::Survey& survey, const std::vector<std::str
   };
   const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
   const std::vector<std::size_t> undecided = survey.with(convex::Answer::undecided);
-  return {{"reachable", survey.with(convex::Answer::yes).size()},
-          {"unreachable", unreachable.size()},
-          {"undecided", undecided.size()},
-          {"unreachable_without_ball", survey.unargmaxable()},
-          {"unreachable_tokens", tokens(unreachable)},
-          {"nearest", tokens(survey.nearest(listed_tokens))},
-          {"least_probable", tokens(survey.least_probable(listed_tokens))}};
+  const selectability::Survey::LeftOut& left = survey.left_out;
+  return {
+      {"reachable", survey.with(convex::Answer::yes).size()},
+      {"unreachable", unreachable.size()},
+      {"undecided", undecided.size()},
+      {"unreachable_without_ball", survey.unargmaxable()},
+      {"unreachable_tokens", tokens(unreachable)},
+      {"nearest", tokens(survey.nearest(listed_tokens))},
+      {"least_probable", tokens(survey.least_probable(listed_tokens))},
+      {"left_out", {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}}}};
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 namespace normscope::audit {
 namespace {
 
+/// What the tokens that the product of all with all leaves open may take, in parts of `most_work`.
+constexpr double work_on_tokens = 0.2;
+
 void scale(selectability::Logits& logits, double factor) {
   if (factor == 1.0) return;
   for (double& entry : logits.rows) entry *= factor;
@@ -104,10 +107,11 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
   }
   try {
     const VocabularyHead head = vocabulary_head(checkpoint, model);
-    const selectability::ReachOptions options{.threads = threads, .progress = progress};
+    const selectability::ReachOptions options{
+        .threads = threads, .progress = progress, .work = work_on_tokens * most_work};
     selectability::Survey survey;
     selectability::decide(head.logits, survey.tokens, options);
-    selectability::finish(head.logits, survey, selectability::Probabilities::extremes, {}, options);
+    selectability::finish(head.logits, survey, {}, options);
     if (head.soft_cap > 0.0) cap_probabilities(head, survey, threads);
     result.survey = std::move(survey);
   } catch (const Error& error) {

@@ -231,6 +231,36 @@ std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows
   return results;
 }
 
+std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
+                                                 std::span<const double> offsets,
+                                                 std::span<const std::size_t> targets,
+                                                 const std::vector<std::vector<double>>& points,
+                                                 unsigned threads) {
+  const Exact exact(rows, offsets, scale_of(rows, offsets, targets), threads);
+  const bool fit = std::all_of(points.begin(), points.end(), [&](const std::vector<double>& point) {
+    return point.size() == rows.width() && std::isfinite(euclidean_norm(point));
+  });
+  if (points.size() != 2 * targets.size() || !fit) {
+    throw Error(ErrorCode::Shape, fmt::format("log softmax: {} points for {} targets, expected two of {} "
+                                              "numbers for each",
+                                              points.size(), targets.size(), rows.width()));
+  }
+  std::vector<LogSoftmaxMaximum> results(targets.size());
+  std::vector<double> weights;
+  for (std::size_t done = 0; done < targets.size(); done += batch) {
+    std::vector<std::span<const double>> some;
+    std::vector<std::size_t> owners;
+    std::vector<LogSoftmaxMaximum*> known;
+    for (std::size_t k = 2 * done; k < std::min(points.size(), 2 * (done + batch)); ++k) {
+      some.emplace_back(points[k]);
+      owners.push_back(targets[k / 2]);
+      known.push_back(&results[k / 2]);
+    }
+    prove(exact, some, owners, weights, known);
+  }
+  return results;
+}
+
 Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets, std::size_t target,
                        std::span<const double> point) {
   const std::vector<std::size_t> targets{target};

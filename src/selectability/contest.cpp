@@ -24,7 +24,7 @@ Outcome decide_two_points(const Field& field, std::size_t token, double toleranc
     standing[0].token = token;
     standing[0].point = point;
     standing[0].within = 4.0 * field.logits->scale;  // somebody is named, however far behind
-    look(field, standing, 1, 1);
+    look(field, standing, 1);
     const double lower =
         standing[0].lower - 2.0 * field.logits->scale * distance_to_sphere(*field.logits, point);
     if (lower > outcome.lower) {
@@ -50,24 +50,41 @@ struct Contender {
   Standing standing;
   convex::BallSolver solver;
   bool open = true;
+  bool solved = false;  ///< whether the solver's rows have had their say
 
   Contender(const Field& field, std::size_t token)
       : outcome{.token = token},
         standing{.token = token, .point = own_direction(*field.logits, token)},
         solver(field.logits->width) {}
 
+  Contender(const Field& field, Start start)
+      : outcome{.token = start.token},
+        standing{.token = start.token,
+                 .point = std::move(start.point),
+                 .within = start.lower + 4.0 * field.single->error},
+        solver(field.logits->width) {
+    for (const std::size_t rival : start.rivals) meet(field, rival);
+  }
+
   /// Takes the last look into account: an answer, or the next point to look from.
-  void advance(const Field& field, double tolerance, double gap) {
+  void advance(const Field& field, double tolerance, double gap, double enough) {
+    ++outcome.rounds;
     take_standing(field);
-    if (outcome.lower > 0.0 && outcome.upper - outcome.lower <= gap) return close(convex::Answer::yes);
+    if (outcome.lower > 0.0 && (outcome.upper - outcome.lower <= gap || outcome.lower >= enough)) {
+      outcome.largest = outcome.upper - outcome.lower <= gap;
+      return close(convex::Answer::yes);
+    }
     if (outcome.only_inside && gap == std::numeric_limits<double>::infinity()) return close(outcome.answer);
-    if (!learn(field, std::max(tolerance, standing.within))) {
+    if (!learn(field, std::max(tolerance, standing.within)) && solved) {
+      outcome.largest = true;
       if (outcome.lower > 0.0) return close(convex::Answer::yes);
       // All that object are known: what is left is rounding.
       outcome.answer = outcome.upper <= tolerance ? convex::Answer::no : convex::Answer::undecided;
       return close(outcome.answer);
     }
+    if (solver.rows() == 0) return close(outcome.answer);
     convex::BallSolver::State state = solver.solve(1e-15, 0.25 * tolerance);
+    solved = true;
     const double upper = upper_bound(field, outcome.token, state.shares);
     if (upper < outcome.upper) {
       outcome.upper = upper;
@@ -110,15 +127,19 @@ struct Contender {
   /// new one.
   bool learn(const Field& field, double tolerance) {
     bool any = false;
-    std::vector<double> row(field.logits->width);
     for (std::size_t k = 0; k < standing.rivals.size(); ++k) {
-      const std::size_t rival = standing.rivals[k];
-      if (standing.leads[k] > tolerance || solver.holds(rival)) continue;
-      const double offset = field.difference(outcome.token, rival, row);
-      solver.add(rival, row, offset);
-      any = true;
+      if (standing.leads[k] <= tolerance) any = meet(field, standing.rivals[k]) || any;
     }
     return any;
+  }
+
+  /// Adds a rival; false when it was met before.
+  bool meet(const Field& field, std::size_t rival) {
+    if (solver.holds(rival)) return false;
+    std::vector<double> row(field.logits->width);
+    const double offset = field.difference(outcome.token, rival, row);
+    solver.add(rival, row, offset);
+    return true;
   }
 
   void close(convex::Answer answer) {
@@ -127,24 +148,23 @@ struct Contender {
   }
 };
 
-std::vector<Outcome> hold(const Field& field, std::vector<Contender> contenders, double gap,
+std::vector<Outcome> hold(const Field& field, std::vector<Contender> contenders, double gap, double enough,
                           const ReachOptions& options) {
   const double tolerance = field.logits->tolerance(options.tolerance);
   for (std::size_t round = 0; round < options.rounds; ++round) {
     std::vector<Contender*> open;
     std::vector<Standing> standings;
-    std::size_t known = 0;
     for (Contender& contender : contenders) {
       if (!contender.open) continue;
       open.push_back(&contender);
       standings.push_back(std::move(contender.standing));
-      known = std::max(known, contender.solver.rows());
+      standings.back().most_rivals = std::clamp(contender.solver.rows() / 2, fewest_rivals, most_rivals);
     }
     if (open.empty()) break;
-    look(field, standings, std::clamp(known / 2, fewest_rivals, most_rivals), options.threads);
+    look(field, standings, options.threads);
     for (std::size_t i = 0; i < open.size(); ++i) open[i]->standing = std::move(standings[i]);
     parallel_for(open.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, tolerance, gap);
+      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, tolerance, gap, enough);
     });
   }
   std::vector<Outcome> outcomes;
@@ -166,20 +186,23 @@ std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>&
   std::vector<Contender> contenders;
   contenders.reserve(tokens.size());
   for (const std::size_t token : tokens) contenders.emplace_back(field, token);
-  return hold(field, std::move(contenders), std::numeric_limits<double>::infinity(), options);
+  constexpr double any = std::numeric_limits<double>::infinity();
+  return hold(field, std::move(contenders), any, any, options);
 }
 
-std::vector<Outcome> largest_leads(const Field& field, const std::vector<std::size_t>& tokens,
-                                   const std::vector<double>& known, double gap,
+std::vector<Outcome> largest_leads(const Field& field, std::vector<Start> starts, double gap, double enough,
                                    const ReachOptions& options) {
-  if (has_two_points(field)) return contest(field, tokens, options);
-  std::vector<Contender> contenders;
-  contenders.reserve(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    contenders.emplace_back(field, tokens[i]);
-    contenders.back().standing.within = known[i] + 4.0 * field.single->error;
+  if (has_two_points(field)) {
+    std::vector<std::size_t> tokens;
+    for (const Start& start : starts) tokens.push_back(start.token);
+    std::vector<Outcome> outcomes = contest(field, tokens, options);
+    for (Outcome& outcome : outcomes) outcome.largest = true;
+    return outcomes;
   }
-  return hold(field, std::move(contenders), gap, options);
+  std::vector<Contender> contenders;
+  contenders.reserve(starts.size());
+  for (Start& start : starts) contenders.emplace_back(field, std::move(start));
+  return hold(field, std::move(contenders), gap, enough, options);
 }
 
 }  // namespace normscope::selectability

@@ -67,7 +67,7 @@ std::vector<Seen> see(const Field& field, const std::vector<Standing>& standings
 
 /// The rivals and the lead from the candidates, none of the others of which leads by less than `floor`.
 void settle(const Field& field, Standing& standing, double own, std::vector<Candidate> candidates,
-            double floor, std::size_t most_rivals) {
+            double floor) {
   standing.lower = floor;
   std::vector<std::pair<double, std::size_t>> close;
   const auto meet = [&](std::size_t other) {
@@ -83,13 +83,13 @@ void settle(const Field& field, Standing& standing, double own, std::vector<Cand
     const Candidate& next = candidates.front();
     const double least =
         own - std::scalbn(static_cast<double>(next.score), field.single->exponent) - field.single->error;
-    if (close.size() >= most_rivals && least >= standing.lower) break;
+    if (close.size() >= standing.most_rivals && least >= standing.lower) break;
     meet(next.token);
     std::pop_heap(candidates.begin(), candidates.end(), later);
     candidates.pop_back();
   }
   std::sort(close.begin(), close.end());
-  if (close.size() > most_rivals) close.resize(most_rivals);
+  if (close.size() > standing.most_rivals) close.resize(standing.most_rivals);
   standing.rivals.clear();
   standing.leads.clear();
   for (const auto& [lead, token] : close) {
@@ -150,7 +150,7 @@ std::vector<double> own_direction(const Logits& logits, std::size_t token) {
   return point;
 }
 
-void look(const Field& field, std::vector<Standing>& standings, std::size_t most_rivals, unsigned threads) {
+void look(const Field& field, std::vector<Standing>& standings, unsigned threads) {
   const std::size_t tokens = field.logits->tokens;
   const int exponent = field.single->exponent;
   std::vector<float> points;
@@ -180,7 +180,7 @@ void look(const Field& field, std::vector<Standing>& standings, std::size_t most
       // Over those that are no candidates the lead is what float32 says less its error.
       const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - field.single->error;
       const double floor = candidates.empty() ? others : standings[s].within + 0.5 * field.single->error;
-      settle(field, standings[s], own[s], std::move(candidates), floor, most_rivals);
+      settle(field, standings[s], own[s], std::move(candidates), floor);
       standings[s].lower = is_in_ball(standings[s].point) ? standings[s].lower - 2.0 * field.logits->rounding
                                                           : -std::numeric_limits<double>::infinity();
     }

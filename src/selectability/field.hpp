@@ -30,7 +30,8 @@ struct Field {
 struct Standing {
   std::size_t token = 0;
   std::vector<double> point{};
-  double within = 0.0;  ///< leads up to this count as low
+  double within = 0.0;          ///< leads up to this count as low
+  std::size_t most_rivals = 1;  ///< that are asked for
   /// Tokens over which the lead may be low, the lowest first, as many as asked for.
   std::vector<std::size_t> rivals{};
   std::vector<double> leads{};  ///< over the rivals: lower bounds, proved
@@ -40,7 +41,7 @@ struct Standing {
 /// Fills rivals, leads and lower of each standing: one product in float32 of all points with all tokens; in
 /// float64 as many of the lowest leads as rivals are asked for, and those that could be lower still. Every
 /// token counts in `lower`.
-void look(const Field& field, std::vector<Standing>& standings, std::size_t most_rivals, unsigned threads);
+void look(const Field& field, std::vector<Standing>& standings, unsigned threads);
 
 /// A proved upper bound on the lead of `token` over the ball, from weights on others.
 [[nodiscard]] double upper_bound(const Field& field, std::size_t token,

@@ -20,6 +20,13 @@ constexpr double sphere_work = 1e9;
 /// What exp and the last operations may round, with room.
 constexpr double rounded = 1e-15;
 
+/// Two logits of the quotient may each be off by what folding rounded.
+Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maximum) {
+  const double slack = 2.0 * logits.rounding + rounded;
+  return {std::exp(maximum.lower - slack), std::min(1.0, std::exp(maximum.upper + slack)),
+          std::move(maximum.point), std::move(maximum.tangent)};
+}
+
 /// What the value at `point` says of the sphere's next point.
 Bounded on_the_sphere(const Logits& logits, std::size_t token, std::span<const double> point) {
   Bounded found = convex::log_softmax_at(logits.view(), logits.offsets, token, point);
@@ -119,10 +126,18 @@ std::vector<Probability> largest_probabilities(const Logits& logits, std::span<c
                                    .progress = options.progress});
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (logits.sphere) bring_to_sphere(logits, asked[i], maxima[i]);
-    // Two logits of the quotient may each be off by what folding rounded.
-    const double slack = 2.0 * logits.rounding + rounded;
-    results[i] = {std::exp(maxima[i].lower - slack), std::min(1.0, std::exp(maxima[i].upper + slack)),
-                  std::move(maxima[i].point), std::move(maxima[i].tangent)};
+    results[i] = probability_of(logits, std::move(maxima[i]));
+  }
+  return results;
+}
+
+std::vector<Probability> prove_probabilities(const Logits& logits, std::span<const std::size_t> asked,
+                                             const std::vector<std::vector<double>>& points,
+                                             unsigned threads) {
+  std::vector<Probability> results;
+  for (convex::LogSoftmaxMaximum& maximum :
+       convex::prove_log_softmax(logits.view(), logits.offsets, asked, points, threads)) {
+    results.push_back(probability_of(logits, std::move(maximum)));
   }
   return results;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -21,7 +22,7 @@ namespace {
 using convex::Answer;
 
 /// Tokens decided together: enough for a product, few enough for what each remembers.
-std::size_t batch_size(std::size_t width) { return std::clamp<std::size_t>(16384 / width, 16, 64); }
+std::size_t batch_size(std::size_t width) { return std::clamp<std::size_t>(65536 / width, 16, 64); }
 
 void decide_alone(TokenReach& token) {
   token.done = true;
@@ -131,12 +132,15 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   const Field field{.logits = &scaled.logits(), .single = &single};
   Unbounded unbounded(scaled.logits());
   const std::size_t batch = batch_size(logits.width);
+  double spent = 0.0;
   for (std::size_t begin = 0; begin < left.size(); begin += batch) {
     options.progress("token", begin, left.size());
+    if (spent > options.work || std::chrono::steady_clock::now() >= options.until) return;
     const std::vector<std::size_t> some(
         left.begin() + static_cast<std::ptrdiff_t>(begin),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
     for (Outcome& outcome : contest(field, some, options)) {
+      spent += static_cast<double>(outcome.rounds) * static_cast<double>(logits.tokens * logits.width);
       take(scaled, tokens[outcome.token], std::move(outcome));
     }
     unbounded.decide(some, tokens, options);
@@ -145,32 +149,112 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   options.progress("token", left.size(), left.size());
 }
 
-void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
-             const ReachOptions& options) {
-  const ScaledLogits scaled(logits);
-  const SinglePrecision single = single_precision(scaled.logits());
-  const Field field{.logits = &scaled.logits(), .single = &single};
-  const std::size_t batch = batch_size(logits.width);
-  for (std::size_t begin = 0; begin < asked.size(); begin += batch) {
-    options.progress("lead", begin, asked.size());
-    std::vector<std::size_t> some;
-    std::vector<double> known;
-    for (std::size_t i = begin; i < std::min(asked.size(), begin + batch); ++i) {
-      if (tokens[asked[i]].answer != Answer::yes || logits.tokens == 1) continue;
-      some.push_back(asked[i]);
-      known.push_back(scaled.divide(tokens[asked[i]].lower));
+namespace {
+
+/// The logits as a batch of tokens is worked out over them.
+struct Sharpener {
+  explicit Sharpener(const Logits& logits)
+      : scaled(logits), single(single_precision(scaled.logits())), gap(1e-6 * scaled.logits().scale) {}
+
+  /// Works out the largest leads of some tokens, or that they are `enough`; says of which they are the
+  /// largest.
+  std::vector<bool> work_out(std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
+                             double enough, const ReachOptions& options) const {
+    const Logits& logits = scaled.logits();
+    const Field field{.logits = &logits, .single = &single};
+    std::vector<Start> starts;
+    for (const std::size_t token : asked) {
+      Start start{.token = token,
+                  .lower = scaled.divide(tokens[token].lower),
+                  .point = witness(logits, token, tokens[token])};
+      for (const convex::Share& share : upper_weights(tokens[token])) start.rivals.push_back(share.id);
+      starts.push_back(std::move(start));
     }
-    const double gap = 1e-6 * scaled.logits().scale;
-    for (Outcome& outcome : largest_leads(field, some, known, gap, options)) {
+    std::vector<bool> largest;
+    for (Outcome& outcome : largest_leads(field, std::move(starts), gap, scaled.divide(enough), options)) {
       TokenReach& token = tokens[outcome.token];
+      largest.push_back(outcome.largest);
       take_upper(scaled, token, outcome);
       const double lower = scaled.lower(outcome.lower);
       if (!(lower > token.lower)) continue;
       token.lower = lower;
       token.witness = std::move(outcome.witness);
     }
+    return largest;
+  }
+
+  ScaledLogits scaled;
+  SinglePrecision single;
+  double gap;
+};
+
+/// Reachable tokens, the least lead known first.
+std::vector<std::size_t> by_lead(const std::vector<TokenReach>& tokens) {
+  std::vector<std::size_t> result;
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    if (tokens[token].done && tokens[token].answer == Answer::yes) result.push_back(token);
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::size_t a, std::size_t b) { return tokens[a].lower < tokens[b].lower; });
+  return result;
+}
+
+/// What the largest leads of `wanted` tokens do not exceed, as far as they were worked out.
+double threshold(const std::vector<TokenReach>& tokens, const std::vector<bool>& sharp, std::size_t wanted) {
+  std::vector<double> leads;
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    if (sharp[token]) leads.push_back(tokens[token].upper);
+  }
+  if (leads.size() < wanted) return std::numeric_limits<double>::infinity();
+  std::nth_element(leads.begin(), leads.begin() + static_cast<std::ptrdiff_t>(wanted - 1), leads.end());
+  return leads[wanted - 1];
+}
+
+}  // namespace
+
+void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
+             const ReachOptions& options) {
+  if (logits.tokens == 1) return;
+  const Sharpener sharpener(logits);
+  const std::size_t batch = batch_size(logits.width);
+  for (std::size_t begin = 0; begin < asked.size(); begin += batch) {
+    options.progress("lead", begin, asked.size());
+    std::vector<std::size_t> some;
+    for (std::size_t i = begin; i < std::min(asked.size(), begin + batch); ++i) {
+      if (tokens[asked[i]].answer == Answer::yes) some.push_back(asked[i]);
+    }
+    static_cast<void>(sharpener.work_out(tokens, some, std::numeric_limits<double>::infinity(), options));
   }
   options.progress("lead", asked.size(), asked.size());
+}
+
+std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& tokens, std::vector<bool>& sharp,
+                            std::size_t& worked, std::size_t wanted, std::size_t most,
+                            const ReachOptions& options) {
+  sharp.resize(logits.tokens, false);
+  if (wanted == 0 || logits.tokens == 1) return 0;
+  std::optional<Sharpener> sharpener;
+  const std::size_t batch = batch_size(logits.width);
+  while (true) {
+    const double enough = threshold(tokens, sharp, wanted);
+    std::vector<std::size_t> asked = by_lead(tokens);
+    asked.erase(
+        std::remove_if(asked.begin(), asked.end(),
+                       [&](std::size_t token) { return sharp[token] || !(tokens[token].lower < enough); }),
+        asked.end());
+    options.progress("lead", worked, worked + asked.size());
+    if (asked.empty() || worked >= most || std::chrono::steady_clock::now() >= options.until) {
+      return asked.size();
+    }
+    asked.resize(std::min({asked.size(), batch, most - worked}));
+    if (!sharpener) sharpener.emplace(logits);
+    const std::vector<bool> largest = sharpener->work_out(tokens, asked, enough, options);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      // Who is not below the threshold now was asked in vain, but not for nothing: it is out.
+      sharp[asked[i]] = largest[i] || tokens[asked[i]].lower < enough;
+    }
+    worked += asked.size();
+  }
 }
 
 std::vector<std::vector<double>> sphere_points(const Logits& logits) {

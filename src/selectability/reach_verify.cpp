@@ -60,7 +60,7 @@ class Verifier {
           {.token = asked[i], .point = std::move(point), .within = scaled_.divide(reach.lower)});
       at.push_back(i);
     }
-    if (!standings.empty()) look(field, standings, 1, threads);
+    if (!standings.empty()) look(field, standings, threads);
     for (std::size_t k = 0; k < at.size(); ++k) {
       const double lower = scaled_.divide(tokens[asked[at[k]]].lower);
       double found = standings[k].lower;
@@ -77,7 +77,7 @@ class Verifier {
     if (cone_.tokens == 0 || point.size() != cone_.width || !is_in_ball(point)) return false;
     const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
     std::vector<Standing> standing = {{.token = token, .point = point}};
-    look(all, standing, 1, 1);
+    look(all, standing, 1);
     return standing[0].lower > 0.0;
   }
   [[nodiscard]] const Logits& logits() const { return scaled_.logits(); }

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/product.hpp>
 #include <normscope/numeric/sum.hpp>
 
@@ -148,14 +149,11 @@ Highest highest_others(const Tiles& tiles, std::size_t tokens, unsigned threads,
 
 SinglePrecision single_precision(const Logits& logits) {
   SinglePrecision single;
-  single.exponent = logits.scale > 0.0 ? std::ilogb(logits.scale) : 0;
+  const BinaryScale by = BinaryScale::of(logits.scale);
+  single.exponent = by.exponent();
   single.rows.reserve(logits.rows.size());
-  for (const double value : logits.rows) {
-    single.rows.push_back(static_cast<float>(std::scalbn(value, -single.exponent)));
-  }
-  for (const double value : logits.offsets) {
-    single.offsets.push_back(static_cast<float>(std::scalbn(value, -single.exponent)));
-  }
+  for (const double value : logits.rows) single.rows.push_back(static_cast<float>(by.divide(value)));
+  for (const double value : logits.offsets) single.offsets.push_back(static_cast<float>(by.divide(value)));
   // The product's own bound, then entries, point, length and sums, each rounded.
   const double count = static_cast<double>(logits.width) + static_cast<double>(logits.width / 256) + 16.0;
   single.error = 1.01 * count * 0x1p-24 * logits.scale;

@@ -197,7 +197,7 @@ double lead_on_sphere(const Field& field, std::size_t token, std::span<const dou
   std::vector<Standing> standing(1);
   standing[0].token = token;
   standing[0].point.assign(point.begin(), point.end());
-  look(field, standing, 1, threads);
+  look(field, standing, threads);
   return standing[0].lower - 2.0 * field.logits->scale * distance;
 }
 

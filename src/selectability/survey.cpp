@@ -1,6 +1,8 @@
 #include <normscope/selectability/survey.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <numeric>
 
 namespace normscope::selectability {
@@ -10,11 +12,10 @@ using convex::Answer;
 
 /// Tokens × tokens × width up to which every largest probability is worked out unless asked otherwise.
 constexpr double small_work = 1e8;
-/// Tokens whose largest lead or probability is worked out in a vocabulary too large for all.
-constexpr std::size_t extremes = 32;
-/// Rounds in which the largest leads of so many are.
-constexpr std::size_t most_sharpenings = 16;
-constexpr double probability_gap = 1e-3;
+/// Tokens whose leads may be worked on for each one that is wanted.
+constexpr std::size_t worked_for_one = 26;
+/// Probabilities worked out between two looks at the time.
+constexpr std::size_t group = 256;
 
 /// The reachable tokens with the smallest proved lead, the smallest first.
 std::vector<std::size_t> lowest(const Survey& survey, std::size_t most) {
@@ -26,50 +27,77 @@ std::vector<std::size_t> lowest(const Survey& survey, std::size_t most) {
   return result;
 }
 
-/// Who leads least where its own row points may lead by more elsewhere: works the largest leads out until the
-/// least known are largest ones, or enough are known.
-void sharpen_lowest(const Logits& logits, Survey& survey, const ReachOptions& options) {
-  survey.sharp.assign(logits.tokens, false);
-  for (std::size_t round = 0; round < most_sharpenings; ++round) {
-    std::vector<std::size_t> asked = lowest(survey, extremes);
-    asked.erase(
-        std::remove_if(asked.begin(), asked.end(), [&](std::size_t token) { return survey.sharp[token]; }),
-        asked.end());
-    if (asked.empty()) break;
-    sharpen(logits, survey.tokens, asked, options);
-    for (const std::size_t token : asked) survey.sharp[token] = true;
+/// The indices of the `most` smallest values, the smallest first.
+std::vector<std::size_t> smallest(const std::vector<double>& values, std::size_t most) {
+  std::vector<std::size_t> result(values.size());
+  std::iota(result.begin(), result.end(), 0);
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  result.resize(std::min(most, result.size()));
+  return result;
+}
+
+std::vector<std::size_t> wanted_probabilities(const Logits& logits, const Survey& survey,
+                                              const SurveyOptions& wanted) {
+  const double count = static_cast<double>(logits.tokens);
+  const bool small = count * count * static_cast<double>(logits.width) <= small_work;
+  const bool extremes = wanted.probabilities == Probabilities::extremes;
+  const bool all = wanted.probabilities == Probabilities::full || (extremes && small);
+  std::vector<bool> is_wanted(logits.tokens, all);
+  for (const std::size_t token : wanted.asked) is_wanted[token] = true;
+  if (!all && extremes) {
+    for (const std::size_t token : survey.nearest(wanted.nearest)) is_wanted[token] = true;
+    // By their leads alone, whatever was worked out before an interruption.
+    std::vector<double> uppers;
+    for (const TokenReach& token : survey.tokens) {
+      uppers.push_back(probability_from_lead(token, logits.tokens).upper);
+    }
+    for (const std::size_t token : smallest(uppers, wanted.nearest)) is_wanted[token] = true;
+  }
+  std::vector<std::size_t> result;
+  for (std::size_t token = 0; token < is_wanted.size(); ++token) {
+    if (is_wanted[token]) result.push_back(token);
+  }
+  return result;
+}
+
+void take(Probability& known, Probability found) {
+  if (found.lower > known.lower) {
+    known.lower = found.lower;
+    known.point = std::move(found.point);
+  }
+  if (found.upper < known.upper) {
+    known.upper = found.upper;
+    known.tangent = std::move(found.tangent);
   }
 }
 
-void refine(const Logits& logits, Survey& survey, Probabilities how, const std::vector<std::size_t>& also,
-            const ReachOptions& options) {
-  const double count = static_cast<double>(logits.tokens);
-  const bool small = count * count * static_cast<double>(logits.width) <= small_work;
-  const bool all = how == Probabilities::full || (how == Probabilities::extremes && small);
-  std::vector<bool> wanted(logits.tokens, all);
-  for (const std::size_t token : also) wanted[token] = true;
-  if (!all && how == Probabilities::extremes) {
-    for (const std::size_t token : survey.nearest(extremes)) wanted[token] = true;
-    for (const std::size_t token : survey.least_probable(extremes)) wanted[token] = true;
-  }
-  survey.refined.clear();
-  for (std::size_t token = 0; token < wanted.size(); ++token) {
-    if (wanted[token]) survey.refined.push_back(token);
-  }
-  std::vector<Probability> found = largest_probabilities(
-      logits, survey.refined,
-      {.gap = probability_gap, .threads = options.threads, .progress = options.progress});
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    Probability& known = survey.probabilities[survey.refined[i]];
-    if (found[i].lower > known.lower) {
-      known.lower = found[i].lower;
-      known.point = std::move(found[i].point);
+void refine(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options) {
+  std::vector<std::size_t> left;
+  const std::vector<std::size_t> all = wanted_probabilities(logits, survey, wanted);
+  std::set_difference(all.begin(), all.end(), survey.refined.begin(), survey.refined.end(),
+                      std::back_inserter(left));
+  std::size_t done = 0;
+  while (done < left.size() && std::chrono::steady_clock::now() < options.until) {
+    const std::vector<std::size_t> some(
+        left.begin() + static_cast<std::ptrdiff_t>(done),
+        left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), done + group)));
+    const std::size_t before = done;
+    const Progress progress([&](std::string_view what, std::size_t now, std::size_t) {
+      options.progress(what, before + now, left.size());
+      return true;
+    });
+    std::vector<Probability> found = largest_probabilities(
+        logits, some, {.gap = wanted.probability_gap, .threads = options.threads, .progress = progress});
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      take(survey.probabilities[some[i]], std::move(found[i]));
     }
-    if (found[i].upper < known.upper) {
-      known.upper = found[i].upper;
-      known.tangent = std::move(found[i].tangent);
-    }
+    const auto middle = static_cast<std::ptrdiff_t>(survey.refined.size());
+    survey.refined.insert(survey.refined.end(), some.begin(), some.end());
+    std::inplace_merge(survey.refined.begin(), survey.refined.begin() + middle, survey.refined.end());
+    done += some.size();
   }
+  survey.left_out.probabilities = left.size() - done;
 }
 
 }  // namespace
@@ -92,13 +120,9 @@ std::vector<std::size_t> Survey::nearest(std::size_t most) const {
 }
 
 std::vector<std::size_t> Survey::least_probable(std::size_t most) const {
-  std::vector<std::size_t> result(tokens.size());
-  std::iota(result.begin(), result.end(), 0);
-  std::stable_sort(result.begin(), result.end(), [&](std::size_t a, std::size_t b) {
-    return probabilities[a].upper < probabilities[b].upper;
-  });
-  result.resize(std::min(most, result.size()));
-  return result;
+  std::vector<double> uppers;
+  for (const Probability& probability : probabilities) uppers.push_back(probability.upper);
+  return smallest(uppers, most);
 }
 
 std::size_t Survey::unargmaxable() const {
@@ -108,17 +132,27 @@ std::size_t Survey::unargmaxable() const {
 }
 
 void bound_by_leads(Survey& survey) {
-  survey.probabilities.clear();
-  for (const TokenReach& token : survey.tokens) {
-    survey.probabilities.push_back(probability_from_lead(token, survey.tokens.size()));
+  survey.probabilities.resize(survey.tokens.size());
+  std::vector<bool> known(survey.tokens.size(), false);
+  for (const std::size_t token : survey.refined) known[token] = true;
+  for (std::size_t token = 0; token < survey.tokens.size(); ++token) {
+    Probability by_lead = probability_from_lead(survey.tokens[token], survey.tokens.size());
+    if (known[token]) {
+      take(by_lead, std::move(survey.probabilities[token]));
+    }
+    survey.probabilities[token] = std::move(by_lead);
   }
 }
 
-void finish(const Logits& logits, Survey& survey, Probabilities wanted, const std::vector<std::size_t>& asked,
-            const ReachOptions& options) {
-  sharpen_lowest(logits, survey, options);
+void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options) {
+  survey.left_out = {};
+  survey.wanted = wanted.nearest;
+  survey.left_out.tokens = static_cast<std::size_t>(std::count_if(
+      survey.tokens.begin(), survey.tokens.end(), [](const TokenReach& token) { return !token.done; }));
+  survey.left_out.leads = sharpen_nearest(logits, survey.tokens, survey.sharp, survey.worked, wanted.nearest,
+                                          worked_for_one * wanted.nearest, options);
   bound_by_leads(survey);
-  refine(logits, survey, wanted, asked, options);
+  refine(logits, survey, wanted, options);
 }
 
 }  // namespace normscope::selectability

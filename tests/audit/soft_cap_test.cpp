@@ -140,7 +140,7 @@ VocabularyHead folded(const Case& head) {
 selectability::Survey surveyed(const VocabularyHead& head, selectability::Probabilities wanted) {
   selectability::Survey survey;
   selectability::decide(head.logits, survey.tokens, {.threads = 1});
-  selectability::finish(head.logits, survey, wanted, {}, {.threads = 1});
+  selectability::finish(head.logits, survey, {.probabilities = wanted}, {.threads = 1});
   cap_probabilities(head, survey, 1);
   return survey;
 }

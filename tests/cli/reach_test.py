@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from command import CHECKPOINTS, COMMAND, OWN_MODEL, SANITIZED, CommandTest, safetensors
-from snapshots import opened, reach_tokens, sealed
+from snapshots import NOTHING_SHARP, opened, reach_payload, reach_tokens, sealed
 
 
 def exact(values):
@@ -256,14 +256,15 @@ class Reach(CommandTest):
     def test_going_on_from_every_batch_leads_to_the_same_bytes(self):
         weights = np.random.default_rng(4).normal(size=(600, 5))
         options = [*self.arrays(weights, weights[:, 1]), "--certificates", "c", "--json", "all.json", "-q"]
-        self.ok("reach", *options, "--resume", "state")
+        self.ok("reach", *options)
         expected = self.outputs()
-        before, payload = opened((self.folder / "state").read_bytes())
         # The tokens that do not lead where their own rows point; they are decided 64 at a time.
-        hard = [token for _, token in reach_tokens(payload)]
+        self.ok("reach", *options, "--sharpen", 0, "--probability", "quick", "--resume", "state")
+        before, payload = opened((self.folder / "state").read_bytes())
+        hard = [token for _, token in reach_tokens(payload)[0]]
         self.assertGreater(len(hard), 3 * 64)
         for decided in range(0, len(hard), 64):
-            (self.folder / "state").write_bytes(sealed(before, b"".join(hard[:decided])))
+            (self.folder / "state").write_bytes(sealed(before, reach_payload(hard[:decided])))
             self.ok("reach", *options, "--resume", "state")
             self.assertTrue(self.outputs() == expected, decided)
         other = self.arrays(weights[:, ::-1].copy())
@@ -271,36 +272,131 @@ class Reach(CommandTest):
 
     def test_resuming_a_finished_reach_changes_nothing(self):
         weights = np.random.default_rng(6).normal(size=(300, 3))
-        first = self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state")
+        options = ["reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"]
+        first = self.json(*options)
+        self.assertTrue(first["complete"])
         state = (self.folder / "state").read_bytes()
-        self.assertEqual(self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"), first)
+        self.assertEqual(self.json(*options), first)
+        # Neither leads nor probabilities are worked out again: the state says so.
+        self.assertEqual((self.folder / "state").read_bytes(), state)
         before, payload = opened(state)
-        tokens = reach_tokens(payload)
-        # Half of the tokens: the other half is worked out again.
-        (self.folder / "state").write_bytes(sealed(before, b"".join(token for _, token in tokens[::2])))
-        self.assertEqual(self.json("reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"), first)
-        number, token = tokens[1]
-        for spoiled in (token[:-1], token + token, tokens[2][1] + tokens[1][1], token[:8] + b"\2" + token[9:],
-                        struct.pack("<Q", 300) + token[8:], token[:10] + struct.pack("<d", math.nan) + token[18:],
-                        token[:26] + struct.pack("<Q", 300) + token[34:]):
-            (self.folder / "state").write_bytes(sealed(before, spoiled))
-            self.assertIn("holds what reach did not save",
-                          self.fails(3, "reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"))
+        _, rest = reach_tokens(payload)
+        sharp = struct.unpack_from("<Q", rest)[0]
+        self.assertGreaterEqual(sharp, 20)
+        gap, points = struct.unpack_from("<dQ", rest, 16 + 8 * sharp)
+        self.assertEqual((gap, points), (1e-3, len(first["max_probability"]["refined"])))
+        # Half of the tokens, before any lead was worked out: the rest is.
+        (self.folder / "state").unlink()
+        self.json(*options, "--sharpen", 0, "--probability", "quick")
+        before, payload = opened((self.folder / "state").read_bytes())
+        tokens = [token for _, token in reach_tokens(payload)[0]]
+        (self.folder / "state").write_bytes(sealed(before, reach_payload(tokens[::2])))
+        self.assertEqual(self.json(*options), first)
+        token = tokens[1]
+        for spoiled in ([token[:-1]], [token, token], [tokens[2], tokens[1]], [token[:8] + b"\2" + token[9:]],
+                        [struct.pack("<Q", 300) + token[8:]], [token[:10] + struct.pack("<d", math.nan) + token[18:]],
+                        [token[:26] + struct.pack("<Q", 300) + token[34:]]):
+            (self.folder / "state").write_bytes(sealed(before, reach_payload(spoiled)))
+            self.assertIn("holds what reach did not save", self.fails(3, *options))
+        point = struct.pack("<Qddd", 3, 0.0, 0.0, 0.0)
+        for spoiled in (b"", NOTHING_SHARP + b"\0", struct.pack("<QQQdQ", 1, 300, 0, 0.0, 0),
+                        struct.pack("<QQdQQ", 0, 0, 1e-3, 1, 300) + 2 * point,
+                        struct.pack("<QQdQQQ", 0, 0, 1e-3, 2, 7, 7) + 4 * point,
+                        struct.pack("<QQdQQ", 0, 0, 1e-3, 1, 7) + point + struct.pack("<Qd", 1, 0.0),
+                        struct.pack("<QQdQQ", 0, 0, 1e-3, 1, 7) + point + struct.pack("<Qddd", 3, 0, math.inf, 0)):
+            (self.folder / "state").write_bytes(sealed(before, reach_payload(tokens, spoiled)))
+            self.assertIn("holds what reach did not save", self.fails(3, *options))
+
+    def test_points_of_a_state_prove_their_own_bounds(self):
+        weights = np.random.default_rng(6).normal(size=(300, 3))
+        options = ["reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"]
+        first = self.json(*options)
+        before, payload = opened((self.folder / "state").read_bytes())
+        tokens, rest = reach_tokens(payload)
+        # Where a probability is said to be large the center is put, or a point far outside of the ball.
+        at = rest.index(struct.pack("<QQ", 300, 0)) + 8 + 8 * 300
+        for point in ((0.0, 0.0, 0.0), (1e6, 0.0, 0.0)):
+            forged = bytearray(rest)
+            struct.pack_into("<Qddd", forged, at, 3, *point)
+            (self.folder / "state").write_bytes(sealed(before, reach_payload([token for _, token in tokens],
+                                                                             bytes(forged))))
+            other = self.json(*options)
+            self.assertLessEqual(other["max_probability"]["lower"][0], first["max_probability"]["lower"][0])
+            self.assertEqual(other["max_probability"]["lower"][1:], first["max_probability"]["lower"][1:])
+            self.assertEqual(other["max_probability"]["upper"], first["max_probability"]["upper"])
+            (self.folder / "result.json").write_text(json.dumps(other))
+            self.ok("verify", "result.json")
+
+    def test_a_budget_is_kept_and_what_it_leaves_is_worked_out_later(self):
+        random = np.random.default_rng(11)
+        weights = random.normal(size=(1500, 12))
+        options = ["reach", *self.arrays(weights, weights[:, 1])]
+        whole = self.json(*options)
+        self.assertEqual((whole["complete"], whole["left_out"]),
+                         (True, {"tokens": 0, "leads": 0, "probabilities": 0}))
+        none = self.json(*options, "--budget", 0)
+        left = none["left_out"]
+        self.assertFalse(none["complete"])
+        self.assertEqual(left["tokens"], 1500 - none["decided"])
+        self.assertGreater(left["tokens"], 100)
+        self.assertGreater(left["probabilities"], 19)
+        text = self.ok(*options, "--budget", 0)
+        self.assertIn(f"left out: {left['tokens']} tokens not decided", text)
+        self.assertIn(f"left out: the largest probabilities of {left['probabilities']} tokens", text)
+        # Wherever it is cut off, it goes on to the same document, and every piece verifies.
+        for budget in (0, 0.02, 0.1, 0.3):
+            part = self.json(*options, "--budget", budget, "--resume", "state")
+            (self.folder / "result.json").write_text(json.dumps(part))
+            self.ok("verify", "result.json")
+            if budget != 0.1:
+                self.assertEqual(self.json(*options, "--resume", "state"), whole)
+                (self.folder / "state").unlink()
+
+    def test_as_many_leads_are_sharpened_as_asked_for(self):
+        weights = np.random.default_rng(12).normal(size=(400, 6))
+        options = ["reach", *self.arrays(weights, weights[:, 1]), "--probability", "quick"]
+        everything = self.json(*options, "--sharpen", 400)
+        uppers = [entry["lead_at_most"] for entry in everything["nearest"]]
+        self.assertEqual(len(uppers), everything["reachable"])
+        for entry in everything["nearest"]:
+            self.assertLessEqual(entry["lead_at_most"] - entry["lead_at_least"], 1.01e-6 * everything["scale"])
+        for count in (0, 1, 7, 20):
+            document = self.json(*options, "--sharpen", count)
+            self.assertEqual(document["left_out"], {"tokens": 0, "leads": 0, "probabilities": 0})
+            # Nobody is nearer the edge than those named.
+            nearest = document["nearest"][:count]
+            self.assertEqual([entry["token"] for entry in nearest],
+                             [entry["token"] for entry in everything["nearest"][:count]])
+        self.assertEqual(self.json(*options, "--sharpen", 0)["nearest"], [])
+        self.assertNotIn("near the edge", self.ok(*options, "--sharpen", 0))
+        self.fails(2, *options, "--sharpen", -1)
+        self.fails(2, *options, "--budget", -1)
+
+    def test_probabilities_are_as_near_as_asked_for(self):
+        weights = np.random.default_rng(13).normal(size=(60, 5))
+        for gap in (1e-1, 1e-6):
+            bounds = self.json("reach", *self.arrays(weights, weights[:, 1]), "--probability", "full",
+                               "--probability-gap", gap)["max_probability"]
+            widths = np.log(np.array(bounds["upper"]) / np.array(bounds["lower"]))
+            self.assertLessEqual(widths.max(), gap * 1.01 + 1e-9)
+            if gap == 1e-1:
+                self.assertGreater(widths.max(), 1e-4)
+        self.fails(2, "reach", *self.arrays(weights), "--probability-gap", -1)
 
     def test_a_state_with_a_wrong_proof_is_refused(self):
         weights = np.random.default_rng(6).normal(size=(300, 3))
         options = ["reach", *self.arrays(weights, weights[:, 1]), "--resume", "state"]
-        self.json(*options)
+        self.json(*options, "--sharpen", 0)
         before, payload = opened((self.folder / "state").read_bytes())
-        tokens = reach_tokens(payload)
-        reachable = next(token for _, token in tokens if token[8] == 1)
-        unreachable = next(token for _, token in tokens if token[8] == 0)
+        tokens = [token for _, token in reach_tokens(payload)[0]]
+        reachable = next(token for token in tokens if token[8] == 1)
+        unreachable = next(token for token in tokens if token[8] == 0)
         upper = struct.unpack_from("<d", unreachable, 18)[0]
         for forged in (reachable[:8] + b"\0" + reachable[9:], unreachable[:8] + b"\1" + unreachable[9:],
                        reachable[:10] + struct.pack("<d", 1e3) + reachable[18:],
                        unreachable[:18] + struct.pack("<d", upper - 1e-6) + unreachable[26:],
                        struct.pack("<Q", (struct.unpack_from("<Q", reachable)[0] + 1) % 300) + reachable[8:]):
-            (self.folder / "state").write_bytes(sealed(before, forged))
+            (self.folder / "state").write_bytes(sealed(before, reach_payload([forged])))
             self.assertIn("that its proof does not bear out", self.fails(3, *options))
 
     def test_bad_input_is_named(self):

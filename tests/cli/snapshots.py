@@ -21,12 +21,21 @@ def sealed(before, payload):
 
 
 def reach_tokens(payload):
-    """The tokens that the state of a reach holds, each as its number and its bytes."""
-    tokens, at = [], 0
-    while at < len(payload):
+    """The tokens that the state of a reach holds, each as its number and its bytes, and what stands behind them."""
+    tokens, at = [], 8
+    for _ in range(struct.unpack_from("<Q", payload)[0]):
         begin, number = at, struct.unpack_from("<Q", payload, at)[0]
         at += 8 + 1 + 1 + 8 + 8 + 8
         for size in (16, 16, 8, 8, 8):  # weights on tokens twice, points twice, the ends of a sphere
             at += 8 + size * struct.unpack_from("<Q", payload, at)[0]
         tokens.append((number, payload[begin:at]))
-    return tokens
+    return tokens, payload[at:]
+
+
+# No leads worked out, no probabilities of a gap of nothing.
+NOTHING_SHARP = struct.pack("<QQdQ", 0, 0, 0.0, 0)
+
+
+def reach_payload(tokens, rest=NOTHING_SHARP):
+    """The payload of those tokens, with what stands behind them."""
+    return struct.pack("<Q", len(tokens)) + b"".join(tokens) + rest

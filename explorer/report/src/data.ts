@@ -149,6 +149,7 @@ export interface VocabularyReach {
   unreachable_tokens: Token[];
   nearest: Token[];
   least_probable: Token[];
+  left_out: { tokens: number; leads: number; probabilities: number };
 }
 
 export interface Vocabulary {

@@ -111,7 +111,8 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
     if (refused) body.append(el("p", {}, `Which tokens can win is not known: ${refused}.`));
     return;
   }
-  const all = reach.unreachable === 0 && reach.undecided === 0;
+  const left = reach.left_out;
+  const all = reach.unreachable === 0 && reach.undecided === 0 && left.tokens === 0;
   body.append(
     el(
       "p",
@@ -129,6 +130,14 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
     showTokens("Tokens least probable at their best", reach.least_probable),
   ];
   body.append(...lists.filter((list) => list !== null));
+  const parts = [
+    left.tokens > 0 ? `${plural(left.tokens, "token")} not decided` : "",
+    left.leads > 0 ? `${plural(left.leads, "token")} that might be nearer the edge than those listed` : "",
+    left.probabilities > 0 ? `the largest probabilities of ${plural(left.probabilities, "token")}` : "",
+  ].filter((part) => part !== "");
+  if (parts.length > 0) {
+    body.append(el("p", {}, `Left out: ${parts.join("; ")}. normscope reach works them out.`));
+  }
 }
 
 /** Fills the summary of heads and vocabulary. */

@@ -49,6 +49,14 @@ struct LogSoftmaxOptions {
                                                                  std::span<const std::size_t> targets,
                                                                  const LogSoftmaxOptions& options = {});
 
+/// The bounds that points prove, two for each target: what `largest_log_softmax` says of those it returns.
+/// Errors    as above; Shape for a point of another width
+[[nodiscard]] std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
+                                                               std::span<const double> offsets,
+                                                               std::span<const std::size_t> targets,
+                                                               const std::vector<std::vector<double>>& points,
+                                                               unsigned threads = 1);
+
 /// log softmax(rows point + offsets)_target and what rounding may have done to it, at any point.
 /// Errors    as above
 [[nodiscard]] Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets,

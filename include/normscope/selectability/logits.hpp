@@ -41,9 +41,8 @@ struct Logits {
 /// With eps = 0 it fills the sphere, and is not defined for a row that is constant (layer) or zero.
 ///
 /// Source    [Ba et al. 2016], [Brody et al. 2023]
-/// Errors    Shape; Argument for an entry that is not finite, logits beyond a double's range, and a layer
-/// norm
-///           of width 1 with eps = 0, which gives 0/0 always; Unsupported for several groups
+/// Errors    Shape; Argument for an entry that is not finite, for logits beyond a double's range, and for a
+///           layer norm of width 1 with eps = 0, which gives 0/0 always; Unsupported for several groups
 /// Accuracy  a logit at a point of the ball is within `rounding` of the exact one
 ///           (test: Reach.FoldedLogitsAreWithinTheirRounding)
 /// Cost      O(tokens width)

@@ -38,4 +38,14 @@ struct ProbabilityOptions {
                                                              std::span<const std::size_t> asked,
                                                              const ProbabilityOptions& options);
 
+/// The bounds that a point and a tangent of each token prove, in turn, without looking for others: of those
+/// that `largest_probabilities` found the same bit by bit.
+/// Requires  eps > 0; logits up to 2²⁰⁰
+/// Errors    Shape
+/// Accuracy  (test: Survey.PointsOfProbabilitiesProveTheSameBoundsAgain)
+[[nodiscard]] std::vector<Probability> prove_probabilities(const Logits& logits,
+                                                           std::span<const std::size_t> asked,
+                                                           const std::vector<std::vector<double>>& points,
+                                                           unsigned threads);
+
 }  // namespace normscope::selectability

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <limits>
 #include <vector>
@@ -45,11 +46,16 @@ struct ReachOptions {
   double tolerance = 1e-12;
   std::size_t rounds = 200;  ///< of asking all tokens, before one stays undecided
   Progress progress{};
+  /// When no further batch of tokens is begun; those that are left stay as they are.
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  /// Multiplications after which none is begun for tokens that the first product leaves open.
+  double work = std::numeric_limits<double>::infinity();
 };
 
-/// Decides every token that is not `done`. `tokens` is empty or what an earlier, interrupted call left.
-/// One matrix product, half of A Aᵀ, settles whoever leads where its own row points; for the others, linear
-/// inequalities over the ball with the rows found to matter, until a point or weights prove an answer.
+/// Decides every token that is not `done`, as far as time and work go. `tokens` is empty or what an earlier,
+/// interrupted call left. One matrix product, half of A Aᵀ, settles whoever leads where its own row points;
+/// for the others, linear inequalities over the ball with the rows found to matter, until a point or weights
+/// prove an answer.
 ///
 /// Errors    Cancelled, with `tokens` holding what is decided so far; Shape
 /// Accuracy  every bound is proved, in float32 with its rounding taken off or in float64 (tests:
@@ -62,6 +68,16 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 /// lets. Errors    Cancelled Cost      tokens · width a round and token asked for
 void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
              const ReachOptions& options);
+
+/// The same for the reachable tokens with the smallest largest leads, `wanted` of them, as far as to know
+/// that no other is among these. `sharp` says of each token whether its bounds are as near as they come,
+/// `worked` how many were worked on: from there an interrupted call is gone on with.
+/// Returns   tokens that might still be among those: none, unless time or `most` of them did not suffice
+/// Errors    Cancelled
+/// Accuracy  (test: Survey.NoTokenIsNearerThanThoseNamed)
+[[nodiscard]] std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& tokens,
+                                          std::vector<bool>& sharp, std::size_t& worked, std::size_t wanted,
+                                          std::size_t most, const ReachOptions& options);
 
 /// The point of the ball at which a reachable token leads by `lower`.
 /// Requires  answer yes; a reach as decided here: its own direction stands for a witness that is empty

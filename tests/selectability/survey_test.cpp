@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/selectability/survey.hpp>
+
+#include "heads.hpp"
+
+namespace normscope::selectability {
+namespace {
+
+using convex::Answer;
+
+Survey surveyed(const Logits& logits, const SurveyOptions& wanted, const ReachOptions& options) {
+  Survey survey;
+  decide(logits, survey.tokens, options);
+  finish(logits, survey, wanted, options);
+  return survey;
+}
+
+bool is_known_exactly(const Survey& survey, std::size_t token, double scale) {
+  return survey.tokens[token].upper - survey.tokens[token].lower <= 2e-6 * scale;
+}
+
+TEST(Survey, NoTokenIsNearerThanThoseNamed) {
+  constexpr std::size_t named = 5;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const Logits logits = random_head(150, 6, NormKind::rms, seed, seed % 2 == 0 ? 0.0 : 0.5).logits();
+    const SurveyOptions few{.nearest = named, .probabilities = Probabilities::quick};
+    const Survey survey = surveyed(logits, few, {.threads = 1});
+    EXPECT_TRUE(survey.left_out.nothing()) << seed;
+    const std::vector<std::size_t> nearest = survey.nearest(named);
+    ASSERT_EQ(nearest.size(), named) << seed;
+    double most = 0.0;
+    for (const std::size_t token : nearest) {
+      EXPECT_TRUE(is_known_exactly(survey, token, logits.scale)) << seed << " " << token;
+      most = std::max(most, survey.tokens[token].upper);
+    }
+    std::vector<TokenReach> all = survey.tokens;
+    std::vector<std::size_t> asked(logits.tokens);
+    std::iota(asked.begin(), asked.end(), 0);
+    sharpen(logits, all, asked, {.threads = 1});
+    for (const std::size_t token : survey.with(Answer::yes)) {
+      if (std::find(nearest.begin(), nearest.end(), token) != nearest.end()) continue;
+      EXPECT_GE(all[token].upper, most - 1e-6 * logits.scale) << seed << " " << token;
+    }
+  }
+}
+
+TEST(Survey, WhatIsLeftOutIsCountedAndWorkedOutLater) {
+  const Logits logits = random_head(900, 5, NormKind::layer, 3, 1.0).logits();
+  const SurveyOptions wanted{.nearest = 7};
+  const ReachOptions unlimited{.threads = 1};
+  const Survey whole = surveyed(logits, wanted, unlimited);
+  EXPECT_TRUE(whole.left_out.nothing());
+  ReachOptions none = unlimited;
+  none.until = std::chrono::steady_clock::time_point::min();
+  ReachOptions little = unlimited;
+  little.work = 1.0;
+  for (const ReachOptions& limits : {none, little}) {
+    Survey part = surveyed(logits, wanted, limits);
+    const auto open = static_cast<std::size_t>(std::count_if(
+        part.tokens.begin(), part.tokens.end(), [](const TokenReach& token) { return !token.done; }));
+    EXPECT_GT(open, 0U);
+    EXPECT_EQ(part.left_out.tokens, open);
+    // Whoever is not decided has bounds of nothing.
+    for (const Probability& probability : part.probabilities) {
+      EXPECT_LE(probability.lower, probability.upper);
+    }
+    if (limits.work > 1.0) {
+      EXPECT_GT(part.left_out.probabilities, 0U);
+      EXPECT_GT(part.left_out.leads, 0U);
+    }
+    decide(logits, part.tokens, unlimited);
+    finish(logits, part, wanted, unlimited);
+    EXPECT_TRUE(part.left_out.nothing());
+    for (std::size_t token = 0; token < logits.tokens; ++token) {
+      EXPECT_EQ(part.tokens[token].answer, whole.tokens[token].answer) << token;
+    }
+    if (limits.work > 1.0) {
+      for (std::size_t token = 0; token < logits.tokens; ++token) {
+        EXPECT_EQ(part.tokens[token].lower, whole.tokens[token].lower) << token;
+        EXPECT_EQ(part.tokens[token].upper, whole.tokens[token].upper) << token;
+      }
+    }
+  }
+}
+
+TEST(Survey, PointsOfProbabilitiesProveTheSameBoundsAgain) {
+  const Logits logits = random_head(300, 6, NormKind::rms, 8, 0.4).logits();
+  const std::vector<std::size_t> asked = {0, 7, 33, 299};
+  const std::vector<Probability> found = largest_probabilities(logits, asked, {.threads = 1});
+  std::vector<std::vector<double>> points;
+  for (const Probability& probability : found) {
+    points.push_back(probability.point);
+    points.push_back(probability.tangent);
+  }
+  const std::vector<Probability> again = prove_probabilities(logits, asked, points, 1);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    EXPECT_EQ(again[i].lower, found[i].lower) << i;
+    EXPECT_EQ(again[i].upper, found[i].upper) << i;
+  }
+  // Points that are no maxima prove less, never more; outside the ball they prove nothing.
+  for (std::vector<double>& point : points) {
+    for (double& value : point) value *= -0.5;
+  }
+  const std::vector<Probability> worse = prove_probabilities(logits, asked, points, 1);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    EXPECT_LE(worse[i].lower, found[i].upper) << i;
+    EXPECT_GE(worse[i].upper, found[i].lower) << i;
+  }
+  for (double& value : points[0]) value *= 1e6;
+  EXPECT_LE(prove_probabilities(logits, asked, points, 1)[0].lower, found[0].upper);
+}
+
+}  // namespace
+}  // namespace normscope::selectability

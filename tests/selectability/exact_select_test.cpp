@@ -110,14 +110,30 @@ TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
 }
 
 TEST(ExactSelect, WhatVanishesBesideLargerKeysIsNotEqual) {
-  // Divided by 2^996, the last two are both nothing.
-  const Keys set{{1e300, 0, 0, 1e-30, 0, 2e-30, 0, 3e-30}, 2};
-  const Selection strict = keys(set.view(), {.tolerance = 0.0});
-  EXPECT_EQ(strict.count(Answer::unselectable), 0U);
-  const Selection exact = decided(set);
-  EXPECT_EQ(answers(exact), (std::vector<Answer>{Answer::selectable, Answer::selectable, Answer::unselectable,
-                                                 Answer::selectable}));
-  EXPECT_TRUE(verify(set.view(), exact));
+  // Divided by 2^996, all but the first are nothing, in one column and beside another one.
+  for (const Keys& set : {Keys{{1e300, 1e-30, 2e-30}, 1}, Keys{{1e300, 1, 1e-30, 0, 2e-30, 0}, 2},
+                          Keys{{1e300, 1e-30, 1e-30, 0, 2e-30, 0}, 2}}) {
+    const Selection strict = keys(set.view(), {.tolerance = 0.0});
+    EXPECT_EQ(strict.count(Answer::unselectable), 0U);
+    const Selection exact = decided(set);
+    EXPECT_EQ(exact.keys[1].answer, Answer::selectable);
+    EXPECT_EQ(exact.keys[2].answer, set.width == 1 ? Answer::unselectable : Answer::selectable);
+    EXPECT_TRUE(verify(set.view(), exact));
+  }
+}
+
+TEST(ExactSelect, AToleranceIsOneOfEachColumn) {
+  // 1e-10 off the side: a part of 2.5e-11 of the first column's extent, and of 0.05 of the second one's.
+  const Keys set{{0, 0, 4, 0, 0, 4e-9, 2, 2e-9 + 1e-10}, 2};
+  Selection claimed = keys(set.view(), {.tolerance = 1e-9});
+  EXPECT_EQ(claimed.count(Answer::selectable), 4U);
+  claimed.keys[3] = {.answer = Answer::unselectable,
+                     .proof = Proof::weights,
+                     .residual = 1.1e-10,
+                     .weights = {{1, 0.5}, {2, 0.5}}};
+  EXPECT_FALSE(verify(set.view(), claimed));
+  claimed.tolerance = 0.1;
+  EXPECT_TRUE(verify(set.view(), claimed));
 }
 
 TEST(ExactSelect, StepsMayBeSavedInScaledColumns) {

@@ -7,7 +7,6 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/parallel.hpp>
-#include <normscope/numeric/exact.hpp>
 #include <normscope/selectability/verify.hpp>
 
 namespace normscope::selectability {
@@ -24,20 +23,6 @@ constexpr std::size_t wide = 128;
 
 bool is_open(const Verdict& verdict) {
   return verdict.answer == Answer::undecided || verdict.proof == Proof::weights;
-}
-
-/// From the nearest point that is known of the others' hull to the key.
-std::vector<DoubleDouble> away(MatrixView<const double> keys, std::size_t index,
-                               const std::vector<convex::Share>& weights) {
-  std::vector<DoubleDouble> result;
-  for (std::size_t i = 0; i < keys.width(); ++i) {
-    ExactSum sum;
-    for (const convex::Share& share : weights) {
-      sum.add(two_sum(keys.row(index)[i], -keys.row(share.id)[i]), share.weight);
-    }
-    result.emplace_back(sum.result().value);
-  }
-  return result;
 }
 
 /// Whether the keys that carry the weights have the key in their hull; rows are those of `keys`.
@@ -59,6 +44,23 @@ ExactSeparation decide_among(MatrixView<const double> keys, std::size_t index,
   return result;
 }
 
+/// What floating point says of the key and all others, as good as it can.
+ExactStart closest(MatrixView<const double> keys, std::size_t index, unsigned threads,
+                   const Progress& progress) {
+  std::vector<double> values;
+  values.reserve((keys.rows() - 1) * keys.width());
+  for (std::size_t row = 0; row < keys.rows(); ++row) {
+    if (row != index) values.insert(values.end(), keys.row(row).begin(), keys.row(row).end());
+  }
+  convex::Separation found =
+      convex::separate({keys.row(index).data(), 1, keys.width()},
+                       {values.data(), keys.rows() - 1, keys.width()}, 0.0, threads, progress);
+  for (convex::Share& share : found.b) share.id += share.id >= index ? 1 : 0;
+  ExactStart start{.a = {{0, 1.0}}, .b = std::move(found.b)};
+  for (const double entry : found.normal) start.normal.emplace_back(entry);
+  return start;
+}
+
 ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
                        const std::vector<convex::Share>& weights, const convex::ExactLimits& limits,
                        unsigned threads, const Progress& progress) {
@@ -66,7 +68,7 @@ ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
     ExactSeparation found = decide_among(keys, index, weights, limits, threads, progress);
     if (found.answer == convex::Answer::no) return found;
   }
-  const ExactStart start{.a = {{0, 1.0}}, .b = weights, .normal = away(keys, index, weights)};
+  const ExactStart start = closest(keys, index, threads, progress);
   const std::size_t self[] = {index};
   return convex::separate_exactly({keys.row(index).data(), 1, keys.width()}, keys, start, self, limits,
                                   threads, progress);

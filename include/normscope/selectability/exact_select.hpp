@@ -20,7 +20,7 @@ namespace normscope::selectability {
 /// Accuracy  exact (tests: ExactSelect.AgreesWithTurningInThePlane, ExactSelect.OneBitDecides,
 ///           test_exact_answers_hold_in_integers)
 /// Cost      a key inside the hull of the keys that carry it: one system of their order; others as
-///           `convex::separate_exactly`
+///           `convex::separate` and from there `convex::separate_exactly`, with all keys
 void decide_exactly(MatrixView<const double> keys, Selection& selection,
                     const convex::ExactLimits& limits = {}, unsigned threads = 0,
                     const Progress& progress = {});

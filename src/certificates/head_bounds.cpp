@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include <normscope/numeric/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 #include "weights.hpp"
@@ -42,6 +43,26 @@ KeyFactor factor_of(const HeadSide& side) {
   for (std::size_t i = 0; i < back.values.size(); ++i) back.values[i] -= side.gram.values[i];
   result.lost = size_of(back.values) + 2.0 * hidden(side.map.columns + side.gram.rows) * square;
   return result;
+}
+
+/// Whether level I − A is positive definite, by a Cholesky factor, row after row; A is used up.
+bool is_below(double level, MatrixView<double> a) {
+  const std::size_t n = a.rows();
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t j = k; j < n; ++j) a.row(k)[j] = (j == k ? level : 0.0) - a.row(k)[j];
+  }
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::span<double> pivot = a.row(k);
+    if (!(pivot[k] > 0.0)) return false;
+    const double root = std::sqrt(pivot[k]);
+    for (std::size_t j = k; j < n; ++j) pivot[j] /= root;
+    for (std::size_t i = k + 1; i < n; ++i) {
+      double* const row = a.row(i).data();
+      const double factor = pivot[i];
+      for (std::size_t j = i; j < n; ++j) row[j] -= factor * pivot[j];
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -203,7 +224,8 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
   const double lost = (rounding(static_cast<std::ptrdiff_t>(3 * dim + 16)) + 4.0 * HeadScores::angle_error) *
                           (trace + thicker * static_cast<double>(dim)) * key_trace +
                       rounding(static_cast<std::ptrdiff_t>(dim)) * static_cast<double>(dim) * square;
-  std::vector<double> turned(dim * dim), half(dim * dim), inner(dim * dim);
+  std::vector<double> turned(dim * dim), halves(dim * dim), products(dim * dim);
+  const MatrixView<const double> of_queries(lower.data(), dim, dim);
   std::vector<double> cosines(scores.pairs()), sines(scores.pairs());
   for (std::size_t t = 0; t < bounds.distances; ++t) {
     const double at = static_cast<double>(t);
@@ -240,35 +262,11 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
         for (std::size_t k = 0; k < dim; ++k) turned[i * dim + k] += x * (where[k].high - bounds.centre[k]);
       }
     }
-    // G L, then Lᵀ(G L), L lower triangular.
-    std::fill(half.begin(), half.end(), 0.0);
-    for (std::size_t i = 0; i < dim; ++i) {
-      for (std::size_t m = 0; m < dim; ++m) {
-        const double x = turned[i * dim + m];
-        for (std::size_t k = 0; k <= m; ++k) half[i * dim + k] += x * lower[m * dim + k];
-      }
-    }
-    std::fill(inner.begin(), inner.end(), 0.0);
-    for (std::size_t m = 0; m < dim; ++m) {
-      for (std::size_t i = 0; i <= m; ++i) {
-        const double x = lower[m * dim + i];
-        for (std::size_t k = 0; k <= i; ++k) inner[i * dim + k] -= x * half[m * dim + k];
-      }
-    }
-    for (std::size_t i = 0; i < dim; ++i) {
-      inner[i * dim + i] += square - lost;
-      for (std::size_t k = 0; k <= i; ++k) {
-        double rest = inner[i * dim + k];
-        for (std::size_t m = 0; m < k; ++m) rest -= inner[i * dim + m] * inner[k * dim + m];
-        if (k < i) {
-          inner[i * dim + k] = rest / inner[k * dim + k];
-        } else if (!(rest > 0.0)) {
-          return infinity;
-        } else {
-          inner[i * dim + i] = std::sqrt(rest);
-        }
-      }
-    }
+    const MatrixView<double> half(halves.data(), dim, dim);
+    const MatrixView<double> inner(products.data(), dim, dim);
+    multiply(MatrixView<const double>(turned.data(), dim, dim), of_queries, half);
+    multiply(Factor<double>(of_queries).transposed(), MatrixView<const double>(half), inner);
+    if (!is_below(square - lost, inner)) return infinity;
   }
   return up(2.0 * (bounds.reach + left_out));
 }

@@ -188,6 +188,7 @@ double largest_length(const Matrix& stacked, const HeadSide& side, const Column&
   for (std::size_t i = 0; i < rows; ++i) trace += gram.at(i, i);
   const double shift = square_of(constant).high;
   const double stretch = square_of(stacked.values).high * side.map_size * side.map_size;
+  if (stretch == 0.0 && shift == 0.0) return 0.0;
   const double lost = 4.0 * hidden(side.map.columns + 4 * (rows + stacked.columns)) * (stretch + shift) +
                       std::numeric_limits<double>::min();
   const double simple = std::sqrt(std::max(trace.high, 0.0) + lost) + std::sqrt(shift + lost);

@@ -69,7 +69,7 @@ class Sweep(CommandTest):
         path = self.folder / "result.json"
         document = json.loads(path.read_text(), parse_constant=no_constant)
         validator(document).validate(document)
-        if arguments[0] in ("select", "separate", "reach") and not self.coarse:
+        if arguments[0] in ("select", "separate", "reach", "heads") and not self.coarse:
             self.verify(said)
         path.unlink()
         return document

@@ -20,6 +20,13 @@ void scale(selectability::Logits& logits, double factor) {
   for (double& entry : logits.rows) entry *= factor;
   for (double& offset : logits.offsets) offset *= factor;
   // One more rounding an entry.
+  for (std::size_t token = 0; token < logits.tokens; ++token) {
+    selectability::Logits::Own& own = logits.own[token];
+    const double size = euclidean_norm(logits.view().row(token)) + std::abs(logits.offsets[token]);
+    own.size *= factor;
+    own.rounding = factor * own.rounding + 2.0 * 0x1p-53 * size;
+    own.feigned = factor * own.feigned + 2.0 * 0x1p-53 * own.size;
+  }
   logits.rounding = factor * (logits.rounding + 2.0 * 0x1p-53 * logits.scale);
   logits.scale *= factor;
 }

@@ -180,29 +180,42 @@ std::vector<std::vector<double>> Head::two_points() const {
   return {first, second};
 }
 
+Head::Token Head::token(std::size_t index, bool less_mean) const {
+  const std::span<const double> values = rows_.row(index);
+  const auto entry = [&](std::size_t i) { return less_mean ? values[i] - mean_[i] : values[i]; };
+  Token token;
+  std::vector<double> turned(norm_.width);
+  CompensatedSum offset;
+  offset.add(entry(turned.size()));
+  token.terms = std::abs(entry(turned.size()));
+  for (std::size_t i = 0; i < turned.size(); ++i) {
+    turned[i] = norm_.gain_at(i) * entry(i);
+    offset.add(norm_.bias_at(i) * entry(i));
+    token.terms += std::abs(norm_.bias_at(i) * entry(i));
+  }
+  token.terms += norm_.radius() * euclidean_norm(turned);
+  if (norm_.centers()) center(turned);
+  token.length = norm_.radius() * euclidean_norm(turned);
+  token.height = std::abs(offset.value());
+  return token;
+}
+
 Head::Sizes Head::sizes() const {
   Sizes sizes;
   for (std::size_t row = 0; row < tokens(); ++row) {
-    const std::span<const double> values = rows_.row(row);
-    std::vector<double> turned(norm_.width);
-    CompensatedSum offset;
-    offset.add(values.back() - mean_.back());
-    double terms = std::abs(values.back() - mean_.back());
-    for (std::size_t i = 0; i < turned.size(); ++i) {
-      turned[i] = norm_.gain_at(i) * (values[i] - mean_[i]);
-      offset.add(norm_.bias_at(i) * (values[i] - mean_[i]));
-      terms += std::abs(norm_.bias_at(i) * (values[i] - mean_[i]));
-    }
-    terms += norm_.radius() * euclidean_norm(turned);
-    if (norm_.centers()) center(turned);
-    const double length = norm_.radius() * euclidean_norm(turned);
-    const double height = std::abs(offset.value());
-    sizes.longest = std::max(sizes.longest, length);
-    sizes.highest = std::max(sizes.highest, height);
-    sizes.scale = std::max(sizes.scale, length + height);
-    sizes.terms = std::max(sizes.terms, terms);
+    const Token one = token(row, true);
+    sizes.longest = std::max(sizes.longest, one.length);
+    sizes.highest = std::max(sizes.highest, one.height);
+    sizes.scale = std::max(sizes.scale, one.length + one.height);
+    sizes.terms = std::max(sizes.terms, one.terms);
   }
   return sizes;
+}
+
+Head::Own Head::own(std::size_t index) const {
+  const Token centered = token(index, true);
+  const double alone = token(index, false).terms;
+  return {std::min(centered.length + centered.height, alone), std::min(centered.terms, alone)};
 }
 
 bool in_ball(std::span<const double> u) { return euclidean_norm(u) * (1.0 + 8.0 * unit) <= 1.0; }

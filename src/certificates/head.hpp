@@ -71,8 +71,22 @@ class Head {
     double terms = 0.0;    ///< largest |r g ⊙ W_j| + Σ |W_jk β_k| + |c_j|
   };
   [[nodiscard]] Sizes sizes() const;
+  /// Sizes of one token, which others, however large, do not change: the mean taken out or not, whichever is
+  /// less.
+  struct Own {
+    double size = 0.0;   ///< |A_j| + |a_j|, or the next where that is less
+    double terms = 0.0;  ///< |r g ⊙ W_j| + Σ |W_jk β_k| + |c_j|
+  };
+  [[nodiscard]] Own own(std::size_t index) const;
 
  private:
+  struct Token {
+    double length = 0.0;  ///< |A_j|
+    double height = 0.0;  ///< |a_j|
+    double terms = 0.0;   ///< what they are sums of, see `Sizes`
+  };
+  [[nodiscard]] Token token(std::size_t index, bool less_mean) const;
+
   struct Hidden {
     std::vector<double> values{};
     std::vector<double> errors{};

@@ -156,13 +156,32 @@ class ReachCheck {
                      "its weights do not bound its lead as stated");
       }
       if (stated.answer == Answer::no) {
-        found_.check(head_.in_units(stated.upper) <= tie_, token(i),
+        found_.check(head_.in_units(stated.upper) <= std::min(tie_, own_tie(i)), token(i),
                      "is called unreachable, yet it may lead by more than a tie");
       }
       if (stated.answer == Answer::undecided) {
         found_.not_checkable.push_back({token(i), "undecided: only what its lead is at most is stated"});
       }
     }
+  }
+
+  /// A tie by the size of the rows alone that the proof is about.
+  [[nodiscard]] double own_tie(std::size_t index) const {
+    const TokenClaims& stated = tokens_[index];
+    std::vector<Weight> weights = stated.weights;
+    if (!stated.ends.empty()) weights = {{stated.ends[0], 0.5}, {stated.ends[1], 0.5}};
+    double total = 0.0;
+    double size = 0.0;
+    double terms = 0.0;
+    for (const Weight& weight : weights) {
+      const Head::Own own = head_.own(weight.index);
+      total += weight.weight;
+      size += weight.weight * own.size;
+      terms += weight.weight * own.terms;
+    }
+    if (!(total > 0.0)) return 0.0;
+    return (1.0 + 1e-9) * std::max(root_["tolerance"].number() * size / total,
+                                   256.0 * unit * (terms / total + head_.own(index).terms));
   }
 
   /// At least what the token leads by anywhere, by its weights or its ends.

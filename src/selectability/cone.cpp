@@ -28,7 +28,12 @@ Logits cone(const Logits& logits) {
     result.rows.insert(result.rows.end(), row.begin(), row.end());
     result.rows.push_back(std::scalbn(logits.offsets[token], exponent));
     const std::span<const double> longer = {result.rows.data() + token * result.width, result.width};
-    result.scale = std::max(result.scale, euclidean_norm(longer));
+    const double length = euclidean_norm(longer);
+    result.scale = std::max(result.scale, length);
+    const double stretch = std::scalbn(1.0, std::max(0, exponent));
+    const Logits::Own& own = logits.own[token];
+    result.own.push_back(
+        {std::min(length, stretch * own.size), stretch * own.rounding, stretch * own.feigned});
   }
   result.rounding = std::scalbn(logits.rounding, std::max(0, exponent));
   return result;

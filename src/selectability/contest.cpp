@@ -16,7 +16,7 @@ bool has_two_points(const Field& field) {
 }
 
 /// In a space of one dimension the sphere is two points: the token is asked for at either.
-Outcome decide_two_points(const Field& field, std::size_t token, double tolerance) {
+Outcome decide_two_points(const Field& field, std::size_t token, double relative) {
   Outcome outcome{.token = token};
   double most = -std::numeric_limits<double>::infinity();
   for (const std::vector<double>& point : two_points(*field.logits)) {
@@ -35,9 +35,11 @@ Outcome decide_two_points(const Field& field, std::size_t token, double toleranc
     most = std::max(most, lead_at_most(field, token, point, outcome.ends.back()));
   }
   outcome.upper = most;
-  outcome.answer = outcome.lower > 0.0          ? convex::Answer::yes
-                   : outcome.upper <= tolerance ? convex::Answer::no
-                                                : convex::Answer::undecided;
+  // Of the tokens at the two ends together.
+  const std::vector<convex::Share> ends = {{outcome.ends[0], 0.5}, {outcome.ends[1], 0.5}};
+  outcome.answer = outcome.lower > 0.0                                  ? convex::Answer::yes
+                   : outcome.upper <= tie(field, token, ends, relative) ? convex::Answer::no
+                                                                        : convex::Answer::undecided;
   return outcome;
 }
 
@@ -51,6 +53,7 @@ struct Contender {
   convex::BallSolver solver;
   bool open = true;
   bool solved = false;  ///< whether the solver's rows have had their say
+  double least_tie = std::numeric_limits<double>::infinity();  ///< of the solver's rows, rounding left out
 
   Contender(const Field& field, std::size_t token)
       : outcome{.token = token},
@@ -63,11 +66,12 @@ struct Contender {
                  .point = std::move(start.point),
                  .within = start.lower + 4.0 * field.single->error},
         solver(field.logits->width) {
-    for (const std::size_t rival : start.rivals) meet(field, rival);
+    for (const std::size_t rival : start.rivals) meet(field, rival, 0.0);
   }
 
   /// Takes the last look into account: an answer, or the next point to look from.
-  void advance(const Field& field, double tolerance, double gap, double enough) {
+  void advance(const Field& field, double relative, double gap, double enough) {
+    const double tolerance = field.logits->tolerance(relative);
     ++outcome.rounds;
     take_standing(field);
     if (outcome.lower > 0.0 && (outcome.upper - outcome.lower <= gap || outcome.lower >= enough)) {
@@ -75,22 +79,22 @@ struct Contender {
       return close(convex::Answer::yes);
     }
     if (outcome.only_inside && gap == std::numeric_limits<double>::infinity()) return close(outcome.answer);
-    if (!learn(field, std::max(tolerance, standing.within)) && solved) {
+    if (!learn(field, relative, std::max(tolerance, standing.within)) && solved) {
       outcome.largest = true;
       if (outcome.lower > 0.0) return close(convex::Answer::yes);
       // All that object are known: what is left is rounding.
-      outcome.answer = outcome.upper <= tolerance ? convex::Answer::no : convex::Answer::undecided;
+      outcome.answer = is_none(field, relative) ? convex::Answer::no : convex::Answer::undecided;
       return close(outcome.answer);
     }
     if (solver.rows() == 0) return close(outcome.answer);
-    convex::BallSolver::State state = solver.solve(1e-15, 0.25 * tolerance);
+    convex::BallSolver::State state = solver.solve(1e-15, 0.25 * std::min(tolerance, least_tie));
     solved = true;
     const double upper = upper_bound(field, outcome.token, state.shares);
     if (upper < outcome.upper) {
       outcome.upper = upper;
       outcome.weights = std::move(state.shares);
     }
-    if (outcome.upper <= tolerance) return close(convex::Answer::no);
+    if (is_none(field, relative)) return close(convex::Answer::no);
     standing.point = std::move(state.point);
     // Below what the rivals known allow, whoever is met objects.
     if (std::isfinite(gap)) standing.within = std::max(0.0, state.lower);
@@ -125,17 +129,25 @@ struct Contender {
 
   /// Adds the rivals that object: those the lead over whom is not clear of rounding. False when there is no
   /// new one.
-  bool learn(const Field& field, double tolerance) {
+  bool learn(const Field& field, double relative, double tolerance) {
     bool any = false;
     for (std::size_t k = 0; k < standing.rivals.size(); ++k) {
-      if (standing.leads[k] <= tolerance) any = meet(field, standing.rivals[k]) || any;
+      if (standing.leads[k] <= tolerance) any = meet(field, standing.rivals[k], relative) || any;
     }
     return any;
   }
 
+  /// Whether the upper bound says that the token never leads, by the rows that prove it.
+  [[nodiscard]] bool is_none(const Field& field, double relative) const {
+    return outcome.upper <= tie(field, outcome.token, outcome.weights, relative);
+  }
+
   /// Adds a rival; false when it was met before.
-  bool meet(const Field& field, std::size_t rival) {
+  bool meet(const Field& field, std::size_t rival, double relative) {
     if (solver.holds(rival)) return false;
+    if (rival < field.logits->tokens) {
+      least_tie = std::min(least_tie, relative * field.logits->own[rival].size);
+    }
     std::vector<double> row(field.logits->width);
     const double offset = field.difference(outcome.token, rival, row);
     solver.add(rival, row, offset);
@@ -150,7 +162,6 @@ struct Contender {
 
 std::vector<Outcome> hold(const Field& field, std::vector<Contender> contenders, double gap, double enough,
                           const ReachOptions& options) {
-  const double tolerance = field.logits->tolerance(options.tolerance);
   for (std::size_t round = 0; round < options.rounds; ++round) {
     std::vector<Contender*> open;
     std::vector<Standing> standings;
@@ -164,7 +175,7 @@ std::vector<Outcome> hold(const Field& field, std::vector<Contender> contenders,
     look(field, standings, options.threads);
     for (std::size_t i = 0; i < open.size(); ++i) open[i]->standing = std::move(standings[i]);
     parallel_for(open.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, tolerance, gap, enough);
+      for (std::size_t i = begin; i < end; ++i) open[i]->advance(field, options.tolerance, gap, enough);
     });
   }
   std::vector<Outcome> outcomes;
@@ -179,7 +190,7 @@ std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>&
   if (has_two_points(field)) {
     std::vector<Outcome> outcomes;
     for (const std::size_t token : tokens) {
-      outcomes.push_back(decide_two_points(field, token, field.logits->tolerance(options.tolerance)));
+      outcomes.push_back(decide_two_points(field, token, options.tolerance));
     }
     return outcomes;
   }

@@ -226,6 +226,7 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
   CompensatedSum offset;
   double size = 0.0;
   double rounds = 0.0;
+  double weighed = 0.0;
   for (const convex::Share& share : weights) {
     const double weight = share.weight / total.value();
     const double by = field.difference(token, share.id, row);
@@ -239,7 +240,10 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
     offset.add(weight * by);
     size += weight * (std::sqrt(square) + std::abs(by));
     // Of twins the difference is none, whatever became of them.
-    if (share.id < logits.tokens && !are_twins(logits.twins, token, share.id)) rounds += weight;
+    if (share.id < logits.tokens && !are_twins(logits.twins, token, share.id)) {
+      rounds += weight;
+      weighed += weight * logits.own[share.id].rounding;
+    }
   }
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += rest[i];
   // Difference, weight, product and sum round by u each of the terms, and a length by 8u of itself.
@@ -248,7 +252,23 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
                        (size > 0.0 ? static_cast<double>(logits.width) * terms : 0.0) *
                            std::numeric_limits<double>::denorm_min();
   return euclidean_norm(sums) * (1.0 + 8.0 * unit_roundoff) + offset.value() + error +
-         2.0 * logits.rounding * std::min(1.0, rounds * (1.0 + 1e-12));
+         (std::min(1.0, rounds) * logits.own[token].rounding + weighed) * (1.0 + 1e-12);
+}
+
+double tie(const Field& field, std::size_t token, const std::vector<convex::Share>& weights,
+           double relative) {
+  const Logits& logits = *field.logits;
+  double total = 0.0;
+  double size = 0.0;
+  double feigned = 0.0;
+  for (const convex::Share& share : weights) {
+    if (share.id >= logits.tokens) continue;
+    total += share.weight;
+    size += share.weight * logits.own[share.id].size;
+    feigned += share.weight * logits.own[share.id].feigned;
+  }
+  if (!(total > 0.0)) return 0.0;
+  return std::max(relative * (size / total), 4.0 * (feigned / total + logits.own[token].feigned));
 }
 
 }  // namespace normscope::selectability

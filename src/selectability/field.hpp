@@ -46,6 +46,11 @@ void look(const Field& field, std::vector<Standing>& standings, unsigned threads
 /// A proved upper bound on the lead of `token` over the ball, from weights on others.
 [[nodiscard]] double upper_bound(const Field& field, std::size_t token,
                                  const std::vector<convex::Share>& weights);
+/// What an upper bound from these weights may be and still say that the token never leads: `relative` of the
+/// size of the rows that they are on, and no less than rounding of these may feign. Other rows, however
+/// large, do not count.
+[[nodiscard]] double tie(const Field& field, std::size_t token, const std::vector<convex::Share>& weights,
+                         double relative);
 /// A proved lower bound on the lead of `token` over `other` at `point`, rounding in the logits left out.
 /// Requires  a point of the ball: see `is_in_ball`
 [[nodiscard]] bool is_in_ball(std::span<const double> point);

@@ -73,14 +73,20 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
     const std::span<double> row(logits.rows.data() + token * logits.width, logits.width);
     ExactSum offset;
     if (!bias.empty()) offset.add(two_sum(bias[token], -common_bias), 1.0);
+    // Of the token alone, before anything common is taken out.
+    std::vector<double> alone(row.size());
+    double terms = bias.empty() ? 0.0 : std::abs(bias[token]);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const DoubleDouble weight = two_sum(weights[i], -common[i]);
       row[i] = norm.radius() * (weight.high * norm.gain_at(i));
+      alone[i] = norm.gain_at(i) * weights[i];
+      terms += std::abs(norm.bias_at(i) * weights[i]);
       offset.add(weight, norm.bias_at(i));
     }
     // Radius, difference and two products of an entry, and the two means taken out of all, a few u each.
     const double error = 32.0 * unit_roundoff * euclidean_norm(row) + offset.result().error;
     logits.rounding = std::max(logits.rounding, error);
+    terms += norm.radius() * euclidean_norm(alone);
     if (norm.centers()) center(row);
     logits.offsets[token] = offset.result().value;
     const double size = euclidean_norm(row) + std::abs(logits.offsets[token]);
@@ -91,6 +97,9 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
                               token));
     }
     logits.scale = std::max(logits.scale, size);
+    logits.own.push_back({.size = std::min(size, terms),
+                          .rounding = error,
+                          .feigned = std::min(error, 32.0 * unit_roundoff * terms)});
   }
   logits.twins = find_twins(unembedding, bias);
   if (std::all_of(logits.twins.begin(), logits.twins.end(),

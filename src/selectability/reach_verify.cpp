@@ -20,6 +20,14 @@ using convex::Answer;
 /// Points asked about in one product.
 constexpr std::size_t batch = 64;
 
+/// On whom it rests that a token never leads.
+std::vector<convex::Share> objectors(const TokenReach& reach) {
+  if (reach.ends.empty()) return upper_weights(reach);
+  std::vector<convex::Share> shares;
+  for (const std::size_t end : reach.ends) shares.push_back({end, 0.5});
+  return shares;
+}
+
 /// The logits, what float32 makes of them, and the cone over them: made once for all tokens.
 class Verifier {
  public:
@@ -37,12 +45,14 @@ class Verifier {
                                             : upper_bound_at_two_points(field, token, reach.ends);
     if (!(reach.upper >= scaled_.upper(upper))) return false;
     if (reach.answer == Answer::yes) return reach.unbounded == Answer::yes;
-    if (reach.answer == Answer::no && !(upper <= logits().tolerance(tolerance_))) return false;
+    if (reach.answer == Answer::no && !(upper <= tie(field, token, objectors(reach), tolerance_)))
+      return false;
     if (reach.unbounded == Answer::yes) return leads_somewhere(token, reach.unbounded_witness);
     if (reach.unbounded == Answer::undecided) return true;
     if (cone_.tokens == 0) return reach.answer == Answer::no;
     const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
-    return upper_bound(all, token, reach.unbounded_weights) <= cone_.tolerance(tolerance_);
+    return upper_bound(all, token, reach.unbounded_weights) <=
+           tie(all, token, reach.unbounded_weights, tolerance_);
   }
 
   /// Of reachable tokens: whether each leads by as much as it says at its point.

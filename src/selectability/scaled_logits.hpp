@@ -23,9 +23,12 @@ class ScaledLogits {
     by_.divide(copy_->rows);
     by_.divide(copy_->offsets);
     copy_->scale = by_.divide(logits.scale);
+    const double vanished = static_cast<double>(logits.width + 2) * std::numeric_limits<double>::denorm_min();
+    for (Logits::Own& own : copy_->own) {
+      own = {by_.divide(own.size), by_.divide(own.rounding) + vanished, by_.divide(own.feigned) + vanished};
+    }
     // What vanishes, of a row or of the rounding itself, is smaller than any number there is.
-    copy_->rounding = by_.divide(logits.rounding) +
-                      static_cast<double>(logits.width + 2) * std::numeric_limits<double>::denorm_min();
+    copy_->rounding = by_.divide(logits.rounding) + vanished;
   }
 
   [[nodiscard]] const Logits& logits() const { return copy_ ? *copy_ : *original_; }

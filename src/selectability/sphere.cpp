@@ -227,7 +227,8 @@ std::array<std::vector<double>, 2> two_points(const Logits& logits) {
 double lead_at_most(const Field& field, std::size_t token, std::span<const double> point, std::size_t other) {
   // The lead of the other one over the token, turned round.
   return -lower_bound(field, other, point, token) +
-         2.0 * field.logits->scale * distance_to_sphere(*field.logits, point) + 2.0 * field.logits->rounding;
+         2.0 * field.logits->scale * distance_to_sphere(*field.logits, point) +
+         field.logits->own[token].rounding + field.logits->own[other].rounding;
 }
 
 double upper_bound_at_two_points(const Field& field, std::size_t token,

@@ -168,6 +168,25 @@ class Reach(CommandTest):
         self.assertIn("beyond a double's range",
                       self.fails(3, "reach", "--unembedding", "1.7e308,0;-1.7e308,1", "--norm", "rms"))
 
+    def test_a_large_token_makes_no_other_unreachable(self):
+        for large in ("1e15", "1e30", "1e200", "1e-200"):
+            small = "1e-300" if large == "1e-200" else "1"
+            literal = f"{large},0;0,{small};{small},{small}"
+            for norm in ("rms", "layer"):
+                document = self.json("reach", "--unembedding", literal, "--norm", norm)
+                # Token 1 leads where the first entry is negative; behind a layer norm the second is then positive.
+                self.assertEqual(document["unreachable"], [], (large, norm))
+                (self.folder / "result.json").write_text(json.dumps(document))
+                self.ok("verify", "result.json", literal)
+                if not document["undecided"]:
+                    continue
+                # Who calls it unreachable all the same is caught.
+                loser = document["undecided"].pop(0)
+                document["unreachable"].append({**loser, "without_ball": "undecided"})
+                document["proofs"][loser["token"]]["answer"] = "no"
+                (self.folder / "result.json").write_text(json.dumps(document))
+                self.assertEqual(self.run_command("verify", "result.json", literal).returncode, 1)
+
     def test_equal_tokens_lead_by_nothing(self):
         document = self.json("reach", "--unembedding", "1,2;1,2;1,2")
         for loser in document["unreachable"]:

@@ -80,13 +80,37 @@ TEST(Reach, LogitsOfAnySize) {
       EXPECT_LE(tokens[token].upper - tokens[token].lower, 1e-6 * logits.scale) << exponent << " " << token;
     }
   }
-  // Tokens of very different sizes: the small ones are nothing beside the large one.
+  // Tokens of very different sizes: what holds of the small ones is not measured by the large one.
   const Head mixed{.norm = {.kind = NormKind::layer, .width = 2}, .weights = {1e200, 0, 0, 1, 1, 1}};
   for (std::size_t token = 0; token < 3; ++token) {
     EXPECT_TRUE(verify(mixed.logits(), token, decided(mixed.logits())[token])) << token;
   }
   const Head huge{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1.7e308, 0, -1.7e308, 0}};
   EXPECT_THROW(static_cast<void>(huge.logits()), Error);
+}
+
+TEST(Reach, ALargeTokenDoesNotMakeOthersUnreachable) {
+  for (const double large : {1e6, 1e13, 1e20, 1e100, 1e200}) {
+    for (const double eps : {1e-5, 0.0}) {
+      for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
+        const Head head{.norm = {.kind = kind, .width = 3, .eps = eps},
+                        .weights = {large, 0, 0, 0, 1, 0, 1, 1, 0, -2, 1, 1, 0, 0, 0}};
+        const Logits logits = head.logits();
+        const std::vector<TokenReach> tokens = decided(logits);
+        for (std::size_t token = 0; token < head.tokens(); ++token) {
+          EXPECT_TRUE(verify(logits, token, tokens[token])) << large << " " << token;
+        }
+        // Token 1 leads where u points to (-1, 4, -3), token 3 at (-1, 2, -1).
+        EXPECT_EQ(tokens[0].answer, Answer::yes) << large;
+        EXPECT_NE(tokens[1].answer, Answer::no) << large;
+        EXPECT_NE(tokens[1].unbounded, Answer::no) << large;
+        EXPECT_NE(tokens[3].answer, Answer::no) << large;
+      }
+    }
+  }
+  // Equal tokens beside a large one still never lead.
+  const Head twins{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1e200, 0, 0, 1, 0, 1}};
+  EXPECT_EQ(decided(twins.logits())[1].answer, Answer::no);
 }
 
 TEST(Reach, LeadsNearNothingAreDecided) {

@@ -21,6 +21,13 @@ struct Logits {
   std::vector<double> offsets{};  ///< a₀
   double scale = 0.0;             ///< largest length of a row plus size of its offset
   double rounding = 0.0;          ///< bound of what rounding did to any logit on its way here
+  /// What a proof about some tokens is measured by, however large others are. Per token.
+  struct Own {
+    double size = 0.0;      ///< |A_j| + |a_j|, with the common mean or without, whichever is less
+    double rounding = 0.0;  ///< bound of what rounding did to its logit
+    double feigned = 0.0;   ///< that part of it that its own weights explain
+  };
+  std::vector<Own> own{};
   /// eps = 0: the norm gives only what lies on the sphere, |u| = 1.
   bool sphere = false;
   /// The norm centers: it gives only u whose entries sum to zero, and rows sum to zero but for rounding.

@@ -123,7 +123,7 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
     const double least =
         2.0 * std::sin(0.25 * turn) * (1.0 + 64.0 * unit) + 64.0 * unit * (1.0 + turn) * turn;
     if (!(turn <= std::numbers::pi) || !(proof.turns[j] >= least)) return infinity;
-    middle[j] = 0.5 * scores.frequencies[j] * static_cast<double>(proof.distances - 1);
+    middle[j] = -0.5 * scores.frequencies[j] * static_cast<double>(proof.distances - 1);
   }
   Matrix factor(still, still);
   factor.values = to_column(proof.factor);

@@ -136,7 +136,7 @@ Column HeadScores::moving_constant() const {
 
 Column HeadScores::turned(Column x, double distance, bool backwards) const {
   for (std::size_t j = 0; j < pairs(); ++j) {
-    const DoubleDouble angle = two_product(distance, frequencies[j]);
+    const DoubleDouble angle = two_product(-distance, frequencies[j]);
     const double cosine = std::cos(angle.high);
     const double sine = std::sin(angle.high);
     const DoubleDouble c = DoubleDouble::sum(cosine, -angle.low * sine);

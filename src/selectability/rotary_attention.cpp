@@ -42,7 +42,9 @@ RotaryScores layout(const HeadMaps& maps) {
     result.order.push_back(static_cast<Index>(a));
     result.order.push_back(static_cast<Index>(b));
     turning[a] = turning[b] = true;
-    if (!rotation.frequencies.empty()) result.frequencies.push_back(rotation.frequencies[j]);
+    // Query and key turn forward by their own positions, so a key behind its query turns back by the
+    // distance.
+    if (!rotation.frequencies.empty()) result.frequencies.push_back(-rotation.frequencies[j]);
   }
   result.pairs = static_cast<Index>(result.order.size() / 2);
   for (std::size_t i = 0; i < turning.size(); ++i) {

@@ -68,7 +68,7 @@ class SoftCap {
       const Rotation& rotation = *maps_.rotation;
       const Index a = rotation.interleaved ? 2 * j : j;
       const Index b = rotation.interleaved ? 2 * j + 1 : j + turning / 2;
-      const double angle = static_cast<double>(distance) * rotation.frequencies[static_cast<std::size_t>(j)];
+      const double angle = -static_cast<double>(distance) * rotation.frequencies[static_cast<std::size_t>(j)];
       sum += query[static_cast<std::size_t>(a)] * (std::cos(angle) * key[a] - std::sin(angle) * key[b]) +
              query[static_cast<std::size_t>(b)] * (std::sin(angle) * key[a] + std::cos(angle) * key[b]);
     }

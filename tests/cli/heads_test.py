@@ -335,17 +335,20 @@ class Heads(CommandTest):
         return self.fail(f"{multiplier} is no multiplier")
 
     def spread_of(self, certificates, query, key, head):
-        """Of the stored context, from the points of both balls."""
-        sharp, dims = certificates["sharp"], head["rotation"]["dims"]
-        q = query(np.array(sharp["query"]))
+        """Of the stored context, from the points of both balls, each turned forward by its own position."""
+        sharp, half = certificates["sharp"], head["rotation"]["dims"] // 2
+        position = max(sharp["keys"]["high_distance"], sharp["keys"]["low_distance"])
+
+        def turned(x, at):
+            angles = at * np.array(certificates["frequencies"])
+            a, b, rest = x[:half], x[half:2 * half], x[2 * half:]
+            return np.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles), rest])
 
         def score(which):
-            k = key(np.array(sharp["keys"][which]))
-            angles = sharp["keys"][which + "_distance"] * np.array(certificates["frequencies"])
-            a, b = k[:dims // 2].copy(), k[dims // 2:dims].copy()
-            k[:dims // 2] = a * np.cos(angles) - b * np.sin(angles)
-            k[dims // 2:dims] = a * np.sin(angles) + b * np.cos(angles)
-            return head["scale"] * head["rotation"]["score_factor"] * q @ k
+            k = turned(key(np.array(sharp["keys"][which])), position - sharp["keys"][which + "_distance"])
+            q = turned(query(np.array(sharp["query"])), position)
+            still = q[2 * half:] @ k[2 * half:]
+            return head["scale"] * (head["rotation"]["score_factor"] * (q @ k - still) + still)
 
         return score("high") - score("low")
 
@@ -397,7 +400,7 @@ class Heads(CommandTest):
     def turn(self, got, vectors, t):
         """Columns turned by t positions."""
         half = got["rotation"]["dims"] // 2
-        angles = t * np.array(got["certificates"]["frequencies"])[:, None]
+        angles = -t * np.array(got["certificates"]["frequencies"])[:, None]  # behind the query
         a, b = vectors[:half], vectors[half:2 * half]
         return np.concatenate([a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles),
                                vectors[2 * half:]])

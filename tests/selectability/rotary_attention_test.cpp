@@ -77,7 +77,8 @@ struct Case {
       const auto a = static_cast<Index>(rotation.interleaved ? 2 * j : j);
       const auto b = static_cast<Index>(rotation.interleaved ? 2 * j + 1 : j + rotation.dims / 2);
       const double cosine = rotation.score_factor * std::cos(angles[j]);
-      const double sine = rotation.score_factor * std::sin(angles[j]);
+      // (R_p q)·(R_(p − t) k): a key t positions before its query is turned back against it.
+      const double sine = -rotation.score_factor * std::sin(angles[j]);
       result[a] = cosine * k[a] - sine * k[b];
       result[b] = sine * k[a] + cosine * k[b];
     }

@@ -16,8 +16,9 @@
 /// distances, and the spread of a query is then the largest over all distances that a context has.
 namespace normscope::selectability {
 
-/// A rotary embedding: at distance t, pair j of the first `dims` coordinates of a key turns by t times
-/// frequencies[j] against the query's. Keys stand at or before their query, distances are 0, 1, 2, ...
+/// A rotary embedding: pair j of the first `dims` coordinates turns by its position times frequencies[j], so
+/// a key at distance t turns back by t times that against the query. Keys stand at or before their query,
+/// distances are 0, 1, 2, ...
 struct Rotation {
   std::size_t dims = 0;      ///< even, at most head_dim
   bool interleaved = false;  ///< pair j is (2j, 2j + 1), else (j, j + dims/2)

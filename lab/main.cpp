@@ -140,46 +140,49 @@ int export_runs(const Session& session, const Options& options) {
 }
 
 void add_name_and_store(CLI::App& command, Options& options) {
-  command.add_option("NAME", options.name, "An experiment of the list")->required();
-  command.add_option("--store", options.store, "File that keeps every run (default normscope-lab.sqlite)")
+  command.add_option("NAME", options.name, "Name of the experiment (see list)")->required();
+  command.add_option("--store", options.store, "SQLite file of all runs (default normscope-lab.sqlite)")
       ->type_name("FILE");
 }
 
 void add_size_and_folder(CLI::App& command, Options& options) {
-  command.add_flag("--quick", options.quick, "The small size: seconds, and verdicts mostly open");
-  command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into a folder")
+  command.add_flag("--quick", options.quick,
+                   "Use the small size, which takes seconds; most verdicts stay open");
+  command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into FOLDER")
       ->type_name("FOLDER");
-  command.add_flag("--markdown", options.markdown, "Print a page for the docs");
+  command.add_flag("--markdown", options.markdown, "Print the results as Markdown");
 }
 
 int main_program(int argc, char** argv, const Ranks& ranks) {
   Session session;
   Options options;
-  CLI::App root("The papers' experiments: run them, and see our numbers beside theirs.", "normscope-lab");
+  CLI::App root("Reproduce the papers' experiments and compare our numbers with theirs.", "normscope-lab");
   root.require_subcommand(1);
-  CLI::App* names = cli::add_command(root, session, "list", "Name them", [&] { return list(session); });
-  CLI::App* runs = cli::add_command(root, session, "run", "Run one; what was stopped goes on",
+  CLI::App* names =
+      cli::add_command(root, session, "list", "List the experiments", [&] { return list(session); });
+  CLI::App* runs = cli::add_command(root, session, "run", "Run an experiment; interrupted runs continue",
                                     [&] { return run(session, options, ranks); });
-  CLI::App* shows = cli::add_command(root, session, "show", "What its runs came to",
+  CLI::App* shows = cli::add_command(root, session, "show", "Show the results of an experiment's runs",
                                      [&] { return show(session, options); });
-  CLI::App* exports = cli::add_command(root, session, "export", "Every number of its runs as a table",
-                                       [&] { return export_runs(session, options); });
+  CLI::App* exports =
+      cli::add_command(root, session, "export", "Write every number of an experiment's runs as a table",
+                       [&] { return export_runs(session, options); });
   for (CLI::App* command : {runs, shows, exports}) add_name_and_store(*command, options);
   for (CLI::App* command : {runs, shows}) add_size_and_folder(*command, options);
   for (CLI::App* command : {names, shows, exports}) command->remove_option(command->get_option("--threads"));
   exports->remove_option(exports->get_option("--json"));
-  runs->get_option("--threads")->description("Processes at once, one thread each (default: all cores)");
+  runs->get_option("--threads")->description("Number of processes, one thread each (default: all cores)");
   runs->add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")
       ->type_name("N")
       ->check(cli::counts(1, cli::largest_count));
-  runs->add_option("--sweep", options.sweep, "Configurations and seeds beyond the experiment's own (JSON)")
+  runs->add_option("--sweep", options.sweep, "JSON file of further configurations and seeds")
       ->type_name("FILE");
   runs->add_option("--lease", options.lease_seconds,
-                   "Seconds without a sign of life after which another process takes a run over (default 30)")
+                   "Seconds without a heartbeat after which another process takes over a run (default 30)")
       ->type_name("S")
       ->check(cli::numbers(0.1, 86400.0));
   exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
-  exports->add_option("--format", options.format, "csv or jsonl (default csv)")
+  exports->add_option("--format", options.format, "Table format (default csv)")
       ->check(CLI::IsMember({"csv", "jsonl"}));
   return cli::parse_and_run(root, session, argc, argv);
 }

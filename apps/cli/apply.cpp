@@ -85,12 +85,12 @@ void add_apply(CLI::App& root, Session& session) {
   CLI::App* command =
       add_command(root, session, "apply", "Apply a norm, or one of its four steps, to an array",
                   [&session, options] { return run(session, *options); });
-  command->add_option("X", options->input, "Rows x width; more axes are rows of the last one")->required();
-  command->add_option("-o,--output", options->output, "Result, of X's shape and precision")
+  command->add_option("X", options->input, "Rows to normalize, along the last axis")->required();
+  command->add_option("-o,--output", options->output, "File to write, with X's shape and precision")
       ->type_name("Y.npy")
       ->required();
   options->norm.declare(*command);
-  command->add_option("--step", options->step, "Only this step")
+  command->add_option("--step", options->step, "Apply only this step of the norm")
       ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));
 }
 

@@ -134,36 +134,44 @@ int run(const Session& session, const Options& options) {
 
 void add_build(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(root, session, "build", "Construct an LN-Net that gives every sample its label",
-                  [&session, options] { return run(session, *options); });
-  command->add_option("X", options->samples, "Samples, along the first axis")->required();
-  command->add_option("LABELS", options->labels, "Their labels, integers");
-  command->add_option("-o,--output", options->output, "The net")->type_name("NET.safetensors")->required();
+  CLI::App* command = add_command(root, session, "build",
+                                  "Construct an LN-Net (linear layers and norms only) that fits every label",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("X", options->samples, "Samples along the first axis")->required();
+  command->add_option("LABELS", options->labels, "Integer label of each sample");
+  command->add_option("-o,--output", options->output, "File to write the net to")
+      ->type_name("NET.safetensors")
+      ->required();
   command
       ->add_option("--mode", options->mode,
-                   "Folds as published, or so that rounding does not matter (default stable)")
+                   "paper: folds as published; stable: folds that tolerate rounding (default stable)")
       ->check(CLI::IsMember({"paper", "stable"}));
-  command->add_option("--random-labels", options->random_labels, "Draw the labels, of C classes")
+  command
+      ->add_option("--random-labels", options->random_labels,
+                   "Draw random labels of C classes, instead of LABELS")
       ->type_name("C")
       ->check(counts(1, largest_count));
-  command->add_option("--seed", options->seed, "Of labels and projections (default 1)")
+  command->add_option("--seed", options->seed, "Random seed of labels and projections (default 1)")
       ->type_name("S")
       ->check(counts(0, std::numeric_limits<std::int64_t>::max()));
   command
       ->add_option("--precision", options->precision,
-                   "What to compute in (default auto: float64, and double-double where that fails)")
+                   "Arithmetic (default auto: float64, then double-double if that fails)")
       ->check(CLI::IsMember({"auto", "float64", "double-double"}));
-  command->add_option("--eps", options->eps, "Of the norm that the net is for (default 0)")
+  command->add_option("--eps", options->eps, "eps of the net's norms (default 0)")
       ->type_name("E")
       ->check(numbers(0.0, 1.0));
   command->add_flag("--drop-conflicts", options->drop_conflicts,
-                    "Equal rows take the label of the first of them");
-  command->add_option("--resume", options->resume, "Keep the unfinished state here, and go on from it")
+                    "Give equal rows the label of the first of them");
+  command
+      ->add_option("--resume", options->resume,
+                   "Save unfinished work in FILE and continue from it; Ctrl-C saves it too")
       ->type_name("FILE");
-  command->add_option("--trace", options->trace, "Write each layer's fold, a line of JSON each")
+  command->add_option("--trace", options->trace, "Write the fold of each layer as one line of JSON")
       ->type_name("FILE");
-  command->add_option("--figure", options->figure, "Write gaps and runs over the layers as Vega-Lite")
+  command
+      ->add_option("--figure", options->figure,
+                   "Write a figure (Vega-Lite) of gap and number of runs over the layers")
       ->type_name("FILE");
 }
 

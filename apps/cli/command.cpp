@@ -65,24 +65,26 @@ nlohmann::ordered_json GivenNorm::source() const {
 void NormOptions::declare(CLI::App& command) {
   command
       .add_option("--norm", kind,
-                  "Kind of norm (default: the model's where --gain names a tensor of one, layer)")
+                  "Kind of norm (default: the model's if --gain is the gain of a model's norm, else layer)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
   command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME, MODEL:TENSOR or 1,2,0.5 (default: ones)")
       ->type_name("ARRAY");
   command
       .add_option("--gain-offset", gain_offset,
-                  "Added to the gain (default: the model's, 1 for Gemma, which stores gain - 1; 0)")
+                  "Number added to every gain entry (default: the model's, e.g. 1 for Gemma, else 0)")
       ->type_name("X");
-  command.add_option("--bias", bias, "Bias, given like the gain (default: the model's, zeros)")
+  command.add_option("--bias", bias, "Bias, given like the gain (default: the model's, else zeros)")
       ->type_name("ARRAY");
-  command.add_option("--groups", groups, "Blocks normalized on their own (default: the model's, 1)")
+  command
+      .add_option("--groups", groups,
+                  "Number of groups, each normalized separately (default: the model's, else 1)")
       ->type_name("K")
       ->check(counts(1, largest_count));
   command
-      .add_option(
-          "--eps", eps,
-          fmt::format("Added to the mean square, of spherical to the square (default: the model's, {:g})",
-                      usual_eps))
+      .add_option("--eps", eps,
+                  fmt::format("Added to the mean square, for spherical to the squared length (default: the "
+                              "model's, else {:g})",
+                              usual_eps))
       ->type_name("E")
       ->check(numbers(0.0, 1e300));
 }

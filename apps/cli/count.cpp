@@ -184,41 +184,45 @@ int run(const Session& session, const Options& options) {
 
 void add_count(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "count",
-                                  "How a recurrent network counts letters: a trained one, or train your own",
-                                  [&session, options] { return run(session, *options); });
-  command->add_option("--cell", options->cell, "Default lstm")
+  CLI::App* command = add_command(
+      root, session, "count",
+      "Test how far a recurrent network can count letters (a^n b^n): a stored one, or one trained here",
+      [&session, options] { return run(session, *options); });
+  command->add_option("--cell", options->cell, "Recurrent cell (default lstm)")
       ->check(CLI::IsMember({"lstm", "gru", "elman_tanh", "elman_relu"}));
-  command->add_option("--language", options->language, "Default anbn")
+  command->add_option("--language", options->language, "Language: a^n b^n or a^n b^n c^n (default anbn)")
       ->check(CLI::IsMember({"anbn", "anbncn"}));
-  CLI::Option* train = command->add_flag("--train", options->train,
-                                         "Train one, in place of the lstms and grus that come along");
+  CLI::Option* train = command->add_flag(
+      "--train", options->train, "Train a network, instead of using a stored one (lstm and gru only)");
   const auto when_training = [&](CLI::Option* option, const std::string& type) {
     option->needs(train)->type_name(type);
     return option;
   };
-  when_training(command->add_option("--head", options->head, "What is learned (default next_symbol)"), "HEAD")
+  when_training(command->add_option("--head", options->head, "Training target (default next_symbol)"), "HEAD")
       ->check(CLI::IsMember({"membership", "next_symbol"}));
-  when_training(command->add_option("--width", options->width, "Units (default 10)"), "N")
+  when_training(command->add_option("--width", options->width, "Number of hidden units (default 10)"), "N")
       ->check(counts(1, 256));
-  when_training(command->add_option("--epochs", options->epochs, "At most (default: the task's)"), "N")
+  when_training(
+      command->add_option("--epochs", options->epochs, "Largest number of epochs (default: the task's)"), "N")
       ->check(counts(1, largest_count));
   when_training(command->add_option("--longest", options->longest,
-                                    "Largest exponent trained on (default 100; 50 for anbncn)"),
+                                    "Largest n in the training words (default 100; 50 for anbncn)"),
                 "N")
       ->check(counts(1, 1000));
   when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X");
-  when_training(command->add_option("--seed", options->seed, "Of weights, words and their order (default 1)"),
+  when_training(command->add_option("--seed", options->seed,
+                                    "Random seed of weights, words and their order (default 1)"),
                 "S");
-  command->add_option("-n", options->letters, "Of every letter in the word shown (default 100)")
+  command->add_option("-n", options->letters, "n of the word whose states are shown (default 100)")
       ->type_name("N")
       ->check(counts(0, 10000));
-  command->add_option("--up-to", options->up_to, "Largest exponent tested (default 300)")
+  command->add_option("--up-to", options->up_to, "Largest n tested (default 300)")
       ->type_name("N")
       ->check(counts(5, 1000));
-  command->add_option("--figure", options->figure, "Write the traces as a figure (Vega-Lite)")
+  command->add_option("--figure", options->figure, "Write a figure (Vega-Lite) of the states over the word")
       ->type_name("FILE");
-  command->add_option("--trace", options->trace, "Write every state, gate and probability as JSON")
+  command
+      ->add_option("--trace", options->trace, "Write every state, gate and probability over the word as JSON")
       ->type_name("FILE");
 }
 

@@ -103,28 +103,30 @@ int run(const Session& session, const Options& options) {
 void add_curvature(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
-      add_command(root, session, "curvature", "How much a norm, and its groups, bend the space at given rows",
+      add_command(root, session, "curvature",
+                  "Measure a norm's curvature (squared Hessian norm) at given rows, per number of groups",
                   [&session, options] { return run(session, *options); });
-  command->add_option("X", options->input, "Rows x width; without it, normal random rows of --width");
+  command->add_option("X", options->input, "Rows x width (default: standard normal rows of --width)");
   options->norm.usual_eps = 0.0;
   options->norm.bias_is_used = false;
   options->norm.groups_are_used = false;
   options->norm.declare(*command);
   // Several counts here, where other subcommands take one.
   command->remove_option(command->get_option("--groups"));
-  command->add_option("--groups", options->groups, "Group counts (default: all that leave something curved)")
+  command
+      ->add_option("--groups", options->groups,
+                   "Numbers of groups to compare (default: all that leave some curvature)")
       ->type_name("K1,K2,...")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  command->add_option("--width", options->width, "Width of random rows")->type_name("N");
+  command->add_option("--width", options->width, "Width of the random rows")->type_name("N");
   command->add_option("--rows", options->rows, "Number of random rows (default 1000)")->type_name("R");
   command
       ->add_option(
           "--rows-out", options->rows_out,
-          "Write the measure of each row, rows x group counts: the mean's terms; inf where a block is "
-          "constant and eps is 0")
+          "Write the curvature at each row, rows x group counts (inf where a group is constant and eps is 0)")
       ->type_name("FILE.npy");
-  command->add_option("--seed", options->seed, "Seed of random rows (default 1)")->type_name("S");
+  command->add_option("--seed", options->seed, "Random seed of the rows (default 1)")->type_name("S");
 }
 
 }  // namespace normscope::cli

@@ -59,11 +59,11 @@ int run(const Session& session, const Options& options) {
 
 void add_explore(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "explore", "Serve the explorer to this machine's browsers",
+  CLI::App* command = add_command(root, session, "explore", "Serve the explorer to browsers on this machine",
                                   [&session, options] { return run(session, *options); });
   command->remove_option(command->get_option("--json"));
-  command->add_option("MODEL", options->model, "A checkpoint to open with its report");
-  command->add_option("--port", options->port, "Port of 127.0.0.1 to listen at (default: any that is free)")
+  command->add_option("MODEL", options->model, "Checkpoint whose report is opened");
+  command->add_option("--port", options->port, "Port of 127.0.0.1 to listen on (default: any free port)")
       ->type_name("N")
       ->check(counts(0, 65535));
 }

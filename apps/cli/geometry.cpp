@@ -181,18 +181,18 @@ int run(const Session& session, const Options& options) {
 
 void add_geometry(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(root, session, "geometry", "Null space, semi-axes and axes of a norm's image",
-                  [&session, options] { return run(session, *options); });
+  CLI::App* command = add_command(root, session, "geometry",
+                                  "Compute the null space, semi-axes and principal axes of a norm's image",
+                                  [&session, options] { return run(session, *options); });
   options->norm.bias_is_used = false;  // the image is that of the norm before its bias
   options->norm.declare(*command);
-  command->add_option("--width", options->width, "Width, where neither gain nor bias gives it")
+  command->add_option("--width", options->width, "Width of the norm, if neither --gain nor --bias gives it")
       ->type_name("N")
       ->check(counts(1, largest_count));
-  command->add_option("--axes", options->axes, "Also give the K longest axes (default 0)")
+  command->add_option("--axes", options->axes, "Also give the K longest principal axes (default 0)")
       ->type_name("K")
       ->check(counts(0, largest_count));
-  command->add_option("--similar-to", options->similar_to, "Also compare with the image of this gain")
+  command->add_option("--similar-to", options->similar_to, "Also compare the image with that of this gain")
       ->type_name("ARRAY");
   command->add_flag("--null-space", options->null_space, "Also give an orthonormal basis of the null space");
 }

@@ -157,18 +157,17 @@ int run(const Session& session, const Options& options) {
 
 void add_heads(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "heads",
-                                  "How uniform and how sharp each attention head can be, in any context",
-                                  [&session, options] { return run(session, *options); });
-  command->add_option("MODEL", options->model, "The checkpoint")->required();
+  CLI::App* command = add_command(
+      root, session, "heads", "Bound how uniform and how sharp each attention head can be, in any context",
+      [&session, options] { return run(session, *options); });
+  command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
   command->add_option(
       "--context", options->contexts.positions,
-      "Bound rotary heads over contexts of at most this many positions (default: what the model "
-      "was made for)");
+      "Largest context, in positions, for the bounds of rotary heads (default: the model's own)");
   command->add_flag("--queries", options->details.queries,
-                    "Put the queries, keys and rows that attain it into the JSON");
+                    "Include in the JSON the queries, keys and rows that attain the bounds");
   command->add_flag("--certificates", options->details.certificates,
-                    "Put what proves each bound into the JSON");
+                    "Include in the JSON the certificate of each bound");
 }
 
 }  // namespace normscope::cli

@@ -31,7 +31,7 @@ void expect_finite(std::string_view what, MatrixView<const double> keys) {
 void KeyNorm::declare(CLI::App& command) {
   command_ = &command;
   norm.declare(command);
-  command.add_option("--step", steps, "Of the norm, only these steps (project,scale,stretch,shift)")
+  command.add_option("--step", steps, "Apply only these steps of the norm (default: all)")
       ->type_name("S1,S2,...")
       ->delimiter(',')
       ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));

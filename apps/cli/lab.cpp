@@ -36,7 +36,7 @@ int hand_over(const std::vector<std::string>& arguments) {
 }  // namespace
 
 void add_lab(CLI::App& root, Session& session) {
-  CLI::App* lab = root.add_subcommand("lab", "The papers' experiments: list, run, show, export");
+  CLI::App* lab = root.add_subcommand("lab", "Reproduce the papers' experiments: list, run, show, export");
   // Every word behind it, --help too, is the other program's.
   lab->set_help_flag();
   lab->prefix_command();

@@ -9,8 +9,8 @@ using namespace normscope;
 int run(int argc, char** argv) {
   cli::Session session;
   CLI::App root(
-      "See, measure and rewrite what normalization layers do.\n\n"
-      "  normscope report MODEL        everything about every norm, as one HTML page\n",
+      "See, measure and rewrite what normalization layers do.\n\n  normscope report MODEL        analyse "
+      "every norm of a checkpoint; write one HTML page\n",
       "normscope");
   root.set_version_flag("--version", version);
   root.require_subcommand(1);
@@ -32,10 +32,10 @@ int run(int argc, char** argv) {
   cli::add_verify(root, session);
   cli::add_explore(root, session);
   root.footer(
-      "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\n"
-      "Face folder. ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i]: its\n"
-      "i-th slice) or numbers: 1,2,0.5 is a row, 0,0;1,0;0,1 are three.\n"
-      "Exit status: 0 ok, 1 negative answer, 2 usage, 3 bad input, 70 bug, 130 interrupted.");
+      "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\nFace "
+      "folder. ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i] for slice i of its first\naxis) or "
+      "literal numbers: 1,2,0.5 is one row; 0,0;1,0;0,1 is three rows.\nExit status: 0 success, 1 negative "
+      "answer, 2 usage error, 3 bad input, 70 internal error,\n130 interrupted.");
   return cli::parse_and_run(root, session, argc, argv);
 }
 

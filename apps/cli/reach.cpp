@@ -175,16 +175,20 @@ int run(const Session& session, const Options& options) {
 
 void add_reach(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "reach",
-                                  "Which tokens a model can output behind its final norm, and how probable",
-                                  [&session, options] { return run(session, *options); });
+  CLI::App* command =
+      add_command(root, session, "reach",
+                  "Decide which tokens a model can output after its final norm, and bound their probability",
+                  [&session, options] { return run(session, *options); });
   HeadOptions& head = options->head;
-  CLI::Option* model = command->add_option("MODEL", head.model, "A checkpoint with a language head");
-  CLI::Option* unembedding =
-      command->add_option("--unembedding", head.unembedding, "Or its arrays: tokens x width")
-          ->type_name("ARRAY")
-          ->excludes(model);
-  command->add_option("--unembedding-bias", head.unembedding_bias, "A number a token")
+  CLI::Option* model = command->add_option("MODEL", head.model, "Checkpoint with a language-model head");
+  CLI::Option* unembedding = command
+                                 ->add_option("--unembedding", head.unembedding,
+                                              "Instead of MODEL: unembedding matrix, tokens x width")
+                                 ->type_name("ARRAY")
+                                 ->excludes(model);
+  command
+      ->add_option("--unembedding-bias", head.unembedding_bias,
+                   "Bias of the unembedding, one number per token")
       ->type_name("ARRAY")
       ->needs(unembedding);
   head.norm.declare(*command);
@@ -194,46 +198,49 @@ void add_reach(CLI::App& root, Session& session) {
   command->remove_option(command->get_option("--groups"));
   command
       ->add_option("--names", head.names,
-                   "Names of tokens: tokenizer.json, vocab.json, vocab.txt or llama2.c's .bin")
+                   "Token names: tokenizer.json, vocab.json, vocab.txt or llama2.c's .bin")
       ->type_name("FILE");
   command
       ->add_option("--probability", options->probability,
-                   "Largest probabilities: quick (from the leads), full, or auto (the extreme ones)")
+                   "Bound largest probabilities by margins (quick), by optimization (full), or by both "
+                   "(auto, default: optimization for extreme tokens)")
       ->check(CLI::IsMember({"auto", "quick", "full"}));
   command
       ->add_option("--probability-gap", options->probability_gap,
-                   "Gap between the bounds of a log-probability that is worked out (default 1e-3)")
+                   "Gap at which the optimized bounds of a log-probability may stop (default 1e-3)")
       ->type_name("G")
       ->check(numbers(0.0, 1e6));
   command
       ->add_option(
           "--sharpen", options->sharpen,
-          "Tokens nearest the edge whose largest leads and probabilities are worked out (default 20; 0 "
-          "for none)")
+          "Number of tokens nearest to unreachable whose margin and probability are optimized (default 20)")
       ->type_name("N")
       ->check(counts(0, largest_count));
   command
       ->add_option(
           "--budget", options->budget,
-          "Seconds after which no further work is begun; what is left out is said (default: no limit)")
+          "Time limit in seconds, after which remaining work is skipped and listed (default: no limit)")
       ->type_name("SECONDS")
       ->check(numbers(0.0, 1e9));
-  command->add_option("--tokens", options->tokens, "Tokens whose largest probability is worked out")
+  command
+      ->add_option("--tokens", options->tokens,
+                   "Ids of further tokens whose largest probability is optimized")
       ->type_name("I1,I2,...")
       ->delimiter(',');
   command
       ->add_option("--tolerance", options->tolerance,
-                   "A lead no larger, relative to the logits' size, is none (default 1e-12)")
+                   "Margin, relative to the logits' size, below which logits count as tied (default 1e-12)")
       ->type_name("T")
       ->check(numbers(0.0, 1.0));
   command
-      ->add_option("--resume", options->resume, "Keep what is decided in FILE and go on from it; Ctrl-C too")
+      ->add_option("--resume", options->resume,
+                   "Save decided tokens in FILE and continue from it; Ctrl-C saves them too")
       ->type_name("FILE");
   command
       ->add_option("--certificates", options->certificates,
-                   "Write the logits, and where each token leads, into FOLDER as .npy files")
+                   "Write the logits, and a point at which each token leads, into FOLDER as .npy files")
       ->type_name("FOLDER");
-  command->add_flag("--check", options->check, "Exit with 1 unless every token is reachable");
+  command->add_flag("--check", options->check, "Exit with status 1 unless every token is reachable");
 }
 
 }  // namespace normscope::cli

@@ -49,14 +49,14 @@ int run(const Session& session, const Options& options) {
 
 void add_report(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(root, session, "report", "Everything about a checkpoint's norms, as one HTML page",
-                  [&session, options] { return run(session, *options); });
-  command->add_option("MODEL", options->model, "The checkpoint")->required();
-  command->add_option("-o,--output", options->output, "Where the page goes (default report.html)")
+  CLI::App* command = add_command(root, session, "report",
+                                  "Analyse a checkpoint's norms, heads and vocabulary; write one HTML page",
+                                  [&session, options] { return run(session, *options); });
+  command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
+  command->add_option("-o,--output", options->output, "HTML file to write (default report.html)")
       ->type_name("FILE");
   command->add_flag("--deep", options->deep,
-                    "Every semi-axis in the JSON, not a selection; the largest vocabularies too");
+                    "Put every semi-axis into the JSON, and analyse vocabularies of any size");
 }
 
 }  // namespace normscope::cli

@@ -74,10 +74,13 @@ void add_run(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = add_command(root, session, "run", "Classify samples with an LN-Net",
                                   [&session, options] { return run(session, *options); });
-  command->add_option("NET", options->net, "A net that build or train wrote")->required();
-  command->add_option("X", options->samples, "Samples, along the first axis")->required();
-  command->add_option("-o,--output", options->output, "Their labels, float64")->type_name("LABELS.npy");
-  command->add_option("--trace", options->trace, "What every layer gives, side by side")
+  command->add_option("NET", options->net, "Net written by build or train")->required();
+  command->add_option("X", options->samples, "Samples along the first axis")->required();
+  command->add_option("-o,--output", options->output, "Write the predicted labels (float64)")
+      ->type_name("LABELS.npy");
+  command
+      ->add_option("--trace", options->trace,
+                   "Write the output of every layer, concatenated along the columns")
       ->type_name("FILE.npy");
 }
 

@@ -145,58 +145,58 @@ int run(const Session& session, const Options& options) {
 
 void add_select(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "select", "Which keys some query can give the highest score",
-                                  [&session, options] { return run(session, *options); });
-  CLI::Option* input =
-      command->add_option("KEYS", options->input, "Keys x width, as they are or as --norm, --step make them");
+  CLI::App* command =
+      add_command(root, session, "select", "Decide which keys some query can give the highest score",
+                  [&session, options] { return run(session, *options); });
+  CLI::Option* input = command->add_option(
+      "KEYS", options->input, "Keys x width; the options of the norm, if any, normalize them first");
   options->norm.declare(*command);
   command
       ->add_option("--tolerance", options->search.tolerance,
-                   "Relative distance from the others' hull, in each column too, below which a key counts as "
-                   "inside (default 1e-12); with 0 none does without a proof")
+                   "Relative distance, overall and per column, below which a key counts as inside the hull "
+                   "of the others (default 1e-12; 0: only with a proof)")
+      ->type_name("T")
+      ->check(numbers(0.0, 1.0));
+  command
+      ->add_option("--rank-tolerance", options->search.rank_tolerance,
+                   "Relative extent, with columns scaled alike, below which the keys count as flat in a "
+                   "direction (default 1e-12; use 1e-5 for float32 keys that lie in a subspace)")
       ->type_name("T")
       ->check(numbers(0.0, 1.0));
   command
       ->add_option(
-          "--rank-tolerance", options->search.rank_tolerance,
-          "Extent of the keys along a direction, in parts of the largest once columns are scaled to like "
-          "extents, that counts as none (default 1e-12; 1e-5 for keys that a projection left in float32)")
-      ->type_name("T")
-      ->check(numbers(0.0, 1.0));
-  command
-      ->add_option("--certificates", options->certificates,
-                   "Write the keys, and of each its query or its weights, into FOLDER as .npy files")
+          "--certificates", options->certificates,
+          "Write the keys, and the query or weights that prove each answer, into FOLDER as .npy files")
       ->type_name("FOLDER");
   command
-      ->add_option(
-          "--resume", options->state,
-          "Keep what is decided in FILE and go on from it; Ctrl-C saves it too (not what --exact decides)")
+      ->add_option("--resume", options->state,
+                   "Save decided keys in FILE and continue from it; Ctrl-C saves them too (answers of "
+                   "--exact are not saved)")
       ->type_name("FILE");
   CLI::Option* exact = command->add_flag(
       "--exact", options->exact,
-      "Decide in rational arithmetic, with integers as the certificates, what floating point does not prove");
-  command->add_flag("--check", options->check, "Exit with 1 unless every key is selectable");
+      "Decide in rational arithmetic, with integer certificates, the keys that floating point cannot");
+  command->add_flag("--check", options->check, "Exit with status 1 unless every key is selectable");
   selectability::RandomTable& random = options->table;
-  CLI::Option* table =
-      command
-          ->add_flag(
-              "--random-table", options->random_table,
-              "Instead of KEYS: how often normal random keys cannot be selected, over width and number")
-          ->excludes(input)
-          ->excludes(exact);
-  command->add_option("--runs", random.runs, "Sets a cell of the table (default 100)")
+  CLI::Option* table = command
+                           ->add_flag("--random-table", options->random_table,
+                                      "Instead of KEYS, tabulate how often standard normal keys cannot be "
+                                      "selected, over width and number of keys")
+                           ->excludes(input)
+                           ->excludes(exact);
+  command->add_option("--runs", random.runs, "Random key sets per table cell (default 100)")
       ->type_name("N")
       ->check(counts(1, largest_count))
       ->needs(table);
-  command->add_option("--most-width", random.most_width, "Of the table (default 15)")
+  command->add_option("--most-width", random.most_width, "Largest key width in the table (default 15)")
       ->type_name("N")
       ->check(counts(3, largest_count))
       ->needs(table);
-  command->add_option("--most-keys", random.most_count, "Of the table (default 60)")
+  command->add_option("--most-keys", random.most_count, "Largest number of keys in the table (default 60)")
       ->type_name("N")
       ->check(counts(3, largest_count))
       ->needs(table);
-  command->add_option("--seed", random.seed, "Of the table's keys (default 1)")->type_name("S")->needs(table);
+  command->add_option("--seed", random.seed, "Random seed (default 1)")->type_name("S")->needs(table);
   command->add_option("--figures", options->figures, "Write the table's heat maps (Vega-Lite) into FOLDER")
       ->type_name("FOLDER")
       ->needs(table);

@@ -157,26 +157,28 @@ int run(const Session& session, const Options& options) {
 
 void add_separate(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(root, session, "separate",
-                                  "How well sets of rows are separated, and whether a hyperplane does it",
-                                  [&session, options] { return run(session, *options); });
-  command->add_option("A", options->a, "Rows of one class, or of all with --labels")->required();
-  command->add_option("B", options->b, "Rows of the other, of the same width");
+  CLI::App* command =
+      add_command(root, session, "separate",
+                  "Measure how well classes separate, and decide whether a hyperplane separates two",
+                  [&session, options] { return run(session, *options); });
+  command->add_option("A", options->a, "Rows of the first class; with --labels, of all classes")->required();
+  command->add_option("B", options->b, "Rows of the second class, of the same width");
   command
       ->add_option("--labels", options->labels,
-                   "The class of each sample of A, an integer; samples lie along A's first axis")
+                   "Integer class of each sample of A, whose first axis is the samples")
       ->type_name("ARRAY");
-  command->add_option("--classes", options->classes, "Only these labels (default: all)")
+  command->add_option("--classes", options->classes, "Use only these labels (default: all)")
       ->type_name("L1,L2,...")
       ->delimiter(',');
   command
       ->add_option("--tolerance", options->tolerance,
-                   "Hulls this near, relative to the size of what cancels, count as meeting (default 1e-12)")
+                   "Relative distance below which two hulls count as meeting (default 1e-12)")
       ->type_name("T")
       ->check(numbers(0.0, std::numeric_limits<double>::max()));
   command->add_flag("--exact", options->exact,
-                    "Decide in rational arithmetic, with integers as the certificate (two classes)");
-  command->add_flag("--check", options->check, "Exit with 1 unless two classes are linearly separable");
+                    "Decide in rational arithmetic, with an integer certificate (two classes only)");
+  command->add_flag("--check", options->check,
+                    "Exit with status 1 unless two classes are linearly separable");
 }
 
 }  // namespace normscope::cli

@@ -240,58 +240,68 @@ void add_train(CLI::App& root, Session& session) {
                                   [&session, options] { return run(session, *options); });
   command
       ->add_option("WHAT", options->what,
-                   "A task (" + lnnet::task_names() + ") or samples, an ARRAY along its first axis")
+                   "A task (" + lnnet::task_names() + ") or an ARRAY of samples along its first axis")
       ->required();
-  command->add_option("LABELS", options->labels, "For samples: an ARRAY with a class number a row");
-  command->add_option("-o,--output", options->output, "The net, the best of several")
+  command->add_option("LABELS", options->labels, "With samples: an ARRAY with the integer class of each");
+  command
+      ->add_option("-o,--output", options->output,
+                   "File to write the net to (the most accurate, if several are trained)")
       ->type_name("NET.safetensors");
   const auto count = [&](const std::string& names, auto& target, const std::string& text,
                          std::int64_t least = 1) {
     command->add_option(names, target, text)->type_name("N")->check(counts(least, largest_count));
   };
-  count("--width", options->width, "Features of a layer (default: the task's, else 3)");
-  count("--depth", options->depth, "Layers before the head (default: the task's, else 2)", 0);
-  command->add_option("--activation", options->activation, "After each layer (default norm)")
+  count("--width", options->width, "Features per layer (default: the task's, else 3)");
+  count("--depth", options->depth, "Layers before the linear head (default: the task's, else 2)", 0);
+  command->add_option("--activation", options->activation, "Activation after each layer (default norm)")
       ->check(CLI::IsMember({"norm", "relu", "gelu", "none"}));
   command->add_option("--norm", options->norm, "Kind of norm (default: the task's, else spherical)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
   command
       ->add_option("--groups", options->groups,
-                   "Blocks normalized on their own (default: the task's, else 1); several counts train a net "
-                   "each and a linear one")
+                   "Number of groups, each normalized separately (default: the task's, else 1); a list "
+                   "trains one net per number, and a linear net")
       ->delimiter(',')
       ->type_name("K,...")
       ->check(counts(1, largest_count));
-  command->add_option("--eps", options->eps, "Added to the mean square (default 1e-5)")->type_name("E");
-  command->add_flag("--affine", options->affine, "Learn gain and bias of the norms");
-  command->add_option("--optimizer", options->optimizer, "Default adam")
+  command
+      ->add_option("--eps", options->eps,
+                   "Added to the mean square, for spherical to the squared length (default 1e-5)")
+      ->type_name("E");
+  command->add_flag("--affine", options->affine, "Learn a gain and a bias in every norm");
+  command->add_option("--optimizer", options->optimizer, "Optimizer (default adam)")
       ->check(CLI::IsMember({"adam", "sgd"}));
   command->add_option("--lr", options->rate, "Learning rate (default: the task's, else 0.01)")
       ->type_name("X");
-  command->add_option("--schedule", options->schedule, "Of the rate (default: the task's, else constant)")
+  command
+      ->add_option("--schedule", options->schedule,
+                   "Learning-rate schedule (default: the task's, else constant)")
       ->check(CLI::IsMember({"constant", "cosine", "linear", "step"}));
-  count("--steps", options->steps, "Steps (default: the task's, else 8000)");
-  count("--batch", options->batch, "Rows a step (default: the task's, else all)");
-  command->add_option("--precision", options->precision, "Of the arithmetic (default: the task's, else F64)")
+  count("--steps", options->steps, "Training steps (default: the task's, else 8000)");
+  count("--batch", options->batch, "Samples per step (default: the task's, else all)");
+  command
+      ->add_option("--precision", options->precision, "Floating-point type (default: the task's, else F64)")
       ->check(CLI::IsMember({"F64", "F32"}));
-  count("--record-every", options->record_every, "Steps between two records (default 10)");
-  count("--rows", options->rows, "Samples of a task (default: the task's)");
-  command->add_option("--seed", options->seed, "Of the weights, the order and a task's samples (default 1)")
+  count("--record-every", options->record_every, "Steps between records of loss and accuracy (default 10)");
+  count("--rows", options->rows, "Number of samples drawn for a task (default: the task's)");
+  command
+      ->add_option("--seed", options->seed,
+                   "Random seed of the weights, the batches and a task's samples (default 1)")
       ->type_name("S");
   CLI::Option* seeds =
       command
           ->add_option("--seeds", options->seeds,
-                       "Train with this many seeds and keep the best (default: the task's, else 1)")
+                       "Number of seeds to train with, keeping the best net (default: the task's, else 1)")
           ->type_name("N")
           ->check(counts(1, largest_count));
   command
       ->add_option("--resume", options->state,
-                   "Keep the training's state in FILE and go on from it; Ctrl-C saves it too")
+                   "Save the training state in FILE and continue from it; Ctrl-C saves it too")
       ->type_name("FILE")
       ->excludes(seeds);
   command
       ->add_option("--figures", options->figures,
-                   "Write figures (Vega-Lite) and the morph's data into FOLDER")
+                   "Write figures (Vega-Lite), and samples' positions layer by layer (JSON), into FOLDER")
       ->type_name("FOLDER");
 }
 

@@ -78,18 +78,18 @@ int run(const Session& session, const Options& options) {
 void add_verify(CLI::App& root, Session& session) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = add_command(root, session, "verify",
-                                  "Check every statement of a result from its JSON and its inputs alone",
+                                  "Recheck every statement of a result from its JSON and its inputs alone",
                                   [&session, options] { return run(session, *options); });
-  command->add_option("RESULT", options->result, "What select, separate, reach or heads wrote with --json")
+  command->add_option("RESULT", options->result, "Result of select, separate, reach or heads (their --json)")
       ->required();
   command->add_option(
       "INPUTS", options->inputs,
-      "What it was computed from, in the order that it names them (default: under those names)");
+      "Inputs of the result, in the order in which it names them (default: the files it names)");
   command
       ->add_option("--certificates", options->certificates,
-                   "Read certificates that are not in RESULT from FOLDER (default: the one it names)")
+                   "Folder of the certificates that are not in RESULT (default: the one it names)")
       ->type_name("FOLDER");
-  command->footer("Exit status 1 where a statement does not hold.");
+  command->footer("Exit status 1 if a statement does not hold.");
 }
 
 }  // namespace normscope::cli

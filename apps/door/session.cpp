@@ -125,10 +125,10 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
       ->add_option("--json", session.json,
                    "Write the machine-readable result to FILE, or - for standard output")
       ->type_name("FILE|-");
-  command->add_option("--threads", session.threads, "Threads to use (default: all)")
+  command->add_option("--threads", session.threads, "Number of threads (default 0: all cores)")
       ->type_name("N")
       ->check(counts(0, 1024));
-  command->add_flag("--quiet,-q", session.quiet, "Print nothing but errors");
+  command->add_flag("--quiet,-q", session.quiet, "Print errors only");
   command->callback([&session, run = std::move(run)] {
     session.run = [&session, run] {
       expect_writable({session.json});

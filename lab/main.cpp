@@ -44,16 +44,16 @@ struct Options {
 
 const Experiment& named(const std::string& name) {
   if (const Experiment* experiment = find_experiment(name)) return *experiment;
-  throw Error(ErrorCode::Argument, fmt::format("\"{}\" is no experiment, expected one of normscope lab list",
+  throw Error(ErrorCode::Argument, fmt::format("unknown experiment \"{}\"; normscope lab list names them all",
                                                cli::printable(name)));
 }
 
 /// A store that is only looked at must be there.
 Store existing(const std::string& file) {
   if (!std::filesystem::exists(file)) {
-    throw Error(ErrorCode::Io, fmt::format("{}: is not there, expected the run store that normscope lab run "
-                                           "writes (--store)",
-                                           cli::printable(file)));
+    throw Error(ErrorCode::Io,
+                fmt::format("{}: does not exist, expected a run store that normscope lab run wrote (--store)",
+                            cli::printable(file)));
   }
   return Store(file);
 }
@@ -111,7 +111,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
   if (!ranks.first()) return cli::ok;
   const Store store(options.store);
   if (sweep) {
-    session.say(fmt::format("{} of the sweep are done; normscope lab export {} has their numbers",
+    session.say(fmt::format("{} of the sweep done; normscope lab export {} writes their numbers",
                             counted(keys.size(), "run"), experiment.name));
   }
   return tell(session, options, account(store, experiment, options.size()));
@@ -129,7 +129,7 @@ int export_runs(const Session& session, const Options& options) {
   const std::string text = exported(existing(options.store), experiment,
                                     options.format == "csv" ? TableFormat::csv : TableFormat::json_lines);
   if (text.empty()) {
-    throw Error(ErrorCode::Argument, fmt::format("{}: has no run of {} to export",
+    throw Error(ErrorCode::Argument, fmt::format("{}: holds no run of {} to export",
                                                  cli::printable(options.store), experiment.name));
   }
   AtomicFile file(options.output);

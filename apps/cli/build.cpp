@@ -76,7 +76,7 @@ class Outputs {
 int run(const Session& session, const Options& options) {
   expect_writable({options.output, options.resume, options.trace, options.figure});
   if (options.labels.empty() == (options.random_labels == 0)) {
-    throw Error(ErrorCode::Argument, "build: expected either LABELS or --random-labels");
+    throw Error(ErrorCode::Argument, "build: expected exactly one of LABELS and --random-labels");
   }
   std::vector<std::filesystem::path> inputs = {options.samples};
   if (!options.labels.empty()) inputs.emplace_back(options.labels);
@@ -125,7 +125,7 @@ int run(const Session& session, const Options& options) {
                                 made.net.layers.size(), to_string(made.net.precision), made.correct,
                                 made.total));
   if (made.relabelled > 0) {
-    session.say(fmt::format("{} rows equal an earlier row and have its label", made.relabelled));
+    session.say(fmt::format("{} rows equal an earlier row and were given its label", made.relabelled));
   }
   return made.correct == made.total ? ok : negative;
 }

@@ -98,7 +98,7 @@ std::string describe(const am::Network& network, const std::vector<am::UnitDrift
     if (!unit.counts) continue;
     text += fmt::format("{}{}{} (", text.empty() ? "counts in " : ", ", name, unit.unit);
     for (std::size_t block = 0; block < unit.blocks.size(); ++block) {
-      text += fmt::format("{}{:+.4f} a letter {}", block == 0 ? "" : ", ", unit.blocks[block].mean,
+      text += fmt::format("{}{:+.4f} per letter {}", block == 0 ? "" : ", ", unit.blocks[block].mean,
                           static_cast<char>('a' + block));
     }
     text += ")";
@@ -168,9 +168,9 @@ int run(const Session& session, const Options& options) {
                           subject.told));
   const std::size_t exact = range.exact_to();
   session.say(exact < 5
-                  ? std::string("not exact: a member rejected or another word accepted at 5 of a letter")
-                  : fmt::format("exact from 5 to {} of a letter{}: the member accepted, and with fewer or "
-                                "up to {} more of the last letter rejected",
+                  ? std::string("not exact: at n = 5 a member is rejected or another word accepted")
+                  : fmt::format("exact for n from 5 to {}{}: the member is accepted; words with fewer or up "
+                                "to {} more of the last letter are rejected",
                                 exact, exact == options.up_to ? " and maybe beyond" : "", am::Range::beyond));
   session.say(fmt::format(
       "{} near members: {:.1f} % right; {:.1f} % of members accepted, {:.1f} % of others "

@@ -84,8 +84,9 @@ int run(const Session& session, const Options& options) {
   if (!options.rows_out.empty()) checkpoint::write_npy(options.rows_out, of_rows);
   machine_form.commit();
 
-  session.say(fmt::format("{} of width {}, {}: curvature over that of one group", to_string(spec.kind),
-                          spec.width, counted(x.rows, "row")));
+  session.say(
+      fmt::format("{} of width {}, {}: mean curvature per number of groups, and its ratio to one group",
+                  to_string(spec.kind), spec.width, counted(x.rows, "row")));
   spec.say_source(session);
   session.say(fmt::format("{:>6} {:>12} {:>12} {:>12} {:>12} {:>12}", "groups", "curvature", "ratio", "least",
                           "largest", "bound"));

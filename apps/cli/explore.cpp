@@ -26,8 +26,8 @@ int run(const Session& session, const Options& options) {
   std::vector<explorer::SiteFile> files = explorer::site();
   if (files.empty()) {
     throw Error(ErrorCode::Unsupported,
-                "explore: the explorer was not built into this program, expected a build with "
-                "-DNORMSCOPE_BUILD_EXPLORER=ON (scripts/setup explorer installs what it needs)");
+                "explore: this program was built without the explorer; run scripts/setup explorer and "
+                "rebuild with -DNORMSCOPE_BUILD_EXPLORER=ON");
   }
   std::string report;
   std::string charts;
@@ -47,7 +47,7 @@ int run(const Session& session, const Options& options) {
   silent.quiet = false;
   silent.say(fmt::format("http://127.0.0.1:{}/{}", server.port(),
                          options.model.empty() ? "" : "#/checkpoint?example=served"));
-  if (!session.quiet) std::fputs("serving this machine only; Ctrl-C ends it\n", stderr);
+  if (!session.quiet) std::fputs("serving on this machine only; Ctrl-C stops it\n", stderr);
   server.serve([&poll] {
     poll("serving", 0, 1);
     return true;

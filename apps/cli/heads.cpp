@@ -79,22 +79,23 @@ std::string row(const selectability::Attention& attention, int width) {
 
 void explain(const Session& session, const Heads& heads) {
   session.say(
-      "\nSpread: the most that the scores of two keys can differ by, under the query for which that is least "
-      "and under the one for which it is most. No weight is more than e^spread times another.");
+      "\nSpread: the largest difference between the scores of two keys, for the query that makes it smallest "
+      "(most uniform) and the query that makes it largest (sharpest). Of any two attention weights, the "
+      "larger is at most e^spread times the smaller.");
   if (any(heads, turns)) {
     session.say(
-        "Rotary heads: over contexts of so many positions, from what a search attains to what is proved; "
-        "<= at any distance, whatever the length and the frequencies; and of two keys at equal distance 0, "
-        "as "
-        "if nothing turned. `--json` has the sharpest spread by distance.");
+        "Rotary heads: from the spread that a search attains to the proved bound, over contexts of the given "
+        "number of positions; under \"any distance\", a bound for every context length and all frequencies; "
+        "under \"at distance 0\", the spread of two keys at the query's own position, as if without "
+        "rotation. `--json` has the sharpest spread by distance.");
   }
   if (any(heads, is_bounded_only)) {
     session.say(
-        "<= and >=: bounds from the norms that queries and keys have of their own, which hidden states need "
-        "not reach.");
+        "<= and >=: bounds from the head's own norms of queries and keys; hidden states may not attain "
+        "them.");
   }
   if (any(heads, [](const selectability::Attention& attention) { return attention.soft_cap > 0.0; })) {
-    session.say("Spreads are those of capped scores where the model caps them.");
+    session.say("Where the model caps scores, the spreads are of capped scores.");
   }
 }
 

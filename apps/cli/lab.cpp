@@ -21,10 +21,10 @@ int hand_over(const std::vector<std::string>& arguments) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
   const std::string program = (self.parent_path() / "normscope-lab").string();
   if (!std::filesystem::exists(program)) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("lab: {} is not there, expected a build with -DNORMSCOPE_BUILD_LAB=ON "
-                            "(scripts/lab sets it up)",
-                            printable(program)));
+    throw Error(
+        ErrorCode::Unsupported,
+        fmt::format("lab: {} does not exist; rebuild with -DNORMSCOPE_BUILD_LAB=ON (scripts/lab does so)",
+                    printable(program)));
   }
   std::vector<char*> words{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));

@@ -29,7 +29,7 @@ void expect_finite(const std::string& name, MatrixView<const double> rows) {
     for (std::size_t i = 0; i < rows.width(); ++i) {
       const double value = rows.row(row)[i];
       if (std::isfinite(value)) continue;
-      throw Error(ErrorCode::Argument, fmt::format("{}: row {} has {} at {}, expected finite numbers",
+      throw Error(ErrorCode::Argument, fmt::format("{}: row {} has {} in column {}, expected finite numbers",
                                                    printable(name), row, shown(value), i));
     }
   }

@@ -86,11 +86,11 @@ void survey(const Options& options, const selectability::Logits& logits, const S
 
 void describe(const Session& session, const ReachHead& head, const Survey& results) {
   const std::vector<std::size_t> unreachable = results.with(Answer::no);
-  session.say(fmt::format("{} of width {} behind {} ({})", counted(head.logits.tokens, "token"),
+  session.say(fmt::format("{} of width {} after {} ({})", counted(head.logits.tokens, "token"),
                           head.logits.width, head.norm_name.empty() ? "a norm" : printable(head.norm_name),
                           to_string(head.norm.kind)));
   session.say(
-      fmt::format("{} reachable, {} unreachable, {} undecided; without the norm's bound {} unreachable",
+      fmt::format("{} reachable, {} unreachable, {} undecided; {} unreachable even without the norm's bound",
                   results.with(Answer::yes).size(), unreachable.size(),
                   results.with(Answer::undecided).size(), results.unargmaxable()));
   for (std::size_t k = 0; k < std::min(said, unreachable.size()); ++k) {
@@ -98,8 +98,8 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
     // Where no weights say who holds it down, its next rival does, or one at either end of the sphere.
     const TokenReach& token = results.tokens[i];
     const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
-    session.say(fmt::format("  unreachable: {}, held down by {}, probability at most {:.3g}", head.shown(i),
-                            counted(others, "other token"), results.probabilities[i].upper));
+    session.say(fmt::format("  unreachable: {}, always beaten by one of {}, probability at most {:.3g}",
+                            head.shown(i), counted(others, "other token"), results.probabilities[i].upper));
   }
   if (unreachable.size() > said) session.say(fmt::format("  ... and {} more", unreachable.size() - said));
   std::vector<std::size_t> inside = results.with(Answer::undecided);
@@ -107,31 +107,31 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                               [&](std::size_t i) { return !results.tokens[i].only_inside; }),
                inside.end());
   for (std::size_t k = 0; k < std::min(said, inside.size()); ++k) {
-    session.say(
-        fmt::format("  undecided: {} leads only inside the ball, as far as is known; eps = 0 leaves it out",
-                    head.shown(inside[k])));
+    session.say(fmt::format("  undecided: {} is known to lead only inside the ball, which eps = 0 excludes",
+                            head.shown(inside[k])));
   }
   for (const std::size_t i : results.nearest(said)) {
     if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: no other to lead
-    session.say(
-        fmt::format("  near the edge: {}, leads by {:.4g} at most", head.shown(i), results.tokens[i].upper));
+    session.say(fmt::format("  nearly unreachable: {}, margin at most {:.4g}", head.shown(i),
+                            results.tokens[i].upper));
   }
   for (const std::size_t i : results.least_probable(said)) {
-    session.say(fmt::format("  least probable at best: {}, {:.6g} to {:.6g}", head.shown(i),
+    session.say(fmt::format("  smallest maximum probability: {}, between {:.6g} and {:.6g}", head.shown(i),
                             results.probabilities[i].lower, results.probabilities[i].upper));
   }
   if (head.soft_cap > 0.0) {
-    session.say(fmt::format(
-        "Leads are those before the cap of {:g} on logits, probabilities those behind it.", head.soft_cap));
+    session.say(
+        fmt::format("Margins are of logits before the soft cap of {:g}, probabilities of logits after it.",
+                    head.soft_cap));
   }
   const Survey::LeftOut& left = results.left_out;
   if (left.tokens > 0) session.say(fmt::format("left out: {} not decided", counted(left.tokens, "token")));
   if (left.leads > 0) {
-    session.say(fmt::format("left out: {} that might be nearer the edge than those named",
+    session.say(fmt::format("left out: {} that may be nearer to unreachable than those listed",
                             counted(left.leads, "token")));
   }
   if (left.probabilities > 0) {
-    session.say(fmt::format("left out: the largest probabilities of {}, bounded by their leads alone",
+    session.say(fmt::format("left out: the largest probabilities of {}, bounded by their margins alone",
                             counted(left.probabilities, "token")));
   }
   say_notes(session, head.notes);

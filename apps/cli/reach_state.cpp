@@ -207,10 +207,11 @@ Survey ReachState::load() const {
   reader.points(probability_gap_, survey.refined, points);
   const std::vector<std::size_t> unproved = selectability::unproved(logits_, survey.tokens, saved, options_);
   if (!unproved.empty()) {
-    throw Error(ErrorCode::Format,
-                fmt::format("{}: holds an answer for token {} that its proof does not bear out; delete it to "
-                            "start again",
-                            path_.string(), unproved.front()));
+    throw Error(
+        ErrorCode::Format,
+        fmt::format(
+            "{}: holds an answer for token {} that its proof does not support; delete it to start again",
+            path_.string(), unproved.front()));
   }
   // Bounds are not kept: the points prove them anew.
   survey.probabilities.resize(logits_.tokens);

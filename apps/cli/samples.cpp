@@ -24,8 +24,8 @@ MatrixInput read_samples(const std::string& name) {
 std::vector<std::int64_t> read_labels(const std::string& name) {
   const checkpoint::Array array = checkpoint::read_array(name);
   if (array.shape.size() != 1) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("{}: has {} axes, expected one of labels", printable(name), array.shape.size()));
+    throw Error(ErrorCode::Shape, fmt::format("{}: has {} axes, expected one axis of labels", printable(name),
+                                              array.shape.size()));
   }
   std::vector<std::int64_t> labels;
   for (std::size_t i = 0; i < array.values.size(); ++i) {

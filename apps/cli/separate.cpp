@@ -53,7 +53,7 @@ Sample labelled_rows(const Options& options, const Describe& describe) {
   const std::vector<std::int64_t> labels = read_labels(options.labels);
   if (labels.size() != x.rows) {
     throw Error(ErrorCode::Shape,
-                fmt::format("{} has {}, {} has {}, expected a label a row", printable(options.labels),
+                fmt::format("{} has {}, {} has {}, expected one label per row", printable(options.labels),
                             counted(labels.size(), "label"), printable(options.a), counted(x.rows, "row")));
   }
   describe("samples", options.a, x);
@@ -70,7 +70,7 @@ Sample labelled_rows(const Options& options, const Describe& describe) {
   for (std::size_t c = 0; c < sample.names.size(); ++c) {
     const auto rows = rows_of.find(sample.names[c]);
     if (rows == rows_of.end()) {
-      throw Error(ErrorCode::Argument, fmt::format("{}: no row has label {}, expected one of --classes",
+      throw Error(ErrorCode::Argument, fmt::format("{}: no row has label {}, which --classes names",
                                                    printable(options.labels), sample.names[c]));
     }
     for (const std::size_t row : rows->second) sample.add(c, row, x.view().row(row));
@@ -85,18 +85,18 @@ std::string proof(const convex::Separation& separation) {
     case convex::Answer::yes:
       if (separation.margin > 0.0)
         return fmt::format("yes, by a hyperplane with margin {:.6g}", separation.margin);
-      return "yes, by a hyperplane whose normal takes integers beyond doubles";
+      return "yes, by a hyperplane whose normal needs integers that doubles cannot hold";
     case convex::Answer::no:
       if (exact) {
-        return fmt::format("no, {} rows of A and {} of B have a common point, exactly",
+        return fmt::format("no, the hulls of {} rows of A and {} of B meet in a point, exactly",
                            separation.exact->a.size(), separation.exact->b.size());
       }
-      return fmt::format("no, {} rows of A and {} of B have a common point, to {:.2g}", separation.a.size(),
-                         separation.b.size(), separation.residual);
+      return fmt::format("no, the hulls of {} rows of A and {} of B meet in a point, to {:.2g}",
+                         separation.a.size(), separation.b.size(), separation.residual);
     case convex::Answer::undecided: break;
   }
   const std::string why = separation.exact ? separation.exact->reason : "--exact decides it";
-  return fmt::format("undecided: the hulls come within {:.2g}, no hyperplane is proved; {}",
+  return fmt::format("undecided: the hulls come within {:.2g} of each other, but no hyperplane is proved; {}",
                      separation.residual, why);
 }
 
@@ -146,9 +146,10 @@ int run(const Session& session, const Options& options) {
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);
   session.say(fmt::format("{} of width {}, scatter of rank {}", rows, sample.width, linear.rank));
-  session.say(std::isfinite(ssr) && std::isfinite(linear.ratio)
-                  ? fmt::format("SSR {:.6g}, the least of any linear map (LSSR) {:.6g}", ssr, linear.ratio)
-                  : "SSR and LSSR are not defined: all rows are one point");
+  session.say(
+      std::isfinite(ssr) && std::isfinite(linear.ratio)
+          ? fmt::format("SSR {:.6g}, smallest SSR after any linear map (LSSR) {:.6g}", ssr, linear.ratio)
+          : "SSR and LSSR are not defined: all rows are equal");
   if (separation) session.say("linearly separable: " + proof(*separation));
   return options.check && separation->answer != convex::Answer::yes ? negative : ok;
 }

@@ -101,7 +101,7 @@ std::vector<lnnet::TrainSpec> plan(const Options& options, const lnnet::Task* ta
     }
   }
   if (all.size() > 1 && !options.state.empty()) {
-    throw Error(ErrorCode::Argument, fmt::format("train: {} runs, expected one to --resume", all.size()));
+    throw Error(ErrorCode::Argument, fmt::format("train: --resume with {} runs, expected one", all.size()));
   }
   return all;
 }
@@ -111,8 +111,8 @@ std::vector<fs::path> sample_files(const Options& options) {
   try {
     static_cast<void>(checkpoint::array_file(options.what));
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{}: is no task ({}) and no file", printable(options.what), lnnet::task_names()));
+    throw Error(error.code(), fmt::format("{}: is neither a task ({}) nor a file", printable(options.what),
+                                          lnnet::task_names()));
   }
   return files_of_arrays({options.what, options.labels});
 }
@@ -120,7 +120,7 @@ std::vector<fs::path> sample_files(const Options& options) {
 std::shared_ptr<const lnnet::Dataset> read_data(const Options& options) {
   if (options.labels.empty()) {
     throw Error(ErrorCode::Argument,
-                fmt::format("{}: is samples, which need LABELS too", printable(options.what)));
+                fmt::format("{}: is an array of samples, expected LABELS after it", printable(options.what)));
   }
   MatrixInput x = read_samples(options.what);
   const std::vector<std::int64_t> labels = read_labels(options.labels);
@@ -193,8 +193,8 @@ void say_conflicts(const Session& session, const lnnet::Dataset& data) {
   const lnnet::Conflicts found = lnnet::conflicts(data);
   if (found.rows == 0) return;
   session.say(fmt::format(
-      "{} of {} {} an earlier row with another label, so no net can have all "
-      "right; the first is row {}, which equals row {}",
+      "{} of {} {} an earlier row with another label, so no net can classify all correctly; the first is row "
+      "{}, which equals row {}",
       found.rows, data.rows(), found.rows == 1 ? "rows equals" : "rows equal", found.first, found.of));
 }
 
@@ -206,8 +206,9 @@ int run(const Session& session, const Options& options) {
                                                  printable(options.what)));
   }
   if (known == nullptr && options.rows != 0) {
-    throw Error(ErrorCode::Argument, fmt::format("{}: --rows is for tasks, expected samples as they are",
-                                                 printable(options.what)));
+    throw Error(ErrorCode::Argument,
+                fmt::format("{}: --rows applies to tasks only, but this is an array of samples",
+                            printable(options.what)));
   }
   expect_writable({options.output, options.state});
   expect_folders({options.figures});

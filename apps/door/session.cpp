@@ -163,7 +163,7 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
       std::error_code missing;  // a file that is not there yet is no other file
       if (fs::equivalent(output, other, missing) || spelled_out(output) == spelled_out(other)) {
         throw Error(ErrorCode::Argument,
-                    fmt::format("{}: would replace {}, expected another name", output, other.string()));
+                    fmt::format("{}: would overwrite {}, expected another name", output, other.string()));
       }
     }
     taken.emplace_back(output);
@@ -190,7 +190,7 @@ void expect_folders(const std::vector<std::string>& folders) {
     fs::path nearest = fs::absolute(folder).lexically_normal();
     while (!fs::exists(nearest, missing) && nearest.has_relative_path()) nearest = nearest.parent_path();
     if (!fs::is_directory(nearest, missing)) {
-      throw Error(ErrorCode::Io, fmt::format("{}: {} is no folder, expected one to write into",
+      throw Error(ErrorCode::Io, fmt::format("{}: {} is not a folder, expected one to write into",
                                              printable(folder), printable(nearest.string())));
     }
     const AtomicFile probe(nearest / "normscope");
@@ -224,7 +224,7 @@ extern "C" void note_lost_file(int) {
     static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
   };
   put(name_of_program);
-  put(": a file grew shorter while it was read, expected it to stay as it is\n");
+  put(": a file was truncated while it was being read\n");
   _exit(bad_input);
 }
 

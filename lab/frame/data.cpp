@@ -13,13 +13,13 @@ std::filesystem::path data_file(std::string_view name) {
   const char* folder = std::getenv("NORMSCOPE_DATA");
   if (folder == nullptr || *folder == '\0') {
     throw Error(ErrorCode::Io,
-                fmt::format("lab: {} is needed, expected NORMSCOPE_DATA to name the folder with it", name));
+                fmt::format("lab: {} is needed; set NORMSCOPE_DATA to the folder that contains it", name));
   }
   std::filesystem::path path = std::filesystem::path(folder) / name;
   std::error_code missing;
   if (!std::filesystem::exists(path, missing)) {
     throw Error(ErrorCode::Io,
-                fmt::format("{}: is not there, expected it under NORMSCOPE_DATA", path.string()));
+                fmt::format("{}: does not exist, expected it in the folder NORMSCOPE_DATA", path.string()));
   }
   return path;
 }

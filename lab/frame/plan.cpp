@@ -29,8 +29,8 @@ std::vector<Json> spread_over(const std::vector<Json>& configurations, const std
   for (const Json& configuration : configurations) {
     if (!configuration.contains(key)) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("lab: {} has no \"{}\" to sweep over, expected a key of {}", experiment.name,
-                              key, configuration.dump()));
+                  fmt::format("lab: {} has no parameter \"{}\" to sweep over, expected a key of {}",
+                              experiment.name, key, configuration.dump()));
     }
     for (const Json& value : values) {
       Json changed = configuration;
@@ -49,15 +49,15 @@ std::string_view to_string(Size size) { return size == Size::quick ? "quick" : "
 Sweep read_sweep(const std::filesystem::path& file) {
   constexpr std::size_t largest = std::size_t{1} << 20;
   const MappedFile mapped(file);
-  if (mapped.bytes().size() > largest) refuse(file, "is larger than 1 MiB, expected a sweep");
+  if (mapped.bytes().size() > largest) refuse(file, "is larger than 1 MiB, expected a small JSON file");
   const auto* text = reinterpret_cast<const char*>(mapped.bytes().data());
   const Json json = Json::parse(text, text + mapped.bytes().size(), nullptr, false);
-  if (!json.is_object()) refuse(file, "is no JSON object, expected {\"values\": {...}, \"seeds\": [...]}");
+  if (!json.is_object()) refuse(file, "is not a JSON object, expected {\"values\": {...}, \"seeds\": [...]}");
   Sweep sweep;
   for (const auto& [key, value] : json.items()) {
     if (key == "seeds" && value.is_array()) {
       for (const Json& seed : value) {
-        if (!seed.is_number_unsigned()) refuse(file, "has a seed that is no whole number from 0 up");
+        if (!seed.is_number_unsigned()) refuse(file, "has a seed that is not an integer >= 0");
         sweep.seeds.push_back(seed.get<std::uint64_t>());
       }
     } else if (key == "values" && value.is_object()) {

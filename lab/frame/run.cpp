@@ -94,7 +94,7 @@ void Run::reached(std::uint64_t step, std::uint64_t total, const std::function<B
     stop = true;
   }
   if (stop || (keeper_ && keeper_->due())) save(progress());
-  if (stop) throw Error(ErrorCode::Cancelled, "interrupted; the same command goes on from here");
+  if (stop) throw Error(ErrorCode::Cancelled, "interrupted; run the same command again to continue");
 }
 
 void Run::save(Bytes progress) {

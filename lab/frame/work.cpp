@@ -41,9 +41,9 @@ class Children {
       }
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       if (WIFEXITED(status) && WEXITSTATUS(status) == cli::cancelled)
-        throw Error(ErrorCode::Cancelled, "interrupted; the same command goes on from here");
+        throw Error(ErrorCode::Cancelled, "interrupted; run the same command again to continue");
       if (!WIFEXITED(status) || WEXITSTATUS(status) != cli::ok)
-        throw Error(ErrorCode::Io, "lab: a process ended early; what it reached is kept");
+        throw Error(ErrorCode::Io, "lab: a process ended early; its progress is saved");
     }
     return !running_.empty();
   }
@@ -80,7 +80,7 @@ void work_in_processes(const Work& the_work, unsigned processes, const Progress&
   Children children;
   for (unsigned i = 0; i < processes; ++i) {
     const pid_t child = fork();
-    if (child < 0) throw Error(ErrorCode::Io, "lab: no process could be started");
+    if (child < 0) throw Error(ErrorCode::Io, "lab: cannot start a worker process");
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       _exit(cli::guarded("normscope-lab", [&] {

@@ -72,7 +72,7 @@ struct Store::Connection {
       database.execute(fmt::format("PRAGMA application_id={}", application).c_str());
       database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
     } else if (marked != application) {
-      throw Error(ErrorCode::Format, fmt::format("run store: {}: is a database of something else", name));
+      throw Error(ErrorCode::Format, fmt::format("run store: {}: is a database of another program", name));
     } else if (version_there != layout) {
       throw Error(ErrorCode::Format,
                   fmt::format("run store: {}: has layout {}, expected {}", name, version_there, layout));
@@ -102,7 +102,7 @@ struct Store::Connection {
   void expect_held(const Lease& lease) const {
     if (database.changes() != 1) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("run store: {}: run {} is no longer this process's", name, lease.run));
+                  fmt::format("run store: {}: run {} was taken over by another process", name, lease.run));
     }
   }
 };

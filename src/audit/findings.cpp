@@ -26,7 +26,7 @@ std::vector<Finding> find(const Report& report) {
   Findings findings;
   if (report.norms.empty()) {
     findings.push_back(
-        {"no_norms", {}, "No tensor here looks like the gain of a normalization layer.", {}, 0.5});
+        {"no_norms", {}, "No tensor in the file looks like the gain of a normalization layer.", {}, 0.5});
   }
   add_image_findings(report, findings);
   add_parameter_findings(report, findings);

@@ -62,13 +62,14 @@ void stretched_axes(const Report& report, Findings& findings) {
          norm.reproduce});
   }
   if (stretched > named_per_rule) {
-    findings.push_back({"stretched_axes_count",
-                        {},
-                        fmt::format("{} of {} norms stretch some axis at least {:g} times their median.",
-                                    stretched, report.norms.size(), outlier_ratio),
-                        {{"norms", static_cast<double>(stretched)}},
-                        0.3,
-                        report.norms[order[0]].reproduce});
+    findings.push_back(
+        {"stretched_axes_count",
+         {},
+         fmt::format("In {} of {} norms, some semi-axis is at least {:g} times the median one.", stretched,
+                     report.norms.size(), outlier_ratio),
+         {{"norms", static_cast<double>(stretched)}},
+         0.3,
+         report.norms[order[0]].reproduce});
   }
 }
 
@@ -127,11 +128,14 @@ void null_directions(const Report& report, Findings& findings) {
   const Component& top = norm.null_space->top[0];
   const std::string text =
       tilted == 0
-          ? fmt::format("Every direction a norm erases stays near all-ones: cosine at least {:.3f}, in {}.",
-                        cosine, norm.norm.name)
+          ? fmt::format(
+                "Every direction that a norm erases is close to all-ones: cosine at least {:.3f}, the "
+                "smallest in {}.",
+                cosine, norm.norm.name)
           : fmt::format(
-                "After its gain, {} erases a direction far from all-ones (cosine {:.3f}): mostly coordinate "
-                "{} (weight {:.2f}). {} of {} norms are tilted like this, below cosine {:g}.",
+                "The output of {} has no component along a direction far from all-ones (cosine {:.3f}), "
+                "mostly coordinate {} (weight {:.2f}): no layer that reads this norm can see it. In {} of {} "
+                "norms the cosine is below {:g}.",
                 norm.norm.name, cosine, top.coordinate, std::abs(top.weight), tilted, single, tilted_cosine);
   findings.push_back({"null_direction",
                       *most,

@@ -99,14 +99,14 @@ void signs_and_zeros(const Report& report, Findings& findings) {
       *std::max_element(flipping.begin(), flipping.end(), [&](std::size_t a, std::size_t b) {
         return report.norms[a].gain->negative < report.norms[b].gain->negative;
       });
-  findings.push_back(
-      {"negative_gain",
-       most,
-       fmt::format("Features change sign at {} below zero; {} has the most, {}.", counted(negative, "gain"),
-                   report.norms[most].norm.name, report.norms[most].gain->negative),
-       {{"negative", static_cast<double>(negative)}},
-       0.25,
-       report.norms[most].reproduce});
+  findings.push_back({"negative_gain",
+                      most,
+                      fmt::format("Features change sign at {} below zero; {} has the most of them, {}.",
+                                  counted(negative, "gain"), report.norms[most].norm.name,
+                                  report.norms[most].gain->negative),
+                      {{"negative", static_cast<double>(negative)}},
+                      0.25,
+                      report.norms[most].reproduce});
 }
 
 void suspicious_norms(const Report& report, Findings& findings) {
@@ -114,7 +114,7 @@ void suspicious_norms(const Report& report, Findings& findings) {
       report, findings, "not_finite", 1.0,
       [](const NormReport& norm) { return norm.gain && norm.gain->not_finite > 0; },
       [](const std::string& which, const NormReport& first) {
-        return fmt::format("Gains without a finite value leave {} without an image: {} in the first.", which,
+        return fmt::format("Gains that are not finite leave {} without an image: {} in the first.", which,
                            counted(first.gain->not_finite, "gain"));
       });
   about_all(
@@ -129,7 +129,7 @@ void suspicious_norms(const Report& report, Findings& findings) {
       report, findings, "bias_not_finite", 1.0,
       [](const NormReport& norm) { return norm.bias && norm.bias->not_finite > 0; },
       [](const std::string& which, const NormReport& first) {
-        return fmt::format("Biases without a finite value spoil every output of {}: {} in the first.", which,
+        return fmt::format("Biases that are not finite spoil every output of {}: {} in the first.", which,
                            first.bias->not_finite);
       });
   about_all(
@@ -157,8 +157,10 @@ void what_the_file_says(const Report& report, Findings& findings) {
       report, findings, "gain_offset", 0.6,
       [](const NormReport& norm) { return norm.norm.gain_offset != 0.0; },
       [](const std::string& which, const NormReport&) {
-        return fmt::format("The file stores gain − 1; every number here is of the gain as used, 1 added: {}.",
-                           which);
+        return fmt::format(
+            "The file stores gain − 1; every number here is of the gain that the model uses, with 1 added: "
+            "{}.",
+            which);
       });
   std::set<std::string> assumed;
   for (const NormReport& norm : report.norms) {
@@ -168,7 +170,7 @@ void what_the_file_says(const Report& report, Findings& findings) {
     findings.push_back(
         {"assumed_eps",
          {},
-         fmt::format("No file says eps; {} was assumed, which changes no axis and no null direction.",
+         fmt::format("No file states eps; {} was assumed, which changes no axis and no null direction.",
                      fmt::join(assumed, " or ")),
          {},
          0.15});
@@ -178,7 +180,7 @@ void what_the_file_says(const Report& report, Findings& findings) {
     findings.push_back(
         {"missing_tensors",
          {},
-         fmt::format("The file lacks {} that {} has, the first {}: what they read and write is left out.",
+         fmt::format("The file lacks {} of {}, the first {}: what they read and write is left out.",
                      counted(missing.size(), "tensor"), report.model.title, missing.front()),
          {{"missing", static_cast<double>(missing.size())}},
          0.5});

@@ -19,17 +19,15 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
   const std::string reproduce = "normscope reach " + shell_quoted(report.path);
   const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
   if (!unreachable.empty()) {
-    findings.push_back(
-        {.kind = "unreachable_tokens",
-         .text =
-             fmt::format("{} of {} can never have the largest logit behind the final norm: {}. Without the "
-                         "norm's bound it would be {}.",
-                         unreachable.size(), counted(survey.tokens.size(), "token"),
-                         named(report, unreachable), survey.unargmaxable()),
-         .numbers = {{"unreachable", static_cast<double>(unreachable.size())},
-                     {"without_bound", static_cast<double>(survey.unargmaxable())}},
-         .severity = 0.8,
-         .reproduce = reproduce});
+    findings.push_back({.kind = "unreachable_tokens",
+                        .text = fmt::format("{} of {} can never have the largest logit after the final norm: "
+                                            "{}. Without the norm's bound on hidden states it would be {}.",
+                                            unreachable.size(), counted(survey.tokens.size(), "token"),
+                                            named(report, unreachable), survey.unargmaxable()),
+                        .numbers = {{"unreachable", static_cast<double>(unreachable.size())},
+                                    {"without_bound", static_cast<double>(survey.unargmaxable())}},
+                        .severity = 0.8,
+                        .reproduce = reproduce});
   }
   const std::vector<std::size_t> least = survey.least_probable(1);
   if (!least.empty() && survey.probabilities[least[0]].upper < improbable) {

@@ -62,13 +62,13 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    throw unsupported("has no map to a vocabulary, expected a language model's head");
+    throw unsupported("has no unembedding, expected a model with a language head");
   }
   const auto norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& n) {
     return n.name == model.vocabulary->final_norm;
   });
   if (norm == model.norms.end()) {
-    throw unsupported("its head reads no norm directly, expected one behind a final norm");
+    throw unsupported("its language head does not read a norm directly, expected a final norm before it");
   }
   if (!model.vocabulary->not_modelled.empty()) {
     throw unsupported("not modelled: " + model.vocabulary->not_modelled);
@@ -96,7 +96,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
                                     double most_work, unsigned threads, const Progress& progress) {
   VocabularyReach result;
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    result.refused = "the file holds no map to a vocabulary";
+    result.refused = "the file holds no unembedding";
     return result;
   }
   if (!model.vocabulary->not_modelled.empty()) {

@@ -34,7 +34,7 @@ CellKind cell_kind(std::string_view name) {
     if (to_string(kind) == name) return kind;
   }
   throw Error(ErrorCode::Argument,
-              fmt::format("cell \"{}\" is none of lstm, gru, elman_tanh, elman_relu", name));
+              fmt::format("unknown cell \"{}\", expected lstm, gru, elman_tanh or elman_relu", name));
 }
 
 std::span<const std::string_view> gates(CellKind kind) {

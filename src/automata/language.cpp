@@ -17,7 +17,7 @@ Language language(std::string_view name) {
   for (const Language value : {Language::anbn, Language::anbncn}) {
     if (to_string(value) == name) return value;
   }
-  throw Error(ErrorCode::Argument, fmt::format("language \"{}\" is none of anbn, anbncn", name));
+  throw Error(ErrorCode::Argument, fmt::format("unknown language \"{}\", expected anbn or anbncn", name));
 }
 
 std::size_t letters(Language language) { return language == Language::anbn ? 2 : 3; }

@@ -75,7 +75,8 @@ Head head(std::string_view name) {
   for (const Head value : {Head::membership, Head::next_symbol}) {
     if (to_string(value) == name) return value;
   }
-  throw Error(ErrorCode::Argument, fmt::format("head \"{}\" is none of membership, next_symbol", name));
+  throw Error(ErrorCode::Argument,
+              fmt::format("unknown head \"{}\", expected membership or next_symbol", name));
 }
 
 void validate(const Network& network) {

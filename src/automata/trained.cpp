@@ -28,9 +28,9 @@ Network made(CellKind cell, Language language, std::span<const int> weights) {
 
 TrainSpec trained_spec(CellKind cell, Language language) {
   if (cell != CellKind::lstm && cell != CellKind::gru) {
-    throw Error(ErrorCode::Unsupported, fmt::format("count: no trained {} comes along, expected lstm or gru, "
-                                                    "or one to train (--train)",
-                                                    to_string(cell)));
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("count: no trained {} is stored, expected lstm or gru; or train one with --train",
+                            to_string(cell)));
   }
   // The first seed of a few whose lstm is exact far beyond the training; every gru looks much the same.
   const bool second = cell == CellKind::lstm && language == Language::anbn;

@@ -25,13 +25,13 @@ ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model:
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    throw unsupported("has no map to a vocabulary, expected a language model's head");
+    throw unsupported("has no unembedding, expected a model with a language head");
   }
   const model::Vocabulary& vocabulary = *model.vocabulary;
   const auto norm = std::find_if(model.norms.begin(), model.norms.end(),
                                  [&](const model::Norm& n) { return n.name == vocabulary.final_norm; });
   if (norm == model.norms.end()) {
-    throw unsupported("its head reads no norm directly, expected one behind a final norm");
+    throw unsupported("its language head does not read a norm directly, expected a final norm before it");
   }
   if (!vocabulary.not_modelled.empty()) throw unsupported("not modelled: " + vocabulary.not_modelled);
   if (!(vocabulary.logit_scale > 0.0)) {

@@ -50,9 +50,9 @@ std::optional<ArrayName> find_name(const std::string& name) {
   throw Error(
       ErrorCode::Io,
       fmt::format("array: {}: no such file{}", name,
-                  is_one_number(name) ? "; numbers written out are finite, and two or more: 1,2 is a row, "
-                                        "0;1 are two"
-                                      : ""));
+                  is_one_number(name)
+                      ? "; a literal array has two or more finite numbers: 1,2 is one row, 0;1 is two rows"
+                      : ""));
 }
 
 /// "3 tensors: "a", "b", ..." for a message.
@@ -69,7 +69,7 @@ std::string list_names(const Items& items, std::string_view what) {
 [[noreturn]] void fail_name(const fs::path& file, const std::optional<std::string>& member,
                             const std::string& list) {
   const std::string complaint = member ? fmt::format("has no {}", quote(*member))
-                                       : std::string("holds arrays by name, expected FILE:NAME");
+                                       : std::string("holds named arrays, expected FILE:NAME");
   throw Error(ErrorCode::Argument, fmt::format("array: {}: {}; {}", file.string(), complaint, list));
 }
 
@@ -108,9 +108,10 @@ using ShapeCheck = std::function<void(std::span<const std::uint64_t>)>;
 
 Array read_slice(const Tensor& tensor, std::uint64_t index, const fs::path& file, const ShapeCheck& check) {
   if (tensor.shape.empty() || index >= tensor.shape[0]) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("array: {}: slice {} of tensor {}, which has {}", file.string(), index,
-                            quote(tensor.name), tensor.shape.empty() ? 0 : tensor.shape[0]));
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("array: {}: no slice {} of tensor {}, which has {} along its first axis", file.string(),
+                    index, quote(tensor.name), tensor.shape.empty() ? 0 : tensor.shape[0]));
   }
   check(tensor.shape.subspan(1));
   const std::uint64_t size = tensor.elements() / tensor.shape[0];
@@ -213,9 +214,10 @@ std::optional<TensorName> tensor_name(const std::string& name) {
 void write_npy(const fs::path& path, const Array& array) {
   const std::optional<std::uint64_t> elements = element_count(array.shape);
   if (elements != array.values.size()) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("write_npy: {}: shape has {} elements, values {}", path.string(),
-                            elements ? std::to_string(*elements) : "too many", array.values.size()));
+    throw Error(
+        ErrorCode::Shape,
+        fmt::format("write_npy: {}: the shape has {} elements, expected {}, the number of values",
+                    path.string(), elements ? std::to_string(*elements) : "too many", array.values.size()));
   }
   const Dtype dtype = array.dtype == Dtype::BF16                               ? Dtype::F32
                       : array.dtype == Dtype::F32 || array.dtype == Dtype::F16 ? array.dtype

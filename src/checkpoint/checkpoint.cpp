@@ -44,8 +44,8 @@ std::span<const std::byte> whole(Shard& shard, const fs::path& path) {
   const StoredBytes bytes(*shard.file);
   if (!bytes.in_memory() && bytes.size() > largest_held) {
     throw Error(ErrorCode::Unsupported,
-                fmt::format("checkpoint: {}: has {} bytes, expected at most {} of a format that is read as a "
-                            "whole; safetensors may have any size",
+                fmt::format("checkpoint: {}: has {} bytes, expected at most {} for a format that is loaded "
+                            "whole; safetensors files may have any size",
                             path.string(), bytes.size(), largest_held));
   }
   return bytes.fetch(shard.held);
@@ -56,9 +56,10 @@ void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
   for (const Tensor& tensor : tensors) {
     for (const std::uint64_t extent : tensor.shape) {
       if (static_cast<std::size_t>(extent) == extent) continue;
-      throw Error(ErrorCode::Unsupported,
-                  fmt::format("checkpoint: {}: tensor {} has an extent of {}, expected one within {} bits",
-                              path.string(), quote(tensor.name), extent, 8 * sizeof(std::size_t)));
+      throw Error(
+          ErrorCode::Unsupported,
+          fmt::format("checkpoint: {}: tensor {} has a dimension of {}, expected one that fits into {} bits",
+                      path.string(), quote(tensor.name), extent, 8 * sizeof(std::size_t)));
     }
   }
 }
@@ -142,7 +143,7 @@ void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, co
                                         [](const Tensor& a, const std::string& b) { return a.name < b; });
     if (found == held.end() || found->name != name) {
       fail_index(at,
-                 fmt::format("puts tensor {} into {}, which does not have it", quote(name), quote(shard)));
+                 fmt::format("lists tensor {} in {}, which does not contain it", quote(name), quote(shard)));
     }
     tensors.push_back(*found);
     file_of.push_back(number);
@@ -235,12 +236,13 @@ std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64
   }
   const std::uint64_t elements = tensor.elements();
   if (offset > elements || count > elements - offset) {
-    throw Error(ErrorCode::Shape, fmt::format("read: {} elements from {} on, tensor {} has {}", count, offset,
-                                              quote(tensor.name), elements));
+    throw Error(ErrorCode::Shape,
+                fmt::format("read: {} elements from element {} on requested, but tensor {} has {}", count,
+                            offset, quote(tensor.name), elements));
   }
   if (count > largest_held / sizeof(double)) {
     throw Error(ErrorCode::Unsupported,
-                fmt::format("read: {} elements of tensor {} are wanted at once, expected at most {}", count,
+                fmt::format("read: {} elements of tensor {} requested at once, expected at most {}", count,
                             quote(tensor.name), largest_held / sizeof(double)));
   }
   const std::size_t width = bits(tensor.dtype) / 8;

@@ -35,14 +35,16 @@ std::optional<Dtype> element_type(std::byte code) {
 }  // namespace
 
 Array read_idx(Bytes bytes, const std::string& where) {
-  if (bytes.size() > 0xffffffffU) fail(ErrorCode::Unsupported, where, "is over 4 GiB");
+  if (bytes.size() > 0xffffffffU)
+    fail(ErrorCode::Unsupported, where, "is larger than 4 GiB, which is not supported");
   PackedSource source(bytes, where);
   std::byte magic[4];
   source.read(magic);
   const std::optional<Dtype> dtype = element_type(magic[2]);
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0} || !dtype || magic[3] == std::byte{0}) {
-    fail(ErrorCode::Format, where,
-         "does not begin as IDX: two zero bytes, an element type, a number of axes");
+    fail(
+        ErrorCode::Format, where,
+        "is not an IDX file, expected it to begin with two zero bytes, an element type and a number of axes");
   }
   Array array;
   array.dtype = *dtype;
@@ -56,7 +58,7 @@ Array read_idx(Bytes bytes, const std::string& where) {
   const std::optional<std::uint64_t> elements = element_count(array.shape);
   const std::size_t size = bits(*dtype) / 8;
   if (!elements || *elements > 0xffffffffffffU || source.exceeds(*elements * size)) {
-    fail(ErrorCode::Format, where, "states more elements than it has bytes for");
+    fail(ErrorCode::Format, where, "has fewer bytes than the elements that its header states");
   }
   std::vector<std::byte> data(*elements * size);
   source.read(data);

@@ -50,7 +50,7 @@ ParsedFile parse_onnx(Bytes bytes, const std::string& where) {
   while (const std::optional<WireField> field = reader.next()) {
     if (field->number == 1) graph.add_node(reader.bytes(*field), file.tensors);
     if (field->number == 15) {
-      throw Error(ErrorCode::Unsupported, where + ": has a sparse initializer, which is not read");
+      throw Error(ErrorCode::Unsupported, where + ": has a sparse initializer, which is not supported");
     }
     if (field->number != 5) continue;
     file.arena.charge(growth, sizeof(Tensor));

@@ -147,7 +147,7 @@ void OnnxGraph::link(std::span<const Tensor> tensors) {
       if (output == no_value) continue;
       if (makers_[output] != no_node) {
         throw Error(ErrorCode::Format,
-                    fmt::format("{}: value {} is made by two nodes", where_, quote(names_[output])));
+                    fmt::format("{}: value {} is the output of two nodes", where_, quote(names_[output])));
       }
       makers_[output] = i;
     }

@@ -85,8 +85,8 @@ class TensorProto {
     const auto* type = std::find_if(std::begin(data_types), std::end(data_types),
                                     [this](const DataType& known) { return known.code == type_; });
     if (type == std::end(data_types)) {
-      fail(ErrorCode::Unsupported,
-           fmt::format("tensor {} has data type {}, which is not read", quote(name_), describe_type(type_)));
+      fail(ErrorCode::Unsupported, fmt::format("tensor {} has data type {}, which is not supported",
+                                               quote(name_), describe_type(type_)));
     }
     const std::span<std::uint64_t> shape = arena_.allocate<std::uint64_t>(shape_.size());
     std::copy(shape_.begin(), shape_.end(), shape.begin());
@@ -108,7 +108,7 @@ class TensorProto {
       switch (field->number) {
         case dims: reader.integers(*field, [this](std::uint64_t extent) { add_extent(extent); }); break;
         case data_type: type_ = reader.integer(*field); break;
-        case segment: fail(ErrorCode::Unsupported, "a tensor comes in segments, which are not read");
+        case segment: fail(ErrorCode::Unsupported, "a tensor is stored in segments, which are not supported");
         case name_field: name_ = reader.text(*field); break;
         case raw_data: raw_ = reader.bytes(*field); break;
         case data_location: is_external_ = reader.integer(*field) == 1; break;
@@ -119,8 +119,8 @@ class TensorProto {
 
   void add_extent(std::uint64_t extent) {
     if (extent > std::numeric_limits<std::int64_t>::max()) {
-      fail(ErrorCode::Format,
-           fmt::format("tensor {} has the extent {}", quote(name_), static_cast<std::int64_t>(extent)));
+      fail(ErrorCode::Format, fmt::format("tensor {} has a dimension of {}, expected 0 or more", quote(name_),
+                                          static_cast<std::int64_t>(extent)));
     }
     if (shape_.size() == most_axes) {
       fail(ErrorCode::Unsupported, fmt::format("a tensor has more than {} axes", most_axes));

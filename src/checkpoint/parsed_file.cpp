@@ -25,8 +25,9 @@ Arena::Arena(std::size_t file_size, std::string where)
 
 void Arena::charge(std::uint64_t count, std::size_t size) {
   if (size != 0 && count > (limit_ - used_) / size) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: describes more than fits into {} bytes of memory", where_, limit_));
+    throw Error(
+        ErrorCode::Unsupported,
+        fmt::format("{}: the list of its tensors needs more than {} bytes of memory", where_, limit_));
   }
   used_ += static_cast<std::size_t>(count) * size;
 }

@@ -30,7 +30,7 @@ class Machine {
 
   Pickled run() {
     while (!stopped_) step();
-    if (!rest_.empty()) fail(fmt::format("{} bytes follow its end", rest_.size()));
+    if (!rest_.empty()) fail(fmt::format("{} bytes follow the end of the pickle", rest_.size()));
     return std::move(result_);
   }
 
@@ -76,7 +76,7 @@ class Machine {
       case 'e': return append(pop_to_mark());
       default:
         fail(ErrorCode::Unsupported,
-             fmt::format("opcode 0x{:02x}, expected those that torch.save writes", opcode));
+             fmt::format("opcode 0x{:02x} is not supported, expected those that torch.save writes", opcode));
     }
   }
 
@@ -151,7 +151,7 @@ class Machine {
     extend(Kind::dict, values, "a dict");
   }
   void extend(Kind kind, const std::vector<PickleValue>& values, std::string_view expected) {
-    if (top().kind != kind) fail(fmt::format("something is put into what is not {}", expected));
+    if (top().kind != kind) fail(fmt::format("an item is added to something that is not {}", expected));
     arena_.charge(growth * values.size(), sizeof(PickleValue));
     std::vector<PickleValue>& held = result_.containers[top().index];
     held.insert(held.end(), values.begin(), values.end());
@@ -161,7 +161,7 @@ class Machine {
   void push_global(std::string_view module, std::string_view name) {
     const std::optional<std::size_t> index = find_pickle_global(module, name);
     if (!index) {
-      fail(ErrorCode::Unsupported, fmt::format("refused: names {}, code that a pickle would run",
+      fail(ErrorCode::Unsupported, fmt::format("refused: names {}, code that unpickling would run",
                                                quote(fmt::format("{}.{}", module, name))));
     }
     push({Kind::global, 0, *index});
@@ -179,7 +179,8 @@ class Machine {
   }
   void push_stack_global() {
     const std::vector<PickleValue> names = pop(2);
-    if (names[0].kind != Kind::text || names[1].kind != Kind::text) fail("a global is not named by strings");
+    if (names[0].kind != Kind::text || names[1].kind != Kind::text)
+      fail("the name of a global is not made of strings");
     push_global(names[0].text, names[1].text);
   }
   void push_storage() {
@@ -198,7 +199,8 @@ class Machine {
   }
   void reduce() {
     const std::vector<PickleValue> call = pop(2);
-    if (call[0].kind != Kind::global || call[1].kind != Kind::tuple) fail("something is called that is none");
+    if (call[0].kind != Kind::global || call[1].kind != Kind::tuple)
+      fail("something that is not a global is called");
     const std::vector<PickleValue>& arguments = items(call[1]);
     const Role role = pickle_global(call[0].index).role;
     const auto needs = [&](std::size_t least) {
@@ -211,19 +213,20 @@ class Machine {
       case Role::size: needs(1); return push(arguments[0]);
       case Role::rebuild_parameter:
         needs(1);
-        if (arguments[0].kind != Kind::tensor) fail("a parameter is built from what is not a tensor");
+        if (arguments[0].kind != Kind::tensor)
+          fail("a parameter is built from something that is not a tensor");
         return push(arguments[0]);
       case Role::rebuild_tensor: needs(4); return push_tensor(arguments, {});
       case Role::rebuild_tensor_v3:
         needs(7);
         if (arguments[6].kind != Kind::global || pickle_global(arguments[6].index).role != Role::dtype)
-          fail("a tensor's dtype is none");
+          fail("the dtype of a tensor is not a dtype");
         return push_tensor(arguments, pickle_global(arguments[6].index).dtype);
-      default: fail("a class is called that is only named by state dicts");
+      default: fail("a call of a class that a state dict may name but not call");
     }
   }
   void push_tensor(const std::vector<PickleValue>& arguments, std::optional<Dtype> dtype) {
-    if (arguments[0].kind != Kind::storage) fail("a tensor is built from what is not a storage");
+    if (arguments[0].kind != Kind::storage) fail("a tensor is built from something that is not a storage");
     PickledTensor tensor;
     tensor.storage = arguments[0].index;
     const PickledStorage& storage = result_.storages[tensor.storage];
@@ -233,7 +236,8 @@ class Machine {
     tensor.shape = counts(arguments[2]);
     tensor.strides = counts(arguments[3]);
     if (tensor.shape.size() != tensor.strides.size()) {
-      fail(fmt::format("a tensor has {} extents and {} strides", tensor.shape.size(), tensor.strides.size()));
+      fail(fmt::format("a tensor has {} dimensions and {} strides", tensor.shape.size(),
+                       tensor.strides.size()));
     }
     arena_.charge(growth, sizeof tensor);
     result_.tensors.push_back(tensor);

@@ -245,7 +245,7 @@ std::string_view SafetensorsHeader::stored_name() {
 void SafetensorsHeader::check_memory() const {
   if (sizes_.memory() > memory_limit_) {
     fail(ErrorCode::Unsupported,
-         fmt::format("header describes more than fits into {} bytes of memory", memory_limit_));
+         fmt::format("the list of tensors in the header needs more than {} bytes of memory", memory_limit_));
   }
 }
 

@@ -72,7 +72,7 @@ std::span<const std::byte> StoredBytes::fetch(std::vector<std::byte>& buffer) co
   if (in_memory()) return memory();
   if (size_ > largest_held) {
     throw Error(ErrorCode::Unsupported,
-                fmt::format("source: {} bytes are wanted at once, expected at most {}", size_, largest_held));
+                fmt::format("source: {} bytes requested at once, expected at most {}", size_, largest_held));
   }
   buffer.resize(static_cast<std::size_t>(size_));
   source_->read(offset_, buffer);

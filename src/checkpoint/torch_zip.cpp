@@ -141,7 +141,7 @@ class Tensors {
     }
     if (overflows || last >= held) {
       fail(ErrorCode::Format, where_,
-           fmt::format("tensor {} leaves its storage, which has {} elements", quote(name), held));
+           fmt::format("tensor {} extends beyond its storage of {} elements", quote(name), held));
     }
     return last;
   }
@@ -194,7 +194,7 @@ bool holds_tensors(const Items& dict) {
 /// hold a step count that is a tensor as well.
 const Items& state_dict(const Pickled& pickled, const std::string& where) {
   if (pickled.root.kind != Kind::dict) {
-    fail(ErrorCode::Unsupported, where, "holds something else than a dict, expected a state dict");
+    fail(ErrorCode::Unsupported, where, "does not hold a dict, expected a state dict");
   }
   const Items& root = pickled.containers[pickled.root.index];
   for (const std::string_view wrapper : {"state_dict", "model_state_dict", "model"}) {
@@ -206,7 +206,7 @@ const Items& state_dict(const Pickled& pickled, const std::string& where) {
   }
   if (!root.empty() && !holds_tensors(root)) {
     fail(ErrorCode::Unsupported, where,
-         "its dict names no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+         "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
   }
   return root;
 }

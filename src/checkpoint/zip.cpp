@@ -39,13 +39,14 @@ class Fields {
       : where_(where), what_(what) {
     if (begin > bytes.size() || size > bytes.size() - begin) {
       fail(ErrorCode::Format, where,
-           fmt::format("zip: {} at byte {} leaves the file, which has {}", what, begin, bytes.size()));
+           fmt::format("zip: {} at byte {} extends beyond the file, which has {} bytes", what, begin,
+                       bytes.size()));
     }
     rest_ = bytes.subspan(begin, size);
   }
 
   Bytes bytes(std::size_t size) {
-    if (size > rest_.size()) fail(ErrorCode::Format, where_, fmt::format("zip: {} is cut off", what_));
+    if (size > rest_.size()) fail(ErrorCode::Format, where_, fmt::format("zip: {} is truncated", what_));
     return take_front(rest_, size);
   }
   template <typename Number>
@@ -76,7 +77,7 @@ std::size_t find_end(Bytes bytes, const std::string& where) {
     fields.bytes(16);
     if (fields.number<std::uint16_t>() == comment) return at;
   }
-  fail(ErrorCode::Format, where, "zip: has no end record; the file is cut off");
+  fail(ErrorCode::Format, where, "zip: has no end record; the file is truncated");
 }
 
 Directory find_directory(Bytes bytes, const std::string& where) {
@@ -105,7 +106,8 @@ Directory find_directory(Bytes bytes, const std::string& where) {
       return directory;
     }
   }
-  if (disk != 0) fail(ErrorCode::Unsupported, where, "zip: is one part of several");
+  if (disk != 0)
+    fail(ErrorCode::Unsupported, where, "zip: is one part of a multi-part archive, expected a single file");
   return directory;
 }
 
@@ -178,14 +180,14 @@ std::vector<ZipMember> read_zip_directory(Bytes bytes, const std::string& where)
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
-    fail(ErrorCode::Format, where, fmt::format("zip: member {} is there twice", quote(*twice)));
+    fail(ErrorCode::Format, where, fmt::format("zip: member {} appears twice", quote(*twice)));
   return members;
 }
 
 Bytes stored_member(Bytes bytes, const ZipMember& member, const std::string& where) {
   if ((member.flags & 1) != 0 || member.method != zip_stored) {
     fail(ErrorCode::Unsupported, where,
-         fmt::format("zip: member {} is packed or encrypted, expected it stored", quote(member.name)));
+         fmt::format("zip: member {} is compressed or encrypted, expected it stored", quote(member.name)));
   }
   if (member.packed_size != member.size) {
     fail(ErrorCode::Format, where,

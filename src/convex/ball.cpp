@@ -20,7 +20,7 @@ void validate(MatrixView<const double> rows, std::span<const double> offsets) {
   if (rows.rows() == 0 || rows.width() == 0 || offsets.size() != rows.rows()) {
     throw Error(
         ErrorCode::Shape,
-        fmt::format("ball: {} x {} rows with {} offsets, expected an offset a row and one row or more",
+        fmt::format("ball: {} x {} rows with {} offsets, expected one or more rows and one offset per row",
                     rows.rows(), rows.width(), offsets.size()));
   }
   const auto finite = [](double value) { return std::isfinite(value); };

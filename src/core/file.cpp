@@ -93,7 +93,7 @@ path folder_of(const path& file) { return file.has_parent_path() ? file.parent_p
 std::uint64_t random_bits(const path& file) {
   std::uint64_t value = 0;
   if (::getentropy(&value, sizeof value) != 0) {
-    fail_errno(file, "no random name for the temporary file");
+    fail_errno(file, "no random number for the name of the temporary file");
   }
   return value;
 }
@@ -175,7 +175,7 @@ AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
     ::close(descriptor_);
     ::unlink(temporary_.c_str());
     errno = error;
-    fail_errno(path_, "mode cannot be kept");
+    fail_errno(path_, "its permissions cannot be kept");
   }
 }
 

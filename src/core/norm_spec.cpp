@@ -23,7 +23,8 @@ NormKind norm_kind(std::string_view name) {
   for (NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
     if (to_string(kind) == name) return kind;
   }
-  throw Error(ErrorCode::Argument, fmt::format("norm kind \"{}\" is none of layer, rms, spherical", name));
+  throw Error(ErrorCode::Argument,
+              fmt::format("unknown norm kind \"{}\", expected layer, rms or spherical", name));
 }
 
 double NormSpec::radius() const {
@@ -36,7 +37,7 @@ void validate_parameter(std::string_view what, const std::vector<double>& values
   if (values.empty()) return;
   if (values.size() != width) {
     throw Error(ErrorCode::Shape,
-                fmt::format("norm: {} has {} entries, width is {}", what, values.size(), width));
+                fmt::format("norm: {} has {} entries, expected the width, {}", what, values.size(), width));
   }
   for (std::size_t i = 0; i < width; ++i) {
     if (!std::isfinite(values[i])) {

@@ -33,7 +33,7 @@ Step step(std::string_view name) {
   if (name == "stretch") return Step::stretch;
   if (name == "shift") return Step::shift;
   throw Error(ErrorCode::Argument,
-              fmt::format("step \"{}\" is none of project, scale, stretch, shift", name));
+              fmt::format("unknown step \"{}\", expected project, scale, stretch or shift", name));
 }
 
 void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {

@@ -165,7 +165,7 @@ void construct_stable(const Task& task, Construction& construction) {
   if (construction.net.head.out != 0) return;
   const std::string_view numbers = to_string(rungs.back().precision);
   throw Error(ErrorCode::Argument,
-              separable ? fmt::format("construct: {} loses samples of different labels to one another, "
+              separable ? fmt::format("construct: {} cannot tell apart some samples of different labels, "
                                       "expected samples further apart",
                                       numbers)
                         : fmt::format("construct: no projection in {} tells all samples of different labels "

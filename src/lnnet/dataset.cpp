@@ -26,7 +26,7 @@ void validate(std::string_view who, const Dataset& data) {
   }
   if (data.x.size() != data.rows() * data.width) {
     throw Error(ErrorCode::Shape,
-                fmt::format("{}: {} labels and {} entries of width {}, expected a label a row", who,
+                fmt::format("{}: {} labels and {} entries of width {}, expected one label per row", who,
                             data.rows(), data.x.size(), data.width));
   }
   if (data.classes < 2) {

@@ -47,11 +47,12 @@ Dataset take_rows(const std::string& where, checkpoint::Array images, const chec
                   std::size_t rows, Scaling scaling) {
   const std::size_t there = images.shape.empty() ? 0 : images.shape[0];
   if (there == 0 || images.values.empty() || labels.values.size() != there) {
-    throw Error(ErrorCode::Shape, fmt::format("{}: has {} images and {} labels, expected as many of both",
+    throw Error(ErrorCode::Shape, fmt::format("{}: has {} images and {} labels, expected equal numbers",
                                               where, there, labels.values.size()));
   }
   if (rows > there) {
-    throw Error(ErrorCode::Argument, fmt::format("{}: has {} images, {} were asked for", where, there, rows));
+    throw Error(ErrorCode::Argument,
+                fmt::format("{}: has {} images, but {} were requested", where, there, rows));
   }
   const std::size_t width = images.values.size() / there;
   const std::size_t taken = rows == 0 ? there : rows;

@@ -88,7 +88,8 @@ Precision precision(std::string_view name) {
   for (const Precision candidate : {Precision::float64, Precision::double_double}) {
     if (to_string(candidate) == name) return candidate;
   }
-  throw Error(ErrorCode::Argument, fmt::format("precision \"{}\" is none of float64, double-double", name));
+  throw Error(ErrorCode::Argument,
+              fmt::format("unknown precision \"{}\", expected float64 or double-double", name));
 }
 
 Activation activation(std::string_view name) {
@@ -96,7 +97,8 @@ Activation activation(std::string_view name) {
        {Activation::norm, Activation::relu, Activation::gelu, Activation::none}) {
     if (to_string(candidate) == name) return candidate;
   }
-  throw Error(ErrorCode::Argument, fmt::format("activation \"{}\" is none of norm, relu, gelu, none", name));
+  throw Error(ErrorCode::Argument,
+              fmt::format("unknown activation \"{}\", expected norm, relu, gelu or none", name));
 }
 
 void validate(const Net& net) {

@@ -94,7 +94,7 @@ class Reader {
     if (found == file_.metadata().end())
       fail(fmt::format("has no \"{}\" in its metadata, expected a net", key));
     ordered_json json = ordered_json::parse(found->second);
-    if (json.at("schema") != schema) fail(fmt::format("has not the schema \"{}\"", schema));
+    if (json.at("schema") != schema) fail(fmt::format("does not have the schema \"{}\"", schema));
     return json;
   }
 
@@ -115,7 +115,7 @@ class Reader {
     if (tensor == nullptr) fail(fmt::format("has no tensor \"{}\"", name));
     if (tensor->dtype != Dtype::F64 ||
         !std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
-      fail(fmt::format("tensor \"{}\" has not the dtype F64 and the shape that the architecture states",
+      fail(fmt::format("tensor \"{}\" does not have dtype F64 and the shape that the architecture states",
                        name));
     }
     ++used_;

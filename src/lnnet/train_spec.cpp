@@ -31,7 +31,7 @@ Optimizer optimizer(std::string_view name) {
   for (const Optimizer value : {Optimizer::adam, Optimizer::sgd}) {
     if (to_string(value) == name) return value;
   }
-  throw Error(ErrorCode::Argument, fmt::format("optimizer \"{}\" is none of adam, sgd", name));
+  throw Error(ErrorCode::Argument, fmt::format("unknown optimizer \"{}\", expected adam or sgd", name));
 }
 
 Schedule schedule(std::string_view name) {
@@ -39,7 +39,7 @@ Schedule schedule(std::string_view name) {
     if (to_string(value) == name) return value;
   }
   throw Error(ErrorCode::Argument,
-              fmt::format("schedule \"{}\" is none of constant, cosine, linear, step", name));
+              fmt::format("unknown schedule \"{}\", expected constant, cosine, linear or step", name));
 }
 
 std::string_view to_string(Optimizer value) { return value == Optimizer::adam ? "adam" : "sgd"; }

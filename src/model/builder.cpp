@@ -95,7 +95,7 @@ void Builder::each_layer(std::string_view pattern, const std::function<void()>& 
       config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"}).value_or(0));
   const int stated = applications_ == 1 ? configured : 0;
   if (stated != 0 && stated < found) {
-    note(fmt::format("the configuration says {} layers, the tensors number {}", stated, found));
+    note(fmt::format("the configuration states {} layers, the tensors have {}", stated, found));
   }
   const auto miss_layers = [&](int from, int to) {
     if (from < to) writers_known_ = false;

@@ -38,8 +38,8 @@ void Builder::flag_leftovers() {
   }
   if (count == 0) return;
   note(
-      fmt::format("{} tensors have no place in the description, {} {}: norms near them may have more readers "
-                  "or writers",
+      fmt::format("{} tensors are not part of the known architecture, {} {}: norms near them may have more "
+                  "readers or writers",
                   count, count <= 3 ? "namely" : "such as", fmt::join(names, ", ")));
   for (Norm& norm : model_.norms) {
     if (places.contains(layer_of(norm.name))) norm.connections_known = false;
@@ -60,7 +60,7 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   model_.width = width_;
   if (unlisted_ != 0) note(fmt::format("{} more tensors are missing than are listed", unlisted_));
   if (attends_ && counts_.heads == 0) {
-    note("the number of heads is not known: neither configuration nor shapes tell it");
+    note("the number of heads is not known: neither configuration nor shapes determine it");
   }
 }
 

@@ -81,7 +81,8 @@ void Builder::rotary_buffer(std::string_view name) {
   }
   if (!same) {
     note(
-        fmt::format("\"{}\" holds other rotary frequencies than the configuration gives; the latter are used",
+        fmt::format("\"{}\" holds other rotary frequencies than the configuration gives; those of the "
+                    "configuration are used",
                     stored->name));
   }
 }

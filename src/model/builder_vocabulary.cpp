@@ -37,7 +37,7 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
   if (!stored && tied && token_embedding_) map = transposed(*token_embedding_);
   if (!map) {
     const bool headless = !tied && scope_.prefix.empty();
-    if (headless) note("no map to a vocabulary is stored: a model without a language head");
+    if (headless) note("no unembedding is stored: the model has no language head");
     if (!headless && !tied) miss(std::string(*names.begin()) + ".weight");
     if (!headless && reads_norm) reads_are_indirect();
     return;

@@ -107,8 +107,8 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   if (!match.other_type.empty()) {
     add_not_modelled(described, Effect::everything, "model_type: " + match.other_type);
     described.notes.push_back(fmt::format(
-        "{} model_type {} is not known here: the tensor names are those of {}, but what a model of "
-        "that type computes from them may differ",
+        "{} model_type {} is not known: the tensor names are those of {}, but what a model of that "
+        "type computes from them may differ",
         whole.where(), match.other_type, described.title));
   }
   append_found_norms(

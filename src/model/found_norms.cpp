@@ -125,8 +125,8 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     model.norms.push_back(std::move(norm));
   }
   model.notes.push_back(
-      fmt::format("{} norms were found by name and shape alone: who reads and writes them is not "
-                  "known, nor whether they are one norm or several groups",
+      fmt::format("{} norms were found by name and shape alone: their readers and writers are not known, nor "
+                  "whether each is one norm or several groups",
                   norms.size()));
   if (assumed_eps != 0) {
     model.notes.push_back(fmt::format(

@@ -13,8 +13,8 @@ namespace {
 const checkpoint::Tensor& tensor_of(const checkpoint::Checkpoint& checkpoint, const Slice& slice) {
   const checkpoint::Tensor* tensor = checkpoint.find(slice.tensor);
   if (tensor == nullptr) {
-    throw Error(ErrorCode::Argument, fmt::format("model: {}: no tensor \"{}\", expected one",
-                                                 checkpoint.path().string(), slice.tensor));
+    throw Error(ErrorCode::Argument,
+                fmt::format("model: {}: has no tensor \"{}\"", checkpoint.path().string(), slice.tensor));
   }
   if (!is_floating(tensor->dtype)) {
     throw Error(ErrorCode::Unsupported,
@@ -58,7 +58,7 @@ std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const 
   if (linear.in != 0 && count > checkpoint::largest_held / sizeof(double) / linear.in) {
     throw Error(
         ErrorCode::Unsupported,
-        fmt::format("model: {}: {} x {} elements of tensor \"{}\" are wanted at once, expected at most {}",
+        fmt::format("model: {}: {} x {} elements of tensor \"{}\" requested at once, expected at most {}",
                     checkpoint.file_of(tensor).string(), count, linear.in, linear.weight.tensor,
                     checkpoint::largest_held / sizeof(double)));
   }

@@ -180,7 +180,7 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
   }
   if (rotary.frequencies.empty()) {
     stated.notes.push_back(
-        fmt::format("{} changes the rotary frequencies with the length of the context: none are listed",
+        fmt::format("{} changes the rotary frequencies with the length of the context, so none are listed",
                     field(config, type)));
   }
 }

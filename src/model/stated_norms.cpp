@@ -82,8 +82,8 @@ void append_stated_norms(const Checkpoint& checkpoint, Model& model) {
     }
   }
   model.notes.push_back(
-      "norms are those that the file's graph states; linear maps that read them directly are told, what "
-      "writes to them is not known");
+      "norms are those stated in the file's graph; only linear maps that read them directly are listed as "
+      "readers, and their writers are not known");
 }
 
 void take_stated_eps(const Checkpoint& checkpoint, Model& model) {

@@ -120,9 +120,10 @@ class VocabularyEvents : public nlohmann::json::json_sax_t {
 void read_json(std::string_view text, const std::filesystem::path& file, Names& names) {
   VocabularyEvents events(names);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &events)) {
-    fail(file, fmt::format("stops being JSON at byte {}, expected a vocabulary", events.broken_at));
+    fail(file, fmt::format("is not valid JSON at byte {}, expected a vocabulary", events.broken_at));
   }
-  if (!events.found()) fail(file, "names no token, expected {\"model\": {\"vocab\": ...}} or {name: number}");
+  if (!events.found())
+    fail(file, "contains no tokens, expected {\"model\": {\"vocab\": ...}} or {name: number}");
 }
 
 void read_lines(std::string_view text, Names& names) {
@@ -169,7 +170,7 @@ std::vector<std::string> parse_token_names(std::string_view text, const std::fil
   } else if (file.extension() == ".txt") {
     read_lines(text, names);
   } else {
-    fail(file, "is no vocabulary by its name, expected .json, .txt or .bin");
+    fail(file, "does not have the name of a vocabulary, expected .json, .txt or .bin");
   }
   return names;
 }

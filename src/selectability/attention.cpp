@@ -76,7 +76,7 @@ void check(const NormSpec& norm, const HeadMaps& head) {
     if ((error->weight.width() != 0 &&
          (error->weight.rows() != dim || error->weight.width() != norm.width)) ||
         !is_bias(error->bias)) {
-      throw Error(ErrorCode::Shape, "heads: the errors of a map are not of its shape");
+      throw Error(ErrorCode::Shape, "heads: the error bounds of a map do not have its shape");
     }
     all = all && finite(error->bias);
     for (std::size_t row = 0; row < error->weight.rows(); ++row) {

@@ -26,7 +26,7 @@ void check(const NormSpec& norm, MatrixView<const double> unembedding, std::span
                                               unembedding.rows(), unembedding.width(), norm.width));
   }
   if (!bias.empty() && bias.size() != unembedding.rows()) {
-    throw Error(ErrorCode::Shape, fmt::format("reach: {} biases for {} tokens, expected one a token",
+    throw Error(ErrorCode::Shape, fmt::format("reach: {} biases for {} tokens, expected one per token",
                                               bias.size(), unembedding.rows()));
   }
   if (norm.centers() && norm.width == 1 && norm.eps == 0.0) {

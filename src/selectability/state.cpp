@@ -179,7 +179,7 @@ void Search::resume(std::string_view state, const std::string& source) {
   const std::size_t unproved = parts.first_unproved(searched);
   if (unproved < keys.rows()) {
     refuse(source, "holds an answer for key " + std::to_string(unproved) +
-                       " that its proof does not bear out; delete it to start again");
+                       " that its proof does not support; delete it to start again");
   }
   parts.restored = std::move(searched);
   parts.restored_from = source;

@@ -13,10 +13,9 @@ namespace normscope::selectability {
 
 std::vector<double> attention_weights(MatrixView<const double> keys, std::span<const double> query) {
   if (keys.rows() == 0 || keys.width() != query.size()) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("attention weights: {} keys of width {}, a query of {}; expected "
-                            "a key or more of the query's width",
-                            keys.rows(), keys.width(), query.size()));
+    throw Error(ErrorCode::Shape, fmt::format("attention weights: {} keys of width {}, a query of {}; "
+                                              "expected at least one key, of the query's width",
+                                              keys.rows(), keys.width(), query.size()));
   }
   std::vector<double> weights(keys.rows());
   for (std::size_t i = 0; i < keys.rows(); ++i) {

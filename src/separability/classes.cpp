@@ -31,7 +31,7 @@ Classes classes_of(std::span<const std::size_t> labels) {
 Classes checked_classes(MatrixView<const double> x, std::span<const std::size_t> labels) {
   if (x.rows() != labels.size() || x.width() == 0) {
     throw Error(ErrorCode::Shape,
-                fmt::format("separability: x is {} x {} with {} labels, expected a label a row", x.rows(),
+                fmt::format("separability: x is {} x {} with {} labels, expected one label per row", x.rows(),
                             x.width(), labels.size()));
   }
   for (std::size_t row = 0; row < x.rows(); ++row) {

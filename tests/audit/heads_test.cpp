@@ -49,8 +49,8 @@ TEST(HeadFindings, NameWhatHeadsCanNeverDo) {
   EXPECT_EQ(uniform->reproduce, "normscope heads model.safetensors");
   const Finding* const sharp = of_kind(findings, "never_sharp");
   ASSERT_NE(sharp, nullptr);
-  EXPECT_NE(sharp->text.find("1 of 3 heads can never put half of their attention on one of 1024 keys: "
-                             "layer 1 head 1. The bluntest keeps any two weights within a factor of 148."),
+  EXPECT_NE(sharp->text.find("1 of 3 heads can never put half of their attention on one of 1024 keys: layer "
+                             "1 head 1. In the least sharp one, any two weights are within a factor of 148."),
             std::string::npos)
       << sharp->text;
 }

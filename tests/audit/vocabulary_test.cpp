@@ -39,11 +39,11 @@ std::vector<std::string> texts(const Report& report) {
 }
 
 TEST(VocabularyFindings, NameWhoCanNeverWin) {
-  EXPECT_EQ(texts(report_of(convex::Answer::no, 0.2)),
-            (std::vector<std::string>{"1 of 4 tokens can never have the largest logit behind the final norm: "
-                                      "token 3 \"the\". Without the "
-                                      "norm's bound it would be 0.",
-                                      "No context gives token 3 \"the\" a probability above 0.2."}));
+  EXPECT_EQ(
+      texts(report_of(convex::Answer::no, 0.2)),
+      (std::vector<std::string>{"1 of 4 tokens can never have the largest logit after the final norm: token "
+                                "3 \"the\". Without the norm's bound on hidden states it would be 0.",
+                                "No context gives token 3 \"the\" a probability above 0.2."}));
 }
 
 TEST(VocabularyFindings, AreSilentWhereAllCanWin) {

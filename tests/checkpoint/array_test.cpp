@@ -83,10 +83,9 @@ TEST_F(NamedArray, WrittenOutMustBeNumbersInEqualRows) {
 
 TEST_F(NamedArray, OneNumberAloneIsAFileThatIsNotThere) {
   for (const char* name : {"12", "-1e5", "nan", "-inf", "Infinity"}) {
-    EXPECT_EQ(
-        complaint(ErrorCode::Io, name),
-        std::string("array: ") + name +
-            ": no such file; numbers written out are finite, and two or more: 1,2 is a row, 0;1 are two");
+    EXPECT_EQ(complaint(ErrorCode::Io, name), std::string("array: ") + name +
+                                                  ": no such file; a literal array has two or more finite "
+                                                  "numbers: 1,2 is one row, 0;1 is two rows");
   }
   EXPECT_EQ(complaint(ErrorCode::Io, "nano"), "array: nano: no such file");
   EXPECT_EQ(complaint(ErrorCode::Io, "1,x.npy"), "array: 1,x.npy: no such file");
@@ -94,15 +93,15 @@ TEST_F(NamedArray, OneNumberAloneIsAFileThatIsNotThere) {
 
 TEST_F(NamedArray, NamesWhatIsMissing) {
   EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":w[2]"),
-            "array: " + file() + ": slice 2 of tensor \"w\", which has 2");
+            "array: " + file() + ": no slice 2 of tensor \"w\", which has 2 along its first axis");
   EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":x:0[0]"),
-            "array: " + file() + ": slice 0 of tensor \"x:0\", which has 0");
+            "array: " + file() + ": no slice 0 of tensor \"x:0\", which has 0 along its first axis");
   const std::string list = "; it has 3 tensors: \"w\", \"w[0]\", \"x:0\"";
   EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":v"), "array: " + file() + ": has no \"v\"" + list);
   EXPECT_EQ(complaint(ErrorCode::Argument, file() + ":w[-1]"),
             "array: " + file() + ": has no \"w[-1]\"" + list);
   EXPECT_EQ(complaint(ErrorCode::Argument, file()),
-            "array: " + file() + ": holds arrays by name, expected FILE:NAME" + list);
+            "array: " + file() + ": holds named arrays, expected FILE:NAME" + list);
   EXPECT_EQ(complaint(ErrorCode::Io, "none.npz:a"), "array: none.npz:a: no such file");
   EXPECT_EQ(complaint(ErrorCode::Io, std::string(100'000, 'x')).substr(0, 8), "array: x");
 }

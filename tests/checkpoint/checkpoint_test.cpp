@@ -72,9 +72,9 @@ TEST(Checkpoint, ReadsElementsAsDoubles) {
   EXPECT_EQ(read(tensor, 1, 2), (std::vector<double>{-2.0, 0.25}));
   EXPECT_EQ(read(tensor, 4, 0), std::vector<double>{});
   EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 3, 2); }),
-            "read: 2 elements from 3 on, tensor \"a\" has 4");
+            "read: 2 elements from element 3 on requested, but tensor \"a\" has 4");
   EXPECT_EQ(error_of(ErrorCode::Shape, [&] { (void)read(tensor, 2, ~std::uint64_t{0}); }),
-            "read: 18446744073709551615 elements from 2 on, tensor \"a\" has 4");
+            "read: 18446744073709551615 elements from element 2 on requested, but tensor \"a\" has 4");
 }
 
 TEST(Checkpoint, SaysWhichDtypesItCannotDecode) {

@@ -222,7 +222,7 @@ TEST_F(Npy, WritesNothingForAShapeThatDisagrees) {
                            [&] {
                              write_npy(path_, {{2}, Dtype::F64, {1}});
                            }),
-            "write_npy: " + path_.string() + ": shape has 2 elements, values 1");
+            "write_npy: " + path_.string() + ": the shape has 2 elements, expected 1, the number of values");
   EXPECT_FALSE(fs::exists(path_));
 }
 

@@ -91,7 +91,7 @@ TEST_F(Npz, SaysWhatItHoldsInstead) {
             "array: " + path_.string() + ": has no \"a\"; it has 2 members: \"x.npy\", \"y.npy\"");
   EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)read_array(path_.string()); }),
             "array: " + path_.string() +
-                ": holds arrays by name, expected FILE:NAME; it has 2 members: \"x.npy\", \"y.npy\"");
+                ": holds named arrays, expected FILE:NAME; it has 2 members: \"x.npy\", \"y.npy\"");
 }
 
 TEST_F(Npz, ReadsZip64Sizes) {
@@ -102,7 +102,7 @@ TEST_F(Npz, ReadsZip64Sizes) {
   EXPECT_EQ(read(zip({member})).values, Values{7});
   member.extra.resize(member.extra.size() - 8);
   member.extra[7] = 8;
-  EXPECT_EQ(complaint(zip({member})), "zip: zip64 field is cut off");
+  EXPECT_EQ(complaint(zip({member})), "zip: zip64 field is truncated");
 }
 
 TEST_F(Npz, ReadsAZip64Directory) {
@@ -123,8 +123,9 @@ TEST_F(Npz, RejectsBombsBeforeAllocating) {
             "1152921504606846976 elements of U8");
   ZipEntry huge(npy_of_bytes("\1\2\3", 4'000'000'000u - 64));
   huge.deflated().size = 4'000'000'000u;
-  EXPECT_EQ(complaint(zip({huge})), "zip: member \"a.npy\": claims 4000000000 bytes unpacked from " +
-                                        std::to_string(huge.packed_size) + ", more than can be packed");
+  EXPECT_EQ(complaint(zip({huge})), "zip: member \"a.npy\": states 4000000000 bytes uncompressed from " +
+                                        std::to_string(huge.packed_size) +
+                                        ", more than deflate can compress");
 }
 
 TEST_F(Npz, RejectsBrokenMembers) {
@@ -134,10 +135,10 @@ TEST_F(Npz, RejectsBrokenMembers) {
   EXPECT_NE(complaint(zip({wrong_crc})).find("CRC-32 is"), std::string::npos);
   ZipEntry garbage(npy);
   garbage.deflated().packed[0] = '\7';
-  EXPECT_EQ(complaint(zip({garbage})), "zip: member \"a.npy\": packed data is broken or ends too early");
+  EXPECT_EQ(complaint(zip({garbage})), "zip: member \"a.npy\": compressed data is corrupt or truncated");
   ZipEntry cut(npy);
   cut.deflated().packed_size -= 4;
-  EXPECT_EQ(complaint(zip({cut})), "zip: member \"a.npy\": packed data is broken or ends too early");
+  EXPECT_EQ(complaint(zip({cut})), "zip: member \"a.npy\": compressed data is corrupt or truncated");
   ZipEntry size(npy);
   size.size += 1;
   EXPECT_EQ(complaint(zip({size})), "zip: member \"a.npy\": is stored in " + std::to_string(npy.size()) +
@@ -158,7 +159,7 @@ TEST_F(Npz, RejectsMembersItCannotUnpack) {
   ZipEntry lzma(npy_of_bytes("\1"));
   lzma.method = 14;
   EXPECT_EQ(complaint(zip({lzma}), ErrorCode::Unsupported),
-            "zip: member \"a.npy\": packing method is 14, expected stored (0) or deflated (8)");
+            "zip: member \"a.npy\": compression method is 14, expected stored (0) or deflated (8)");
 }
 
 TEST_F(Npz, RejectsOffsetsOutsideTheFile) {
@@ -176,7 +177,7 @@ TEST_F(Npz, RejectsOffsetsOutsideTheFile) {
 
 TEST_F(Npz, RejectsNamesThatComeTwice) {
   EXPECT_EQ(complaint(zip({ZipEntry(npy_of_bytes("\1")), ZipEntry(npy_of_bytes("\2"))})),
-            "zip: member \"a.npy\" is there twice");
+            "zip: member \"a.npy\" appears twice");
 }
 
 TEST_F(Npz, RejectsEveryCut) {

@@ -117,15 +117,15 @@ TEST(Onnx, GivesArraysByName) {
 
 TEST(Onnx, SaysWhatItDoesNotRead) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 14, {1}).bytes(9, std::string(8, '\0'))),
-            "tensor \"w\" has data type 14 (COMPLEX64), which is not read");
+            "tensor \"w\" has data type 14 (COMPLEX64), which is not supported");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 99, {})),
-            "tensor \"w\" has data type 99, which is not read");
+            "tensor \"w\" has data type 99, which is not supported");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", onnx_float, {1}).integer(14, 1)),
             "tensor \"w\" has its data in another file, expected it in this one");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Proto().bytes(3, "")),
-            "a tensor comes in segments, which are not read");
+            "a tensor is stored in segments, which are not supported");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Proto().integer(1, 8).message(7, Proto().bytes(15, "")).text()),
-            "has a sparse initializer, which is not read");
+            "has a sparse initializer, which is not supported");
 }
 
 TEST(Onnx, RejectsWrongSizes) {
@@ -136,7 +136,7 @@ TEST(Onnx, RejectsWrongSizes) {
   EXPECT_EQ(complaint(ErrorCode::Shape, tensor_proto("w", onnx_float, {1u << 31, 1u << 31})),
             "size of tensor \"w\" overflows 64 bits");
   EXPECT_EQ(complaint(ErrorCode::Format, Proto().bytes(8, "w").integer(1, ~std::uint64_t{0})),
-            "tensor \"w\" has the extent -1");
+            "tensor \"w\" has a dimension of -1, expected 0 or more");
   Proto many = tensor_proto("w", onnx_float, {});
   for (int i = 0; i < 65; ++i) many.integer(1, 1);
   EXPECT_EQ(complaint(ErrorCode::Unsupported, many), "a tensor has more than 64 axes");
@@ -147,7 +147,7 @@ TEST(Onnx, RejectsNamesThatComeTwiceOrNotAtAll) {
             "has tensor \"a\" twice");
   EXPECT_EQ(complaint(ErrorCode::Format, tensor_proto("", onnx_float, {0})), "a tensor has no name");
   EXPECT_EQ(complaint(ErrorCode::Format, OnnxFile().node("Add", {}, "v").node("Mul", {}, "v").text()),
-            "value \"v\" is made by two nodes");
+            "value \"v\" is the output of two nodes");
 }
 
 TEST(Onnx, RejectsBrokenMessages) {

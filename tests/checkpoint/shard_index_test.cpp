@@ -64,9 +64,9 @@ TEST_F(ShardIndex, KeepsTheFirstShardsMetadata) {
 
 TEST_F(ShardIndex, RejectsTensorsThatAreNotWhereTheyShouldBe) {
   EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","b":"1.safetensors"}})"),
-            "puts tensor \"b\" into \"1.safetensors\", which does not have it");
+            "lists tensor \"b\" in \"1.safetensors\", which does not contain it");
   EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors","c":"2.safetensors"}})"),
-            "puts tensor \"c\" into \"2.safetensors\", which does not have it");
+            "lists tensor \"c\" in \"2.safetensors\", which does not contain it");
 }
 
 TEST_F(ShardIndex, RejectsTensorsThatAreNotListed) {

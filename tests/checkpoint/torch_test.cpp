@@ -141,9 +141,9 @@ TEST(Torch, FindsTheStateDictATrainerHasWrapped) {
 
 TEST(Torch, SaysThatAFileHoldsNoStateDict) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("]")),
-            "holds something else than a dict, expected a state dict");
+            "does not hold a dict, expected a state dict");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("}").text("a").integer(1).op("s")),
-            "its dict names no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+            "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
 }
 
 TEST(Torch, ReadsProtocol4) {
@@ -157,7 +157,7 @@ TEST(Torch, ReadsProtocol4) {
 TEST(Torch, RunsNoCode) {
   const Pickle evil = Pickle().global("posix", "system").text("echo").op("\x85R");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, evil),
-            "data.pkl: at byte 2: refused: names \"posix.system\", code that a pickle would run");
+            "data.pkl: at byte 2: refused: names \"posix.system\", code that unpickling would run");
   for (const char* name : {"eval", "exec", "getattr", "__import__"}) {
     complaint(ErrorCode::Unsupported, Pickle().global("builtins", name));
     complaint(ErrorCode::Unsupported, Pickle().text("builtins").text(name).op("\x93"));
@@ -174,19 +174,19 @@ TEST(Torch, RejectsCallsThatMakeNoSense) {
     const std::string message = complaint(ErrorCode::Format, pickle);
     EXPECT_EQ(message.substr(message.rfind(": ") + 2), fact);
   };
-  expect(Pickle().integer(1).op(")R"), "something is called that is none");
+  expect(Pickle().integer(1).op(")R"), "something that is not a global is called");
   expect(Pickle().global("torch", "FloatStorage").op(")R"),
-         "a class is called that is only named by state dicts");
+         "a call of a class that a state dict may name but not call");
   expect(Pickle().global("torch._utils", "_rebuild_tensor_v2").op(")R"), "a call has too few arguments");
   expect(Pickle().global("torch._utils", "_rebuild_parameter").integer(1).op("\x85R"),
-         "a parameter is built from what is not a tensor");
+         "a parameter is built from something that is not a tensor");
   expect(Pickle().global("collections", "OrderedDict").integer(1).op("\x85R"),
          "an OrderedDict is built from arguments, expected none");
   expect(Pickle().integer(1).op("Q"), "a persistent id is not that of a storage");
   expect(one_tensor(-1, {1}, {1}), "a size is not an integer >= 0");
-  expect(one_tensor(0, {1, 1}, {1}), "a tensor has 2 extents and 1 strides");
-  expect(Pickle().op("]").integer(1).integer(1).op("s"), "something is put into what is not a dict");
-  expect(Pickle().op("}").integer(1).op("a"), "something is put into what is not a list");
+  expect(one_tensor(0, {1, 1}, {1}), "a tensor has 2 dimensions and 1 strides");
+  expect(Pickle().op("]").integer(1).integer(1).op("s"), "an item is added to something that is not a dict");
+  expect(Pickle().op("}").integer(1).op("a"), "an item is added to something that is not a list");
   expect(Pickle().op("}(").integer(1).op("u"), "a key has no value");
 }
 
@@ -203,7 +203,7 @@ TEST(Torch, RejectsBrokenPickles) {
   expect("\x80\x02t.", "2: there is no mark on the stack");
   expect("\x80\x02h\x07.", "2: the memo has no entry 7");
   expect("\x80\x02}q\x07.", "3: memo entry 7 comes after 0");
-  expect("\x80\x02}.x", "3: 1 bytes follow its end");
+  expect("\x80\x02}.x", "3: 1 bytes follow the end of the pickle");
   expect(
       "\x80\x02"
       "ctorch",
@@ -217,11 +217,11 @@ TEST(Torch, IsNotFooledByValuesThatHoldThemselves) {
   const Pickle pickle =
       Pickle().op("}q").op("\0"s).text("state_dict").op("h\0s"s).text("l").op("]q\1h\1a"s).op("h\0as"s);
   EXPECT_EQ(complaint(ErrorCode::Unsupported, pickle),
-            "its dict names no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+            "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
 }
 
 TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
-  const std::string leaves = "tensor \"a\" leaves its storage, which has 6 elements";
+  const std::string leaves = "tensor \"a\" extends beyond its storage of 6 elements";
   EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(0, {7}, {1})), leaves);
   EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(6, {}, {})), leaves);
   EXPECT_EQ(complaint(ErrorCode::Format, one_tensor(0, {2}, {0x7fffffff})), leaves);
@@ -236,7 +236,7 @@ TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
   EXPECT_EQ(complaint(ErrorCode::Format, wrapping), leaves);
   // Each element is in the storage, but there are more than a file of this size may ask for.
   const std::string message = complaint(ErrorCode::Unsupported, one_tensor(0, {huge, 3}, {0, 0}));
-  EXPECT_NE(message.find("describes more than fits into"), std::string::npos) << message;
+  EXPECT_NE(message.find("the list of its tensors needs more than"), std::string::npos) << message;
 }
 
 TEST(Torch, RejectsStoragesOfAnotherSize) {
@@ -257,7 +257,7 @@ TEST(Torch, RejectsUnusualZips) {
   std::vector<ZipEntry> members = torch_members(pickle, {counting(6)});
   members[1].deflated();
   EXPECT_EQ(complaint(ErrorCode::Unsupported, members),
-            "zip: member \"m/data/0\" is packed or encrypted, expected it stored");
+            "zip: member \"m/data/0\" is compressed or encrypted, expected it stored");
   members = torch_members(pickle, {counting(6)});
   members[1].size += 4;
   EXPECT_EQ(complaint(ErrorCode::Format, members),

@@ -134,7 +134,7 @@ class Apply(CommandTest):
         self.assertEqual(self.apply().shape, (0, 12))
 
     def test_literals_are_told_from_files(self):
-        hint = "; numbers written out are finite, and two or more: 1,2 is a row, 0;1 are two\n"
+        hint = "; a literal array has two or more finite numbers: 1,2 is one row, 0;1 is two rows\n"
         for name in ("3", "-1e5", "nan", "inf"):
             for words in (["geometry", f"--gain={name}"], ["select", "--", name], ["apply", "-o", "y.npy", "--", name]):
                 self.assertEqual(self.fails(3, *words), f"normscope: array: {name}: no such file{hint}")
@@ -145,7 +145,7 @@ class Apply(CommandTest):
     def test_width_must_fit(self):
         np.save(self.folder / "short.npy", np.ones(3))
         self.assertEqual(self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "short.npy"),
-                         "normscope: norm: gain has 3 entries, width is 12\n")
+                         "normscope: norm: gain has 3 entries, expected the width, 12\n")
         self.assertIn("x.npy: has 2 axes longer than 1",
                       self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "x.npy"))
 
@@ -246,7 +246,7 @@ class Usage(CommandTest):
                       ["train", "xor", "--steps", "10000000", "--figures"]):
             for folder in ("x.npy", "x.npy/below"):
                 with self.subTest(words):
-                    self.assertIn("x.npy is no folder, expected one to write into", self.fails(3, *words, folder))
+                    self.assertIn("x.npy is not a folder, expected one to write into", self.fails(3, *words, folder))
 
     def test_no_output_replaces_an_input_or_another_output(self):
         hub = self.folder / "hub"
@@ -264,7 +264,7 @@ class Usage(CommandTest):
                       ["apply", "x.npy", "-o", "y.npy", "--json", "x.npy"],
                       ["apply", "hub:norm.weight", "-o", "hub/model.safetensors"]):
             with self.subTest(words):
-                self.assertIn("would replace", self.fails(3, *words))
+                self.assertIn("would overwrite", self.fails(3, *words))
                 for path, content in contents.items():
                     self.assertEqual(path.read_bytes(), content)
 

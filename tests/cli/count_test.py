@@ -22,7 +22,7 @@ class Count(CommandTest):
         self.assertTrue(all(got["accepted"]["member"][5:151]))
         said = self.ok("count")
         self.assertIn("counts in c", said)
-        self.assertIn(f"exact from 5 to {got['exact_to']}", said)
+        self.assertIn(f"exact for n from 5 to {got['exact_to']}", said)
 
     def test_the_gru_does_not(self):
         got = self.json("count", "--cell", "gru")

@@ -69,7 +69,7 @@ class Curvature(CommandTest):
         np.save(self.folder / "x.npy", np.array([[1.0, 1, 1, 1, 2, 4], [1, 2, 3, 4, 5, 7]]))
         self.ok("curvature", "x.npy", "--groups", "1,2", "--rows-out", "h.npy")
         self.assertEqual(np.isinf(np.load(self.folder / "h.npy")).tolist(), [[False, True], [False, False]])
-        self.assertIn("would replace", self.fails(3, "curvature", "x.npy", "--rows-out", "x.npy"))
+        self.assertIn("would overwrite", self.fails(3, "curvature", "x.npy", "--rows-out", "x.npy"))
         self.assertIn("no/h.npy", self.fails(3, "curvature", "x.npy", "--rows-out", "no/h.npy"))
 
     def test_sizes_that_overflow_leave_the_ratios(self):

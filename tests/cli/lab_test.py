@@ -32,7 +32,7 @@ class WithoutTheProgram(CommandTest):
         shutil.copy(COMMAND, alone)
         done = subprocess.run([alone, "lab", "list"], capture_output=True, encoding="utf-8", timeout=60)
         self.assertEqual(done.returncode, 3)
-        self.assertRegex(done.stderr, r"^normscope: lab: .*normscope-lab is not there, expected .*scripts/lab.*\n$")
+        self.assertRegex(done.stderr, r"^normscope: lab: .*normscope-lab does not exist; .*scripts/lab.*\n$")
 
     @unittest.skipIf(SANITIZED, "the sanitizers' libraries are others'")
     def test_the_command_links_neither_torch_nor_mpi(self):
@@ -147,9 +147,9 @@ class Lab(CommandTest):
         self.assertIn(True, {row["done"] for row in self.exported("stopped")})
 
     def test_bad_input(self):
-        self.assertIn("is no experiment", self.lab_fails(3, "run", "unfold"))
-        self.assertIn("is not there", self.lab_fails(3, "show", EXPERIMENT))
-        self.assertIn("is not there", self.lab_fails(3, "export", EXPERIMENT, "-o", "x.csv"))
+        self.assertIn("unknown experiment", self.lab_fails(3, "run", "unfold"))
+        self.assertIn("does not exist", self.lab_fails(3, "show", EXPERIMENT))
+        self.assertIn("does not exist", self.lab_fails(3, "export", EXPERIMENT, "-o", "x.csv"))
         self.lab_fails(2)
         self.lab_fails(2, "run")
         self.lab_fails(2, "list", "--threads", "2")

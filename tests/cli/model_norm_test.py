@@ -104,7 +104,7 @@ class ModelNorms(CommandTest):
                                                    "gpt2.safetensors:ln_f.weight"))
 
     def test_the_configuration_is_an_input(self):
-        self.assertIn("would replace", self.fails(3, "geometry", "--gain", "gemma/model.safetensors:model.norm.weight",
+        self.assertIn("would overwrite", self.fails(3, "geometry", "--gain", "gemma/model.safetensors:model.norm.weight",
                                                   "--json", "gemma/config.json"))
 
 

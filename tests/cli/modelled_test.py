@@ -88,7 +88,7 @@ class ModelledTest(CommandTest):
                            "--probability", "full")
         self.assertEqual(capped["soft_cap"], 3.0)
         self.expect_probabilities(capped, 1.0, 1.0, 3.0)
-        self.assertIn("before the cap of 3", self.ok("reach", self.folder / "model"))
+        self.assertIn("before the soft cap of 3", self.ok("reach", self.folder / "model"))
         plain = self.json("reach", self.model(common | {"final_logit_softcapping": None}, sandwich=True),
                           "--probability", "full")
         self.expect_probabilities(plain, 1.0, 1.0)

@@ -184,7 +184,7 @@ class Select(CommandTest):
         np.save(self.folder / "keys.npy", np.ones((3, 4)))
         np.save(self.folder / "gain.npy", np.ones(5))
         self.assertIn("5", self.fails(3, "select", "keys.npy", "--gain", "gain.npy"))
-        self.assertIn("would replace", self.fails(3, "select", "keys.npy", "--certificates", "."))
+        self.assertIn("would overwrite", self.fails(3, "select", "keys.npy", "--certificates", "."))
         self.fails(2, "select", "keys.npy", "--step", "turn")
 
 

@@ -211,21 +211,21 @@ class Train(CommandTest):
                 ("1 class, expected at least 2", ("x.npy", "one.npy")),
                 ("row 0 holds nan", ("nan.npy", "y.npy")),
                 ("2 labels for 4 rows", ("x.npy", "short.npy")),
-                ("has 2 axes, expected one of labels", ("x.npy", "table.npy")),
+                ("has 2 axes, expected one axis of labels", ("x.npy", "table.npy")),
                 ("has no samples", ("empty.npy", "y.npy")),
                 ("3 groups do not divide width 4", ("xor", "--width", 4, "--groups", 3)),
                 ("leaves a layer norm one feature", ("xor", "--width", 1, "--norm", "layer")),
                 ("leaves a layer norm one feature", ("xor", "--width", 4, "--groups", 4, "--norm", "layer")),
                 ("eps is 0", ("xor", "--eps", 0)),
                 ("rate is -1", ("xor", "--lr", -1)),
-                ("spirl: is no task (spiral,", ("spirl",)),
+                ("spirl: is neither a task (spiral,", ("spirl",)),
                 ("has no train-images-idx3-ubyte", ("mnist:folder",)),
                 ("has no data_batch_1.bin", ("random-labels:cifar10:nowhere",)),
                 ("is a task and has its own labels", ("xor", "y.npy")),
                 ("--rows is for tasks", ("x.npy", "y.npy", "--rows", 2)),
                 ("3 runs, expected one", ("random-labels", "--rows", 9, "--groups", "1,2", "--resume", "s")),
-                ("would replace", ("x.npy", "y.npy", "-o", "x.npy")),
-                ("would replace", ("xor", "-o", "a", "--json", "a"))):
+                ("would overwrite", ("x.npy", "y.npy", "-o", "x.npy")),
+                ("would overwrite", ("xor", "-o", "a", "--json", "a"))):
             with self.subTest(message):
                 self.assertIn(message, self.fails(3, "train", *arguments))
         for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--norm", "batch"),
@@ -235,7 +235,7 @@ class Train(CommandTest):
 
     @unittest.skipUnless(MNIST.is_dir(), f"real data absent: {MNIST}")
     def test_too_many_images(self):
-        self.assertIn("has 60000 images, 60001 were asked for",
+        self.assertIn("has 60000 images, but 60001 were requested",
                       self.fails(3, "train", f"mnist:{MNIST}", "--rows", 60001))
 
 

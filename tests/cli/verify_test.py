@@ -353,7 +353,7 @@ class Verify(ResultTest):
         self.assertIn("expected as many INPUTS, got 2", self.fails(3, "verify", "result.json", "keys.npy", "keys.npy"))
         self.result("reach", *self.head(), "--norm", "rms", "--probability", "quick")
         self.assertIn("its gain has other values", self.fails(3, "verify", "result.json", "w.npy", "c.npy", "b.npy", "b.npy"))
-        self.assertIn("would replace", self.fails(3, "verify", "result.json", "--json", "w.npy"))
+        self.assertIn("would overwrite", self.fails(3, "verify", "result.json", "--json", "w.npy"))
 
     def test_what_is_no_result_is_refused(self):
         document = json.dumps(self.result("select", "0,0;1,0;0,1"))

@@ -38,7 +38,7 @@ TEST(Images, MnistIsReadAndScaled) {
   EXPECT_DOUBLE_EQ(data.x[1], (255.0 - mnist_scaling.mean) / mnist_scaling.deviation);
   EXPECT_EQ(mnist(scratch.folder(), Part::train, 1).rows(), 1U);
   const std::string task = "mnist:" + scratch.folder().string();
-  EXPECT_NE(message(task, 3).find("has 2 images, 3 were asked for"), std::string::npos);
+  EXPECT_NE(message(task, 3).find("has 2 images, but 3 were requested"), std::string::npos);
   EXPECT_THROW(static_cast<void>(mnist(scratch.folder(), Part::test)), Error);
   write(scratch / "train-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\x01\x07"s);
   EXPECT_NE(message(task).find("2 images and 1 labels"), std::string::npos);

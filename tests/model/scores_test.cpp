@@ -249,7 +249,7 @@ TEST(NotModelled, AnotherModelTypeGetsNoProof) {
   EXPECT_EQ(model.architecture, "llama");
   EXPECT_EQ(model.norms.size(), 3u) << "its norms are described all the same";
   EXPECT_EQ(refused(model), "model_type: minicpm | model_type: minicpm");
-  EXPECT_TRUE(notes_mention(model, "model_type minicpm is not known here"));
+  EXPECT_TRUE(notes_mention(model, "model_type minicpm is not known"));
   // The tower's own type decides, whatever wraps it.
   const auto wrapped = [](const std::string& type) {
     return tiny_llama({.prefix = "model.language_model."})

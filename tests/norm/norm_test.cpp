@@ -264,7 +264,7 @@ TEST(Norm, ErrorsNameTheSizes) {
   };
   EXPECT_EQ(message({.width = 4}, 3), "norm: x is 1 x 3, y is 1 x 3, expected equal rows of width 4");
   EXPECT_EQ(message({.width = 4, .groups = 3}, 4), "norm: 3 groups do not divide width 4");
-  EXPECT_EQ(message({.width = 4, .gain = {1, 2}}, 4), "norm: gain has 2 entries, width is 4");
+  EXPECT_EQ(message({.width = 4, .gain = {1, 2}}, 4), "norm: gain has 2 entries, expected the width, 4");
   EXPECT_EQ(message({.width = 1, .eps = -1}, 1), "norm: eps is -1, expected a finite number >= 0");
   EXPECT_EQ(message({.width = 1, .bias = {NAN}}, 1), "norm: bias[0] is nan, expected a finite number");
 }

@@ -122,7 +122,7 @@ describe("a dropped checkpoint", () => {
     expect(read(ofText("none.safetensors", ""))).toThrow("file has 0 bytes, expected at least 8");
     expect(read(ofText("notes.txt", "hello"))).toThrow("safetensors: notes.txt:");
     const extent = { a: { dtype: "U8", shape: [0, 2 ** 33], data_offsets: [0, 0] } };
-    expect(read(ofText("wide.safetensors", header(extent)))).toThrow("extent of 8589934592, expected one within 32 bits");
+    expect(read(ofText("wide.safetensors", header(extent)))).toThrow("dimension of 8589934592, expected one that fits into 32 bits");
     // And the next one is read as if nothing had happened.
     expect(JSON.parse(readCheckpoint(core, [ofText("a.safetensors", whole)], quiet).report).schema).toBe(
       "normscope.report/1",

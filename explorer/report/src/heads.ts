@@ -93,7 +93,7 @@ function showTokens(title: string, tokens: Token[]): HTMLElement | null {
     el("summary", {}, title),
     table(
       "",
-      ["token", "name", "leads by at most", "largest probability"],
+      ["token", "name", "margin at most", "largest probability"],
       tokens.map(({ token, name: spelled, lead_at_most, probability }) => [
         String(token),
         spelled === null ? unknown : name(JSON.stringify(spelled)),
@@ -108,7 +108,7 @@ function showTokens(title: string, tokens: Token[]): HTMLElement | null {
 function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
   const { reach, refused } = vocabulary;
   if (reach === undefined) {
-    if (refused) body.append(el("p", {}, `Which tokens can win is not known: ${refused}.`));
+    if (refused) body.append(el("p", {}, `Which tokens can have the largest logit is not known: ${refused}.`));
     return;
   }
   const left = reach.left_out;
@@ -118,25 +118,25 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
       "p",
       {},
       all
-        ? `Each of the ${plural(reach.reachable, "token")} can have the largest logit behind the final norm.`
-        : `Behind the final norm ${plural(reach.reachable, "token")} can have the largest logit, ` +
+        ? `Each of the ${plural(reach.reachable, "token")} can have the largest logit after the final norm.`
+        : `After the final norm, ${plural(reach.reachable, "token")} can have the largest logit, ` +
             `${count(reach.unreachable)} never can, ${count(reach.undecided)} are undecided; without the ` +
-            `norm's bound ${count(reach.unreachable_without_ball)} never could.`,
+            `norm's bound on hidden states, ${count(reach.unreachable_without_ball)} never could.`,
     ),
   );
   const lists = [
-    showTokens("Tokens that can never win", reach.unreachable_tokens),
-    showTokens("Tokens nearest the edge", reach.nearest),
-    showTokens("Tokens least probable at their best", reach.least_probable),
+    showTokens("Tokens that can never have the largest logit", reach.unreachable_tokens),
+    showTokens("Tokens nearest to unreachable, by margin", reach.nearest),
+    showTokens("Tokens with the smallest maximum probability", reach.least_probable),
   ];
   body.append(...lists.filter((list) => list !== null));
   const parts = [
     left.tokens > 0 ? `${plural(left.tokens, "token")} not decided` : "",
-    left.leads > 0 ? `${plural(left.leads, "token")} that might be nearer the edge than those listed` : "",
+    left.leads > 0 ? `${plural(left.leads, "token")} that may be nearer to unreachable than those listed` : "",
     left.probabilities > 0 ? `the largest probabilities of ${plural(left.probabilities, "token")}` : "",
   ].filter((part) => part !== "");
   if (parts.length > 0) {
-    body.append(el("p", {}, `Left out: ${parts.join("; ")}. normscope reach works them out.`));
+    body.append(el("p", {}, `Left out: ${parts.join("; ")}. normscope reach computes them.`));
   }
 }
 
@@ -153,7 +153,7 @@ export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | n
       ["Vocabulary", vocabulary.size === null ? unknown : plural(vocabulary.size, "token")],
       ["Unembedding", name(vocabulary.unembedding ?? unknown)],
       ["Tied to the embedding", vocabulary.tied ? "yes" : "no"],
-      ["Behind the norm", name(vocabulary.final_norm === "" ? unknown : vocabulary.final_norm)],
+      ["After the norm", name(vocabulary.final_norm === "" ? unknown : vocabulary.final_norm)],
     ]),
   );
   showReach(vocabulary, body);

@@ -183,15 +183,15 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
     el(
       "p",
       { class: "muted" },
-      `The most that the scores of two keys can differ by, in ${scope(measuredHeads)}, under the query for which that is ` +
-        "least and under the one for which it is most: no weight is more than e to that power times another." +
+      `The largest difference between the scores of two keys, in ${scope(measuredHeads)}, for the query that makes it ` +
+        "smallest and the query that makes it largest: no weight is more than e to that power times another." +
         (turning
-          ? " Queries and keys of rotary heads turn with their position, so the spread is over all distances. " +
-            "Bounds are proved; “attained” is what a context that a search found does."
+          ? " Rotary heads rotate queries and keys by position, so the spread is over all distances. " +
+            "Bounds are proved; “attained” is the spread of a context that a search found."
           : "") +
-        (measuredHeads.some((head) => head.soft_cap) ? " Scores are capped, and the spreads are those of capped scores." : "") +
+        (measuredHeads.some((head) => head.soft_cap) ? " The spreads are of capped scores." : "") +
         (bounded
-          ? " ≤ and ≥ are bounds from the norms that queries and keys have of their own, which hidden states need not reach."
+          ? " ≤ and ≥ are bounds from the head's own norms of queries and keys, which hidden states may not attain."
           : ""),
     ),
     el(

@@ -12,9 +12,8 @@ namespace normscope::checkpoint {
 namespace {
 
 [[noreturn]] void refuse(const std::string& where, const char* what) {
-  throw Error(
-      ErrorCode::Unsupported,
-      fmt::format("{}: is {}, which this build does not read; the normscope command does", where, what));
+  throw Error(ErrorCode::Unsupported,
+              fmt::format("{}: is {}, which this build cannot read; use the normscope command", where, what));
 }
 
 }  // namespace
@@ -34,7 +33,7 @@ bool PackedSource::exceeds(std::uint64_t size) const { return size > bytes_.size
 
 void PackedSource::read(std::span<std::byte> out) {
   if (take(out) != out.size()) {
-    throw Error(ErrorCode::Format, fmt::format("{}: ends within its array", where_));
+    throw Error(ErrorCode::Format, fmt::format("{}: ends before its array is complete", where_));
   }
 }
 
@@ -47,7 +46,7 @@ std::size_t PackedSource::take(std::span<std::byte> out) {
 
 void PackedSource::finish() {
   if (at_ != bytes_.size()) {
-    throw Error(ErrorCode::Format, fmt::format("{}: has bytes behind its array", where_));
+    throw Error(ErrorCode::Format, fmt::format("{}: has bytes after its array", where_));
   }
 }
 

@@ -49,7 +49,7 @@ bool PackedSource::exceeds(std::uint64_t size) const {
 }
 
 void PackedSource::read(std::span<std::byte> out) {
-  if (take(out) != out.size()) fail(where_, "ends within its array");
+  if (take(out) != out.size()) fail(where_, "ends before its array is complete");
 }
 
 std::size_t PackedSource::take(std::span<std::byte> out) {
@@ -67,7 +67,7 @@ std::size_t PackedSource::take(std::span<std::byte> out) {
     stream.avail_out = static_cast<uInt>(std::min(out.size() - done, step));
     const uInt wanted = stream.avail_out;
     const int status = inflate(&stream, Z_NO_FLUSH);
-    if (status != Z_OK && status != Z_STREAM_END) fail(where_, "has a broken gzip stream");
+    if (status != Z_OK && status != Z_STREAM_END) fail(where_, "has a corrupt gzip stream");
     inflater_->ended = status == Z_STREAM_END;
     done += wanted - stream.avail_out;
   }
@@ -76,9 +76,9 @@ std::size_t PackedSource::take(std::span<std::byte> out) {
 
 void PackedSource::finish() {
   std::byte more{};
-  if (take({&more, 1}) != 0) fail(where_, "has bytes behind its array");
+  if (take({&more, 1}) != 0) fail(where_, "has bytes after its array");
   if (inflater_ && (!inflater_->ended || inflater_->stream.avail_in != 0))
-    fail(where_, "is not one whole gzip stream");
+    fail(where_, "is not one complete gzip stream");
 }
 
 }  // namespace normscope::checkpoint

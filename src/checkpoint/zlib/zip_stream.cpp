@@ -48,7 +48,7 @@ ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& wh
   if ((member.flags & 1) != 0) throw Error(ErrorCode::Unsupported, state.where + ": is encrypted");
   if (member.method != zip_stored && member.method != zip_deflated) {
     throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: packing method is {}, expected stored (0) or deflated (8)", state.where,
+                fmt::format("{}: compression method is {}, expected stored (0) or deflated (8)", state.where,
                             member.method));
   }
   state.packed = packed_bytes(bytes, member, where);
@@ -59,8 +59,8 @@ ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& wh
     state.fail(fmt::format("is stored in {} bytes, its size is {}", member.packed_size, member.size));
   }
   if (member.size / largest_ratio > member.packed_size) {
-    state.fail(fmt::format("claims {} bytes unpacked from {}, more than can be packed", member.size,
-                           member.packed_size));
+    state.fail(fmt::format("states {} bytes uncompressed from {}, more than deflate can compress",
+                           member.size, member.packed_size));
   }
   if (member.method == zip_deflated) {
     if (inflateInit2(&state.inflater, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
@@ -89,7 +89,7 @@ void ZipStream::State::inflate_into(std::span<std::byte> out) {
     out = out.subspan(room - inflater.avail_out);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     const bool ends = result == Z_STREAM_END && !out.empty();
-    if (ends || (result != Z_OK && result != Z_STREAM_END)) fail("packed data is broken or ends too early");
+    if (ends || (result != Z_OK && result != Z_STREAM_END)) fail("compressed data is corrupt or truncated");
   }
 }
 

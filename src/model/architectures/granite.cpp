@@ -21,7 +21,9 @@ void forward(Builder& b) {
   b.logits(divisor == 0.0 ? 0.0 : 1.0 / divisor);
   const std::optional<double> residual = b.config().number({"residual_multiplier"});
   if (residual && *residual != 1.0) {
-    b.note(fmt::format("what branches write reaches the stream multiplied by {}", *residual));
+    b.note(fmt::format(
+        "the outputs of attention and MLP are multiplied by {} before they are added to the residual stream",
+        *residual));
   }
   llama_stack(b);
 }

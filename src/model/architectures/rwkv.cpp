@@ -16,8 +16,8 @@ void time_parameters(Builder& b, const char* part) {
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.note(
-      "keys, values, receptances and gates read a mix of this token's norm and the last token's, feature by "
-      "feature, so a bias does not reach them unchanged at the first token");
+      "keys, values, receptances and gates read a mix of this token's norm and the previous token's, feature "
+      "by feature, so a bias does not reach them unchanged at the first token");
   b.embedding("token embedding", "emb");
   b.each_layer("blocks.{}.", [&] {
     if (b.has("ln0.")) b.norm("ln0", "embedding", Placement::post);

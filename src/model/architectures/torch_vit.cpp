@@ -9,7 +9,7 @@ void forward(Builder& b) {
   // Nothing in the file tells pre from post. The public checkpoint of this form reads 8 of 10 MNIST
   // digits as Post-LN and 4 of 10 as Pre-LN.
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-5});
-  b.note("Post-LN is assumed, as its publisher says: neither names nor shapes tell it");
+  b.note("Post-LN is assumed, as its publisher documents: neither names nor shapes of the tensors show it");
   b.input_map("patch embedding", "patch_embed.proj");
   b.embedding("position embedding", "pos_embed");
   b.each_layer("encoder.{}.", [&] {

@@ -175,7 +175,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   runs->add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")
       ->type_name("N")
       ->check(cli::counts(1, cli::largest_count));
-  runs->add_option("--sweep", options.sweep, "JSON file of further configurations and seeds")
+  runs->add_option("--sweep", options.sweep, "JSON file of configurations and seeds to run instead")
       ->type_name("FILE");
   runs->add_option("--lease", options.lease_seconds,
                    "Seconds without a heartbeat after which another process takes over a run (default 30)")

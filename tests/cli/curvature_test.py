@@ -85,7 +85,7 @@ class Curvature(CommandTest):
         self.assertIn("5 groups do not divide width 48", self.fails(3, "curvature", "x.npy", "--groups", "5"))
         self.x[7, 2] = np.nan
         np.save(self.folder / "x.npy", self.x)
-        self.assertIn("x.npy: row 7 has nan at 2", self.fails(3, "curvature", "x.npy"))
+        self.assertIn("x.npy: row 7 has nan in column 2", self.fails(3, "curvature", "x.npy"))
         np.save(self.folder / "x.npy", np.zeros((0, 4)))
         self.assertIn("x.npy: is empty", self.fails(3, "curvature", "x.npy"))
         self.fails(2, "curvature", "x.npy", "--groups", "0")

@@ -491,7 +491,7 @@ class Heads(CommandTest):
         self.assertEqual((short["distances"]["within"], short["distances"]["enumerated"]), (3, True))
         self.assertLessEqual(short["sharp_bounds"][1], free["sharp_bounds"][1])
         self.assertEqual([t for t, _ in short["distances"]["curve"]], [0, 1, 2])
-        self.assertIn("at equal distance 0", self.ok("heads", "."))
+        self.assertIn('at distance 0", the spread', self.ok("heads", "."))
 
     @unittest.skipUnless(CHECKPOINTS.is_dir(), "no real checkpoints here")
     def test_no_real_sequence_is_beyond_the_bounds(self):

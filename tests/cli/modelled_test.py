@@ -118,7 +118,7 @@ class ModelledTest(CommandTest):
         document = self.json("report", folder)
         self.assertEqual({head["refused"] for head in document["heads"]}, {"not modelled: model_type: minicpm"})
         self.assertEqual(document["vocabulary"]["refused"], "not modelled: model_type: minicpm")
-        self.assertTrue(any("minicpm is not known here" in note for note in document["model"]["notes"]))
+        self.assertTrue(any("minicpm is not known" in note for note in document["model"]["notes"]))
         page = (self.folder / "report.html").read_text()
         self.assertIn("not modelled: model_type: minicpm", page)
 

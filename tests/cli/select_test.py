@@ -178,7 +178,7 @@ class Select(CommandTest):
 
     def test_bad_input_is_named(self):
         np.save(self.folder / "keys.npy", [[1, np.nan]])
-        self.assertIn("keys.npy: row 0 has nan at 1", self.fails(3, "select", "keys.npy"))
+        self.assertIn("keys.npy: row 0 has nan in column 1", self.fails(3, "select", "keys.npy"))
         np.save(self.folder / "keys.npy", np.ones((3, 0)))
         self.assertIn("keys.npy: is empty", self.fails(3, "select", "keys.npy"))
         np.save(self.folder / "keys.npy", np.ones((3, 4)))

@@ -171,7 +171,7 @@ class Separate(CommandTest):
         self.save(np.ones((3, 2)), np.ones((3, 4)))
         self.assertIn("a.npy has width 2, b.npy has width 4", self.fails(3, "separate", "a.npy", "b.npy"))
         self.save(np.ones((3, 2)), [[1, np.nan]])
-        self.assertIn("b.npy: row 0 has nan at 1", self.fails(3, "separate", "a.npy", "b.npy"))
+        self.assertIn("b.npy: row 0 has nan in column 1", self.fails(3, "separate", "a.npy", "b.npy"))
         self.save(np.ones((3, 2)), np.ones((0, 2)))
         self.assertIn("b.npy: is empty", self.fails(3, "separate", "a.npy", "b.npy"))
 

@@ -205,7 +205,7 @@ class Train(CommandTest):
         np.save(self.folder / "empty.npy", np.ones((0, 2)))
         (self.folder / "folder").mkdir()
         for message, arguments in (
-                ("need LABELS too", ("x.npy",)),
+                ("expected LABELS after it", ("x.npy",)),
                 ("label 2 is 0.5, expected an integer", ("x.npy", "half.npy")),
                 ("the label of row 2 is -1, expected an integer from 0", ("x.npy", "minus.npy")),
                 ("1 class, expected at least 2", ("x.npy", "one.npy")),
@@ -222,7 +222,7 @@ class Train(CommandTest):
                 ("has no train-images-idx3-ubyte", ("mnist:folder",)),
                 ("has no data_batch_1.bin", ("random-labels:cifar10:nowhere",)),
                 ("is a task and has its own labels", ("xor", "y.npy")),
-                ("--rows is for tasks", ("x.npy", "y.npy", "--rows", 2)),
+                ("--rows applies to tasks only", ("x.npy", "y.npy", "--rows", 2)),
                 ("3 runs, expected one", ("random-labels", "--rows", 9, "--groups", "1,2", "--resume", "s")),
                 ("would overwrite", ("x.npy", "y.npy", "-o", "x.npy")),
                 ("would overwrite", ("xor", "-o", "a", "--json", "a"))):

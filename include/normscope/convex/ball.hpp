@@ -20,7 +20,8 @@ struct BallMargin {
   Answer answer = Answer::undecided;
   std::vector<double> point{};  ///< |u| <= 1
   std::vector<Share> shares{};  ///< weights λ > 0 with sum 1, by row
-  /// Proved, rounding taken off: every row reaches `lower` at the point, no point lifts all above `upper`.
+  /// Proved, with rounding included: every row has at least `lower` at the point; at no point do all exceed
+  /// `upper`.
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   double scale = 0.0;  ///< largest length of a row plus size of its offset
@@ -40,8 +41,9 @@ struct BallMargin {
 [[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,
                                         double tolerance = 1e-12);
 
-/// min_j (row_j·point + offset_j) from the data alone, rounding taken off; −infinity for a point that is not
-/// finite or outside the ball. Rows whose sign rounding could change are summed again in twice the precision.
+/// Lower bound of min_j (row_j·point + offset_j) from the data alone, rounding included; −infinity for a
+/// point that is not finite or outside the ball. Rows whose sign rounding could change are summed again in
+/// twice the precision.
 [[nodiscard]] double verified_lower(MatrixView<const double> rows, std::span<const double> offsets,
                                     std::span<const double> point);
 
@@ -50,12 +52,12 @@ struct BallMargin {
 [[nodiscard]] double verified_upper(MatrixView<const double> rows, std::span<const double> offsets,
                                     const std::vector<Share>& shares);
 
-/// Whether the data bear out the answer and both bounds; trusts nothing else in it.
+/// Whether the data prove the answer and both bounds; trusts nothing else in `margin`.
 [[nodiscard]] bool verify(MatrixView<const double> rows, std::span<const double> offsets,
                           const BallMargin& margin);
 
-/// `largest_margin` over rows that are still being found: an active-set method that goes on from the
-/// weights it has when rows are added. Its answers are not proofs: see the `verified_` functions.
+/// `largest_margin` over a growing set of rows: an active-set method that continues from its current weights
+/// when rows are added. Its answers are not proofs: see the `verified_` functions.
 ///
 /// Source    [Wolfe 1976], with the ball's support function in place of the square
 class BallSolver {
@@ -77,7 +79,7 @@ class BallSolver {
     double upper = 0.0;
     std::size_t iterations = 0;
   };
-  /// Works until upper − lower is at most `tolerance` times the largest row, upper at most `enough`, or
+  /// Iterates until upper − lower is at most `tolerance` times the largest row, upper at most `enough`, or
   /// rounding alone is left.
   /// Requires  rows() >= 1
   [[nodiscard]] State solve(double tolerance, double enough);

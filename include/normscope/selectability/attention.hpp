@@ -8,10 +8,10 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>
 
-/// What an attention head can do in any context at all: its queries and keys come from a norm, and a norm
-/// bounds both. Scores of two keys under a query q differ by at most
+/// Bounds of an attention head over every context: its queries and keys are linear maps of a norm's output,
+/// which is bounded. Scores of two keys under a query q differ by at most
 ///   spread(q) = 2 s |Π G W_Kᵀ q| r,  q = W_Q(r G u + β) + b_Q,  |u| <= 1 (u ⊥ 1 with Π)
-/// with s the head's scale and r the norm's radius, and reach it for some pair of keys: no weight in a
+/// with s the head's scale and r the norm's radius, and attain it for some pair of keys: no weight in a
 /// softmax over any keys is more than e^spread times another. A rotary embedding makes scores depend on
 /// distances, and the spread of a query is then the largest over all distances that a context has.
 namespace normscope::selectability {
@@ -57,12 +57,12 @@ struct HeadMaps {
 
 /// How much work bounds may take.
 struct AttentionEffort {
-  /// Distances are enumerated where there are no more than this over head_dim³ of them. A head of 64
-  /// coordinates and 8192 positions is within it, and takes about 0.3 s.
+  /// Distances are bounded one by one if there are at most this over head_dim³ of them. A head of 64
+  /// coordinates and 8192 positions is within this limit, and takes about 0.3 s.
   double operations = 4.3e9;
 };
 
-/// An extreme of the spread over every row the norm can put out, proved: it lies in [lower, upper].
+/// An extreme of the spread over every output of the norm, which provably lies in [lower, upper].
 struct Spread {
   double lower = 0.0;
   double upper = 0.0;
@@ -70,14 +70,14 @@ struct Spread {
   /// is at most sqrt(μ + |m|² + bᵀ(μI − MᵀM)⁻¹b) with b = Mᵀm; see `convex::proved_largest`. Without a
   /// rotation; 0 with one.
   double multiplier = 0.0;
-  std::vector<double> query{};  ///< (head_dim) that attains it to rounding; empty where none is known to
-  std::vector<double> row{};    ///< (width) that makes it: r G u + β, what the norm puts out
+  std::vector<double> query{};  ///< (head_dim) that attains it to rounding; empty where none is known
+  std::vector<double> row{};    ///< (width) the norm's output for that query: r G u + β
   /// u, or v of a norm of the queries' own: |u| <= 1 and, with Π, ⊥ 1, both to the last bit that counts.
   std::vector<double> point{};
 };
 
-/// Two keys of one context, of the highest and of the lowest score, each as a point of the ball and as the
-/// row that the norm puts out there.
+/// Two keys of one context, with the highest and the lowest score, each as a point of the ball and as the
+/// norm's output at that point.
 struct KeyPair {
   std::size_t high_distance = 0;  ///< from the query; 0 without a rotation
   std::size_t low_distance = 0;
@@ -85,27 +85,27 @@ struct KeyPair {
   std::vector<double> high_row{}, low_row{};  ///< empty where no row is known to make the key
 };
 
-/// Contexts that no query can avoid: with k_i and l_i the high and low key of pair i where they stand, and
-/// g = Σ λ_i (R k_i − R l_i), every query has a context at least as wide as q₀ᵀg − |Cᵀg|, for queries C u +
-/// q₀.
+/// Contexts that prove a lower bound for every query: with k_i and l_i the high and low key of pair i at
+/// their positions and g = Σ λ_i (R k_i − R l_i), every query C u + q₀ has a context with a spread of at
+/// least q₀ᵀg − |Cᵀg|.
 struct UnavoidableContext {
   double share = 0.0;  ///< λ_i >= 0, sum 1
   KeyPair keys{};
 };
 
-/// That spreads are bounded at every distance, as `docs/design/heads.md` tells.
+/// Proof of a bound of spreads at every distance; see `docs/design/heads.md`.
 struct WeightProof {
   std::size_t distances = 0;         ///< bounds distances below this; 0 for every distance
   std::vector<double> weights{};     ///< w_j of each pair
-  std::vector<double> turns{};       ///< ε_j, 1 for a pair that may turn freely
+  std::vector<double> turns{};       ///< ε_j, 1 for a pair that may be at any angle
   std::vector<std::size_t> still{};  ///< coordinates of N: those that do not turn, slow pairs among them
   std::vector<double> factor{};      ///< F of them, row after row
   double query_multiplier = 0.0;     ///< of |u|² <= 1 where |q'| is largest
   double key_multiplier = 0.0;
-  double spread = 0.0;  ///< proved: no spread is more, without a soft cap
+  double spread = 0.0;  ///< proved upper bound of the spread, before a soft cap
 };
 
-/// The same, one distance at a time.
+/// The same for one distance after another.
 struct DistanceProof {
   std::size_t distances = 0;
   double query_square = 0.0;     ///< κ²
@@ -115,21 +115,21 @@ struct DistanceProof {
   double spread = 0.0;
 };
 
-/// Of a head with a rotation.
+/// Bounds of a head with a rotation, over distances.
 struct OverDistances {
   /// `most_uniform` and `sharpest` are of contexts with distances below this; 0 for every distance.
   std::size_t within = 0;
   bool enumerated = false;         ///< whether each of them has been bounded by itself
-  double sharpest_anywhere = 0.0;  ///< proved at every distance, whatever the frequencies are
-  double uniform_anywhere = 0.0;   ///< some query has no wider context at any distance
-  /// Of two keys at equal distance 0, as if nothing turned: a smaller question, which says what projection
+  double sharpest_anywhere = 0.0;  ///< proved at every distance and for all frequencies
+  double uniform_anywhere = 0.0;   ///< for some query, no context at any distance has a larger spread
+  /// Of two keys at distance 0, as if without rotation: a simpler problem, which shows what the projection
   /// does.
   Spread uniform_at_zero{};
   Spread sharpest_at_zero{};
   std::vector<UnavoidableContext> uniform_at_zero_proof{};
   std::optional<Spread> uniform_at_zero_without_projection{};
   std::optional<Spread> sharpest_at_zero_without_projection{};
-  /// How far a query can tell two keys at equal distance t apart, attained, at some t; empty when frequencies
+  /// Attained spread between two keys at equal distance t, for some t; empty when frequencies
   /// are unknown. Scores of keys there lie in middle ± spread/2 before a soft cap.
   struct At {
     std::size_t distance = 0;
@@ -138,8 +138,8 @@ struct OverDistances {
   };
   std::vector<At> curve{};
   WeightProof everywhere{};
-  /// That `uniform_anywhere` holds: a query, and weights under which no context of its own is wider, of which
-  /// `query_multiplier` means nothing. No point where no query is known to be reached.
+  /// Proof of `uniform_anywhere`: a query, and weights that bound its spread (their `query_multiplier` has no
+  /// meaning). No point where no query is known to be attained.
   std::vector<double> anywhere_point{};
   WeightProof anywhere_proof{};
   std::optional<WeightProof> in_context{};
@@ -178,10 +178,10 @@ struct Attention {
   /// σ of the formula below, 0 without such norms.
   double queries_radius = 0.0;
   double keys_radius = 0.0;
-  double soft_cap = 0.0;  ///< that the spreads went through, 0 without one
+  double soft_cap = 0.0;  ///< applied to the spreads; 0 without one
 
-  /// Whether the bounds say where the extremes are. Norms of their own and rotations may leave them apart by
-  /// more than a thousandth of the sharpest.
+  /// Whether lower and upper bounds are close enough to state one value. With the head's own norms or a
+  /// rotation they may differ by more than a thousandth of the sharpest.
   [[nodiscard]] bool narrow() const {
     const bool exact = queries_fill == 1.0 && keys_fill == 1.0 && !distances && soft_cap == 0.0;
     const double room = exact ? sharpest.upper : 1e-3 * sharpest.upper;

@@ -11,8 +11,8 @@
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 
-/// Which keys of a set some query can give the strictly highest score: the vertices of the convex hull,
-/// with duplicates out. Every answer comes with a certificate; `verify.hpp` checks it from the keys alone.
+/// Which keys of a set some query can give the strictly highest score: the vertices of the convex hull that
+/// have no duplicate. Every answer comes with a certificate; `verify.hpp` checks it from the keys alone.
 namespace normscope::selectability {
 
 enum class Answer { selectable, unselectable, undecided };
@@ -49,13 +49,13 @@ struct Verdict {
 };
 
 struct Options {
-  /// Distance from the hull of the others, in parts of `Selection::scale` and in each column of
-  /// `Selection::extents`, that counts as none where no query with a proved margin is found. With 0 no
-  /// distance does: then only equal keys are proved not selectable before `decide_exactly`.
+  /// A key without a proved query counts as inside the hull of the others if its distance from it is at most
+  /// this fraction of `Selection::scale`, and in each column of `Selection::extents`. With 0 only equal keys
+  /// are proved not selectable before `decide_exactly`.
   double tolerance = 1e-12;
-  /// Directions in which the keys extend less than this part of their longest count as not there: queries
-  /// are not searched for in what rounding leaves of a projection. Columns of very different extents are
-  /// divided by powers of two first, which changes no answer.
+  /// Directions in which the keys extend less than this fraction of their largest extent are ignored, so that
+  /// no query is searched for in the rounding errors of a projection. Columns of very different extents are
+  /// first divided by powers of two, which changes no answer.
   double rank_tolerance = 1e-12;
   unsigned threads = 0;
 };
@@ -81,11 +81,11 @@ struct Selection {
   [[nodiscard]] std::vector<double> query(MatrixView<const double> all, std::size_t index) const;
 };
 
-/// Decides every row of `keys`. First all keys at once by q = k − mean, in blocked products; whatever that
-/// leaves by the whitened query Σ⁺(k − mean) and then by the distance from the hull of the others, solved
-/// over a working set of keys that each pass over all keys extends by those that score higher. Products are
-/// in float32, their rounding is part of every bound; what is too near to call is computed again in twice
-/// the precision of float64.
+/// Decides every row of `keys`. First all keys at once by q = k − mean, in blocked products; the remaining
+/// ones by the whitened query Σ⁺(k − mean), and then by the distance from the hull of the others. That
+/// problem is solved over a working set, to which each pass over all keys adds those that score higher.
+/// Products are in float32, and every bound includes their rounding; cases within the rounding are computed
+/// again in twice the precision of float64.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 3.2, theorem 1]; [Grivas, Bogoychev, Lopez 2022] the question
 /// Shapes    keys (any rows, width >= 1)
@@ -93,13 +93,13 @@ struct Selection {
 /// Accuracy  a selectable key's margin is a lower bound in exact arithmetic (tests:
 ///           Select.EveryAnswerIsProved, test_answers_hold_in_rational_arithmetic); the answer does not
 ///           depend on the number of threads (test: Select.ThreadsDoNotChangeABit)
-/// Cost      rows² · width flops at most where its own query selects every key, a few passes of rows · width
-///           for each of the rest; memory for `keys` in float32, never rows²
+/// Cost      at most rows² · width flops where its own query selects every key, and a few passes of
+///           rows · width for each other key; memory for `keys` in float32, never rows²
 [[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
                              const Progress& progress = {});
 
-/// The same, step by step, for long runs: `state` after any step is what `resume` goes on from. A state holds
-/// what was searched for, with its proofs; what one product settles is settled again.
+/// The same in steps, for long runs: `resume` continues from the `state` saved after any step. A state holds
+/// the answers that were searched for, with their proofs; those that one product decides are computed again.
 class Search {
  public:
   /// Requires  `keys` outlive the search
@@ -111,14 +111,14 @@ class Search {
 
   [[nodiscard]] bool done() const;
   void step();
-  /// Where it is: what is being done, how much of it is done and how much there is.
+  /// Reports the current phase, the work done in it and its total.
   void report(const Progress& progress) const;
-  /// Everything searched for so far, and what the next step needs, as a snapshot.
+  /// A snapshot of all answers searched for so far, and of what the next step needs.
   [[nodiscard]] std::string state() const;
-  /// Goes on from there, to the same answers bit by bit; `source` names the state in messages.
+  /// Continues from a state, to bitwise the same answers; `source` names the state in messages.
   /// Requires  no step was done
-  /// Errors    Format for bytes that are no state, are damaged, or hold an answer that its proof does not
-  ///           bear out; Argument for a state of other keys or options (test: Select.AForgedStateIsRefused)
+  /// Errors    Format for bytes that are not a state, are damaged, or hold an answer that its proof does not
+  ///           support; Argument for a state of other keys or options (test: Select.AForgedStateIsRefused)
   void resume(std::string_view state, const std::string& source = "the state");
   /// Requires  done()
   [[nodiscard]] Selection result() &&;

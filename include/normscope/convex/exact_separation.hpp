@@ -9,12 +9,12 @@
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/exact.hpp>
 
-/// Linear separability decided in rational arithmetic: every double is a rational number, so there is an
-/// exact answer, and a certificate of integers that anybody can check.
+/// Decides linear separability in rational arithmetic: every double is a rational number, so there is an
+/// exact answer, and a certificate of integers that can be checked independently.
 namespace normscope::convex {
 
-/// What is known from floating-point arithmetic. Nothing in it is trusted; the better it is, the fewer
-/// pivots.
+/// Start of the simplex method, from floating-point arithmetic. It need not be correct; the better it is, the
+/// fewer pivots.
 struct ExactStart {
   std::vector<Share> a{};  ///< rows and weights that nearly solve Σλa = Σμb
   std::vector<Share> b{};
@@ -23,7 +23,7 @@ struct ExactStart {
 
 struct ExactLimits {
   std::size_t order = 2048;       ///< linear systems: features that vary, and two
-  std::size_t pivots = 2000;      ///< exchanges of a row of the basis
+  std::size_t pivots = 2000;      ///< exchanges of a basis row
   std::size_t bits = 1UL << 31U;  ///< of the matrix of a linear system
 };
 
@@ -33,8 +33,7 @@ struct ExactLimits {
 /// rows of `b` named in `left_out` do not belong to the set.
 ///
 /// Source    [Dantzig 1963, phase 1], [Bland 1977]; systems solved by [Dixon 1982]; from a floating-point
-/// basis
-///           as in [Applegate, Cook, Dash, Espinoza 2007]
+///           basis as in [Applegate, Cook, Dash, Espinoza 2007]
 /// Shapes    a, b (any rows >= 1, one width >= 1); at least one row of b is not left out
 /// Errors    Shape; Argument for an entry that is not finite; Unsupported where built without GMP; Cancelled
 /// Accuracy  exact (tests: ExactSeparation.CertificatesHoldInIntegers, ExactSeparation.OneBitDecides)
@@ -46,7 +45,7 @@ struct ExactLimits {
                                                const ExactLimits& limits = {}, unsigned threads = 0,
                                                const Progress& progress = {});
 
-/// Decides exactly what `separate` found to be its answer, from the rows and the normal it found: sets
+/// Decides exactly, starting from the rows and the normal that `separate` found: sets
 /// `exact`, and `answer` to what that proves. Errors    as `separate_exactly`
 void decide_exactly(MatrixView<const double> a, MatrixView<const double> b, Separation& separation,
                     const ExactLimits& limits = {}, unsigned threads = 0, const Progress& progress = {});
@@ -56,7 +55,7 @@ void decide_exactly(MatrixView<const double> a, MatrixView<const double> b, Sepa
 [[nodiscard]] bool verify(MatrixView<const double> a, MatrixView<const double> b,
                           const ExactSeparation& separation, std::span<const std::size_t> left_out = {});
 
-/// Whether this build has `separate_exactly`: all but WebAssembly's have.
+/// Whether this build has `separate_exactly`: all builds but WebAssembly.
 [[nodiscard]] bool has_exact_separation();
 
 }  // namespace normscope::convex

@@ -11,7 +11,7 @@
 
 namespace normscope::convex {
 
-/// Bounds of one row's largest log-probability, proved, rounding taken off.
+/// Proved bounds of one row's largest log-probability; they include rounding.
 struct LogSoftmaxMaximum {
   std::vector<double> point{};  ///< |u| <= 1, where `lower` is attained
   /// Where f(u) + |g| − g·u is `upper`, g the gradient of f at u; perhaps outside the ball, as f is concave
@@ -24,16 +24,16 @@ struct LogSoftmaxMaximum {
 
 struct LogSoftmaxOptions {
   double gap = 1e-3;             ///< between the bounds
-  std::size_t iterations = 300;  ///< of the gradient method, a target
-  /// Operations that Newton's method may take for a target that the gradient method leaves open.
+  std::size_t iterations = 300;  ///< of the gradient method, per target
+  /// Operations that Newton's method may take for a target that the gradient method does not solve.
   double newton_work = 2e10;
   unsigned threads = 1;
   Progress progress{};
 };
 
-/// max over |u| <= 1 of log softmax(rows u + offsets)_target for each target. Many together by accelerated
-/// projected gradient steps from the target's own direction, in float32 where that is enough; what these
-/// leave open by Newton's method over the rows that matter. What is maximized is concave, so that its
+/// max over |u| <= 1 of log softmax(rows u + offsets)_target for each target, in batches: by accelerated
+/// projected gradient steps from the target's own direction, in float32 where that is enough, and for the
+/// remaining targets by Newton's method over the rows that matter. The objective f is concave, so that its
 /// gradient g at any point bounds it from above: f(u) + |g| − g·u. Both bounds are computed in float64.
 ///
 /// Source    [Beck, Teboulle 2009]; [Moré, Sorensen 1983]; [Frank, Wolfe 1956] for the bound
@@ -42,14 +42,14 @@ struct LogSoftmaxOptions {
 /// Accuracy  upper − lower <= `gap` where iterations and work suffice; both hold in any case
 ///           (tests: LogSoftmax.BoundsBracketLongRuns, LogSoftmax.AgreesWithASearchAtAnySizeOfLogits);
 ///           independent of the number of threads
-/// Cost      4 targets · rows · width operations and targets · rows exponentials an iteration; five numbers
-///           a row and target of a batch of 32
+/// Cost      4 targets · rows · width operations and targets · rows exponentials per iteration; five
+///           numbers per row and target of a batch of 32
 [[nodiscard]] std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows,
                                                                  std::span<const double> offsets,
                                                                  std::span<const std::size_t> targets,
                                                                  const LogSoftmaxOptions& options = {});
 
-/// The bounds that points prove, two for each target: what `largest_log_softmax` says of those it returns.
+/// The bounds that given points prove, two points for each target, as `largest_log_softmax` returns them.
 /// Errors    as above; Shape for a point of another width
 [[nodiscard]] std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
                                                                std::span<const double> offsets,
@@ -57,7 +57,7 @@ struct LogSoftmaxOptions {
                                                                const std::vector<std::vector<double>>& points,
                                                                unsigned threads = 1);
 
-/// log softmax(rows point + offsets)_target and what rounding may have done to it, at any point.
+/// log softmax(rows point + offsets)_target at any point, with a bound of its rounding error.
 /// Errors    as above
 [[nodiscard]] Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets,
                                      std::size_t target, std::span<const double> point);

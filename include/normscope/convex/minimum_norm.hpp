@@ -10,14 +10,14 @@
 
 namespace normscope::convex {
 
-/// A convex hull known by asking: for a direction q, the point p of its generating set with the least
-/// qᵀp. Two answers with the same id are the same point.
+/// A convex hull given by an oracle: for a direction q, the point p of its generating set with the smallest
+/// qᵀp. Equal ids mean equal points.
 struct Hull {
   std::size_t dimension = 0;
   std::function<std::uint64_t(std::span<const double> direction, std::span<double> point)> least;
 };
 
-/// A generating point and its share.
+/// A generating point and its weight.
 struct Share {
   std::uint64_t id = 0;
   double weight = 0.0;
@@ -32,11 +32,11 @@ struct MinimumNorm {
 };
 
 /// The point of `hull` nearest to the origin, by Wolfe's active-set method: finite, and exact up to
-/// rounding. Nothing downstream trusts it: see the `verify` functions of those who call it.
+/// rounding. Callers do not trust it: see their `verify` functions.
 ///
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope]
 /// Errors    Cancelled; progress counts the decimal digits of the gap, of those that `tolerance` asks for
-/// Cost      one question to the hull and O(k² + k dimension) an iteration, k the points that carry x
+/// Cost      one call of the oracle and O(k² + k dimension) per iteration, k the points with weight in x
 [[nodiscard]] MinimumNorm minimum_norm_point(const Hull& hull, double tolerance = 1e-12,
                                              std::size_t iterations = 100000, const Progress& progress = {});
 

@@ -41,9 +41,9 @@ struct Separation {
   std::vector<double> normal{};  ///< unit to rounding; empty when the sets have the same mean
   /// Between normalᵀb and normalᵀa where a double is; ±infinity where it would be beyond the largest one.
   double offset = 0.0;
-  /// Distance between the two sets along `normal`, proved: rounding is taken off. <= 0 proves nothing.
+  /// Proved lower bound of the distance between the two sets along `normal`. <= 0 proves nothing.
   double margin = 0.0;
-  /// Weights λ on rows of A and μ on rows of B, each with sum 1: what the hulls have in common when
+  /// Weights λ on rows of A and μ on rows of B, each with sum 1: a common point of the hulls when
   /// `answer` is no, their nearest points otherwise.
   std::vector<Share> a{};
   std::vector<Share> b{};
@@ -67,17 +67,17 @@ struct Separation {
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope]; refined as in [Björck 1967]
 /// Shapes    a, b (any rows >= 1, one width >= 1)
 /// Errors    Shape; Argument for an entry that is not finite; Cancelled
-/// Accuracy  the largest margin is in [margin, residual], proved, and these are within 1e-9 of it and 2^-46
-/// of
-///           `scale` of each other (tests: Separate.MarginIsTheLargest, Separate.MarginsOfHostileSets)
-/// Cost      O(rows width) a pricing of all rows, one in about ten iterations of O(k width + k²), k the rows
-///           that carry the margin
+/// Accuracy  the largest margin is in [margin, residual], proved, and these are within 1e-9 of it and
+///           2^-46 of `scale` of each other (tests: Separate.MarginIsTheLargest,
+///           Separate.MarginsOfHostileSets)
+/// Cost      O(rows width) per pricing of all rows, once in about ten iterations of O(k width + k²), k the
+///           rows with weight
 [[nodiscard]] Separation separate(MatrixView<const double> a, MatrixView<const double> b,
                                   double tolerance = 1e-12, unsigned threads = 0,
                                   const Progress& progress = {});
 
 /// The margin by which `normal` separates the rows, from the data alone: a lower bound in exact
-/// arithmetic, rounding taken off; −infinity for a normal that is zero or not finite.
+/// arithmetic; −infinity for a normal that is zero or not finite.
 [[nodiscard]] double verified_margin(MatrixView<const double> a, MatrixView<const double> b,
                                      const std::vector<double>& normal);
 
@@ -88,7 +88,7 @@ struct Separation {
                                        const std::vector<Share>& weights_a,
                                        const std::vector<Share>& weights_b);
 
-/// Whether the data bear out the answer, its margin and its residual; trusts nothing else in it.
+/// Whether the data prove the answer, its margin and its residual; trusts nothing else in it.
 [[nodiscard]] bool verify(MatrixView<const double> a, MatrixView<const double> b,
                           const Separation& separation);
 

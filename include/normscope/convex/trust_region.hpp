@@ -6,13 +6,13 @@
 #include <normscope/core/view.hpp>
 
 /// The least and the largest length of an affine image of the unit ball, |M u + m| over |u| <= 1, each proved
-/// from both sides. The largest is no convex problem, but it is an easy one: the trust-region subproblem.
+/// from both sides. The largest is not a convex problem, but solvable: the trust-region subproblem.
 namespace normscope::convex {
 
 struct ExtremeLength {
   std::vector<double> point{};  ///< |u| <= 1
   double multiplier = 0.0;      ///< of |u|² <= 1
-  /// Proved, rounding taken off: the extreme lies in [lower, upper]. `point` attains the outer end of it, the
+  /// The extreme provably lies in [lower, upper], rounding included. `point` attains the outer end of it, the
   /// upper one of a least length, the lower one of a largest.
   double lower = 0.0;
   double upper = 0.0;

@@ -5,7 +5,7 @@
 #include <normscope/core/view.hpp>
 #include <normscope/selectability/select.hpp>
 
-/// Selectability decided in rational arithmetic where floating point leaves it open.
+/// Decides selectability in rational arithmetic where floating point cannot.
 namespace normscope::selectability {
 
 /// Decides exactly, for the keys as stored, each key that is undecided in `selection` or not selectable by

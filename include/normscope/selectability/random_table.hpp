@@ -19,9 +19,9 @@ struct RandomTable {
   std::size_t most_width = 15;
   std::size_t least_count = 3;
   std::size_t most_count = 60;
-  std::size_t runs = 100;  ///< sets of keys a cell
+  std::size_t runs = 100;  ///< sets of keys per cell
   std::uint64_t seed = 1;
-  /// What every set of keys goes through first; nothing when empty.
+  /// Applied to every set of keys first; nothing when empty.
   std::function<void(MatrixView<double> keys)> transform{};
 };
 
@@ -33,8 +33,8 @@ struct RandomCell {
   std::size_t undecided = 0;
 };
 
-/// Sets of independent normal keys, asked about a cell at a time. The paper's figure is captioned as the mean
-/// share and shows `any`: with that, its colours agree.
+/// Decides sets of independent normal keys, cell by cell. The caption of the paper's figure says the
+/// mean share, but its colours agree with `any`.
 ///
 /// Source    [Brody, Alon, Yahav 2023, figures 1c and 1d]
 /// Errors    Argument for ranges that are empty or runs = 0; Cancelled
@@ -42,13 +42,13 @@ struct RandomCell {
 [[nodiscard]] std::vector<RandomCell> random_table(const RandomTable& table, unsigned threads = 0,
                                                    const Progress& progress = {});
 
-/// A row of the paper's figure: the numbers its colours stand for, widths 3 to 12.
+/// A row of the paper's figure: the numbers that its colours stand for, widths 3 to 12.
 struct FigureRow {
   std::size_t count = 0;
   std::array<double, 10> shares{};
 };
 
-/// Fifteen rows of figure 1c, decoded to 0.01; each is of 100 sets of keys a cell.
+/// Fifteen rows of figure 1c, decoded to 0.01; each of 100 sets of keys per cell.
 /// Source    [Brody, Alon, Yahav 2023, figure 1c]
 [[nodiscard]] const std::vector<FigureRow>& figure_1c();
 
@@ -56,7 +56,7 @@ struct FigureRow {
 [[nodiscard]] std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
                                    std::string_view title);
 
-/// The same for a table that is not done: its axes have room for all of `table`.
+/// The same for an unfinished table: its axes cover all of `table`.
 [[nodiscard]] std::string heat_map(const RandomTable& table, const std::vector<RandomCell>& cells,
                                    double RandomCell::*share, std::string_view title);
 

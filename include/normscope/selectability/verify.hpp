@@ -7,12 +7,12 @@
 #include <normscope/core/view.hpp>
 #include <normscope/selectability/select.hpp>
 
-/// Certificates checked from the keys alone; nothing here trusts the search.
+/// Checks of certificates from the keys alone, without trust in the search.
 namespace normscope::selectability {
 
 /// min_j queryᵀ(k_index − k_j)/|query| over all other keys: a lower bound in exact arithmetic. −infinity for
 /// a query that is zero, not finite or of another width; +infinity when there is no other key.
-/// Cost      O(rows · width); keys that come near the least are computed again in twice the precision
+/// Cost      O(rows · width); keys near the minimum are computed again in twice the precision
 [[nodiscard]] double verified_margin(MatrixView<const double> keys, std::size_t index,
                                      std::span<const double> query);
 
@@ -21,15 +21,15 @@ namespace normscope::selectability {
 [[nodiscard]] double verified_residual(MatrixView<const double> keys, std::size_t index,
                                        std::span<const convex::Share> weights);
 
-/// The same of each coordinate, without the square root of their squares; empty for such weights.
+/// The same for each coordinate by itself; empty for such weights.
 [[nodiscard]] std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
                                                      std::span<const convex::Share> weights);
 
-/// Whether the keys bear out the verdict on key `index`.
+/// Whether the verdict on key `index` is proved for these keys.
 /// Errors    Unsupported for Proof::exact where built without GMP
 [[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index);
 
-/// Whether they bear out every verdict.
+/// Whether every verdict is proved.
 [[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, unsigned threads = 0);
 
 }  // namespace normscope::selectability

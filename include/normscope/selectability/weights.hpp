@@ -9,7 +9,7 @@
 
 namespace normscope::selectability {
 
-/// What a query pays to each key, softmax of its scores:  e^{qᵀk_i} / Σ_j e^{qᵀk_j}.
+/// Attention weights of a query on each key, the softmax of its scores:  e^{qᵀk_i} / Σ_j e^{qᵀk_j}.
 ///
 /// Shapes    keys (rows >= 1, width), query (width); result (rows)
 /// Errors    Shape; Argument for a score that is not finite
@@ -19,7 +19,7 @@ namespace normscope::selectability {
 
 /// The weights as bars over the keys, coloured by whether a key can be selected at all, as a Vega-Lite
 /// specification whose data set is called "weights": JSON text.
-/// Requires  a verdict a weight
+/// Requires  one verdict per weight
 [[nodiscard]] std::string attention_figure(std::span<const double> weights, const Selection& selection);
 
 }  // namespace normscope::selectability

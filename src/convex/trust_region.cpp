@@ -8,6 +8,7 @@
 #include <Eigen/Dense>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 namespace normscope::convex {
@@ -19,9 +20,25 @@ using Eigen::VectorXd;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// The problem divided by a power of two, so that its largest number is in [1, 2): its lengths are squared.
 struct Problem {
   MatrixXd matrix;
   VectorXd offset;
+  BinaryScale by{};
+
+  /// Bounds and multiplier of the problem as given. Above what is below 2⁻⁵⁰⁰ and lost where squares,
+  /// products or the quotients of the scale underflow.
+  [[nodiscard]] ExtremeLength scaled_back(ExtremeLength result) const {
+    const double largest = std::max(matrix.cwiseAbs().maxCoeff(), offset.cwiseAbs().maxCoeff());
+    if (largest == 0.0) return result;
+    const double lost =
+        static_cast<double>(matrix.rows()) * static_cast<double>(matrix.cols() + 1) * 0x1p-500;
+    result.lower = std::max(0.0, std::nextafter(by.multiply(result.lower - lost), -infinity));
+    result.upper = std::nextafter(by.multiply(result.upper + lost), infinity);
+    result.multiplier =
+        std::min(by.multiply(by.multiply(result.multiplier)), std::numeric_limits<double>::max());
+    return result;
+  }
 
   /// |M u + m| from below and above.
   [[nodiscard]] std::pair<double, double> length(const VectorXd& u) const {
@@ -40,12 +57,13 @@ Problem read(MatrixView<const double> matrix, std::span<const double> offset) {
                             matrix.rows(), matrix.width(), offset.size()));
   }
   Problem problem{MatrixXd(static_cast<Index>(matrix.rows()), static_cast<Index>(matrix.width())),
-                  VectorXd(static_cast<Index>(offset.size()))};
+                  VectorXd(static_cast<Index>(offset.size())),
+                  BinaryScale::of(std::max(largest_size(matrix), largest_size(offset)))};
   for (std::size_t i = 0; i < matrix.rows(); ++i) {
     for (std::size_t j = 0; j < matrix.width(); ++j) {
-      problem.matrix(static_cast<Index>(i), static_cast<Index>(j)) = matrix.row(i)[j];
+      problem.matrix(static_cast<Index>(i), static_cast<Index>(j)) = problem.by.divide(matrix.row(i)[j]);
     }
-    problem.offset[static_cast<Index>(i)] = offset[i];
+    problem.offset[static_cast<Index>(i)] = problem.by.divide(offset[i]);
   }
   if (!problem.matrix.allFinite() || !problem.offset.allFinite()) {
     throw Error(ErrorCode::Argument, "trust region: an entry is not finite");
@@ -56,8 +74,9 @@ Problem read(MatrixView<const double> matrix, std::span<const double> offset) {
 /// The point, when it is finite and its length is at most 1 beyond rounding.
 bool in_ball(const VectorXd& u) { return u.allFinite() && u.norm() * (1.0 + rounding(u.size())) <= 1.0; }
 
-/// `u` drawn in until that it is in the ball is beyond rounding.
+/// `u` drawn in until that it is in the ball is beyond rounding; the centre for what is not finite.
 VectorXd drawn_in(VectorXd u) {
+  if (!u.allFinite()) return VectorXd::Zero(u.size());
   const double longest = 1.0 - 2.0 * rounding(u.size());
   if (u.norm() > longest) u *= longest / u.norm();
   return u;
@@ -73,8 +92,10 @@ ExtremeLength prove_least(const Problem& p, const VectorXd& u) {
   if (u.size() != p.matrix.cols() || !in_ball(u)) return result;
   result.upper = p.length(u).second;
   // Any y will do: |M u + m| >= yᵀ(M u + m)/|y| for every u.
-  const VectorXd y = p.matrix * u + p.offset;
-  if (y.norm() == 0.0) return result;
+  VectorXd y = p.matrix * u + p.offset;
+  const double largest = y.cwiseAbs().maxCoeff();
+  if (largest == 0.0) return result;
+  y /= largest;
   const VectorXd back = p.matrix.transpose() * y;
   const VectorXd back_error = rounding(y.size()) * (p.matrix.cwiseAbs().transpose() * y.cwiseAbs());
   const double along = y.dot(p.offset);
@@ -89,12 +110,11 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   ExtremeLength result{.multiplier = multiplier, .upper = infinity};
   result.point.assign(u.begin(), u.end());
   if (u.size() == p.matrix.cols() && in_ball(u)) result.lower = p.length(u).first;
-  const double square = p.matrix.squaredNorm();
-  if (square == 0.0) {
-    result.upper = p.offset.norm() * (1.0 + rounding(p.offset.size()));
-    return result;
-  }
   const Index width = p.matrix.cols();
+  const double square = p.matrix.squaredNorm();
+  // No image is longer than this; of a matrix that is nothing beside the offset, no more is to be said.
+  result.upper = (std::sqrt(square) + p.offset.norm()) * (1.0 + rounding(p.matrix.rows() * (width + 1) + 4));
+  if (square <= 0x1p-400 || !std::isfinite(multiplier)) return result;
   const MatrixXd gram = p.matrix.transpose() * p.matrix;
   const VectorXd b = p.matrix.transpose() * p.offset;
   // What rounding of the Gram matrix and of its factor can hide in a smallest eigenvalue.
@@ -124,7 +144,9 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   const double error = rounding(p.matrix.rows() + 2 * width) * size * x.norm() +
                        rounding(p.matrix.rows()) * std::sqrt(square) * p.offset.norm() * x.norm();
   const double total = mu + p.offset.squaredNorm() + quadratic + error + off * off / hidden;
-  result.upper = std::sqrt(total * (1.0 + rounding(p.offset.size() + 8)));
+  if (total >= 0.0) {
+    result.upper = std::min(result.upper, std::sqrt(total * (1.0 + rounding(p.offset.size() + 8))));
+  }
   return result;
 }
 
@@ -158,12 +180,14 @@ double shift_to_ball(double most, const Length& length) {
 
 ExtremeLength proved_least(MatrixView<const double> matrix, std::span<const double> offset,
                            std::span<const double> point) {
-  return prove_least(read(matrix, offset), map(point));
+  const Problem p = read(matrix, offset);
+  return p.scaled_back(prove_least(p, map(point)));
 }
 
 ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const double> offset,
                              std::span<const double> point, double multiplier) {
-  return prove_largest(read(matrix, offset), map(point), multiplier);
+  const Problem p = read(matrix, offset);
+  return p.scaled_back(prove_largest(p, map(point), p.by.divide(p.by.divide(multiplier))));
 }
 
 ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset) {
@@ -185,7 +209,7 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
   }
   ExtremeLength result = prove_least(p, drawn_in(d.svd.matrixV() * at(mu)));
   result.multiplier = mu;
-  return result;
+  return p.scaled_back(std::move(result));
 }
 
 ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const double> offset) {
@@ -206,7 +230,7 @@ ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const do
   // Nothing pulls along the longest axis, and any way along it does as well: the hard case.
   const double rest = 1.0 - (v.squaredNorm() - v[0] * v[0]);
   if (v.norm() < 1.0 && rest > 0.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
-  return prove_largest(p, drawn_in(d.svd.matrixV() * v), top + t);
+  return p.scaled_back(prove_largest(p, drawn_in(d.svd.matrixV() * v), top + t));
 }
 
 }  // namespace normscope::convex

@@ -157,6 +157,68 @@ TEST(Ball, AgreesWithBruteForceOverTheDisc) {
   }
 }
 
+/// The largest margin of three rows in the disc: it is attained at a row's end, where two rows are equally
+/// high on the circle, or where all three are.
+double largest_of_three(const Problem& problem) {
+  using Real = long double;
+  const auto row = [&](std::size_t i, std::size_t j) { return static_cast<Real>(problem.rows[2 * i + j]); };
+  const auto offset = [&](std::size_t i) { return static_cast<Real>(problem.offsets[i]); };
+  Real best = -std::numeric_limits<Real>::infinity();
+  const auto consider = [&](Real x, Real y) {
+    if (!(x * x + y * y <= 1.0L + 1e-16L)) return;
+    Real least = std::numeric_limits<Real>::infinity();
+    for (std::size_t i = 0; i < 3; ++i) least = std::min(least, row(i, 0) * x + row(i, 1) * y + offset(i));
+    best = std::max(best, least);
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Real size = std::hypot(row(i, 0), row(i, 1));
+    consider(row(i, 0) / size, row(i, 1) / size);
+    const std::size_t j = (i + 1) % 3;
+    const Real nx = row(i, 0) - row(j, 0), ny = row(i, 1) - row(j, 1), right = offset(j) - offset(i);
+    const Real square = nx * nx + ny * ny;
+    const Real rest = 1.0L - right * right / square;
+    if (!(rest >= 0.0L)) continue;
+    for (const Real sign : {-1.0L, 1.0L}) {
+      const Real along = sign * std::sqrt(rest / square);
+      consider(right * nx / square - along * ny, right * ny / square + along * nx);
+    }
+  }
+  const Real ax = row(0, 0) - row(1, 0), ay = row(0, 1) - row(1, 1), a = offset(1) - offset(0);
+  const Real bx = row(1, 0) - row(2, 0), by = row(1, 1) - row(2, 1), b = offset(2) - offset(1);
+  const Real determinant = ax * by - ay * bx;
+  if (determinant != 0.0L) consider((a * by - ay * b) / determinant, (ax * b - a * bx) / determinant);
+  return static_cast<double>(best);
+}
+
+void expect_bracketed(const Problem& problem, double truth) {
+  const BallMargin margin = problem.solve();
+  EXPECT_LE(margin.lower, truth + 1e-14);
+  EXPECT_GE(margin.upper, truth - 1e-14);
+  EXPECT_TRUE(verify(problem.view(), problem.offsets, margin));
+}
+
+// Rows that all but cancel: the bounds may stay apart, and hold.
+TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
+  const Problem known{{0.9999999999999923, -0.9999999999999896, 1.0000000000000078, 0.99999999999999,
+                       -0.9999999999999756, -1.0000000000000102},
+                      {-0.3081737866259303, 1.0123575536753933, 0.5615386722899715},
+                      2};
+  EXPECT_NEAR(largest_of_three(known), 0.7869481, 1e-7);
+  expect_bracketed(known, largest_of_three(known));
+  EXPECT_EQ(known.solve().answer, Answer::yes);
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(seed);
+    Problem problem{{}, {}, 2};
+    const double noise = std::pow(10.0, -10.0 - 6.0 * random.uniform());
+    for (int i = 0; i < 6; ++i) {
+      problem.rows.push_back((random.below(2) == 0 ? 1.0 : -1.0) + noise * random.normal());
+    }
+    for (int i = 0; i < 3; ++i) problem.offsets.push_back(random.normal());
+    SCOPED_TRACE(seed);
+    expect_bracketed(problem, largest_of_three(problem));
+  }
+}
+
 RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
   Random random(seed);
   Problem problem =

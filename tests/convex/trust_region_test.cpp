@@ -78,6 +78,76 @@ TEST(TrustRegion, BoundsMeet) {
   }
 }
 
+/// The bounds of a problem times 2^exponent against those of the problem.
+void expect_scaled(const Problem& plain, int exponent) {
+  Problem p = plain;
+  for (double& value : p.matrix) value = std::scalbn(value, exponent);
+  for (double& value : p.offset) value = std::scalbn(value, exponent);
+  const ExtremeLength expected[] = {least_length(plain.view(), plain.offset),
+                                    largest_length(plain.view(), plain.offset)};
+  const ExtremeLength found[] = {least_length(p.view(), p.offset), largest_length(p.view(), p.offset)};
+  const double allowed = 1e-12 * plain.scale();
+  for (int which = 0; which < 2; ++which) {
+    const double lower = std::scalbn(found[which].lower, -exponent);
+    const double upper = std::scalbn(found[which].upper, -exponent);
+    EXPECT_LE(upper - lower, allowed) << exponent;
+    EXPECT_LE(lower, expected[which].upper) << exponent;
+    EXPECT_GE(upper, expected[which].lower) << exponent;
+    EXPECT_TRUE(std::isfinite(found[which].multiplier)) << exponent;
+  }
+  // The proofs alone, from the points.
+  EXPECT_LE(proved_least(p.view(), p.offset, found[0].point).upper, found[0].upper);
+  const ExtremeLength proved = proved_largest(p.view(), p.offset, found[1].point, found[1].multiplier);
+  EXPECT_GE(proved.lower, found[1].lower);
+  EXPECT_GE(std::scalbn(proved.upper, -exponent), expected[1].lower) << exponent;
+}
+
+TEST(TrustRegion, NumbersOfAnySize) {
+  const Problem plain{2, 2, {1.0, 2.0, 3.0, -1.0}, {0.3, 0.4}};
+  EXPECT_NEAR(largest_length(plain.view(), plain.offset).upper, 3.6532983385, 1e-8);
+  for (int exponent = -1000; exponent <= 1000; exponent += 25) {
+    expect_scaled(plain, exponent);
+    expect_scaled(problem(static_cast<std::uint64_t>(exponent + 1000)), exponent);
+  }
+  // The lengths of 1e-300 to 1e300 themselves, not those of a power of two.
+  for (int power = -300; power <= 300; power += 5) {
+    const double s = std::pow(10.0, power);
+    Problem p = plain;
+    for (double& value : p.matrix) value *= s;
+    for (double& value : p.offset) value *= s;
+    const ExtremeLength least = least_length(p.view(), p.offset);
+    const ExtremeLength largest = largest_length(p.view(), p.offset);
+    EXPECT_EQ(least.lower, 0.0) << power;
+    EXPECT_LE(least.upper / s, 1e-12) << power;
+    const ExtremeLength expected = largest_length(plain.view(), plain.offset);
+    EXPECT_NEAR(largest.lower / s, expected.lower, 1e-11) << power;
+    EXPECT_NEAR(largest.upper / s, expected.upper, 1e-11) << power;
+  }
+}
+
+TEST(TrustRegion, MatrixAndOffsetOfVeryDifferentSizes) {
+  // Of a matrix (below 0) or an offset (above) 2^-|exponent| as large, the other as it is.
+  for (const int exponent : {-1070, -1030, -600, -540, -530, -500, -300, -60, 60, 300, 530, 600, 1000}) {
+    for (std::uint64_t seed = 1; seed < 30; ++seed) {
+      if (seed % 5 == 0) continue;  // no offset
+      Problem p = problem(seed);
+      for (double& value : exponent < 0 ? p.matrix : p.offset)
+        value = std::scalbn(value, -std::abs(exponent));
+      const ExtremeLength least = least_length(p.view(), p.offset);
+      const ExtremeLength largest = largest_length(p.view(), p.offset);
+      EXPECT_LE(least.upper - least.lower, 1e-12 * p.scale()) << exponent << " " << seed;
+      EXPECT_LE(largest.upper - largest.lower, 1e-12 * p.scale()) << exponent << " " << seed;
+      EXPECT_LE(p.length(least.point), least.upper) << exponent << " " << seed;
+      EXPECT_GE(p.length(largest.point), largest.lower) << exponent << " " << seed;
+      EXPECT_GE(p.length(least.point), least.lower) << exponent << " " << seed;
+      EXPECT_LE(p.length(largest.point), largest.upper) << exponent << " " << seed;
+    }
+  }
+  // What is left of the least length is far below what squares keep.
+  const Problem small{2, 2, {1.0, 0.0, 0.0, 1e-180}, {0.0, 1e-170}};
+  EXPECT_GE(least_length(small.view(), small.offset).upper, 1e-171);
+}
+
 TEST(TrustRegion, BoundsMeetAtTheWidthOfAHead) {
   for (const bool hard : {false, true}) {
     Random random(3);

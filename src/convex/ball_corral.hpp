@@ -164,7 +164,9 @@ class BallCorral {
     const VectorXd turn = -(basis() * by).head(width);
     const double rest = 1.0 - turn.squaredNorm();
     const double away = across.head(width).norm();
-    const double noise = 64.0 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(k));
+    // Smaller than `zero`: a hull this side of the origin by more has a direction, by less has a weight of
+    // zero.
+    const double noise = 4.0 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(k));
     if (k > width || away <= noise) {
       if (rest > 0.0) {
         flat.target = nearest;
@@ -232,8 +234,8 @@ class BallCorral {
 
   /// Squares of what is longer do not underflow.
   static constexpr double shortest = 0x1p-400;
-  /// Weights this small are rounding.
-  static constexpr double zero = 1e-14;
+  /// Weights this small are rounding, of rows that all but cancel as well.
+  static constexpr double zero = 1e-13;
 
   double unit_ = 0.0;
   MatrixXd columns_;

@@ -194,10 +194,11 @@ void expect_bracketed(const Problem& problem, double truth) {
   const BallMargin margin = problem.solve();
   EXPECT_LE(margin.lower, truth + 1e-14);
   EXPECT_GE(margin.upper, truth - 1e-14);
+  EXPECT_LE(margin.upper - margin.lower, 1e-10 * margin.scale);
   EXPECT_TRUE(verify(problem.view(), problem.offsets, margin));
 }
 
-// Rows that all but cancel: the bounds may stay apart, and hold.
+// Rows that all but cancel or coincide.
 TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
   const Problem known{{0.9999999999999923, -0.9999999999999896, 1.0000000000000078, 0.99999999999999,
                        -0.9999999999999756, -1.0000000000000102},
@@ -205,7 +206,9 @@ TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
                       2};
   EXPECT_NEAR(largest_of_three(known), 0.7869481, 1e-7);
   expect_bracketed(known, largest_of_three(known));
-  EXPECT_EQ(known.solve().answer, Answer::yes);
+  const BallMargin margin = known.solve();
+  EXPECT_EQ(margin.answer, Answer::yes);
+  EXPECT_LE(margin.upper - margin.lower, 1e-12 * margin.scale);
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Random random(seed);
     Problem problem{{}, {}, 2};
@@ -216,6 +219,21 @@ TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
     for (int i = 0; i < 3; ++i) problem.offsets.push_back(random.normal());
     SCOPED_TRACE(seed);
     expect_bracketed(problem, largest_of_three(problem));
+  }
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    Random random(seed);
+    Problem problem{{}, {}, 2 + random.below(5)};
+    const std::size_t rows = 2 + random.below(2 * problem.width + 2);
+    const double noise = std::pow(10.0, -9.0 - 8.0 * random.uniform());
+    const bool whole = random.below(2) == 0;
+    for (std::size_t i = 0; i < rows * problem.width; ++i) {
+      const double size = whole ? 1.0 : static_cast<double>(random.below(2));
+      problem.rows.push_back((random.below(2) == 0 ? size : -size) + noise * random.normal());
+    }
+    for (std::size_t i = 0; i < rows; ++i) problem.offsets.push_back(random.normal());
+    const BallMargin wide = problem.solve();
+    EXPECT_LE(wide.upper - wide.lower, 1e-10 * wide.scale) << seed;
+    EXPECT_TRUE(verify(problem.view(), problem.offsets, wide)) << seed;
   }
 }
 

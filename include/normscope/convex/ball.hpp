@@ -36,9 +36,9 @@ struct BallMargin {
 /// Errors    Shape; Argument for an entry that is not finite, or a row half a double's range long
 /// Accuracy  the answer and both bounds are proved for any rows; they are at most 1e-12 scale apart where no
 ///           row with its offset is 1e10 times as long as another and the rows that carry the margin are
-///           independent to about 1e-10 (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy), and may be
-///           further apart where they all but cancel
-///           (test: Ball.BoundsBracketTheMarginWhereRowsAllButCancel);
+///           independent to about 1e-10 (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy); where
+///           rows all but cancel or coincide, nothing is promised of the gap, which was at most 1e-10 scale
+///           in random ones (test: Ball.BoundsBracketTheMarginWhereRowsAllButCancel);
 ///           numbers of any size (test: Ball.NumbersOfAnySize)
 /// Cost      O((rows + k) width + k²) an iteration, k the rows that carry the margin
 [[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -48,15 +49,23 @@ void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double
 }
 
 void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
+  std::vector<double> scaled;
   for_each_block("scale", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
     BinaryScale size = BinaryScale::of(from);
     // Where eps outweighs the entries, it must stay in range beside them.
     if (spec.eps > 0.0) size = BinaryScale::of_exponent(std::max(size.exponent(), -500));
-    std::copy(from.begin(), from.end(), to.begin());
-    size.divide(to);
-    const double length = euclidean_norm(to);
+    scaled.assign(from.begin(), from.end());
+    size.divide(scaled);
+    const double length = euclidean_norm(scaled);
     const double reach = std::hypot(length, size.divide(std::sqrt(spec.eps)) * spec.radius());
-    for (double& value : to) value = length == 0.0 ? 0.0 : value * spec.radius() / reach;
+    // Digits and powers of two apart: what underflows is rounded once, not before it grows by the radius.
+    int out = 0;
+    const double digits = std::frexp(reach, &out);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      int in = 0;
+      const double value = std::frexp(from[i], &in);
+      to[i] = length == 0.0 ? 0.0 : std::scalbn(value * spec.radius() / digits, in - out - size.exponent());
+    }
   });
 }
 

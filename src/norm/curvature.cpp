@@ -123,8 +123,10 @@ int measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::si
     return 0;
   }
   BinaryScale size = BinaryScale::of(largest);
-  // Where eps outweighs the entries, it must stay in range beside them.
-  if (spec.eps > 0.0) size = BinaryScale::of_exponent(std::max(size.exponent(), -500));
+  // Where eps outweighs the entries, its root is what is near one: the measure divides by its sixth power.
+  if (spec.eps > 0.0) {
+    size = BinaryScale::of_exponent(std::max(size.exponent(), std::ilogb(std::sqrt(spec.eps))));
+  }
   size.divide(z);
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     cells[cell] = statistics(spec, z.subspan(cell * cell_width, cell_width), cell * cell_width);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -12,14 +13,22 @@ namespace normscope::norm::detail {
 /// A positive number that may lie beyond a double's range, or zero.
 class Length {
  public:
-  Length(double scaled, double balance) : scaled_(scaled), balance_(balance) {}
-  [[nodiscard]] bool is_zero() const { return scaled_ == 0.0; }
-  /// value over the length.
-  [[nodiscard]] double divide(double value) const { return value / scaled_ * balance_; }
+  /// `scaled` over `balance`, a power of two.
+  Length(double scaled, double balance) : digits_(std::frexp(scaled, &exponent_)) {
+    exponent_ -= std::ilogb(balance);
+  }
+  [[nodiscard]] bool is_zero() const { return digits_ == 0.0; }
+  /// value over the length: neither digits nor power of two alone leaves the range where the quotient does
+  /// not.
+  [[nodiscard]] double divide(double value) const {
+    int exponent = 0;
+    const double digits = std::frexp(value, &exponent);
+    return std::scalbn(digits / digits_, exponent - exponent_);
+  }
 
  private:
-  double scaled_;   ///< length · balance
-  double balance_;  ///< a power of two
+  int exponent_ = 0;  ///< length = digits · 2^exponent
+  double digits_;
 };
 
 /// q = z/s, |q| <= 1, with z = x − mean (layer) or z = x and s = sqrt(|z|² + R² eps), which is returned:

@@ -154,6 +154,16 @@ TEST(Steps, ScaleIsRightToTheEndsOfTheRange) {
             (std::vector<double>{0x1p-898, 0.0}));
 }
 
+TEST(Steps, ScaleRoundsWhatUnderflowsOnlyOnce) {
+  std::vector<double> x(4096);
+  x[0] = 0x1p600;
+  x[1] = 0.49 * 0x1p-474;  // times the radius, 64, over 2^600: 31.36 of the least number
+  const NormSpec spec{.kind = NormKind::rms, .width = x.size(), .eps = 0.0};
+  const std::vector<double> y = stepped(Step::scale, spec, x);
+  EXPECT_EQ(y[0], 64.0);
+  EXPECT_EQ(y[1], 31 * std::numeric_limits<double>::denorm_min());
+}
+
 TEST(Steps, TogetherAreTheNormOfRowsOfEverySize) {
   const std::vector<double> row = random_row(30, 3);
   for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {

@@ -229,6 +229,11 @@ TEST(Curvature, SurvivesSquaresThatOverflow) {
   EXPECT_EQ(measure({.width = 4, .eps = 0.0}, {1e200, -1e200, 3e200, 0.0}), 0.0);
 }
 
+TEST(Curvature, IsNotLostWhereEpsOutweighsTheRow) {
+  const double expected = 6.9946666666666654e-98;
+  EXPECT_NEAR(measure({.width = 3, .eps = 1e-5}, {5e-57, -4.7e-57, 3e-57}), expected, 1e-11 * expected);
+}
+
 TEST(Curvature, RatiosDoNotSeeSizes) {
   const std::vector<double> x = test::random_values(4 * width, 8);
   const std::vector<double> gain = test::random_values(width, 9);

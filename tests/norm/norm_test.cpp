@@ -252,6 +252,17 @@ TEST(Norm, MeetsItsBoundOnAdversarialRows) {
   }
 }
 
+TEST(Norm, BackwardHoldsWhereEpsIsAllThatKeepsAHugeRowFromTheCentre) {
+  const std::vector<double> x(4, 1e300);
+  const std::vector<double> dy{1, 2, 3, 1e8};
+  std::vector<double> dx(4);
+  backward({.width = 4, .eps = 1e-12}, {x.data(), 1, 4}, {dy.data(), 1, 4}, {dx.data(), 1, 4});
+  const double mean = 25000001.5;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(dx[i], (dy[i] - mean) * 1e6, 1e-14 * 7.5e13) << i;
+  }
+}
+
 TEST(Norm, ErrorsNameTheSizes) {
   const auto message = [](const NormSpec& spec, std::size_t width) -> std::string {
     try {

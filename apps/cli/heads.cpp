@@ -7,6 +7,7 @@
 #include <normscope/audit/heads.hpp>
 #include <normscope/certificates/model_heads.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>
 
@@ -38,10 +39,13 @@ bool is_bounded_only(const selectability::Attention& attention) {
   return !attention.narrow() && !attention.distances;
 }
 
-/// From and to, or one number where they are the same to the digits shown.
+/// Significant digits of a spread.
+constexpr int digits = 4;
+
+/// From and to, rounded outward, or one number where that is exact.
 std::string range(double from, double to) {
-  const std::string first = fmt::format("{:.4g}", from);
-  const std::string last = fmt::format("{:.4g}", to);
+  const std::string first = at_least(from, digits);
+  const std::string last = at_most(to, digits);
   return first == last ? last : first + ".." + last;
 }
 
@@ -53,17 +57,17 @@ std::string columns(const selectability::Spread& uniform, const selectability::S
   const std::string least = none      ? "0"
                             : narrow  ? fmt::format("{:.4g}", uniform.upper)
                             : turning ? range(uniform.lower, uniform.upper)
-                                      : fmt::format(">={:.4g}", uniform.lower);
+                                      : ">=" + at_least(uniform.lower, digits);
   const std::string most = narrow                         ? fmt::format("{:.4g}", sharp.lower)
                            : turning && sharp.lower > 0.0 ? range(sharp.lower, sharp.upper)
-                                                          : fmt::format("<={:.4g}", sharp.upper);
+                                                          : "<=" + at_most(sharp.upper, digits);
   return fmt::format("{:>{}} {:>{}}", least, width, most, width);
 }
 
 /// Bounds at every distance, and at distance 0.
 std::string over_distances(const selectability::OverDistances& over) {
   const std::string within = over.within == 0 ? "any" : fmt::format("{}", over.within);
-  return fmt::format("   {:>9} {:>12}   {}", within, fmt::format("<={:.4g}", over.sharpest_anywhere),
+  return fmt::format("   {:>9} {:>12}   {}", within, "<=" + at_most(over.sharpest_anywhere, digits),
                      columns(over.uniform_at_zero, over.sharpest_at_zero, true, false, 8));
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/selectability/survey.hpp>
 
@@ -98,8 +99,9 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
     // Where no weights say who holds it down, its next rival does, or one at either end of the sphere.
     const TokenReach& token = results.tokens[i];
     const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
-    session.say(fmt::format("  unreachable: {}, always beaten by one of {}, probability at most {:.3g}",
-                            head.shown(i), counted(others, "other token"), results.probabilities[i].upper));
+    session.say(fmt::format("  unreachable: {}, always beaten by one of {}, probability at most {}",
+                            head.shown(i), counted(others, "other token"),
+                            at_most(results.probabilities[i].upper, 3)));
   }
   if (unreachable.size() > said) session.say(fmt::format("  ... and {} more", unreachable.size() - said));
   std::vector<std::size_t> inside = results.with(Answer::undecided);
@@ -112,12 +114,13 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   }
   for (const std::size_t i : results.nearest(said)) {
     if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: no other to lead
-    session.say(fmt::format("  nearly unreachable: {}, margin at most {:.4g}", head.shown(i),
-                            results.tokens[i].upper));
+    session.say(fmt::format("  nearly unreachable: {}, margin at most {}", head.shown(i),
+                            at_most(results.tokens[i].upper, 4)));
   }
   for (const std::size_t i : results.least_probable(said)) {
-    session.say(fmt::format("  smallest maximum probability: {}, between {:.6g} and {:.6g}", head.shown(i),
-                            results.probabilities[i].lower, results.probabilities[i].upper));
+    session.say(fmt::format("  smallest maximum probability: {}, between {} and {}", head.shown(i),
+                            at_least(results.probabilities[i].lower, 6),
+                            at_most(results.probabilities[i].upper, 6)));
   }
   if (head.soft_cap > 0.0) {
     session.say(

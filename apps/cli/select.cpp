@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/selectability/exact_select.hpp>
@@ -69,8 +70,9 @@ void describe(const Session& session, const MatrixInput& keys, const selectabili
   if (exact) session.say(exact_summary(selection));
   const nlohmann::ordered_json margin = margins_json(selection);
   if (!margin.is_null()) {
-    session.say(fmt::format("distance from the hull of the others, at least: {:.4g} (least), {:.4g} (median)",
-                            margin["least"].get<double>(), margin["median"].get<double>()));
+    session.say(fmt::format("distance from the hull of the others, at least: {} (least), {} (median)",
+                            at_least(margin["least"].get<double>(), 4),
+                            at_least(margin["median"].get<double>(), 4)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <normscope/convex/exact_separation.hpp>
+#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 
 #include "command.hpp"
@@ -96,8 +97,8 @@ std::string proof(const convex::Separation& separation) {
     case convex::Answer::undecided: break;
   }
   const std::string why = separation.exact ? separation.exact->reason : "--exact decides it";
-  return fmt::format("undecided: the hulls come within {:.2g} of each other, but no hyperplane is proved; {}",
-                     separation.residual, why);
+  return fmt::format("undecided: the hulls come within {} of each other, but no hyperplane is proved; {}",
+                     at_most(separation.residual, 2), why);
 }
 
 void check(const Options& options) {

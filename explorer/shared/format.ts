@@ -30,6 +30,27 @@ export function measured(value: Maybe): string {
   return size >= 1e-3 && size < 999.5 ? minus(value.toPrecision(3)) : number(value);
 }
 
+/** `value`, or the next number of three digits (or of its own, for an integer) on that side, up or down. */
+function outward(value: number, side: 1 | -1): number {
+  if (!Number.isFinite(value) || (Number.isInteger(value) && Math.abs(value) < 1e5)) return value;
+  const nearest = Number(value.toPrecision(3));
+  if (side * nearest >= side * value) return nearest;
+  const [mantissa = "", exponent = "0"] = value.toExponential(2).split("e");
+  const digits = Number(mantissa.replace(".", ""));
+  // Below a power of ten, numbers of three digits lie ten times as close.
+  return Math.abs(digits) === 100 && side * digits < 0
+    ? Number(`${10 * digits + side}e${Number(exponent) - 3}`)
+    : Number(`${digits + side}e${Number(exponent) - 2}`);
+}
+
+/** The upper end of a bound, rounded up, so that the text is a bound too. */
+export const atMost = (value: Maybe, show: (value: Maybe) => string = measured): string =>
+  show(value === null ? null : outward(value, 1));
+
+/** The lower end of a bound, rounded down. */
+export const atLeast = (value: Maybe, show: (value: Maybe) => string = measured): string =>
+  show(value === null ? null : outward(value, -1));
+
 /** A share of one as a percentage. */
 export const percent = (share: Maybe): string =>
   share === null ? unknown : `${measured(share * 100)}\u00a0%`;

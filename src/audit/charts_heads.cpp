@@ -165,7 +165,8 @@ void head_spreads(const Report& report, Json& charts) {
   charts.push_back(chart(
       "head-spread", "How uniform and how sharp can each head be?",
       fmt::format("Over {}, a head's sharpest query makes the scores of two keys differ by {}{} to {}. {}",
-                  scope(report), known ? "" : "at most ", number(*least), number(*most), alike),
+                  scope(report), known ? "" : "at most ", known ? number(*least) : number_at_most(*least),
+                  known ? number(*most) : number_at_most(*most), alike),
       fmt::format("Spread of scores for {} by layer, from {} to {} at their sharpest.",
                   counted(sharpest.size(), "head"), number(*least), number(*most)),
       {{"height", 240}, {"layer", {rule, points}}}));

@@ -29,7 +29,7 @@ void never_uniform(const Report& report, Findings& findings) {
        .text = fmt::format(
            "{} can never attend to all keys alike, in any context: {}. For every query there are two "
            "possible keys whose weights differ by a factor of at least e (for one of these heads, e^{}).",
-           counted(which.size(), "head"), named(report, which), number(most)),
+           counted(which.size(), "head"), named(report, which), number_at_least(most)),
        .numbers = {{"heads", static_cast<double>(which.size())}, {"spread", most}},
        .severity = log_severity(most, 1.0, 100.0),
        .reproduce = "normscope heads " + shell_quoted(report.path)});
@@ -49,10 +49,10 @@ void never_sharp(const Report& report, Findings& findings) {
   if (which.empty()) return;
   findings.push_back(
       {.kind = "never_sharp",
-       .text =
-           fmt::format("{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
-                       "sharp one, any two weights are within a factor of {}.",
-                       which.size(), counted(known, "head"), named(report, which), number(std::exp(least))),
+       .text = fmt::format(
+           "{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
+           "sharp one, any two weights are within a factor of {}.",
+           which.size(), counted(known, "head"), named(report, which), number_at_most(std::exp(least))),
        .numbers = {{"heads", static_cast<double>(which.size())}, {"spread", least}},
        .severity = 0.4,
        .reproduce = "normscope heads " + shell_quoted(report.path)});

@@ -129,9 +129,9 @@ void null_directions(const Report& report, Findings& findings) {
   const std::string text =
       tilted == 0
           ? fmt::format(
-                "Every direction that a norm erases is close to all-ones: cosine at least {:.3f}, the "
+                "Every direction that a norm erases is close to all-ones: cosine at least {}, the "
                 "smallest in {}.",
-                cosine, norm.norm.name)
+                number_at_least(cosine), norm.norm.name)
           : fmt::format(
                 "The output of {} has no component along a direction far from all-ones (cosine {:.3f}), "
                 "mostly coordinate {} (weight {:.2f}): no layer that reads this norm can see it. In {} of {} "

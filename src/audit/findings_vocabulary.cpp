@@ -34,7 +34,7 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
     const double most = survey.probabilities[least[0]].upper;
     findings.push_back({.kind = "improbable_token",
                         .text = fmt::format("No context gives {} a probability above {}.",
-                                            named(report, least), number(most)),
+                                            named(report, least), number_at_most(most)),
                         .numbers = {{"probability", most}},
                         .severity = 0.5,
                         .reproduce = reproduce});

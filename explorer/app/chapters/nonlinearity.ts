@@ -1,7 +1,7 @@
 import { groupCurvature } from "../../engine/nonlinearity";
 import type { GroupCurvature, Mode } from "../../engine/nonlinearity";
 import { newest } from "../../engine/client";
-import { number } from "../../shared/format";
+import { atLeast, number } from "../../shared/format";
 import { theme } from "../../shared/theme";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
@@ -112,7 +112,7 @@ function mountCurvature(page: Page<State>): void {
     groups = found.groups;
     const best = groups.reduce((a, b) => ((b.bound ?? 0) > (a.bound ?? 0) ? b : a));
     page.slot("curvature-words").textContent =
-      `${best.groups} groups of ${state.width / best.groups}: at least ${number(best.bound)} times as curved for every ` +
+      `${best.groups} groups of ${state.width / best.groups}: at least ${atLeast(best.bound, number)} times as curved for every ` +
       `input, ${number(best.least)} times at the least of these ${state.rows}.`;
     chart.element.dataset["bound"] = String(best.bound);
     chart.element.dataset["groups"] = groups.map((entry) => entry.groups).join(" ");

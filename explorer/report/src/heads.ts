@@ -1,6 +1,6 @@
 import type { Head, Token, Vocabulary } from "./data";
 import { definitions, el, name, slot, table } from "../../shared/dom";
-import { count, number, plural, unknown } from "../../shared/format";
+import { atMost, count, number, plural, unknown } from "../../shared/format";
 import { showSpreads } from "./spreads";
 
 const shownRows = 200;
@@ -97,8 +97,8 @@ function showTokens(title: string, tokens: Token[]): HTMLElement | null {
       tokens.map(({ token, name: spelled, lead_at_most, probability }) => [
         String(token),
         spelled === null ? unknown : name(JSON.stringify(spelled)),
-        number(lead_at_most),
-        number(probability[1]),
+        atMost(lead_at_most, number),
+        atMost(probability[1], number),
       ]),
       [0, 2, 3],
     ),

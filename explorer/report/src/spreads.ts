@@ -1,7 +1,7 @@
 import type { Maybe } from "../../shared/chart";
 import type { Head } from "./data";
 import { button, el } from "../../shared/dom";
-import { count, measured, plural, unknown } from "../../shared/format";
+import { atLeast, atMost, count, measured, plural, unknown } from "../../shared/format";
 
 /** Rows put on the page; a column head brings the others' extremes to the top. */
 const shownRows = 200;
@@ -22,6 +22,12 @@ const whole = (title: string, value: (head: Head) => Maybe): Column => ({
   cell: (head) => count(value(head)),
 });
 
+type End = "≥" | "≤" | "";
+
+/** One end of a bound with its sign, rounded outward; without a sign, a measured number. */
+const ended = (end: End, value: number): string =>
+  end === "≥" ? `≥\u202f${atLeast(value)}` : end === "≤" ? `≤\u202f${atMost(value)}` : measured(value);
+
 /** The least and the largest spread of some bounds: exact, or as bounds from outside. */
 function spreads(
   exact: (head: Head) => boolean,
@@ -36,36 +42,36 @@ function spreads(
     return value !== null && value <= nothing * (outer(head) ?? 0) ? 0 : value;
   };
   const most = (head: Head) => (exact(head) ? (sharp(head)?.[0] ?? null) : outer(head));
-  const shown = (sign: string, value: (head: Head) => Maybe) => (head: Head) => {
+  const shown = (end: End, value: (head: Head) => Maybe) => (head: Head) => {
     const found = value(head);
-    return found === null ? unknown : `${exact(head) ? "" : sign}${found === 0 ? "0" : measured(found)}`;
+    return found === null ? unknown : found === 0 ? `${exact(head) ? "" : `${end}\u202f`}0` : ended(exact(head) ? "" : end, found);
   };
   return [
-    { title: titles[0], about: `Spread under the most uniform query${about}`, value: least, cell: shown("≥\u202f", least) },
-    { title: titles[1], about: `Spread under the sharpest query${about}`, value: most, cell: shown("≤\u202f", most) },
+    { title: titles[0], about: `Spread under the most uniform query${about}`, value: least, cell: shown("≥", least) },
+    { title: titles[1], about: `Spread under the sharpest query${about}`, value: most, cell: shown("≤", most) },
   ];
 }
 
 /** One end of a bound, with its sign. */
-const bound = (title: string, about: string, sign: string, value: (head: Head) => Maybe): Column => ({
+const bound = (title: string, about: string, end: End, value: (head: Head) => Maybe): Column => ({
   title,
   about,
   value,
   cell: (head) => {
     const found = value(head);
-    return found === null ? unknown : `${sign}${measured(found)}`;
+    return found === null ? unknown : ended(end, found);
   },
 });
 
 /** What is known of rotary heads beside the bounds over their contexts. */
 const overDistances: Column[] = [
-  bound("Sharpest attained", "Spread of a context that a search found", "≥\u202f", (head) =>
+  bound("Sharpest attained", "Spread of a context that a search found", "≥", (head) =>
     head.distances ? (head.sharp_bounds?.[0] ?? null) : null,
   ),
   bound(
     "Sharpest at any distance",
     "Proved whatever the length of the context and the rotary frequencies",
-    "≤\u202f",
+    "≤",
     (head) => head.distances?.sharp_at_most_anywhere ?? null,
   ),
   bound(

@@ -28,6 +28,18 @@ function grouped(heads: Head[]): Group[] {
   }));
 }
 
+/** Why no head's spreads are known, each reason once. */
+function showRefusals(heads: Head[]): HTMLElement {
+  const reasons = [...new Set(heads.map((head) => head.refused).filter((reason) => reason))];
+  const shown = reasons.slice(0, 3).join("; ");
+  const more = reasons.length > 3 ? `; and ${plural(reasons.length - 3, "more reason")}` : "";
+  return el(
+    "p",
+    {},
+    `How uniform and how sharp each head can be is not known${shown === "" ? "" : `: ${shown}${more}`}.`,
+  );
+}
+
 function showHeads(heads: Head[], body: HTMLElement): void {
   if (heads.length === 0) {
     body.append(el("p", {}, "No attention heads were recognized."));
@@ -81,7 +93,7 @@ function showHeads(heads: Head[], body: HTMLElement): void {
     ),
   );
   const spreads = showSpreads(heads);
-  if (spreads !== null) body.append(spreads);
+  body.append(spreads ?? showRefusals(heads));
 }
 
 /** Tokens with their names and bounds, behind a summary line. */

@@ -50,7 +50,7 @@ TEST(HeadFindings, NameWhatHeadsCanNeverDo) {
   const Finding* const sharp = of_kind(findings, "never_sharp");
   ASSERT_NE(sharp, nullptr);
   EXPECT_NE(sharp->text.find("1 of 3 heads can never put half of their attention on one of 1024 keys: layer "
-                             "1 head 1. In the least sharp one, any two weights are within a factor of 148."),
+                             "1 head 1. In the least sharp one, any two weights are within a factor of 149."),
             std::string::npos)
       << sharp->text;
 }

@@ -24,9 +24,12 @@ const whole = (title: string, value: (head: Head) => Maybe): Column => ({
 
 type End = "≥" | "≤" | "";
 
-/** One end of a bound with its sign, rounded outward; without a sign, a measured number. */
-const ended = (end: End, value: number): string =>
-  end === "≥" ? `≥\u202f${atLeast(value)}` : end === "≤" ? `≤\u202f${atMost(value)}` : measured(value);
+/** An end of a bound, rounded outward; without an end, a measured number. */
+const rounded = (end: End, value: number): string =>
+  end === "≥" ? atLeast(value) : end === "≤" ? atMost(value) : measured(value);
+
+/** With its sign. */
+const ended = (end: End, value: number): string => (end === "" ? "" : `${end}\u202f`) + rounded(end, value);
 
 /** The least and the largest spread of some bounds: exact, or as bounds from outside. */
 function spreads(
@@ -44,7 +47,10 @@ function spreads(
   const most = (head: Head) => (exact(head) ? (sharp(head)?.[0] ?? null) : outer(head));
   const shown = (end: End, value: (head: Head) => Maybe) => (head: Head) => {
     const found = value(head);
-    return found === null ? unknown : found === 0 ? `${exact(head) ? "" : `${end}\u202f`}0` : ended(exact(head) ? "" : end, found);
+    if (found === null) return unknown;
+    // Exact ones round as bounds do: rounded otherwise, a sorted column would not look sorted.
+    const text = found === 0 ? "0" : rounded(end, found);
+    return exact(head) ? text : `${end}\u202f${text}`;
   };
   return [
     { title: titles[0], about: `Spread under the most uniform query${about}`, value: least, cell: shown("≥", least) },

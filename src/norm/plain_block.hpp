@@ -14,19 +14,20 @@ namespace normscope::norm::detail {
 class Length {
  public:
   /// `scaled` over `balance`, a power of two.
-  Length(double scaled, double balance) : digits_(std::frexp(scaled, &exponent_)) {
+  Length(double scaled, double balance) : length_(scaled / balance), digits_(std::frexp(scaled, &exponent_)) {
     exponent_ -= std::ilogb(balance);
   }
   [[nodiscard]] bool is_zero() const { return digits_ == 0.0; }
-  /// value over the length: neither digits nor power of two alone leaves the range where the quotient does
-  /// not.
+  /// value / length, within range wherever the quotient is.
   [[nodiscard]] double divide(double value) const {
+    if (std::isnormal(length_)) return value / length_;
     int exponent = 0;
     const double digits = std::frexp(value, &exponent);
     return std::scalbn(digits / digits_, exponent - exponent_);
   }
 
  private:
+  double length_;     ///< infinite, subnormal or zero where a double cannot hold it
   int exponent_ = 0;  ///< length = digits · 2^exponent
   double digits_;
 };

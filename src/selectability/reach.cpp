@@ -188,17 +188,6 @@ struct Sharpener {
   double gap;
 };
 
-/// Reachable tokens, the least lead known first.
-std::vector<std::size_t> by_lead(const std::vector<TokenReach>& tokens) {
-  std::vector<std::size_t> result;
-  for (std::size_t token = 0; token < tokens.size(); ++token) {
-    if (tokens[token].done && tokens[token].answer == Answer::yes) result.push_back(token);
-  }
-  std::stable_sort(result.begin(), result.end(),
-                   [&](std::size_t a, std::size_t b) { return tokens[a].lower < tokens[b].lower; });
-  return result;
-}
-
 /// What the largest leads of `wanted` tokens do not exceed, as far as they were worked out.
 double threshold(const std::vector<TokenReach>& tokens, const std::vector<bool>& sharp, std::size_t wanted) {
   std::vector<double> leads;
@@ -211,6 +200,16 @@ double threshold(const std::vector<TokenReach>& tokens, const std::vector<bool>&
 }
 
 }  // namespace
+
+std::vector<std::size_t> reachable_by_lead(const std::vector<TokenReach>& tokens) {
+  std::vector<std::size_t> result;
+  for (std::size_t token = 0; token < tokens.size(); ++token) {
+    if (tokens[token].done && tokens[token].answer == Answer::yes) result.push_back(token);
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::size_t a, std::size_t b) { return tokens[a].lower < tokens[b].lower; });
+  return result;
+}
 
 void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
              const ReachOptions& options) {
@@ -237,7 +236,7 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
   const std::size_t batch = batch_size(logits.width);
   while (true) {
     const double enough = threshold(tokens, sharp, wanted);
-    std::vector<std::size_t> asked = by_lead(tokens);
+    std::vector<std::size_t> asked = reachable_by_lead(tokens);
     asked.erase(
         std::remove_if(asked.begin(), asked.end(),
                        [&](std::size_t token) { return sharp[token] || !(tokens[token].lower < enough); }),
@@ -250,7 +249,7 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
     if (!sharpener) sharpener.emplace(logits);
     const std::vector<bool> largest = sharpener->work_out(tokens, asked, enough, options);
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      // Who is not below the threshold now was asked in vain, but not for nothing: it is out.
+      // A token whose proved lead has reached the threshold is not among the nearest.
       sharp[asked[i]] = largest[i] || tokens[asked[i]].lower < enough;
     }
     worked += asked.size();

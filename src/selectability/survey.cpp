@@ -14,18 +14,8 @@ using convex::Answer;
 constexpr double small_work = 1e8;
 /// Tokens whose leads may be worked on for each one that is wanted.
 constexpr std::size_t worked_for_one = 26;
-/// Probabilities worked out between two looks at the time.
+/// Probabilities computed between two checks of the time limit.
 constexpr std::size_t group = 256;
-
-/// The reachable tokens with the smallest proved lead, the smallest first.
-std::vector<std::size_t> lowest(const Survey& survey, std::size_t most) {
-  std::vector<std::size_t> result = survey.with(Answer::yes);
-  std::stable_sort(result.begin(), result.end(), [&](std::size_t a, std::size_t b) {
-    return survey.tokens[a].lower < survey.tokens[b].lower;
-  });
-  result.resize(std::min(most, result.size()));
-  return result;
-}
 
 /// The indices of the `most` smallest values, the smallest first.
 std::vector<std::size_t> smallest(const std::vector<double>& values, std::size_t most) {
@@ -111,7 +101,7 @@ std::vector<std::size_t> Survey::with(Answer answer) const {
 }
 
 std::vector<std::size_t> Survey::nearest(std::size_t most) const {
-  std::vector<std::size_t> result = lowest(*this, tokens.size());
+  std::vector<std::size_t> result = reachable_by_lead(tokens);
   result.erase(std::remove_if(result.begin(), result.end(),
                               [&](std::size_t token) { return sharp.empty() || !sharp[token]; }),
                result.end());

@@ -64,6 +64,9 @@ struct ReachOptions {
 ///           never tokens²
 void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOptions& options);
 
+/// The reachable tokens, the smallest proved lead first.
+[[nodiscard]] std::vector<std::size_t> reachable_by_lead(const std::vector<TokenReach>& tokens);
+
 /// Narrows the bounds of the leads of the reachable tokens `asked` to 1e-6 of the scale, as far as rounding
 /// allows.
 /// Errors    Cancelled

@@ -147,7 +147,7 @@ void add_name_and_store(CLI::App& command, Options& options) {
 
 void add_size_and_folder(CLI::App& command, Options& options) {
   command.add_flag("--quick", options.quick,
-                   "Use the small size, which takes seconds; most verdicts stay open");
+                   "Use the small size, which takes seconds; most verdicts are then inconclusive");
   command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into FOLDER")
       ->type_name("FOLDER");
   command.add_flag("--markdown", options.markdown, "Print the results as Markdown");

@@ -115,9 +115,10 @@ TEST_F(Accounts, AreOpenUntilEveryArmHasRun) {
   EXPECT_EQ(there.planned, 4U);
   EXPECT_EQ(there.claims[0].finding.holds, true);
   EXPECT_EQ(there.holds(), std::nullopt);
-  EXPECT_EQ(to_json(there)["ours"], "1 of 2 claims hold");
+  EXPECT_EQ(to_json(there)["ours"], "1 of 2 claims reproduced");
   EXPECT_TRUE(to_json(there)["holds"].is_null());
-  EXPECT_NE(to_markdown(there, "images").find(R"(| a \| b | 0.5 | 1.000000 | holds |)"), std::string::npos);
+  EXPECT_NE(to_markdown(there, "images").find(R"(| a \| b | 0.5 | 1.000000 | reproduced |)"),
+            std::string::npos);
 }
 
 TEST_F(Accounts, AreExportedRowByRow) {

@@ -13,12 +13,12 @@ namespace normscope::lab {
 namespace {
 
 std::string_view verdict(std::optional<bool> holds) {
-  return !holds ? "open" : *holds ? "holds" : "does not hold";
+  return !holds ? "inconclusive" : *holds ? "reproduced" : "not reproduced";
 }
 
 Json nullable(std::optional<bool> holds) { return holds ? Json(*holds) : Json(nullptr); }
 
-/// Cells of a Markdown table end at a bar.
+/// Escapes what would end a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -28,7 +28,7 @@ std::string cell(std::string_view text) {
   return result;
 }
 
-/// In lines no longer than a figure is wide.
+/// Breaks a title into lines that fit the width of a figure.
 Json lines_of(const std::string& text) {
   constexpr std::size_t longest = 76;
   Json lines = Json::array();
@@ -45,7 +45,7 @@ Json lines_of(const std::string& text) {
   return lines;
 }
 
-/// Without the full stop that some sentences bring along.
+/// Drops the full stop at the end of a sentence, if there is one.
 std::string_view open_ended(std::string_view sentence) {
   return sentence.ends_with('.') ? sentence.substr(0, sentence.size() - 1) : sentence;
 }
@@ -125,7 +125,7 @@ Json to_json(const Account& account) {
                               {"holds", nullable(finding.holds)}});
     held += finding.holds == true ? 1 : 0;
   }
-  json["ours"] = fmt::format("{} of {} claims hold", held, account.claims.size());
+  json["ours"] = fmt::format("{} of {} claims reproduced", held, account.claims.size());
   json["holds"] = nullable(account.holds());
   return json;
 }

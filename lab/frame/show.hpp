@@ -8,7 +8,7 @@
 #include "plan.hpp"
 #include "store/store.hpp"
 
-/// What an experiment came to, in the forms it is looked at.
+/// Results of an experiment as text, JSON, Markdown and figures.
 namespace normscope::lab {
 
 struct Judged {
@@ -16,38 +16,39 @@ struct Judged {
   Finding finding{};
 };
 
-/// An experiment at one size, as far as the store has it.
+/// Results of an experiment at one size, from the runs that a store has.
 struct Account {
   const Experiment* experiment = nullptr;
   Size size = Size::full;
   std::size_t done = 0;     ///< runs of the plan
-  std::size_t planned = 0;  ///< more seeds may be done than planned
+  std::size_t planned = 0;  ///< `done` may be larger: --runs adds seeds
   std::vector<Judged> claims{};
   std::vector<Figure> figures{};
 
-  /// Whether every claim holds; none where one is open and none fails.
+  /// True: every claim is reproduced. False: at least one is not. Empty: some are inconclusive, the rest
+  /// reproduced.
   [[nodiscard]] std::optional<bool> holds() const;
 };
 
-/// Claims are open and figures missing where no run is done.
+/// Without runs every claim is inconclusive and there are no figures.
 [[nodiscard]] Account account(const Store& store, const Experiment& experiment, Size size);
 
-/// As the command prints it, as an entry of the machine form, as a page for people.
+/// For the terminal, as an entry of the JSON document, and as a section of docs/results.
 [[nodiscard]] std::string to_text(const Account& account);
 [[nodiscard]] Json to_json(const Account& account);
 [[nodiscard]] std::string to_markdown(const Account& account, const std::string& image_folder);
-/// What an experiment is, without results.
+/// Name, paper, claim and run times, without results.
 [[nodiscard]] Json about(const Experiment& experiment);
 
-/// The command that makes the runs, and the one that makes the figures of them.
+/// The command that performs the runs, and the command that draws their figures.
 [[nodiscard]] std::string run_command(const Account& account);
 [[nodiscard]] std::string show_command(const Account& account);
 
-/// The figures as files NAME.vl.json; each says in its subtitle which command makes it.
+/// Writes each figure as NAME.vl.json (Vega-Lite); its subtitle is the command that makes it.
 /// Errors    Io
 void write_figures(const Account& account, const std::filesystem::path& folder);
 
-/// Every number of every run of the experiment, at both sizes and of sweeps, a row each.
+/// Every number of every run of the experiment, at both sizes and of sweeps, one row per number.
 enum class TableFormat { csv, json_lines };
 [[nodiscard]] std::string exported(const Store& store, const Experiment& experiment, TableFormat format);
 

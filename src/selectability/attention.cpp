@@ -15,7 +15,7 @@
 namespace normscope::selectability {
 namespace {
 
-/// Sizes of maps whose scores, and their squares, are within a double's range.
+/// Range of the sizes of maps for which scores and their squares stay within a double's range.
 constexpr double largest_map = 0x1p120;
 constexpr double least_map = 0x1p-120;
 
@@ -91,7 +91,7 @@ void check(const NormSpec& norm, const HeadMaps& head) {
   check_rotation(head);
 }
 
-/// Squares of scores must neither overflow nor vanish, so that bounds mean what they say.
+/// Squares of scores must neither overflow nor underflow, or the bounds would not hold.
 void check_sizes(const AttentionSides& sides) {
   const auto out_of_range = [](double size) {
     return !(size <= largest_map) || (size != 0.0 && size < least_map);
@@ -108,7 +108,7 @@ void check_sizes(const AttentionSides& sides) {
   }
 }
 
-/// Of a head that does not turn.
+/// For a head without rotary embedding.
 void bound_at_zero_distance(const EqualDistance& extremes, Attention& result) {
   result.most_uniform = extremes.most_uniform(result.uniform_proof);
   result.sharpest = extremes.sharpest();

@@ -12,14 +12,15 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Singular values below this part of the largest are what rounding left.
+/// Singular values below this fraction of the largest are rounding noise.
 constexpr double rank_tolerance = 1e-12;
 
-/// `u` orthogonal to 1 where the norm projects, 0 where its gain is: all that its image tells apart.
+/// `u` orthogonal to 1 where the norm projects, and 0 where its gain is 0: the part that the image depends
+/// on.
 void keep_in_image(const NormSpec& norm, bool projects, VectorXd& u) {
   const auto erase = [&] {
     for (Index j = 0; j < u.size(); ++j) {
-      // With a projection an erased coordinate still takes part in the mean.
+      // With a projection, a coordinate with zero gain still takes part in the mean.
       if (norm.gain_at(static_cast<std::size_t>(j)) == 0.0 && !projects) u[j] = 0.0;
     }
   };
@@ -28,7 +29,7 @@ void keep_in_image(const NormSpec& norm, bool projects, VectorXd& u) {
   for (int pass = 0; pass < 2; ++pass) u.array() -= u.mean();
 }
 
-/// |u|, from above.
+/// An upper bound of |u|.
 double length_of(const VectorXd& u) { return u.norm() * (1.0 + rounding(u.size())); }
 
 }  // namespace
@@ -80,7 +81,7 @@ std::vector<double> AttentionSide::row(const VectorXd& point) const {
   if (own_) keep_in_image(*norm_, projects_ && norm_->centers(), u);
   std::vector<double> result(norm_->width);
   const double radius = norm_->radius();
-  // What the row's own rounding adds must not take it out of the image.
+  // The rounding of the row itself must not take it out of the image.
   for (int attempt = 0; attempt < 3; ++attempt) {
     long double square = 0.0L;
     for (std::size_t j = 0; j < norm_->width; ++j) {

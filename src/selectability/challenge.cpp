@@ -11,7 +11,7 @@
 namespace normscope::selectability {
 namespace {
 
-/// Queries that go through all rivals together.
+/// Queries that are scored against all rivals together.
 constexpr std::size_t batch = 128;
 
 struct Winner {
@@ -19,7 +19,7 @@ struct Winner {
   std::size_t place = 0;
 };
 
-/// One query on its way through the rivals.
+/// The state of one query while the rivals are processed.
 class Duel {
  public:
   Duel(const Cloud& cloud, const Query& query, std::size_t most) : cloud_(cloud), query_(query), most_(most) {
@@ -30,9 +30,9 @@ class Duel {
     target_ = total.value();
   }
 
-  /// Scores of rivals from `first` on, none of them longer than `reach`.
+  /// Processes the scores of the rivals from `first` on, none of which is longer than `reach`.
   void meet(const float* scores, std::size_t count, const Rivals& rivals, std::size_t first, double reach) {
-    // Twice: the target is off by less than one such error itself.
+    // Twice the error: the target itself may be off by one such error.
     const double error =
         2.0 * cloud_.product_error(1.0 + 0x1p-40, std::max(reach, cloud_.length(query_.place)));
     for (std::size_t begin = 0; begin < count; begin += lanes) {
@@ -72,7 +72,7 @@ class Duel {
     return a.score > b.score || (a.score == b.score && a.place < b.place);
   }
 
-  /// Scores below it are of no interest.
+  /// Scores below this cannot win.
   [[nodiscard]] double bar(double error) const {
     return winners_.size() < most_ ? target_ - 4.0 * error : winners_.back().score;
   }
@@ -102,7 +102,7 @@ class Duel {
   std::vector<std::size_t> unclear_{};
 };
 
-/// The queries from `first` on, up to a batch of them.
+/// The next batch of queries, starting at `first`.
 void run_batch(const Cloud& cloud, const Rivals& rivals, std::span<const Query> queries, std::size_t most,
                std::span<Challenge> results) {
   const std::size_t width = cloud.width();

@@ -8,18 +8,18 @@
 
 namespace normscope::selectability {
 
-/// A query of length one on behalf of a key.
+/// A query of unit length that is to prove a key selectable.
 struct Query {
   std::size_t place = 0;
   std::vector<double> direction{};
 };
 
-/// Keys that queries are put to: all of a cloud, or those gathered so far.
+/// Keys that queries are compared with: all keys of a cloud, or those gathered so far.
 class Rivals {
  public:
-  /// All keys.
+  /// All keys of the cloud.
   explicit Rivals(const Cloud& cloud) : cloud_(&cloud), all_(true) {}
-  /// None yet.
+  /// An empty set.
   [[nodiscard]] static Rivals none(const Cloud& cloud) {
     Rivals result(cloud);
     result.all_ = false;
@@ -42,13 +42,13 @@ class Rivals {
 };
 
 struct Challenge {
-  std::vector<std::size_t> winners{};  ///< places that may score as high, the highest first
-  /// Where there is none: a lower bound of min_j qᵀ(z_i − z_j) over the rivals.
+  std::vector<std::size_t> winners{};  ///< places of keys that may score at least as high, the highest first
+  /// If `winners` is empty: a lower bound of min_j qᵀ(z_i − z_j) over the rivals.
   double margin = std::numeric_limits<double>::infinity();
 };
 
-/// Puts each query to all rivals, in blocked float32 products; names up to `most` that score higher. Where
-/// float32 cannot tell, the keys themselves are asked.
+/// Scores each query against all rivals in blocked float32 products and names up to `most` rivals that score
+/// higher. Comparisons within the float32 error are repeated with the keys themselves.
 [[nodiscard]] std::vector<Challenge> challenge(const Cloud& cloud, const Rivals& rivals,
                                                std::span<const Query> queries, std::size_t most,
                                                unsigned threads);

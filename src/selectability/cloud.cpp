@@ -16,7 +16,7 @@ namespace normscope::selectability {
 namespace {
 
 constexpr std::size_t grain = 256;
-/// Of keys that are closer to their mean the power of two that makes them 1 in size would overflow.
+/// Below this distance from the mean, the power of two that scales the keys to 1 would overflow.
 constexpr int least_exponent = -1000;
 
 void validate(MatrixView<const double> keys) {
@@ -39,7 +39,7 @@ void validate(MatrixView<const double> keys) {
 Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), center_(keys.width()) {
   validate(keys);
   twins_ = find_twins(keys);
-  // Of equal keys the first stands for all.
+  // The first of several equal keys represents them all.
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     if (twins_[row] == no_twin || twins_[row] > row) rows_.push_back(row);
   }
@@ -60,7 +60,7 @@ Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), cen
     std::vector<double> z(width());
     for (std::size_t place = begin; place < end; ++place) {
       centred(place, z);
-      // Enough to cover what the sum and z itself lost.
+      // Covers the rounding of the sum and of z itself.
       lengths[rows_[place]] = euclidean_norm(z) * (1.0 + 0x1p-48);
     }
   });
@@ -92,8 +92,8 @@ Bounded Cloud::lead(std::span<const double> query, std::size_t i, std::size_t j)
 }
 
 double Cloud::product_error(double a, double b) const {
-  // width + 2 roundings of 2^-24 on the way of each term; entries and terms below float32's range are off by
-  // 2^-126 of what they meet.
+  // Each term passes width + 2 roundings of 2^-24; entries and terms below float32's range are off by 2^-126
+  // times the other factor.
   const double terms = static_cast<double>(width());
   return (terms + 4.0) * 0x1p-24 * 1.01 * a * b + terms * (a + b + 1.0) * 0x1p-120;
 }

@@ -11,8 +11,8 @@
 
 namespace normscope::selectability {
 
-/// The distinct keys, moved to their mean, divided by a power of two, longest first. A place is an index in
-/// that order. In float32 for products; `lead` goes back to the keys themselves.
+/// The distinct keys, relative to their mean, divided by a power of two, longest first. A place is an index
+/// into that order. Products use a float32 copy; `lead` uses the keys themselves.
 class Cloud {
  public:
   static constexpr std::size_t none = no_twin;
@@ -27,19 +27,19 @@ class Cloud {
   [[nodiscard]] std::size_t twin(std::size_t row) const { return twins_[row]; }
   [[nodiscard]] const std::vector<double>& center() const { return center_; }
   [[nodiscard]] double scale() const { return scale_; }
-  /// Largest distance from the center of each coordinate.
+  /// Largest distance of each coordinate from the center.
   [[nodiscard]] const std::vector<double>& extents() const { return extents_; }
   [[nodiscard]] int exponent() const { return exponent_; }
 
-  /// At least |z|, and |z| but for rounding.
+  /// An upper bound of |z|, exact up to rounding.
   [[nodiscard]] double length(std::size_t place) const { return lengths_[place]; }
   [[nodiscard]] const float* values(std::size_t place) const { return values_.data() + place * width(); }
   /// z = 2^−exponent (k − center).
   void centred(std::size_t place, std::span<double> z) const;
-  /// 2^−exponent queryᵀ(k_i − k_j), nearly exact.
+  /// 2^−exponent queryᵀ(k_i − k_j), accurate to a few roundings of the result.
   [[nodiscard]] Bounded lead(std::span<const double> query, std::size_t i, std::size_t j) const;
-  /// What a float32 product of a vector of length `a` with a z of length `b` may be off: in any order of
-  /// summation, with what z itself lost to rounding.
+  /// Error bound of a float32 product of a vector of length `a` with a z of length `b`, in any order of
+  /// summation, including the rounding of z.
   [[nodiscard]] double product_error(double a, double b) const;
 
  private:

@@ -15,7 +15,7 @@ bool has_two_points(const Field& field) {
   return field.logits->sphere && field.logits->dimension() == 1 && !field.last_is_positive;
 }
 
-/// In a space of one dimension the sphere is two points: the token is asked for at either.
+/// In one dimension the sphere consists of two points; the token is checked at each.
 Outcome decide_two_points(const Field& field, std::size_t token, double relative) {
   Outcome outcome{.token = token};
   double most = -std::numeric_limits<double>::infinity();
@@ -23,7 +23,7 @@ Outcome decide_two_points(const Field& field, std::size_t token, double relative
     std::vector<Standing> standing(1);
     standing[0].token = token;
     standing[0].point = point;
-    standing[0].within = 4.0 * field.logits->scale;  // somebody is named, however far behind
+    standing[0].within = 4.0 * field.logits->scale;  // names at least one token, however low its logit
     look(field, standing, 1);
     const double lower =
         standing[0].lower - 2.0 * field.logits->scale * distance_to_sphere(*field.logits, point);
@@ -35,7 +35,7 @@ Outcome decide_two_points(const Field& field, std::size_t token, double relative
     most = std::max(most, lead_at_most(field, token, point, outcome.ends.back()));
   }
   outcome.upper = most;
-  // Of the tokens at the two ends together.
+  // The tie threshold counts the rows of both tokens.
   const std::vector<convex::Share> ends = {{outcome.ends[0], 0.5}, {outcome.ends[1], 0.5}};
   outcome.answer = outcome.lower > 0.0                                  ? convex::Answer::yes
                    : outcome.upper <= tie(field, token, ends, relative) ? convex::Answer::no
@@ -43,7 +43,7 @@ Outcome decide_two_points(const Field& field, std::size_t token, double relative
   return outcome;
 }
 
-/// Rivals a token meets in a round: few at first, later as many as half of those it knows.
+/// Number of constraints added per iteration: few at first, later up to half the size of the working set.
 constexpr std::size_t fewest_rivals = 16;
 constexpr std::size_t most_rivals = 256;
 
@@ -52,8 +52,9 @@ struct Contender {
   Standing standing;
   convex::BallSolver solver;
   bool open = true;
-  bool solved = false;  ///< whether the solver's rows have had their say
-  double least_tie = std::numeric_limits<double>::infinity();  ///< of the solver's rows, rounding left out
+  bool solved = false;  ///< whether the solver's own rows have been checked
+  double least_tie = std::numeric_limits<double>::infinity();  ///< smallest tie threshold of the solver's
+                                                               ///< rows, without rounding
 
   Contender(const Field& field, std::size_t token)
       : outcome{.token = token},
@@ -69,7 +70,7 @@ struct Contender {
     for (const std::size_t rival : start.rivals) meet(field, rival, 0.0);
   }
 
-  /// Takes the last look into account: an answer, or the next point to look from.
+  /// Uses the result of the last evaluation: sets the answer, or the next point.
   void advance(const Field& field, double relative, double gap, double enough) {
     const double tolerance = field.logits->tolerance(relative);
     ++outcome.rounds;
@@ -82,7 +83,7 @@ struct Contender {
     if (!learn(field, relative, std::max(tolerance, standing.within)) && solved) {
       outcome.largest = true;
       if (outcome.lower > 0.0) return close(convex::Answer::yes);
-      // All that object are known: what is left is rounding.
+      // All violated constraints are in the working set already; only rounding remains.
       outcome.answer = is_none(field, relative) ? convex::Answer::no : convex::Answer::undecided;
       return close(outcome.answer);
     }
@@ -96,13 +97,14 @@ struct Contender {
     }
     if (is_none(field, relative)) return close(convex::Answer::no);
     standing.point = std::move(state.point);
-    // Below what the rivals known allow, whoever is met objects.
+    // If the lead is below the bound from the working set, new violated constraints exist.
     if (std::isfinite(gap)) standing.within = std::max(0.0, state.lower);
     for (double& value : standing.point) value *= 1.0 - 0x1p-49;
   }
 
  private:
-  /// A lead where the norm's output can be. With eps = 0 that is the sphere: from a point inside, one on it.
+  /// A lead at a possible output of the norm. With eps = 0 that is the sphere: a point inside the ball is
+  /// replaced by one on the sphere.
   void take_standing(const Field& field) {
     double lower = standing.lower;
     const bool sphere = field.logits->sphere && !field.last_is_positive;
@@ -127,8 +129,8 @@ struct Contender {
     }
   }
 
-  /// Adds the rivals that object: those the lead over whom is not clear of rounding. False when there is no
-  /// new one.
+  /// Adds the violated constraints: tokens over which the lead is not larger than rounding. Returns false if
+  /// none is new.
   bool learn(const Field& field, double relative, double tolerance) {
     bool any = false;
     for (std::size_t k = 0; k < standing.rivals.size(); ++k) {
@@ -137,12 +139,13 @@ struct Contender {
     return any;
   }
 
-  /// Whether the upper bound says that the token never leads, by the rows that prove it.
+  /// Whether the upper bound, with the tie threshold of the rows that prove it, shows that the token never
+  /// leads.
   [[nodiscard]] bool is_none(const Field& field, double relative) const {
     return outcome.upper <= tie(field, outcome.token, outcome.weights, relative);
   }
 
-  /// Adds a rival; false when it was met before.
+  /// Adds a constraint; returns false if it is already in the working set.
   bool meet(const Field& field, std::size_t rival, double relative) {
     if (solver.holds(rival)) return false;
     if (rival < field.logits->tokens) {

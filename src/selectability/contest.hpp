@@ -10,7 +10,7 @@
 
 namespace normscope::selectability {
 
-/// The answer for one token and what proves it.
+/// The answer for one token, and its proof.
 struct Outcome {
   std::size_t token = 0;
   convex::Answer answer = convex::Answer::undecided;
@@ -20,27 +20,27 @@ struct Outcome {
   std::vector<convex::Share> weights{};
   bool only_inside = false;         ///< see `TokenReach`
   std::vector<std::size_t> ends{};  ///< see `TokenReach`
-  std::size_t rounds = 0;           ///< of asking all tokens
-  /// Whether the bounds of the largest lead are as near as they come.
+  std::size_t rounds = 0;           ///< number of products with all tokens
+  /// Whether the bounds of the largest lead cannot be improved further.
   bool largest = false;
 };
 
-/// What is known of a token's leads before they are worked out.
+/// Known bounds of a token's largest lead before the solver runs.
 struct Start {
   std::size_t token = 0;
   double lower = 0.0;
-  std::vector<double> point{};        ///< where it leads by `lower`
-  std::vector<std::size_t> rivals{};  ///< other tokens that matter
+  std::vector<double> point{};        ///< a point where the lead is at least `lower`
+  std::vector<std::size_t> rivals{};  ///< tokens of the initial working set
 };
 
-/// Decides some tokens of a field together: each keeps the rivals that were found to matter, solves its own
-/// small problem over them and asks all tokens about the point it gets, until none objects or the weights
-/// prove that there is no such point.
+/// Decides a batch of tokens of a field. Each token keeps a working set of constraints, solves the subproblem
+/// over it, and evaluates all tokens at the resulting point, until no constraint is violated or the weights
+/// prove that no such point exists.
 [[nodiscard]] std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
                                            const ReachOptions& options);
 
-/// Goes on where a lead is known already: until the largest there is lies between bounds that are `gap`
-/// apart, or rounding alone is left, or a lead of `enough` is found.
+/// Continues from known bounds of a lead until the bounds of the largest lead are at most `gap` apart, only
+/// rounding remains, or a lead of at least `enough` is found.
 [[nodiscard]] std::vector<Outcome> largest_leads(const Field& field, std::vector<Start> starts, double gap,
                                                  double enough, const ReachOptions& options);
 

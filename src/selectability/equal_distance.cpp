@@ -15,13 +15,13 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Whether M w + m = 0 has a solution, of any length, to rounding.
+/// Whether M w + m = 0 has a solution of any length, up to rounding.
 bool has_zero(const MatrixXd& matrix, const VectorXd& offset) {
   const VectorXd w = matrix.completeOrthogonalDecomposition().solve(-offset);
   return (matrix * w + offset).norm() <= 1e-10 * offset.norm();
 }
 
-/// What each coordinate of a key counts in a score; empty where that is 1.
+/// Factor of each key coordinate in a score; empty if all are 1.
 std::vector<double> factors_of(const HeadMaps& maps) {
   if (maps.rotation == nullptr || maps.rotation->score_factor == 1.0) return {};
   std::vector<double> result(maps.key.rows(), 1.0);
@@ -42,7 +42,7 @@ EqualDistance::EqualDistance(const AttentionSides& sides) : sides_(sides) {
   const AffineImage& image = sides.query.image();
   matrix_ = 2.0 * sides.scale * key.triangle * query.triangle.transpose();
   offset_ = 2.0 * sides.scale * key.triangle * image.constant;
-  // Products here are of a head's size and rounded relative to the sizes of their factors.
+  // Products here have the size of a head; their rounding is relative to the sizes of their factors.
   const double keys = 2.0 * std::abs(sides.scale) * key.triangle.norm();
   const double queries = query.triangle.norm() * (1.0 + query.tilt) + image.constant_size;
   const double lost = image.constant_lost + 2.0 * rounding(key.triangle.cols()) * queries;
@@ -110,7 +110,7 @@ bool EqualDistance::uniform_without_scaling() const {
   return has_zero(keys * query.map, keys * query.constant);
 }
 
-/// The point of the ball, its row and its query.
+/// The point of the ball, the input row that yields it, and its query.
 void EqualDistance::attain(const std::vector<double>& point, Spread& result) const {
   const VectorXd w = Eigen::Map<const VectorXd>(point.data(), static_cast<Index>(point.size()));
   const VectorXd u = sides_.query.point(w, sides_.query.fills());

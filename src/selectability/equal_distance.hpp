@@ -6,10 +6,11 @@
 
 #include "attention_side.hpp"
 
-/// The extremes of a head whose keys all turn alike, or not at all.
+/// Extreme spreads of a head whose keys are all rotated by the same angle, or not at all.
 namespace normscope::selectability {
 
-/// Queries and keys of a head with every norm's Π, or without. A rotation's score factor stands in the keys.
+/// Queries and keys of a head, with the projection of every norm or without. The score factor of a rotary
+/// embedding is included in the keys.
 struct AttentionSides {
   AttentionSide query;
   AttentionSide key;
@@ -23,14 +24,14 @@ class EqualDistance {
  public:
   explicit EqualDistance(const AttentionSides& sides);
 
-  /// The least over |w| <= 1 from below, over the part of the ball that rows fill from above; the context
-  /// that proves the lower end, where that is positive, goes into `proof`.
+  /// Bounds of the minimum: from below over |w| <= 1, from above over the fraction of the ball that rows
+  /// fill. If the lower bound is positive, the context that proves it is stored in `proof`.
   [[nodiscard]] Spread most_uniform(std::vector<UnavoidableContext>& proof) const;
-  /// The largest over |w| <= 1 from above, over that part from below.
+  /// Bounds of the maximum: from above over |w| <= 1, from below over the fraction that rows fill.
   [[nodiscard]] Spread sharpest() const;
-  /// The keys that differ most under a query: opposite ones.
+  /// The two keys that differ most under a query; they are opposite points.
   [[nodiscard]] KeyPair keys_of(const Eigen::VectorXd& query) const;
-  /// Whether some query gives all keys one score where nothing is scaled.
+  /// Whether, without scaling, some query gives all keys the same score.
   [[nodiscard]] bool uniform_without_scaling() const;
 
  private:

@@ -16,16 +16,16 @@ using convex::ExactSeparation;
 using convex::ExactShare;
 using convex::ExactStart;
 
-/// Keys that are decided between two looks at whether to stop.
+/// Keys decided between two checks for cancellation.
 constexpr std::size_t together = 64;
-/// Widths from which one key keeps all threads busy.
+/// Widths from which on a single key uses all threads.
 constexpr std::size_t wide = 128;
 
 bool is_open(const Verdict& verdict) {
   return verdict.answer == Answer::undecided || verdict.proof == Proof::weights;
 }
 
-/// Whether the keys that carry the weights have the key in their hull; rows are those of `keys`.
+/// Whether the key lies in the hull of the keys with positive weights; rows index `keys`.
 ExactSeparation decide_among(MatrixView<const double> keys, std::size_t index,
                              const std::vector<convex::Share>& weights, const convex::ExactLimits& limits,
                              unsigned threads, const Progress& progress) {
@@ -44,7 +44,7 @@ ExactSeparation decide_among(MatrixView<const double> keys, std::size_t index,
   return result;
 }
 
-/// What floating point says of the key and all others, as good as it can.
+/// The best floating-point separation of the key from all others.
 ExactStart closest(MatrixView<const double> keys, std::size_t index, unsigned threads,
                    const Progress& progress) {
   std::vector<double> values;
@@ -74,7 +74,7 @@ ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
                                   threads, progress);
 }
 
-/// Leading digits of an integer that a double is made of.
+/// Leading digits of an integer that determine its double.
 constexpr std::size_t digits = 30;
 
 /// numerator / denominator, rounded.
@@ -86,7 +86,7 @@ double quotient(const std::string& numerator, const std::string& denominator) {
   return leading(numerator) / leading(denominator) * std::pow(10.0, cut(numerator) - cut(denominator));
 }
 
-/// Integers as a direction of doubles whose largest entry is near one.
+/// An integer vector as a direction of doubles whose largest entry is near one.
 std::vector<double> direction(const std::vector<std::string>& normal) {
   const auto size = [](const std::string& number) { return number.size() - (number[0] == '-' ? 1U : 0U); };
   std::size_t longest = 0;

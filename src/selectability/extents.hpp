@@ -23,7 +23,7 @@ namespace normscope::selectability {
   return result;
 }
 
-/// Whether distances from the hull of other keys, one a column, count as none.
+/// Whether distances from the hull of the other keys, one per column, all count as zero.
 [[nodiscard]] inline bool are_none(std::span<const double> distances, std::span<const double> extents,
                                    double tolerance) {
   return distances.size() == extents.size() &&

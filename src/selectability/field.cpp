@@ -16,7 +16,7 @@ namespace normscope::selectability {
 namespace {
 
 constexpr std::size_t chunk = 2048;
-/// A lead this many times its error is as good as one in twice the precision.
+/// A lead larger than this many times its error is not recomputed in twice the precision.
 constexpr double enough_digits = 0x1p20;
 
 struct Candidate {
@@ -28,7 +28,7 @@ struct Candidate {
   }
 };
 
-/// What a chunk of tokens holds against one standing.
+/// Comparison of one point with a range of tokens.
 struct Seen {
   std::vector<Candidate> candidates{};
   float best = -std::numeric_limits<float>::infinity();
@@ -42,7 +42,8 @@ double own_score(const Field& field, const Standing& standing) {
   return total.value();
 }
 
-/// Candidates are all tokens of [begin, end) within twice float32's error of the standing's own score.
+/// Candidates are the tokens of [begin, end) whose score is within twice the float32 error of the token's own
+/// score.
 std::vector<Seen> see(const Field& field, const std::vector<Standing>& standings,
                       const std::vector<float>& points, const std::vector<float>& thresholds,
                       std::size_t begin, std::size_t end) {
@@ -65,7 +66,7 @@ std::vector<Seen> see(const Field& field, const std::vector<Standing>& standings
   return seen;
 }
 
-/// The rivals and the lead from the candidates, none of the others of which leads by less than `floor`.
+/// Selects the rivals and computes the lead from the candidates; no other token leads by less than `floor`.
 void settle(const Field& field, Standing& standing, double own, std::vector<Candidate> candidates,
             double floor) {
   standing.lower = floor;
@@ -76,7 +77,7 @@ void settle(const Field& field, Standing& standing, double own, std::vector<Cand
     close.emplace_back(lead, other);
   };
   if (field.last_is_positive) meet(field.logits->tokens);
-  // A heap with the highest score on top: of many candidates few are taken.
+  // A max-heap by score: usually only a few of many candidates are needed.
   const auto later = [](const Candidate& a, const Candidate& b) { return b < a; };
   std::make_heap(candidates.begin(), candidates.end(), later);
   while (!candidates.empty()) {
@@ -98,10 +99,10 @@ void settle(const Field& field, Standing& standing, double own, std::vector<Cand
   }
 }
 
-/// Numbers that are summed at once; the compiler makes vectors of loops over them.
+/// Number of interleaved partial sums, so that the compiler vectorizes the loop.
 constexpr std::size_t lanes = 8;
 
-/// directionᵀ(a − b) in plain double precision, and a bound of its error.
+/// directionᵀ(a − b) in float64, and a bound of its error.
 Bounded plain_lead(std::span<const double> direction, std::span<const double> a, std::span<const double> b) {
   double sums[lanes] = {};
   double sizes[lanes] = {};
@@ -177,7 +178,7 @@ void look(const Field& field, std::vector<Standing>& standings, unsigned threads
         candidates.insert(candidates.end(), part[s].candidates.begin(), part[s].candidates.end());
         best = std::max(best, part[s].best);
       }
-      // Over those that are no candidates the lead is what float32 says less its error.
+      // Over all tokens that are no candidates, the lead is the float32 value minus its error.
       const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - field.single->error;
       const double floor = candidates.empty() ? others : standings[s].within + 0.5 * field.single->error;
       settle(field, standings[s], own[s], std::move(candidates), floor);
@@ -202,7 +203,7 @@ double lower_bound(const Field& field, std::size_t token, std::span<const double
   const Bounded plain = plain_lead(point, a, b);
   const double quick =
       plain.low() + offset.high - 4.0 * unit_roundoff * (std::abs(offset.high) + plain.error);
-  // What rounding could have made of another sign is summed again in twice the precision.
+  // If rounding could change the sign, the difference is summed again in twice the precision.
   if (quick > enough_digits * plain.error) return quick - 2.0 * unit_roundoff * std::abs(quick);
   ExactSum sum;
   for (std::size_t i = 0; i < a.size(); ++i) sum.add(two_sum(a[i], -b[i]), point[i]);
@@ -219,7 +220,7 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
     total.add(share.weight);
   }
   if (!(total.value() > 0.0) || !std::isfinite(total.value())) return std::numeric_limits<double>::infinity();
-  // Sums of two numbers an entry, so that what rounds is the terms alone.
+  // Each entry is summed as a pair of numbers, so that only the terms themselves round.
   std::vector<double> row(logits.width);
   std::vector<double> sums(logits.width);
   std::vector<double> rest(logits.width);
@@ -239,14 +240,14 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
     }
     offset.add(weight * by);
     size += weight * (std::sqrt(square) + std::abs(by));
-    // Of twins the difference is none, whatever became of them.
+    // The difference of duplicates is exactly zero.
     if (share.id < logits.tokens && !are_twins(logits.twins, token, share.id)) {
       rounds += weight;
       weighed += weight * logits.own[share.id].rounding;
     }
   }
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += rest[i];
-  // Difference, weight, product and sum round by u each of the terms, and a length by 8u of itself.
+  // Difference, weight, product and sum each round a term by u; a length by 8u of itself.
   const double terms = static_cast<double>(weights.size() + 4);
   const double error = 8.0 * unit_roundoff * size + terms * terms * unit_roundoff * unit_roundoff * size +
                        (size > 0.0 ? static_cast<double>(logits.width) * terms : 0.0) *

@@ -12,15 +12,15 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// A mean taken out twice leaves less than its own rounding.
+/// Subtracting a mean twice leaves less than its own rounding.
 constexpr int passes = 2;
 
-/// The largest s that |Lᵀ x| >= s |x| is proved for, over all x, or over x ⊥ 1.
+/// The largest s for which |Lᵀ x| >= s |x| is proved, over all x or over x ⊥ 1.
 double least_stretch(const MatrixXd& map, bool centers) {
   const double square = map.squaredNorm();
   const double dim = static_cast<double>(map.rows());
   MatrixXd gram = map * map.transpose();
-  // What is along 1 is lifted out of the way.
+  // Adds a large multiple of 1 1ᵀ, so that the direction 1 does not determine the minimum.
   if (centers) gram.array() += square / dim;
   const double hidden = 4.0 * (rounding(map.cols()) + rounding(map.rows()) * dim) * square;
   const double candidate =
@@ -54,7 +54,7 @@ AffineImage::AffineImage(const NormSpec& norm, MatrixView<const double> weight, 
   }
   constant_size = std::sqrt(sizes);
   constant_lost = rounding(map.cols()) * constant_size;
-  // Two products an entry, and the mean of a row taken out.
+  // Two products per entry, and the subtraction of the row mean.
   map_lost = (centers ? rounding(map.cols()) : rounding(1)) * map.norm();
   if (centers) {
     for (int pass = 0; pass < passes; ++pass) map.colwise() -= map.rowwise().mean().eval();
@@ -62,7 +62,7 @@ AffineImage::AffineImage(const NormSpec& norm, MatrixView<const double> weight, 
   add(error, norm);
 }
 
-/// Π shortens, so E G is at least as large as E G Π.
+/// Π does not lengthen any vector, so |E G| bounds |E G Π|.
 void AffineImage::add(const MapError& error, const NormSpec& norm) {
   double map_square = 0.0;
   double constant_square = 0.0;
@@ -141,7 +141,7 @@ OwnNorm::OwnNorm(const NormSpec& own, AffineImage input, bool centers)
 }
 
 VectorXd OwnNorm::preimage(const VectorXd& v) const {
-  // |z| from |v| = |z|/sqrt(|z|² + e), no longer than what the image is known to hold.
+  // Solves |v| = |z|/sqrt(|z|² + e) for |z|, limited to the radius that the image provably contains.
   const double length = v.norm();
   const double rest = std::sqrt(std::max(0.0, (1.0 - length) * (1.0 + length)));
   const double most = radius_ / std::max(length, unit_roundoff);

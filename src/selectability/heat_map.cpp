@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Digits of a share that a colour can show.
+/// Digits of a share that can be distinguished by colour.
 constexpr double digits = 1e4;
 
 Json axis(const char* field, const char* title, const Json& extra) {
@@ -36,7 +36,7 @@ Json specification(const std::vector<RandomCell>& cells, double RandomCell::*sha
                      {{"field", "share"}, {"title", "share"}, {"format", ".3f"}}};
   Json colour = vega::quantity("share", "share");
   colour["scale"] = {{"domain", {0, 1}}, {"scheme", "blues"}};
-  // Every fifth count is named: sixty labels do not fit.
+  // Every fifth count gets a label; sixty labels do not fit.
   const Json every_fifth = {
       {"axis", {{"labelExpr", "datum.value % 5 == 0 ? datum.label : ''"}, {"ticks", false}}}};
   const Json encoding = {{"x", axis("width", "width of the keys",
@@ -65,7 +65,7 @@ std::string heat_map(const RandomTable& table, const std::vector<RandomCell>& ce
   result["data"]["name"] = "cells";
   result["width"] = 300;
   Json& encoding = result["encoding"];
-  // The page it stands on has colours of its own.
+  // The embedding page sets the colours.
   encoding["color"]["scale"].erase("scheme");
   encoding["x"]["scale"] = {{"domain", whole_numbers(table.least_width, table.most_width)}};
   encoding["y"]["scale"] = {{"domain", whole_numbers(table.least_count, table.most_count)}};

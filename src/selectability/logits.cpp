@@ -44,7 +44,7 @@ void check(const NormSpec& norm, MatrixView<const double> unembedding, std::span
   }
 }
 
-/// Mean of each column, whatever the numbers' size.
+/// Mean of each column, for numbers of any size.
 std::vector<double> column_means(MatrixView<const double> rows) {
   const double count = static_cast<double>(rows.rows());
   std::vector<CompensatedSum> sums(rows.width());
@@ -65,7 +65,7 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
   logits.centers = norm.centers();
   logits.rows.resize(logits.tokens * logits.width);
   logits.offsets.resize(logits.tokens);
-  // Before anything is multiplied: what then rounds is as small as the differences between tokens are.
+  // Centring precedes every product, so that rounding errors are relative to the differences between tokens.
   const std::vector<double> common = column_means(unembedding);
   const double common_bias = bias.empty() ? 0.0 : mean(bias);
   for (std::size_t token = 0; token < logits.tokens; ++token) {
@@ -73,7 +73,7 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
     const std::span<double> row(logits.rows.data() + token * logits.width, logits.width);
     ExactSum offset;
     if (!bias.empty()) offset.add(two_sum(bias[token], -common_bias), 1.0);
-    // Of the token alone, before anything common is taken out.
+    // The size of the token alone, before the common part is subtracted.
     std::vector<double> alone(row.size());
     double terms = bias.empty() ? 0.0 : std::abs(bias[token]);
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -83,7 +83,7 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
       terms += std::abs(norm.bias_at(i) * weights[i]);
       offset.add(weight, norm.bias_at(i));
     }
-    // Radius, difference and two products of an entry, and the two means taken out of all, a few u each.
+    // Radius, difference and two products of an entry, and two means subtracted from it: a few u each.
     const double error = 32.0 * unit_roundoff * euclidean_norm(row) + offset.result().error;
     logits.rounding = std::max(logits.rounding, error);
     terms += norm.radius() * euclidean_norm(alone);

@@ -15,14 +15,14 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Cosine of the query with the nearest key below which the plain solution is not taken for an answer.
+/// Cosine between the query and the nearest key below which the plain solution is refined.
 constexpr double near = 1e-7;
-/// Least weight with which a key is inside whatever rounding does.
+/// Smallest weight for which a key counts as inside the hull despite rounding.
 constexpr double safe_weight = 1e-6;
-/// Each round of refinement gains the digits that a double holds, less the condition of the points.
+/// Each refinement step gains the digits of a double minus those lost to the condition of the points.
 constexpr int refinements = 4;
 
-/// 2^−exponent (k_j − k_i), as two numbers an entry.
+/// 2^−exponent (k_j − k_i), each entry as a pair of numbers.
 std::vector<DoubleDouble> difference(const Cloud& cloud, std::size_t j, std::size_t i) {
   const std::span<const double> a = cloud.keys().row(cloud.row(j));
   const std::span<const double> b = cloud.keys().row(cloud.row(i));
@@ -41,14 +41,14 @@ VectorXd rounded(const std::vector<DoubleDouble>& values) {
   return result;
 }
 
-/// The point of the affine hull of the carriers that is nearest to the origin, and its weights.
+/// The point of the affine hull of the active keys that is nearest to the origin, and its weights.
 struct Refined {
   VectorXd point{};
   VectorXd weights{};
 };
 
-/// From a base b and the differences D to the others: Dμ ≈ −b in the least squares, each round with the
-/// residual b + Dμ in twice the precision.
+/// Solves Dμ ≈ −b in the least-squares sense, for a base b and the differences D to the other keys; each step
+/// uses the residual b + Dμ in twice the precision.
 Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
   const Index width = static_cast<Index>(carriers[0].size());
   const Index count = static_cast<Index>(carriers.size()) - 1;
@@ -59,7 +59,7 @@ Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
   Refined result{.point = rounded(carriers[0]), .weights = VectorXd::Ones(count + 1)};
   if (count == 0) return result;
   const Eigen::ColPivHouseholderQR<MatrixXd> factors(differences);
-  // μ as two numbers each: the second one holds what a double has no room for.
+  // Each entry of μ is a pair; the second number holds what a double cannot.
   VectorXd high = VectorXd::Zero(count);
   VectorXd low = VectorXd::Zero(count);
   for (int round = 0; round < refinements; ++round) {
@@ -90,7 +90,7 @@ Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
   return result;
 }
 
-/// The answer on its way, for one key.
+/// The state of the computation for one key.
 class Case {
  public:
   Case(const Cloud& cloud, const Span& span, std::size_t place, const std::vector<std::size_t>& others,
@@ -98,15 +98,15 @@ class Case {
       : cloud_(cloud), span_(span), place_(place), others_(others), tolerance_(tolerance) {}
 
   [[nodiscard]] Nearest solve() {
-    // Whether the origin is inside depends neither on the axes' scale nor on the points' lengths; how well
-    // one can tell does.
+    // Whether the origin is inside depends neither on the scale of the axes nor on the lengths of the points;
+    // the precision of the test depends on both.
     MatrixXd points(span_.rank(), static_cast<Index>(others_.size()));
     VectorXd lengths(points.cols());
     for (Index j = 0; j < points.cols(); ++j) {
       points.col(j) =
           span_.whitened(rounded(difference(cloud_, others_[static_cast<std::size_t>(j)], place_)));
       lengths[j] = points.col(j).norm();
-      // A key that differs only where the span does not reach stands at the origin.
+      // A key that differs only outside the span is at the origin.
       if (!(lengths[j] > 0.0)) lengths[j] = 1.0;
       points.col(j) /= lengths[j];
     }
@@ -140,7 +140,7 @@ class Case {
   }
 
  private:
-  /// In each column too, so that one of small extent counts as much as any.
+  /// Also requires each column to be close, so that a column of small extent counts like any other.
   [[nodiscard]] bool is_near() const {
     return result_.residual <= tolerance_ * cloud_.scale() &&
            are_none(verified_distances(cloud_.keys(), cloud_.row(place_), result_.weights), cloud_.extents(),
@@ -155,7 +155,7 @@ class Case {
     result_.query.assign(query.data(), query.data() + query.size());
   }
 
-  /// Weights on positions in `others` become weights on rows, if they are better than those there are.
+  /// Converts weights on positions in `others` to weights on rows and keeps them if they are better.
   void set_weights(const std::vector<convex::Share>& shares) {
     CompensatedSum total;
     for (const convex::Share& share : shares) total.add(share.weight);
@@ -176,7 +176,7 @@ class Case {
     for (const convex::Share& share : shares)
       carriers.push_back(difference(cloud_, others_[share.id], place_));
     Refined refined = refine(carriers);
-    // Carriers that rounding alone made carry leave, the worst first.
+    // Removes keys that are active only by rounding, the most negative weight first.
     Index worst = 0;
     while (carriers.size() > 1 && refined.weights.minCoeff(&worst) < 0.0) {
       carriers.erase(carriers.begin() + worst);

@@ -10,18 +10,18 @@
 
 namespace normscope::selectability {
 
-/// What the hull of a few keys says about one more.
+/// The position of a key relative to the hull of a few others.
 struct Nearest {
   enum class Kind { outside, inside, unclear };
   Kind kind = Kind::unclear;
-  /// Unit query from the nearest point of the hull to the key; empty when there is none to try.
+  /// Unit query from the nearest point of the hull to the key; empty if there is none.
   std::vector<double> query{};
-  std::vector<convex::Share> weights{};  ///< on rows; the nearest point
-  double residual = 0.0;                 ///< its distance from the key, an upper bound
+  std::vector<convex::Share> weights{};  ///< weights of the nearest point, by row
+  double residual = 0.0;                 ///< upper bound of its distance from the key
 };
 
-/// Where key `place` lies with respect to the hull of the keys `others`. Where the distance is near
-/// rounding, it is computed again in twice the precision.
+/// The position of key `place` relative to the hull of the keys `others`. Distances near rounding are
+/// computed again in twice the precision.
 /// Requires  others not empty, without `place`
 [[nodiscard]] Nearest nearest(const Cloud& cloud, const Span& span, std::size_t place,
                               const std::vector<std::size_t>& others, double tolerance);

@@ -9,7 +9,7 @@
 namespace normscope::selectability {
 namespace {
 
-/// Longest keys that everyone meets first.
+/// The longest keys, which are compared with all others first.
 constexpr std::size_t longest = 2 * block;
 
 std::size_t blocks(std::size_t count) { return (count + block - 1) / block; }
@@ -51,7 +51,7 @@ void OwnDirection::meet_the_longest(unsigned threads) {
         const double best = static_cast<double>(largest(own, columns));
         const double error = cloud_.product_error(cloud_.length(place), cloud_.length(0));
         rivals_[place] = best + error;
-        // The length is an upper bound already.
+        // The length is already an upper bound.
         if (best - error >= cloud_.length(place) * cloud_.length(place)) outcomes_[place] = Outcome::beaten;
       }
     }
@@ -83,7 +83,7 @@ void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
   const std::size_t n = cloud_.size();
   const std::size_t first = row_block * block;
   const std::size_t rows = std::min(block, open_ - first);
-  // Each pair of open keys once: blocks before this one have met it already.
+  // Each pair of undecided keys is multiplied once: earlier blocks have covered this one.
   const std::size_t tail = blocks(n - first);
   std::vector<float> bests(tail * block, lowest);
   std::vector<double> errors(tail);
@@ -101,7 +101,7 @@ void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
         bests[index * block + row] = largest(own, columns);
         keep_larger(own, columns, columns_best.data());
       }
-      // Open keys come longest first, and so do beaten ones; a block may hold the seam.
+      // Undecided keys and decided keys are each sorted longest first; a block may contain the boundary.
       const double reach =
           std::max(length(other), length(std::min(std::max(open_, other), other + columns - 1)));
       errors[index] = cloud_.product_error(length(first), reach);
@@ -120,7 +120,7 @@ void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
 }
 
 double OwnDirection::margin(std::size_t place) const {
-  // What `length` was enlarged by, taken off.
+  // Removes the factor by which `length` was enlarged.
   const double length = cloud_.length(place);
   const double lead = length * length * (1.0 - 0x1p-46) - rivals_[place];
   return length > 0.0 ? (lead - std::abs(lead) * 0x1p-50) / length : -1.0;

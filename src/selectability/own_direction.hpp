@@ -7,8 +7,9 @@
 
 namespace normscope::selectability {
 
-/// Every key asked for with itself: z_i wins when z_iᵀz_i > max_j z_iᵀz_j. The first step meets every key
-/// with the longest ones, which settles who has no chance; each further one takes a block of the others.
+/// Scores of every key with itself as the query: z_i is selectable if z_iᵀz_i > max_j z_iᵀz_j. The first step
+/// compares all keys with the longest ones, which eliminates most; each further step processes one block of
+/// the others.
 class OwnDirection {
  public:
   enum class Outcome : unsigned char { open, beaten };
@@ -38,8 +39,8 @@ class OwnDirection {
   std::vector<Outcome> outcomes_;
   std::vector<double> rivals_;  ///< upper bounds of max_j z_iᵀz_j
   std::size_t open_ = 0;
-  std::vector<std::size_t> order_{};  ///< places that are open, then those that are beaten
-  std::vector<float> gathered_{};     ///< their values, where the order is not the cloud's
+  std::vector<std::size_t> order_{};  ///< places of undecided keys, then of eliminated ones
+  std::vector<float> gathered_{};     ///< their values, if the order differs from the cloud's
 };
 
 }  // namespace normscope::selectability

@@ -15,33 +15,33 @@ namespace normscope::selectability {
 namespace {
 
 constexpr double largest_scale = 0x1p200;
-/// Entries of the logits that the way up on a sphere may touch.
+/// Entries of the logits that the ascent on a sphere may read.
 constexpr double sphere_work = 1e9;
-/// What exp and the last operations may round, with room.
+/// Rounding of exp and the last operations, with a margin.
 constexpr double rounded = 1e-15;
 
-/// Two logits of the quotient may each be off by what folding rounded.
+/// Folding may round each of the two logits of the quotient.
 Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maximum) {
   const double slack = 2.0 * logits.rounding + rounded;
   return {std::exp(maximum.lower - slack), std::min(1.0, std::exp(maximum.upper + slack)),
           std::move(maximum.point), std::move(maximum.tangent)};
 }
 
-/// What the value at `point` says of the sphere's next point.
+/// The value at `point`; its error includes the distance to the nearest point of the sphere.
 Bounded on_the_sphere(const Logits& logits, std::size_t token, std::span<const double> point) {
   Bounded found = convex::log_softmax_at(logits.view(), logits.offsets, token, point);
   found.error += 2.0 * logits.scale * distance_to_sphere(logits, point);
   return found;
 }
 
-/// Uphill on the sphere from a point of it, by steps that are halved where they lead down.
+/// Gradient ascent on the sphere, with steps that are halved when the value decreases.
 void climb_on_sphere(const Logits& logits, std::size_t token, std::vector<double>& point, Bounded& best) {
   const MatrixView<const double> rows = logits.view();
   const double size = static_cast<double>(logits.tokens * logits.width);
   const int steps = static_cast<int>(std::clamp(sphere_work / size, 0.0, 60.0));
   double step = 1.0;
   for (int i = 0; i < steps && step > 1e-6; ++i) {
-    // The gradient is the token's row less the mean of all by their probabilities.
+    // The gradient is the token's row minus the mean of all rows weighted by their probabilities.
     std::vector<double> scores;
     for (std::size_t j = 0; j < logits.tokens; ++j) {
       double score = logits.offsets[j];
@@ -70,7 +70,8 @@ void climb_on_sphere(const Logits& logits, std::size_t token, std::vector<double
   }
 }
 
-/// With eps = 0 only the sphere counts: a point of the ball gives way to the best one known there.
+/// With eps = 0 only the sphere counts: a point inside the ball is replaced by the best known point on the
+/// sphere.
 void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmaxMaximum& maximum) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> points;
@@ -116,7 +117,7 @@ Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
 std::vector<Probability> largest_probabilities(const Logits& logits, std::span<const std::size_t> asked,
                                                const ProbabilityOptions& options) {
   std::vector<Probability> results(asked.size());
-  // Differences of such logits decide, not probabilities.
+  // For logits of this size, differences decide, not probabilities.
   if (!(logits.scale <= largest_scale)) return results;
   std::vector<convex::LogSoftmaxMaximum> maxima =
       convex::largest_log_softmax(logits.view(), logits.offsets, asked,

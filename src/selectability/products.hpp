@@ -8,14 +8,14 @@
 
 namespace normscope::selectability {
 
-/// Keys a block of products has on each side: its scores stay in the second-level cache.
+/// Keys on each side of a block of products; its scores fit into the second-level cache.
 inline constexpr std::size_t block = 256;
 
-/// scores(i, j) = a_iᵀ b_j in float32, row-major, `columns` a row.
+/// scores(i, j) = a_iᵀ b_j in float32, row-major, with row stride `columns`.
 void multiply(const float* a, std::size_t rows, const float* b, std::size_t columns, std::size_t width,
               float* scores);
 
-/// Numbers that are compared at once; the compiler makes vectors of loops over them.
+/// Number of scores compared at once; the compiler vectorizes loops over them.
 inline constexpr std::size_t lanes = 16;
 inline constexpr float lowest = -std::numeric_limits<float>::infinity();
 

@@ -21,7 +21,7 @@ namespace {
 
 using convex::Answer;
 
-/// Tokens decided together: enough for a product, few enough for what each remembers.
+/// Tokens decided together: enough for a matrix product, few enough for the memory of their working sets.
 std::size_t batch_size(std::size_t width) { return std::clamp<std::size_t>(65536 / width, 16, 64); }
 
 void decide_alone(TokenReach& token) {
@@ -48,12 +48,12 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
     token.answer = Answer::yes;
     token.unbounded = Answer::yes;
     token.lower = scaled.lower(lower);
-    // Over one rival alone no point leads by more than this.
+    // No point leads over this one rival by more.
     token.upper = scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.rival, 1.0}}));
   }
 }
 
-/// A smaller bound, and what proves it.
+/// An upper bound and its proof.
 void take_upper(const ScaledLogits& scaled, TokenReach& token, Outcome& outcome) {
   const double upper = scaled.upper(outcome.upper);
   if (upper >= token.upper) return;
@@ -70,7 +70,7 @@ void take(const ScaledLogits& scaled, TokenReach& token, Outcome outcome) {
   take_upper(scaled, token, outcome);
 }
 
-/// The field without the norm's bound, made when the first token needs it.
+/// The field without the bound on the norm's output, constructed when the first token needs it.
 class Unbounded {
  public:
   explicit Unbounded(const Logits& logits) : logits_(logits), same_(!has_offsets(logits)) {}
@@ -82,7 +82,8 @@ class Unbounded {
       TokenReach& token = tokens[index];
       token.unbounded = token.answer;
       if (token.answer == Answer::yes) continue;
-      // Without offsets the ball says as much, unless it was the sphere's two points that said it.
+      // Without offsets the ball already decides this, unless the answer came from the two points of a
+      // sphere.
       if (same_ && token.ends.empty()) {
         token.unbounded_weights = upper_weights(token);
       } else {
@@ -151,13 +152,13 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 
 namespace {
 
-/// The logits as a batch of tokens is worked out over them.
+/// Processes batches of tokens over the logits.
 struct Sharpener {
   explicit Sharpener(const Logits& logits)
       : scaled(logits), single(single_precision(scaled.logits())), gap(1e-6 * scaled.logits().scale) {}
 
-  /// Works out the largest leads of some tokens, or that they are `enough`; says of which they are the
-  /// largest.
+  /// Computes the largest leads of the given tokens, or shows that they are at least `enough`; returns the
+  /// tokens whose largest lead is known.
   std::vector<bool> work_out(std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
                              double enough, const ReachOptions& options) const {
     const Logits& logits = scaled.logits();
@@ -188,7 +189,7 @@ struct Sharpener {
   double gap;
 };
 
-/// What the largest leads of `wanted` tokens do not exceed, as far as they were worked out.
+/// An upper bound of the largest leads of the `wanted` tokens, from the bounds known so far.
 double threshold(const std::vector<TokenReach>& tokens, const std::vector<bool>& sharp, std::size_t wanted) {
   std::vector<double> leads;
   for (std::size_t token = 0; token < tokens.size(); ++token) {

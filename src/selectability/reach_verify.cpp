@@ -17,10 +17,10 @@ namespace {
 
 using convex::Answer;
 
-/// Points asked about in one product.
+/// Points checked in one product.
 constexpr std::size_t batch = 64;
 
-/// On whom it rests that a token never leads.
+/// The tokens and weights of a proof that a token never leads.
 std::vector<convex::Share> objectors(const TokenReach& reach) {
   if (reach.ends.empty()) return upper_weights(reach);
   std::vector<convex::Share> shares;
@@ -28,7 +28,7 @@ std::vector<convex::Share> objectors(const TokenReach& reach) {
   return shares;
 }
 
-/// The logits, what float32 makes of them, and the cone over them: made once for all tokens.
+/// The logits, their float32 copy, and the cone over them, constructed once for all tokens.
 class Verifier {
  public:
   Verifier(const Logits& logits, double tolerance)
@@ -38,7 +38,7 @@ class Verifier {
     cone_single_ = single_precision(cone_);
   }
 
-  /// Everything but the point where a reachable token leads.
+  /// Checks everything except the point at which a reachable token leads.
   [[nodiscard]] bool weights_hold(std::size_t token, const TokenReach& reach) const {
     const Field field{.logits = &logits(), .single = &single_};
     const double upper = reach.ends.empty() ? upper_bound(field, token, upper_weights(reach))
@@ -55,7 +55,7 @@ class Verifier {
            tie(all, token, reach.unbounded_weights, tolerance_);
   }
 
-  /// Of reachable tokens: whether each leads by as much as it says at its point.
+  /// For each reachable token, whether it leads by the stated margin at its point.
   [[nodiscard]] std::vector<bool> points_hold(const std::vector<std::size_t>& asked,
                                               const std::vector<TokenReach>& tokens, unsigned threads) const {
     const Field field{.logits = &logits(), .single = &single_};
@@ -74,7 +74,7 @@ class Verifier {
     for (std::size_t k = 0; k < at.size(); ++k) {
       const double lower = scaled_.divide(tokens[asked[at[k]]].lower);
       double found = standings[k].lower;
-      // The norm's output is the point of the sphere next to it.
+      // The output of the norm is the nearest point of the sphere.
       if (logits().sphere) found -= 2.0 * logits().scale * distance_to_sphere(logits(), standings[k].point);
       hold[at[k]] = found > 0.0 && found >= lower - 1e-13 * logits().scale;
     }
@@ -112,7 +112,7 @@ std::vector<convex::Share> upper_weights(const TokenReach& reach) {
 
 WithoutBall without_ball(const Logits& logits, double tolerance) {
   const int exponent = offset_exponent(logits);
-  // The sizes of the cone over the logits, without making it.
+  // The sizes of the cone over the logits, without constructing it.
   Logits sizes{.rounding = std::scalbn(logits.rounding, std::max(0, exponent))};
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     std::vector<double> row(logits.view().row(token).begin(), logits.view().row(token).end());

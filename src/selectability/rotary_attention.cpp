@@ -17,11 +17,11 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Distances that a search goes through where contexts have no bound.
+/// Distances that a search covers if the context length is unbounded.
 constexpr std::size_t searched = 8192;
-/// Pairs that turn by no more on the way are kept near their middle.
+/// Pairs that rotate by at most this angle over the context are replaced by their middle position.
 constexpr double slowest_turn = 1.6;
-/// Distances of the curve, each of the first and then ever fewer.
+/// Distances of the curve: all short ones, then progressively sparser.
 constexpr std::size_t curve_points = 40;
 
 std::size_t distances_of(const HeadMaps& maps) {
@@ -29,7 +29,7 @@ std::size_t distances_of(const HeadMaps& maps) {
   return std::min(maps.context, maps.window);
 }
 
-/// The coordinates: pairs that turn first, two by two, then those that stay, among them pairs of frequency 0.
+/// The order of coordinates: rotating pairs first, then the others, which include pairs of frequency 0.
 RotaryScores layout(const HeadMaps& maps) {
   const Rotation& rotation = *maps.rotation;
   RotaryScores result;
@@ -42,7 +42,7 @@ RotaryScores layout(const HeadMaps& maps) {
     result.order.push_back(static_cast<Index>(a));
     result.order.push_back(static_cast<Index>(b));
     turning[a] = turning[b] = true;
-    // Query and key turn forward by their own positions, so a key behind its query turns back by the
+    // Query and key are rotated by their own positions, so a key behind its query is rotated back by the
     // distance.
     if (!rotation.frequencies.empty()) result.frequencies.push_back(-rotation.frequencies[j]);
   }
@@ -55,7 +55,7 @@ RotaryScores layout(const HeadMaps& maps) {
   return result;
 }
 
-/// Scores of points of both balls, as the maps have them.
+/// Scores of points of both balls, in the coordinates of the maps.
 RotaryScores of_points(const AttentionSides& sides, const HeadMaps& maps) {
   RotaryScores result = layout(maps);
   const AffineImage& query = sides.query.image();
@@ -88,7 +88,7 @@ RotaryScores reduced(const AttentionSides& sides, const HeadMaps& maps) {
   return result;
 }
 
-/// Over the parts of the balls that rows fill.
+/// Restricted to the fractions of the balls that rows fill.
 RotaryScores within(RotaryScores scores, double queries_fill, double keys_fill) {
   scores.query *= queries_fill;
   scores.key *= keys_fill;
@@ -118,7 +118,7 @@ class OverAllDistances {
   }
 
  private:
-  /// A context of reduced points with the parts of the balls that they are points of.
+  /// Converts a context in reduced coordinates to points of the balls, within the fractions that rows fill.
   [[nodiscard]] KeyPair pair_of(const RotaryContext& context, bool with_rows) const {
     KeyPair pair{.high_distance = context.high_distance, .low_distance = context.low_distance};
     const double part = sides_.key.fills();
@@ -133,7 +133,7 @@ class OverAllDistances {
     return pair;
   }
 
-  /// Fills in what a query of reduced point u is.
+  /// Fills in the input row and the query of the reduced point u.
   [[nodiscard]] VectorXd set_query(const VectorXd& u, Spread& spread) const {
     const VectorXd point = sides_.query.point(u, sides_.query.fills());
     spread.point = to_vector(point);
@@ -149,7 +149,7 @@ class OverAllDistances {
     if (!found) return {};
     const VectorXd query = set_query(found->query_point, result.sharpest);
     result.sharpest_keys = pair_of(*found, true);
-    // What the points themselves do, whatever the search was told.
+    // Evaluates the stored points themselves, independently of what the search computed.
     const auto as_points = [](const std::vector<double>& point) -> VectorXd {
       return Eigen::Map<const VectorXd>(point.data(), static_cast<Index>(point.size()));
     };
@@ -208,7 +208,7 @@ class OverAllDistances {
       const RotaryScores reachable = within(scores_, queries, 1.0);
       const RotaryUniform uniform = queries == 1.0 ? most_uniform(scores_, everywhere)
                                                    : most_uniform(reachable, RotaryWeights(reachable, 0.0));
-      // Whatever the query, its widest context is no wider than the sharpest.
+      // The widest context of any query is no wider than the sharpest.
       result.most_uniform.upper = std::min(uniform.upper, result.sharpest.upper);
       over.uniform_anywhere = std::min(uniform.anywhere, over.sharpest_anywhere);
       (void)set_query(uniform.point, result.most_uniform);
@@ -229,8 +229,8 @@ class OverAllDistances {
   }
 
   const AttentionSides& sides_;
-  RotaryScores points_;  ///< of points of both balls
-  RotaryScores scores_;  ///< of reduced coordinates
+  RotaryScores points_;  ///< for points of both balls
+  RotaryScores scores_;  ///< for reduced coordinates
 };
 
 }  // namespace
@@ -248,7 +248,8 @@ void bound_over_distances(const AttentionSides& sides, const HeadMaps& maps, con
 }
 
 bool uniform_without_scaling_over_distances(const AttentionSides& sides, const HeadMaps& maps) {
-  // A pair of a query must vanish where the keys' does not, and what stays must not tell keys apart.
+  // A query must vanish on each pair on which keys differ, and the coordinates that do not rotate must not
+  // distinguish keys.
   RotaryScores scores = layout(maps);
   const AffineImage query = sides.query.without_scaling();
   const AffineImage key = sides.key.without_scaling();

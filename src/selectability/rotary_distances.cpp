@@ -19,18 +19,19 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// A bound that fails is raised by this part: the fewer failures, the looser the bound.
+/// Factor by which a bound is raised after a failed proof; a larger one gives fewer failures and a looser
+/// bound.
 constexpr double raise = 1e-3;
-/// What the ellipsoid of queries is thickened by, in parts of its size: keeps P within rounding.
+/// The ellipsoid of queries is enlarged by this fraction of its size, so that P is computed within rounding.
 constexpr double thickening = 1e-7;
-/// Likely distances that κ and ρ are fitted to.
+/// Distances to which κ and ρ are fitted.
 constexpr std::size_t fitted = 2;
-/// They are fitted anew, with one more distance, while that one needs more than the others by this factor.
+/// Another distance is added, and the fit repeated, while that distance needs a bound larger by this factor.
 constexpr double worthwhile = 1.02;
 constexpr int most_fits = 5;
 constexpr unsigned all_lanes = (1u << TurnedGramTest::lanes) - 1u;
 
-/// The middle of what R_t d runs over: of the circle around its arc.
+/// The centre of the range of R_t d: the centre of the circle around its arc.
 VectorXd middle_of(const RotaryScores& scores, std::size_t distances) {
   VectorXd result = scores.turning_constant();
   for (Index j = 0; j < scores.pairs; ++j) {
@@ -57,7 +58,7 @@ class Enumeration {
     set_query_square(scores.query_constant.squaredNorm() > 0.0 ? 1.0 : 0.0);
   }
 
-  /// b² that t needs, about.
+  /// Approximate b² needed at distance t.
   [[nodiscard]] double need(std::size_t t) const {
     const MatrixXd inner = factor_.transpose() * gram(t) * factor_;
     return Eigen::SelfAdjointEigenSolver<MatrixXd>(inner, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff();
@@ -70,7 +71,7 @@ class Enumeration {
 
   [[nodiscard]] bool has_choice() const { return query_square_ > 0.0 || key_square_ > 0.0; }
 
-  /// κ² and ρ² in turn, by steps that shrink, for the least need of some distances.
+  /// Minimizes the largest need of the given distances over κ² and ρ² in turn, with decreasing steps.
   void fit(const std::vector<std::size_t>& distances) {
     double best = need(distances);
     for (double step = 8.0; step > 1.2; step = std::sqrt(step)) {
@@ -82,7 +83,7 @@ class Enumeration {
     }
   }
 
-  /// What b² and which distance a proof came to; nothing where b² would pass `limit`.
+  /// The b² that was proved and the distance that determined it; empty if b² would exceed `limit`.
   struct Proof {
     DistanceBound bound{};
     double square = 0.0;
@@ -94,7 +95,7 @@ class Enumeration {
         convex::largest_length(RowMajor(inverse_ * scores_.query), as_span(inverse_ * scores_.query_constant))
             .upper +
         rounding(dim) * inverse_.norm() * scores_.query_size();
-    // Whatever the rounded inverse is the inverse of, P is what it makes.
+    // P is defined by the rounded inverse, so rounding of the inversion does not affect the proof.
     const MatrixXd shape = inverse_.transpose() * inverse_;
     const double shape_size = inverse_.squaredNorm();
     const double shift = key_square_ > 0.0 ? 4.0 * constant_.squaredNorm() / key_square_ : 0.0;
@@ -105,7 +106,7 @@ class Enumeration {
     TurnedGramTest test(static_cast<std::size_t>(dim), gram.data());
     const auto set_shape = [&] {
       MatrixXd bound = square * shape;
-      // What rounding of the matrices and of the factor can hide in a smallest eigenvalue.
+      // The largest error of the smallest eigenvalue caused by rounding of the matrices and of the factor.
       // Source  [Rump 2006, Verification of positive definiteness]
       bound.diagonal().array() -= 4.0 * rounding(dim) * (square * shape_size + gram_size);
       test.set_shape(bound.data());
@@ -138,7 +139,7 @@ class Enumeration {
   }
 
  private:
-  /// Puts R_t and the shift of G_t into a lane.
+  /// Stores R_t and the shift of G_t in a lane.
   void place(std::size_t t, std::size_t lane, TurnedGramTest& test) const {
     for (Index j = 0; j < scores_.pairs; ++j) {
       const double angle = static_cast<double>(t) * scores_.frequencies[static_cast<std::size_t>(j)];
@@ -155,7 +156,7 @@ class Enumeration {
     return turned(scores_, constant_, static_cast<double>(t)) - centre_;
   }
 
-  /// κ² or ρ² by this factor for as long as that helps; whether it did.
+  /// Multiplies κ² or ρ² by this factor while that decreases the need; returns whether it did.
   bool walk(bool of_queries, double factor, const std::vector<std::size_t>& distances, double& best) {
     bool helped = false;
     for (;;) {
@@ -203,7 +204,7 @@ class Enumeration {
   MatrixXd key_gram_;
   double key_square_;          ///< ρ²
   double query_square_ = 0.0;  ///< κ²
-  MatrixXd factor_;            ///< L of the thickened Gram matrix of queries, L Lᵀ
+  MatrixXd factor_;            ///< L, the Cholesky factor of the enlarged Gram matrix of queries, L Lᵀ
   MatrixXd inverse_;           ///< L⁻¹
 };
 
@@ -222,7 +223,7 @@ DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distance
   std::sort(needs.rbegin(), needs.rend());
   std::vector<std::size_t> first;
   for (std::size_t i = 0; i < std::min(fitted, needs.size()); ++i) first.push_back(needs[i].second);
-  // κ and ρ that fit some distances may be worse for another, which is then fitted as well.
+  // κ and ρ fitted to some distances may be worse at another, which is then added to the fit.
   DistanceBound best;
   double least = std::numeric_limits<double>::infinity();
   for (int round = 0; round < most_fits; ++round) {

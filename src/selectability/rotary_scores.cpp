@@ -13,7 +13,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Distances whose keys are multiplied together: what fits the second cache at a head's width.
+/// Distances whose keys are multiplied together, so that they fit into the second-level cache.
 constexpr Index block = 256;
 
 }  // namespace
@@ -21,7 +21,7 @@ constexpr Index block = 256;
 double RotaryScores::slack(std::size_t farthest) const {
   double fastest = 0.0;
   for (const double frequency : frequencies) fastest = std::max(fastest, std::abs(frequency));
-  // An angle is one product, a cosine of it one rounding of its own.
+  // An angle is the result of one product; its cosine is rounded once.
   const double angle = 4.0 * unit_roundoff * (fastest * static_cast<double>(farthest) + 4.0);
   const double queries = query_size();
   const double keys = key_size();
@@ -103,7 +103,7 @@ std::vector<std::size_t> all_distances(std::size_t first, std::size_t end) {
 
 std::vector<std::size_t> some_distances(std::size_t first, std::size_t end, std::size_t count) {
   if (end <= first || end - first <= count) return all_distances(first, end);
-  // Steps grow like a power, so that short distances, where fast pairs matter, are all there.
+  // Spacing grows like a power, so that all short distances, where fast pairs matter, are included.
   std::vector<std::size_t> result;
   const double whole = static_cast<double>(end - first - 1);
   const double ratio = std::pow(whole + 1.0, 1.0 / static_cast<double>(count - 1));
@@ -119,7 +119,7 @@ std::vector<std::size_t> some_distances(std::size_t first, std::size_t end, std:
 std::vector<std::size_t> scattered_distances(std::size_t first, std::size_t end, std::size_t count) {
   std::vector<std::size_t> result = some_distances(first, end, count / 2);
   if (result.size() + first == end) return result;
-  // Multiples of the golden section fall evenly, in no step with any frequency.
+  // Multiples of the golden ratio spread evenly and do not resonate with any frequency.
   double at = 0.0;
   for (std::size_t i = 0; i < count / 2; ++i) {
     at += 0.6180339887498949;

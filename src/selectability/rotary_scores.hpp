@@ -8,12 +8,12 @@
 
 #include "head_maps.hpp"
 
-/// Scores of queries and keys that a rotary embedding turns by their distance.
+/// Scores of queries and keys that a rotary embedding rotates by their distance.
 namespace normscope::selectability {
 
 /// qᵀ R_t k of queries q = C u + c and keys k = K v + d, |u|, |v| <= 1, at distance t. Coordinates 2j and 2j
-/// + 1 are pair j, which R_t turns by t times its frequency; those after the pairs stay. The head's scale is
-/// in K and d.
+/// + 1 form pair j, which R_t rotates by t times its frequency; the coordinates after the pairs are not
+/// rotated. The head's scale is included in K and d.
 struct RotaryScores {
   Eigen::MatrixXd query;            ///< C
   Eigen::VectorXd query_constant;   ///< c
@@ -21,11 +21,11 @@ struct RotaryScores {
   Eigen::VectorXd key_constant;     ///< d
   std::vector<Eigen::Index> order;  ///< coordinate i here is order[i] of the head
   Eigen::Index pairs = 0;
-  std::vector<double> frequencies{};  ///< of the pairs; empty when unknown
-  /// Distances are below this where they are bounded; a search goes no farther where they are not.
+  std::vector<double> frequencies{};  ///< of the pairs; empty if unknown
+  /// Exclusive bound of the distances. If the context is unbounded, a search stops here.
   std::size_t distances = 1;
   bool bounded = false;
-  double query_lost = 0.0;  ///< bounds what rounding changed in q, for any u
+  double query_lost = 0.0;  ///< bounds the rounding error of q, for any u
   double key_lost = 0.0;
 
   [[nodiscard]] Eigen::Index dim() const { return query.rows(); }
@@ -34,28 +34,28 @@ struct RotaryScores {
   [[nodiscard]] double query_size() const { return query.norm() + query_constant.norm(); }
   [[nodiscard]] double key_size() const { return key.norm() + key_constant.norm(); }
 
-  /// What rounding can change in a difference of two scores at distances up to `farthest`: in the maps, in
-  /// the angles and in products of a head's size.
+  /// Rounding error of a difference of two scores at distances up to `farthest`: of the maps, the angles and
+  /// products of a head's size.
   [[nodiscard]] double slack(std::size_t farthest) const;
 
-  /// The same with the constant of the keys left out where it shifts all scores alike.
+  /// The constant of the keys without the part that shifts all scores alike.
   [[nodiscard]] Eigen::VectorXd turning_constant() const;
 
-  /// Coordinates as the head has them.
+  /// Converts to the order of coordinates of the head.
   [[nodiscard]] std::vector<double> in_head_order(const Eigen::VectorXd& values) const;
 };
 
 /// R_t x, or R_tᵀ x for a negative `sign`, of each column.
 [[nodiscard]] Eigen::MatrixXd turned(const RotaryScores& scores, const Eigen::MatrixXd& x, double t);
 
-/// Scores of one query with the keys at some distances: with the best key of each they lie in
-/// [middle − half, middle + half].
+/// Scores of one query with all keys at some distances: those at distance t lie in [middle − half, middle +
+/// half].
 struct Ranges {
   Eigen::VectorXd middle;  ///< qᵀ R_t d, with d as `turning_constant`
   Eigen::VectorXd half;    ///< |Kᵀ R_tᵀ q|
 };
 
-/// A set of distances with their rotations at hand.
+/// A set of distances with precomputed rotations.
 class Sweep {
  public:
   Sweep(const RotaryScores& scores, std::vector<std::size_t> distances);
@@ -74,9 +74,9 @@ class Sweep {
 
 /// Every distance in [first, end).
 [[nodiscard]] std::vector<std::size_t> all_distances(std::size_t first, std::size_t end);
-/// About `count` of [first, end), each of the first and then ever fewer, the last among them.
+/// About `count` distances of [first, end): all short ones, then progressively sparser, including the last.
 [[nodiscard]] std::vector<std::size_t> some_distances(std::size_t first, std::size_t end, std::size_t count);
-/// The same, half of them, with as many more strewn evenly.
+/// The same with half as many, and as many more spread evenly.
 [[nodiscard]] std::vector<std::size_t> scattered_distances(std::size_t first, std::size_t end,
                                                            std::size_t count);
 

@@ -11,10 +11,10 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Distances that a start is improved over, before all are.
+/// Distances used to improve a start, before all distances are.
 constexpr std::size_t explored = 512;
 constexpr std::size_t most_swept = 16384;
-/// Distances whose own best query may be a start, and those that are.
+/// Distances whose own best query is a candidate for a start, and number of those used.
 constexpr std::size_t candidates = 64;
 constexpr std::size_t starts = 4;
 constexpr std::size_t random_starts = 12;
@@ -29,7 +29,7 @@ VectorXd query_of(const RotaryScores& scores, const VectorXd& u) {
   return scores.query * u + scores.query_constant;
 }
 
-/// u and the keys in turn, distances as they are.
+/// Improves u and the keys in turn, with fixed distances.
 void climb(const RotaryScores& scores, RotaryContext& context) {
   for (int step = 0; step < most_steps; ++step) {
     const VectorXd g = spread_gradient(scores, context);
@@ -82,7 +82,7 @@ RotaryContext widest_context(const RotaryScores& scores, const Sweep& sweep, con
   (void)high.maxCoeff(&first_high);
   (void)low.minCoeff(&first_low);
   if (first_high == first_low) {
-    // One of the two takes the next best.
+    // Both are at the same distance, so one of them takes its second-best.
     const auto best_but = [&](const VectorXd& values, double sign, Index taken) {
       Index best = taken == 0 ? 1 : 0;
       for (Index i = 0; i < values.size(); ++i) {
@@ -143,7 +143,7 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores) {
     contexts.push_back(improved(scores, some, {.query_point = start, .spread = -1.0}));
   };
   for (std::ptrdiff_t i = 0; i < count; ++i) try_from(found[static_cast<std::size_t>(i)].u);
-  // Constants make more maxima than the keys' own, so chance has a say where there are any.
+  // Constants create more local maxima, so random starts are added if there are any.
   if (scores.query_constant.squaredNorm() > 0.0 || scores.turning_constant().squaredNorm() > 0.0) {
     Random random(1);
     for (std::size_t i = 0; i < random_starts; ++i) {

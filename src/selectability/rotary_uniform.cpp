@@ -17,11 +17,11 @@ constexpr std::size_t swept_in_steps = 256;
 constexpr std::size_t most_swept = 16384;
 constexpr int rounds = 5;
 constexpr int steps = 12;
-/// Distances added after a round, of high and of low scores each.
+/// Distances added per iteration, for high and for low scores each.
 constexpr std::size_t added = 24;
-/// A round adds none where all distances tell keys apart no better than by this part.
+/// No distances are added if considering all distances increases the spread by less than this fraction.
 constexpr double enough = 1e-3;
-/// Of the dual, in parts of its size: at first and what each step leaves of it.
+/// Smoothing of the dual relative to its size: initially, and the factor of each decrease.
 constexpr double first_smoothing = 0.1;
 constexpr double less_smoothing = 0.8;
 constexpr int exchanges = 60;
@@ -47,8 +47,8 @@ class Dual {
     contexts_.push_back(std::move(context));
   }
 
-  /// Shares that nearly maximize φ: of the context that gains most by it at the cost of the one that loses
-  /// least, again and again.
+  /// Weights that nearly maximize φ, by repeatedly moving weight from the context with the smallest partial
+  /// derivative to the one with the largest.
   void raise(double smoothing) {
     const MatrixXd products = pulls_.transpose() * pulls_;
     for (int i = 0; i < exchanges; ++i) {
@@ -62,7 +62,7 @@ class Dual {
         if (shares_[k] > 0.0 && (down < 0 || slope[k] < slope[down])) down = k;
       }
       if (best - slope[down] <= 1e-12 * std::abs(best)) return;
-      // d/ds of φ along e_up − e_down, whose square root is of a quadratic in s, by bisection.
+      // Solves dφ/ds = 0 along e_up − e_down by bisection; the term under the root is quadratic in s.
       const double linear = constants_[up] - constants_[down];
       const double a = products(up, up) - 2.0 * products(up, down) + products(down, down);
       const double b = along[up] - along[down];
@@ -83,7 +83,7 @@ class Dual {
     }
   }
 
-  /// The query that the smoothed dual answers with.
+  /// The query that attains the smoothed dual.
   [[nodiscard]] VectorXd answer(double smoothing) const {
     const VectorXd pull = pulls_ * shares_;
     const double length = std::sqrt(pull.squaredNorm() + smoothing * smoothing);
@@ -103,7 +103,7 @@ class Dual {
   VectorXd shares_;
 };
 
-/// At most this wide at every distance, by weights of this query's own.
+/// An upper bound of the spread over every distance, by weights for this query.
 WeightProof anywhere(const RotaryScores& scores, const VectorXd& u) {
   RotaryScores one = scores;
   one.query = MatrixXd::Zero(scores.dim(), 1);
@@ -112,22 +112,22 @@ WeightProof anywhere(const RotaryScores& scores, const VectorXd& u) {
   return RotaryWeights(one, 0.0).proof(0);
 }
 
-/// The widest context of a query at every distance there is.
+/// The widest context of a query over all distances.
 double widest_over(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u) {
   const Ranges ranges = sweep.of(query_of(scores, u));
   return (ranges.middle + ranges.half).maxCoeff() + (ranges.half - ranges.middle).maxCoeff() +
          scores.slack(scores.distances);
 }
 
-/// The steps of `most_uniform`: what they have found so far.
+/// The state of `most_uniform`.
 class Descent {
  public:
   Descent(const RotaryScores& scores, VectorXd start)
       : scores_(scores), dual_(scores), u_(start), best_(std::move(start)) {}
 
-  /// Frank–Wolfe steps over some distances; whether both ends meet there.
+  /// Frank–Wolfe steps over the given distances; returns whether both bounds meet there.
   bool step(const Sweep& sweep, int count) {
-    // Over other distances the best is another.
+    // The optimum changes with the distances.
     narrowest_ = widest_context(scores_, sweep, best_).spread;
     for (int i = 0; i < count; ++i) {
       RotaryContext context = widest_context(scores_, sweep, u_);
@@ -151,14 +151,14 @@ class Descent {
       shares_ = dual_.shares();
     }
   }
-  /// Smooths again as much as at first.
+  /// Resets the smoothing to its initial value.
   void restart() { smoothing_ = std::max(smoothing_, again_smoothing); }
 
   [[nodiscard]] const VectorXd& best() const { return best_; }
   [[nodiscard]] double narrowest() const { return narrowest_; }
   [[nodiscard]] double lower() const { return lower_; }
 
-  /// The contexts that prove `lower`, those without a share left out.
+  /// The contexts with positive weight, which prove `lower`.
   void fill(RotaryUniform& result) const {
     result.lower = std::max(0.0, lower_ - scores_.slack(scores_.distances));
     if (result.lower == 0.0) return;
@@ -185,7 +185,7 @@ class Descent {
   VectorXd shares_;
 };
 
-/// The distances at which keys differ most under a query, `count` of the highest and of the lowest scores.
+/// The distances with the `count` highest and the `count` lowest scores under a query.
 std::vector<std::size_t> extreme_distances(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u,
                                            std::size_t count) {
   const Ranges ranges = sweep.of(query_of(scores, u));
@@ -215,7 +215,7 @@ RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weig
                        .anywhere_point = outside.point,
                        .anywhere_proof = weights.proof(0)};
   result.anywhere_proof.spread = outside.spread;
-  // Without a constant the query is 0 for u = 0.
+  // If c is 0, u = 0 gives the query 0.
   if (scores.query_constant.squaredNorm() == 0.0 || !scores.knows_frequencies() || scores.distances < 3) {
     return result;
   }
@@ -226,7 +226,7 @@ RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weig
     descent.step(Sweep(scores, some), steps);
     RotaryContext widest = widest_context(scores, whole, descent.best());
     if (widest.spread <= descent.narrowest() * (1.0 + enough)) break;
-    // Distances that were not looked at tell more keys apart: look at them from now on.
+    // Distances not considered so far give a wider context; add them.
     const std::vector<std::size_t> more = extreme_distances(scores, whole, descent.best(), added);
     some.insert(some.end(), more.begin(), more.end());
     std::sort(some.begin(), some.end());

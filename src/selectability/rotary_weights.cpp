@@ -16,12 +16,12 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Orders p = 2^doublings of the smoothed maximum, and iterations at each.
+/// Orders p = 2^doublings of the smoothed maximum, and iterations at each order.
 constexpr std::array<std::pair<int, int>, 5> schedule = {{{2, 3}, {3, 4}, {4, 4}, {5, 4}, {6, 3}}};
-/// Shares below this part of all pull no further.
+/// Contributions below this fraction of the total do not change a weight.
 constexpr double least_share = 1e-12;
 
-/// f of the eigenvalues of a symmetric matrix.
+/// Applies f to the eigenvalues of a symmetric matrix.
 template <typename Function>
 MatrixXd spectral(const MatrixXd& symmetric, const Function& function) {
   const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(symmetric);
@@ -29,7 +29,7 @@ MatrixXd spectral(const MatrixXd& symmetric, const Function& function) {
   return eigen.eigenvectors() * values.asDiagonal() * eigen.eigenvectors().transpose();
 }
 
-/// A little more than `gram`, invertible.
+/// `gram` plus a small multiple of I, which makes it invertible.
 MatrixXd lifted(MatrixXd gram) {
   const double trace = gram.trace();
   gram.diagonal().array() += trace > 0.0 ? 1e-12 * trace : 1.0;
@@ -38,14 +38,15 @@ MatrixXd lifted(MatrixXd gram) {
 
 }  // namespace
 
-/// Of one side's smoothed maximum, how much each pair and the coordinates that stay contribute.
+/// The contributions of each pair, and of the coordinates that do not rotate, to the smoothed maximum of one
+/// side.
 struct RotaryWeights::Shares {
   MatrixXd still;
   VectorXd pairs;
 };
 
-/// max |M u + m| over the ball as the norm of [√(1+κ²) M, √(1+1/κ²) m], which bounds it, with equality at the
-/// best κ, smoothed.
+/// Bounds max |M u + m| over the ball by the norm of [√(1+κ²) M, √(1+1/κ²) m], with equality at the best κ;
+/// the maximum is smoothed.
 struct RotaryWeights::Smoothed {
   double logarithm = 0.0;  ///< of κ²
   bool started = false;
@@ -129,7 +130,7 @@ RotaryWeights::Stacked RotaryWeights::stacked(const MatrixXd& map, const VectorX
   const MatrixXd standing = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
   result.map.topRows(still) = on_still * standing;
   double size = standing.norm();
-  // What stays shifts the scores of all keys alike.
+  // The part on coordinates that do not rotate shifts the scores of all keys alike.
   if (!inverse) {
     result.constant.head(still) = on_still * constant(still_);
     size += constant(still_).norm();
@@ -183,7 +184,7 @@ void RotaryWeights::improve() {
   const Index still = static_cast<Index>(still_.size());
   Smoothed of_queries, of_keys;
   for (const auto& [doublings, iterations] : schedule) {
-    // A block's share goes with this power of its weight.
+    // The contribution of a block grows with this power of its weight.
     const double power = 2.0 * (1.0 + std::ldexp(1.0, doublings));
     for (int i = 0; i < iterations; ++i) {
       const Shares query = of_queries.shares(queries(), still, doublings);
@@ -215,7 +216,7 @@ void RotaryWeights::prove() {
   query_multiplier_ = longest_query.multiplier;
   key_multiplier_ = longest_key.multiplier;
   key_length_ = longest_key.upper + key.lost;
-  // What F and its inverse leave of each other.
+  // The deviation of F times its computed inverse from the identity.
   const Index still = static_cast<Index>(still_.size());
   const double apart = (factor_.transpose() * inverse_ - MatrixXd::Identity(still, still)).norm() +
                        rounding(still) * factor_.norm() * inverse_.norm();

@@ -4,38 +4,39 @@
 
 #include "rotary_scores.hpp"
 
-/// A bound of a head's spread over all distances at once, from weights on the pairs that turn.
+/// Bounds a head's spread over all distances at once, by weights on the rotating pairs.
 namespace normscope::selectability {
 
-/// Rotations keep the length of each pair, so for weights w > 0 and any invertible F on the coordinates that
-/// stay (N),
+/// Rotations preserve the length of each pair. For weights w > 0 and any invertible F on the coordinates that
+/// do not rotate (N),
 ///   qᵀ R_t k <= |q'| |k'|,  q' = (F q_N, √w_j q_j),  k' = (F⁻ᵀ k_N, k_j/√w_j),
-/// at every t, and a spread is at most 2 max|q'| max|k'|: two trust-region problems. The constant of k_N
+/// at every t, so a spread is at most 2 max|q'| max|k'|: two trust-region problems. The constant of k_N
 /// shifts all scores alike and is left out.
 ///
-/// Where distances are below n, a pair that turns by no more than φ = (n − 1) θ_j on the way, a slow one, may
-/// stand in N at its middle angle, with what is left of it as one more pair: |R_t − R_mid| <= ε = 2 sin(φ/4),
-/// so √ε q_j and √ε k_j take the places of q_j and k_j there.
+/// If distances are below n, a pair that rotates by at most φ = (n − 1) θ_j over the context (a slow pair)
+/// may be moved to N at its middle angle, with the remainder kept as one more pair: |R_t − R_mid| <= ε = 2
+/// sin(φ/4), so √ε q_j and √ε k_j replace q_j and k_j there.
 class RotaryWeights {
  public:
-  /// Weights for which the bound is near its least. `slowest_turn`: pairs with φ up to this are slow; 0 for a
-  /// bound at every distance, which holds whatever the frequencies are.
+  /// Weights for which the bound is near its minimum. `slowest_turn`: pairs with φ up to this angle are slow;
+  /// 0 gives a bound over every distance, independent of the frequencies.
   ///
-  /// Formula   log(max|q'|² max|k'|²) is convex in log w; the multipliers of a smoothed maximum, the Schatten
-  ///           norm of order p as p grows, say by how much a block outweighs the other side's
+  /// Formula   log(max|q'|² max|k'|²) is convex in log w. The multipliers of a smoothed maximum, the Schatten
+  ///           norm of increasing order p, give the ratio of a block's contributions on both sides.
   /// Cost      O(20 dim³)
   RotaryWeights(const RotaryScores& scores, double slowest_turn);
 
-  /// Proved: no two keys' scores differ by more under any query, rounding taken off.
+  /// A proved bound on the difference of two keys' scores under any query, including rounding.
   [[nodiscard]] double spread() const { return spread_; }
-  /// The query, as a point u of the ball, for which |q'| is least, and the bound of its spread.
+  /// The query, as a point u of the ball, for which |q'| is smallest, and the bound of its spread.
   struct Query {
     Eigen::VectorXd point;
     double spread = 0.0;
   };
   [[nodiscard]] Query most_uniform() const;
 
-  /// What a checker needs, coordinates as the head has them; of distances below this, 0 for every distance.
+  /// The certificate, in the head's order of coordinates: valid for distances below this, 0 for every
+  /// distance.
   [[nodiscard]] WeightProof proof(std::size_t distances) const;
 
  private:

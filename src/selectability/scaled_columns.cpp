@@ -14,16 +14,16 @@
 namespace normscope::selectability {
 namespace {
 
-/// Powers of two between extents that the search takes as they are.
+/// Ratio between extents, as a power of two, up to which the search uses the columns unscaled.
 constexpr int like = 10;
 /// Numbers above this are refused.
 constexpr double largest_entry = 0x1p1000;
 /// Queries whose entries are within this power of two of the largest lose nothing to underflow.
 constexpr int safe_exponent = 900;
-/// What lengths and quotients of them lose to rounding, and more.
+/// Bound of the relative rounding error of lengths and their quotients.
 constexpr double rounding = 0x1p-47;
 
-/// The query for keys as given, and how much longer it is, with what it scores, than `query`.
+/// The query for the original keys, and the factor between its length and scores and those of `query`.
 struct GivenQuery {
   std::vector<double> direction{};
   double factor = 0.0;
@@ -45,7 +45,7 @@ GivenQuery given_query(std::span<const double> query, const std::vector<int>& ex
   for (std::size_t i = 0; i < query.size(); ++i) {
     result.direction[i] = std::scalbn(query[i], -exponents[i] - largest);
   }
-  // The score of the shrunk query is 2^-largest of that of `query`.
+  // The score of the scaled query is 2^-largest times that of `query`.
   result.factor = std::scalbn(euclidean_norm(query) / euclidean_norm(result.direction), -largest);
   return result;
 }
@@ -57,7 +57,7 @@ Selection ScaledColumns::of_given(MatrixView<const double> keys, Selection selec
   const std::vector<double> center = std::move(selection.center);
   selection.center.assign(width, 0.0);
   for (std::size_t i = 0; i < width; ++i) {
-    // Constant columns were set to 0.
+    // Constant columns are 0 in the scaled keys.
     selection.center[i] = selection.extents[i] > 0.0 ? std::scalbn(center[i], exponents[i]) : keys.row(0)[i];
   }
   selection.extents = extents_of(keys, selection.center);

@@ -7,7 +7,7 @@
 namespace normscope::selectability {
 namespace {
 
-/// Distances between keys this large are within a double's range, whatever the width.
+/// Distances between keys of this size stay within a double's range, whatever the width.
 constexpr double largest_entry = 0x1p1000;
 
 }  // namespace

@@ -25,13 +25,13 @@ struct ScaledKeys {
   [[nodiscard]] double upper(double bound) const {
     return std::nextafter(by.multiply(bound), std::numeric_limits<double>::infinity());
   }
-  /// What is said of the keys as they were given, as of the scaled ones.
+  /// Converts a verdict on the scaled keys to the original keys.
   [[nodiscard]] Selection divided(Selection selection) const;
-  /// The other way round.
+  /// The inverse conversion.
   [[nodiscard]] Selection multiplied(Selection selection) const;
 };
 
-/// The keys divided by a power of two, where they are too large or too small for products of them.
+/// The keys divided by a power of two, if they are too large or too small for products.
 [[nodiscard]] std::optional<ScaledKeys> scaled_keys(MatrixView<const double> keys);
 
 }  // namespace normscope::selectability

@@ -9,9 +9,8 @@
 
 namespace normscope::selectability {
 
-/// Logits divided by a power of two where they are too large or too small for products of them; the very same
-/// ones otherwise. Points, weights and answers do not depend on it, leads go back through `lower` and
-/// `upper`.
+/// Logits divided by a power of two if they are too large or too small for products, otherwise the original
+/// logits. Points, weights and answers do not depend on the scale; `lower` and `upper` convert leads back.
 class ScaledLogits {
  public:
   explicit ScaledLogits(const Logits& logits) : original_(&logits), by_(BinaryScale::of(logits.scale)) {
@@ -27,19 +26,19 @@ class ScaledLogits {
     for (Logits::Own& own : copy_->own) {
       own = {by_.divide(own.size), by_.divide(own.rounding) + vanished, by_.divide(own.feigned) + vanished};
     }
-    // What vanishes, of a row or of the rounding itself, is smaller than any number there is.
+    // What underflows, of a row or of the rounding itself, is below the smallest double.
     copy_->rounding = by_.divide(logits.rounding) + vanished;
   }
 
   [[nodiscard]] const Logits& logits() const { return copy_ ? *copy_ : *original_; }
-  /// Bounds of the logits as they were given, from bounds of the scaled ones.
+  /// Converts bounds of the scaled logits to bounds of the original ones.
   [[nodiscard]] double lower(double bound) const {
     return by_.is_one() ? bound : std::nextafter(by_.multiply(bound), -infinity);
   }
   [[nodiscard]] double upper(double bound) const {
     return by_.is_one() ? bound : std::nextafter(by_.multiply(bound), infinity);
   }
-  /// A lead of the logits as they were given, scaled like them.
+  /// Converts a lead of the original logits to the scaled ones.
   [[nodiscard]] double divide(double lead) const { return by_.divide(lead); }
 
  private:

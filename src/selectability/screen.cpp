@@ -15,17 +15,17 @@ namespace {
 
 constexpr std::size_t tile = 512;
 constexpr float lowest = -std::numeric_limits<float>::infinity();
-/// A row shorter than this part of the longest is left to float64.
+/// Rows shorter than this fraction of the longest are left to float64.
 constexpr double shortest = 0x1p-40;
 
-/// The highest score of another token where each token's row points.
+/// For each token, the highest score of another token at the token's own direction.
 struct Highest {
   std::vector<float> score;
   std::vector<std::size_t> rival;
 
   explicit Highest(std::size_t tokens) : score(tokens, lowest), rival(tokens, 0) {}
 
-  // Ties go to the lower number, so that the order in which tiles come does not matter.
+  // Ties go to the lower index, so that the result does not depend on the order of tiles.
   void see(std::size_t token, float value, std::size_t other) {
     if (value > score[token] || (value == score[token] && other < rival[token])) {
       score[token] = value;
@@ -41,7 +41,7 @@ class Tiles {
 
   [[nodiscard]] std::size_t strips() const { return (logits_.tokens + tile - 1) / tile; }
 
-  /// All pairs of a token of strip `strip` with one of it or an earlier one.
+  /// Processes all pairs of a token of `strip` with a token of the same or an earlier strip.
   void see_strip(std::size_t strip, Highest& highest, std::vector<float>& products) const {
     products.resize(tile * tile);
     for (std::size_t other = 0; other <= strip; ++other) see_tile(strip, other, highest, products);
@@ -72,7 +72,7 @@ class Tiles {
         down[c] = score > down[c] ? score : down[c];
       }
     }
-    if (strip == other) return;  // the rows of a tile on the diagonal are all there is
+    if (strip == other) return;  // a tile on the diagonal is symmetric
     for (std::size_t c = 0; c < columns; ++c) {
       if (down[c] >= highest.score[j0 + c])
         find_down(products, i0, rows, columns, c, j0 + c, down[c], highest);
@@ -131,7 +131,7 @@ Highest highest_others(const Tiles& tiles, std::size_t tokens, unsigned threads,
       Highest some(tokens);
       std::vector<float> products;
       for (std::size_t k = begin; k < end; ++k) {
-        // Late strips have more tiles than early ones: from both ends in turn, pieces weigh the same.
+        // Later strips have more tiles; taking strips from both ends in turn balances the pieces.
         const std::size_t strip = done + k;
         tiles.see_strip(strip % 2 == 0 ? strip / 2 : strips - 1 - strip / 2, some, products);
       }
@@ -154,7 +154,7 @@ SinglePrecision single_precision(const Logits& logits) {
   single.rows.reserve(logits.rows.size());
   for (const double value : logits.rows) single.rows.push_back(static_cast<float>(by.divide(value)));
   for (const double value : logits.offsets) single.offsets.push_back(static_cast<float>(by.divide(value)));
-  // The product's own bound, then entries, point, length and sums, each rounded.
+  // The bound of the product, then the rounding of entries, point, length and sums.
   const double count = static_cast<double>(logits.width) + static_cast<double>(logits.width / 256) + 16.0;
   single.error = 1.01 * count * 0x1p-24 * logits.scale;
   return single;

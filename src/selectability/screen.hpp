@@ -8,10 +8,11 @@
 
 namespace normscope::selectability {
 
-/// How far a token leads where its own row points.
+/// The lead of a token at its own direction.
 struct Lead {
-  double lower = 0.0;     ///< proved; what rounding may have done is taken off
-  std::size_t rival = 0;  ///< the next highest token there, or one as high to float32's rounding
+  double lower = 0.0;  ///< proved, with the rounding error subtracted
+  std::size_t rival =
+      0;  ///< the token with the next highest logit there, or one equal to it within float32 rounding
 };
 
 /// The rows in float32, divided by a power of two so that the largest is near 1.
@@ -19,13 +20,13 @@ struct SinglePrecision {
   std::vector<float> rows{};
   std::vector<float> offsets{};
   int exponent = 0;
-  /// Bound on what float32 does to a logit at a point of the ball, that point rounded too.
+  /// Error bound of a float32 logit at a point of the ball, including the rounding of the point.
   double error = 0.0;
 };
 [[nodiscard]] SinglePrecision single_precision(const Logits& logits);
 
-/// The lead of every token at A_i/|A_i|, from half of A Aᵀ: a tile serves its rows and its columns.
-/// A row too short to have a direction in float32 leads nowhere.
+/// The lead of every token at A_i/|A_i|, from half of A Aᵀ: each tile serves its rows and its columns. Rows
+/// too short to have a direction in float32 get no lead.
 [[nodiscard]] std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, unsigned threads,
                                        const Progress& progress);
 

@@ -12,21 +12,22 @@
 namespace normscope::selectability {
 namespace {
 
-/// Keys that are searched together, so that their queries make a matrix; fewer where each takes long, as a
-/// step is what Ctrl-C waits for.
+/// Keys searched together, so that their queries form a matrix; fewer if each takes long, because Ctrl-C
+/// takes effect between steps.
 std::size_t chunk_of(std::size_t width) {
   return std::clamp<std::size_t>((std::size_t{1} << 22U) / std::max<std::size_t>(1, width * width), 16, 1024);
 }
-/// Keys that a pass adds to a working set: a key inside ends up with width + 1 that carry it.
+/// Constraints that an iteration adds to a working set; a key inside the hull ends with up to width + 1
+/// active ones.
 std::size_t winners_taken(std::size_t width) { return 8 + width / 2; }
-/// Passes after which a key stays undecided.
+/// Iterations after which a key stays undecided.
 constexpr std::size_t most_passes = 2000;
-/// What a query's length may differ from one, in parts.
+/// Relative deviation of a query's length from 1.
 constexpr double length_error = 0x1p-40;
 
 }  // namespace
 
-/// One key on its way to an answer.
+/// The search state of one key.
 struct Search::Parts::Contest {
   enum class Stage { own, whitened, hull };
 
@@ -35,7 +36,7 @@ struct Search::Parts::Contest {
   Query query{};
   std::vector<std::size_t> working{};
   std::size_t passes = 0;
-  bool asked_front = false;  ///< whether only the keys outside the front are left to ask
+  bool asked_front = false;  ///< whether only keys outside the front remain to be checked
   bool over = false;
 };
 
@@ -74,7 +75,7 @@ void Search::Parts::collect() {
     } else if (cloud.twin(cloud.row(place)) == Cloud::none) {
       open.push_back(place);
     } else {
-      // Never an answer of its own, but it may be a vertex.
+      // Not an answer by itself, but this key may be a vertex of the hull.
       front.add(place);
     }
   }
@@ -106,7 +107,7 @@ void Search::Parts::advance() {
   ++chunks_done;
 }
 
-/// The query of the stage it is in; the stage after it where there is none.
+/// The query of the current stage; moves on to the next stage if there is none.
 void Search::Parts::next_query(Contest& contest) {
   std::vector<double> z(cloud.width());
   cloud.centred(contest.place, z);
@@ -114,13 +115,13 @@ void Search::Parts::next_query(Contest& contest) {
   if (contest.stage == Contest::Stage::whitened) vector = span->query(span->whitened(vector));
   const double length = vector.norm();
   contest.query.place = contest.place;
-  // The key may be the mean: then any query is as good as another.
+  // If the key is the mean, any query will do.
   vector = length > 0.0 && std::isfinite(length) ? Eigen::VectorXd(vector / length)
                                                  : Eigen::VectorXd(Eigen::VectorXd::Unit(vector.size(), 0));
   contest.query.direction.assign(vector.data(), vector.data() + vector.size());
 }
 
-/// Solves the working set: a new query, or the end.
+/// Solves the subproblem over the working set: a new query, or an answer.
 void Search::Parts::settle(Contest& contest) {
   Nearest found = nearest(cloud, *span, contest.place, contest.working, options.tolerance);
   Verdict& verdict = verdicts[cloud.row(contest.place)];
@@ -143,7 +144,7 @@ void Search::Parts::settle(Contest& contest) {
 }
 
 void Search::Parts::win(const Contest& contest, double margin) {
-  // The query that was asked is the key's own divided by its length, which rounds.
+  // The query used was the key's own direction divided by its length, with rounding.
   const double own_margin = margin - 0x1p-48 * (cloud.length(contest.place) + cloud.length(0));
   if (contest.stage == Contest::Stage::own && own_margin > 0.0) {
     select(contest.place, Proof::own_direction, own_margin, {});
@@ -152,8 +153,9 @@ void Search::Parts::win(const Contest& contest, double margin) {
   }
 }
 
-/// Puts the queries to the rivals. Who meets a winner takes it into the working set and solves that; who
-/// meets none is through: with the front, or, where it proves, with everyone.
+/// Scores the queries against the rivals. Keys with a violated constraint add it to their working set and
+/// re-solve. The others are decided if the rivals are all keys (`proves`); otherwise only the front is
+/// checked.
 void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves) {
   std::vector<Query> queries;
   queries.reserve(contests.size());
@@ -179,7 +181,7 @@ void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, b
       }
       if (proves) front.add(winner);
     }
-    // The hull of the working set was said to lie behind the query: rounding has the last word.
+    // No new constraint, although one is violated: rounding decides, and the key stays undecided.
     if (contest.stage == Contest::Stage::hull && contest.working.size() == before) {
       contest.over = true;
       continue;
@@ -209,7 +211,8 @@ void Search::Parts::run_chunk(std::vector<Contest> contests) {
     std::vector<Contest*> before_everyone;
     for (Contest& contest : contests) {
       if (contest.over) continue;
-      // Own queries that are too near to call meet everyone; so does all where the front is no shorter.
+      // Queries whose own direction is too close to call are compared with all keys; so are all queries if
+      // the front is no smaller.
       const bool skip = contest.asked_front || contest.stage == Contest::Stage::own || front.size() == 0 ||
                         2 * front.size() > cloud.size();
       (skip ? before_everyone : at_front).push_back(&contest);
@@ -252,7 +255,7 @@ void Search::report(const Progress& progress) const {
   }
 }
 
-/// Everything found, as of the keys that were given.
+/// The results for the keys as given.
 Selection Search::Parts::selection() {
   Selection selection{.keys = std::move(verdicts),
                       .center = cloud.center(),
@@ -265,7 +268,7 @@ Selection Search::Parts::selection() {
   for (std::size_t row = 0; row < selection.keys.size(); ++row) {
     Verdict& verdict = selection.keys[row];
     if (verdict.proof != Proof::twin) continue;
-    // Keys may have become equal when what is far smaller than others vanished.
+    // Keys may have become equal when small entries underflowed.
     verdict.residual = verified_residual(given, row, verdict.weights);
     if (verdict.residual == 0.0) continue;
     const bool is_near =

@@ -17,34 +17,34 @@
 
 namespace normscope::selectability {
 
-/// The parts of a search: all keys by their own direction, then, a chunk at a time, what that leaves.
+/// The two parts of a search: all keys by their own direction, then the remaining ones in blocks.
 struct Search::Parts {
   Parts(MatrixView<const double> keys, const Options& options);
 
   Options options;
   MatrixView<const double> given;
-  std::optional<ScaledColumns> columns;  ///< where their columns differ in size
-  std::optional<ScaledKeys> scaled;      ///< or else where the keys cannot be multiplied as they are
+  std::optional<ScaledColumns> columns;  ///< if columns differ in size
+  std::optional<ScaledKeys> scaled;      ///< otherwise, if products of the keys would over- or underflow
   Cloud cloud;
   OwnDirection own;
-  std::vector<Verdict> verdicts;    ///< one a row
-  std::vector<std::size_t> open{};  ///< places that their own direction leaves
-  std::size_t chunk;                ///< open places a step takes
+  std::vector<Verdict> verdicts;    ///< one per row
+  std::vector<std::size_t> open{};  ///< places not decided by their own direction
+  std::size_t chunk;                ///< undecided places per step
   std::size_t chunks_done = 0;
-  Rivals front;  ///< keys that win somewhere: most that is beaten is beaten by them
+  Rivals front;  ///< keys known to be selectable: most violated constraints come from them
   std::optional<Span> span{};
-  /// What a search has found beyond the keys' own directions: all that a state holds of it.
+  /// The results beyond the keys' own directions, which a saved state contains.
   struct Searched {
     std::uint64_t chunks = 0;
-    std::vector<std::size_t> rows{};  ///< of the open places, in order
+    std::vector<std::size_t> rows{};  ///< rows of the decided places, in order
     std::vector<Verdict> verdicts{};
     std::vector<std::size_t> front{};
   };
-  std::optional<Searched> restored{};  ///< until the own directions are through
+  std::optional<Searched> restored{};  ///< until the own directions are computed
   std::string restored_from{};         ///< for messages
 
   [[nodiscard]] std::size_t chunks() const;
-  /// Of the open places, how many have been searched for.
+  /// Number of undecided places that have been searched.
   [[nodiscard]] std::size_t searched() const;
   void collect();
   [[nodiscard]] Searched found() const;
@@ -57,7 +57,8 @@ struct Search::Parts {
 
  private:
   struct Contest;
-  mutable std::optional<Digest> fingerprint{};  ///< of keys and options, once a state was asked for
+  mutable std::optional<Digest>
+      fingerprint{};  ///< of keys and options, computed when a state is first requested
   void run_chunk(std::vector<Contest> contests);
   void put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves);
   void select(std::size_t place, Proof proof, double margin, std::vector<double> query);

@@ -47,7 +47,7 @@ class SoftCap {
     spread.upper = above(spread.upper);
   }
 
-  /// What the keys of a context differ by under its query.
+  /// The difference of the scores of a context's keys under its query.
   [[nodiscard]] double attained(const Spread& spread, const KeyPair& keys) const {
     const double high = score(spread.query, keys.high_point, keys.high_distance);
     const double low = score(spread.query, keys.low_point, keys.low_distance);
@@ -78,8 +78,8 @@ class SoftCap {
   const AttentionSides& sides_;
   const HeadMaps& maps_;
   double cap_;
-  double largest_ = 0.0;  ///< no score is larger
-  double slack_ = 0.0;    ///< that rounding may have changed in one
+  double largest_ = 0.0;  ///< upper bound of all scores
+  double slack_ = 0.0;    ///< rounding error of a score
 };
 
 }  // namespace

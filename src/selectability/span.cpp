@@ -10,7 +10,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Rows that are folded into the triangle at a time.
+/// Rows folded into the triangle at a time.
 constexpr std::size_t fold = 1024;
 
 MatrixXd triangle_of(const MatrixXd& rows) {
@@ -19,7 +19,7 @@ MatrixXd triangle_of(const MatrixXd& rows) {
   return factors.matrixQR().topRows(side).triangularView<Eigen::Upper>();
 }
 
-/// R with RᵀR = Σ z zᵀ, without squaring anything.
+/// R with RᵀR = Σ z zᵀ, computed without squaring.
 MatrixXd triangle_of(const Cloud& cloud) {
   const Index width = static_cast<Index>(cloud.width());
   MatrixXd result(0, width);
@@ -37,7 +37,7 @@ MatrixXd triangle_of(const Cloud& cloud) {
   return result;
 }
 
-/// Largest entry of a key as the cloud measures it: what their common mean lost to rounding.
+/// Largest entry of a key in the units of the cloud, which bounds the rounding of the common mean.
 double rounding(const Cloud& cloud) {
   double far = 0.0;
   for (const double value : cloud.center()) far = std::max(far, std::abs(value));

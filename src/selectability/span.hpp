@@ -9,18 +9,18 @@
 
 namespace normscope::selectability {
 
-/// The directions in which the keys of a cloud extend, and how far.
+/// The directions in which the keys of a cloud extend, and their extents.
 class Span {
  public:
-  /// Directions in which they extend less than `rank_tolerance` of their longest are left out.
+  /// Leaves out directions whose extent is below `rank_tolerance` times the largest.
   Span(const Cloud& cloud, double rank_tolerance);
 
   [[nodiscard]] Eigen::Index rank() const { return rank_; }
-  /// Coordinates in the span in which the keys have like extent everywhere.
+  /// Coordinates in the span in which the keys have similar extent in every direction.
   [[nodiscard]] Eigen::VectorXd whitened(const Eigen::VectorXd& vector) const;
   /// The query that scores keys as `direction` scores their whitened coordinates.
   [[nodiscard]] Eigen::VectorXd query(const Eigen::VectorXd& direction) const;
-  /// The part of a query that lies in the span.
+  /// The projection of a query onto the span.
   [[nodiscard]] Eigen::VectorXd inside(const Eigen::VectorXd& query) const;
 
  private:

@@ -12,12 +12,12 @@ namespace normscope::selectability {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// A point no further from the sphere than this stands for the next one on it.
+/// A point at most this far from the sphere is treated as the nearest point on it.
 constexpr double near = 0x1p-30;
-/// Products of a row and a point that are spent on one token.
+/// Work limit per token, in products of a row and a point.
 constexpr double most_work = 4e9;
 constexpr std::size_t random_directions = 16;
-/// Dimensions up to which the axes are tried as well.
+/// Largest dimension in which the axes are tried as directions.
 constexpr std::size_t few_dimensions = 16;
 
 double dot(std::span<const double> a, std::span<const double> b) {
@@ -32,13 +32,13 @@ double to_unit_length(std::vector<double>& vector) {
   return length;
 }
 
-/// The way from a point where a token leads to the sphere.
+/// Moves from a point at which a token leads towards the sphere.
 class Climb {
  public:
   Climb(const Field& field, std::size_t token, std::span<const double> inside)
       : field_(field), token_(token), inside_(inside.begin(), inside.end()) {}
 
-  /// A point outside the ball, or on the sphere, up to which the token leads but for rounding.
+  /// A point outside the ball, or on the sphere, such that the token leads, up to rounding, on the way to it.
   [[nodiscard]] std::optional<std::vector<double>> outside(std::vector<double> direction) {
     point_ = inside_;
     faces_.clear();
@@ -48,7 +48,8 @@ class Climb {
       const Hit hit = shoot(direction);
       const double to_sphere = distance_along(direction);
       if (to_sphere < hit.distance) {
-        // Beyond the sphere, so that the way there crosses it with a lead, but not beyond the next face.
+        // Goes beyond the sphere, so that the path crosses it with a positive lead, but not beyond the next
+        // face.
         const double far = std::min(2.0 * to_sphere, 0.5 * (to_sphere + hit.distance));
         move(direction, far);
         return point_;
@@ -60,7 +61,7 @@ class Climb {
     return std::nullopt;
   }
 
-  /// Where the way from the inside to a point outside crosses the sphere.
+  /// The point where the segment from inside to a point outside crosses the sphere.
   [[nodiscard]] std::vector<double> crossing(const std::vector<double>& outside) const {
     std::vector<double> way(outside);
     for (std::size_t i = 0; i < way.size(); ++i) way[i] -= inside_[i];
@@ -80,7 +81,7 @@ class Climb {
     double distance = infinity;
   };
 
-  /// Takes out of the direction what leaves the faces met so far; what is left, outward.
+  /// Projects the direction onto the faces met so far, and returns the rest, pointing outward.
   bool turn_along_faces(std::vector<double>& direction) {
     if (field_.logits->centers) center(direction);
     const double before = to_unit_length(direction);
@@ -97,7 +98,7 @@ class Climb {
     return true;
   }
 
-  /// How far along the direction the token leads, and who ends it.
+  /// The distance along the direction over which the token leads, and the constraint that ends it.
   Hit shoot(const std::vector<double>& direction) {
     const Logits& logits = *field_.logits;
     Hit hit;
@@ -126,7 +127,7 @@ class Climb {
     for (std::size_t i = 0; i < point_.size(); ++i) point_[i] += by * direction[i];
   }
 
-  /// False where the face adds nothing to those met before: the point is a corner to rounding.
+  /// Returns false if the face is dependent on earlier ones: the point is then a corner up to rounding.
   bool add_face(std::size_t other) {
     std::vector<double> face(field_.logits->width);
     static_cast<void>(field_.difference(token_, other, face));
@@ -148,12 +149,12 @@ class Climb {
   std::vector<double> inside_;
   std::vector<double> point_{};
   std::vector<std::vector<double>> faces_{};  ///< orthonormal
-  std::vector<bool> blocked_{};               ///< whose faces the point is on
+  std::vector<bool> blocked_{};               ///< constraints whose faces contain the point
   double work_ = 0.0;
 };
 
-/// Directions to leave the inside by: outward, where the token's own row points, along the axes of small
-/// spaces, and any.
+/// Directions to leave the ball along: radially outward, the token's own row, the axes in small dimensions,
+/// and random ones.
 std::vector<std::vector<double>> directions(const Logits& logits, std::size_t token,
                                             std::span<const double> inside) {
   std::vector<std::vector<double>> result{{inside.begin(), inside.end()}, own_direction(logits, token)};
@@ -186,7 +187,7 @@ double distance_to_sphere(const Logits& logits, std::span<const double> point) {
   if (logits.centers) center(inner);
   const double length = euclidean_norm(inner);
   const double away = std::abs(1.0 - length) + 16.0 * unit_roundoff;
-  // A part outside the norm's image changes no logit but by what rows round to.
+  // A component outside the norm's image changes logits only by the rounding of the rows.
   return away <= near ? away / length : infinity;
 }
 
@@ -225,7 +226,7 @@ std::array<std::vector<double>, 2> two_points(const Logits& logits) {
 }
 
 double lead_at_most(const Field& field, std::size_t token, std::span<const double> point, std::size_t other) {
-  // The lead of the other one over the token, turned round.
+  // The lead of the other token over this one, with the opposite sign.
   return -lower_bound(field, other, point, token) +
          2.0 * field.logits->scale * distance_to_sphere(*field.logits, point) +
          field.logits->own[token].rounding + field.logits->own[other].rounding;

@@ -27,7 +27,7 @@ constexpr const char* misfit = "holds what select did not save; delete it to sta
   throw Error(ErrorCode::Format, source + ": " + what);
 }
 
-/// Of what the answers depend on.
+/// Hash of everything that the answers depend on.
 Digest fingerprint(MatrixView<const double> keys, const Options& options) {
   Packer inputs;
   inputs.put(keys.rows());
@@ -53,7 +53,7 @@ void write(Packer& to, std::size_t row, const Verdict& verdict) {
   to.put(verdict.weights);
 }
 
-/// A code of an enumeration whose last value is `last`; none for any other.
+/// The value of an enumeration whose last value is `last`; empty for an invalid code.
 template <typename Enum>
 bool read_code(Unpacker& from, Enum last, Enum& value) {
   std::uint8_t code = 0;
@@ -62,7 +62,7 @@ bool read_code(Unpacker& from, Enum last, Enum& value) {
   return code <= static_cast<std::uint8_t>(last);
 }
 
-/// Whether the proof is of a kind that a search finds for the answer, and every number of it is one.
+/// Whether the proof is of a kind that a search produces for the answer, and all its numbers are finite.
 bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
   const bool query = verdict.proof == Proof::query;
   const bool known = verdict.answer == Answer::selectable     ? query || verdict.proof == Proof::own_direction
@@ -84,7 +84,7 @@ const Digest& Search::Parts::inputs() const {
   return *fingerprint;
 }
 
-/// The first row whose verdict the keys do not bear out; their number where they bear out all.
+/// The first row whose verdict the keys do not confirm; the number of rows if all are confirmed.
 std::size_t Search::Parts::first_unproved(const Searched& searched) const {
   Selection claimed{.keys = std::vector<Verdict>(cloud.keys().rows()),
                     .center = cloud.center(),

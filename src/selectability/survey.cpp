@@ -10,9 +10,9 @@ namespace {
 
 using convex::Answer;
 
-/// Tokens × tokens × width up to which every largest probability is worked out unless asked otherwise.
+/// Work limit (tokens × tokens × width) up to which all largest probabilities are computed by default.
 constexpr double small_work = 1e8;
-/// Tokens whose leads may be worked on for each one that is wanted.
+/// Tokens processed at most for each token requested.
 constexpr std::size_t worked_for_one = 26;
 /// Probabilities computed between two checks of the time limit.
 constexpr std::size_t group = 256;
@@ -37,7 +37,7 @@ std::vector<std::size_t> wanted_probabilities(const Logits& logits, const Survey
   for (const std::size_t token : wanted.asked) is_wanted[token] = true;
   if (!all && extremes) {
     for (const std::size_t token : survey.nearest(wanted.nearest)) is_wanted[token] = true;
-    // By their leads alone, whatever was worked out before an interruption.
+    // Ordered by leads alone, whatever was computed before an interruption.
     std::vector<double> uppers;
     for (const TokenReach& token : survey.tokens) {
       uppers.push_back(probability_from_lead(token, logits.tokens).upper);

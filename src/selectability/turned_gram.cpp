@@ -1,4 +1,4 @@
-// It has no vectors of float64.
+// This target has no float64 vectors.
 #define HWY_DISABLED_TARGETS HWY_WASM
 
 #include "turned_gram.hpp"
@@ -20,7 +20,7 @@ using Vector = hn::Vec<Tag>;
 
 std::size_t StartOfRow(std::size_t row) { return row * (row + 1) / 2 * all; }
 
-/// The lower triangle of S − R G Rᵀ − e eᵀ, two rows and columns a step.
+/// The lower triangle of S − R G Rᵀ − e eᵀ, two rows and columns per step.
 void Build(std::size_t pairs, const double* gram, const double* shape, const double* cosines,
            const double* sines, const double* shifts, double* work) {
   const Tag tag;
@@ -59,7 +59,8 @@ void Build(std::size_t pairs, const double* gram, const double* shape, const dou
   }
 }
 
-/// Row by row, four columns a step. Bits of the lanes whose pivots are all positive.
+/// Cholesky factorization by rows, four columns per step. Returns a bit mask of the lanes whose pivots are
+/// all positive.
 unsigned Factor(std::size_t dim, double* work) {
   const Tag tag;
   unsigned good = 0;
@@ -83,7 +84,7 @@ unsigned Factor(std::size_t dim, double* work) {
           s2 = hn::Sub(s2, hn::Mul(x, hn::LoadU(tag, r2 + j * all)));
           s3 = hn::Sub(s3, hn::Mul(x, hn::LoadU(tag, r3 + j * all)));
         }
-        // The diagonal holds reciprocals of the pivots' roots.
+        // The diagonal holds the reciprocal square roots of the pivots.
         const auto entry = [&](const double* r, std::size_t column) {
           return hn::LoadU(tag, r + column * all);
         };
@@ -138,7 +139,7 @@ HWY_EXPORT(Factor);
 
 namespace {
 
-/// A symmetric matrix with an empty row and column at the end where its size is odd.
+/// A symmetric matrix, padded with a zero row and column if its size is odd.
 std::vector<double> padded(std::size_t dim, std::size_t pairs, const double* matrix, double last) {
   std::vector<double> result(4 * pairs * pairs, 0.0);
   for (std::size_t i = 0; i < dim; ++i) {

@@ -33,7 +33,7 @@ std::vector<std::size_t> find_twins(MatrixView<const double> rows, std::span<con
 
 bool are_twins(std::span<const std::size_t> twins, std::size_t a, std::size_t b) {
   if (a >= twins.size() || b >= twins.size() || twins[a] == no_twin || twins[b] == no_twin) return false;
-  // The first of its equals is in either's pair.
+  // The first of several equal rows is one of the pair.
   return std::min(a, twins[a]) == std::min(b, twins[b]);
 }
 

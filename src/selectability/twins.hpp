@@ -11,8 +11,8 @@ namespace normscope::selectability {
 
 inline constexpr std::size_t no_twin = std::numeric_limits<std::size_t>::max();
 
-/// Per row of `rows`, each with its number of `numbers` (or none at all), another one that is equal, or
-/// `no_twin`: of equal rows the first has the second, all others the first.
+/// For each row of `rows`, with its number of `numbers` if there are any, another row that is equal, or
+/// `no_twin`. Of several equal rows, the first gets the second, and all others get the first.
 /// Cost      O(rows log(rows) width)
 [[nodiscard]] std::vector<std::size_t> find_twins(MatrixView<const double> rows,
                                                   std::span<const double> numbers = {});

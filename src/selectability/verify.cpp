@@ -22,7 +22,7 @@ namespace {
 constexpr double u = 0x1p-53;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// directionᵀ(a − b) in plain double precision, and a bound of its error.
+/// directionᵀ(a − b) in float64, and a bound of its error.
 Bounded plain_lead(std::span<const double> direction, std::span<const double> a, std::span<const double> b) {
   double sum = 0.0;
   double size = 0.0;
@@ -35,17 +35,17 @@ Bounded plain_lead(std::span<const double> direction, std::span<const double> a,
   return {sum, 1.01 * terms * u * size + terms * std::numeric_limits<double>::min()};
 }
 
-/// Powers of two between the columns a query looks at that products take as they are.
+/// Ratio of column extents, as a power of two, up to which products use the columns unscaled.
 constexpr int near = 200;
 
-/// The columns of keys that a query looks at, where there are others or they are of very different size: then
-/// each in a power of two of its own, which scores do not see.
+/// The columns of the keys with nonzero query entries, if there are others or sizes differ widely; each is
+/// scaled by its own power of two, which leaves scores unchanged.
 struct Seen {
   std::vector<double> query{};
   std::vector<double> values{};
   std::size_t rows;
-  /// Where columns are scaled, margins are larger by length · 2^exponent for the query and the keys as they
-  /// are.
+  /// With scaled columns, the margin for the original query and keys is larger by the factor length ·
+  /// 2^exponent.
   bool wide = false;
   double length = 1.0;
   int exponent = 0;
@@ -99,7 +99,7 @@ bool are_weights(std::span<const convex::Share> weights, std::size_t rows, std::
   return true;
 }
 
-/// Whether integers prove the answer.
+/// Whether the integers prove the answer.
 bool verify_exactly(MatrixView<const double> keys, const Selection& selection, std::size_t index) {
   const auto found = std::find_if(selection.exact.begin(), selection.exact.end(),
                                   [index](const ExactVerdict& verdict) { return verdict.key == index; });
@@ -126,7 +126,7 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
   if (query.size() != keys.width()) return -infinity;
   if (const Seen seen(keys, query); !seen.query.empty()) {
     const double margin = verified_margin(seen.view(), index, seen.query);
-    // At or below zero it proves nothing, however far.
+    // A margin of zero or less proves nothing.
     if (!seen.wide || !(margin > 0.0) || !std::isfinite(margin)) return margin;
     const double product = margin * seen.length;
     return product > std::numeric_limits<double>::min()
@@ -161,7 +161,7 @@ std::vector<double> verified_distances(MatrixView<const double> keys, std::size_
   if (!(total.value() > 0.0) || !std::isfinite(total.value())) return {};
   std::vector<double> distances(keys.width());
   for (std::size_t i = 0; i < distances.size(); ++i) {
-    // Each column in units of its own, as it may be of any size.
+    // Each column is measured in its own units, since sizes may differ widely.
     double largest = std::abs(keys.row(index)[i]);
     for (const convex::Share& share : weights) largest = std::max(largest, std::abs(keys.row(share.id)[i]));
     const BinaryScale unit = BinaryScale::of(largest);
@@ -217,7 +217,7 @@ bool verify(MatrixView<const double> keys, const Selection& selection, std::size
 
 bool verify(MatrixView<const double> keys, const Selection& selection, unsigned threads) {
   if (selection.keys.size() != keys.rows()) return false;
-  // What was found in scaled columns is stated of the keys as they are.
+  // Verdicts found in scaled columns are stated for the original keys.
   const std::optional<ScaledKeys> scaled = scaled_columns(keys) ? std::nullopt : scaled_keys(keys);
   const Selection divided = scaled ? scaled->divided(selection) : Selection{};
   std::atomic<bool> sound{true};

@@ -6,14 +6,14 @@
 
 #include <normscope/core/view.hpp>
 
-/// Eigen's vectors and matrices as the library's functions take them.
+/// Conversions of Eigen vectors and matrices to the library's views.
 namespace normscope::selectability {
 
-/// A matrix by rows, which reads as a MatrixView.
+/// A row-major matrix that converts to a MatrixView.
 class RowMajor {
  public:
   explicit RowMajor(const Eigen::MatrixXd& matrix) : rows_(matrix) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): to be handed on in place
+  // NOLINTNEXTLINE(google-explicit-constructor): implicit, to be passed as an argument
   operator MatrixView<const double>() const {
     return {rows_.data(), static_cast<std::size_t>(rows_.rows()), static_cast<std::size_t>(rows_.cols())};
   }

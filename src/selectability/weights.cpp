@@ -26,7 +26,7 @@ std::vector<double> attention_weights(MatrixView<const double> keys, std::span<c
                               weights[i]));
     }
   }
-  // The largest score is taken out of all: no exponential overflows, and the largest is 1.
+  // The largest score is subtracted, so that no exponential overflows.
   const double largest = *std::max_element(weights.begin(), weights.end());
   double sum = 0.0;
   for (double& weight : weights) sum += weight = std::exp(weight - largest);

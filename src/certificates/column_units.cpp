@@ -13,10 +13,10 @@ namespace normscope::certificates {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Powers of two between columns whose products do not vanish.
+/// Ratio between columns, as a power of two, up to which products do not underflow.
 constexpr int near = 200;
 
-/// Of each column whether its entries differ.
+/// For each column, whether its entries differ.
 std::vector<bool> varying_columns(MatrixView<const double> keys) {
   std::vector<bool> result(keys.width());
   for (std::size_t row = 1; row < keys.rows(); ++row) {

@@ -9,21 +9,21 @@
 
 namespace normscope::certificates {
 
-/// The keys with 0 in columns whose entries are all equal, in which no query scores them apart: what is
-/// constant may be far larger than what is not.
+/// The keys with 0 in columns whose entries are all equal. Such columns do not affect differences of scores,
+/// but may be far larger than the others.
 [[nodiscard]] std::vector<double> without_constants(MatrixView<const double> keys);
 
-/// Keys with each column in a power of two of its own, and directions in their inverses: scores stay what
-/// they are, and of columns that are hundreds of powers of two apart none vanishes.
+/// Keys with each column divided by a power of two of its own, and directions multiplied by it. Scores do not
+/// change, and no column underflows even if columns are hundreds of powers of two apart.
 class ColumnUnits {
  public:
   explicit ColumnUnits(MatrixView<const double> keys);
 
-  /// Whether products of the keys as they are could vanish.
+  /// Whether products of the unscaled keys could underflow.
   [[nodiscard]] bool are_needed() const { return needed_; }
   [[nodiscard]] MatrixView<const double> keys() const { return {values_.data(), rows_, exponents_.size()}; }
-  /// "Along `direction` key `index` scores more than every other one by `margin` times its length", as a
-  /// claim on these keys.
+  /// The claim "along `direction` key `index` scores higher than every other key by `margin` times the
+  /// direction's length", converted to the scaled keys.
   [[nodiscard]] LeadClaim claim(std::size_t index, std::vector<double> direction, double margin) const;
 
  private:

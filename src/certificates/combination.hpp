@@ -11,16 +11,16 @@
 
 namespace normscope::certificates {
 
-/// Σ λ_j (x − row_j), entry by entry, as if in twice the precision of float64.
+/// Σ λ_j (x − row_j), entry by entry, in about twice the precision of float64.
 [[nodiscard]] std::vector<Bounded> weighted_difference(std::span<const double> x,
                                                        MatrixView<const double> rows,
                                                        const std::vector<Weight>& weights);
 
-/// The same of numbers, as of rows of width one.
+/// The same for numbers, as rows of width one.
 [[nodiscard]] Bounded weighted_difference(double x, std::span<const double> values,
                                           const std::vector<Weight>& weights);
 
-/// At least the Euclidean length of any vector within the bounds.
+/// An upper bound of the Euclidean length of every vector within the bounds.
 [[nodiscard]] double length_at_most(std::span<const Bounded> vector);
 
 }  // namespace normscope::certificates

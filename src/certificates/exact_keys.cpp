@@ -33,7 +33,7 @@ std::optional<bool> proves(const ExactKey& exact, MatrixView<const double> keys,
     }
     return separates(exact.query, key, {others.data(), keys.rows() - 1, keys.width()});
   }
-  // Only the keys that carry weights.
+  // Only the keys with positive weights matter.
   std::vector<Numerator> weights;
   for (const Numerator& weight : exact.weights) {
     if (weight.row == index) return false;

@@ -14,7 +14,7 @@ namespace normscope::certificates {
 
 using Json = nlohmann::json;
 
-/// A value of a result and the path to it, for messages. What is not there, or of another type, is an Error
+/// A value of a result and its path, for messages. A missing value or one of the wrong type is an Error
 /// (Format) that names the path.
 class Field {
  public:
@@ -31,7 +31,7 @@ class Field {
   [[nodiscard]] std::size_t size() const;  ///< of a list
 
   [[nodiscard]] double number() const;
-  /// `when_null` where it is null.
+  /// `when_null` if the value is null.
   [[nodiscard]] double number_or(double when_null) const;
   [[nodiscard]] std::size_t count() const;
   [[nodiscard]] std::size_t index(std::size_t below) const;

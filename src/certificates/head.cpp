@@ -47,7 +47,7 @@ Head::Head(const VocabularyHead& head) : norm_(head.norm), factor_(head.scale), 
 
 Head::Hidden Head::hidden(std::span<const double> u, double height, bool onto_sphere) const {
   std::vector<double> turned(u.begin(), u.end());
-  double off = 0.0;  // of the mean taken out
+  double off = 0.0;  // error of the subtracted mean
   if (norm_.centers()) {
     const double middle = mean(u);
     for (double& value : turned) {
@@ -57,7 +57,7 @@ Head::Hidden Head::hidden(std::span<const double> u, double height, bool onto_sp
     off = 4.0 * unit * off / static_cast<double>(u.size());
   }
   double length = 1.0;
-  double length_off = 0.0;  // in parts of itself
+  double length_off = 0.0;  // relative
   if (onto_sphere) {
     length = euclidean_norm(turned);
     length_off = 16.0 * unit + 2.0 * off * std::sqrt(static_cast<double>(u.size())) / length;

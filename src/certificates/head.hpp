@@ -13,10 +13,10 @@
 
 namespace normscope::certificates {
 
-/// A vocabulary's logits over the norm's ball, worked out again from the weights: with h = r g ⊙ Πu + β,
+/// The logits of a vocabulary over the norm's ball, recomputed from the weights: with h = r g ⊙ Πu + β,
 ///   logit_j = W_j h + c_j = A_j u + a_j,  A_j = r Π(g ⊙ W_j),  a_j = W_j β + c_j.
-/// All of it is about differences of two tokens, in which what is common to all cancels, in units of what the
-/// model multiplies logits by, and of a power of two where they are too large or too small for products.
+/// Only differences of two tokens are used, in which common terms cancel. Units are the factor by which the
+/// model multiplies logits and, if numbers are too large or too small for products, a power of two.
 class Head {
  public:
   /// Errors    Unsupported for several groups; Shape
@@ -24,46 +24,46 @@ class Head {
 
   [[nodiscard]] std::size_t tokens() const { return rows_.rows(); }
   [[nodiscard]] std::size_t width() const { return norm_.width; }
-  /// Rows (W_j, c_j), as `LeadClaim` is about.
+  /// Rows (W_j, c_j) in the form that `LeadClaim` uses.
   [[nodiscard]] MatrixView<const double> rows() const { return rows_; }
 
   [[nodiscard]] double in_units(double logit) const { return scale_.divide(logit / factor_); }
   [[nodiscard]] double from_units(double value) const { return scale_.multiply(value) * factor_; }
   [[nodiscard]] double soft_cap() const { return soft_cap_; }
-  /// eps = 0: a point that has a lead or a probability stands for the one of the sphere next to it.
+  /// eps = 0: a point stands for the nearest point of the sphere.
   [[nodiscard]] bool sphere() const { return norm_.eps == 0.0; }
-  /// Of the space that hidden states lie in.
+  /// Dimension of the space of hidden states.
   [[nodiscard]] std::size_t dimension() const { return norm_.width - (norm_.centers() ? 1 : 0); }
 
-  /// That token `index` leads all others by `least` where the norm gives the point u.
+  /// The claim that token `index` leads all others by `least` at the output of the norm for the point u.
   [[nodiscard]] LeadClaim claim(std::size_t index, std::span<const double> u, double least) const;
-  /// The same at the point u of any length, where the offsets count `height` times.
+  /// The same at a point u of any length, with the offsets multiplied by `height`.
   [[nodiscard]] LeadClaim far_claim(std::size_t index, std::span<const double> u, double height,
                                     double least) const;
-  /// A_i over its length, the mean of all tokens taken out; zero where there is none.
+  /// A_i divided by its length, with the mean of all tokens subtracted; zero if there is no direction.
   [[nodiscard]] std::vector<double> own_direction(std::size_t index) const;
 
-  /// Of Σ λ_j (A_i − A_j) at least the length, and of Σ λ_j (a_i − a_j) an interval.
+  /// An upper bound of |Σ λ_j (A_i − A_j)|, and an interval that contains Σ λ_j (a_i − a_j).
   struct Difference {
     double length = 0.0;
     Bounded offset{};
   };
   [[nodiscard]] Difference difference(std::size_t index, const std::vector<Weight>& weights) const;
 
-  /// Logits less that of token `index`, where the norm gives the point u, or at u itself.
+  /// Logits minus the logit of token `index`, at the norm's output for the point u, or at u itself.
   enum class Where { norm, point };
   [[nodiscard]] std::vector<Bounded> logits_from(std::size_t index, std::span<const double> u,
                                                  Where where) const;
-  /// The logits themselves, before a cap and not in units, where the norm gives the point u.
+  /// The logits themselves, before a soft cap and without scaling of units, at the norm's output for the
+  /// point u.
   [[nodiscard]] std::vector<Bounded> logits_at(std::span<const double> u) const;
-  /// By how much a token leads another one where the norm gives the point u.
+  /// The difference of two tokens' logits at the norm's output for the point u.
   [[nodiscard]] Bounded lead(std::size_t index, std::size_t other, std::span<const double> u) const;
-  /// What the sphere is in a space of one dimension: the point whose first entry is negative, and its
-  /// negative.
+  /// In one dimension, the two points of the sphere: the one whose first entry is negative, and its negative.
   [[nodiscard]] std::vector<std::vector<double>> two_points() const;
 
-  /// Sizes of the logits as results state them, to rounding, and of what they are sums of; the mean of all
-  /// tokens taken out.
+  /// Sizes of the logits as results state them, up to rounding, and of the terms they are sums of, with the
+  /// mean of all tokens subtracted.
   struct Sizes {
     double scale = 0.0;    ///< largest |A_j| + |a_j|
     double longest = 0.0;  ///< largest |A_j|
@@ -71,10 +71,10 @@ class Head {
     double terms = 0.0;    ///< largest |r g ⊙ W_j| + Σ |W_jk β_k| + |c_j|
   };
   [[nodiscard]] Sizes sizes() const;
-  /// Sizes of one token, which others, however large, do not change: the mean taken out or not, whichever is
-  /// less.
+  /// Sizes of one token, which do not depend on the other tokens' sizes: with the mean subtracted or not,
+  /// whichever is smaller.
   struct Own {
-    double size = 0.0;   ///< |A_j| + |a_j|, or the next where that is less
+    double size = 0.0;   ///< |A_j| + |a_j|, or `terms` if that is smaller
     double terms = 0.0;  ///< |r g ⊙ W_j| + Σ |W_jk β_k| + |c_j|
   };
   [[nodiscard]] Own own(std::size_t index) const;
@@ -83,7 +83,7 @@ class Head {
   struct Token {
     double length = 0.0;  ///< |A_j|
     double height = 0.0;  ///< |a_j|
-    double terms = 0.0;   ///< what they are sums of, see `Sizes`
+    double terms = 0.0;   ///< size of the terms, see `Sizes`
   };
   [[nodiscard]] Token token(std::size_t index, bool less_mean) const;
 
@@ -91,7 +91,7 @@ class Head {
     std::vector<double> values{};
     std::vector<double> errors{};
   };
-  /// r g ⊙ Πu + height β, and height; with `onto_sphere` Πu over its length.
+  /// r g ⊙ Πu + height β, and height; with `onto_sphere`, Πu is divided by its length.
   [[nodiscard]] Hidden hidden(std::span<const double> u, double height, bool onto_sphere) const;
   [[nodiscard]] Bounded difference_at(const Hidden& at, std::size_t index, std::size_t other) const;
   [[nodiscard]] std::span<const double> weights_of(std::size_t index) const {

@@ -14,21 +14,21 @@ namespace normscope::certificates {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Distances that a query is tried at, and multiplications that distances may take: what a result states that
-/// asks for more was made to keep a reader busy.
+/// Limits on the number of distances at which a query is evaluated and on multiplications over all distances.
+/// A result that exceeds them was written to keep the checker busy.
 constexpr std::size_t most_swept = 1u << 16;
 constexpr double most_operations = 0x1p40;
 
 double size_of(std::span<const DoubleDouble> x) { return up(length_of(x)); }
 
-/// A double-double matrix rounded, row after row.
+/// A double-double matrix rounded to float64, row-major.
 std::vector<double> rounded(const Matrix& a) {
   std::vector<double> result;
   for (const DoubleDouble& value : a.values) result.push_back(value.high);
   return result;
 }
 
-/// L with L Lᵀ = A + E, |E| and what went into A at most `lost`, taken into account by the caller.
+/// L with L Lᵀ = A + E; `lost` bounds |E| and the error of A, and the caller accounts for it.
 struct KeyFactor {
   Matrix factor{};
   double lost = 0.0;
@@ -45,7 +45,8 @@ KeyFactor factor_of(const HeadSide& side) {
   return result;
 }
 
-/// Whether level I − A is positive definite, by a Cholesky factor, row after row; A is used up.
+/// Whether level I − A is positive definite, by a Cholesky factorization of the row-major matrix A, which is
+/// overwritten.
 bool is_below(double level, MatrixView<double> a) {
   const std::size_t n = a.rows();
   for (std::size_t k = 0; k < n; ++k) {
@@ -108,7 +109,7 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
   for (std::size_t i = 0; i < dim; ++i) {
     if (!scores.turning[i] && !stands[i]) return infinity;
   }
-  // Rotations of slow pairs to their middle angle, and whether what is left of them is as small as stated.
+  // Rotates slow pairs to their middle angle, and checks that the remainder is as small as stated.
   std::vector<double> middle(scores.pairs(), 0.0);
   for (std::size_t j = 0; j < scores.pairs(); ++j) {
     const bool slow = stands[scores.first[j]];
@@ -119,7 +120,7 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
     }
     if (proof.distances == 0 || scores.frequencies.empty()) return infinity;
     const double turn = std::abs(scores.frequencies[j]) * static_cast<double>(proof.distances - 1);
-    // An angle and its cosine are off by a few u of one beside it.
+    // The angle and its cosine are off by a few u, as absolute errors.
     const double least =
         2.0 * std::sin(0.25 * turn) * (1.0 + 64.0 * unit) + 64.0 * unit * (1.0 + turn) * turn;
     if (!(turn <= std::numbers::pi) || !(proof.turns[j] >= least)) return infinity;
@@ -140,7 +141,7 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
     }
     for (std::size_t j = 0; j < scores.pairs(); ++j) {
       if (middle[j] == 0.0) continue;
-      // Row of F⁻ᵀ R_mid; any two numbers near a cosine and its sine serve, once they are of length 1.
+      // A row of F⁻ᵀ R_mid; any two numbers close to the cosine and sine will do after normalization.
       const DoubleDouble c = std::cos(middle[j]);
       const DoubleDouble s = std::sin(middle[j]);
       const DoubleDouble length = sqrt(c * c + s * s);
@@ -168,7 +169,7 @@ double spread_by_weights(const HeadScores& scores, const PairWeights& proof, con
                        : largest_length(on_query, scores.query, product(on_query, scores.query.constant),
                                         proof.query_multiplier);
   const double longest_key = largest_length(on_key, scores.key, constant, proof.key_multiplier);
-  // What F and the inverse leave of each other, in the scores of two keys.
+  // The effect of F times its computed inverse on the scores of two keys.
   Matrix apart = product(transposed(factor), across);
   for (std::size_t i = 0; i < still; ++i) apart.at(i, i) -= DoubleDouble(1.0);
   const double left = size_of(apart.values) + hidden(still) * size_of(factor.values) * size_of(across.values);
@@ -192,11 +193,11 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
   double centre = 0.0;
   for (const double value : bounds.centre) centre += value * value;
   const double shift = size_of(moving) + up(std::sqrt(centre));
-  // A constant that a square of 0 leaves out.
+  // A square of 0 leaves the constant out.
   double left_out = 0.0;
   if (bounds.query_square == 0.0) left_out += constant * (scores.key.map_size + shift);
   if (bounds.key_square == 0.0) left_out += scores.query.map_size * shift;
-  // The ellipsoid of queries, L Lᵀ, a little thicker than it is.
+  // The ellipsoid of queries, L Lᵀ, slightly enlarged.
   Matrix ellipsoid = scores.query.gram;
   if (bounds.query_square > 0.0) {
     const DoubleDouble square = bounds.query_square;
@@ -219,7 +220,7 @@ double spread_by_distance(const HeadScores& scores, const DistanceBounds& bounds
   for (double& value : gram) value *= 1.0 + rho;
   double key_trace = (1.0 + rho) * scores.key.map_size * scores.key.map_size;
   if (rho > 0.0) key_trace += (1.0 + rho) / rho * shift * shift;
-  // reach²I − LᵀG_tL: each entry is a sum of dim² products, turned twice before, factored after.
+  // reach²I − LᵀG_tL: each entry is a sum of dim² products, rotated twice before and factored after.
   const double square = bounds.reach * bounds.reach;
   const double lost = (rounding(static_cast<std::ptrdiff_t>(3 * dim + 16)) + 4.0 * HeadScores::angle_error) *
                           (trace + thicker * static_cast<double>(dim)) * key_trace +

@@ -7,7 +7,7 @@
 
 namespace normscope::certificates {
 
-/// What a soft cap makes of spreads, where no score is beyond `largest`.
+/// Spreads after a soft cap, where `largest` bounds all scores.
 class Cap {
  public:
   Cap(double cap, const HeadScores& scores)
@@ -19,7 +19,7 @@ class Cap {
   }
   [[nodiscard]] double lower(double spread) const {
     if (!(cap_ > 0.0) || !(spread > 0.0)) return spread;
-    // A hyperbolic tangent of the library is off by a few u.
+    // The library's hyperbolic tangent is off by a few u.
     return score(largest_) - score(largest_ - spread) - 8.0 * unit * cap_;
   }
 

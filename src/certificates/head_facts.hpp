@@ -6,14 +6,14 @@
 
 #include "fields.hpp"
 
-/// What an entry of a `heads` result says of its head besides bounds, against the model.
+/// Compares the fields of a `heads` entry other than bounds with the model.
 namespace normscope::certificates {
 
-/// Whether the field is null for an empty text, and else the text.
+/// Whether the field equals the text, or is null if the text is empty.
 [[nodiscard]] bool is_null_or(const Field& field, const std::string& text);
-/// Layer, head, scale, weights, rotation, cap and window.
+/// Compares layer, head, scale, weights, rotation, soft cap and window.
 [[nodiscard]] bool facts_hold(const Field& entry, const AttentionHead& head);
-/// Kinds of norms, and eps of the head's own, in its certificates.
+/// Compares the kinds of norms, and the eps of the head's own norms, in its certificates.
 [[nodiscard]] bool norms_hold(const Field& certificates, const AttentionHead& head);
 
 }  // namespace normscope::certificates

@@ -117,7 +117,7 @@ bool HeadSide::fills(double radius) const {
   const DoubleDouble needed = DoubleDouble(radius) + DoubleDouble(up(length_of(input_constant)));
   const double lost = hidden(input.columns + 4 * dim) * (square + needed.high * needed.high);
   for (std::size_t i = 0; i < dim; ++i) {
-    // What is along 1 is lifted out of the way.
+    // Lifts the direction 1, so that it does not determine the smallest eigenvalue.
     if (own_centers) {
       for (std::size_t j = 0; j < dim; ++j) rest.at(i, j) += 2.0 * square / static_cast<double>(dim);
     }

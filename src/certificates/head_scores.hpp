@@ -9,7 +9,7 @@
 
 #include "precise.hpp"
 
-/// Queries C u + c and keys K v + d of an attention head, |u|, |v| <= 1, worked out anew from its weights.
+/// Queries C u + c and keys K v + d of an attention head, |u|, |v| <= 1, recomputed from its weights.
 namespace normscope::certificates {
 
 struct HeadSide {
@@ -18,7 +18,7 @@ struct HeadSide {
   Matrix gram{};          ///< map mapᵀ
   double map_size = 0.0;  ///< Frobenius norm
   double constant_size = 0.0;
-  /// With a norm of the head's own: Π'(W x + b) of rows x = r G Π u + β, as a map of u, and N' eps'.
+  /// For a head with its own norm: Π'(W x + b) for rows x = r G Π u + β, as a map of u, and N' eps'.
   bool has_own_norm = false;
   bool own_centers = false;
   Matrix input{};
@@ -31,33 +31,33 @@ struct HeadSide {
   [[nodiscard]] bool fills(double radius) const;
 };
 
-/// What the head's rotation does to scores; the scale and the score factor are in the keys.
+/// The effect of the head's rotation on scores; the scale and the score factor are included in the keys.
 struct HeadScores {
   HeadSide query{}, key{};
   std::size_t dim = 0;
   std::vector<std::size_t> first{}, second{};  ///< the coordinates of each pair that turns
-  std::vector<double> frequencies{};           ///< of those; none where unknown
-  std::vector<bool> turning{};                 ///< of each coordinate
+  std::vector<double> frequencies{};           ///< frequencies of those pairs; empty if unknown
+  std::vector<bool> turning{};                 ///< for each coordinate
 
   [[nodiscard]] std::size_t pairs() const { return first.size(); }
-  /// d without its part on coordinates that stay, which shifts all scores alike.
+  /// d without its part on coordinates that do not rotate, which shifts all scores alike.
   [[nodiscard]] Column moving_constant() const;
-  /// R_t x, or R_tᵀ x backwards: within `angle_error` of its length.
+  /// R_t x, or R_tᵀ x if `backwards`, with an error of at most `angle_error` times its length.
   [[nodiscard]] Column turned(Column x, double distance, bool backwards = false) const;
-  /// What cosines and sines of the library are off by, with an angle kept to twice the precision.
+  /// Error of the library's cosines and sines for an angle computed in twice the precision.
   static constexpr double angle_error = 4.0 * 0x1p-53;
-  /// The score of a query and the key of this point.
+  /// The score of a query and the key at this point.
   [[nodiscard]] DoubleDouble score(const Column& query, std::span<const double> key_point,
                                    std::size_t distance) const;
 };
 
-/// With every Π, or without.
+/// With every projection, or without.
 [[nodiscard]] HeadScores scores_of(const AttentionHead& head, bool projects);
 
-/// At least the largest |L(C u + c)| over the ball, by the multiplier of |u|² <= 1, where C Cᵀ = gram of
-/// trace map_size² and m = L c:
+/// An upper bound of |L(C u + c)| over the ball, by the multiplier of |u|² <= 1, where C Cᵀ = gram of trace
+/// map_size² and m = L c:
 ///   |L(C u + c)|² <= μ + μ mᵀ(μI − H)⁻¹m,  H = L C Cᵀ Lᵀ, where μI − H is positive definite.
-/// At most |m| + sqrt(tr H) whatever μ is.
+/// Never more than |m| + sqrt(tr H), for every μ.
 [[nodiscard]] double largest_length(const Matrix& stacked, const HeadSide& side, const Column& constant,
                                     double multiplier);
 

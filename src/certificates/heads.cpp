@@ -25,7 +25,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 bool is_at_most(double bound, double stated) { return bound <= stated + last_bits * std::abs(stated); }
 bool is_at_least(double bound, double stated) { return bound >= stated - last_bits * std::abs(stated); }
 
-/// Two ends of a spread as a result states them.
+/// The stated lower and upper bound of a spread.
 struct Ends {
   double lower = 0.0;
   double upper = 0.0;
@@ -94,7 +94,7 @@ class HeadCheck {
     check_narrow();
   }
 
-  /// The parts of the balls that rows are known to reach.
+  /// The fractions of the balls that rows are known to reach.
   struct Fills {
     double queries = 1.0;
     double keys = 1.0;
@@ -128,7 +128,7 @@ class HeadCheck {
     fills_.keys = fill_of(scores.key, "keys_fill", "keys_radius");
   }
 
-  /// A point u that has |u| <= part; none where the list is empty.
+  /// A point u with |u| <= part; empty if the list is empty.
   [[nodiscard]] static std::optional<std::vector<double>> point_of(const Field& field, const HeadSide& side,
                                                                    double part) {
     if (field.size() == 0) return std::nullopt;
@@ -154,12 +154,12 @@ class HeadCheck {
     }
     return contexts;
   }
-  /// Two keys behind a query stand at different distances from 1 on.
+  /// Two keys behind a query have different distances, both at least 1.
   [[nodiscard]] bool are_of_a_context(std::size_t high, std::size_t low) const {
     return high != low && high > 0 && low > 0 && (within_ == 0 || std::max(high, low) < within_);
   }
 
-  /// Bounds of two keys at distance 0, or of a head that does not turn.
+  /// Bounds for two keys at distance 0, or for a head without rotation.
   void check_equal_distance(const Field& proof, const Field& stated, const HeadScores& scores,
                             const Fills& fills, const char* where) {
     const Cap cap(head_.head.soft_cap, scores);
@@ -188,7 +188,7 @@ class HeadCheck {
         "its contexts do not prove the lower end");
   }
 
-  /// What the keys of sharp_bounds differ by behind the cap.
+  /// The difference of the two keys' scores of sharp_bounds after the soft cap.
   [[nodiscard]] bool is_capped_context_enough(const HeadScores& scores, double stated) const {
     const Cap cap(head_.head.soft_cap, scores);
     const std::optional<Interval> context = context_scores(scores);
@@ -198,13 +198,13 @@ class HeadCheck {
   }
   void check_capped_context(const HeadScores& scores) {
     const Field keys = entry_["certificates"]["sharp"]["keys"];
-    // Where all scores are alike no keys are told.
+    // If all scores are equal, no keys are stated.
     if (keys.is_null() || keys["high"].size() == 0) return;
     check(context_scores(scores).has_value() || fills_.queries == 0.0 || fills_.keys == 0.0, "sharp keys",
           "are no points of the ball");
   }
 
-  /// Scores of the two keys that attain sharp_bounds, from the side that makes them differ less.
+  /// Scores of the two keys that attain sharp_bounds, rounded so that they differ less.
   [[nodiscard]] std::optional<Interval> context_scores(const HeadScores& scores) const {
     const Field sharp = entry_["certificates"]["sharp"];
     const Field keys = sharp["keys"];
@@ -321,7 +321,7 @@ class HeadCheck {
           "its contexts do not prove the lower end");
   }
 
-  /// The one number that is stated where both ends are near.
+  /// The single number stated if both bounds are close.
   void check_narrow() {
     const Ends uniform = ends_of(entry_["uniform_bounds"]);
     const Ends sharp = ends_of(entry_["sharp_bounds"]);

@@ -6,8 +6,8 @@
 
 #include <normscope/core/view.hpp>
 
-/// Certificates of integers, checked without a rounding error. Nothing is returned where this build has no
-/// arithmetic for them.
+/// Checks integer certificates without rounding errors. The result is empty if this build has no arithmetic
+/// for them.
 namespace normscope::certificates {
 
 struct Numerator {
@@ -19,8 +19,8 @@ struct Numerator {
 [[nodiscard]] std::optional<bool> separates(const std::vector<std::string>& normal,
                                             MatrixView<const double> a, MatrixView<const double> b);
 
-/// Whether the numerators are positive, sum to the denominator over A and over B, and Σ numerator · row is
-/// the same over both.
+/// Whether the numerators are positive and sum to the denominator over A and over B, and Σ numerator · row is
+/// equal for both.
 [[nodiscard]] std::optional<bool> meet(const std::vector<Numerator>& of_a, const std::vector<Numerator>& of_b,
                                        const std::string& denominator, MatrixView<const double> a,
                                        MatrixView<const double> b);

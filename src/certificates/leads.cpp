@@ -16,7 +16,7 @@ namespace normscope::certificates {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Claims whose scores are one product.
+/// Claims whose scores are computed in one product.
 constexpr std::size_t block = 32;
 
 class Checker {
@@ -43,7 +43,7 @@ class Checker {
     const std::size_t own = claim.index;
     const double length = up(euclidean_norm(claim.direction));
     const double error = claim.error.empty() ? 0.0 : up(euclidean_norm(claim.error));
-    // What a product and the few operations around it round by, of the sizes that meet in it.
+    // Rounding of a product and the few operations around it, relative to the sizes of their terms.
     const double part = rounding(static_cast<std::ptrdiff_t>(rows_.width())) + 16.0 * unit;
     const double tiny = 4.0 * static_cast<double>(rows_.width() + 4) * std::numeric_limits<double>::min();
     double least = infinity;

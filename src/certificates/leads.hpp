@@ -8,19 +8,19 @@
 
 namespace normscope::certificates {
 
-/// "Along `direction` the row `index` scores more than every other one, by at least `least`": the score of
-/// row x_j is directionᵀ x_j.
+/// The claim "along `direction` the row `index` scores higher than every other row by at least `least`",
+/// where the score of row x_j is directionᵀ x_j.
 struct LeadClaim {
   std::size_t index = 0;
   std::vector<double> direction{};
-  std::vector<double> error{};  ///< of each entry of the direction; none where it is exact
+  std::vector<double> error{};  ///< of each entry of the direction; empty if it is exact
   double least = 0.0;
 };
 
-/// For each claim a lower bound, in exact arithmetic, of the least difference of scores; one that is below
-/// `least` is within rounding of the true one. One product in float64 with a bound of its error; rows that it
-/// leaves open in twice the precision.
-/// Errors    Cancelled Cost      2 n width operations a claim
+/// For each claim, a lower bound in exact arithmetic of the smallest difference of scores; a bound below
+/// `least` is within rounding of the true value. One product in float64 with an error bound; rows that it
+/// does not decide are computed in twice the precision.
+/// Errors    Cancelled
 [[nodiscard]] std::vector<double> proved_leads(MatrixView<const double> rows,
                                                const std::vector<LeadClaim>& claims, unsigned threads,
                                                const Progress& progress);

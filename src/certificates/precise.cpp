@@ -78,7 +78,7 @@ Matrix semidefinite_factor(const Matrix& a, double least) {
   Matrix rest = a;
   Matrix factor(n, n);
   for (std::size_t k = 0; k < n; ++k) {
-    // The largest pivot that is left.
+    // The largest remaining pivot.
     std::size_t at = 0;
     for (std::size_t i = 1; i < n; ++i) {
       if (rest.at(i, i).high > rest.at(at, at).high) at = i;

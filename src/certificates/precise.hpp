@@ -7,8 +7,8 @@
 
 #include <normscope/numeric/double_double.hpp>
 
-/// Matrices of about twice the precision of float64. Sums of n products are within 16 (n + 1) u² of the sum
-/// of their sizes: what that hides is added to bounds by whoever makes them (`hidden`).
+/// Matrices in about twice the precision of float64. A sum of n products has an error of at most 16 (n + 1)
+/// u² times the sum of their sizes; functions that state bounds add it (`hidden`).
 namespace normscope::certificates {
 
 using Column = std::vector<DoubleDouble>;
@@ -35,23 +35,22 @@ struct Matrix {
 [[nodiscard]] Matrix transposed(const Matrix& a);
 /// Σ x², of a vector or of a matrix's entries.
 [[nodiscard]] DoubleDouble square_of(std::span<const DoubleDouble> x);
-/// sqrt of that, to a double's rounding.
+/// The square root of that, rounded to a double.
 [[nodiscard]] double length_of(std::span<const DoubleDouble> x);
 [[nodiscard]] Column to_column(std::span<const double> x);
 
-/// L with L Lᵀ = A of a symmetric matrix; none where a pivot is not positive.
+/// L with L Lᵀ = A for a symmetric matrix; empty if a pivot is not positive.
 /// Source    [Rump 2006, Verification of positive definiteness]: a factor of A − δI found in arithmetic that
 ///           rounds by v proves A positive definite where δ >= 2 (n + 2) v tr A
 [[nodiscard]] std::optional<Matrix> cholesky(const Matrix& a);
-/// The same of a matrix that is positive semidefinite: rows whose pivot is no more than `least` are left
-/// zero.
+/// The same for a positive semidefinite matrix: rows whose pivot is at most `least` are left zero.
 [[nodiscard]] Matrix semidefinite_factor(const Matrix& a, double least);
 /// x with L Lᵀ x = b.
 [[nodiscard]] Column solve(const Matrix& factor, Column b);
-/// A⁻¹, to rounding; none where a pivot is zero.
+/// A⁻¹, up to rounding; empty if a pivot is zero.
 [[nodiscard]] std::optional<Matrix> inverse(Matrix a);
 
-/// What sums of `terms` products, several after one another, may hide, relative to the sizes of their terms.
+/// Error bound of sums of `terms` products, several in sequence, relative to the sizes of their terms.
 [[nodiscard]] constexpr double hidden(std::size_t terms) {
   return 64.0 * static_cast<double>(terms + 8) * 0x1p-106;
 }

@@ -9,7 +9,7 @@
 namespace normscope::certificates {
 namespace {
 
-/// What std::exp and std::log round by, relative to the result, with some to spare.
+/// Relative rounding error of std::exp and std::log, with a margin.
 constexpr double elementary = 8.0 * unit;
 
 }  // namespace
@@ -42,7 +42,8 @@ double capped_probability_at(const Head& head, std::size_t index, const std::vec
   CompensatedSum sum;
   sum.add(1.0);
   for (std::size_t j = 0; j < logits.size(); ++j) {
-    // tanh rises: the others at the most, the token itself at the least, and what either rounds by.
+    // tanh is increasing: the upper bounds of the other logits, the lower bound of the token's own, and the
+    // rounding of both.
     if (j != index) sum.add(std::exp(capped(logits[j].high()) - own + 4.0 * elementary * cap));
   }
   const double result = (1.0 - 2.0 * elementary) / sum.value();
@@ -67,7 +68,7 @@ double probability_at_most(const Head& head, std::size_t index, const std::vecto
   for (Bounded& logit : logits) logit.value = head.from_units(logit.value);
   double highest = 0.0;
   for (const Bounded& logit : logits) highest = std::max(highest, logit.value);
-  // Whatever these round to, they are weights, and the bound holds for any.
+  // The bound holds for any weights, so the rounding of these does not matter.
   std::vector<Weight> weights;
   CompensatedSum total;
   CompensatedSum entropy;  // −Σ w log w
@@ -79,7 +80,7 @@ double probability_at_most(const Head& head, std::size_t index, const std::vecto
     const double term = -weight * std::log(weight);
     entropy.add(term);
     size += weight + std::abs(term);
-    // A weight on the token itself adds nothing to the differences.
+    // A weight on the token itself does not change the differences.
     weights.push_back({j, weight});
   }
   const double sum = total.value();

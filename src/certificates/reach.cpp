@@ -98,7 +98,7 @@ class ReachCheck {
     const double scale = scaled(root_["scale"]);
     found_.check(std::abs(scale - sizes.scale) <= 1e-9 * sizes.scale + rounded, "scale",
                  "is not the largest |A_j| + |a_j|");
-    // Eight times what rounding may do to a logit, or the tolerance: see docs/certificates.md.
+    // Eight times the rounding error of a logit, or the tolerance: see docs/certificates.md.
     const double allowed = std::max(root_["tolerance"].number() * scale, 512.0 * unit * sizes.terms);
     found_.check(tie_ >= 0.0 && tie_ <= allowed * (1.0 + 1e-9), "tie", "is more than the tolerance allows");
     stretch_ = root_["without_ball"]["stretch"].number();
@@ -165,7 +165,7 @@ class ReachCheck {
     }
   }
 
-  /// A tie by the size of the rows alone that the proof is about.
+  /// The tie threshold by the size of the rows in the proof alone.
   [[nodiscard]] double own_tie(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
     std::vector<Weight> weights = stated.weights;
@@ -184,7 +184,7 @@ class ReachCheck {
                                    256.0 * unit * (terms / total + head_.own(index).terms));
   }
 
-  /// At least what the token leads by anywhere, by its weights or its ends.
+  /// An upper bound of the token's lead, by its weights or its end points.
   [[nodiscard]] double highest_lead(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
     if (!stated.ends.empty()) {
@@ -223,8 +223,9 @@ class ReachCheck {
     check_leads(claims, "does not lead where it is said to without the ball");
   }
 
-  /// With weights of sum one: Σ λ_j (A_i − A_j) is nothing and Σ λ_j (a_i − a_j) nothing or less. A weight on
-  /// the number after the last token stands for what the latter is below nothing: no more than half of all.
+  /// With weights of sum one: Σ λ_j (A_i − A_j) is zero and Σ λ_j (a_i − a_j) is at most zero. A weight on
+  /// the index after the last token compensates a negative value of the latter; it is at most half of the
+  /// total.
   void check_never(std::size_t index, std::vector<Weight> weights) {
     weights.erase(std::remove_if(weights.begin(), weights.end(),
                                  [&](const Weight& weight) { return weight.index == tokens_.size(); }),
@@ -281,7 +282,7 @@ class ReachCheck {
     return bounds;
   }
 
-  /// Behind a soft cap: what it gets at its points, the one where it leads among them.
+  /// Behind a soft cap: the probabilities at its stated points, including the point where it leads.
   [[nodiscard]] ProbabilityBounds capped_probability(std::size_t index) const {
     const TokenClaims& stated = tokens_[index];
     ProbabilityBounds bounds;

@@ -26,17 +26,17 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// A key's verdict as the result states it.
+/// A key's verdict as stated in the result.
 struct Verdict {
   std::string answer;
   std::string proof;
   double margin = infinity;         ///< in units of the keys' scale
-  double stated_margin = infinity;  ///< as it is
+  double stated_margin = infinity;  ///< as stated
   double residual = 0.0;
   std::vector<double> query{};
   std::vector<Weight> weights{};
   std::optional<ExactKey> exact{};
-  bool complete = true;  ///< whether its query or weights are there
+  bool complete = true;  ///< whether its query or weights are present
 };
 
 std::string key(std::size_t index) { return fmt::format("key {}", index); }
@@ -97,12 +97,13 @@ class SelectCheck {
     center_ = root_["center"].numbers(keys_.rows() == 0 ? 0 : keys_.width());
   }
 
-  /// Integers need no query of doubles: one that they come with may have a margin of 0, which states nothing.
+  /// An exact proof needs no query of doubles; a query that comes with it may have margin 0, which claims
+  /// nothing.
   static bool claims_query(const Verdict& verdict) {
     return verdict.proof == "query" || (verdict.proof == "exact" && verdict.stated_margin > 0.0);
   }
 
-  /// Queries and weights that the JSON leaves to a folder.
+  /// Reads queries and weights from a folder if the JSON does not contain them.
   void read_folder(const Folder& folder) {
     const auto misfit = [&] {
       return Error(ErrorCode::Shape, "certificates: the arrays of the folder do not fit the result");
@@ -157,7 +158,7 @@ class SelectCheck {
                      root_["unselectable"].indices(keys_.rows()) == unselectable &&
                      root_["undecided"].indices(keys_.rows()) == undecided,
                  "selectable, unselectable, undecided", "are not those of the verdicts");
-    // Results of before --exact was there do not count its proofs.
+    // Results written before --exact existed do not count its proofs.
     const bool counts_exact = root_["proofs"].has("exact");
     bool counted = counts_exact || proofs["exact"] == 0;
     for (const char* proof : {"alone", "own_direction", "query", "weights", "twin", "exact"}) {
@@ -173,8 +174,8 @@ class SelectCheck {
 
   static std::string counted_keys(std::size_t count) { return normscope::counted(count, "key"); }
 
-  /// The scale that tolerances are parts of: the largest distance of a coordinate from the center, which lies
-  /// among the keys. In the numbers as they are given, since columns may be of any size.
+  /// The scale to which tolerances refer: the largest distance of a coordinate from the center, which lies
+  /// between the keys. In the given units, since columns may differ widely in size.
   void check_scale() {
     const double slack = scale_.multiply(slack_);
     double largest = 0.0;
@@ -217,10 +218,10 @@ class SelectCheck {
     found_.check(same, "margin", "is not that of the verdicts");
   }
 
-  /// The claim that a verdict makes with its query, on the keys as they are.
+  /// The claim of a verdict with its query, about the given keys.
   [[nodiscard]] LeadClaim claim(std::size_t index, std::vector<double> direction) const {
     const Verdict& verdict = verdicts_[index];
-    // Only its direction matters: of a length near one nothing overflows or vanishes.
+    // Only the direction matters; normalizing it prevents overflow and underflow.
     const BinaryScale scale = BinaryScale::of(direction);
     scale.divide(direction);
     const double length = euclidean_norm(direction);
@@ -236,7 +237,7 @@ class SelectCheck {
   }
 
   void check_selectable() {
-    // Behind a norm columns are of like size, and entries off by a part of the largest.
+    // Behind a norm, columns are of similar size, and errors are relative to the largest entry.
     const ColumnUnits units(slack_ > 0.0 ? MatrixView<const double>() : given_);
     std::vector<LeadClaim> claims;
     std::vector<std::size_t> claimed;
@@ -303,7 +304,7 @@ class SelectCheck {
     }
   }
 
-  /// In each column by itself, in units of its largest entry.
+  /// For each column separately, in units of its largest entry.
   [[nodiscard]] bool is_near_in_columns(std::size_t index) const {
     const std::vector<Weight>& weights = verdicts_[index].weights;
     const Total total = total_of(weights, index);
@@ -324,7 +325,7 @@ class SelectCheck {
     return true;
   }
 
-  /// Integers prove an answer for the keys to the last bit of each entry.
+  /// Checks an exact proof against the exact entries of the keys.
   void check_exact() {
     std::vector<std::size_t> decided;
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
@@ -360,14 +361,14 @@ class SelectCheck {
   std::vector<double> values_;
   BinaryScale scale_;
   MatrixView<const double> keys_;
-  double slack_;  ///< by how much an entry may be off
+  double slack_;  ///< error bound of an entry
   const VerifyOptions& options_;
   std::vector<Verdict> verdicts_{};
   std::vector<double> center_{};
   std::vector<double> extents_{};     ///< largest distance from the center of each coordinate
   std::vector<BinaryScale> sizes_{};  ///< of each column
   double tolerance_ = 0.0;
-  double tie_ = 0.0;  ///< distance that counts as none
+  double tie_ = 0.0;  ///< distance that counts as zero
   Verification found_{};
 };
 

@@ -34,7 +34,7 @@ class SeparateCheck {
       throw Error(ErrorCode::Shape,
                   fmt::format("{}: is of other numbers of rows than the inputs have", result.source()));
     }
-    // Sums of squares must neither overflow nor vanish.
+    // Sums of squares must neither overflow nor underflow.
     scale_ = BinaryScale::of(largest);
     for (const MatrixView<const double> rows_of : classes.rows) values_.push_back(scale_.divided(rows_of));
     for (std::size_t c = 0; c < values_.size(); ++c) {
@@ -72,8 +72,8 @@ class SeparateCheck {
     return result;
   }
 
-  /// From the first row, in units in which the largest is near 1: far from zero, or in a column that is far
-  /// smaller than a constant one, squares would lose what varies.
+  /// Relative to the first row, in units in which the largest entry is near 1. Otherwise the squares would
+  /// lose the variation of data far from zero, or of a column far smaller than a constant one.
   [[nodiscard]] double from_first(std::span<const double> row, std::size_t column) const {
     return differences_.divide(row[column]) - differences_.divide(given_[0].row(0)[column]);
   }
@@ -95,7 +95,7 @@ class SeparateCheck {
     differences_ = BinaryScale::of(largest);
   }
 
-  /// Sum of squared distances of the classes' rows from their mean.
+  /// Sum of squared distances of the rows from the mean of their class.
   [[nodiscard]] double squares(std::size_t first, std::size_t last) const {
     CompensatedSum total;
     for (std::size_t i = 0; i < varies_.size(); ++i) {
@@ -142,7 +142,7 @@ class SeparateCheck {
         }
       }
     }
-    // Null where it is beyond a double's range; at the other end of it a distance is a whole number of bits.
+    // Null if it exceeds a double's range; subnormal distances have few bits.
     const double least = scale_.divide(std::numeric_limits<double>::denorm_min());
     const bool is_so = root_["scale"].is_null()
                            ? !std::isfinite(scale_.multiply(largest * (1.0 + 1e-12)))
@@ -150,7 +150,7 @@ class SeparateCheck {
     found_.check(is_so, "scale", "is not the largest distance of a coordinate from the mean");
   }
 
-  /// Integers that prove the answer, which then needs no margin and no tolerance.
+  /// An exact proof of the answer, which then needs no margin and no tolerance.
   void check_exact() {
     if (!root_.has("exact")) return;
     const Field exact = root_["exact"];
@@ -182,7 +182,7 @@ class SeparateCheck {
     return result;
   }
 
-  /// Of a row of the array among those of its class.
+  /// Index of a row of the array among the rows of its class.
   [[nodiscard]] std::size_t position(const Field& row, std::size_t c) const {
     const std::size_t number = row.count();
     const auto at = std::lower_bound(numbers_[c].begin(), numbers_[c].end(), number);
@@ -192,7 +192,7 @@ class SeparateCheck {
 
   void check_margin() {
     if (root_["normal"].size() == 0) {
-      // Sets of one mean have no direction between them.
+      // Sets with the same mean have no direction between them.
       found_.check(root_["margin"].is_null(), "margin", "is stated without a normal");
       found_.check(exact_ || root_["separable"].text() != "yes", "separable", "is yes without a normal");
       return;
@@ -202,7 +202,7 @@ class SeparateCheck {
     const Along a(given_[0], normal);
     const Along b(given_[1], normal);
     const BinaryScale scale = BinaryScale::of(std::max(a.largest(), b.largest()));
-    // From the row of B that is highest, so that a place far from zero costs nothing.
+    // Relative to the row of B with the highest score, so that data far from zero lose no precision.
     const std::vector<double> origin = b.row(b.highest(scale), scale);
     const Twofold least = a.lowest(scale, origin, 1.0);
     const Twofold most = b.lowest(scale, origin, -1.0);
@@ -225,7 +225,7 @@ class SeparateCheck {
                  "does not lie between the sets");
   }
 
-  /// Rows in the columns that a normal has a part in: others may be of any size.
+  /// The columns of the rows with nonzero entries of the normal; other columns may have any size.
   class Along {
    public:
     Along(MatrixView<const double> rows, const std::vector<double>& normal) : rows_(rows) {
@@ -262,7 +262,7 @@ class SeparateCheck {
       }
       return best;
     }
-    /// Of directionᵀ(row − origin) the one that is lowest; highest where `sign` is negative.
+    /// The lowest value of directionᵀ(row − origin); the highest if `sign` is negative.
     [[nodiscard]] Twofold lowest(const BinaryScale& scale, const std::vector<double>& origin,
                                  double sign) const {
       Twofold best = dot(normal_, row(0, scale), origin);
@@ -281,13 +281,13 @@ class SeparateCheck {
     std::vector<double> normal_{};
   };
 
-  /// Whether a < b, to what rounding leaves open.
+  /// Whether a < b, up to rounding.
   static bool lies_below(const Twofold& a, const Twofold& b) {
     const Twofold gap = b - a;
     return to_double(gap.value) + gap.error > 0.0;
   }
 
-  /// Weights on rows of a class, by the numbers those have in their array.
+  /// Weights of the rows of a class, by row number in the array.
   [[nodiscard]] std::vector<Weight> weights(const char* name, std::size_t c) const {
     std::vector<Weight> result = root_[name].weights("row", std::numeric_limits<std::size_t>::max());
     for (std::size_t i = 0; i < result.size(); ++i) result[i].index = position(root_[name][i]["row"], c);
@@ -319,7 +319,7 @@ class SeparateCheck {
   std::vector<std::vector<double>> values_{};
   std::vector<MatrixView<const double>> rows_{};
   std::vector<std::vector<std::size_t>> numbers_{};
-  std::vector<MatrixView<const double>> given_{};  ///< the rows, not divided
+  std::vector<MatrixView<const double>> given_{};  ///< the rows before division
   BinaryScale differences_{};
   std::vector<bool> varies_{};
   bool exact_ = false;

@@ -11,13 +11,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Points that the JSON leaves to a folder: NAME_tokens.npy, whose they are, and NAME_points.npy, rows; of
-/// witnesses reachable.npy and witnesses.npy.
+/// Points stored in a folder instead of the JSON: token indices in NAME_tokens.npy and rows in
+/// NAME_points.npy; for witnesses, reachable.npy and witnesses.npy.
 class PointFolder {
  public:
   explicit PointFolder(const Folder* folder) : folder_(folder) {}
 
-  /// The point of that token; none where there is none.
+  /// The point of that token; empty if there is none.
   [[nodiscard]] std::vector<double> find(const std::string& name, std::size_t token, std::size_t width) {
     if (folder_ == nullptr) return {};
     if (!known_.contains(name)) read(name, width);
@@ -150,7 +150,7 @@ class Reader {
     const Field witness = loser["without_ball_witness"];
     claims.far_witness = Point::given;
     if (witness.is_text()) {
-      // The last number is the height.
+      // The last entry is the height.
       claims.far_point = points_.find("far", index, width_ + 1);
       claims.far_witness = claims.far_point.empty() ? Point::omitted : Point::given;
       if (claims.far_point.empty()) return;

@@ -11,22 +11,22 @@ namespace normscope::certificates {
 
 enum class Answer { yes, no, undecided, open };
 
-/// How a result gives a point of the ball: not at all, because no statement needs one; as the token's own
-/// direction; as it is; or not, though one is needed.
+/// How a result states a point of the ball: not at all, because no statement needs it; as the token's own
+/// direction; explicitly; or missing although needed.
 enum class Point { none, own_direction, given, omitted };
 
-/// What a `reach` result states of one token.
+/// The statements of a `reach` result about one token.
 struct TokenClaims {
   Answer answer = Answer::open;
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   Point witness = Point::none;
   std::vector<double> witness_point{};
-  std::vector<Weight> weights{};    ///< that prove `upper`
-  std::vector<std::size_t> ends{};  ///< or, where the sphere is two points, another token at each
+  std::vector<Weight> weights{};    ///< weights that prove `upper`
+  std::vector<std::size_t> ends{};  ///< or, if the sphere is two points, one other token at each
   Answer without_ball = Answer::yes;
-  std::vector<Weight> far_weights{};  ///< where that is no
-  Point far_witness = Point::none;    ///< where it is yes and `answer` is not
+  std::vector<Weight> far_weights{};  ///< if `without_ball` is no
+  Point far_witness = Point::none;    ///< if `without_ball` is yes and `answer` is not
   std::vector<double> far_point{};
   double far_height = 0.0;
   double probability_lower = 0.0;

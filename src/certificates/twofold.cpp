@@ -8,11 +8,11 @@
 namespace normscope::certificates {
 namespace {
 
-/// What one operation of double-double rounds by, relative to its result; see `DoubleDouble`.
+/// Relative rounding error of one double-double operation; see `DoubleDouble`.
 constexpr double fine = 16.0 * unit * unit;
 
-/// A sum of products with a bound of what it rounded by: each of n additions by `fine` of what is summed so
-/// far.
+/// A sum of products with a bound of its rounding error: each of n additions contributes `fine` times the
+/// partial sum.
 class TwofoldSum {
  public:
   void add(const DoubleDouble& a, double b) {

@@ -8,10 +8,10 @@
 
 #include "weights.hpp"
 
-/// Sums of products in double-double, for what is small beside the numbers it is a difference of.
+/// Sums of products in double-double, for small differences of large numbers.
 namespace normscope::certificates {
 
-/// A number and how far from it the exact one may be.
+/// A number and a bound of its error.
 struct Twofold {
   DoubleDouble value{};
   double error = 0.0;
@@ -24,7 +24,7 @@ struct Twofold {
 [[nodiscard]] Twofold dot(std::span<const double> direction, std::span<const double> x,
                           std::span<const double> origin);
 
-/// At least |Σ λ a/Σλ − Σ μ b/Σμ|. Requires  weights with a positive sum each
+/// An upper bound of |Σ λ a/Σλ − Σ μ b/Σμ|. Requires  weights with a positive sum each
 [[nodiscard]] double distance_at_most(MatrixView<const double> a, const std::vector<Weight>& weights_a,
                                       MatrixView<const double> b, const std::vector<Weight>& weights_b);
 

@@ -9,7 +9,8 @@ namespace {
 
 constexpr Eigen::Index first_capacity = 16;
 
-/// What is left of a point outside the span of the others, relative to it, below which it is rounding.
+/// A point counts as dependent if its component outside the span of the others is below this fraction of its
+/// length.
 template <typename Scalar>
 constexpr double dependent = std::is_same_v<Scalar, double> ? 0x1p-44 : 0x1p-94;
 
@@ -35,7 +36,7 @@ bool ActiveSet<Scalar>::add(std::size_t row, Index group, const Vector& point, c
   rest.head(dimension_) = point;
   rest[dimension_ + group] = unit_;
   const Scalar length = sqrt(rest.squaredNorm());
-  // Twice, as orthogonal as rounding permits.
+  // Orthogonalized twice, for orthogonality to rounding.
   const Vector along = q_.leftCols(k).transpose() * rest;
   rest.noalias() -= q_.leftCols(k) * along;
   const Vector again = q_.leftCols(k).transpose() * rest;
@@ -52,7 +53,7 @@ bool ActiveSet<Scalar>::add(std::size_t row, Index group, const Vector& point, c
   return true;
 }
 
-/// Moves the columns after it to the left and rotates what stands below the diagonal into it.
+/// Moves the later columns to the left and eliminates the entries below the diagonal by rotations.
 template <typename Scalar>
 void ActiveSet<Scalar>::remove(Index position) {
   using std::sqrt;
@@ -99,7 +100,7 @@ typename ActiveSet<Scalar>::Vector ActiveSet<Scalar>::solve_groups(const Vector&
 
 template <typename Scalar>
 typename ActiveSet<Scalar>::Vector ActiveSet<Scalar>::unconstrained() {
-  // Of all (Σ c_j p_j, u Σ c_j of each group) the shortest whose sums are 1.
+  // The shortest combination (Σ c_j p_j, u Σ c_j of each group) whose sums are 1.
   const Index k = size();
   image_ = q_.block(dimension_, 0, groups_, k).transpose() * solve_groups(Vector::Constant(groups_, unit_));
   return r_.topLeftCorner(k, k).template triangularView<Eigen::Upper>().solve(image_);

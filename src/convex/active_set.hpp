@@ -10,14 +10,14 @@
 
 namespace normscope::convex {
 
-/// The rows that carry a nearest point x = Σ c_j p_j, each in one of one or two groups whose weights sum to 1
-/// each, and the QR decomposition of their columns (p_j, u e_group): with u of like size as the points, it
-/// has full rank where the points are affinely independent within their groups and across, and the nearest
-/// point of the affine hulls is one triangular solve. Scalar is double or DoubleDouble.
+/// The active rows of a nearest point x = Σ c_j p_j, each in one of one or two groups whose weights sum to 1,
+/// and the QR decomposition of their columns (p_j, u e_group). If u is of the size of the points, the columns
+/// are independent exactly if the points are affinely independent within and across groups, and the nearest
+/// point of the affine hulls takes one triangular solve. Scalar is double or DoubleDouble.
 ///
-/// Source    [Wolfe 1976, Finding the nearest point in a polytope], also for two hulls at once;
-///           [Daniel, Gragg, Kaufman, Stewart 1976] for the QR decomposition's updates
-/// Cost      4 k dimension for a row that enters, 6 k (k + dimension) for one that leaves, k rows
+/// Source    [Wolfe 1976, Finding the nearest point in a polytope], extended to two hulls; [Daniel, Gragg,
+///           Kaufman, Stewart 1976] for the updates of the QR decomposition
+/// Cost      4 k dimension to add a row, 6 k (k + dimension) to remove one, for k rows
 template <typename Scalar>
 class ActiveSet {
  public:
@@ -36,16 +36,16 @@ class ActiveSet {
     return std::find(rows_.begin(), rows_.end(), row) != rows_.end();
   }
 
-  /// Takes in a point; false when it depends on those there are, to rounding.
+  /// Adds a point; returns false if it depends on the present ones up to rounding.
   bool add(std::size_t row, Index group, const Vector& point, const Scalar& weight);
-  /// Moves the weights to the nearest point of the affine hulls, dropping rows on the way whose weight would
-  /// turn negative. False when rounding leaves no such point.
+  /// Moves the weights to the nearest point of the affine hulls, removing rows whose weight would become
+  /// negative. Returns false if rounding leaves no such point.
   bool settle();
-  /// Σ c_j p_j after `settle`: its rounding errors are relative to the points, not to itself.
+  /// Σ c_j p_j after `settle`; its rounding errors are relative to the points, not to x.
   [[nodiscard]] Vector point() const { return q_.block(0, 0, dimension_, size()) * image_; }
 
-  /// One step of refinement of the weights and x, from the residuals f of Pc − x, g_j of −p_jᵀx less what is
-  /// common to a group, and h of 1 − Σc in each group.
+  /// One step of iterative refinement of the weights and x, from the residuals f of Pc − x, g_j of −p_jᵀx
+  /// without the part common to a group, and h of 1 − Σc in each group.
   /// Source    [Björck 1967, Iterative refinement of linear least squares solutions]
   void correction(const Vector& f, const Vector& g, const Vector& h, Vector& of_weights,
                   Vector& of_point) const;
@@ -54,7 +54,7 @@ class ActiveSet {
   void remove(Index position);
   /// Weights of the nearest point of the affine hulls.
   [[nodiscard]] Vector unconstrained();
-  /// (S Sᵀ)⁻¹ right, S the rows of Q that belong to the groups.
+  /// (S Sᵀ)⁻¹ right, where S is the rows of Q that belong to the groups.
   [[nodiscard]] Vector solve_groups(const Vector& right) const;
 
   Index dimension_;

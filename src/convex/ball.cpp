@@ -39,7 +39,7 @@ void validate(MatrixView<const double> rows, std::span<const double> offsets) {
   }
 }
 
-/// The same problem divided by a power of two where its numbers are too large or too small to be multiplied.
+/// The problem divided by a power of two if products of its numbers would over- or underflow.
 struct Scaled {
   BinaryScale by{};
   std::vector<double> rows{};
@@ -48,7 +48,7 @@ struct Scaled {
   std::size_t width = 0;
 
   [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), count, width}; }
-  /// What the problem's own bounds are, whatever the way back rounds.
+  /// Includes the rounding of the conversion back.
   [[nodiscard]] double lower(double bound) const { return std::nextafter(by.multiply(bound), -infinity); }
   [[nodiscard]] double upper(double bound) const { return std::nextafter(by.multiply(bound), infinity); }
 };
@@ -74,11 +74,11 @@ double height(std::span<const double> row, std::span<const double> point, double
     total.add(row[i] * point[i]);
     size.add(std::abs(row[i] * point[i]));
   }
-  // A product rounds by u, the compensated sum by 2u and a term of second order.
+  // The product rounds by u, the compensated sum by 2u and a second-order term.
   const double tiny = static_cast<double>(row.size() + 1) * std::numeric_limits<double>::min();
   const double terms = 4.0 * unit_roundoff * (size.value() + std::abs(offset)) + tiny;
   if (std::abs(total.value()) > terms) return total.value() - terms;
-  // Again with each product and its rounding error as two terms.
+  // Repeated with each product as two terms, its value and its rounding error.
   CompensatedSum fine;
   fine.add(offset);
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -117,7 +117,7 @@ BallMargin largest_margin(MatrixView<const double> rows, std::span<const double>
   for (std::size_t row = 0; row < rows.rows(); ++row) solver.add(row, rows.row(row), offsets[row]);
   BallSolver::State state = solver.solve(1e-15, -infinity);
   result.point = std::move(state.point);
-  // Inside the ball whatever the last division rounded to.
+  // Inside the ball, whatever the rounding of the last division.
   for (double& value : result.point) value *= 1.0 - 16.0 * unit_roundoff;
   result.shares = std::move(state.shares);
   result.iterations = state.iterations;
@@ -168,7 +168,7 @@ double verified_upper(MatrixView<const double> rows, std::span<const double> off
   }
   std::vector<double> sum(rows.width());
   std::transform(sums.begin(), sums.end(), sum.begin(), [](const CompensatedSum& s) { return s.value(); });
-  // Weight, product and sum round by u, u and 2u of the terms; the length, by 8u of itself.
+  // Weight, product and sum round the terms by u, u and 2u; the length rounds by 8u.
   return euclidean_norm(sum) * (1.0 + 8.0 * unit_roundoff) + offset.value() +
          8.0 * unit_roundoff * size.value();
 }

@@ -10,9 +10,10 @@
 
 namespace normscope::convex {
 
-/// The working set of a ball problem: columns P, offsets b, weights, and Q R = P̃, where P̃ is P with one more
-/// entry `unit` in every column, as large as the longest of them, so that sums of weights are kept by one
-/// solve. Nothing is squared: how near the origin comes to the columns' hull is known to rounding.
+/// The working set of a ball problem: columns P, offsets b, weights, and Q R = P̃, where P̃ is P with one
+/// more entry `unit` in every column, as large as the longest column, so that one solve preserves the sum of
+/// the weights. Nothing is squared, so the distance of the origin from the hull of the columns is accurate to
+/// rounding.
 class BallCorral {
  public:
   using Index = Eigen::Index;
@@ -28,8 +29,8 @@ class BallCorral {
   [[nodiscard]] VectorXd sum() const { return columns() * weights_; }
   [[nodiscard]] double offset() const { return offsets_.head(size()).dot(weights_); }
 
-  /// Adds a row with weight 0, or 1 for the first. False when it lies in the affine hull of the others to
-  /// rounding.
+  /// Adds a row with weight 0, or 1 if it is the first. Returns false if it lies in the affine hull of the
+  /// others up to rounding.
   bool add(Index member, const Eigen::Ref<const VectorXd>& row, double offset) {
     const Index k = size();
     if (k > columns_.rows()) return false;
@@ -49,15 +50,15 @@ class BallCorral {
     return true;
   }
 
-  /// Puts a row that lies in the affine hull of the others in the place of one of them, which leaves
-  /// Σ weight · row where it is. False when rounding leaves no such place.
+  /// Replaces one of the rows by a row that lies in their affine hull, which leaves Σ weight · row unchanged.
+  /// Returns false if rounding leaves no row to replace.
   bool exchange(Index member, const Eigen::Ref<const VectorXd>& row, double offset) {
     VectorXd coordinates = basis().transpose() * longer(row);
     solve(coordinates);
     Index leaving = -1;
     double step = 0.0;
     for (Index i = 0; i < size(); ++i) {
-      // A coordinate of rounding would leave the new row as dependent as before.
+      // A coordinate at the level of rounding would leave the new row dependent.
       if (!(coordinates[i] > 1e-9)) continue;
       const double reach = weights_[i] / coordinates[i];
       if (leaving < 0 || reach < step) {
@@ -75,15 +76,15 @@ class BallCorral {
     return true;
   }
 
-  /// Moves the weights to the least |Σ λ row| + Σ λ offset over the affine hull, dropping rows on the way
-  /// whose weight would turn negative; `point` is then where all rows of the working set are equally high.
-  /// False when rounding leaves no such weights.
+  /// Moves the weights to the minimum of |Σ λ row| + Σ λ offset over the affine hull, removing rows whose
+  /// weight would become negative; at `point` all rows of the working set then have equal height. Returns
+  /// false if rounding leaves no such weights.
   bool settle(VectorXd& point) {
     while (true) {
       const Flat flat = flat_part();
       if (!flat.sound) return false;
       VectorXd move = flat.target ? VectorXd(*flat.target - weights_) : flat.slope;
-      // A weight of zero stays: where rows tie, it is what turns the point.
+      // A row of weight zero is kept: among ties it determines the point.
       if (flat.target && flat.target->minCoeff() >= -zero) {
         weights_ = flat.target->cwiseMax(0.0);
         point = flat.point;
@@ -108,8 +109,8 @@ class BallCorral {
   }
 
  private:
-  /// The affine hull's part of the problem: weights r with sum 0 that turn the point by the offsets, and,
-  /// where there is one, the minimum over the hull with its point.
+  /// The solution over the affine hull: weights r with sum 0 that account for the offsets and, if it exists,
+  /// the minimum over the hull with its point.
   struct Flat {
     bool sound = false;
     VectorXd slope{};
@@ -135,9 +136,9 @@ class BallCorral {
     return result;
   }
 
-  /// With e the last unit vector, c = Qᵀe and w = e − Qc: the nearest point of the hull to the origin is a
-  /// multiple of −w, its weights of R⁻¹c. w is at a right angle to every column of P̃, so that all rows are
-  /// equally high along it, however short it is.
+  /// With e the last unit vector, c = Qᵀe and w = e − Qc, the point of the hull nearest to the origin is a
+  /// multiple of −w, with weights proportional to R⁻¹c. w is orthogonal to every column of P̃, so all rows
+  /// have equal height along it, however short it is.
   [[nodiscard]] Flat flat_part() const {
     const Index k = size();
     const Index width = columns_.rows();
@@ -153,7 +154,7 @@ class BallCorral {
     nearest /= total;
     VectorXd by = VectorXd::Zero(k);
     if (offsets_.head(k).maxCoeff() != offsets_.head(k).minCoeff()) {
-      // All offsets alike turn nothing; taking one out first keeps what is left of them exact.
+      // A common offset has no effect; subtracting one first keeps the differences exact.
       by = offsets_.head(k).array() - offsets_[0];
       solve_transposed(by);
       by -= last.dot(by) / last.squaredNorm() * last;
@@ -164,8 +165,8 @@ class BallCorral {
     const VectorXd turn = -(basis() * by).head(width);
     const double rest = 1.0 - turn.squaredNorm();
     const double away = across.head(width).norm();
-    // Smaller than `zero`: a hull this side of the origin by more has a direction, by less has a weight of
-    // zero.
+    // Smaller than `zero`: a hull farther from the origin than this has a direction, a nearer one a row of
+    // weight zero.
     const double noise = 4.0 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(k));
     if (k > width || away <= noise) {
       if (rest > 0.0) {
@@ -173,7 +174,7 @@ class BallCorral {
         flat.point = turn;
       }
     } else if (rest > 4.0 * std::numeric_limits<double>::epsilon()) {
-      // The nearest point's length, and how far along the slope |u| = 1 asks the weights to go.
+      // The length of the nearest point, and the step along the slope at which |u| = 1.
       const double length = unit_ * away / last.squaredNorm();
       flat.target = nearest + length / std::sqrt(rest) * flat.slope;
       flat.point = turn - std::sqrt(rest) / away * across.head(width);
@@ -181,20 +182,20 @@ class BallCorral {
     return flat;
   }
 
-  /// Column k of Q and R from column k of P.
+  /// Computes column k of Q and R from column k of P.
   bool extend(Index k) {
     VectorXd column = longer(columns_.col(k));
     const double whole = column.norm();
     const auto before = basis_.leftCols(k);
     VectorXd along = VectorXd::Zero(k);
-    // Twice: what the first projection rounds is taken out by the second.
+    // The second projection removes the rounding of the first.
     for (int pass = 0; pass < 2; ++pass) {
       const VectorXd part = before.transpose() * column;
       column -= before * part;
       along += part;
     }
     const double left = column.norm();
-    // Below this, what is left is the rounding of the products as likely as a distance.
+    // Below this, the remainder may be rounding of the products rather than a distance.
     if (!(left > 1e-13 * whole)) return false;
     triangle_.col(k).head(k) = along;
     triangle_(k, k) = left;
@@ -202,7 +203,7 @@ class BallCorral {
     return true;
   }
 
-  /// Takes row `index` out; rotations bring the triangle back to its shape.
+  /// Removes row `index`; rotations restore the triangle.
   void drop(Index index) {
     const Index k = size();
     for (Index j = index; j + 1 < k; ++j) {
@@ -232,9 +233,9 @@ class BallCorral {
     triangle_ = std::move(triangle);
   }
 
-  /// Squares of what is longer do not underflow.
+  /// Lengths above this have squares that do not underflow.
   static constexpr double shortest = 0x1p-400;
-  /// Weights this small are rounding, of rows that all but cancel as well.
+  /// Weights below this are rounding, also for rows that nearly cancel.
   static constexpr double zero = 1e-13;
 
   double unit_ = 0.0;

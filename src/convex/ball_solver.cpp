@@ -7,7 +7,7 @@
 
 namespace normscope::convex {
 
-/// Ties in a row before the solver gives up.
+/// Consecutive ties after which the solver stops.
 constexpr std::size_t most_stalls = 200;
 
 class BallSolver::Work {
@@ -39,7 +39,7 @@ class BallSolver::Work {
     NORMSCOPE_ASSERT(size() >= 1);
     const Index n = static_cast<Index>(size());
     State state;
-    // The lowest row at the ball's centre, or rather at what keeps the first step short.
+    // Starts with the lowest row at the centre of the ball, or with the row that keeps the first step short.
     if (corral_.size() == 0) start();
     double before = std::numeric_limits<double>::infinity();
     std::size_t stalls = 0;
@@ -68,7 +68,7 @@ class BallSolver::Work {
       if (state.upper < before) {
         stalls = 0;
       } else {
-        // A tie: another low row may lead out of it. If none does, rounding alone is left.
+        // A tie: adding another low row may resolve it. If none does, only rounding remains.
         if (++stalls > most_stalls) break;
         lowest = some_low_row(heights, 0.5 * (state.lower + heights[corral_.members()[0]]), stalls);
       }
@@ -92,7 +92,7 @@ class BallSolver::Work {
     corral_.add(least, rows_.col(least), offsets_[least]);
   }
 
-  /// One of the rows no higher than `height`, a different one each time.
+  /// One of the rows no higher than `height`, a different one at each call.
   [[nodiscard]] static Index some_low_row(const VectorXd& heights, double height, std::size_t time) {
     std::vector<Index> low;
     for (Index i = 0; i < heights.size(); ++i) {
@@ -118,7 +118,7 @@ class BallSolver::Work {
     return result;
   }
 
-  Eigen::MatrixXd rows_;  ///< a column each
+  Eigen::MatrixXd rows_;  ///< one per column
   VectorXd offsets_;
   double scale_ = 0.0;
   std::vector<std::uint64_t> ids_{};

@@ -8,7 +8,7 @@
 
 namespace normscope {
 
-/// What Eigen asks of a number.
+/// Functions that Eigen requires of a scalar type.
 [[nodiscard]] inline DoubleDouble abs(const DoubleDouble& value) { return value < 0.0 ? -value : value; }
 
 }  // namespace normscope

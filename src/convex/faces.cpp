@@ -30,7 +30,7 @@ Vector unit(const Vector& a) {
   return {a[0] / size, a[1] / size, a[2] / size};
 }
 
-/// The points in units of their extent, so that tolerances are absolute.
+/// The points divided by their extent, so that tolerances are absolute.
 std::vector<Vector> scaled(MatrixView<const double> points) {
   Vector mean{};
   for (std::size_t i = 0; i < points.rows(); ++i) {
@@ -61,14 +61,14 @@ std::vector<Vector> scaled(MatrixView<const double> points) {
 
 using Flat = std::array<double, 2>;
 
-/// How far `c` lies left of the line from a to b.
+/// Signed distance of `c` to the left of the line from a to b.
 double left_of(const Flat& a, const Flat& b, const Flat& c) {
   const Flat edge{b[0] - a[0], b[1] - a[1]};
   const double size = std::hypot(edge[0], edge[1]);
   return size == 0.0 ? 0.0 : (edge[0] * (c[1] - a[1]) - edge[1] * (c[0] - a[0])) / size;
 }
 
-/// The polygon around `rows`, counterclockwise: Andrew's monotone chain.
+/// The convex polygon of `rows`, counterclockwise, by Andrew's monotone chain.
 Rows polygon(const std::vector<Flat>& points, Rows rows, double tolerance) {
   std::sort(rows.begin(), rows.end(),
             [&](std::size_t a, std::size_t b) { return std::tie(points[a], a) < std::tie(points[b], b); });
@@ -95,7 +95,7 @@ Rows polygon(const std::vector<Flat>& points, Rows rows, double tolerance) {
   return around;
 }
 
-/// The polygon around `rows` of a plane in space.
+/// The convex polygon of `rows`, which lie in a plane in space.
 Rows polygon(const std::vector<Vector>& points, Rows rows, const Vector& normal, double tolerance) {
   const auto flat = std::min_element(normal.begin(), normal.end(),
                                      [](double a, double b) { return std::abs(a) < std::abs(b); });
@@ -108,7 +108,7 @@ Rows polygon(const std::vector<Vector>& points, Rows rows, const Vector& normal,
   return polygon(places, std::move(rows), tolerance);
 }
 
-/// The two ends of points that all lie on a line, or the one point that all are.
+/// The two end points of collinear points, or the single point if all are equal.
 Rows segment(const std::vector<Vector>& points, double tolerance) {
   std::size_t far = 0;
   for (std::size_t i = 1; i < points.size(); ++i) {
@@ -145,7 +145,7 @@ std::vector<Rows> faces_in_space(const std::vector<Vector>& points, double toler
     for (std::size_t j = i + 1; j < points.size(); ++j) {
       for (std::size_t k = j + 1; k < points.size(); ++k) {
         const Vector across = cross(points[j] - points[i], points[k] - points[i]);
-        // Three points nearly on a line say little about a plane; a face has three that do better.
+        // Three nearly collinear points define a plane poorly; every face has three better ones.
         if (length(across) <= std::sqrt(tolerance)) continue;
         spans_a_plane = true;
         const std::optional<Rows> members = supporting(points, i, unit(across), tolerance);

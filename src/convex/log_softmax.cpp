@@ -17,18 +17,18 @@
 namespace normscope::convex {
 namespace {
 
-/// Targets that go up together, as rows of one product.
+/// Targets optimized together, as rows of one product.
 constexpr std::size_t batch = 32;
-/// Entries of the rows from which on float32 is worth a copy of them.
+/// Number of matrix entries from which a float32 copy pays off.
 constexpr std::size_t float_entries = std::size_t{1} << 18U;
-/// Logits up to which float32 tells values apart as finely as is asked by default.
+/// Size of logits up to which float32 resolves values to the default gap.
 constexpr double float_scale = 500.0;
-/// Rows up to which a batch takes one thread, and several batches go on at a time.
+/// Number of rows up to which a batch uses one thread and several batches run concurrently.
 constexpr std::size_t few_rows = 4 * softmax_chunk;
 constexpr std::size_t most_rounds = 30;
 constexpr std::size_t most_newton_steps = 300;
 
-/// The whole problem in float64, and what its values may be off.
+/// The whole problem in float64, and the error bound of its values.
 struct Exact {
   MatrixView<const double> rows{};
   SoftmaxProblem<double> problem{};
@@ -37,7 +37,8 @@ struct Exact {
   Exact(MatrixView<const double> from, std::span<const double> offsets, double scale, unsigned threads)
       : rows(from),
         problem{.rows = from, .offsets = offsets, .scale = scale, .threads = threads},
-        // Products of `width` terms and sums of `rows`, each with its share of u; four of the former meet.
+        // Products of `width` terms and sums of `rows` terms, in units of u each; four products enter a
+        // value.
         slack(unit_roundoff *
               (8.0 * static_cast<double>(from.width() + 16) + 4.0 * static_cast<double>(from.rows())) *
               (scale + 1.0)) {}
@@ -45,7 +46,7 @@ struct Exact {
   [[nodiscard]] const std::span<const double>& offsets() const { return problem.offsets; }
 };
 
-/// Bounds of one target's maximum as they improve.
+/// Bounds of the maximum for one target.
 void raise(LogSoftmaxMaximum& known, double lower, std::span<const double> point) {
   if (!(lower > known.lower)) return;
   known.lower = std::min(lower, 0.0);
@@ -57,8 +58,8 @@ void tighten(LogSoftmaxMaximum& known, double upper, std::span<const double> poi
   known.tangent.assign(point.begin(), point.end());
 }
 
-/// Takes points into account, each for its target: the values there and the bounds that the gradients there
-/// give, computed in float64. The probabilities are left in `weights`.
+/// Updates the bounds with the values at the given points and the bounds by the gradients there, one point
+/// per target, computed in float64. The probabilities are left in `weights`.
 void prove(const Exact& exact, const std::vector<std::span<const double>>& points,
            const std::vector<std::size_t>& targets, std::vector<double>& weights,
            const std::vector<LogSoftmaxMaximum*>& results) {
@@ -85,13 +86,13 @@ void prove(const Exact& exact, const std::vector<std::span<const double>>& point
   }
 }
 
-/// Newton's method over the rows that have a say where the target's probability is largest; rows that turn
-/// out to have one join them.
+/// Newton's method over the rows with non-negligible probability at the maximum; rows that become
+/// non-negligible are added.
 void finish(const Exact& exact, std::size_t target, std::span<const double> first_weights,
             const LogSoftmaxOptions& options, LogSoftmaxMaximum& result) {
   const std::size_t count = exact.rows.rows();
   const std::size_t width = exact.rows.width();
-  // All that are less probable together turn value and gradient by an eighth of the gap.
+  // Rows of total probability below this change value and gradient by at most an eighth of the gap.
   const double least = 0.125 * options.gap / (static_cast<double>(count) * (1.0 + 2.0 * exact.problem.scale));
   std::vector<bool> taken(count);
   std::vector<std::size_t> ids{target};
@@ -140,7 +141,7 @@ void solve(const Exact& exact, const SoftmaxProblem<T>& problem, std::span<const
     for (double& value : ascents[k].next) value = length > 0.0 ? value / length : 0.0;
     project_into_ball(ascents[k].next);
   }
-  // Half of it: float64 says the rest.
+  // Aims at half the gap, because float64 decides the rest.
   ascend(problem, exact.rows, ascents, 0.5 * options.gap, options.iterations);
   std::vector<double> weights;
   std::vector<std::span<const double>> points;
@@ -194,7 +195,7 @@ std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows
                                                    const LogSoftmaxOptions& options) {
   const double scale = scale_of(rows, offsets, targets);
   std::vector<LogSoftmaxMaximum> results(targets.size());
-  // Few rows: a thread a batch. Many: all threads for each.
+  // With few rows, one thread per batch; with many, all threads for each batch.
   const bool small = rows.rows() <= few_rows;
   const Exact exact(rows, offsets, scale, small ? 1 : options.threads);
   const bool single = scale <= float_scale && rows.rows() * rows.width() >= float_entries;

@@ -13,7 +13,7 @@
 
 namespace normscope::convex {
 
-/// Within the ball whatever a division rounds to.
+/// Radius that keeps a point inside the ball despite the rounding of a division.
 inline constexpr double inside_ball = 1.0 - 0x1p-49;
 
 inline double plain_dot(std::span<const double> a, std::span<const double> b) {
@@ -22,27 +22,27 @@ inline double plain_dot(std::span<const double> a, std::span<const double> b) {
   return total;
 }
 
-/// Into the ball, along the radius.
+/// Projects onto the ball, radially.
 inline void project_into_ball(std::vector<double>& point) {
   const double length = euclidean_norm(point);
   if (length <= inside_ball) return;
   for (double& value : point) value *= inside_ball / length;
 }
 
-/// A problem in the precision T, its numbers divided by `unit` so that they fit.
+/// The problem in precision T, with its numbers divided by `unit` so that they fit.
 template <typename T>
 struct SoftmaxProblem {
   Factor<T> rows{};  ///< tokens × width
   std::span<const T> offsets{};
   double unit = 1.0;
-  double scale = 0.0;  ///< largest length of a row plus size of its offset, as given
+  double scale = 0.0;  ///< largest length of a row plus size of its offset, before division
   unsigned threads = 1;
 
   [[nodiscard]] std::size_t count() const { return rows.rows; }
   [[nodiscard]] std::size_t width() const { return rows.columns; }
 };
 
-/// Rows that are multiplied at a time, by one thread.
+/// Rows multiplied at a time by one thread.
 inline constexpr std::size_t softmax_chunk = 4096;
 
 /// scores(k, ·) = rows · points_k + offsets, points of `width` numbers each.
@@ -73,7 +73,7 @@ void softmax_scores(const SoftmaxProblem<T>& problem, const std::vector<std::spa
   });
 }
 
-/// Turns scores into probabilities; log of the target's.
+/// Converts scores to probabilities and returns the logarithm of the target's.
 template <typename T>
 double softmax_weights(std::span<T> scores, std::size_t target, double unit) {
   const T highest = *std::max_element(scores.begin(), scores.end());
@@ -89,7 +89,7 @@ double softmax_weights(std::span<T> scores, std::size_t target, double unit) {
   return own - std::log(total);
 }
 
-/// means(k, ·) = Σ_j weights(k, j) rows_j, in sums that do not depend on the number of threads.
+/// means(k, ·) = Σ_j weights(k, j) rows_j; the order of summation does not depend on the number of threads.
 template <typename T>
 void softmax_means(const SoftmaxProblem<T>& problem, std::span<const T> weights, std::size_t points,
                    std::vector<double>& means) {
@@ -115,24 +115,24 @@ void softmax_means(const SoftmaxProblem<T>& problem, std::span<const T> weights,
   }
 }
 
-/// One target on its way up: accelerated projected gradient steps, their length from a line search, begun
-/// anew where the momentum leads down.
+/// The ascent for one target: accelerated projected gradient steps with a line search, restarted when the
+/// momentum points downhill.
 ///
 /// Source    [Beck, Teboulle 2009]; [O'Donoghue, Candès 2015] for the restart
 template <typename T>
 struct Ascent {
   std::size_t target = 0;
-  std::vector<double> point{};  ///< the last one accepted
+  std::vector<double> point{};  ///< the last accepted point
   std::vector<T> scores{};
   double value = -std::numeric_limits<double>::infinity();
-  std::vector<double> ahead{};  ///< where the next step begins, perhaps outside the ball
+  std::vector<double> ahead{};  ///< the extrapolated point, possibly outside the ball
   std::vector<double> gradient{};
   double value_ahead = 0.0;
-  std::vector<double> next{};  ///< where it leads
+  std::vector<double> next{};  ///< the end of the step
   double curvature = 0.0;
   double momentum = 1.0;
 
-  /// To rounding: what is reached and what bounds it, and where.
+  /// The attained value and its upper bound, up to rounding, and the points where they hold.
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   std::vector<double> lower_point{};
@@ -145,7 +145,7 @@ struct Ascent {
     lower_point = at;
   }
 
-  /// Value and gradient at `ahead`: a bound, and the next step.
+  /// Uses value and gradient at `ahead`: updates the bound and computes the next step.
   void look_ahead(double found, std::span<const double> mean, std::span<const double> row) {
     value_ahead = found;
     gradient.resize(row.size());
@@ -168,7 +168,7 @@ struct Ascent {
     project_into_ball(next);
   }
 
-  /// Whether the value at `next` is as high as the step promised; otherwise a shorter one is next.
+  /// Whether the value at `next` is as high as the step promised; if not, the step is shortened.
   [[nodiscard]] bool accept(double found, double noise) {
     double along = 0.0;
     double square = 0.0;
@@ -183,7 +183,7 @@ struct Ascent {
     return false;
   }
 
-  /// Moves to `next` and on by its momentum; the scores there follow from those of two points.
+  /// Accepts `next` and extrapolates by the momentum; the scores there are linear in those of two points.
   void advance(double found, std::span<const T> found_scores, std::span<T> scores_ahead) {
     double back = 0.0;
     for (std::size_t i = 0; i < next.size(); ++i) back += (ahead[i] - next[i]) * (next[i] - point[i]);
@@ -213,8 +213,8 @@ struct Ascent {
   }
 };
 
-/// Lets all ascents go up together, as rows of one product, until their bounds are `gap` apart to rounding
-/// or each has been evaluated `evaluations` times.
+/// Runs all ascents together, as rows of one product, until their bounds are `gap` apart up to rounding or
+/// each has used `evaluations` evaluations.
 template <typename T>
 void ascend(const SoftmaxProblem<T>& problem, MatrixView<const double> rows, std::vector<Ascent<T>>& ascents,
             double gap, std::size_t evaluations) {
@@ -237,7 +237,7 @@ void ascend(const SoftmaxProblem<T>& problem, MatrixView<const double> rows, std
             softmax_weights(std::span<T>(weights.data() + k * count, count), open[k]->target, problem.unit);
       }
     });
-    // Who may go on is told its gradient where its momentum takes it.
+    // Ascents that continue need the gradient at their extrapolated points.
     std::vector<Ascent<T>*> accepted;
     for (std::size_t k = 0; k < open.size(); ++k) {
       Ascent<T>& ascent = *open[k];

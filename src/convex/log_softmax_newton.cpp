@@ -15,19 +15,19 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Logits grow by it from one maximum to the next.
+/// Factor by which the logits grow from one maximum to the next.
 constexpr double growth = 4.0;
-/// How near, in log probability, a maximum on the way is worked out.
+/// Accuracy, in log probability, of the intermediate maxima.
 constexpr double on_the_way = 0.25;
 constexpr std::size_t most_halvings = 40;
-/// What is added to the curvature in parts of its trace: directions that nothing curves stay where they are.
+/// Regularization relative to the trace of the curvature: directions without curvature keep their coordinate.
 constexpr double ridge = 1e-14;
 
-/// The rows relative to the target's, in coordinates of the space they span.
+/// The rows minus the target's, in coordinates of their span.
 struct Reduced {
-  MatrixXd basis{};        ///< width × rank
+  MatrixXd basis{};        ///< width × rank, orthonormal
   MatrixXd differences{};  ///< rows × rank: row j minus the target's
-  VectorXd offsets{};      ///< likewise
+  VectorXd offsets{};      ///< offsets minus the target's
 };
 
 Reduced reduce(MatrixView<const double> rows, std::span<const double> offsets, std::size_t target) {
@@ -49,7 +49,7 @@ Reduced reduce(MatrixView<const double> rows, std::span<const double> offsets, s
   return result;
 }
 
-/// Value, probabilities and the bound on the maximum, of logits times `size`.
+/// Value, probabilities and bound of the maximum for logits multiplied by `size`.
 struct Look {
   double value = 0.0;
   double bound = 0.0;
@@ -64,14 +64,14 @@ Look look(const Reduced& problem, double size, const VectorXd& point) {
   result.weights = (result.weights.array() - highest).exp();
   const double total = result.weights.sum();
   result.weights /= total;
-  // The target's own logit is zero here.
+  // The target's own logit is zero after the subtraction.
   result.value = -highest - std::log(total);
   result.mean = size * (problem.differences.transpose() * result.weights);
   result.bound = result.value + result.mean.norm() + result.mean.dot(point);
   return result;
 }
 
-/// The x of the ball with the largest gᵀx − xᵀH x/2, H positive definite.
+/// The x in the ball that maximizes gᵀx − xᵀH x/2, for positive definite H.
 VectorXd largest_in_ball(MatrixXd hessian, const VectorXd& gradient) {
   const Index n = gradient.size();
   const VectorXd diagonal = hessian.diagonal();
@@ -92,7 +92,7 @@ VectorXd largest_in_ball(MatrixXd hessian, const VectorXd& gradient) {
     if (shift == 0.0 && length <= inside_ball) return x;
     if (std::abs(length - 1.0) < 1e-10) break;
     (length > 1.0 ? low : high) = shift;
-    // Newton's step for 1/|x| = 1, which is nearly straight in the shift.
+    // Newton's method for 1/|x| = 1, which is nearly linear in the shift.
     const VectorXd half = factors.matrixL().solve(x);
     const double slope = half.squaredNorm();
     double next = slope > 0.0 ? shift + (length - 1.0) * length * length / slope : low;
@@ -130,7 +130,7 @@ SoftmaxPeak log_softmax_peak(MatrixView<const double> rows, std::span<const doub
       continue;
     }
     ++peak.steps;
-    // Hessian Σ p d dᵀ − m mᵀ of the logits times `size`, m their mean.
+    // Hessian Σ p d dᵀ − m mᵀ of the logits multiplied by `size`, m their mean.
     MatrixXd centred = size * problem.differences;
     centred.rowwise() -= here.mean.transpose();
     MatrixXd hessian = centred.transpose() * here.weights.asDiagonal() * centred;
@@ -146,7 +146,7 @@ SoftmaxPeak log_softmax_peak(MatrixView<const double> rows, std::span<const doub
       there = look(problem, size, point + step * way);
     }
     if (!(there.value > here.value) && !(there.bound < here.bound)) {
-      // Rounding alone is left at this size.
+      // Only rounding remains at this size.
       if (last) break;
       size = std::min(1.0, growth * size);
       here = look(problem, size, point);

@@ -8,18 +8,18 @@
 
 namespace normscope::convex {
 
-/// Where log softmax over few rows is largest, to rounding.
+/// The maximum of log softmax over few rows, up to rounding.
 struct SoftmaxPeak {
   std::vector<double> point{};  ///< |u| <= 1
   std::size_t steps = 0;
 };
 
-/// What a step of it costs for so many rows, in operations.
+/// Cost of a step for this many rows, in operations.
 [[nodiscard]] double newton_step_cost(std::size_t rows, std::size_t width);
 
-/// max over |u| <= 1 of log softmax(rows u + offsets)_target by Newton's steps within the ball. From logits
-/// so small that the first step is good, to the ones given, by a factor at a time: at each the last maximum
-/// is near the next.
+/// max over |u| <= 1 of log softmax(rows u + offsets)_target by Newton steps in the ball. The logits are
+/// first scaled down so far that the first step is good, and then increased by a constant factor; each
+/// maximum is the start for the next.
 ///
 /// Source    [Boyd, Vandenberghe 2004, section 11.3] for the path; [Moré, Sorensen 1983] for a step
 /// Shapes    rows (any >= 1, width), offsets (rows)

@@ -15,15 +15,15 @@ namespace {
 using Eigen::Index;
 using Set = ActiveSet<double>;
 
-/// Decimal digits of a number in (0, 1].
+/// Number of decimal digits of a number in (0, 1].
 std::size_t digits(double value) {
   return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
 }
 
-/// Iterations without a shorter x after which rounding is taken to go in a circle.
+/// Iterations without a decrease of |x| after which rounding is assumed to cause a cycle.
 constexpr std::size_t most_stalled = 10;
 
-/// The points that carry x, under a unit that follows the longest of them.
+/// The active points of x, with a unit as long as the longest of them.
 class Corral {
  public:
   explicit Corral(Index dimension) : dimension_(dimension), set_(dimension, 1, 1.0) {}
@@ -31,10 +31,10 @@ class Corral {
   [[nodiscard]] bool holds(std::uint64_t id) const { return set_.holds(id); }
   [[nodiscard]] Eigen::VectorXd point() const { return set_.point(); }
 
-  /// False when `point` lies in the affine hull of the others to rounding.
+  /// Returns false if `point` lies in the affine hull of the others up to rounding.
   bool add(std::uint64_t id, const Eigen::VectorXd& point) {
     const double length = point.norm();
-    // As long as the points, or the sum of the weights drowns in them.
+    // As long as the points; if it were much smaller, the sum of the weights would be lost to rounding.
     if (!(length <= 2.0 * unit_) && !lengthen(length)) return false;
     if (!set_.add(id, 0, point, set_.size() == 0 ? 1.0 : 0.0)) return false;
     points_.push_back(point);

@@ -14,11 +14,12 @@ using Wide = ActiveSet<DoubleDouble>;
 
 constexpr Index sets = 2;
 
-/// Rows of each set that are priced together until none is violated by this part of the largest violation.
+/// Rows of each set that are priced together until none is violated by more than this fraction of the largest
+/// violation.
 constexpr std::size_t pool_rows = 128;
 constexpr double pool_rest = 0.3;
-/// Iterations without a shorter x after which rounding is taken to go in a circle. A point at distance 1 that
-/// is violated by v makes x shorter by v² alone, which is below rounding long before v is.
+/// Iterations without a decrease of |x| after which rounding is assumed to cause a cycle. At distance 1, a
+/// row violated by v decreases |x| by only v², which falls below rounding long before v does.
 constexpr std::size_t most_stalled = 100;
 constexpr int refinements = 6;
 
@@ -26,9 +27,9 @@ template <typename Scalar>
 struct Precision;
 template <>
 struct Precision<double> {
-  static constexpr double zero = 0x1p-49;   ///< of the longest row
-  static constexpr double noise = 0x1p-50;  ///< of the longest row
-  static constexpr double gap = 1e-12;      ///< of the length
+  static constexpr double zero = 0x1p-49;   ///< relative to the longest row
+  static constexpr double noise = 0x1p-50;  ///< relative to the longest row
+  static constexpr double gap = 1e-12;      ///< relative to the distance
 };
 template <>
 struct Precision<DoubleDouble> {
@@ -41,7 +42,7 @@ std::size_t digits(double value) {
   return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
 }
 
-/// Wolfe's method over two sets of rows.
+/// Wolfe's method for two sets of rows.
 template <typename Scalar>
 class Descent {
  public:
@@ -67,7 +68,7 @@ class Descent {
   [[nodiscard]] const Set& set() const { return set_; }
   [[nodiscard]] const Vector& difference() const { return x_; }
   [[nodiscard]] double gap() const { return gap_; }
-  /// By the lengths of the rows that carry: others' do not round what those add up to.
+  /// By the lengths of the active rows; the others do not contribute to rounding.
   [[nodiscard]] bool is_zero() const {
     double size = 0.0;
     for (Index j = 0; j < set_.size(); ++j) {
@@ -99,7 +100,7 @@ class Descent {
     settled();
   }
 
-  /// Whether weights were found; x and its direction are those of the set.
+  /// Whether weights were found; x and its direction are those of the active set.
   bool settled() {
     const bool sound = set_.settle();
     if (sound) x_ = set_.point();
@@ -114,7 +115,7 @@ class Descent {
     return sound;
   }
 
-  /// xᵀ row / |x|, as well as the arithmetic has it.
+  /// xᵀ row / |x|, to the accuracy of the arithmetic.
   [[nodiscard]] double score(std::size_t row) const {
     if constexpr (std::is_same_v<Scalar, double>) {
       return hulls_.score(direction_, row);
@@ -123,7 +124,7 @@ class Descent {
     }
   }
 
-  /// Mean score of the rows that carry a group.
+  /// Mean score of the active rows of a group.
   [[nodiscard]] double level(Index group) const {
     Scalar total = 0.0;
     for (Index j = 0; j < set_.size(); ++j) {
@@ -138,7 +139,7 @@ class Descent {
     return std::is_same_v<Scalar, double> ? to_double(total) : to_double(total / Scalar(length_));
   }
 
-  /// The rows that are violated most, and whether none is to any account.
+  /// The most violated rows, and whether no violation is significant.
   std::vector<std::size_t> price() {
     std::vector<std::size_t> pool;
     gap_ = 0.0;
@@ -160,7 +161,7 @@ class Descent {
     return pool;
   }
 
-  /// Those with the lowest scores that do not carry; in twice the precision where that may change the order.
+  /// Inactive rows with the lowest scores, computed in twice the precision where that may change the order.
   std::vector<std::size_t> lowest_rows(std::size_t first, std::size_t last) {
     std::vector<bool> holds(last - first);
     for (const std::size_t row : set_.rows()) {
@@ -196,8 +197,8 @@ class Descent {
 
   [[nodiscard]] double longest_error() const { return 0x1p-50 * hulls_.longest(); }
 
-  /// Takes in rows of the pool while one is violated by a fair part of the largest violation of all. False
-  /// when none comes nearer.
+  /// Adds rows of the pool while one is violated by a fair fraction of the largest violation. Returns false
+  /// if the distance does not decrease.
   bool descend(const std::vector<std::size_t>& pool) {
     bool nearer = false;
     std::vector<std::size_t> left = pool;
@@ -224,7 +225,7 @@ class Descent {
     }
   }
 
-  /// Levels after a change, from a row that carries each group.
+  /// Levels after a change, from one active row of each group.
   void update_levels() {
     for (Index group = 0; group < sets; ++group) {
       const auto at = std::find(set_.group_of().begin(), set_.group_of().end(), group);
@@ -252,7 +253,7 @@ class Descent {
   bool done_ = false;
 };
 
-/// Weights in twice the precision to those of doubles that may be 0; each group's sum is 1.
+/// Converts weights in doubles, some of which may be 0, to twice the precision, with sum 1 in each group.
 std::vector<Share> shares_of(const std::vector<std::size_t>& rows, const std::vector<Index>& group_of,
                              const Wide::Vector& weights) {
   DoubleDouble sums[2] = {0.0, 0.0};
@@ -299,7 +300,7 @@ void refine(const ScaledHulls& hulls, const ActiveSet<double>& set, Wide::Vector
     Eigen::VectorXd of_point;
     set.correction(rounded(off), rounded(slack), rounded(missing), of_weights, of_point);
     const double size = of_weights.norm();
-    // Where it does not converge, the points are too near to being dependent for doubles.
+    // If it does not converge, the points are too close to dependent for float64.
     if (!std::isfinite(size) || size > 0.5 * last) break;
     last = size;
     for (Index j = 0; j < k; ++j) weights[j] += of_weights[j];

@@ -9,29 +9,28 @@
 
 namespace normscope::convex {
 
-/// The nearest points of two hulls: their difference in the coordinates of a `ScaledHulls`, and the rows that
-/// carry them.
+/// The nearest points of two hulls: their difference in the coordinates of a `ScaledHulls`, and the active
+/// rows.
 struct NearestHulls {
   ScaledHulls::Exact difference{};
-  std::vector<Share> shares{};  ///< on rows through both sets; weights > 0, each set's with sum 1
-  /// By how much the difference's length exceeds the distance at most, over the length, as far as the
-  /// arithmetic tells.
+  std::vector<Share> shares{};  ///< rows numbered through both sets; weights > 0 that sum to 1 in each set
+  /// Relative amount by which the length of the difference may exceed the distance, to the accuracy of the
+  /// arithmetic.
   double gap = 0.0;
-  bool is_zero = false;  ///< the difference is zero to the rounding of the arithmetic
+  bool is_zero = false;  ///< the difference is zero up to rounding
 };
 
-/// The nearest points of two hulls by Wolfe's active-set method, from the rows `start` where there are some.
-/// All rows are priced rarely: the most violated ones make a pool that is priced by itself until it is
-/// through. The weights are refined with residuals in twice the precision.
+/// The nearest points of two hulls by Wolfe's active-set method, starting from the rows `start` if there are
+/// any. Pricing all rows is rare: the most violated ones form a pool that is priced alone until none of it is
+/// violated. The weights are refined with residuals in twice the precision.
 ///
 /// Errors    Cancelled
-/// Cost      O(rows dimension) a pricing of all rows; O(k (k + dimension)) an iteration, k the rows that
-/// carry
+/// Cost      O(rows dimension) per pricing of all rows; O(k (k + dimension)) per iteration with k active rows
 [[nodiscard]] NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<Share>& start,
                                          const Progress& progress);
 
-/// The same from the end of that, all of it in twice the precision.
-/// Cost      about a hundred times as much an iteration
+/// Continues from that result, entirely in twice the precision.
+/// Cost      about 100 times as much per iteration
 [[nodiscard]] NearestHulls nearest_hulls_closely(const ScaledHulls& hulls, const std::vector<Share>& start,
                                                  const Progress& progress);
 

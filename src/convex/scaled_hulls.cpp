@@ -11,10 +11,10 @@
 namespace normscope::convex {
 namespace {
 
-/// Multiplications worth a thread.
+/// Multiplications that justify a thread.
 constexpr std::size_t grain = 1'000'000;
 
-/// Σ x_i y_i in eight interleaved sums, which a compiler may take at once.
+/// Σ x_i y_i in eight interleaved partial sums, which compilers vectorize.
 double product(std::span<const double> x, std::span<const double> y) {
   constexpr std::size_t lanes = 8;
   double sums[lanes] = {};
@@ -67,7 +67,7 @@ ScaledHulls::ScaledHulls(MatrixView<const double> a, MatrixView<const double> b,
   };
   const BinaryScale common = scale_of(frame.scale());
   for (std::size_t i = 0; i < center_.size(); ++i) {
-    // What does not vary may be too large for the scale of what does, and comes to nothing in any.
+    // A constant column may be too large for the scale of the others; its entries become zero.
     const bool varies = frame.extents[i] > 0.0;
     scales_.push_back(
         columns == Columns::alike && varies ? common : scale_of(varies ? frame.extents[i] : frame.center[i]));
@@ -111,7 +111,8 @@ void ScaledHulls::score(std::span<const double> direction, std::size_t first, st
 }
 
 double ScaledHulls::score_error(std::size_t row) const {
-  // Entries and products round by u, sums of lanes by width/8 + 3; as much again for a direction rounded.
+  // Entries and products round by u, the partial sums by (width/8 + 3) u; as much again for a rounded
+  // direction.
   return (static_cast<double>(center_.size()) / 8.0 + 16.0) * 0x1p-53 * lengths_[row];
 }
 

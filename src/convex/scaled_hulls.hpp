@@ -11,7 +11,7 @@
 
 namespace normscope::convex {
 
-/// Where two sets of rows are: their mean, and of each column how far rows are from it.
+/// The location of two sets of rows: their mean, and the extent of each column.
 struct HullFrame {
   std::vector<double> center{};
   std::vector<double> extents{};  ///< largest |x − center| of a column; infinite beyond the largest double
@@ -19,18 +19,18 @@ struct HullFrame {
   HullFrame(MatrixView<const double> a, MatrixView<const double> b);
 
   [[nodiscard]] double scale() const { return largest_size(extents); }
-  /// How many times the least extent that is not 0 goes into the largest one.
+  /// Ratio of the largest extent to the smallest nonzero one.
   [[nodiscard]] double spread() const;
 };
 
-/// Two sets of rows about their mean, columns divided by powers of two, and the second set turned about: the
-/// hulls' difference is the sum of the groups.
+/// Two sets of rows relative to their mean, with columns divided by powers of two and the second set negated,
+/// so that the hulls' difference is the sum of the groups.
 class ScaledHulls {
  public:
   using Exact = ActiveSet<DoubleDouble>::Vector;
   enum class Columns {
     alike,  ///< all divided by the same power: distances are those of the data
-    apart,  ///< each divided by its own: what is separable stays so
+    apart,  ///< each divided by its own: separability is preserved, distances are not
   };
 
   ScaledHulls(MatrixView<const double> a, MatrixView<const double> b, const HullFrame& frame, Columns columns,
@@ -42,20 +42,20 @@ class ScaledHulls {
   [[nodiscard]] Eigen::Index group(std::size_t row) const { return row < a_.rows() ? 0 : 1; }
   [[nodiscard]] std::size_t first_of(Eigen::Index group) const { return group == 0 ? 0 : a_.rows(); }
   [[nodiscard]] std::size_t end_of(Eigen::Index group) const { return group == 0 ? a_.rows() : rows(); }
-  /// Rounded once an entry.
+  /// Each entry is rounded once.
   [[nodiscard]] std::span<const double> row(std::size_t row) const {
     return {values_.data() + row * center_.size(), center_.size()};
   }
   [[nodiscard]] Exact exact(std::size_t row) const;
   [[nodiscard]] double length(std::size_t row) const { return lengths_[row]; }
   [[nodiscard]] double longest() const { return longest_; }
-  /// directionᵀ row for the rows in [first, last), off by at most `score_error`.
+  /// directionᵀ row for the rows in [first, last), with an error of at most `score_error`.
   void score(std::span<const double> direction, std::size_t first, std::size_t last,
              std::vector<double>& scores) const;
   [[nodiscard]] double score(std::span<const double> direction, std::size_t row) const;
-  /// Of a direction of length 1.
+  /// For a direction of length 1.
   [[nodiscard]] double score_error(std::size_t row) const;
-  /// A direction among the data as they are, from one here: up to a positive factor.
+  /// Converts a direction to the unscaled data, up to a positive factor.
   [[nodiscard]] std::vector<DoubleDouble> given(const Exact& direction) const;
 
  private:
@@ -63,7 +63,7 @@ class ScaledHulls {
   MatrixView<const double> b_;
   unsigned threads_;
   std::vector<BinaryScale> scales_{};
-  std::vector<double> center_{};  ///< divided as the rows are
+  std::vector<double> center_{};  ///< divided like the rows
   std::vector<double> values_{};
   std::vector<double> lengths_{};
   double longest_ = 0.0;

@@ -16,14 +16,14 @@
 namespace normscope::convex {
 namespace {
 
-/// Columns whose extents differ by more are decided on in columns of like size first.
+/// Ratio of column extents from which the decision is first made in columns of equal extent.
 constexpr double alike_spread = 0x1p20;
-/// Part of the largest margin that the proved one may fall short by before it is looked at more closely.
+/// Fraction of the largest margin by which the proved margin may fall short before the computation is
+/// refined.
 constexpr double close_margin = 1e-10;
-/// Part of the scale by which it may, since a normal of doubles is no better.
+/// Fraction of the scale by which it may fall short, because a normal of doubles cannot do better.
 constexpr double close_scale = 0x1p-51;
-/// Operations, in twice the precision, that closer looks may take: the rows that carry squared times the
-/// width.
+/// Work limit for refinement in twice the precision: active rows squared times the width.
 constexpr double close_operations = 3e6;
 constexpr double close_entries = 1e7;
 
@@ -47,14 +47,14 @@ void validate(MatrixView<const double> a, MatrixView<const double> b) {
   }
 }
 
-/// Weights of rows in one of the sets.
+/// Weights of the rows of one set.
 struct Weights {
   std::vector<Share> a{};
   std::vector<Share> b{};
   Residual residual{};
 };
 
-/// The best that is known, on its way.
+/// The best result so far.
 class Search {
  public:
   Search(MatrixView<const double> a, MatrixView<const double> b, double tolerance, unsigned threads,
@@ -83,7 +83,7 @@ class Search {
   }
 
  private:
-  /// Whether the hulls meet to the tolerance, and nothing says that they are apart.
+  /// Whether the hulls meet up to the tolerance and no margin was proved.
   [[nodiscard]] bool meets() const {
     return !(by_.margin > 0.0) && !apart_ && meeting_.residual.relative <= tolerance_ &&
            meeting_.residual.length <= tolerance_ * frame_.scale();
@@ -110,7 +110,7 @@ class Search {
   void take(const ScaledHulls& hulls, const NearestHulls& found) {
     shares_ = found.shares;
     take_weights(found.shares);
-    // Weights that are 0 but for rounding, of which a few rows may be all that is not.
+    // Weights that are zero up to rounding, of which only a few rows may be significant.
     std::vector<Share> heavy = found.shares;
     heavy.erase(
         std::remove_if(heavy.begin(), heavy.end(), [](const Share& share) { return share.weight < 0x1p-70; }),
@@ -156,12 +156,12 @@ class Search {
   double tolerance_;
   unsigned threads_;
   const Progress& progress_;
-  std::vector<Share> shares_{};  ///< of the last look
-  Weights meeting_{};            ///< nearest to a common point, by columns
-  Weights nearest_{};            ///< nearest to each other
+  std::vector<Share> shares_{};  ///< of the last solve
+  Weights meeting_{};            ///< for the smallest distance relative to the column extents
+  Weights nearest_{};            ///< for the smallest distance
   std::vector<double> normal_{};
   SeparatedBy by_{};
-  bool apart_ = false;  ///< in twice the precision, as far as that goes
+  bool apart_ = false;  ///< apart in twice the precision, to the accuracy of that
 };
 
 }  // namespace

@@ -10,24 +10,25 @@
 
 namespace normscope::convex {
 
-/// What a normal proves.
+/// The margin that a normal proves.
 struct SeparatedBy {
   double margin = -std::numeric_limits<double>::infinity();  ///< a lower bound in exact arithmetic
-  double offset = 0.0;                                       ///< between the sets where a double is
+  double offset = 0.0;                                       ///< between the sets, if a double lies there
 };
 
 [[nodiscard]] SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
                                        const std::vector<double>& normal);
 
-/// Whether the offset lies between the sets' products with the normal, but for its own rounding.
+/// Whether the offset lies between the sets' products with the normal, up to its own rounding.
 [[nodiscard]] bool is_between(MatrixView<const double> a, MatrixView<const double> b,
                               const std::vector<double>& normal, double offset);
 
-/// |Σλa − Σμb|, weights divided by their sums: upper bounds in exact arithmetic, infinite for weights that
-/// are none.
+/// |Σλa − Σμb| for weights divided by their sums: upper bounds in exact arithmetic, infinite for invalid
+/// weights.
 struct Residual {
   double length = std::numeric_limits<double>::infinity();
-  /// Largest of a column, over the weighted sum of how far its rows are there from the heaviest one of A.
+  /// The largest over the columns of the distance divided by the weighted sum of the rows' distances from the
+  /// heaviest row of A.
   double relative = std::numeric_limits<double>::infinity();
 };
 

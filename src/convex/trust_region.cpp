@@ -20,14 +20,15 @@ using Eigen::VectorXd;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The problem divided by a power of two, so that its largest number is in [1, 2): its lengths are squared.
+/// The problem divided by a power of two so that its largest number is in [1, 2), because lengths are
+/// squared.
 struct Problem {
   MatrixXd matrix;
   VectorXd offset;
   BinaryScale by{};
 
-  /// Bounds and multiplier of the problem as given. Above what is below 2⁻⁵⁰⁰ and lost where squares,
-  /// products or the quotients of the scale underflow.
+  /// Converts bounds and multiplier to the given problem. They account for what is lost below 2⁻⁵⁰⁰, where
+  /// squares, products or the quotients of the scale underflow.
   [[nodiscard]] ExtremeLength scaled_back(ExtremeLength result) const {
     const double largest = std::max(matrix.cwiseAbs().maxCoeff(), offset.cwiseAbs().maxCoeff());
     if (largest == 0.0) return result;
@@ -40,7 +41,7 @@ struct Problem {
     return result;
   }
 
-  /// |M u + m| from below and above.
+  /// |M u + m|, from below and above.
   [[nodiscard]] std::pair<double, double> length(const VectorXd& u) const {
     const VectorXd image = matrix * u + offset;
     const VectorXd error = rounding(u.size() + 1) * (matrix.cwiseAbs() * u.cwiseAbs() + offset.cwiseAbs());
@@ -71,10 +72,10 @@ Problem read(MatrixView<const double> matrix, std::span<const double> offset) {
   return problem;
 }
 
-/// The point, when it is finite and its length is at most 1 beyond rounding.
+/// The point, if it is finite and its length exceeds 1 by no more than rounding.
 bool in_ball(const VectorXd& u) { return u.allFinite() && u.norm() * (1.0 + rounding(u.size())) <= 1.0; }
 
-/// `u` drawn in until that it is in the ball is beyond rounding; the centre for what is not finite.
+/// `u` scaled down until it is certainly in the ball; the centre if it is not finite.
 VectorXd drawn_in(VectorXd u) {
   if (!u.allFinite()) return VectorXd::Zero(u.size());
   const double longest = 1.0 - 2.0 * rounding(u.size());
@@ -91,7 +92,7 @@ ExtremeLength prove_least(const Problem& p, const VectorXd& u) {
   result.point.assign(u.begin(), u.end());
   if (u.size() != p.matrix.cols() || !in_ball(u)) return result;
   result.upper = p.length(u).second;
-  // Any y will do: |M u + m| >= yᵀ(M u + m)/|y| for every u.
+  // |M u + m| >= yᵀ(M u + m)/|y| for every u and every y.
   VectorXd y = p.matrix * u + p.offset;
   const double largest = y.cwiseAbs().maxCoeff();
   if (largest == 0.0) return result;
@@ -112,12 +113,12 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   if (u.size() == p.matrix.cols() && in_ball(u)) result.lower = p.length(u).first;
   const Index width = p.matrix.cols();
   const double square = p.matrix.squaredNorm();
-  // No image is longer than this; of a matrix that is nothing beside the offset, no more is to be said.
+  // No image is longer than this. If the matrix is negligible beside the offset, no better bound exists.
   result.upper = (std::sqrt(square) + p.offset.norm()) * (1.0 + rounding(p.matrix.rows() * (width + 1) + 4));
   if (square <= 0x1p-400 || !std::isfinite(multiplier)) return result;
   const MatrixXd gram = p.matrix.transpose() * p.matrix;
   const VectorXd b = p.matrix.transpose() * p.offset;
-  // What rounding of the Gram matrix and of its factor can hide in a smallest eigenvalue.
+  // The largest error of the smallest eigenvalue caused by rounding of the Gram matrix and its factor.
   // Source  [Rump 2006, Verification of positive definiteness]
   const MatrixXd identity = MatrixXd::Identity(width, width);
   const auto hidden_at = [&](double mu) {
@@ -132,7 +133,7 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
     above = 2.0 * std::max(above, hidden_at(first));
     if (!(above <= 4.0 * (first + square))) return result;
   }
-  // A above what was factored by `hidden`, so A⁻¹ is at most 1/hidden.
+  // A exceeds the factored matrix by `hidden`, so A⁻¹ is at most 1/hidden.
   const double hidden = hidden_at(first + above);
   const double mu = first + above + hidden;
   const MatrixXd a = mu * identity - gram;
@@ -162,7 +163,7 @@ struct Decomposition {
   VectorXd c;
 };
 
-/// Where the decreasing `length` of a shift passes 1: a shift in (0, most] whose length is at most 1.
+/// The shift in (0, most] at which the decreasing function `length` passes 1; the length there is at most 1.
 template <typename Length>
 double shift_to_ball(double most, const Length& length) {
   double low = most * std::numeric_limits<double>::epsilon() * std::numeric_limits<double>::epsilon();
@@ -193,7 +194,7 @@ ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const do
 ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset) {
   const Problem p = read(matrix, offset);
   const Decomposition d(p);
-  // v = −s c/(s² + μ); where rounding is all that is left of s, none of v.
+  // v = −s c/(s² + μ); 0 where s is only rounding.
   const double least =
       d.s[0] * unit_roundoff * static_cast<double>(std::max(p.matrix.rows(), p.matrix.cols()));
   const auto at = [&](double mu) {
@@ -227,7 +228,7 @@ ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const do
   const double most = d.s[0] * d.c.norm();
   const double t = most == 0.0 ? 0.0 : shift_to_ball(most, [&](double shift) { return at(shift).norm(); });
   VectorXd v = most == 0.0 ? VectorXd::Zero(d.s.size()).eval() : at(t);
-  // Nothing pulls along the longest axis, and any way along it does as well: the hard case.
+  // The hard case: no component along the longest axis, so either direction along it is optimal.
   const double rest = 1.0 - (v.squaredNorm() - v[0] * v[0]);
   if (v.norm() < 1.0 && rest > 0.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
   return p.scaled_back(prove_largest(p, drawn_in(d.svd.matrixV() * v), top + t));

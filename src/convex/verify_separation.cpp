@@ -14,7 +14,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Sum of the weights, or NaN for weights that are none.
+/// Sum of the weights, or NaN if they are invalid.
 double total_weight(const std::vector<Share>& weights, std::size_t rows) {
   CompensatedSum total;
   for (const Share& share : weights) {
@@ -24,7 +24,7 @@ double total_weight(const std::vector<Share>& weights, std::size_t rows) {
   return total.value();
 }
 
-/// 1 − 1 / Σ weight: by what part the sum is too large.
+/// 1 − 1 / Σ weight: the relative excess of the sum over 1.
 Bounded excess(const std::vector<Share>& weights) {
   ExactSum sum;
   sum.add(-1.0, 1.0);
@@ -38,7 +38,7 @@ Bounded excess(const std::vector<Share>& weights) {
   return {value, off.error / total.value() * (1.0 + 0x1p-40) + 0x1p-50 * std::abs(value)};
 }
 
-/// Adds sign · Σ weight (rows − origin) of a column to a sum, and by itself to another one.
+/// Adds sign · Σ weight (rows − origin) of a column to one sum, and without the sign to another.
 void add_column(MatrixView<const double> rows, const std::vector<Share>& weights, std::size_t column,
                 double origin, const BinaryScale& scale, double sign, ExactSum& both, ExactSum& own) {
   for (const Share& share : weights) {
@@ -48,15 +48,15 @@ void add_column(MatrixView<const double> rows, const std::vector<Share>& weights
   }
 }
 
-/// Σλa − Σμb in a column, weights divided by their sums, in units of a power of two, and the size of what
-/// cancels there.
+/// Σλa − Σμb in a column, for weights divided by their sums, in units of a power of two, and the size of the
+/// terms that cancel.
 struct ColumnResidual {
   BinaryScale scale{};
   double size = 0.0;    ///< an upper bound
   double extent = 0.0;  ///< Σ weight |row − the heaviest row|
 };
 
-/// Empty for weights that are none.
+/// Empty if the weights are invalid.
 std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixView<const double> b,
                                              const std::vector<Share>& weights_a,
                                              const std::vector<Share>& weights_b) {
@@ -74,7 +74,7 @@ std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixV
     for (const Share& share : weights_b) largest = std::max(largest, std::abs(b.row(share.id)[i]));
     ColumnResidual& column = result[i];
     column.scale = BinaryScale::of(largest);
-    // From a row: what is common to all cancels before it can round.
+    // Relative to a row, so that common parts cancel before rounding.
     const double origin = column.scale.divide(a.row(heaviest->id)[i]);
     ExactSum both;
     ExactSum of_a;
@@ -87,7 +87,7 @@ std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixV
     for (const Share& share : weights_b) {
       column.extent += share.weight * std::abs(column.scale.divide(b.row(share.id)[i]) - origin);
     }
-    // Sums of weights that are not 1 take their parts of what they weigh with them.
+    // If the sums of the weights are not 1, the error is proportional to the terms.
     const double size_a = std::abs(of_a.result().value) + of_a.result().error;
     const double size_b = std::abs(of_b.result().value) + of_b.result().error;
     const Bounded sum = both.result();
@@ -99,12 +99,12 @@ std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixV
   return result;
 }
 
-/// A bound that rounding may have brought down where it is subnormal.
+/// The bound, increased if it is subnormal and rounding may have decreased it.
 double rounded_up(double value) {
   return value < 0x1p-1020 && value > 0.0 ? std::nextafter(value, infinity) : value;
 }
 
-/// Rows whose product with a direction is wanted to the last bit, in units of powers of two.
+/// Rows whose products with a direction are computed without error, in units of powers of two.
 class Scores {
  public:
   Scores(MatrixView<const double> a, MatrixView<const double> b, const std::vector<double>& normal)
@@ -123,13 +123,13 @@ class Scores {
     origin_.assign(normal_.size(), 0.0);
   }
 
-  /// Counts products from this row on.
+  /// Number of products computed from this row on.
   void set_origin(std::span<const double> row) {
     for (std::size_t i = 0; i < origin_.size(); ++i) {
       if (normal_[i] != 0.0) origin_[i] = rows_.divide(row[i]);
     }
   }
-  /// normalᵀ(row − origin), quickly.
+  /// normalᵀ(row − origin), in plain arithmetic.
   [[nodiscard]] Bounded rough(std::span<const double> row) const {
     double total = 0.0;
     double size = 0.0;
@@ -150,7 +150,7 @@ class Scores {
     }
     return sum.result();
   }
-  /// Least of `sign` times the product over a set.
+  /// The smallest value of `sign` times the product over a set.
   [[nodiscard]] Bounded least(MatrixView<const double> set, double sign, std::size_t* at = nullptr) {
     std::vector<Bounded> scores;
     scores.reserve(set.rows());
@@ -163,7 +163,7 @@ class Scores {
     }
     Bounded result{infinity, 0.0};
     for (std::size_t row = 0; row < set.rows(); ++row) {
-      // As it stands also where something overflowed, which then proves nothing.
+      // Used as it is even if something overflowed, which then proves nothing.
       if (scores[row].low() > reach) continue;
       const Bounded score = close(set.row(row));
       if (!std::isfinite(score.value) || !std::isfinite(score.error)) return {-infinity, infinity};
@@ -181,7 +181,7 @@ class Scores {
     sum.add(DoubleDouble{-products_.divide(rows_.divide(offset))}, 1.0);
     return sum.result();
   }
-  /// What sums of double-doubles may be off by, whoever adds them.
+  /// Error bound of sums of double-doubles, in any order.
   [[nodiscard]] double twofold_error() const { return 512.0 * 0x1p-53 * largest_error_; }
   [[nodiscard]] double in_units_of_the_data(double value) const {
     return std::scalbn(value, products_.exponent() + rows_.exponent());
@@ -228,12 +228,12 @@ SeparatedBy separated_by(MatrixView<const double> a, MatrixView<const double> b,
   const Bounded of_b = scores.least(b, -1.0);
   SeparatedBy result;
   const double gap = of_a.low() + of_b.low() - scores.twofold_error();
-  // Sums and the length round by 12u.
+  // The sums and the length round by 12u.
   const double margin = (gap - 16.0 * 0x1p-53 * std::abs(gap)) / euclidean_norm(normal);
   if (std::isnan(margin)) return result;
   result.margin = std::min(scores.in_units_of_the_data(margin), std::numeric_limits<double>::max());
   if (std::abs(result.margin) < 0x1p-1020) result.margin = std::nextafter(result.margin, -infinity);
-  // Halfway between the sets, or the double next to it where doubles are dense enough.
+  // Halfway between the sets, or the nearest double if doubles are dense enough.
   const Bounded origin = scores.origin_above(0.0);
   const double middle = origin.value + 0.5 * (of_a.value - of_b.value);
   result.offset = scores.in_units_of_the_data(middle);
@@ -255,7 +255,7 @@ bool is_between(MatrixView<const double> a, MatrixView<const double> b, const st
   const Bounded above = scores.origin_above(offset);
   const Bounded of_a = scores.least(a, 1.0);
   const Bounded of_b = scores.least(b, -1.0);
-  // Where no double lies between the sets, one next to them does.
+  // If no double lies between the sets, one next to them is used.
   const double rounding = 8.0 * 0x1p-53 * std::abs(scores.origin_above(0.0).value);
   return above.high() + of_a.high() >= -rounding && above.low() - of_b.high() <= rounding;
 }

@@ -1,4 +1,4 @@
-// As in forward_kernel.cpp.
+// See the comment at the same place in forward_kernel.cpp.
 #define HWY_DISABLED_TARGETS \
   (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_SSSE3 | HWY_AVX3_DL)
 
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {
 namespace HWY_NAMESPACE {
 
-/// A block's entries and slopes; `dy` counts times the gain.
+/// A block's entries and slopes; `dy` is multiplied by the gain.
 template <typename T>
 struct Sources : Entries<T> {
   static constexpr bool slopes = true;
@@ -34,7 +34,8 @@ struct Sources : Entries<T> {
   }
 };
 
-/// dx of `rows` rows' blocks, column by column, so that the shares are read and written once for all.
+/// dx of the blocks of `rows` rows, column by column, so that the gradient sums are read and written once for
+/// all rows.
 template <std::size_t rows, bool near, class D, typename T>
 HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::size_t begin, std::size_t n,
                        const Scales<Wide<T>>& by, std::size_t first, Shares<T> to) {
@@ -112,8 +113,8 @@ HWY_NOINLINE void Pull(D d, const BackwardJob<T>& job, std::size_t row, std::siz
   Columns(n, lanes, dx, !job.at_hand && is_long, job.stream && (sizeof(T) > 2 || is_long), some, whole);
 }
 
-/// dx of `rows` rows' blocks whose scales are [first, first + rows) of `by`. How many are taken together
-/// depends on the layer alone, as the gradients' bits do.
+/// dx of the blocks of `rows` rows with scales [first, first + rows) of `by`. The number of rows taken
+/// together depends only on the layer, as the bits of the gradients do.
 template <class D, typename T>
 HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::size_t rows,
                           std::size_t begin, std::size_t n, const Scales<Wide<T>>& by, std::size_t first,
@@ -143,7 +144,7 @@ HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::
   }
 }
 
-/// Rows by their blocks, several at a time, one below the other; short blocks with those that follow them.
+/// Processes rows by their blocks, several at a time; short blocks together with the blocks that follow them.
 template <bool centers, class D, typename T>
 HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::size_t last, Shares<T> to) {
   const std::size_t width = job.layer.width;
@@ -174,7 +175,8 @@ HWY_NOINLINE void Rows(D d, const BackwardJob<T>& job, std::size_t first, std::s
   }
 }
 
-/// One step of all rows' columns [first, last). Rows go together as in `Rows`, for the same shares.
+/// One step over columns [first, last) of all rows. Rows are grouped as in `Rows`, so that the gradient sums
+/// are the same.
 template <bool centers, class D, typename T>
 HWY_NOINLINE void LongColumns(D d, const BackwardJob<T>& job, std::size_t first, std::size_t last,
                               Shares<T> to) {
@@ -216,7 +218,7 @@ HWY_INLINE void AnyRows(const BackwardJob<T>& job, std::size_t first, std::size_
   } else {
     RowsOf<false>(job, first, last, to);
   }
-  // Stores past the caches obey no other thread's acquire otherwise.
+  // Non-temporal stores are not ordered by another thread's acquire without a fence.
   if (job.stream) hwy::FlushStream();
 }
 

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t rows_a_piece = 16;
 
-/// Sums over one cell of a row or over cells merged, deviations being from the cell's own mean (layer)
-/// or from zero. `weight` is Σ g², `tilt` Σ g² z, `stretched` Σ g² z². The mean is mean + rest, unrounded, so
-/// that cells far from zero and near each other are told apart.
+/// Sums over one cell of a row, or over merged cells, of deviations from the cell's mean (layer) or from
+/// zero. `weight` is Σ g², `tilt` Σ g² z, `stretched` Σ g² z². The mean is mean + rest, unrounded, so that
+/// cells far from zero and close to each other are distinguished.
 struct Statistics {
   double mean = 0.0;
   double rest = 0.0;
@@ -45,19 +45,19 @@ double measure(const NormSpec& spec, std::size_t width, const Statistics& block,
   const double along = 3.0 * across * (eps_length / s) * (eps_length / s);
   const double trace = spec.centers() ? n / static_cast<double>(width) * block.weight : block.weight;
   const double radial = block.stretched / block.squares;
-  // In one dimension there is nothing across, whatever rounding leaves of the difference.
+  // In one dimension nothing is orthogonal to z; the computed difference would be rounding.
   const double sideways = dimension == 1 ? 0.0 : std::max(0.0, trace - radial);
   return along * along * radial + across * across * (2.0 * sideways + (n - 1.0) * radial);
 }
 
-/// Takes the mean out of `z` and returns it.
+/// Subtracts the mean from `z` and returns it.
 double centered(std::span<double> z) {
   const double middle = mean(z);
   for (double& value : z) value -= middle;
   return middle;
 }
 
-/// Statistics of one cell whose entries start at feature `begin`; of these their deviations are left.
+/// Statistics of the cell whose entries start at feature `begin`; replaces these entries by their deviations.
 Statistics statistics(const NormSpec& spec, std::span<double> z, std::size_t begin) {
   Statistics cell;
   if (spec.centers()) {
@@ -114,7 +114,8 @@ Statistics merged(const NormSpec& spec, std::span<const Statistics> cells, std::
   return block;
 }
 
-/// The measures of a row over 2^`result`, of the row divided by a power of two so that no square overflows.
+/// The measures of a row divided by 2^`result`, computed for the row divided by a power of two so that no
+/// square overflows.
 int measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::size_t cell_width,
                 std::span<double> z, std::span<Statistics> cells, std::span<double> measures) {
   const double largest = largest_size(z);
@@ -123,7 +124,8 @@ int measure_row(const NormSpec& spec, std::span<const NormSpec> grouped, std::si
     return 0;
   }
   BinaryScale size = BinaryScale::of(largest);
-  // Where eps outweighs the entries, its root is what is near one: the measure divides by its sixth power.
+  // If eps dominates the entries, the row is scaled so that √eps is near one, because the measure divides by
+  // its sixth power.
   if (spec.eps > 0.0) {
     size = BinaryScale::of_exponent(std::max(size.exponent(), std::ilogb(std::sqrt(spec.eps))));
   }
@@ -164,7 +166,7 @@ std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, Matri
   std::vector<NormSpec> grouped;
   std::size_t cell_width = 0;
   for (const std::size_t count : groups) {
-    // Only kind, sizes and eps are asked of these; the gain stays in `spec`.
+    // Only kind, sizes and eps of this spec are used; the gain stays in `spec`.
     grouped.push_back({.kind = spec.kind, .width = spec.width, .groups = count, .eps = spec.eps});
     validate(grouped.back());
     cell_width = std::gcd(cell_width, grouped.back().block_width());

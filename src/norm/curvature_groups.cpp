@@ -13,7 +13,7 @@
 namespace normscope::norm {
 namespace {
 
-/// Column `count` of `measures`, row i over 2^exponents[i], beside its column `plain`.
+/// Column `count` of `measures`, with row i divided by 2^exponents[i], relative to column `plain`.
 GroupCurvature compared(MatrixView<const double> measures, const std::vector<int>& exponents,
                         std::size_t count, std::size_t plain) {
   GroupCurvature result;

@@ -44,7 +44,7 @@ Float16 to_float16(float value) {
   } else if (size >= 65520.0F) {
     half = 0x7C00U;
   } else if (size < 0x1p-14F) {
-    // The sum leaves just the subnormal's bits, rounded as they should be.
+    // The addition leaves the bits of the subnormal, correctly rounded.
     half = bits_of(size + 0.5F) - bits_of(0.5F);
   } else {
     const std::uint32_t bits = bits_of(size);

@@ -1,4 +1,4 @@
-// Included once an instruction set: elements in and out of vectors.
+// Included once per instruction set: loads elements into vectors and stores them.
 
 #if defined(NORMSCOPE_NORM_ELEMENTS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NORMSCOPE_NORM_ELEMENTS_INL
@@ -17,7 +17,7 @@
 
 #include "kernel_jobs.hpp"
 
-// A lambda that captures vectors must become part of the loop that calls it.
+// A lambda that captures vectors must be inlined into the loop that calls it.
 #define NORMSCOPE_IN_PLACE __attribute__((always_inline))
 
 HWY_BEFORE_NAMESPACE();
@@ -32,11 +32,11 @@ using Halves = hn::Rebind<std::uint16_t, D>;
 #undef NORMSCOPE_ROUNDS_BFLOAT16
 #if HWY_TARGET == HWY_AVX3 && HWY_COMPILER_GCC_ACTUAL + HWY_COMPILER_CLANG > 0
 #define NORMSCOPE_ROUNDS_BFLOAT16 1
-/// A Bfloat16 where the processor rounds to it, for which Highway has no name yet: results below the normal
-/// range become zero.
+/// A bfloat16 for processors that round to it in hardware, which Highway does not support yet. Results below
+/// the normal range become zero.
 struct FastBfloat16 : Bfloat16 {};
 
-/// Whether it does, for blocks of whole vectors.
+/// Whether the processor does, for blocks of whole vectors.
 HWY_INLINE bool RoundsBfloat16(const Layer<Bfloat16>& layer) {
   static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
   return has && layer.width / layer.groups >= hn::Lanes(hn::ScalableTag<float>());
@@ -60,7 +60,7 @@ inline MatrixView<const FastBfloat16> Fast(MatrixView<const Bfloat16> matrix) {
           matrix.stride()};
 }
 
-/// The same, for what is not compiled for this instruction set alone.
+/// The same for code that is not compiled for this instruction set alone.
 inline Layer<Bfloat16> Usual(const Layer<FastBfloat16>& layer) {
   return {layer.kind, layer.width, layer.groups, layer.eps, layer.gain, layer.bias};
 }
@@ -82,7 +82,7 @@ HWY_INLINE hn::Vec<D> FromBits(D d, hn::Vec<Halves<D>> bits, Bfloat16 /*type*/) 
   const hn::RebindToUnsigned<D> words;
 #if HWY_TARGET == HWY_AVX3
   if constexpr (hn::MaxLanes(d) == 16) {
-    // Lane 2i + 1 takes entry i, and lane 2i nothing: one instruction in place of two.
+    // Lane 2i + 1 gets entry i, and lane 2i zero: one instruction instead of two.
     const hn::ScalableTag<std::uint16_t> all;
     const auto entry = hn::ShiftRight<1>(hn::Iota(all, 0));
     const __m512i spread =
@@ -101,7 +101,7 @@ HWY_INLINE hn::Vec<D> FromBits(D d, hn::Vec<Halves<D>> bits, Float16 /*type*/) {
   const hn::RebindToUnsigned<D> words;
   const auto wide = hn::PromoteTo(words, bits);
   const auto size = hn::ShiftLeft<13>(hn::And(wide, hn::Set(words, 0x7FFFU)));
-  // Subnormals come out right, too: the product is exact.
+  // Correct for subnormals as well, because the product is exact.
   const auto number = hn::BitCast(words, hn::Mul(hn::BitCast(d, size), hn::Set(d, 0x1p112F)));
   const auto beyond = hn::Ge(hn::BitCast(d, size), hn::BitCast(d, hn::Set(words, 0x0F800000U)));
   const auto infinite = hn::IfThenElseZero(hn::RebindMask(words, beyond), hn::Set(words, 0x7F800000U));
@@ -115,7 +115,7 @@ HWY_INLINE hn::Vec<Halves<D>> Narrow(D /*d*/, hn::Vec<hn::RebindToUnsigned<D>> w
   return hn::DemoteTo(Halves<D>(), hn::BitCast(hn::RebindToSigned<D>(), words));
 }
 
-/// The upper half, to nearest, ties to even.
+/// The upper half of each word, rounded to nearest, ties to even.
 template <class D>
 HWY_INLINE hn::Vec<Halves<D>> ToBits(D d, hn::Vec<D> v, Bfloat16 /*type*/) {
   const hn::RebindToUnsigned<D> words;
@@ -140,7 +140,7 @@ HWY_INLINE hn::Vec<Halves<D>> ToBits(D d, hn::Vec<D> v, Float16 /*type*/) {
   const auto odd = hn::And(hn::ShiftRight<13>(size_bits), hn::Set(words, 1U));
   const auto normal =
       hn::ShiftRight<13>(hn::Add(hn::Add(size_bits, hn::Set(words, 0xC8000FFFU)), odd));  // 15 − 127 << 23
-  // A sum that leaves just the subnormal's bits below the point rounds as it should.
+  // An addition that leaves only the subnormal's bits rounds correctly.
   const auto below =
       hn::Sub(hn::BitCast(words, hn::Add(size, hn::Set(d, 0.5F))), hn::Set(words, 0x3F000000U));
   const auto is = [&](auto mask) NORMSCOPE_IN_PLACE { return hn::RebindMask(words, mask); };
@@ -179,12 +179,12 @@ HWY_INLINE void WriteThrough(D d, hn::Vec<D> v, T* to) {
   }
 }
 
-/// Whether the instruction set reads and writes part of a vector of T, and nothing beyond it.
+/// Whether the instruction set can read and write part of a vector of T without touching memory beyond it.
 template <typename T>
 inline constexpr bool has_parts = HWY_TARGET <= HWY_AVX3 ||
                                   (HWY_TARGET <= HWY_AVX2 && std::is_floating_point_v<T>);
 
-/// The first `count` lanes, less than all; the others are zero, and nothing beyond is read.
+/// The first `count` lanes, fewer than all; the others are zero, and nothing beyond is read.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> ReadSome(D d, const T* from, std::size_t count) {
   if constexpr (!has_parts<T>) {
@@ -213,37 +213,37 @@ HWY_INLINE void WriteSome(D d, hn::Vec<D> v, T* to, std::size_t count) {
   }
 }
 
-/// Bytes of a row below which it is written sooner through the caches, and not asked for ahead.
+/// Rows with fewer bytes are faster with stores through the caches and without prefetching.
 inline constexpr std::size_t least_streamed = 512;
 
-/// Bytes of a block below which the same holds where it shares its first and last lines with its neighbours:
-/// lines written both ways take long.
+/// The same for blocks that share their first and last cache lines with their neighbours: a line written both
+/// ways is slow.
 inline constexpr std::size_t least_streamed_apart = 1536;
 
-/// Rows that are best applied to together, `stride` entries from one to the next: where the lines of one
-/// column fall into one set of the first-level cache, it does not hold those of four.
+/// Number of rows, `stride` entries apart, to process together: fewer if the lines of one column map to the
+/// same set of the first-level cache, which cannot hold those of four rows.
 template <typename T>
 std::size_t RowsTogether(std::size_t stride) {
   return stride * sizeof(T) % 4096 == 0 ? 2 : 4;
 }
 
-/// How a row's vectors are gone through where its matrix is larger than a core's cache: what comes next is
-/// asked for, into the second-level cache, and stores may go past all caches.
+/// Order of access to a row's vectors if its matrix exceeds a core's cache: later vectors are prefetched into
+/// the second-level cache, and stores may bypass the caches.
 template <bool fetches, bool streams>
 struct Way {
   static constexpr bool fetch = fetches;
   static constexpr bool stream = streams;
 };
 
-/// Asks for `at[i]` and its line, where vectors of `lanes` first come to a line's length of entries.
+/// Prefetches the line of `at[i]` at the first vector of `lanes` entries in each line.
 template <typename T>
 HWY_INLINE void Fetch(const T* at, std::size_t i, std::size_t lanes) {
   if (i * sizeof(T) % 64 < lanes * sizeof(T)) __builtin_prefetch(at + i, 0, 2);
 }
 
-/// Every column of some rows in order: `whole(i, way)` for vectors of them, `some(i, count)` for the rest.
-/// Stores to `to` are aligned where all its rows are so alike, and go past the caches where that is wanted
-/// and fills whole lines.
+/// Processes every column of some rows in order: `whole(i, way)` for full vectors and `some(i, count)` for
+/// the rest. Stores to `to` are aligned if all its rows allow it, and bypass the caches if requested and if
+/// they fill whole lines.
 template <std::size_t rows, typename T, class Some, class Whole>
 HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], bool fetch, bool stream,
                         const Some& some, const Whole& whole) {
@@ -273,7 +273,7 @@ HWY_INLINE void Columns(std::size_t n, std::size_t lanes, T* const (&to)[rows], 
   if (i < n) some(i, n - i);
 }
 
-/// A parameter a feature; where there is none, the same few values at every feature.
+/// A parameter per feature; without one, the same values for every feature.
 template <typename W>
 struct Parameter {
   const W* at;
@@ -290,13 +290,14 @@ Parameter<W> ParameterOr(std::span<const W> given) {
   return {given.data(), ~std::size_t{0}};
 }
 
-/// `run(d)` with the vectors that suit blocks of `width` entries of T: narrow ones would be mostly padding.
+/// Calls `run(d)` with a vector type that suits blocks of `width` entries of T; narrow blocks would mostly be
+/// padding in wide vectors.
 template <typename T, class Run>
 HWY_INLINE void WithLanes(std::size_t width, const Run& run) {
   const hn::ScalableTag<Wide<T>> full;
   if (width >= hn::Lanes(full)) return run(full);
 #if NORMSCOPE_ROUNDS_BFLOAT16
-  if constexpr (std::is_same_v<T, FastBfloat16>) return;  // its callers ask for whole vectors
+  if constexpr (std::is_same_v<T, FastBfloat16>) return;  // callers guarantee whole vectors
 #endif
   run(hn::CappedTag<Wide<T>, 4>());
 }

@@ -1,5 +1,5 @@
-// Arrays of vectors need vectors of a size known when compiling; HWY_WASM has none of float64, and SSSE3
-// and AVX3_DL nothing over those before them that these loops would notice.
+// Arrays of vectors need a vector size known at compile time. HWY_WASM has no float64 vectors, and SSSE3 and
+// AVX3_DL gain nothing in these loops over the targets below them.
 #define HWY_DISABLED_TARGETS \
   (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_SSSE3 | HWY_AVX3_DL)
 
@@ -17,15 +17,15 @@ HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {
 namespace HWY_NAMESPACE {
 
-/// What is normalized, once it is there.
+/// The input without a residual.
 template <typename T>
 MatrixView<const T> Normalized(const ForwardJob<T>& job) {
   if (job.residual.data() == nullptr) return job.x;
   return job.sum;
 }
 
-/// sum = x + residual of a row's n entries from `begin` on, where there is a residual; returns where what is
-/// to be normalized begins.
+/// Stores sum = x + residual for n entries of a row from `begin` on, if there is a residual; returns the
+/// start of the values to normalize.
 template <typename T>
 HWY_INLINE const T* Summed(const ForwardJob<T>& job, std::size_t row, std::size_t begin, std::size_t n) {
   const T* const x = job.x.data() + row * job.x.stride() + begin;
@@ -43,7 +43,7 @@ HWY_INLINE const T* Summed(const ForwardJob<T>& job, std::size_t row, std::size_
   return sum;
 }
 
-/// Blocks to be applied to.
+/// Blocks to be normalized.
 template <typename T>
 struct Blocks {
   Entries<T> x[most_blocks];
@@ -52,7 +52,7 @@ struct Blocks {
   Scales<Wide<T>> by;
 };
 
-/// y of blocks [first, first + blocks), column by column, so that parameters are read once for all.
+/// y of blocks [first, first + blocks), column by column, so that parameters are read once for all blocks.
 template <std::size_t blocks, bool near, class D, typename T>
 HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t first, std::size_t n,
                         std::size_t ahead) {
@@ -74,7 +74,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
     x[r] = of.x[k].x;
     y[r] = of.y[k];
   });
-  // One expression for whole and partial vectors: bits do not depend on where a row starts.
+  // The same expression for full and partial vectors: bits do not depend on where a row starts.
   const auto value = [&](auto r, V v, V g, V b) NORMSCOPE_IN_PLACE {
     if constexpr (near) v = hn::MulAdd(v, scale[r], mean[r]);
     if constexpr (!near) v = hn::Mul(hn::Sub(hn::Sub(v, mean[r]), rest[r]), scale[r]);
@@ -109,7 +109,7 @@ HWY_NOINLINE void Apply(D d, const ForwardJob<T>& job, const Blocks<T>& of, std:
   Columns(n, lanes, y, ahead != 0, job.stream && job.layer.width * sizeof(T) >= least_streamed, some, whole);
 }
 
-/// y of block k alone.
+/// y of block k.
 template <class D, typename T>
 HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t k, std::size_t n,
                            std::size_t ahead) {
@@ -120,7 +120,7 @@ HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, s
   Apply<1, false>(d, job, of, k, n, ahead);
 }
 
-/// y of `count` blocks, `together` of them at a time where as many lie below each other.
+/// y of `count` blocks, `together` at a time if as many rows have the same columns.
 template <class D, typename T>
 HWY_INLINE void ApplyAll(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t count,
                          std::size_t together, std::size_t n, std::size_t ahead) {
@@ -139,8 +139,8 @@ HWY_INLINE void ApplyAll(D d, const ForwardJob<T>& job, const Blocks<T>& of, std
   }
 }
 
-/// How many rows are measured before they are applied to, how many of them together, and whether those that
-/// come next are asked for.
+/// How many rows are measured before they are normalized, how many of these together, and whether the
+/// following ones are prefetched.
 struct Order {
   std::size_t most;
   std::size_t together;
@@ -156,11 +156,11 @@ Order OrderOf(const ForwardJob<T>& job, std::size_t n, bool is_short) {
   if (job.at_hand) return {bytes <= 2048 && together == 4 ? most_blocks : 4, together, false};
   const bool asks = job.layer.width * sizeof(T) >= least_streamed;
   if (job.layer.groups > 1) return {4, !job.stream || bytes < 1024 ? together : 1, asks};
-  // While one row is written, the next is read; shorter ones would lose more by a scale each.
+  // The next row is read while this one is written; for shorter rows the cost of separate scales is higher.
   return {bytes >= 3072 ? std::size_t{1} : 4, 1, asks};
 }
 
-/// Rows by their blocks, several at a time, one below the other; short blocks with those that follow them.
+/// Processes rows by their blocks, several at a time; short blocks together with the blocks that follow them.
 template <bool centers, class D, typename T>
 HWY_NOINLINE void Rows(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   const std::size_t width = job.layer.width;
@@ -188,7 +188,7 @@ HWY_NOINLINE void Rows(D d, const ForwardJob<T>& job, std::size_t first, std::si
   }
 }
 
-/// One step of all rows' columns [first, last).
+/// One step over columns [first, last) of all rows.
 template <bool centers, class D, typename T>
 HWY_NOINLINE void LongColumns(D d, const ForwardJob<T>& job, std::size_t first, std::size_t last) {
   ByColumns& columns = *job.columns;
@@ -225,7 +225,7 @@ HWY_INLINE void AnyRows(const ForwardJob<T>& job, std::size_t first, std::size_t
   } else {
     RowsOf<false>(job, first, last);
   }
-  // Stores past the caches obey no other thread's acquire otherwise.
+  // Non-temporal stores are not ordered by another thread's acquire without a fence.
   if (job.stream) hwy::FlushStream();
 }
 

@@ -26,7 +26,7 @@ void bring_to_scale(const NormSpec& spec, const detail::Length& s, std::span<dou
   for (double& value : v) value = s.divide(value);
 }
 
-/// out = T(a, b), of a and b that were divided by s.
+/// out = T(a, b), for a and b already divided by s.
 void bend(const NormSpec& spec, std::span<const double> q, std::span<const double> a,
           std::span<const double> b, std::span<double> out) {
   const double along_a = dot(q, a);

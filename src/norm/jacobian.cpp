@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t rows_a_piece = 16;
 
-/// v ← R (v − q (qᵀv))/s, the Jacobian between centring and gain, which is symmetric.
+/// v ← R (v − q (qᵀv))/s, the symmetric Jacobian between centring and gain.
 void scale_tangent(const NormSpec& spec, std::span<const double> q, const detail::Length& s,
                    std::span<double> v) {
   if (s.is_zero()) return std::fill(v.begin(), v.end(), 0.0);

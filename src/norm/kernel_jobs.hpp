@@ -4,12 +4,12 @@
 
 #include <normscope/norm/kernels.hpp>
 
-/// What the kernels, compiled once an instruction set, take and give.
+/// Arguments and results of the kernels, which are compiled once per instruction set.
 namespace normscope::norm::detail {
 
 struct ByColumns;
 
-/// A call of `normalize`, or of `add_normalize` where `residual` has data.
+/// Arguments of `normalize`, or of `add_normalize` if `residual` has data.
 template <typename T>
 struct ForwardJob {
   const Layer<T>& layer;
@@ -17,12 +17,12 @@ struct ForwardJob {
   MatrixView<const T> residual;
   MatrixView<T> sum;
   MatrixView<T> y;
-  bool stream;   ///< past the caches, which y would only sweep
-  bool at_hand;  ///< few enough entries to stay in the cache of a core
+  bool stream;   ///< whether stores bypass the caches
+  bool at_hand;  ///< whether the data fit into the cache of a core
   ByColumns* columns = nullptr;
 };
 
-/// A call of `normalize_backward`.
+/// Arguments of `normalize_backward`.
 template <typename T>
 struct BackwardJob {
   const Layer<T>& layer;
@@ -34,40 +34,42 @@ struct BackwardJob {
   ByColumns* columns = nullptr;
 };
 
-/// Where a run of rows adds its share of the parameters' gradients; null where they are not wanted.
+/// Where a range of rows adds its part of the parameters' gradients; null if a gradient is not wanted.
 template <typename T>
 struct Shares {
   Wide<T>* gain;
   Wide<T>* bias;
 };
 
-/// Sums over a run of a block's entries d = x − base and of a = g · dy, which merge into those of longer
-/// runs. Without default values: a stack of them is no work to make.
+/// Sums over a run of a block's entries d = x − base and of a = g · dy, which can be merged into those of
+/// longer runs. Without default values, so that an array of them needs no initialization.
 struct Moments {
   double count;
   double offset;   ///< mean of d
-  double squares;  ///< Σ (d − offset)², or Σ x² where nothing is centred
+  double squares;  ///< Σ (d − offset)², or Σ x² without centring
   double total;    ///< Σ a
   double along;    ///< Σ a d, or Σ a x
 };
 
-/// A run's moments, and what they are about.
+/// Moments of a run, with its base.
 struct Run {
   Moments moments;
   double base;
 };
 
-/// Few long rows of one group, whose columns are split: all are measured, then joined by one thread, then
-/// applied to. A job with this takes columns where it would take rows.
+/// A few long rows of one group, whose columns are split among threads: all rows are measured, one thread
+/// merges their runs, then all are normalized. A job with such a split takes ranges of columns instead of
+/// rows.
 struct ByColumns {
   enum class Step { measure, join, apply };
   Step step;
-  Run* runs;  ///< a row's runs in order, `stride` from those of the next; once joined, all in the first
+  Run* runs;  ///< runs of a row in order, `stride` apart from the next row's; after merging, the result is in
+              ///< the first
   std::size_t stride;
-  bool ordinary;  ///< once joined: whether all rows are, else there is nothing to apply
+  bool ordinary;  ///< after merging: whether all rows are in range; otherwise nothing is normalized
 };
 
-/// `a` becomes the moments of both.
+/// Merges `b` into `a`.
 inline void merge(Moments& a, const Moments& b) {
   const double count = a.count + b.count;
   const double apart = b.offset - a.offset;
@@ -78,8 +80,8 @@ inline void merge(Moments& a, const Moments& b) {
   a.count = count;
 }
 
-/// Merges runs as they come, equal ones first, so that rounding grows with the logarithm of their number;
-/// the order depends on that number alone. All are taken about the first one's base.
+/// Merges runs as they arrive, runs of equal length first, so that rounding grows with the logarithm of their
+/// number. The order depends only on that number. All use the base of the first run.
 class Cascade {
  public:
   explicit Cascade(const Run& first) : base_(first.base) { runs_[0] = first.moments; }
@@ -113,15 +115,15 @@ void forward_rows(const ForwardJob<float>& job, std::size_t first, std::size_t l
 void forward_rows(const ForwardJob<Bfloat16>& job, std::size_t first, std::size_t last);
 void forward_rows(const ForwardJob<Float16>& job, std::size_t first, std::size_t last);
 
-/// dx of rows [first, last), or columns, and their shares added to what is there.
+/// dx of rows [first, last), or columns; adds their gradient sums.
 void backward_rows(const BackwardJob<double>& job, std::size_t first, std::size_t last, Shares<double> to);
 void backward_rows(const BackwardJob<float>& job, std::size_t first, std::size_t last, Shares<float> to);
 void backward_rows(const BackwardJob<Bfloat16>& job, std::size_t first, std::size_t last,
                    Shares<Bfloat16> to);
 void backward_rows(const BackwardJob<Float16>& job, std::size_t first, std::size_t last, Shares<Float16> to);
 
-/// One block of a row, which starts at feature `begin`, in double and scaled: for rows whose squares leave
-/// the range of Wide<T>, whose deviations are all zero, or that hold no numbers.
+/// Normalizes one block of a row, which starts at feature `begin`, in double with scaling: for rows whose
+/// squares leave the range of Wide<T>, whose deviations are all zero, or that contain NaN or infinity.
 template <typename T>
 void plain_forward(const Layer<T>& layer, std::size_t begin, const T* x, T* y);
 template <typename T>

@@ -14,13 +14,13 @@
 namespace normscope::norm {
 namespace {
 
-/// Bytes of a result that no cache keeps until somebody reads it.
+/// Bytes of a result beyond which no cache keeps it until it is read.
 constexpr std::size_t bytes_beyond_caches = std::size_t{1} << 23U;
-/// Bytes of a result that a core keeps close.
+/// Bytes of a result that stay in a core's cache.
 constexpr std::size_t bytes_at_hand = std::size_t{1} << 20U;
-/// Rows whose gradients are summed in Wide<T> before they go on in double.
+/// Rows whose gradients are summed in Wide<T> before they are added in double.
 constexpr std::size_t rows_a_run = 64;
-/// Pieces at most that gradients are summed in; their number must not depend on the threads.
+/// Largest number of pieces in which gradients are summed; it must not depend on the number of threads.
 constexpr std::size_t most_panels = 64;
 
 template <typename T>
@@ -63,7 +63,7 @@ void run(const detail::ForwardJob<T>& job, unsigned threads) {
                [&](std::size_t first, std::size_t last) { detail::forward_rows(job, first, last); });
 }
 
-/// One piece of the rows whose gradients are summed on their own, in `sums`: gain's, then bias's.
+/// One range of rows whose gradients are summed separately, in `sums`: gain's, then bias's.
 template <typename T>
 void sum_panel(const detail::BackwardJob<T>& job, std::size_t first, std::size_t last, double* sums,
                Wide<T>* shares) {
@@ -76,7 +76,7 @@ void sum_panel(const detail::BackwardJob<T>& job, std::size_t first, std::size_t
   }
 }
 
-/// Σ of `panels` rows of `sums`, `stride` apart, pairs first; the sums are overwritten.
+/// Σ of `panels` rows of `sums`, `stride` apart, by pairwise summation; the sums are overwritten.
 template <typename W>
 void add_panels(double* sums, std::size_t panels, std::size_t stride, std::size_t first, std::size_t last,
                 std::span<W> total) {
@@ -90,13 +90,13 @@ void add_panels(double* sums, std::size_t panels, std::size_t stride, std::size_
   for (std::size_t i = first; i < last && !total.empty(); ++i) total[i] = static_cast<W>(sums[i]);
 }
 
-/// Few enough rows to be summed where the gradients go.
+/// For few rows: sums directly into the gradients.
 template <typename T>
 void run_at_once(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads) {
   const std::size_t width = job.layer.width;
   std::span<Wide<T>> unwanted;
   if (gradients.gain.empty() || gradients.bias.empty()) {
-    // Room for either of Wide<T>'s.
+    // Space for both gradients in Wide<T>.
     unwanted = {reinterpret_cast<Wide<T>*>(workspace<double>(width).data()), width};
   }
   const std::span<Wide<T>> gain = gradients.gain.empty() ? unwanted : gradients.gain;
@@ -121,7 +121,7 @@ void run(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsig
   if (rows <= rows_a_run) return run_at_once(job, gradients, threads);
   const std::size_t panel = whole(whole(rows, most_panels), rows_a_run) * rows_a_run;
   const std::size_t panels = whole(rows, panel);
-  // Two doubles and two Wide<T> an entry.
+  // Two doubles and two Wide<T> per entry.
   const std::size_t stride = 4 * width;
   const std::span<double> sums = workspace<double>(panels * stride);
   parallel_for(panels, whole(rows_a_thread, panel), threads, [&](std::size_t first, std::size_t last) {

@@ -11,8 +11,8 @@
 namespace normscope::norm::detail {
 namespace {
 
-/// A power of two that brings the largest entry near one, so that neither mean nor squares overflow or
-/// vanish. Where eps outweighs whatever squares are left, it must stay in range too.
+/// A power of two that brings the largest entry near one, so that neither mean nor squares over- or
+/// underflow. If eps dominates the squares, it must stay in range too.
 double balance_of(std::span<const double> x, double eps) {
   double largest = 0.0;
   for (const double value : x) largest = std::max(largest, std::abs(value));

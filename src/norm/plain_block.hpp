@@ -7,18 +7,18 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>
 
-/// A block of a row as the plain definitions of the norm and of its derivatives see it.
+/// A block of a row in the plain definitions of the norm and its derivatives.
 namespace normscope::norm::detail {
 
-/// A positive number that may lie beyond a double's range, or zero.
+/// A positive number, possibly outside a double's range, or zero.
 class Length {
  public:
-  /// `scaled` over `balance`, a power of two.
+  /// `scaled` divided by `balance`, a power of two.
   Length(double scaled, double balance) : length_(scaled / balance), digits_(std::frexp(scaled, &exponent_)) {
     exponent_ -= std::ilogb(balance);
   }
   [[nodiscard]] bool is_zero() const { return digits_ == 0.0; }
-  /// value / length, within range wherever the quotient is.
+  /// value / length, in range whenever the quotient is.
   [[nodiscard]] double divide(double value) const {
     if (std::isnormal(length_)) return value / length_;
     int exponent = 0;
@@ -27,14 +27,14 @@ class Length {
   }
 
  private:
-  double length_;     ///< infinite, subnormal or zero where a double cannot hold it
+  double length_;     ///< infinite, subnormal or zero if a double cannot hold it
   int exponent_ = 0;  ///< length = digits · 2^exponent
   double digits_;
 };
 
-/// q = z/s, |q| <= 1, with z = x − mean (layer) or z = x and s = sqrt(|z|² + R² eps), which is returned:
-/// zero where nothing deviates and eps = 0, and q with it.
-/// Shapes    x, q: as many, a block of `spec`
+/// Computes q = z/s, |q| <= 1, with z = x − mean (layer) or z = x, and returns s = sqrt(|z|² + R² eps). Both
+/// are zero if all deviations are zero and eps = 0.
+/// Shapes    x, q of the same size, a block of `spec`
 /// Requires  q is x itself or does not overlap it
 Length relative_deviations(const NormSpec& spec, std::span<const double> x, std::span<double> q);
 

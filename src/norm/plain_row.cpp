@@ -18,7 +18,7 @@ void put(double value, float& to) { to = static_cast<float>(value); }
 void put(double value, Bfloat16& to) { to = to_bfloat16(static_cast<float>(value)); }
 void put(double value, Float16& to) { to = to_float16(static_cast<float>(value)); }
 
-/// A block's entries as the norm leaves them before gain and bias, each computed when asked for.
+/// A block's entries before gain and bias, each computed on request.
 template <typename T>
 class Normalized {
  public:
@@ -26,7 +26,7 @@ class Normalized {
     double largest = 0.0;
     for (std::size_t i = 0; i < n_; ++i) largest = std::max(largest, std::abs(number(x_[i])));
     if (largest > 0.0 && std::isfinite(largest)) exponent_ = std::ilogb(largest);
-    // Where eps outweighs whatever squares are left, it must stay in range.
+    // If eps dominates the squares, it must stay in range.
     if (layer.eps > 0.0) exponent_ = std::max(exponent_, -500);
     if (layer.kind == NormKind::layer) {
       mean_ = mean();
@@ -43,7 +43,7 @@ class Normalized {
 
   [[nodiscard]] double at(std::size_t i) const { return deviation(i) * scale_; }
   [[nodiscard]] std::size_t size() const { return n_; }
-  /// `slope` times what multiplies a deviation of the row as it was given, which may itself be out of range.
+  /// `slope` times the factor of a deviation of the unscaled row, which may itself be out of range.
   [[nodiscard]] double scaled(double slope) const {
     return flat_ ? 0.0 : std::scalbn(slope * scale_, -exponent_);
   }
@@ -103,7 +103,7 @@ void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const 
   }
 }
 
-// NOLINTBEGIN(bugprone-macro-parentheses): a type in a declaration takes none
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type in a declaration
 #define NORMSCOPE_PLAIN_ROWS(T)                                               \
   template void plain_forward<T>(const Layer<T>&, std::size_t, const T*, T*); \
   template void plain_backward<T>(const Layer<T>&, std::size_t, const T*, const T*, T*, Shares<T>);

@@ -9,20 +9,20 @@
 
 #include "kernel_jobs.hpp"
 
-/// Few long rows, whose blocks or columns are split among threads.
+/// Splits the blocks or columns of a few long rows among threads.
 namespace normscope::norm {
 
-/// Entries below which another thread costs more than it saves; where gradients are summed, which then move
-/// between the threads' caches, too.
+/// Entries below which another thread costs more than it saves; twice as many if gradients are summed, which
+/// then move between the threads' caches.
 inline constexpr std::size_t entries_a_thread = std::size_t{1} << 15U;
 inline constexpr std::size_t summed_entries_a_thread = std::size_t{1} << 16U;
-/// Entries that a thread takes at a time.
+/// Entries processed by a thread at a time.
 inline constexpr std::size_t entries_a_piece = std::size_t{1} << 14U;
-/// Columns that pieces are multiples of, since every instruction set's runs divide it, and the shortest of
-/// those runs.
+/// Pieces are multiples of this many columns, which every instruction set's run length divides, and the
+/// shortest run length.
 inline constexpr std::size_t columns_a_piece = 2048;
 inline constexpr std::size_t shortest_run = 128;
-/// Entries that are still in a cache when they are applied to after they have been measured.
+/// Entries that are still in a cache when they are normalized after being measured.
 inline constexpr std::size_t entries_at_a_time = std::size_t{1} << 18U;
 
 inline std::size_t whole(std::size_t count, std::size_t of) { return (count + of - 1) / of; }
@@ -61,7 +61,7 @@ MatrixView<T> part(MatrixView<T> matrix, std::size_t row, std::size_t rows, std:
   return {matrix.data() + row * matrix.stride() + begin, rows, width, matrix.stride()};
 }
 
-/// Of rows [row, row + rows), what `layer` has from `begin` on.
+/// The part of `layer` from `begin` on, for rows [row, row + rows).
 template <typename T>
 detail::ForwardJob<T> part(const detail::ForwardJob<T>& job, const Layer<T>& layer, std::size_t row,
                            std::size_t rows, std::size_t begin) {
@@ -81,7 +81,7 @@ detail::Shares<T> part(detail::Shares<T> to, std::size_t begin) {
   return {to.gain + begin, to.bias + begin};
 }
 
-/// The same job once x + residual has been stored.
+/// The same job after x + residual has been stored.
 template <typename T>
 detail::ForwardJob<T> summed(const detail::ForwardJob<T>& job) {
   if (job.residual.data() == nullptr) return {job.layer, job.x, {}, {}, job.y, job.stream, job.at_hand};
@@ -112,14 +112,14 @@ void by_columns(Job<T> job, detail::Shares<T> to, unsigned threads) {
   columns.step = Step::join;
   take(job, 0, width, to);
   if (columns.ordinary) return each(Step::apply);
-  // Such rows take their time; where they are summed, one after another.
+  // Such rows are slow; if gradients are summed, they are processed one after another.
   const std::size_t grain = to.gain == nullptr ? whole(entries_a_piece, width) : rows;
   parallel_for(rows, grain, threads,
                [&](std::size_t first, std::size_t last) { take(summed(job), first, last, to); });
 }
 
-/// Takes all rows of a job by its blocks or columns, where those feed more threads than its `pieces` do;
-/// returns whether it did.
+/// Processes all rows of a job by blocks or columns, if that occupies more threads than its `pieces`; returns
+/// whether it did.
 template <template <typename> class Job, typename T>
 bool sliced(const Job<T>& job, detail::Shares<T> to, std::size_t pieces, unsigned threads) {
   const Layer<T>& layer = job.layer;
@@ -137,9 +137,9 @@ bool sliced(const Job<T>& job, detail::Shares<T> to, std::size_t pieces, unsigne
                  });
     return true;
   }
-  // Blocks as short as these may be measured side by side, in another order.
+  // Blocks as short as these are measured together, in a different order of summation.
   if (n < 2 * columns_a_piece) return false;
-  // Fours of rows, as their shares are summed.
+  // In groups of four rows, because their gradients are summed together.
   const std::size_t batch = 4 * std::max<std::size_t>(1, entries_at_a_time / (4 * n));
   for (std::size_t group = 0; group < layer.groups; ++group) {
     const Layer<T> own = part(layer, group, group + 1);

@@ -1,4 +1,4 @@
-// Included once an instruction set: sums over blocks of a row, and the scales they give.
+// Included once per instruction set: sums over blocks of a row, and the scales derived from them.
 
 #if defined(NORMSCOPE_NORM_STATISTICS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NORMSCOPE_NORM_STATISTICS_INL
@@ -22,14 +22,14 @@ HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {
 namespace HWY_NAMESPACE {
 
-/// Vectors that one run of sums in W takes; longer ones go on in double.
+/// Vectors that a run sums in W; longer blocks merge runs in double.
 inline constexpr std::size_t run_vectors = 128;
-/// Vectors of blocks that are worth measuring side by side, and how many of them are.
+/// Largest number of vectors of a block that is measured together with others, and number of such blocks.
 inline constexpr std::size_t short_vectors = 64;
 inline constexpr std::size_t most_blocks = 16;
 
-/// `body(k)` for k = 0 ... count − 1, each k known when compiling, so that what it indexes stays in
-/// registers.
+/// Calls `body(k)` for k = 0 ... count − 1 with each k a compile-time constant, so that indexed values stay
+/// in registers.
 template <std::size_t count, class Body>
 HWY_INLINE void Repeat(const Body& body) {
   if constexpr (count > 0) {
@@ -38,8 +38,8 @@ HWY_INLINE void Repeat(const Body& body) {
   }
 }
 
-/// `whole(sum, i)` for each vector of n entries, with the sum of `sums` it goes to, then
-/// `part(i, count)` for those that fill none. Sums are independent so that additions overlap.
+/// Calls `whole(sum, i)` for each full vector of n entries, with the index of one of `sums` independent sums,
+/// then `part(i, count)` for the rest. Independent sums let additions overlap.
 template <std::size_t sums, class Whole, class Part>
 HWY_INLINE void Sweep(std::size_t n, std::size_t lanes, const Whole& whole, const Part& part) {
   std::size_t i = 0;
@@ -67,7 +67,7 @@ HWY_INLINE auto Folded(D d, hn::Vec<D> v) {
 }
 #endif
 
-/// The sum of each of four vectors. All four are added up in the same order.
+/// The sum of each of four vectors, all added in the same order.
 template <class D>
 HWY_INLINE void Totals(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D> e, hn::TFromD<D>* to) {
 #if HWY_TARGET == HWY_SCALAR
@@ -97,21 +97,21 @@ HWY_INLINE double Total(D d, hn::Vec<D> v) {
   return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v)));
 }
 
-/// value / count; in single precision by a multiplication, whose rounding is lost there: short rows spend
-/// their time on divisions, and this one is shared.
+/// value / count. In single precision this multiplies by the reciprocal, whose rounding is negligible there,
+/// because divisions dominate the time of short rows.
 template <typename W>
 HWY_INLINE double Share(double value, double count) {
   return std::is_same_v<W, double> ? value / count : value * (1.0 / count);
 }
 
-/// NaN stays, for `ordinary` to see.
+/// Keeps NaN, for `ordinary` to detect.
 HWY_INLINE double NotBelowZero(double value) { return value < 0.0 ? 0.0 : value; }
 
-/// Deviations, squared, that a guess may be off the mean by.
+/// Largest squared distance of a guess from the mean, in variances.
 inline constexpr double most_off = 4.0;
 
-/// Whether sums about a guess of the mean say what they would about the mean: what the guess is off by is
-/// taken out of the squares, and must not be most of them.
+/// Whether sums about a guess of the mean are as accurate as sums about the mean: the correction for the
+/// guess is subtracted from the squares and must not be most of them.
 HWY_INLINE bool Centred(double offset, double squares, double count) {
   return offset * offset * count <= most_off * squares;
 }
@@ -133,8 +133,7 @@ struct Entries {
   }
 };
 
-/// Sums over a block's deviations d from a guess of its mean and, where a source has slopes, over
-/// a = g · dy.
+/// Sums over a block's deviations d from a guess of its mean and, if a source has slopes, over a = g · dy.
 template <class D>
 struct Sums {
   hn::Vec<D> rest;    ///< Σ d
@@ -143,7 +142,7 @@ struct Sums {
   hn::Vec<D> along;   ///< Σ a d
 };
 
-/// How many of each sum are kept, so that additions overlap.
+/// Number of independent copies of each sum, so that additions overlap.
 template <class Source>
 inline constexpr std::size_t usual_ways = Source::slopes ? 2 : 4;
 
@@ -203,8 +202,8 @@ HWY_INLINE Moments MomentsAbout(D d, const Source& x, std::size_t n, hn::TFromD<
           Source::slopes ? Total(d, sums.total) : 0.0, along};
 }
 
-/// Moments of at most `run_vectors` vectors about a mean that is near enough. The first guess is one that all
-/// equal entries have exactly.
+/// Moments of at most `run_vectors` vectors about a sufficiently close mean. The first guess is exact if all
+/// entries are equal.
 template <bool centers, class D, class Source>
 HWY_NOINLINE Run RunMoments(D d, const Source& x, std::size_t n) {
   using W = hn::TFromD<D>;
@@ -232,8 +231,8 @@ HWY_NOINLINE Run BlockMoments(D d, const Source& x, std::size_t n) {
   return runs.total();
 }
 
-/// What blocks are taken by, each alone: ŷ = ((x − mean) − rest) · scale, or x · scale + shift where the mean
-/// is near enough to zero; and, from slopes, dx = scale · a − level − ŷ · tilt.
+/// Coefficients of each block: ŷ = ((x − mean) − rest) · scale, or x · scale + shift if the mean is close to
+/// zero; and with slopes, dx = scale · a − level − ŷ · tilt.
 template <typename W>
 struct Scales {
   W mean[most_blocks];
@@ -244,12 +243,12 @@ struct Scales {
   W tilt[most_blocks];
   double square[most_blocks];  ///< 1 / scale²
   double far[most_blocks];     ///< mean · scale
-  std::uint32_t usual = 0;     ///< bit k: block k is ordinary and near
+  std::uint32_t usual = 0;     ///< bit k: block k is in range and its mean is close to zero
 
-  /// Whether W's range holds what the block is made of.
+  /// Whether the values of the block are within the range of W.
   [[nodiscard]] bool Ordinary(std::size_t k) const { return square[k] >= least && square[k] <= 1.0 / least; }
   [[nodiscard]] bool Near(std::size_t k) const { return std::abs(far[k]) <= nearest; }
-  /// Whether blocks [first, first + count) are both.
+  /// Whether blocks [first, first + count) all are.
   [[nodiscard]] bool Usual(std::size_t first, std::size_t count) const {
     return (~usual >> first & ((1U << count) - 1)) == 0;
   }
@@ -258,7 +257,8 @@ struct Scales {
   static constexpr double nearest = 2.0;
 };
 
-/// To single precision; what is beyond it becomes infinite, also where Highway stops at the largest number.
+/// Converts to single precision. Larger values become infinite, also where Highway saturates at the largest
+/// number.
 template <class D>
 HWY_INLINE hn::Vec<hn::Rebind<float, D>> ToSingle(D d, hn::Vec<D> v) {
   const hn::Rebind<float, D> narrow;
@@ -282,7 +282,7 @@ HWY_INLINE std::uint32_t BitsOf(D d, hn::Mask<D> mask) {
   return bits[0];
 }
 
-/// Those of blocks [k, k + lanes of d); `base` + `offset` is the mean.
+/// The scales of blocks [k, k + lanes of d); the mean is `base` + `offset`.
 template <bool centers, bool slopes, class D, typename T>
 HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base, hn::Vec<D> offset,
                            hn::Vec<D> squares, hn::Vec<D> total, hn::Vec<D> along, Scales<Wide<T>>& to,
@@ -319,7 +319,7 @@ HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
     const auto lost = hn::Add(hn::Sub(base, hn::Sub(mean, moved)), hn::Sub(offset, moved));
     put(mean, to.mean);
     put(hn::Add(hn::Sub(mean, rounded(mean)), lost), to.rest);
-    // By the scale as rounded, so that its error multiplies x − mean and not x.
+    // Uses the rounded scale, so that its error multiplies x − mean and not x.
     put(hn::Neg(hn::Mul(mean, rounded(scale))), to.shift);
   } else {
     const auto none = hn::Zero(d);
@@ -333,7 +333,7 @@ HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
   to.usual = (to.usual & ~(((1U << hn::Lanes(d)) - 1) << k)) | BitsOf(d, usual) << k;
 }
 
-/// The scales of one block, as entry k.
+/// The scales of one block, stored as entry k.
 template <typename T>
 HWY_NOINLINE void ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<T>>& to, std::size_t k) {
   const Moments& m = block.moments;
@@ -343,7 +343,7 @@ HWY_NOINLINE void ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<
                          set(m.along), to, k);
 }
 
-/// The same for a block of any length, from its entries.
+/// The same for a block of any length, computed from its entries.
 template <bool centers, class D, class Source, typename T>
 HWY_INLINE void LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
                            std::size_t k) {
@@ -359,7 +359,7 @@ HWY_INLINE void MeasureColumns(D d, const Source& x, std::size_t first, std::siz
   }
 }
 
-/// Joins the runs of all rows.
+/// Merges the runs of all rows.
 template <class D, typename T>
 HWY_NOINLINE void JoinColumns(D d, const Layer<T>& layer, std::size_t rows, ByColumns& columns) {
   const std::size_t run = run_vectors * hn::Lanes(d);
@@ -375,7 +375,7 @@ HWY_NOINLINE void JoinColumns(D d, const Layer<T>& layer, std::size_t rows, ByCo
   }
 }
 
-/// Sums as those in `Sums`, of several blocks.
+/// The sums of `Sums`, for several blocks.
 template <typename W>
 struct ManySums {
   W rest[most_blocks];
@@ -384,7 +384,7 @@ struct ManySums {
   W along[most_blocks];
 };
 
-/// A guess of the means of four blocks from x[q] on, that all equal entries have exactly.
+/// A guess of the means of four blocks from x[q] on, exact for blocks of equal entries.
 template <class Source, typename W>
 HWY_INLINE void GuessMeans(const Source* x, std::size_t q, std::size_t count, std::size_t n, W* to) {
   const hn::CappedTag<W, 4> d;
@@ -399,11 +399,11 @@ HWY_INLINE void GuessMeans(const Source* x, std::size_t q, std::size_t count, st
   for (std::size_t r = 0; r < 4; ++r) to[r] *= W{1} / static_cast<W>(lanes);
 }
 
-/// Sums over the blocks [q, q + 4) of `count`, those beyond being the first of the four again.
+/// Sums over the blocks [q, q + 4) of `count`; beyond the last, the first of the four is repeated.
 template <bool centers, std::size_t ways, class D, class Source, typename W>
 HWY_INLINE void FourSums(D d, const Source* x, std::size_t q, std::size_t count, std::size_t n,
                          const W* guess, ManySums<W>& to) {
-  // Not left to a constructor, which would be compiled for another instruction set than this.
+  // Written out, because a constructor would be compiled for another instruction set.
   const Sums<D> none{hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   Sums<D> sums[4] = {none, none, none, none};
   Repeat<4>([&](auto r) NORMSCOPE_IN_PLACE {
@@ -418,8 +418,8 @@ HWY_INLINE void FourSums(D d, const Source* x, std::size_t q, std::size_t count,
   if constexpr (Source::slopes) totals(&Sums<D>::along, to.along);
 }
 
-/// The scales of `count` short blocks, side by side and step by step, since each is a long chain of few
-/// operations. Every block is treated alike, however many there are.
+/// The scales of `count` short blocks, computed together step by step, because each is a long dependent chain
+/// of a few operations. Every block is treated alike, whatever their number.
 template <bool centers, class D, class Source, typename T>
 HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::size_t count, std::size_t n,
                             Scales<Wide<T>>& to) {
@@ -436,7 +436,7 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
       FourSums<centers, usual_ways<Source>>(d, x, q, count, n, guess, sums);
     }
   }
-  // As many as were stored at once, so that they can be read back at once.
+  // Loads as many as were stored at once, so that store forwarding works.
   const hn::CappedTag<double, std::is_same_v<W, double> ? 2 : 4> wide;
   const hn::Rebind<W, decltype(wide)> narrow;
   const auto widen = [&](const W* from) NORMSCOPE_IN_PLACE {
@@ -444,7 +444,7 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
     if constexpr (!std::is_same_v<W, double>) return hn::PromoteTo(wide, hn::LoadU(narrow, from));
   };
   const auto none = hn::Zero(wide);
-  // Each block is told by itself, so that no neighbour decides how it is measured.
+  // Decided for each block separately, so that neighbours do not influence how it is measured.
   std::uint32_t centred = centers ? 0 : ~0U;
   for (std::size_t k = 0; k < blocks; k += hn::Lanes(wide)) {
     auto base = none;

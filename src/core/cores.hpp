@@ -6,26 +6,27 @@
 #include <unistd.h>
 #endif
 
-/// Which cores threads run on, where the system says so.
+/// The CPUs that threads run on, where the system reports them.
 namespace normscope {
 
 #if defined(__linux__)
 
 inline int current_core() { return sched_getcpu(); }
 
-/// Where a helper may run: not on the core of the caller that last wanted it. A thread that is woken is put
-/// on its waker's core where no other seems free, as cores at rest do not in a virtual machine. There it
-/// takes its caller's time, or waits until that has done all.
+/// CPU affinity of workers: a worker avoids the CPU of the caller that last used it. In a virtual machine
+/// idle CPUs look busy to Linux, which then places a woken thread on the CPU of the thread that woke it.
+/// There the two compete, or the worker waits until the caller has done all the work.
 class Cores {
  public:
-  /// All that the process's first thread may have: whoever starts a helper may be pinned, or be a helper.
+  /// The affinity of the process's first thread, since the thread that starts a worker may be pinned, or be a
+  /// worker itself.
   explicit Cores(int avoided)
       : known_(avoided >= 0 && sched_getaffinity(getpid(), sizeof(allowed_), &allowed_) == 0 &&
                CPU_COUNT(&allowed_) > 1),
         avoided_(avoided) {}
 
   [[nodiscard]] bool may_have(int core) const { return known_ && core >= 0 && core != avoided_; }
-  /// Gives a new helper its first cores.
+  /// Sets the initial affinity of a new worker.
   void give(pthread_t helper) const {
     if (!known_) return;
     const cpu_set_t others = all_but_avoided();
@@ -34,7 +35,7 @@ class Cores {
   void avoid(int core, pthread_t helper) {
     cpu_set_t now;
     const cpu_set_t given = all_but_avoided();
-    // Whoever else has moved it has the say from now on.
+    // If something else has changed the affinity, it is left as it is.
     known_ = pthread_getaffinity_np(helper, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &given);
     avoided_ = core;
     give(helper);

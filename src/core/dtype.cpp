@@ -66,7 +66,7 @@ double decode_f16(std::uint16_t half) {
 
 double decode_bf16(std::uint16_t bits) { return reinterpret<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-/// What the codes of an 8-bit float mean beyond its finite numbers.
+/// The meaning of codes of an 8-bit float beyond its finite numbers.
 enum class Specials {
   ieee,           ///< all ones in the exponent: infinity with mantissa 0, NaN otherwise
   nan_all_ones,   ///< no infinities; NaN where exponent and mantissa are all ones
@@ -104,7 +104,7 @@ void decode_by(const Table& table, std::span<const std::byte> bytes, std::span<d
   decode_each<std::uint8_t>(bytes, values, [&table](std::uint8_t code) { return table[code]; });
 }
 
-/// The nearest code, ties to even, of a 16-bit IEEE-like format.
+/// The nearest code of a 16-bit IEEE-like format, ties to even.
 template <int mantissa_bits>
 std::uint16_t encode_16(double value) {
   constexpr int exponent_bits = 15 - mantissa_bits;

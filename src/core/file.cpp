@@ -63,7 +63,7 @@ Regular open_regular(const path& file) {
   return result;
 }
 
-/// Seeks and reads, since in WebAssembly's file systems pread knows offsets of 32 bits only.
+/// Uses lseek and read, because pread takes only 32-bit offsets in WebAssembly's file systems.
 void read_range(int descriptor, const path& file, std::uint64_t offset, std::span<std::byte> out) {
   if (::lseek(descriptor, static_cast<off_t>(offset), SEEK_SET) < 0) fail_errno(file, "cannot be read");
   while (!out.empty()) {
@@ -75,7 +75,7 @@ void read_range(int descriptor, const path& file, std::uint64_t offset, std::spa
   }
 }
 
-/// `file` with the symbolic links of its last component followed, whether or not they lead to a file.
+/// `file` with the symbolic links of its last component resolved, even if their target does not exist.
 path follow_links(path file) {
   std::error_code ignored;
   for (int hops = 0; std::filesystem::is_symlink(file, ignored); ++hops) {
@@ -154,7 +154,8 @@ AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
   std::optional<mode_t> mode;
   const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-    // A device or a pipe cannot be replaced, only written to; the links to one (/dev/stdout) lead nowhere.
+    // A device or a pipe can only be written to, not replaced; links to one (/dev/stdout) have no target
+    // path.
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (descriptor_ < 0) fail_errno(path_, "cannot be opened for writing");
     return;

@@ -20,11 +20,11 @@ namespace normscope {
 namespace {
 
 constexpr unsigned most_threads = 1024;
-/// How long a thread looks out for what it waits for: about as long as sleeping and being woken take.
+/// How long a thread spins before it sleeps: about as long as sleeping and waking take.
 constexpr std::chrono::microseconds spinning_time{50};
 
 unsigned machine_threads() {
-  // Asking costs the reading of a file.
+  // hardware_concurrency() reads a file.
   static const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   return threads;
 }
@@ -37,10 +37,10 @@ void pause_briefly() {
 #endif
 }
 
-/// Whether `ready` came true within `spinning_time`.
+/// Whether `ready` became true within `spinning_time`.
 template <typename Ready>
 bool spin_until(const Ready& ready) {
-  // With one core, whoever is waited for needs it.
+  // With one CPU, spinning only delays the thread that is waited for.
   if (machine_threads() == 1) return ready();
   const auto end = std::chrono::steady_clock::now() + spinning_time;
   do {
@@ -52,14 +52,14 @@ bool spin_until(const Ready& ready) {
   return false;
 }
 
-/// Pieces that are left of those one worker begins with, on a cache line of their own.
+/// The remaining pieces of the range that one worker starts with, on a cache line of its own.
 class alignas(64) Range {
  public:
   Range(std::uint64_t begin, std::uint64_t end) : left_(packed(begin, end)) {}
 
   enum class From : unsigned char { front, back };
 
-  /// Takes a piece; false where none is left.
+  /// Takes a piece; returns false if none is left.
   bool take(From side, std::size_t& piece) {
     std::uint64_t left = left_.load(std::memory_order_relaxed);
     std::uint64_t rest = 0;
@@ -82,32 +82,32 @@ class alignas(64) Range {
   std::atomic<std::uint64_t> left_;
 };
 
-/// One call of `parallel_for`, on its caller's stack.
+/// One call of `parallel_for`, on the stack of its caller.
 struct Job {
  private:
   static constexpr std::size_t most_ranges = 64;
-  /// The ranges; nothing is written beyond those.
+  /// The ranges; nothing is written beyond them.
   alignas(Range) unsigned char memory_[most_ranges * sizeof(Range)];
 
  public:
   const PieceBody& body;
   const std::size_t count;
   const std::size_t pieces;
-  /// One a worker, as far as they go; the caller begins with the first.
+  /// One range per worker; the caller starts with the first.
   const std::size_t ranges;
-  /// Written by the one piece that set `failed`.
+  /// Written only by the piece that set `failed`.
   std::exception_ptr failure{};
   /// The caller's.
   const int core = current_core();
   std::atomic<bool> failed{false};
 
-  /// Those below are written under the pool's mutex.
+  /// The members below are written under the pool's mutex.
   bool caller_sleeps = false;
-  /// Helpers that may still join.
+  /// Number of workers that may still join.
   std::size_t places = 0;
-  /// Ranges that a worker has begun with, a bit each.
+  /// Bit mask of the ranges that a worker has started.
   std::uint64_t begun = 1;
-  /// Helpers inside; the last one's leaving is the last that touches the job.
+  /// Number of workers inside; after the last one leaves, the job is not accessed any more.
   std::atomic<std::size_t> helpers{0};
   std::condition_variable left{};
   Job* next_open = nullptr;
@@ -119,7 +119,7 @@ struct Job {
     }
   }
 
-  /// Takes the pieces of range `own` in order, then what others have left of theirs.
+  /// Takes the pieces of range `own` in order, then pieces left in other ranges.
   void work(std::size_t own) noexcept {
     for (std::size_t i = 0; i < ranges; ++i) {
       Range& from = range((own + i) % ranges);
@@ -135,7 +135,7 @@ struct Job {
     }
   }
 
-  /// Where one more helper begins: with `wish`, if nobody has yet.
+  /// The range for one more worker: `wish`, if no worker has started it yet.
   std::size_t range_for(std::size_t wish) {
     if (wish >= ranges || (begun >> wish & 1U) != 0) {
       wish = 0;
@@ -147,7 +147,7 @@ struct Job {
   }
 
  private:
-  /// Pieces are as even as they can be.
+  /// Pieces are as equal in size as possible.
   [[nodiscard]] std::size_t begin_of(std::size_t piece) const {
     return count / pieces * piece + std::min(piece, count % pieces);
   }
@@ -156,7 +156,7 @@ struct Job {
   Range& range(std::size_t r) { return *std::launder(static_cast<Range*>(place(r))); }
 };
 
-/// Signals stay with the threads that were there before; a fault's must reach the thread it is of.
+/// Blocks all signals in workers except those of faults, which must be delivered to the faulting thread.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -175,7 +175,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-/// Threads that wait for jobs. Never destroyed: they sleep on it until the process has ended.
+/// Threads that wait for jobs. Never destroyed, because they sleep on it until the process ends.
 class Pool {
  public:
   void run(Job& job, std::size_t helpers) {
@@ -185,15 +185,15 @@ class Pool {
   }
 
  private:
-  /// One thread's, on its stack.
+  /// State of one thread, on its stack.
   struct Helper {
     Cores cores;
     pthread_t thread;
-    /// Its range of the last call, of which its core's cache may still hold something.
+    /// The index of its range in the last call, parts of which may still be in the CPU's cache.
     std::size_t range = 0;
-    /// The next of those asleep, or of those that one call wakes.
+    /// The next sleeping worker, or the next one woken by the same call.
     Helper* next = nullptr;
-    /// Whoever sets it has no more to do with the helper.
+    /// The thread that sets it does not access the worker afterwards.
     std::atomic<int> woken{0};
   };
 
@@ -242,7 +242,7 @@ class Pool {
     job.left.wait(lock, empty);
   }
 
-  /// False where the machine gives no more threads; those there are do the work.
+  /// Returns false if the system starts no more threads; the existing ones do the work.
   bool start() {
     try {
       const SignalsBlocked blocked;
@@ -278,7 +278,7 @@ class Pool {
         continue;
       }
       const auto wanted = [&] { return places_.load(std::memory_order_relaxed) != 0; };
-      // More than there are cores would spin in each other's time.
+      // More workers than CPUs would spin on each other's time.
       if (idle_ < machine_threads()) {
         lock.unlock();
         spin_until(wanted);
@@ -313,20 +313,20 @@ class Pool {
   }
 
   std::mutex mutex_;
-  /// Jobs with places, the newest first: an inner call's before its outer's.
+  /// Jobs that workers may join, newest first: an inner call comes before its outer call.
   Job* open_ = nullptr;
-  /// Sum of the open jobs' places; read without the mutex by those who spin.
+  /// Total number of workers that the open jobs may take; spinning threads read it without the mutex.
   std::atomic<std::size_t> places_{0};
   std::size_t started_ = 0;
-  /// Helpers that are awake, or being woken, and have no job.
+  /// Workers that are awake, or being woken, and have no job.
   std::size_t idle_ = 0;
-  /// Those that went to sleep last come first: their caches are the warmest.
+  /// Sleeping workers, most recent first, because their caches are the warmest.
   Helper* asleep_ = nullptr;
 };
 
 alignas(Pool) unsigned char memory_of_pool[sizeof(Pool)];
 
-/// In a fork's child the helpers are gone, and with them whatever they held.
+/// After a fork, the child has no workers, and locks that they held stay locked.
 void begin_anew() { new (memory_of_pool) Pool; }
 
 Pool& pool() {
@@ -352,7 +352,8 @@ void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceB
     body(0, count);
     return;
   }
-  // As many for each thread, since even pieces end together then; more than one, so that uneven ones do.
+  // The same number for each thread, so that even pieces end together; several, so that uneven pieces
+  // balance.
   Job job(body, count, workers * std::min<std::size_t>(8, pieces / workers), workers);
   pool().run(job, workers - 1);
   if (job.failure) std::rethrow_exception(job.failure);

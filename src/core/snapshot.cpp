@@ -12,7 +12,7 @@ namespace normscope {
 namespace {
 
 constexpr std::string_view magic = "normscope.snapshot/1\n";
-/// Bytes in which the mark of an earlier format is looked for.
+/// Number of bytes searched for the signature of an earlier format.
 constexpr std::size_t beginning = 4096;
 
 std::string_view text_of(std::span<const std::byte> bytes) {

@@ -9,24 +9,24 @@ namespace normscope::model {
 
 class Builder;
 
-/// One family of models: how to recognise it, and its forward pass told in tensor names.
-/// A file of architectures/ defines one, named like the file.
+/// One model family: how to recognise it, and its forward pass in terms of tensor names. Each file in
+/// architectures/ defines one and has its name.
 struct Architecture {
   std::string_view name;
   std::string_view title;
-  /// Values of config.json's "model_type" it answers to.
+  /// Values of "model_type" in config.json that select it.
   std::vector<std::string_view> model_types;
-  /// Beginnings of tensor names that a checkpoint of this family has, "{}" standing for a number and
-  /// leading components left out. The first one tells where in the file the model is.
+  /// Prefixes of tensor names that a checkpoint of this family has, with "{}" for a number and leading
+  /// components left out. The first one determines where in the file the model is.
   std::vector<std::string_view> signature;
-  /// Beginnings that it does not have.
+  /// Prefixes that it does not have.
   std::vector<std::string_view> without;
   void (*describe)(Builder& b);
-  /// The part of a model of several modalities that it is.
+  /// Which part of a multimodal model it is.
   Tower tower = Tower::text;
-  /// Configuration fields that change nothing in this family, beside those of fields.cpp.
+  /// Configuration fields without effect in this family, in addition to those of fields.cpp.
   std::vector<std::string_view> harmless{};
-  /// Shares its tensor names with another family: only a model_type tells it.
+  /// Has the same tensor names as another family; only a model_type identifies it.
   bool by_model_type_only = false;
 };
 

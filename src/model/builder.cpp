@@ -163,7 +163,7 @@ std::string Builder::wanted(std::string_view name) const {
 
 void Builder::miss(const std::string& tensor) {
   if (model_.missing.size() < kListed) {
-    // A layer that is told twice, as shared ones are, misses its tensors once.
+    // A layer that is described twice, as shared ones are, reports a missing tensor once.
     if (std::find(model_.missing.begin(), model_.missing.end(), tensor) == model_.missing.end()) {
       model_.missing.push_back(tensor);
     }

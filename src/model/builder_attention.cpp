@@ -12,7 +12,7 @@ namespace normscope::model {
 
 namespace {
 
-// Far above every real model, and a bound on what a hostile file can make of small matrices.
+// Far above every real model; bounds the work that a hostile file can cause with small matrices.
 constexpr std::size_t kHeads = 200'000;
 
 Linear part_of(const Linear& whole, const char* role, std::uint64_t first, std::uint64_t count) {

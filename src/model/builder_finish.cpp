@@ -17,7 +17,7 @@ void Builder::buffer(std::string_view name) {
   }
 }
 
-// The prefix of the described layer that a tensor lies in, empty for none.
+// The prefix of the described layer that contains a tensor; empty if there is none.
 std::string Builder::layer_of(std::string_view tensor) const {
   auto after = layer_prefixes_.upper_bound(tensor);
   if (after == layer_prefixes_.begin()) return {};
@@ -25,8 +25,8 @@ std::string Builder::layer_of(std::string_view tensor) const {
   return tensor.starts_with(*after) ? *after : std::string();
 }
 
-// A matrix the description does not know may read a norm or write the stream: the norms of its layer,
-// or those outside the layers, are no longer known to be complete.
+// An unknown matrix may read a norm or write to the stream: connections of the norms in its layer, or of
+// those outside the layers, are then marked incomplete.
 void Builder::flag_leftovers() {
   std::vector<std::string> names;
   std::size_t count = 0;

@@ -17,7 +17,7 @@ bool fits(std::uint64_t found, std::uint64_t expected) {
   return found != 0 && (expected == 0 || found == expected);
 }
 
-// The entries of `shape` but the one at `skipped`, multiplied.
+// The product of the extents of `shape`, except the one at `skipped`.
 std::uint64_t product_without(std::span<const std::uint64_t> shape, std::size_t skipped) {
   std::uint64_t product = 1;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) product *= axis == skipped ? 1 : shape[axis];

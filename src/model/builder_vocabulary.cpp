@@ -6,7 +6,7 @@ namespace normscope::model {
 
 namespace {
 
-// The map to the vocabulary that shares the embedding's table.
+// An unembedding that shares the table of the token embedding.
 Linear transposed(Linear embedding) {
   embedding.role = "unembedding";
   embedding.layout = Layout::out_in;

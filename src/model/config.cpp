@@ -18,10 +18,10 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kLargestCount = 1'000'000;
 constexpr double kMostPositions = 1e12;
-// Configurations nest a few levels; what lies deeper is not read and not kept.
+// Configurations nest a few levels; deeper values are skipped.
 constexpr int kDepth = 16;
 
-// A value as an error message shows it.
+// A value in the form used in error messages.
 std::string shown(const Json& value) {
   if (value.is_object() || value.is_array()) return fmt::format("an {}", value.type_name());
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -38,7 +38,7 @@ struct Config::Contents {
   explicit Contents(const checkpoint::Checkpoint& checkpoint) : metadata(checkpoint.metadata()) {}
 
   std::string where;
-  std::string path;  // of the object whose fields these are, such as "rope_scaling."
+  std::string path;  // path of the object that contains these fields, such as "rope_scaling."
   Source source = Source::config;
   std::shared_ptr<const Json> root;
   std::shared_ptr<std::set<const Json*>> asked = std::make_shared<std::set<const Json*>>();
@@ -50,7 +50,7 @@ struct Config::Contents {
                                                shown(value), expected));
   }
 
-  // null is how many writers spell "not set".
+  // Many writers use null for "not set".
   const Json* child(const Json& section, const char* key) const {
     const auto found = section.find(key);
     return found == section.end() || found->is_null() ? nullptr : &*found;
@@ -62,7 +62,7 @@ struct Config::Contents {
     return found;
   }
 
-  // The value under the first key that a section has, with that key.
+  // The value of the first key that a section has, with that key.
   std::pair<const char*, const Json*> find(Keys keys) const {
     for (const Json* place : sections) {
       for (const char* key : keys) {
@@ -111,7 +111,7 @@ Config::Config(const checkpoint::Checkpoint& checkpoint) {
                   fmt::format("model: config.json: holds {}, expected a JSON object", shown(root)));
     }
   } else if (const auto embedded = contents.metadata.find("config"); embedded != contents.metadata.end()) {
-    // Metadata is free text: what is not an object is somebody else's note, not a broken file.
+    // Metadata is free text: text that is not a JSON object is a note of another program, not an error.
     Json parsed = parse(embedded->second);
     if (parsed.is_object()) {
       contents.where = "metadata \"config\"";
@@ -290,7 +290,7 @@ std::optional<double> Config::metadata_eps() const {
       if (digits == std::string::npos || digits == at + 3) continue;
       const std::size_t end = std::min(text.find_first_not_of("0123456789.eE+-", digits), text.size());
       const std::string number = text.substr(digits, std::min<std::size_t>(end - digits, 32));
-      // A JSON number: strtod would follow the user's locale.
+      // A JSON number; strtod would depend on the locale.
       const Json value = Json::parse(number, nullptr, false);
       if (value.is_number() && value.get<double>() >= 0.0 && value.get<double>() < 1.0) {
         return value.get<double>();

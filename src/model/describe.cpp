@@ -25,7 +25,7 @@ using checkpoint::Tensor;
 struct Match {
   const Architecture* architecture = nullptr;
   std::string evidence;
-  std::string other_type{};  // the model_type in the configuration that speaks against it
+  std::string other_type{};  // the contradicting model_type in the configuration
 };
 
 bool answers_to(const Architecture& architecture, const std::string& type) {
@@ -46,7 +46,7 @@ std::string with_stars(std::string_view pattern) {
   return text + (text.ends_with('.') ? "*" : "");
 }
 
-// The model_type of the tower itself decides: one that wraps a text model may call itself anything.
+// The tower's own model_type decides; a model that wraps a text model may have any other.
 const Architecture* named_by(const std::vector<const Architecture*>& architectures, const Config& config,
                              const Inventory& inventory, Tower tower, std::string& type) {
   const std::vector<std::string> types = config.of(tower).model_types();
@@ -69,7 +69,7 @@ std::optional<Match> recognise(const std::vector<const Architecture*>& architect
       return Match{named, fmt::format("{} model_type {}", config.where(), type)};
     }
   }
-  // The longest signature says most.
+  // The longest signature is the most specific.
   const Architecture* best = nullptr;
   for (const Architecture* architecture : architectures) {
     if (!architecture->by_model_type_only && fits_names(*architecture, inventory) &&
@@ -83,8 +83,8 @@ std::optional<Match> recognise(const std::vector<const Architecture*>& architect
                types.empty() ? std::string() : types.back()};
 }
 
-// An architecture is told in full, or, where it was only a guess that the shapes refute, not at all. A file
-// that states its norms can do without: exporters keep names and transpose matrices.
+// An architecture is described completely, or not at all if it was only guessed and the shapes contradict it.
+// A file that states its norms itself can omit the description: exporters keep names but transpose matrices.
 bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& whole,
                  const Inventory& inventory, Model& model) {
   Model described;
@@ -126,7 +126,7 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config, Model&
   std::set<std::string_view> stated;
   for (const checkpoint::StatedNorm& norm : checkpoint.stated_norms()) stated.insert({norm.gain, norm.bias});
   for (const Tensor& tensor : checkpoint.tensors()) {
-    // The whole numbers of a graph are its shapes and axes.
+    // Integer tensors of a graph hold shapes and axes.
     if (!states_norms || is_floating(tensor.dtype)) model.parameters += tensor.elements();
   }
   if (states_norms) append_stated_norms(checkpoint, model);

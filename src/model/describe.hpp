@@ -9,7 +9,7 @@
 
 namespace normscope::model {
 
-/// As `describe`, with the architectures given.
+/// Like `describe`, with a given list of architectures.
 [[nodiscard]] Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
                                        const checkpoint::Checkpoint& checkpoint);
 

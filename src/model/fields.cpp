@@ -7,7 +7,7 @@ namespace normscope::model {
 
 namespace {
 
-// Whether `name` is `pattern`, in which '*' stands for any characters.
+// Whether `name` matches `pattern`, in which '*' stands for any characters.
 bool matches(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;
@@ -19,8 +19,8 @@ bool matches(std::string_view pattern, std::string_view name) {
   }
 }
 
-// Fields that change neither scores nor logits as functions of a norm's output, whatever they hold: names and
-// versions, sizes that the tensors show, activations and what feeds the stream, training, generation.
+// Fields that never affect scores or logits as functions of a norm's output: names and versions, sizes that
+// are known from the tensors, activations and inputs of the stream, training, generation.
 constexpr auto harmless_fields = std::to_array<std::string_view>(
     {// names and versions
      "architectures", "model_type", "_name_or_path", "name_or_path", "_commit_hash", "_attn_implementation",
@@ -37,9 +37,9 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "max_length", "context_length", "type_vocab_size", "word_embed_proj_dim", "embedding_size", "mlp_ratio",
      "image_size", "patch_size", "num_channels", "encoder_stride", "original_max_position_embeddings",
      "max_window_layers", "tie_word_embeddings",
-     // biases: the tensors show them
+     // biases: known from the tensors
      "attention_bias", "mlp_bias", "qkv_bias", "use_bias", "use_qkv_bias", "enable_bias", "bias",
-     // activations, and what feeds the stream
+     // activations and inputs of the stream
      "hidden_act", "hidden_activation", "activation_function", "add_cross_attention", "is_decoder",
      "is_encoder_decoder", "cross_attention_hidden_size", "decoder_start_token_id", "pooler_*", "summary_*",
      "classifier_*", "directionality", "output_past",
@@ -58,12 +58,12 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
 
 struct Rule {
   std::string_view name;
-  std::string_view neutral;  ///< the value that changes nothing, empty where each value changes something
+  std::string_view neutral;  ///< the value without effect; empty if every value has one
   Effect effect = Effect::everything;
 };
 
-// Fields that change scores or logits in a way that only some architectures here model. Who reads one of them
-// accounts for it; unread, anything but the neutral value is not modelled.
+// Fields that affect scores or logits and that only some architectures model. Code that reads such a field
+// models it; if it is not read, any value but the neutral one is reported as not modelled.
 constexpr auto rules = std::to_array<Rule>({
     {"position_embedding_type", "absolute", Effect::scores},
     {"alibi", "false", Effect::scores},

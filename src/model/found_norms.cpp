@@ -27,7 +27,7 @@ std::string lower(std::string_view text) {
 }
 
 // Whether the last component of `stem` names a norm.
-/// A longer vector is something else, whatever its name.
+/// Longer vectors are not norms, whatever their name.
 constexpr std::uint64_t widest_norm = std::uint64_t{1} << 20;
 
 bool names_a_norm(std::string_view stem) {
@@ -56,7 +56,7 @@ std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor)
   return {};
 }
 
-// Whether a component of the name says that the tensor belongs to a vision tower, or to a text one.
+// Whether a component of the name says that the tensor belongs to a vision tower or to a text tower.
 std::optional<Tower> tower_of(std::string_view name) {
   while (!name.empty()) {
     const std::size_t dot = std::min(name.find('.'), name.size());
@@ -70,7 +70,7 @@ std::optional<Tower> tower_of(std::string_view name) {
   return {};
 }
 
-// The eps of a norm found by name: in a model of several towers that of its own tower's section.
+// The eps of a norm found by name; in a model of several towers, from the section of its own tower.
 std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
   if (!config.has_section(Tower::vision)) return config.eps();
   const std::optional<Tower> tower = tower_of(name);
@@ -78,7 +78,7 @@ std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
   return config.of(*tower).eps();
 }
 
-// Where nothing states it: 1e-5, as of CLIP and most others, or 1e-6, as of SigLIP.
+// The default if nothing states it: 1e-5, as in CLIP and most others, or 1e-6, as in SigLIP.
 double published_eps(const Config& config, std::string_view name) {
   if (tower_of(name) != Tower::vision) return 1e-5;
   const std::vector<std::string> types = config.of(Tower::vision).model_types();
@@ -103,7 +103,7 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
       std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
   std::size_t assumed_rms = 0;
   std::size_t assumed_layer = 0;
-  // By layer: the order of names is not the order of numbers.
+  // Sorted by layer number, which differs from the order of names.
   std::stable_sort(norms.begin(), norms.end(), [](const Found& a, const Found& b) {
     return first_number(a.stem).value_or(-1) < first_number(b.stem).value_or(-1);
   });

@@ -9,8 +9,8 @@
 
 namespace normscope::model {
 
-/// Appends the norms that names and shapes give away among the tensors that are not `described`:
-/// one axis, a name such as "norm", "LayerNorm" or "ln_1". Who reads and writes them is not known.
+/// Appends norms recognised by name and shape among the tensors that are not `described`: one axis, and a
+/// name such as "norm", "LayerNorm" or "ln_1". Their readers and writers are unknown.
 void append_found_norms(const checkpoint::Checkpoint& checkpoint, const Config& config,
                         const std::function<bool(const checkpoint::Tensor&)>& described, Model& model);
 

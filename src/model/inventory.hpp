@@ -11,13 +11,13 @@
 
 namespace normscope::model {
 
-/// The tensor names of a checkpoint, prepared for questions about their form.
+/// The tensor names of a checkpoint, indexed for queries by pattern.
 class Inventory {
  public:
   explicit Inventory(const checkpoint::Checkpoint& checkpoint);
 
-  /// What stands before `pattern` in the names that contain it from a component on: "" or a prefix
-  /// ending in '.'; the shortest where there are several, nothing where there is none.
+  /// The prefix before `pattern` in the names that contain it at the start of a component: "" or a prefix
+  /// ending in '.'. The shortest one if there are several; empty if there is none.
   [[nodiscard]] std::optional<std::string> prefix_of(std::string_view pattern) const;
 
   /// The numbers that follow `head` in names such as head + "12.rest", ascending.
@@ -31,10 +31,10 @@ class Inventory {
   std::set<std::string, std::less<>> forms_;
 };
 
-/// The first layer number among the components of `name`, which '.' and '/' part.
+/// The first layer number among the components of `name`, which are separated by '.' and '/'.
 [[nodiscard]] std::optional<int> first_number(std::string_view name);
 
-/// The layer number that `digits` spell, nothing unless it is below 1,000,000 without leading zeros.
+/// The layer number that `digits` represent; empty unless it is below 1,000,000 and has no leading zeros.
 [[nodiscard]] std::optional<int> layer_number(std::string_view digits);
 
 }  // namespace normscope::model

@@ -10,8 +10,8 @@ namespace normscope::model {
 
 namespace {
 
-/// The part of a tensor's name that all of one attention's tensors share: "h.0.attn." of
-/// "h.0.attn.c_attn.weight"; empty where the projection stands alone.
+/// The common prefix of the names of one attention's tensors: "h.0.attn." of "h.0.attn.c_attn.weight"; empty
+/// if the projection has no siblings.
 std::string_view attention_of(std::string_view projection) {
   if (projection.ends_with(".weight")) projection.remove_suffix(7);
   const std::size_t dot = projection.rfind('.');
@@ -35,8 +35,8 @@ void add_not_modelled(Model& model, Effect effect, std::string_view what) {
   }
 }
 
-// Learned sinks, relative positions, scales of quantized weights, adapters: whatever lies beside the
-// projections and is not told can change the scores.
+// Tensors beside the projections that were not described can affect the scores: learned sinks, relative
+// positions, scales of quantized weights, adapters.
 void Builder::flag_attention_leftovers() {
   for (Head& head : model_.heads) {
     if (!head.query) continue;

@@ -9,10 +9,10 @@
 
 namespace normscope::model {
 
-/// Adds `what` to a list of things that are not modelled, unless it is empty or there.
+/// Adds `what` to a list of features that are not modelled, unless it is empty or already there.
 void add_not_modelled(std::string& list, std::string_view what);
 
-/// Adds `what` to every head and to the vocabulary, as far as `effect` says.
+/// Adds `what` to every head and to the vocabulary, according to `effect`.
 void add_not_modelled(Model& model, Effect effect, std::string_view what);
 
 }  // namespace normscope::model

@@ -28,7 +28,7 @@ std::vector<double> read_slice(const checkpoint::Checkpoint& checkpoint, const S
   return checkpoint::read(tensor_of(checkpoint, slice), slice.offset, slice.count);
 }
 
-/// Where output feature `index` of the part stands among the stored matrix's.
+/// The index in the stored matrix of output feature `index` of the part.
 std::uint64_t stored_output(const Linear& linear, std::uint64_t index) {
   return linear.out_indices.empty() ? linear.first_out + index : linear.out_indices[index];
 }

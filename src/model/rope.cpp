@@ -26,8 +26,8 @@ double positive(const Config& config, Config::Keys keys, double fallback) {
   return value;
 }
 
-/// Where the parameters of a layer's kind are: newer writers keep all of them in "rope_parameters", by kind
-/// where kinds differ; older ones beside the other fields, with "rope_scaling" for what is not the default.
+/// The section with the parameters of a layer's kind. Newer writers put all of them into "rope_parameters",
+/// by kind if kinds differ; older ones next to the other fields, with "rope_scaling" for non-default types.
 struct Place {
   std::optional<Config> scaling{};
   std::optional<double> theta{};
@@ -72,7 +72,7 @@ std::vector<double> base_frequencies(double theta, std::size_t dims) {
   return frequencies;
 }
 
-// Long waves are stretched, short ones stay, and those between are interpolated.
+// Long wavelengths are stretched, short ones are unchanged, and those in between are interpolated.
 void stretch_llama3(const Config& scaling, double factor, double context, std::vector<double>& frequencies) {
   const double low = positive(scaling, {"low_freq_factor"}, 1.0);
   const double high = positive(scaling, {"high_freq_factor"}, 4.0);
@@ -96,7 +96,7 @@ double yarn_attention(const Config& scaling, double factor) {
   return yarn_factor(factor, 1.0);
 }
 
-// Pairs below `low` keep their frequency, those above `high` are interpolated, a ramp lies between.
+// Pairs below `low` keep their frequency, those above `high` are interpolated, with a linear ramp in between.
 void stretch_yarn(const Config& scaling, double theta, double context, double factor,
                   std::vector<double>& frequencies) {
   const double dims = 2.0 * static_cast<double>(frequencies.size());
@@ -126,7 +126,7 @@ std::string field(const Config& config, std::string_view type) {
   return fmt::format("{}: {}", scaling_name(config), type);
 }
 
-// The first of the fields that a type cannot do without and that is not there.
+// The first required field of a type that is missing.
 std::string_view missing_field(const Config& scaling, std::string_view type) {
   const auto lacks = [&](const char* key) { return !scaling.has({key}); };
   if ((type == "linear" || type == "llama3") && lacks("factor")) return "factor";
@@ -135,7 +135,8 @@ std::string_view missing_field(const Config& scaling, std::string_view type) {
   return {};
 }
 
-// Implementations differ in whether a stated factor or the ratio of the contexts decides: the larger one.
+// Implementations differ in whether a stated factor or the ratio of the contexts is used; this takes the
+// larger one.
 double longrope_attention(const Config& scaling, double original, double context) {
   if (const std::optional<double> told = scaling.number({"attention_factor"})) return *told;
   const double ratio = original > 1.0 ? context / original : 1.0;
@@ -185,7 +186,7 @@ void scale(const Config& config, const Config& scaling, double theta, StatedRota
   }
 }
 
-// The first field that no type has: what it does to the frequencies is not known.
+// The first field that belongs to no type; its effect on the frequencies is unknown.
 std::string unknown_field(const Config& config, const Config& scaling) {
   constexpr std::array known = {"type",
                                 "rope_type",

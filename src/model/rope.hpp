@@ -13,33 +13,31 @@
 
 namespace normscope::model {
 
-/// How an architecture turns queries and keys where its configuration does not say.
+/// The rotary embedding of an architecture if its configuration does not specify it.
 struct RotaryStyle {
   bool interleaved = false;
   double theta = 10'000.0;
   bool has_local_theta = false;
-  double local_theta = 10'000.0;  ///< of layers that see a window, where those have a base of their own
-  double portion = 1.0;           ///< of a head's coordinates that turn
-  /// What the family calls "rope_theta" and "partial_rotary_factor" besides, where it does.
+  double local_theta = 10'000.0;  ///< for layers with a window, if they have a base of their own
+  double portion = 1.0;           ///< fraction of a head's coordinates that rotate
+  /// Alternative names of the family for "rope_theta" and "partial_rotary_factor".
   const char* theta_key = "rope_theta";
   const char* portion_key = "partial_rotary_factor";
-  bool windows_only = false;      ///< layers that see everything do not turn
-  std::uint64_t still_every = 0;  ///< every so many-th layer does not turn, 0 for none
+  bool windows_only = false;      ///< layers without a window do not rotate
+  std::uint64_t still_every = 0;  ///< layers without rotation: every so-many-th; 0 for none
 };
 
-/// A rotary embedding as a configuration states it.
+/// A rotary embedding as specified by a configuration.
 struct StatedRotary {
   Rotary rotary{};
-  std::string not_modelled{};  ///< the field that is, with its value; `rotary` says nothing then
+  std::string not_modelled{};  ///< field and value; `rotary` is then meaningless
   std::vector<std::string> notes{};
 };
 
-/// The rotary embedding of a layer of `kind` ("full_attention", "sliding_attention", or empty where all
-/// layers are alike), for heads of `head_dim` coordinates.
-/// Formulas  base frequencies theta^(-2j/dims); rope_type default, linear, llama3, yarn as
-/// modeling_rope_utils
-///           of Hugging Face's transformers defines them; dynamic and longrope leave the frequencies out,
-///           since they change with the length of the context
+/// The rotary embedding of a layer of `kind` ("full_attention", "sliding_attention", or empty if all layers
+/// are alike), for heads of `head_dim` coordinates. Base frequencies are theta^(-2j/dims). The rope types
+/// default, linear, llama3 and yarn are those of modeling_rope_utils in Hugging Face's transformers. Types
+/// dynamic and longrope leave the frequencies out, because they change with the length of the context.
 /// Errors    Format for values of the wrong type, or that make frequencies which are not finite
 [[nodiscard]] StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::size_t head_dim,
                                          std::string_view kind = {});

@@ -5,11 +5,11 @@
 
 namespace normscope::model {
 
-/// Appends the norms that the checkpoint states itself, in its order; one whose parameters come again is
-/// applied again. Linear maps that read them directly are told, what writes to them is not known.
+/// Appends the norms that the checkpoint itself states, in its order; repeated parameters count as another
+/// application. Linear maps that read them directly are listed; their writers are unknown.
 void append_stated_norms(const checkpoint::Checkpoint& checkpoint, Model& model);
 
-/// Gives the norms whose eps is assumed the eps that the checkpoint states for their gain.
+/// Replaces an assumed eps of a norm by the eps that the checkpoint states for its gain.
 void take_stated_eps(const checkpoint::Checkpoint& checkpoint, Model& model);
 
 }  // namespace normscope::model

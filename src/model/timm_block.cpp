@@ -6,7 +6,7 @@ namespace normscope::model {
 
 namespace {
 
-// A learned scale a feature, between a branch and the stream.
+// A learned scale per feature, between a branch and the stream.
 void layer_scale(Builder& b, const char* name) {
   if (!b.has(name)) return;
   b.other(name);

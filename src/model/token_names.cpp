@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Listens to a vocabulary as JSON: remembers where it is, at no more depth than a vocabulary has.
+/// Reads a vocabulary from JSON events, with no deeper nesting than a vocabulary has.
 class VocabularyEvents : public nlohmann::json::json_sax_t {
  public:
   explicit VocabularyEvents(Names& names) : names_(names) {}
@@ -36,7 +36,7 @@ class VocabularyEvents : public nlohmann::json::json_sax_t {
   }
 
   bool string(std::string& text) override {
-    // A pair of a list: its first part is the name, its place in the list the number.
+    // In a list of pairs, the first part of a pair is the name and its position in the list the token number.
     if (depth_ == 4 && keys_[1] == "model" && keys_[2] == "vocab" && lists_[3] && lists_[4] &&
         places_[4] == 0) {
       set(places_[3], text, named_);

@@ -63,8 +63,7 @@ struct Run {
 struct ByColumns {
   enum class Step { measure, join, apply };
   Step step;
-  Run* runs;  ///< runs of a row in order, `stride` apart from the next row's; after merging, the result is in
-              ///< the first
+  Run* runs;  ///< of a row, in order; the first holds the merged result
   std::size_t stride;
   bool ordinary;  ///< after merging: whether all rows are in range; otherwise nothing is normalized
 };

@@ -53,8 +53,7 @@ struct Contender {
   convex::BallSolver solver;
   bool open = true;
   bool solved = false;  ///< whether the solver's own rows have been checked
-  double least_tie = std::numeric_limits<double>::infinity();  ///< smallest tie threshold of the solver's
-                                                               ///< rows, without rounding
+  double least_tie = std::numeric_limits<double>::infinity();  ///< of the solver\'s rows
 
   Contender(const Field& field, std::size_t token)
       : outcome{.token = token},

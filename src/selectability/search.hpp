@@ -57,8 +57,7 @@ struct Search::Parts {
 
  private:
   struct Contest;
-  mutable std::optional<Digest>
-      fingerprint{};  ///< of keys and options, computed when a state is first requested
+  mutable std::optional<Digest> fingerprint{};  ///< of keys and options, on first request
   void run_chunk(std::vector<Contest> contests);
   void put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves);
   void select(std::size_t place, Proof proof, double margin, std::vector<double> query);

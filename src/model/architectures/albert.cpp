@@ -21,7 +21,7 @@ void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
   b.buffer("embeddings.position_ids");
   const std::uint64_t width = b.width();
-  b.stream(0);  // embeddings have a width of their own
+  b.stream(0);  // embeddings have a different width
   b.embedding("token embedding", "embeddings.word_embeddings");
   b.embedding("position embedding", "embeddings.position_embeddings");
   b.embedding("token type embedding", "embeddings.token_type_embeddings");
@@ -38,7 +38,7 @@ void forward(Builder& b) {
   }
   b.applications(times);
   b.each_layer("encoder.albert_layer_groups.{}.", [&] {
-    // Told twice where it is, or may be, applied again: the second time reads what the first wrote.
+    // Described twice if it is, or may be, applied again: the second application reads what the first wrote.
     for (int pass = 0; pass < (stated ? std::min(times, 2) : 2); ++pass) {
       for (std::uint64_t i = 0; i < std::min<std::uint64_t>(inner_layers, 64); ++i) {
         b.within("albert_layers." + std::to_string(i) + ".", [&] { layer(b); });

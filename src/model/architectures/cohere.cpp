@@ -6,8 +6,8 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// One norm a layer, which attention and MLP read side by side. Cohere2 turns queries and keys only where it
-// looks through a window.
+// Attention and MLP both read the single norm of a layer. Cohere2 rotates queries and keys only in layers
+// with a window.
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();

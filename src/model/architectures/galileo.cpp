@@ -17,7 +17,7 @@ void forward(Builder& b) {
   }
   b.each_layer("blocks.{}.", [&] { timm_block(b); });
   b.norm("norm", "final");
-  b.reads_are_indirect();  // whatever the encoder is used for
+  b.reads_are_indirect();  // the use of the encoder is unknown
 }
 
 }  // namespace

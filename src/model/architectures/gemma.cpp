@@ -11,8 +11,8 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// A positive number of the configuration. Where that is silent, the published default, 0 for none; one that
-// says null has none.
+// A positive number of the configuration; the published default (0 for none) if the key is missing, and 0 if
+// it is null.
 std::optional<double> stated(Builder& b, const char* key, double published) {
   const std::optional<double> told = b.config().number_or_false({key});
   if (told && *told > 0.0) return told;
@@ -33,8 +33,8 @@ void forward(Builder& b) {
   b.scores({.scale = scalar ? std::optional(1.0 / std::sqrt(*scalar)) : std::nullopt,
             .soft_cap = stated(b, "attn_logit_softcapping", second ? 50.0 : 0.0).value_or(0.0)});
   b.logits(1.0, stated(b, "final_logit_softcapping", second ? 30.0 : 0.0).value_or(0.0));
-  // Gemma 2 and 3 normalize what a branch reads and what it writes. There post_attention_layernorm
-  // is the second of the two; in Gemma 1, as in Llama, it is what the MLP reads.
+  // Gemma 2 and 3 normalize both the input and the output of a branch. There post_attention_layernorm is the
+  // latter; in Gemma 1, as in Llama, it is the norm that the MLP reads.
   const bool sandwich = second || third || b.has("layers.0.pre_feedforward_layernorm.");
   b.embedding("token embedding", "embed_tokens");
   b.each_layer("layers.{}.", [&] {

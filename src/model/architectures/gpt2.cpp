@@ -7,8 +7,8 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// OpenAI's Conv1D stores [in, out], minGPT's Linear [out, in]. Square matrices do not tell, so the
-// ones that are not decide for the whole file.
+// OpenAI's Conv1D stores [in, out], minGPT's Linear [out, in]. Square matrices are ambiguous, so the others
+// decide for the whole file.
 Layout stored_layout(const Builder& b) {
   for (const char* name : {"h.0.attn.c_attn.weight", "h.0.mlp.c_fc.weight"}) {
     const std::vector<std::uint64_t> shape = b.shape(name);

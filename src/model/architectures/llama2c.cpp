@@ -10,8 +10,8 @@ void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.interleaved = true});
   b.grouped_queries();
-  // Exporters have declared wk and wv [layers, dim, kv_dim] over bytes in llama2.c's own order,
-  // [layers, kv_dim, dim]; only so does the model speak English.
+  // Exporters declare wk and wv as [layers, dim, kv_dim] over bytes in llama2.c's own order, [layers, kv_dim,
+  // dim]; only the latter reproduces the model's English.
   b.trust_rows_not_shapes();
   if (b.heads().heads == 0) {
     b.heads().heads = b.config().metadata_count("heads").value_or(0);

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 void forward(Builder& b) {
-  // OPT-350m alone normalizes after the sum, and then has no norm at the end.
+  // Only OPT-350m normalizes after the sum; it has no norm at the end.
   const bool before = b.config().flag({"do_layer_norm_before"}).value_or(b.has("decoder.final_layer_norm."));
   b.norms({.kind = NormKind::layer, .placement = before ? Placement::pre : Placement::post, .eps = 1e-5});
   b.within("decoder.", [&] {

@@ -12,7 +12,7 @@ void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.stack("encoder");
   b.within("encoder.", [&] {
-    // Projected inputs, and encodings of position, month and channel side by side.
+    // Projected inputs, concatenated with encodings of position, month and channel.
     for (const char* name :
          {"eo_patch_embed.", "dw_embed.", "latlon_embed.", "channel_embed.", "month_embed.", "pos_embed"}) {
       b.partial_input(name);

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// Everything of this attention-free mixer that is neither a norm nor a linear map.
+// The tensors of this attention-free mixer that belong to no norm or linear map.
 void time_parameters(Builder& b, const char* part) {
   for (const char* name :
        {"time_mix_k", "time_mix_v", "time_mix_r", "time_mix_g", "time_decay", "time_faaaa", "time_first"}) {
@@ -36,7 +36,7 @@ void forward(Builder& b) {
       const bool told = !decay.empty() && decay[0] > 0 && values % decay[0] == 0;
       if (!told) b.note("the number of heads, and so of the groups of ln_x, is not known");
       b.norm_inside("att.ln_x", "attention heads", values, told ? decay[0] : 1);
-      // Training divides the heads by 8 and normalizes them with 1e-5.
+      // Training code divides the heads by 8 and normalizes them with eps 1e-5.
       b.last_eps(64e-5, {"group_norm_eps"});
       b.note(
           "eps 0.00064 of ln_x is the published inference code's, unless the configuration has "

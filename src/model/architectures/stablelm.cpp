@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// Llama's names over LayerNorms with biases; a quarter of each head turns.
+// Llama's names over LayerNorms with biases; a quarter of each head's coordinates rotate.
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
@@ -23,7 +23,7 @@ extern const Architecture stablelm = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {},
     .describe = forward,
-    .harmless = {"auto_map"},  // published so before it was part of transformers
+    .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
     .by_model_type_only = true,
 };
 

@@ -14,7 +14,7 @@ void forward(Builder& b) {
   b.embedding("register token", "reg_token", Need::optional);
   b.embedding("position embedding", "pos_embed");
   b.each_layer("blocks.{}.", [&] { timm_block(b); });
-  // fc_norm stands after the pooling instead of norm before it.
+  // fc_norm follows the pooling; it replaces the norm before it.
   b.norm(b.has("fc_norm.") ? "fc_norm" : "norm", "final");
   b.reads("classifier", "head", 0, Need::optional);
   b.reads("classifier", "head_dist", 0, Need::optional);

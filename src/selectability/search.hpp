@@ -48,7 +48,7 @@ struct Search::Parts {
   [[nodiscard]] std::size_t searched() const;
   void collect();
   [[nodiscard]] Searched found() const;
-  /// Takes what was restored in place of searching for it. Errors    Format where it is not of these keys
+  /// Uses restored results instead of searching again. Errors    Format if they are not of these keys
   void adopt();
   [[nodiscard]] std::size_t first_unproved(const Searched& searched) const;
   [[nodiscard]] const Digest& inputs() const;

@@ -8,13 +8,13 @@
 
 #include <normscope/automata/language.hpp>
 
-/// Recurrent cells that read a word letter by letter, σ the logistic function, ∘ entry by entry, x one-hot,
-/// ' the step before; a gate y has y = σ(W_y x + U_y h' + b_y), and g the same with tanh:
+/// Recurrent cells that read a word letter by letter. σ is the logistic function, ∘ the entrywise product, x
+/// one-hot, and ' marks the previous step. A gate y is y = σ(W_y x + U_y h' + b_y), and g the same with tanh:
 ///   lstm        c = f ∘ c' + i ∘ g,  h = o ∘ tanh(c)
 ///   gru         h = z ∘ h' + (1 − z) ∘ g,  where g sees U_g (r ∘ h')
 ///   elman_tanh  h = tanh(W x + U h' + b)
 ///   elman_relu  h = max(0, W x + U h' + b)
-/// An embedding in front is its product with W, so none is needed. h and c begin at 0.
+/// An embedding of letters would be absorbed by W, so there is none. h and c are initially 0.
 ///
 /// Source    [Weiss, Goldberg, Yahav 2018, section 2]; [Merrill et al. 2020, section 2]
 namespace normscope::automata {
@@ -27,7 +27,7 @@ enum class CellKind : std::uint8_t { lstm, gru, elman_tanh, elman_relu };
 [[nodiscard]] CellKind cell_kind(std::string_view name);
 /// Names of the gates in the order of their maps: i f o g, z r g, or none.
 [[nodiscard]] std::span<const std::string_view> gates(CellKind kind);
-/// Affine maps of a cell: one a gate, one where there are no gates.
+/// Number of affine maps of a cell: one per gate, or one without gates.
 [[nodiscard]] std::size_t maps(CellKind kind);
 
 /// A cell and its parameters: map after map W (width, symbols), U (width, width), b (width).
@@ -36,7 +36,7 @@ struct Cell {
   std::size_t symbols = 0;
   std::size_t width = 0;
   std::vector<double> parameters{};
-  bool linear_output = false;  ///< lstm: h = o ∘ c, which tells large counts from one another
+  bool linear_output = false;  ///< lstm: h = o ∘ c, which distinguishes large counts
 
   /// All parameters 0.
   [[nodiscard]] static Cell zeros(CellKind kind, std::size_t symbols, std::size_t width);
@@ -54,7 +54,7 @@ struct Cell {
 /// Errors    Argument, Shape
 void validate(const Cell& cell);
 
-/// What a cell carries from letter to letter; c of an lstm alone.
+/// The state of a cell between letters; c only for an lstm.
 struct State {
   std::vector<double> hidden{};
   std::vector<double> cell{};
@@ -64,34 +64,34 @@ struct State {
 
 /// Reads one letter.
 /// Requires  symbol < cell.symbols, a cell that is valid and a state of it
-/// Accuracy  a step is 2^-50 (width + 8) of the largest of |c| and the sums of a map's terms' magnitudes from
-///           the formulas (test: Cell.IsTheFormulas); not a bit depends on the machine, whose exp and tanh
-///           have no part in it (test: Train.GivesTheSameBitsEverywhere)
+/// Accuracy  a step is within 2^-50 (width + 8) of the formulas, relative to the largest of |c| and the sums
+///           of magnitudes of a map's terms (test: Cell.IsTheFormulas); the bits do not depend on the
+///           machine, since its exp and tanh are not used (test: Train.GivesTheSameBitsEverywhere)
 void advance(const Cell& cell, std::uint8_t symbol, State& state);
 
-/// One quantity of every unit after every letter.
+/// The values of one quantity in every unit after every letter.
 struct Signal {
   std::string_view name;         ///< h, c or a gate
   std::vector<double> values{};  ///< (steps, width)
 };
 
-/// All that happened inside a cell: h, then c of an lstm, then the gates.
+/// All internal values of a cell: h, then c of an lstm, then the gates.
 struct Trace {
   std::size_t steps = 0;
   std::size_t width = 0;
   std::vector<Signal> signals{};
 
   /// The values of that name.
-  /// Requires  there are some
+  /// Requires  the trace has that name
   [[nodiscard]] std::span<const double> of(std::string_view name) const;
 };
 
-/// Reads a word and keeps everything.
+/// Reads a word and records all values.
 /// Errors    Argument, Shape: see `validate`; Argument for a letter beyond the cell's symbols
 /// Cost      O(width²) a letter
 [[nodiscard]] Trace trace(const Cell& cell, WordView word);
 
-/// The same cell with all parameters `factor` times as large: its gates saturate as the factor grows.
+/// The same cell with all parameters multiplied by `factor`; its gates saturate as the factor grows.
 [[nodiscard]] Cell scaled(Cell cell, double factor);
 
 }  // namespace normscope::automata

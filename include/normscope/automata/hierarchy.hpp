@@ -6,8 +6,8 @@
 
 /// The formal hierarchy of recurrent architectures as data.
 ///
-/// Saturated cells (`saturated.hpp`) are compared by how many states they can be in after n letters, and by
-/// whether a weighted automaton can compute what they compute.
+/// Saturated cells (`saturated.hpp`) are compared by the number of states they can be in after n letters, and
+/// by whether weighted automata can compute the same functions.
 ///
 /// Source    [Merrill et al. 2020, figure 1 and section 4]; [Weiss, Goldberg, Yahav 2018]
 namespace normscope::automata {
@@ -17,17 +17,18 @@ enum class Space : std::uint8_t { constant, logarithmic, linear };
 
 [[nodiscard]] std::string_view to_string(Space space);
 
-/// One field of the map.
+/// One class of the map.
 struct EncoderClass {
   std::string_view id;
   std::string_view name;
   Space space;
   bool rational;             ///< all its functions are rational series
   std::string_view members;  ///< architectures, separated by ", "
-  std::string_view says;     ///< what that means, in a sentence
-  std::string_view example;  ///< a function or language it has and the fields below or beside it lack
+  std::string_view says;     ///< its meaning, in one sentence
+  std::string_view
+      example;  ///< a function or language in this class that is not in the classes below or beside it
   std::string_view source;
-  std::string_view test;  ///< a test of ours that shows it; empty for none
+  std::string_view test;  ///< a test of ours that shows it; empty if there is none
 };
 
 /// Whether an architecture with a decoder recognizes a language.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// Words, and the languages that tell counters from finite memory.
+/// Words, and languages that distinguish counters from finite memory.
 namespace normscope::automata {
 
 /// Letters by number: 0 is a, 1 is b, 2 is c.
@@ -38,19 +38,19 @@ enum class Language : std::uint8_t { anbn, anbncn };
 [[nodiscard]] Word word(std::string_view text, std::size_t letters);
 [[nodiscard]] std::string text(WordView word);
 
-/// The words of `letters` letters in order of length: one counts up to the next.
+/// Iterates over the words of `letters` letters in order of length.
 /// Requires  every letter below `letters`
 void next_word(Word& word, std::size_t letters);
 
-/// A word and whether it belongs.
+/// A word and whether it is in the language.
 struct Labelled {
   Word word;
   bool member = false;
 };
 
-/// a^{n+i} b^{n+j} (c^{n+k}) with n uniform in 0..most and i, j, k in −2..2, a negative exponent taken as
-/// none. A fifth of the words over two letters are members, a 25th over three: who always says no is right
-/// for the others, so look at the two rates apart.
+/// a^{n+i} b^{n+j} (c^{n+k}) with n uniform in 0..most and i, j, k in −2..2, a negative exponent counting as
+/// 0. A fifth of the words over two letters are members, a 25th over three. Always answering no is right for
+/// the others, so consider the two rates separately.
 /// Source    [Weiss, Goldberg, Yahav 2018], where `most` is 200 and 150
 [[nodiscard]] std::vector<Labelled> near_members(Language language, std::size_t count, std::size_t most,
                                                  std::uint64_t seed);

@@ -10,10 +10,10 @@
 #include <normscope/automata/cell.hpp>
 #include <normscope/automata/language.hpp>
 
-/// A cell that reads a start symbol and then a word, and what is read off its h.
+/// A cell that reads a start symbol and then a word, with an output layer on h.
 namespace normscope::automata {
 
-/// What the outputs V h + v say.
+/// The meaning of the outputs V h + v.
 ///   membership   one logit after the last letter: in the language where it is positive
 ///   next_symbol  softmax over the letters and the end: a word is accepted where every letter, and then the
 ///                end, had a probability above 0.01
@@ -41,7 +41,7 @@ struct Network {
 /// Errors    Argument, Shape
 void validate(const Network& network);
 
-/// Smallest probability of a symbol that may come next.
+/// Threshold of the probability of an allowed symbol.
 inline constexpr double least_probability = 0.01;
 
 /// Errors    Argument, Shape: see `validate`; Argument for a letter beyond the language's
@@ -52,11 +52,11 @@ inline constexpr double least_probability = 0.01;
 /// Errors    as `accepts`
 [[nodiscard]] std::vector<double> probabilities(const Network& network, WordView word);
 
-/// What happens inside while it reads the start and the word: word.size() + 1 steps.
+/// All internal values while it reads the start symbol and the word: word.size() + 1 steps.
 /// Errors    as `accepts`
 [[nodiscard]] Trace trace(const Network& network, WordView word);
 
-/// How it does on words that it may never have seen.
+/// Accuracy on words, which may be new to the network.
 struct Score {
   std::size_t right = 0;
   std::size_t words = 0;
@@ -64,25 +64,25 @@ struct Score {
   double rejected_others = 0.0;   ///< share of the others
 
   [[nodiscard]] double accuracy() const { return static_cast<double>(right) / static_cast<double>(words); }
-  /// Mean of the two rates: one half for who always says the same.
+  /// Mean of the two rates: one half if all answers are equal.
   [[nodiscard]] double balanced() const { return (accepted_members + rejected_others) / 2.0; }
 };
 
 /// Errors    as `accepts`; Argument unless there are members and others
 [[nodiscard]] Score score(const Network& network, std::span<const Labelled> words);
 
-/// What becomes of the members with n of every letter, n = 0..most, and of the words that differ from them in
-/// how often the last letter comes: never to n + 10 times. That many, since a network that counts in a circle
-/// takes a word for a member every few letters.
+/// Whether the network accepts the members with n of every letter, n = 0..most, and the words that differ
+/// from them in the number of the last letter, from 0 to n + 10. That many are tested because a network that
+/// counts modulo a few letters accepts a word every few letters.
 struct Range {
   static constexpr std::size_t beyond = 10;
 
   std::vector<bool> member{};    ///< accepted
-  std::vector<bool> one_less{};  ///< accepted, though it should not be; never for n = 0
+  std::vector<bool> one_less{};  ///< accepted, which is wrong; false for n = 0
   std::vector<bool> one_more{};
-  std::vector<bool> another{};  ///< some word that is not the member accepted
+  std::vector<bool> another{};  ///< some other wrong word is accepted
 
-  /// Largest n such that all is right from `from` up to it; `from` − 1 where it is wrong there.
+  /// Largest n such that all answers are right from `from` up to n; `from` − 1 if they are wrong there.
   /// Requires  from >= 1
   [[nodiscard]] std::size_t exact_to(std::size_t from = 5) const;
 };

@@ -8,7 +8,7 @@
 #include <normscope/automata/language.hpp>
 #include <normscope/numeric/rational.hpp>
 
-/// Weighted automata over the rationals, and the matrices that tell what they can compute.
+/// Weighted automata over the rationals, and Hankel matrices, which decide what they can compute.
 namespace normscope::automata {
 
 /// A[x] = λᵀ T_{x1} … T_{xn} ρ.
@@ -16,22 +16,23 @@ namespace normscope::automata {
 struct WeightedAutomaton {
   std::size_t letters = 0;
   std::size_t states = 0;
-  std::vector<Rational> initial{};      ///< λ
-  std::vector<Rational> transitions{};  ///< T (letters, states, states), a row a state it leaves
-  std::vector<Rational> final{};        ///< ρ
+  std::vector<Rational> initial{};  ///< λ
+  std::vector<Rational>
+      transitions{};  ///< T (letters, states, states); a row has the weights of edges that leave a state
+  std::vector<Rational> final{};  ///< ρ
 
   /// All weights 0.
   [[nodiscard]] static WeightedAutomaton zeros(std::size_t letters, std::size_t states);
   /// Weight from one state to another.
   [[nodiscard]] Rational& weight(std::size_t letter, std::size_t from, std::size_t to);
   /// Requires  every letter below `letters`
-  /// Errors    Argument where a value does not fit a `Rational`
-  /// Cost      O(states²) a letter
+  /// Errors    Argument if a value does not fit a `Rational`
+  /// Cost      O(states²) per letter
   [[nodiscard]] Rational value(WordView word) const;
 };
 
-/// The value of a word over a, b read as a binary number, a the digit 0: two states for a function that
-/// grows like 2^n, as no saturated network's does.
+/// The value of a word over a, b as a binary number with a as the digit 0: two states compute a function that
+/// grows like 2^n, which no saturated network computes.
 /// Source    [Merrill et al. 2020, figure 5]
 /// Accuracy  exact up to 126 letters (test: Weighted.ReadsBinaryNumbers)
 [[nodiscard]] WeightedAutomaton binary_value();
@@ -44,14 +45,15 @@ struct WeightedAutomaton {
 /// A function of words.
 using Series = std::function<Rational(WordView)>;
 
-/// Rank of a matrix, by elimination in fractions.
+/// Rank of a matrix, by Gaussian elimination over the rationals.
 /// Shapes    matrix (rows, columns)
-/// Errors    Argument where a fraction does not fit
+/// Errors    Argument if a fraction does not fit
 /// Cost      O(rows · columns · rank)
 [[nodiscard]] std::size_t rank(std::vector<Rational> matrix, std::size_t rows);
 
 /// Rank of the block H[u, v] = f(uv) of a function's Hankel matrix. A weighted automaton with k states
-/// computes f only if no block has a larger rank than k; where some block has rank k for every k, none does.
+/// computes f only if no block has rank above k; if the rank of blocks is unbounded, no weighted automaton
+/// computes f.
 /// Source    [Carlyle, Paz 1971], [Fliess 1974]: theorem 1 in [Merrill et al. 2020]
 /// Errors    as `rank`
 [[nodiscard]] std::size_t hankel_rank(const Series& f, std::span<const Word> prefixes,

@@ -12,7 +12,7 @@
 
 namespace normscope::checkpoint {
 
-/// An array with its own values, row-major, decoded to float64. `dtype` is what the file held.
+/// An array of float64 values, row-major, decoded from a file. `dtype` is the type in the file.
 struct Array {
   std::vector<std::uint64_t> shape;
   Dtype dtype = Dtype::F64;
@@ -31,28 +31,28 @@ struct Array {
 ///           name that is not there; messages name the file
 [[nodiscard]] Array read_array(const std::string& name);
 
-/// The same for one row of numbers: at most one axis is longer than 1, which a checkpoint's tensor
-/// is held to before anything of it is read.
+/// The same for a vector: at most one axis may be longer than 1, which is checked before a tensor of a
+/// checkpoint is read.
 /// Errors    as `read_array`; Shape for more axes
 [[nodiscard]] std::vector<double> read_row(const std::string& name);
 
-/// The file or folder that an array's name begins with; none for numbers written out.
-/// Errors    Io when there is none
+/// The file or folder in an array's name; empty for numbers written out.
+/// Errors    Io if it does not exist
 [[nodiscard]] std::optional<std::filesystem::path> array_file(const std::string& name);
 
-/// A tensor of a checkpoint, by the name an array has on the command line.
+/// A tensor of a checkpoint, named on the command line.
 struct TensorName {
   std::filesystem::path checkpoint;  ///< a file or a folder
   std::string tensor;                ///< its name, or TENSOR[i]
 };
 
-/// The tensor that an array's name stands for; none for arrays of other files and for numbers written out.
-/// That the checkpoint has it is not looked at.
+/// The tensor that an array's name refers to; empty for arrays of other files and for numbers written out.
+/// Does not check that the checkpoint has it.
 /// Errors    as `array_file`; Format for a damaged zip
 [[nodiscard]] std::optional<TensorName> tensor_name(const std::string& name);
 
-/// Writes a `.npy` file, atomically: F64, F32 and F16 as such, BF16, which NumPy lacks, as F32, and
-/// every other dtype as F64.
+/// Writes a `.npy` file, atomically: F64, F32 and F16 as they are, BF16, which NumPy lacks, as F32, and every
+/// other dtype as F64.
 /// Errors    Io; Shape if values and shape disagree
 void write_npy(const std::filesystem::path& path, const Array& array);
 

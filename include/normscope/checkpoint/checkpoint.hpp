@@ -29,38 +29,37 @@ struct Tensor {
   [[nodiscard]] std::uint64_t elements() const;
 };
 
-/// A linear map that reads a norm's output, by the names of its tensors.
+/// A linear map that reads a norm's output, given by the names of its tensors.
 struct StatedReader {
   std::string weight;
   std::string bias{};   ///< empty for none
   bool in_out = false;  ///< whether the weight is stored [in, out]
 };
 
-/// A normalization layer that the file itself states, rather than leaving it to the names of tensors.
+/// A normalization layer that the file states explicitly (ONNX), as opposed to one recognised by tensor
+/// names.
 struct StatedNorm {
   std::string name;
   NormKind kind = NormKind::layer;
   std::uint64_t width = 0;
   double eps = 0.0;
-  std::string gain{};      ///< tensor of `width` elements, empty for none
-  std::string bias{};      ///< likewise
-  std::int64_t axis = -1;  ///< normalized, counted from the end; -1 as well for several last ones as one
+  std::string gain{};  ///< tensor of `width` elements, or empty
+  std::string bias{};  ///< likewise
+  std::int64_t axis =
+      -1;  ///< normalized axis, counted from the end; -1 also for several last axes taken as one
   std::vector<StatedReader> readers{};
 };
 
-/// A checkpoint open for reading: bytes → named tensor views. It knows nothing of architectures.
-/// Files are memory-mapped, or read range by range where they are opened so, and validated in full before
-/// the constructor returns, so a `Checkpoint` that exists is sound.
+/// A checkpoint open for reading, as named tensor views. It does not interpret architectures. Files are
+/// memory-mapped, or read in ranges if they are opened so, and validated in full before the constructor
+/// returns.
 class Checkpoint {
  public:
-  /// Opens a `.safetensors` file, a `.safetensors.index.json` with its shards, an ONNX model, a PyTorch
-  /// zip, or a Hugging Face folder that holds `model.safetensors` or `model.safetensors.index.json` (or
-  /// exactly one other `.safetensors` file, or else `pytorch_model.bin`).
   /// Of an ONNX model, tensors are the initializers and the Constant nodes, without strings. Of a PyTorch
-  /// zip, they are the state dict, which is the whole or its "state_dict", "model_state_dict" or "model";
-  /// nothing that its pickle names is run, and what names more than tensors take is refused.
-  /// `open` opens the files that hold tensors. What it does not map is read as far as is needed: of a
-  /// safetensors file its header; other formats as a whole.
+  /// zip, they are the state dict, which is the whole file or its "state_dict", "model_state_dict" or
+  /// "model"; no code that its pickle names is run, and other names than those needed for tensors are
+  /// refused. `open` opens the files that hold tensors. A file that it does not map is read as far as needed:
+  /// safetensors files by header and tensor, other formats as a whole.
   /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
   ///           each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
   ///           beyond `largest_held` that is not mapped
@@ -69,7 +68,7 @@ class Checkpoint {
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
-  /// What was opened, as it was named.
+  /// The path that was opened, as given.
   [[nodiscard]] const std::filesystem::path& path() const;
   /// Every file that holds tensors.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
@@ -79,12 +78,12 @@ class Checkpoint {
   [[nodiscard]] std::span<const Tensor> tensors() const;
   /// The tensor of that name, or null.
   [[nodiscard]] const Tensor* find(std::string_view name) const;
-  /// Free-form metadata of the files (`__metadata__`, `metadata_props`); the first file's value where two
-  /// files disagree.
+  /// Free-form metadata of the files (`__metadata__`, `metadata_props`); the first file's value if files
+  /// disagree.
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const;
-  /// The norms that the file states, in the order the forward pass meets them; only ONNX does.
+  /// The norms that the file states, in the order of the forward pass; only ONNX files do.
   [[nodiscard]] std::span<const StatedNorm> stated_norms() const;
-  /// Text of the `config.json` beside the weights, where there is one (at most 16 MiB).
+  /// Text of the `config.json` next to the weights, if it exists (at most 16 MiB).
   [[nodiscard]] const std::optional<std::string>& config_text() const;
   /// The file that holds `tensor`.
   [[nodiscard]] const std::filesystem::path& file_of(const Tensor& tensor) const;

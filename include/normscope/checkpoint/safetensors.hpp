@@ -10,7 +10,7 @@
 
 #include <normscope/checkpoint/checkpoint.hpp>
 
-/// safetensors, the format's layout:
+/// Layout of the safetensors format:
 ///   1. 8 bytes: header length n, unsigned, little-endian, n <= 100,000,000
 ///   2. n bytes: one JSON object, first byte '{', space padding allowed at the end;
 ///      name -> {"dtype", "shape", "data_offsets": [begin, end]}, and optionally
@@ -19,9 +19,9 @@
 ///      overlaps, and reach the file's last byte.
 namespace normscope::checkpoint {
 
-/// The validated contents of one safetensors file. The tensors' names, shapes and bytes point into
-/// `file` or into the result itself; they stay valid when it moves, not when it is copied. Of a file that
-/// is not in memory, the header is read and nothing else.
+/// The validated contents of one safetensors file. The tensors' names, shapes and bytes point into `file` or
+/// into the result; they stay valid when it is moved, not when it is copied. Of a file that is not in memory,
+/// only the header is read.
 /// Errors    Format, Shape; Unsupported for a string over 4 MiB or a header whose tensors and metadata
 ///           take more memory than the file's size plus 32 MiB; messages begin with `where`
 /// Cost      O(header + tensors · log tensors); memory at most the file's size plus 64 MiB, and the header's
@@ -29,8 +29,8 @@ namespace normscope::checkpoint {
 struct SafetensorsContents {
   std::vector<Tensor> tensors;  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata;
-  std::vector<std::uint64_t> extents;  ///< what the tensors' shapes point into
-  std::vector<char> escaped_names;     ///< the names that JSON spells with escapes, one after another
+  std::vector<std::uint64_t> extents;  ///< referenced by the shapes of tensors
+  std::vector<char> escaped_names;     ///< names that contain JSON escapes, decoded and concatenated
   std::vector<std::byte> header;       ///< of a file that is not in memory
 };
 [[nodiscard]] SafetensorsContents parse_safetensors(const StoredBytes& file, const std::string& where);
@@ -43,8 +43,8 @@ struct NewTensor {
   std::span<const std::byte> bytes;
 };
 
-/// Writes `tensors` as one safetensors file, atomically: sorted by falling alignment and then by
-/// name, header padded so that the data starts 8-byte aligned, offsets contiguous.
+/// Writes `tensors` as one safetensors file, atomically: sorted by descending alignment and then by name,
+/// with contiguous offsets and a header padded so that the data start 8-byte aligned.
 /// Errors    Shape if bytes and shape × dtype disagree; Argument for duplicate names; Io
 void write_safetensors(const std::filesystem::path& path, std::span<const NewTensor> tensors,
                        const std::map<std::string, std::string, std::less<>>& metadata = {});

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-/// Where a checkpoint's bytes come from: memory, or ranges that are read when they are asked for.
+/// Access to the bytes of a checkpoint, in memory or read in ranges on request.
 namespace normscope::checkpoint {
 
-/// A file's bytes. Several threads may read at a time.
+/// The bytes of a file. Thread-safe for reading.
 class Source {
  public:
   Source() = default;
@@ -21,7 +21,7 @@ class Source {
   virtual ~Source() = default;
 
   [[nodiscard]] virtual std::uint64_t size() const = 0;
-  /// All bytes where they lie in memory, nothing where they must be read.
+  /// All bytes if they are in memory, otherwise empty.
   [[nodiscard]] virtual std::optional<std::span<const std::byte>> memory() const { return std::nullopt; }
   /// Fills `out` with the bytes from `offset` on.
   /// Errors    Io
@@ -35,17 +35,17 @@ using OpenSource = std::function<std::unique_ptr<Source>(const std::filesystem::
 /// Errors    Io
 [[nodiscard]] std::unique_ptr<Source> map_file(const std::filesystem::path& path);
 
-/// The file read range by range, for where it is larger than the address space. Small reads that stand near
-/// each other, as a matrix's columns do, become few large ones.
+/// The file read range by range, for files larger than the address space. Small reads at nearby offsets, such
+/// as those of a matrix's columns, are combined into few large ones.
 /// Errors    Io
 /// Cost      memory 32 MiB at most
 [[nodiscard]] std::unique_ptr<Source> read_file(const std::filesystem::path& path);
 
-/// Bytes that are held at a time where a file is not mapped: all that 32-bit addresses leave room for.
+/// Number of bytes held at a time if a file is not mapped, chosen for 32-bit address spaces.
 inline constexpr std::uint64_t largest_held =
     sizeof(void*) == 4 ? std::uint64_t{1} << 30 : std::uint64_t{1} << 46;
 
-/// Consecutive bytes of a source, or of memory; a view of either.
+/// Consecutive bytes of a source or of memory; a view.
 class StoredBytes {
  public:
   StoredBytes() = default;
@@ -56,27 +56,27 @@ class StoredBytes {
   /// Bytes [offset, offset + size).
   /// Requires  offset + size <= this->size()
   [[nodiscard]] StoredBytes part(std::uint64_t offset, std::uint64_t size) const;
-  /// Where these begin within `whole`, which they are a part of.
+  /// The offset of these bytes within `whole`, of which they are a part.
   [[nodiscard]] std::uint64_t offset_in(const StoredBytes& whole) const;
 
   [[nodiscard]] bool in_memory() const { return source_ == nullptr; }
   /// The bytes in place.
   /// Requires  in_memory()
   [[nodiscard]] std::span<const std::byte> memory() const;
-  /// The bytes in place, or else in `buffer`, which they are read into.
+  /// The bytes in place if they are in memory, otherwise read into `buffer`.
   /// Errors    Io; Unsupported beyond `largest_held`
   [[nodiscard]] std::span<const std::byte> fetch(std::vector<std::byte>& buffer) const;
 
  private:
   const Source* source_ = nullptr;  ///< null for bytes in memory
   union {
-    const std::byte* data_ = nullptr;  ///< of bytes in memory
-    std::uint64_t offset_;             ///< of others, in the source
+    const std::byte* data_ = nullptr;  ///< for bytes in memory
+    std::uint64_t offset_;             ///< for others: offset in the source
   };
   std::uint64_t size_ = 0;
 };
 
-/// Whether both hold the same bytes. Reads up to the first difference, a piece at a time.
+/// Whether both have the same bytes. Reads piece by piece up to the first difference.
 /// Errors    Io
 [[nodiscard]] bool equal(const StoredBytes& a, const StoredBytes& b);
 

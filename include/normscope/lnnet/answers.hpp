@@ -8,16 +8,16 @@
 #include <normscope/lnnet/dataset.hpp>
 #include <normscope/lnnet/net.hpp>
 
-/// What a net says of points, for pictures of it.
+/// Predicted class and probability per point, for plotting.
 namespace normscope::lnnet {
 
-/// Of each row its class and the softmax of its logits at that class.
+/// For each row, its class and the softmax of its logits at that class.
 struct Answers {
   std::vector<std::int64_t> classes;
   std::vector<double> probabilities;
 };
 
-/// The classes are `labels(net, x)`; of equal logits the first.
+/// The classes are `labels(net, x)`; the first one among equal logits.
 /// Shapes    x (rows, net.in())
 /// Errors    Shape, Argument: see `evaluate`
 /// Accuracy  test: Answers.AreTheLabelsAndTheirSoftmax
@@ -34,19 +34,22 @@ struct Grid {
 
   [[nodiscard]] double dx() const { return (right - left) / static_cast<double>(columns); }
   [[nodiscard]] double dy() const { return (top - bottom) / static_cast<double>(rows); }
-  /// The middle of each cell, from the left, the lowest row first.
+  /// The centres of the cells, from left to right, the lowest row first.
   [[nodiscard]] std::vector<double> centers() const;
 };
 
-/// The samples' rectangle, wider by 8 % of its sides on each side, in cells × cells; where all samples share
-/// a coordinate, one around it. Requires  data.width == 2 and at least one row
+/// The bounding rectangle of the samples, enlarged by 8 % of its sides on each side, in cells × cells; if all
+/// samples share a coordinate, an interval around it.
+/// Requires  data.width == 2 and at least one row
 [[nodiscard]] Grid grid_around(const Dataset& data, std::size_t cells);
 
-/// The unit sphere unrolled onto a rectangle: (angle around the z axis in [−π, π], height z in [−1, 1]),
-/// which keeps areas. Source    Lambert's cylindrical projection Shapes    (rows, 2) → (rows, 3);  |height|
-/// <= 1 Accuracy  inverse to `on_map` (test: Answers.TheMapOfTheSphereIsTrue)
+/// Points of the unit sphere from their positions on a map, (angle around the z axis in [−π, π], height z in
+/// [−1, 1]), which preserves areas.
+/// Source    Lambert's cylindrical projection
+/// Shapes    (rows, 2) → (rows, 3);  |height| <= 1
+/// Accuracy  inverse to `on_map` (test: Answers.TheMapOfTheSphereIsTrue)
 [[nodiscard]] std::vector<double> on_sphere(MatrixView<const double> places);
-/// The place of a point's direction; of the origin (0, 0).
+/// The position on the map of a point's direction; (0, 0) for the origin.
 /// Shapes    (rows, 3) → (rows, 2)
 [[nodiscard]] std::vector<double> on_map(MatrixView<const double> points);
 

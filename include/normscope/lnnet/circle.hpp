@@ -5,8 +5,8 @@
 
 #include <normscope/core/view.hpp>
 
-/// What u(x) = x/sqrt(|x|² + eps) makes of the unit circle after a stretch or a shift: the two moves a
-/// linear layer before a norm can make in the plane.
+/// The effect of u(x) = x/sqrt(|x|² + eps) on the unit circle after a stretch or a shift, the two moves that
+/// a linear layer before a norm can make in the plane.
 ///
 /// Source    [Winsor 2022] the operations; the formulas are derived from them
 namespace normscope::lnnet {
@@ -19,10 +19,10 @@ namespace normscope::lnnet {
 /// Requires  |x| <= 1; not t = 1, x = −1 and eps = 0 together
 [[nodiscard]] double folded(double t, double x, double eps = 0.0);
 
-/// Height of the surface over the plane whose slices these curves are: x / sqrt(x² + y² + eps).
+/// Height of the surface over the plane; the curves are slices of it: x / sqrt(x² + y² + eps).
 [[nodiscard]] double surface(double x, double y, double eps = 0.0);
 
-/// Share of the circle that a stretch brings to |x| > level:  (2/π) atan(t sqrt(1 − level²)/level).
+/// Fraction of the circle that a stretch moves to |x| > level:  (2/π) atan(t sqrt(1 − level²)/level).
 /// Requires  t >= 0, 0 < level < 1
 /// Accuracy  against a count of points (test: Circle.StretchGathersTheCircleAtItsEnds)
 [[nodiscard]] double stretched_share(double t, double level);
@@ -32,13 +32,13 @@ namespace normscope::lnnet {
 /// Accuracy  against a search (test: Circle.FoldsDipWhereTheFormulaSays)
 [[nodiscard]] double fold_minimum(double t);
 
-/// Largest |dθ'/dθ| of the shifted circle's angle:  1/|1 − t|, at the point that passes the origin.
+/// Largest |dθ'/dθ| of the shifted circle's angle:  1/|1 − t|, at the point closest to the origin.
 /// Requires  t >= 0, t != 1
 /// Accuracy  against differences (test: Circle.PointsMoveFastestJustBeforeTheFold)
 [[nodiscard]] double fold_speed(double t);
 
-/// Turns that the shifted circle makes around the origin: 1 before the fold (t < 1), 0 after it; counted
-/// along `points` points.
+/// Winding number of the shifted circle around the origin, computed from `points` points: 1 before the fold
+/// (t < 1), 0 after it.
 /// Requires  points >= 3, t != 1
 [[nodiscard]] int fold_winding(double t, std::size_t points = 4096);
 
@@ -48,7 +48,7 @@ enum class Move { stretch, shift };
 /// Points of the plane after a move.
 /// Shapes    (rows, 2) → (rows, 2)
 [[nodiscard]] std::vector<double> moved(Move move, double t, MatrixView<const double> points);
-/// u of points of the plane; the origin stays where it is.
+/// u of points of the plane; the origin is unchanged.
 /// Shapes    (rows, 2) → (rows, 2)
 /// Accuracy  first coordinates are `stretched` and `folded` on the circle (test:
 /// Circle.MovesLandWhereTheCurvesSay)

@@ -2,12 +2,12 @@
 
 #include <string>
 
-/// The post's pictures of what normalization makes of a circle, as Vega-Lite specifications.
+/// The post's figures of normalization on a circle, as Vega-Lite specifications.
 namespace normscope::lnnet {
 
 [[nodiscard]] std::string stretched_circle_figure();
 [[nodiscard]] std::string folded_circle_figure();
-/// A heat map of x/sqrt(x² + y²), with the curves along which the other two slice it.
+/// A heat map of x/sqrt(x² + y²), with the slices that the other two figures show.
 [[nodiscard]] std::string circle_surface_figure();
 
 }  // namespace normscope::lnnet

@@ -7,9 +7,9 @@
 
 namespace normscope::lnnet {
 
-/// How many times as curved a norm is in groups than in one, over the number of groups: the mean and the
-/// least over the rows, and the bound that is proved, where one is. A Vega-Lite specification that holds
-/// its data: JSON text.
+/// The ratio of a norm's curvature in groups to that in one group, over the number of groups: mean and
+/// minimum over the rows, and the proved bound, if there is one. A Vega-Lite specification with its data, as
+/// JSON text.
 [[nodiscard]] std::string curvature_figure(std::span<const norm::GroupCurvature> results);
 
 }  // namespace normscope::lnnet

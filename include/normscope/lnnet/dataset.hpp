@@ -21,21 +21,21 @@ struct Dataset {
   [[nodiscard]] MatrixView<const double> view() const { return {x.data(), rows(), width}; }
 };
 
-/// Throws unless `data` has at least one row and one feature, finite entries, two classes or more, and
-/// labels below their number; `who` begins the message.
+/// Throws unless `data` has at least one row and one feature, finite entries, two classes or more, and labels
+/// below the number of classes; the message begins with `who`.
 /// Errors    Shape, Argument
 void validate(std::string_view who, const Dataset& data);
 
-/// Samples with labels given as numbers, as an array file holds them.
+/// Samples with labels given as numbers, as in an array file.
 /// Errors    Shape; Argument for a label that is not an integer in [0, 2^24), naming its row
 [[nodiscard]] Dataset dataset(std::string_view who, std::size_t width, std::vector<double> x,
                               const std::vector<double>& labels);
 
-/// Rows equal to an earlier row that has another label: no net gives both what they want.
+/// Rows equal to an earlier row with another label, which no net can fit both.
 struct Conflicts {
-  std::size_t rows = 0;   ///< how many there are
+  std::size_t rows = 0;   ///< number of such rows
   std::size_t first = 0;  ///< the first of them
-  std::size_t of = 0;     ///< and the row it equals
+  std::size_t of = 0;     ///< the row that it equals
 };
 
 /// Cost      O(rows · width)

@@ -13,46 +13,47 @@
 /// animation; each is JSON text.
 namespace normscope::lnnet {
 
-/// Loss and accuracy over the steps, transitions marked. A page may replace the data sets "records" {step,
-/// loss, accuracy}, "transitions" {step, gain} and "now" {step}, a mark that is empty at first. Each of the
-/// two panels is `width` pixels wide. Shapes    loss, accuracy (records)
+/// Loss and accuracy over the steps, with transitions marked. A page may replace the data sets "records"
+/// {step, loss, accuracy}, "transitions" {step, gain} and "now" {step}, a mark that is initially empty.
+/// Shapes    loss, accuracy (records)
 [[nodiscard]] std::string curves_figure(std::span<const double> loss, std::span<const double> accuracy,
                                         std::size_t record_every, std::span<const Transition> marks,
                                         std::size_t steps = 0);
 
-/// Records of a training that a picture shows.
+/// Records of a training, for a figure.
 struct Curves {
   std::vector<double> step;
   std::vector<double> loss;
   std::vector<double> accuracy;
 };
 
-/// No more than `most` + 1 records: every n-th, and the last.
+/// At most `most` + 1 records: every n-th and the last.
 /// Shapes    loss, accuracy (records)
 /// Requires  most >= 1
 [[nodiscard]] Curves thinned(std::span<const double> loss, std::span<const double> accuracy,
                              std::size_t record_every, std::size_t most);
 
-/// Records of one run among several alike.
+/// Records of one of several runs with the same settings.
 struct RunCurves {
   std::span<const double> loss;
   std::span<const double> accuracy;
   std::vector<Transition> transitions;
 };
 
-/// The distribution over runs of loss and accuracy at every step: median, quartiles, and the tenth and
-/// ninetieth percentile; a mark for each run's transitions.
+/// The distribution of loss and accuracy over runs at every step: median, quartiles, and the tenth and
+/// ninetieth percentile, with a mark for each run's transitions.
 /// Shapes    every run has as many records
 /// Requires  at least one run
 [[nodiscard]] std::string seeds_figure(std::span<const RunCurves> runs, std::size_t record_every);
 
-/// What a net learned with its norms in `groups` blocks; 0 for a linear classifier.
+/// The result of a net with norms in `groups` blocks; 0 for a linear classifier.
 struct GroupResult {
   std::size_t groups = 0;
   double accuracy = 0.0;
 };
 
-/// Accuracy over the number of groups, beside the least ratio of the Hessian measure to one group's.
+/// Accuracy over the number of groups, with the bound of the ratio of the Hessian measure to that of one
+/// group.
 /// Requires  the groups divide `width`
 [[nodiscard]] std::string groups_figure(std::span<const GroupResult> results, NormKind norm,
                                         std::size_t width);
@@ -62,7 +63,8 @@ struct GroupResult {
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] std::string boundary_figure(const Net& net, const Dataset& data, std::size_t cells = 80);
 
-/// Rows after every layer, all as wide as the widest: entry 0 is the rows, entry l the output of layer l.
+/// Rows after every layer, padded to the width of the widest: entry 0 is the input, entry l the output of
+/// layer l.
 struct MorphStates {
   std::size_t width = 0;
   std::vector<std::vector<double>> list{};
@@ -72,14 +74,14 @@ struct MorphStates {
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] MorphStates morph_states(const Net& net, MatrixView<const double> x);
 
-/// What an animation from layer to layer shows: {"schema", "width", "labels": [rows],
-/// "states": [[[x, y, …]]]}, the samples, filled up with zeros to the widest layer, and then every layer's
-/// output, each to four decimals (docs/schemas/morph.schema.json). Frames between are `morph_frame`.
+/// Data of the animation from layer to layer: {"schema", "width", "labels": [rows], "states": [[[x, y, …]]]},
+/// the samples, padded with zeros to the widest layer, and then every layer's output, each to four decimals
+/// (docs/schemas/morph.schema.json). Frames in between are `morph_frame`.
 /// Source    [Winsor 2022], the morphs of spiral and sphere
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] std::string morph(const Net& net, const Dataset& data);
 
-/// Where the samples stand at time `at` in [l, l + 1]:  (1 − (at − l)) states[l] + (at − l) states[l + 1].
+/// Positions of the samples at time `at` in [l, l + 1]:  (1 − (at − l)) states[l] + (at − l) states[l + 1].
 /// Shapes    rows × widest layer
 /// Requires  0 <= at <= layers
 [[nodiscard]] std::vector<double> morph_frame(const Net& net, const Dataset& data, double at);

@@ -7,9 +7,9 @@
 
 namespace normscope::lnnet {
 
-/// The trace of a construction as a Vega-Lite specification that holds its data: over the layers, how
-/// near two classes came in each fold (the median and the least of neighbouring layers, `Fold::gap`) and
-/// how many runs were left. Layers that fold nothing are marked.
+/// The trace of a construction as a Vega-Lite specification with its data: for each fold, the smallest
+/// distance between two classes (`Fold::gap`; median and minimum over neighbouring layers) and the number of
+/// runs left. Layers without a fold are marked.
 [[nodiscard]] std::string fold_figure(std::span<const Fold> folds);
 
 }  // namespace normscope::lnnet

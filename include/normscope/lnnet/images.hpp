@@ -16,7 +16,7 @@ namespace normscope::lnnet {
 
 enum class Part { train, test };
 
-/// Pixels as (byte − mean)/deviation of the training pixels, the same constants for both parts.
+/// Pixels as (byte − mean)/deviation of the training pixels, with the same constants for both parts.
 struct Scaling {
   double mean = 0.0;
   double deviation = 1.0;
@@ -24,14 +24,14 @@ struct Scaling {
 inline constexpr Scaling mnist_scaling{33.318, 78.567};
 inline constexpr Scaling cifar10_scaling{120.707, 64.150};
 
-/// The first `rows` images of a part, all with 0.
+/// The first `rows` images of a part; 0 for all.
 /// Shapes    x (rows, 784) and (rows, 3072)
 /// Errors    Io, Format, Shape naming the file; Argument if there are fewer images
 [[nodiscard]] Dataset mnist(const std::filesystem::path& folder, Part part, std::size_t rows = 0);
 [[nodiscard]] Dataset cifar10(const std::filesystem::path& folder, Part part, std::size_t rows = 0);
 
-/// The task "mnist:FOLDER", "cifar10:FOLDER" or either after "random-labels:", which puts labels drawn at
-/// random in place of the images' own.
+/// The task "mnist:FOLDER" or "cifar10:FOLDER", or either after "random-labels:", which replaces the images'
+/// labels by random ones.
 /// Source    [Winsor 2022] MNIST by normalization alone; [Ni et al. 2024, random labels]
 [[nodiscard]] std::optional<Task> image_task(std::string_view name);
 

@@ -7,13 +7,13 @@
 
 #include <normscope/core/norm_spec.hpp>
 
-/// LN-Nets: linear maps with normalization as the only nonlinearity, and for comparison with others.
+/// LN-Nets: linear maps with normalization as the only nonlinearity; other activations are for comparison.
 ///   f(x) = head ∘ a_L ∘ (W_L · + b_L) ∘ … ∘ a_1 ∘ (W_1 x + b_1)
 ///
 /// Source    [Ni et al. 2024, LN-Net]
 namespace normscope::lnnet {
 
-/// What follows a layer's linear map: the layer's `norm`, max(x, 0), x Φ(x), or nothing.
+/// The function after a layer's linear map: the layer's `norm`, max(x, 0), x Φ(x), or the identity.
 enum class Activation : std::uint8_t { norm, relu, gelu, none };
 
 /// "norm", "relu", "gelu" or "none".
@@ -22,7 +22,7 @@ enum class Activation : std::uint8_t { norm, relu, gelu, none };
 /// Errors    Argument if there is none
 [[nodiscard]] Activation activation(std::string_view name);
 
-/// What a net's numbers are, and what it is to be evaluated in: doubles, or sums of two of them.
+/// The type of a net's numbers and of its evaluation: doubles, or sums of two doubles.
 enum class Precision : std::uint8_t { float64, double_double };
 
 /// "float64" or "double-double".
@@ -39,27 +39,28 @@ struct Layer {
   std::vector<double> weight{};
   std::vector<double> bias{};
   Activation activation = Activation::none;
-  NormSpec norm{};  ///< of width `out`; read only where activation is norm
+  NormSpec norm{};  ///< of width `out`; used only if activation is norm
   std::vector<double> weight_low{};
   std::vector<double> bias_low{};
 };
 
-/// Layers and a linear head; a row's class is the head's largest output, the first one of equals.
+/// Layers and a linear head; the class of a row is the largest output of the head, the first one among
+/// equals.
 struct Net {
   std::vector<Layer> layers{};
   Layer head{};                         ///< without activation
   std::vector<std::int64_t> classes{};  ///< label of each of the head's outputs; empty: 0, 1, …
   Precision precision = Precision::float64;
 
-  /// Features of a row that the net reads.
+  /// Number of features the net reads.
   [[nodiscard]] std::size_t in() const { return layers.empty() ? head.in : layers.front().in; }
   /// Outputs of the head.
   [[nodiscard]] std::size_t out() const { return head.out; }
 };
 
-/// Throws unless every layer reads what the one before it writes, has its shapes and finite numbers,
-/// and the head is linear with as many classes as outputs. Low parts are there in double-double only, each
-/// less than half a unit of its high part's last place, and GELU is not.
+/// Throws unless the sizes of consecutive layers match, all numbers are finite, and the head is linear with
+/// as many classes as outputs. Low parts require double-double and are each less than half a unit of the high
+/// part's last place; GELU requires float64.
 /// Errors    Shape, Argument; the message names the layer
 void validate(const Net& net);
 

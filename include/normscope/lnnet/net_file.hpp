@@ -23,11 +23,11 @@
 ///   So 60,000 layers of three neurons are four tensors and the head.
 namespace normscope::lnnet {
 
-/// Writes `net`, atomically. What `load_net` gives back is the same net, bit by bit.
+/// Writes `net`, atomically. `load_net` returns the same net, bit by bit.
 /// Errors    Shape, Argument: see `validate`; Io
 void save_net(const std::filesystem::path& path, const Net& net);
 
-/// Reads a net. Every name, count and number is checked, and no tensor may be there without a use.
+/// Reads a net. Every name, count and number is checked, and tensors without a use are an error.
 /// Errors    Io, Format, Shape, Argument; messages name the file
 [[nodiscard]] Net load_net(const std::filesystem::path& path);
 

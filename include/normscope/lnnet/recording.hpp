@@ -8,10 +8,10 @@
 
 namespace normscope::lnnet {
 
-/// A training that remembers how its net stood at steps of the past.
+/// A training that can return the net at earlier steps.
 ///
-/// Kept are the multiples of a distance that doubles whenever more than `most` of them would be kept, so what
-/// is kept depends on how far the training has come and on nothing else. The net of now can always be had.
+/// It keeps the multiples of a distance, which is doubled whenever more than `most` of them would be kept.
+/// The kept steps therefore depend only on the number of steps done. The current net is always available.
 class Recording {
  public:
   /// Requires  most >= 2
@@ -20,19 +20,19 @@ class Recording {
   /// The same without a copy of `data`.
   Recording(const TrainSpec& spec, const std::shared_ptr<const Dataset>& data, std::size_t most = 256);
 
-  /// Trains `steps` more steps, or as many as are left.
+  /// Trains `steps` more steps, or as many as remain.
   void advance(std::size_t steps);
 
   [[nodiscard]] const Trainer& trainer() const { return trainer_; }
   [[nodiscard]] std::size_t steps() const { return trainer_.steps_done(); }
-  /// Steps between two that are kept.
+  /// Distance between kept steps.
   [[nodiscard]] std::size_t distance() const { return distance_; }
-  /// The last step that is kept, or now, not after `step`.
+  /// The last kept or current step that is not after `step`.
   [[nodiscard]] std::size_t kept(std::size_t step) const;
-  /// The net as it stood at `kept(step)`.
+  /// The net at `kept(step)`.
   [[nodiscard]] Net net(std::size_t step) const;
 
-  /// On the training data, of the net as it stood at `kept(step)`.
+  /// Loss and accuracy on the training data of the net at `kept(step)`.
   [[nodiscard]] Score score(std::size_t step) const;
 
  private:
@@ -40,10 +40,10 @@ class Recording {
   void keep();
 
   Trainer trainer_;
-  mutable Trainer past_;  ///< turns kept parameters into a net
+  mutable Trainer past_;  ///< converts kept parameters to a net
   std::size_t most_;
   std::size_t distance_ = 1;
-  std::vector<std::vector<double>> parameters_;  ///< of steps 0, distance, 2 distance, …
+  std::vector<std::vector<double>> parameters_;  ///< at steps 0, distance, 2 distance, …
 };
 
 }  // namespace normscope::lnnet

@@ -23,8 +23,8 @@ namespace normscope::lnnet {
 /// Source    [Winsor 2022], the sphere in eight parts
 [[nodiscard]] Dataset octants(std::size_t rows, std::uint64_t seed);
 
-/// The four points (±1, ±1), each coordinate with noise 0.15 normal; the class says whether the signs of
-/// the point without noise differ.
+/// The four points (±1, ±1) with normal noise of deviation 0.15 in each coordinate; the class is whether the
+/// signs of the point without noise differ.
 /// Source    [Ni et al. 2024, XOR]
 [[nodiscard]] Dataset xor_corners(std::size_t rows, std::uint64_t seed);
 
@@ -35,17 +35,17 @@ namespace normscope::lnnet {
 /// Source    [Ni et al. 2024, random labels], at a size for one machine
 [[nodiscard]] Dataset random_labels(std::size_t rows, std::uint64_t seed);
 
-/// A named data set, what is claimed about it, and how a net is trained on it unless told otherwise.
+/// A named data set, the claim about it, and the default training of a net on it.
 struct Task {
   std::string name;
   std::string claim;  ///< what the paper says, in a sentence
   std::size_t rows = 0;
   TrainSpec spec{};
-  std::size_t seeds = 1;  ///< runs of which the best is kept
+  std::size_t seeds = 1;  ///< number of runs, of which the best is kept
   std::function<Dataset(std::size_t rows, std::uint64_t seed)> make{};
-  /// New samples; none where they would say nothing about the net.
+  /// New samples; none if they would not be informative about the net.
   std::function<Dataset(std::uint64_t seed)> test{};
-  /// A feature is (what a file holds − shift) · scale.
+  /// A feature is (value in the file − shift) · scale.
   double shift = 0.0;
   double scale = 1.0;
 };
@@ -53,15 +53,15 @@ struct Task {
 /// The tasks that need no files.
 [[nodiscard]] const std::vector<Task>& tasks();
 
-/// Names and forms of all tasks, for a message.
+/// Names and forms of all tasks, for messages.
 [[nodiscard]] std::string task_names();
 
 /// The task of that name: one of `tasks`, or images in a folder (images.hpp).
-/// Errors    Io, Format for images that are not there
+/// Errors    Io, Format for missing images
 [[nodiscard]] std::optional<Task> find_task(std::string_view name);
 
-/// `net`, made for features (v − shift) · scale, as a net for v itself: W ← scale W, b ← b − scale · shift ·
-/// W1.
+/// Converts `net`, trained on features (v − shift) · scale, to a net for v: W ← scale W, b ← b − scale ·
+/// shift · W1.
 [[nodiscard]] Net for_unscaled(Net net, double shift, double scale);
 
 }  // namespace normscope::lnnet

@@ -18,7 +18,7 @@ namespace normscope::lnnet {
 
 enum class Optimizer { adam, sgd };
 
-/// How the learning rate falls over T steps; at step t it is lr times
+/// The schedule of the learning rate over T steps; at step t the rate is lr times
 ///   constant  1
 ///   cosine    (1 + cos(π t/T)) / 2
 ///   linear    1 in the first half, then down to 0 on a line
@@ -32,8 +32,8 @@ enum class Schedule { constant, cosine, linear, step };
 [[nodiscard]] std::string_view to_string(Optimizer value);
 [[nodiscard]] std::string_view to_string(Schedule value);
 
-/// A net and how to train it: `depth` times a linear map to `width` features and `activation`, then a
-/// linear map to one logit (two classes) or to a logit a class.
+/// The architecture of a net and its training: `depth` times a linear map to `width` features and
+/// `activation`, then a linear map to one logit (two classes) or to one logit per class.
 /// Source    [Winsor 2022]; [Ni et al. 2024, LN-Net]
 struct TrainSpec {
   std::size_t width = 3;
@@ -50,7 +50,7 @@ struct TrainSpec {
   double beta2 = 0.999;
   Schedule schedule = Schedule::constant;
   std::size_t steps = 8000;
-  std::size_t batch = 0;  ///< rows a step, in a new order every epoch; 0 for all
+  std::size_t batch = 0;  ///< rows per step, in a new order every epoch; 0 for all
   std::uint64_t seed = 1;
   std::size_t record_every = 10;
   Dtype precision = Dtype::F64;  ///< F64 or F32
@@ -58,42 +58,42 @@ struct TrainSpec {
   bool operator==(const TrainSpec&) const = default;
 };
 
-/// Throws unless every number is inside its domain, the groups divide the width and a layer norm has two
-/// features or more to a group: of one it is constant.
+/// Throws unless every number is in its domain, the groups divide the width, and a layer norm has at least
+/// two features per group, since it is constant for one.
 /// Errors    Argument
 void validate(const TrainSpec& spec);
 
 /// Learning rate of step `step`.
 [[nodiscard]] double rate_at(const TrainSpec& spec, std::size_t step);
 
-/// Mean loss and share of rows whose largest logit is their label's.
+/// Mean loss, and fraction of rows whose largest logit is that of their label.
 struct Score {
   double loss = 0.0;
   double accuracy = 0.0;
 };
 
-/// What a training needs to go on as if it had never stopped.
+/// Everything needed to continue a training bitwise.
 struct TrainState {
   std::size_t step = 0;
   std::vector<double> parameters{};
-  std::vector<double> first{};  ///< of the optimizer, as `second`
+  std::vector<double> first{};  ///< first moments of the optimizer; `second` likewise
   std::vector<double> second{};
-  std::vector<double> loss{};  ///< the records so far, as `accuracy`
+  std::vector<double> loss{};  ///< the records so far; `accuracy` likewise
   std::vector<double> accuracy{};
 };
 
-/// Training under way. Weights and biases begin uniform in ±1/sqrt(inputs).
+/// A training in progress. Weights and biases are initialized uniformly in ±1/sqrt(inputs).
 ///
-/// The backward pass is written by hand: for a norm u = Πz/s the transposed Jacobian is
-/// Jᵀd = (Πd − u (u·d)/n)/s, O(width) a row.
+/// The backward pass is written by hand: for a norm u = Πz/s the transposed Jacobian is Jᵀd = (Πd − u
+/// (u·d)/n)/s, O(width) per row.
 ///
 /// Source    [Winsor 2022]; [Kingma, Ba 2015] Adam; Jacobian: [Riechers 2024, eq. 6] differentiated
 /// Accuracy  float64 gradients agree with central differences to 1e-7 relative
 ///           (test: Train.GradientsMatchFiniteDifferences)
 /// Cost      a step is 6 · rows · parameters flops; on one thread it allocates nothing after the first
 ///           (tests/lnnet/train_memory.cpp)
-/// Limits    not a bit depends on the number of threads (test: Train.ThreadsDoNotChangeABit); the last
-///           bits depend on the machine's vector width
+/// Limits    results are bitwise independent of the number of threads (test: Train.ThreadsDoNotChangeABit);
+///           the last bits depend on the machine's vector width
 class Trainer {
  public:
   /// Errors    Argument, Shape: see `validate` of the spec and of the data
@@ -120,28 +120,26 @@ class Trainer {
   [[nodiscard]] Score score() const;
   [[nodiscard]] Score score(const Dataset& data) const;
 
-  /// Layer after layer: weights, bias, and with `affine` gain and shift.
+  /// Layer by layer: weights, bias, and with `affine` gain and shift.
   [[nodiscard]] std::vector<double> parameters() const;
-  /// Requires  as many values as `parameters` gives
+  /// Requires  as many values as `parameters` has
   void set_parameters(std::span<const double> values);
   /// Gradient of the mean loss over the training data by `parameters`.
   [[nodiscard]] std::vector<double> gradient() const;
 
-  /// The net as it stands, two classes as two logits 0 and z.
+  /// The current net, with two classes as two logits 0 and z.
   [[nodiscard]] Net net() const;
 
   [[nodiscard]] TrainState state() const;
-  /// Goes on from a state of the same spec and data; the continuation is bitwise the same as without the stop
-  /// (test: Train.ResumesFromAStateBitwise).
-  /// Errors    Format where it is not of this spec's sizes, or not finite
+  /// Continues from a state of the same spec and data, bitwise as without the interruption (test:
+  /// Train.ResumesFromAStateBitwise).
+  /// Errors    Format if its sizes do not match the spec or it has values that are not finite
   void resume(const TrainState& state);
 
   /// Writes `state` as a snapshot that belongs to spec and data. Errors    Io
   void save(const std::filesystem::path& path) const;
-  /// Goes on from a saved state; the continuation is bitwise the same as without the stop
-  /// (test: Train.ResumesBitwise).
-  /// Errors    Io; Format for a file that is no state or is damaged; Argument when the state is of another
-  /// spec
+  /// Continues from a saved state, bitwise as without the interruption (test: Train.ResumesBitwise).
+  /// Errors    Io; Format for a file that is no state or is damaged; Argument if the state is of another spec
   ///           or of other data
   void resume(const std::filesystem::path& path);
 
@@ -156,14 +154,14 @@ class Trainer {
 
 /// A sudden gain of accuracy.
 struct Transition {
-  std::size_t step = 0;  ///< where its steepest window begins
+  std::size_t step = 0;  ///< start of its steepest window
   double gain = 0.0;
 };
 
-/// Phase transitions by a rule: a window of 100 steps, begun at step 200 or later, at whose end the
-/// accuracy is at least 0.15 above the best before the window; overlapping windows are one transition.
-/// The best before, not the value at its begin, so that recovering from a spike does not count.
-/// Source    [Winsor 2022] names the phenomenon, the rule is ours
+/// Phase transitions by a rule: a window of 100 steps, starting at step 200 or later, at whose end the
+/// accuracy is at least 0.15 above the best before the window; overlapping windows are one transition. The
+/// best before is used, not the value at the start, so that recovering from a spike does not count.
+/// Source    [Winsor 2022] names the phenomenon; the rule is ours
 [[nodiscard]] std::vector<Transition> transitions(std::span<const double> accuracy, std::size_t record_every);
 
 /// First recorded step with at least `level` accuracy; `steps` if none.

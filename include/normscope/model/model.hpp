@@ -9,8 +9,8 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
 
-/// What a checkpoint is a model of: its norms in the order the forward pass meets them, who reads
-/// and who writes each of them, its heads, its vocabulary, and what is missing.
+/// Describes the model in a checkpoint: its norms in the order of the forward pass with their readers and
+/// writers, its heads, its vocabulary, and missing tensors.
 namespace normscope::model {
 
 /// Consecutive elements of a stored tensor, flattened row-major.
@@ -21,7 +21,7 @@ struct Slice {
   /// Index on the tensor's first axis where the slice is one entry of a stacked tensor.
   std::optional<std::uint64_t> index{};
 
-  /// As `read_array` and `normscope geometry --gain` take it: "name" or "name[3]".
+  /// In the form that `read_array` and `normscope geometry --gain` accept: "name" or "name[3]".
   [[nodiscard]] std::string selector() const;
 };
 
@@ -29,9 +29,9 @@ struct Slice {
 /// (GPT-2's Conv1D).
 enum class Layout { out_in, in_out };
 
-/// A linear map, or the part of a stored one that serves one purpose (the query rows of a fused
-/// query-key-value matrix). Output feature j of the part is output feature `first_out + j` of the
-/// stored matrix, or `out_indices[j]` where the part is not consecutive.
+/// A linear map, or the part of a stored one with a single purpose (the query rows of a fused query-key-value
+/// matrix). Output feature j of the part is output feature `first_out + j` of the stored matrix, or
+/// `out_indices[j]` if the part is not consecutive.
 struct Linear {
   std::string role;  ///< "query", "key", "value", "attention out", "mlp in", "mlp gate", "mlp out",
                      ///< "unembedding", ...
@@ -48,8 +48,8 @@ struct Linear {
 /// Where a number of the model comes from.
 enum class Source { config, tensors, metadata, assumed };
 
-/// Whether a norm stands before a branch (pre), on the sum that a branch was added to (post), within a
-/// branch (inside: heads, or what a branch writes), or where is not known.
+/// Position of a norm: before a branch (pre), after the addition of a branch (post), within a branch (inside:
+/// on heads, or on the output of a branch), or unknown.
 enum class Placement { pre, post, inside, unknown };
 
 /// One application of a normalization layer in the forward pass. Shared parameters (ALBERT) appear
@@ -58,7 +58,7 @@ struct Norm {
   std::string name;  ///< tensor name without its last part, such as "h.0.ln_1"; or "rms_att[0]"
   std::string role;  ///< "attention input", "mlp input", "final", "embedding", "attention output", ...
   std::optional<int> layer{};
-  std::string stack{};  ///< "encoder", "decoder" where a model has more than one, else empty
+  std::string stack{};  ///< "encoder" or "decoder" if a model has more than one, else empty
   NormKind kind = NormKind::layer;
   std::size_t width = 0;
   std::size_t groups = 1;
@@ -71,27 +71,27 @@ struct Norm {
   int applications = 1;
   bool connections_known = false;  ///< whether `readers` and `writers` are complete
   std::vector<Linear> readers{};   ///< linear maps that read this norm's output directly
-  /// Tensors that write into the stream this norm reads, since the previous norm of that stream;
-  /// for pre-norms the earlier writers reach it as well, through the residual.
+  /// Tensors that have written to the stream of this norm since the previous norm of that stream; for
+  /// pre-norms, earlier writers contribute as well, through the residual.
   std::vector<Linear> writers{};
-  /// Names of norms whose output itself enters that stream since then: the previous norm of a
-  /// post-norm block, the norm at the end of a branch (Gemma 2).
+  /// Names of norms whose output itself has entered that stream since then: the previous norm of a post-norm
+  /// block, or the norm at the end of a branch (Gemma 2).
   std::vector<std::string> writing_norms{};
 };
 
-/// A rotary position embedding: at position t, pair j of the first `dims` coordinates of a query or key
-/// turns by t times frequencies[j]. The other coordinates stay.
+/// A rotary position embedding: at position t, pair j of the first `dims` coordinates of a query or key is
+/// rotated by t times frequencies[j]. The other coordinates are unchanged.
 struct Rotary {
   std::size_t dims = 0;      ///< even, at most head_dim
   bool interleaved = false;  ///< pair j is (2j, 2j + 1), else (j, j + dims/2)
-  /// Radians a token (dims/2); empty where they change with the length of the context (dynamic NTK).
+  /// Radians per token (dims/2); empty if they depend on the length of the context (dynamic NTK).
   std::vector<double> frequencies{};
   double score_factor =
       1.0;                  ///< multiplies the rotated coordinates' part of a score (YaRN's factor, squared)
-  std::size_t context = 0;  ///< positions the model was made for, 0 when unknown
+  std::size_t context = 0;  ///< positions the model was trained for, 0 if unknown
 };
 
-/// One attention head: parts of the projections it owns.
+/// One attention head, as parts of the projections.
 struct Head {
   int layer = 0;
   int head = 0;
@@ -99,17 +99,17 @@ struct Head {
   std::size_t head_dim = 0;
   double scale = 0.0;  ///< of its scores: 1/sqrt(head_dim) unless the configuration says otherwise
   std::string norm;    ///< name of the norm it reads, empty when unknown
-  /// The linear map between `norm` and its projections, where they do not read the norm itself (the first
-  /// pass through ALBERT's layers).
+  /// The linear map between `norm` and the projections, if they do not read the norm directly (the first pass
+  /// through ALBERT's layers).
   std::optional<Linear> between{};
   /// Norms that later passes through the same weights read instead of `norm` (ALBERT).
   std::vector<std::string> later_norms{};
   std::optional<Linear> query{}, key{}, value{};
   std::optional<Rotary> rotary{};
   double soft_cap = 0.0;                ///< c of c tanh(score/c), 0 without one
-  std::optional<std::size_t> window{};  ///< positions back that it sees, itself included
-  /// Configuration fields, with their values, that change its scores in a way not modelled here; its scores
-  /// have no bound then. Empty where there are none.
+  std::optional<std::size_t> window{};  ///< number of positions that it attends to, including its own
+  /// Configuration fields, with their values, that change its scores and are not modelled; its scores then
+  /// have no bound. Empty if there are none.
   std::string not_modelled{};
 };
 
@@ -117,17 +117,18 @@ struct Vocabulary {
   std::size_t size = 0;
   std::optional<Linear> unembedding{};
   bool tied = false;
-  std::string final_norm;      ///< name of the norm the unembedding reads, empty where none is read directly
+  std::string final_norm;      ///< name of the norm the unembedding reads, empty if it reads none directly
   double logit_scale = 1.0;    ///< logits are this times W h + c
   double soft_cap = 0.0;       ///< C of C tanh(logit/C), 0 without one
-  std::string not_modelled{};  ///< as of a head, for logits
+  std::string not_modelled{};  ///< as for a head, for logits
 };
 
 struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
-  std::string evidence;  ///< why that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
-  int layers = 0;        ///< of all stacks together; shared ones counted as often as they are applied
+  std::string
+      evidence;    ///< reason for that architecture: "config.json model_type gpt2", "tensor names h.*.ln_1"
+  int layers = 0;  ///< of all stacks together; shared layers count once per application
   std::size_t width = 0;
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;
@@ -136,16 +137,16 @@ struct Model {
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
   std::vector<std::string> missing;  ///< tensors the architecture needs and the file lacks
-  std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be told
+  std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be determined
 };
 
-/// Recognises the architecture of `checkpoint` and describes it. Never fails for an unknown one: its
-/// norms are found by shape and name, with their connections said to be unknown.
+/// Recognises the architecture of `checkpoint` and describes it. Unknown architectures are no error: their
+/// norms are found by shape and name, and their connections are marked unknown.
 /// Errors    Format when config.json is not a JSON object; Shape when a tensor of a recognised
 ///           architecture has the wrong shape (names file, tensor and expectation)
 [[nodiscard]] Model describe(const checkpoint::Checkpoint& checkpoint);
 
-/// The layer itself, with gain and bias read (the gain as used: `gain_offset` added).
+/// The norm itself, with gain and bias read (the gain as used, with `gain_offset` added).
 [[nodiscard]] NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm);
 
 /// Rows [first, first + count) of the matrix W of y = W x + b, whatever its layout in the file.

@@ -8,12 +8,13 @@
 
 namespace normscope::model {
 
-/// Names of the tokens 0 … tokens − 1 as a vocabulary file spells them, empty where it names none:
+/// Names of the tokens 0 … tokens − 1 as spelled in a vocabulary file, empty for tokens that it does not
+/// name:
 ///   tokenizer.json   "model"."vocab", an object or a list of pairs, then "added_tokens"
 ///   *.json           one object {name: number}
 ///   *.txt            a name a line
 ///   *.bin            llama2.c: int32 longest length; a token: float32 score, int32 length, bytes
-/// Bytes are kept as they are; what shows them makes them harmless.
+/// Bytes are kept as they are; callers escape them for output.
 /// Errors    Io; Format, naming the file
 /// Cost      O(file), no more memory than the file's size and `tokens` empty names
 [[nodiscard]] std::vector<std::string> read_token_names(const std::filesystem::path& file,

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <type_traits>
 
-/// Element types of activations beside float and double. They hold bits and compute nothing: kernels
-/// compute in `Wide<T>` and round once, on the way out, to nearest, ties to even; beyond the type's
-/// range lies its infinity.
+/// Element types of activations besides float and double. They only store bits: kernels compute in `Wide<T>`
+/// and round the result once, to nearest, ties to even; values beyond the type's range become infinite.
 namespace normscope::norm {
 
 /// The upper half of a float32.
@@ -18,11 +17,11 @@ struct Float16 {
   std::uint16_t bits = 0;
 };
 
-/// What statistics, gains, biases and their gradients are for rows of T.
+/// The type of statistics, gains, biases and their gradients for rows of T.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-/// `value` exactly.
+/// Converts `value` exactly.
 [[nodiscard]] float to_float(Bfloat16 value);
 [[nodiscard]] float to_float(Float16 value);
 

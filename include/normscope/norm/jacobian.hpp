@@ -20,11 +20,11 @@
 ///           constant by definition and has no derivative
 namespace normscope::norm {
 
-/// out = J v, a row at a time.
+/// out = J v for each row.
 void jacobian_vector(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> v,
                      MatrixView<double> out, unsigned threads = 0);
 
-/// out = Jᵀ w, a row at a time: what backpropagation passes on.
+/// out = Jᵀ w for each row, as in backpropagation.
 void vector_jacobian(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> w,
                      MatrixView<double> out, unsigned threads = 0);
 

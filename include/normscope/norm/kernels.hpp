@@ -8,9 +8,9 @@
 #include <normscope/core/view.hpp>
 #include <normscope/norm/element.hpp>
 
-/// Norms for whole batches of rows: the formulas at `NormKind` and their derivatives, by vector
-/// instructions chosen at run time. The plain definitions are `forward` and `backward` of `norm.hpp`, and
-/// every function here is tested against them.
+/// Norms for batches of rows: the formulas at `NormKind` and their derivatives, with vector instructions
+/// chosen at run time. The plain definitions are `forward` and `backward` of `norm.hpp`, and every function
+/// here is tested against them.
 ///
 ///   std::vector<float> x(rows * 768), y(x.size()), gain(768, 1.0F);
 ///   norm::normalize<float>({.width = 768, .gain = gain}, {x.data(), rows, 768}, {y.data(), rows, 768});
@@ -20,24 +20,24 @@
 ///
 /// Shapes    x, y and all other matrices (rows, layer.width), each with a stride of its own
 /// Errors    Argument, Shape: as `validate` for `NormSpec`, and for matrices and spans of other sizes; the
-///           entries of gain and bias are not looked at
-/// Accuracy  u the rounding of Wide<T>, half a unit of T's last place added where T is narrower.
-///           normalize: |y − exact| <= 64 u (|y − b| + |g|) + u |b| for every row, whatever its mean, range
-///           or width; on rows of independent entries 6 u (tests: Kernels.MeetTheirBoundOnHardRows,
+///           entries of gain and bias are not checked
+/// Accuracy  u is the rounding of Wide<T>; if T is narrower, half a unit of T's last place is added.
+///           normalize: |y − exact| <= 64 u (|y − b| + |g|) + u |b| for every row, for any mean, range and
+///           width; on rows of independent entries 6 u (tests: Kernels.MeetTheirBoundOnHardRows,
 ///           Kernels.AreAFewRoundingsFromExactOnOrdinaryRows)
-/// Bits      depend on the row, the layer and the instruction set alone: not on the number of rows, the
-///           row's place, its alignment, or `threads`; those of the gradients of gain and bias on all rows,
-///           in their order, and not on `threads` (tests: Kernels.BitsDoNotDependOnPlaceNeighboursOrThreads,
-///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted, and of few wide rows
+/// Bits      depend only on the row, the layer and the instruction set: not on the number of rows, the row's
+///           index, its alignment, or `threads`; those of the gradients of gain and bias depend on all rows
+///           and their order, and not on `threads` (tests: Kernels.BitsDoNotDependOnPlaceNeighboursOrThreads,
+///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted, and for few wide rows
 ///           Kernels.BitsOfFewWideRowsDoNotDependOnThreads,
 ///           KernelsBackward.BitsOfFewWideRowsDoNotDependOnThreadsOrWhatIsWanted)
-/// Limits    where the processor itself rounds to bfloat16, results below 2^-126 become zero
-/// Edges     a block whose deviations are all zero gives the bias, also with eps = 0, and no gradient then;
-///           NaN and infinity touch no block but their own; no rows, and width 1, are fine
-/// Threads   rows are split among `threads`, as for `parallel_for`, and groups or columns where rows are few;
-///           small matrices use one
-/// Cost      O(width) a row; nothing is allocated but what backward's sums, and the moments of few wide rows,
-///           need the first time
+/// Limits    if the processor rounds to bfloat16 in hardware, results below 2^-126 become zero
+/// Edges     a block whose deviations are all zero gives the bias, also with eps = 0, and has no gradient
+///           then; NaN and infinity affect only their own block; zero rows and width 1 are allowed
+/// Threads   rows are split among `threads`, as in `parallel_for`; groups or columns if there are few rows;
+///           small matrices use one thread
+/// Cost      O(width) per row; memory is allocated only for backward's sums and the moments of few wide rows,
+///           at first use
 namespace normscope::norm {
 
 /// A norm whose gain and bias are views, in the precision the kernels compute in.
@@ -52,14 +52,14 @@ struct Layer {
   std::span<const Wide<T>> bias{};
 };
 
-/// y = norm(x), a row at a time.
+/// y = norm(x) for each row.
 /// Requires  y is x itself or does not overlap it
 template <typename T>
 void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
                MatrixView<std::type_identity_t<T>> y, unsigned threads = 0);
 
-/// sum = x + residual, y = norm(sum): what a transformer does between two blocks, in one pass. The bits are
-/// those of an addition rounded to T and `normalize`.
+/// sum = x + residual, y = norm(sum), as between two blocks of a transformer, in one pass. The bits are those
+/// of an addition rounded to T, followed by `normalize`.
 /// Requires  sum is x or residual itself or overlaps neither; y is one of the others or overlaps none
 template <typename T>
 void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
@@ -67,7 +67,7 @@ void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<
                    MatrixView<std::type_identity_t<T>> sum, MatrixView<std::type_identity_t<T>> y,
                    unsigned threads = 0);
 
-/// Where the gradients of gain and bias go; empty where one is not wanted.
+/// Outputs for the gradients of gain and bias; empty for a gradient that is not wanted.
 /// Shapes    gain, bias (width)
 template <typename T>
 struct Gradients {
@@ -75,7 +75,7 @@ struct Gradients {
   std::span<Wide<T>> bias{};
 };
 
-/// The gradients of a loss from dy = ∂loss/∂y; nothing of the forward pass needs to be kept but x:
+/// The gradients of a loss from dy = ∂loss/∂y; of the forward pass only x is needed:
 ///   dx = Jᵀ dy (formula at `vector_jacobian`),  dgain = Σ_rows dy · (y − b)/g,  dbias = Σ_rows dy
 ///
 /// Requires  dx is dy itself or overlaps neither dy nor x

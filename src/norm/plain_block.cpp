@@ -26,8 +26,11 @@ Length relative_deviations(const NormSpec& spec, std::span<const double> x, std:
   const double balance = balance_of(x, spec.eps);
   for (std::size_t i = 0; i < x.size(); ++i) q[i] = x[i] * balance;
   if (spec.centers()) center(q);
-  const double length = std::hypot(euclidean_norm(q), std::sqrt(spec.eps) * spec.radius() * balance);
-  if (length == 0.0) return {0.0, balance};
+  const double deviations = euclidean_norm(q);
+  const double of_eps = std::sqrt(spec.eps) * spec.radius();
+  // Beside no deviation, eps counts in full and must not lose digits to a large row's scaling.
+  if (deviations == 0.0) return {of_eps, 1.0};
+  const double length = std::hypot(deviations, of_eps * balance);
   for (double& value : q) value /= length;
   return {length, balance};
 }

@@ -36,7 +36,9 @@ class Normalized {
     for (std::size_t i = 0; i < n_; ++i) squares.add(deviation(i) * deviation(i));
     const double radius = layer.kind == NormKind::spherical ? 1.0 : std::sqrt(static_cast<double>(n_));
     const double length = std::isinf(largest) ? largest : std::sqrt(squares.value());
-    const double whole = std::hypot(length, std::scalbn(std::sqrt(layer.eps) * radius, -exponent_));
+    // Beside no deviation, eps counts in full and must not lose digits to a large row's scaling.
+    if (length > 0.0 || exponent_ < 0) slope_exponent_ = -exponent_;
+    const double whole = std::hypot(length, std::scalbn(std::sqrt(layer.eps) * radius, slope_exponent_));
     flat_ = whole == 0.0;
     if (!flat_) scale_ = radius / whole;
   }
@@ -45,7 +47,7 @@ class Normalized {
   [[nodiscard]] std::size_t size() const { return n_; }
   /// `slope` times the factor of a deviation of the unscaled row, which may itself be out of range.
   [[nodiscard]] double scaled(double slope) const {
-    return flat_ ? 0.0 : std::scalbn(slope * scale_, -exponent_);
+    return flat_ ? 0.0 : std::scalbn(slope * scale_, slope_exponent_);
   }
 
  private:
@@ -61,6 +63,7 @@ class Normalized {
   const T* x_;
   std::size_t n_;
   int exponent_ = 0;
+  int slope_exponent_ = 0;  ///< of what slopes are scaled by, beside scale_
   double mean_ = 0.0;
   double rest_ = 0.0;
   double scale_ = 0.0;

@@ -7,6 +7,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/norm/kernels.hpp>
 #include <normscope/norm/norm.hpp>
 
 #include "norm/backward_cases.hpp"
@@ -252,14 +253,27 @@ TEST(Norm, MeetsItsBoundOnAdversarialRows) {
   }
 }
 
-TEST(Norm, BackwardHoldsWhereEpsIsAllThatKeepsAHugeRowFromTheCentre) {
-  const std::vector<double> x(4, 1e300);
+TEST(Norm, MeetsItsBoundsOnHugeConstantRows) {
+  // Deviations are zero, so that eps alone scales the gradients: dx = (dy − mean)/sqrt(eps).
   const std::vector<double> dy{1, 2, 3, 1e8};
-  std::vector<double> dx(4);
-  backward({.width = 4, .eps = 1e-12}, {x.data(), 1, 4}, {dy.data(), 1, 4}, {dx.data(), 1, 4});
   const double mean = 25000001.5;
-  for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(dx[i], (dy[i] - mean) * 1e6, 1e-14 * 7.5e13) << i;
+  for (const double entry : {1e300, 1.7e308, -1.7e308}) {
+    const std::vector<double> x(4, entry);
+    for (const double eps : {1e-5, 1e-12, 1e-200}) {
+      std::vector<double> plain(4), fast(4);
+      backward({.width = 4, .eps = eps}, {x.data(), 1, 4}, {dy.data(), 1, 4}, {plain.data(), 1, 4});
+      normalize_backward<double>({.width = 4, .eps = eps}, {x.data(), 1, 4}, {dy.data(), 1, 4},
+                                 {fast.data(), 1, 4});
+      std::vector<double> y(4, NAN);
+      normalize<double>({.width = 4, .eps = eps}, {x.data(), 1, 4}, {y.data(), 1, 4});
+      EXPECT_EQ(y, std::vector<double>(4, 0.0)) << entry << " eps " << eps;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const double exact = to_double(DoubleDouble(dy[i] - mean) / sqrt(DoubleDouble(eps)));
+        const double size = (dy[i] + mean) / std::sqrt(eps);
+        EXPECT_LE(std::abs(plain[i] - exact), 16 * 0x1p-53 * size) << entry << " eps " << eps << " at " << i;
+        EXPECT_LE(std::abs(fast[i] - exact), 64 * 0x1p-53 * size) << entry << " eps " << eps << " at " << i;
+      }
+    }
   }
 }
 

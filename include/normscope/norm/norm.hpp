@@ -33,7 +33,8 @@ void forward(const NormSpec& spec, MatrixView<const double> x, MatrixView<double
 /// Errors    Argument, Shape
 /// Accuracy  dx: 16 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy; dgain, dbias: 12 u of the
 ///           sum of the magnitudes (1 + |ŷ|) |dy|, |dy|, for any number of rows
-///           (tests: Norm.BackwardMeetsItsBound, Norm.MeetsItsBoundOnAdversarialRows)
+///           (tests: Norm.BackwardMeetsItsBound, Norm.MeetsItsBoundsOnHugeConstantRows,
+///           Norm.MeetsItsBoundOnAdversarialRows)
 /// Limits    a block whose deviations are all zero has no gradient when eps = 0; NaN and infinity affect only
 ///           their own block and the gradients of its features
 void backward(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> dy,

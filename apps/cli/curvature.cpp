@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/checkpoint/array.hpp>
+#include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/version.hpp>
@@ -93,7 +94,7 @@ int run(const Session& session, const Options& options) {
   for (const norm::GroupCurvature& result : results) {
     session.say(fmt::format("{:>6} {:>12} {:>12} {:>12} {:>12} {:>12}{}", result.groups, number(result.mean),
                             number(result.ratio), number(result.least), number(result.largest),
-                            number(result.bound),
+                            result.bound ? at_least(*result.bound, 6) : "-",
                             result.rows < x.rows ? fmt::format("  {} rows", result.rows) : ""));
   }
   return ok;

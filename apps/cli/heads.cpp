@@ -49,26 +49,38 @@ std::string range(double from, double to) {
   return first == last ? last : first + ".." + last;
 }
 
-/// The least and the largest spread in a column each. "0" stands for a least one that cannot be told from
-/// none beside the largest; bounds from outside are called that where nothing is known to attain them.
+/// Whether both extremes are known to a thousandth of the sharpest, as `Attention::narrow`.
+bool is_narrow(const selectability::Spread& uniform, const selectability::Spread& sharp) {
+  const double room = 1e-3 * sharp.upper;
+  return sharp.upper - sharp.lower <= room && uniform.upper - uniform.lower <= room;
+}
+
+/// The smallest spread: its lower end where that says something, else its upper end, else nothing.
+std::string least(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
+                  bool turning) {
+  if (uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.upper) return "0";
+  if (narrow && uniform.lower > 0.0) return at_least(uniform.lower, digits);
+  if (turning) return range(uniform.lower, uniform.upper);
+  if (uniform.lower > 0.0) return ">=" + at_least(uniform.lower, digits);
+  return uniform.upper < sharp.upper ? "<=" + at_most(uniform.upper, digits) : "-";
+}
+
+/// The least and the largest spread in a column each, rounded outward. "0" stands for a least one that cannot
+/// be told from none beside the largest, "-" for one of which nothing is known.
 std::string columns(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
                     bool turning, int width) {
-  const bool none = uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.upper;
-  const std::string least = none      ? "0"
-                            : narrow  ? fmt::format("{:.4g}", uniform.upper)
-                            : turning ? range(uniform.lower, uniform.upper)
-                                      : ">=" + at_least(uniform.lower, digits);
-  const std::string most = narrow                         ? fmt::format("{:.4g}", sharp.lower)
+  const std::string most = narrow                         ? at_most(sharp.upper, digits)
                            : turning && sharp.lower > 0.0 ? range(sharp.lower, sharp.upper)
                                                           : "<=" + at_most(sharp.upper, digits);
-  return fmt::format("{:>{}} {:>{}}", least, width, most, width);
+  return fmt::format("{:>{}} {:>{}}", least(uniform, sharp, narrow, turning), width, most, width);
 }
 
 /// Bounds at every distance, and at distance 0.
 std::string over_distances(const selectability::OverDistances& over) {
   const std::string within = over.within == 0 ? "any" : fmt::format("{}", over.within);
   return fmt::format("   {:>9} {:>12}   {}", within, "<=" + at_most(over.sharpest_anywhere, digits),
-                     columns(over.uniform_at_zero, over.sharpest_at_zero, true, false, 8));
+                     columns(over.uniform_at_zero, over.sharpest_at_zero,
+                             is_narrow(over.uniform_at_zero, over.sharpest_at_zero), false, 8));
 }
 
 std::string row(const selectability::Attention& attention, int width) {
@@ -85,7 +97,8 @@ void explain(const Session& session, const Heads& heads) {
   session.say(
       "\nSpread: the largest difference between the scores of two keys, for the query that makes it smallest "
       "(most uniform) and the query that makes it largest (sharpest). Of any two attention weights, the "
-      "larger is at most e^spread times the smaller.");
+      "larger is at most e^spread times the smaller. Spreads are rounded outward, so that they "
+      "stay bounds.");
   if (any(heads, turns)) {
     session.say(
         "Rotary heads: from the spread that a search attains to the proved bound, over contexts of the given "
@@ -96,7 +109,7 @@ void explain(const Session& session, const Heads& heads) {
   if (any(heads, is_bounded_only)) {
     session.say(
         "<= and >=: bounds from the head's own norms of queries and keys; hidden states may not attain "
-        "them.");
+        "them. -: nothing is known that the sharpest does not imply.");
   }
   if (any(heads, [](const selectability::Attention& attention) { return attention.soft_cap > 0.0; })) {
     session.say("Where the model caps scores, the spreads are of capped scores.");

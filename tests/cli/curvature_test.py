@@ -1,6 +1,7 @@
 """`normscope curvature`: the Hessian measure over group counts."""
 
 import unittest
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,6 +31,17 @@ class Curvature(CommandTest):
                                    ("max", ratio.max()), ("bound", group["k"] * (48 - 2 * group["k"]) / 46)):
                 self.assertAlmostEqual(group[name] / expected, 1.0, 10, name)
             self.assertEqual(group["rows"], 50)
+
+    def test_the_printed_bound_is_one(self):
+        document = self.json("curvature", "--width", 768, "--rows", 2)
+        lines = self.ok("curvature", "--width", 768, "--rows", 2).splitlines()[-len(document["groups"]):]
+        for line, group in zip(lines, document["groups"]):
+            groups, *_, bound = line.split()
+            self.assertEqual(int(groups), group["k"])
+            # g (N − 2g)/(N − 2), which ratios are at least.
+            exact = Fraction(group["k"] * (768 - 2 * group["k"]), 766)
+            self.assertLessEqual(Fraction(bound), exact)
+            self.assertGreater(Fraction(bound), exact * (1 - Fraction(1, 10**5)))
 
     def test_every_count_that_curves_is_the_default(self):
         counts = lambda *options: [group["k"] for group in self.json("curvature", "x.npy", *options)["groups"]]

@@ -203,6 +203,30 @@ class Heads(CommandTest):
             self.assertEqual(len(got["uniform_query"]), got["head_dim"])
             self.assertEqual(len(got["sharp_query"]), got["head_dim"])
 
+    def test_printed_spreads_are_bounds(self):
+        heads = self.json("heads", OWN_MODEL)["heads"]
+        for line, got in zip(self.ok("heads", OWN_MODEL).splitlines()[1:], heads):
+            _, _, *shown = line.split()
+            for (least, most), stated in zip((shown[:2], shown[2:]), (got, got["without_projection"])):
+                self.assertLessEqual(Fraction(least), Fraction(stated["uniform_bounds"][0]))
+                self.assertGreaterEqual(Fraction(most), Fraction(stated["sharp_bounds"][1]))
+                self.assertAlmostEqual(float(most) / stated["sharp_bounds"][1], 1.0, delta=1e-3)
+
+    def test_printed_spreads_at_distance_zero_are_bounds(self):
+        for eps, rank in ((1e-6, 4), (1e-6, 2), (0.5, 4)):
+            self.normed(np.random.default_rng(5), eps, rank)
+            (got,) = self.json("heads", ".")["heads"]
+            least, most = self.ok("heads", ".").splitlines()[1].split()[-2:]
+            uniform, sharp = (got["distances"]["at_distance_zero"][end + "_bounds"] for end in ("uniform", "sharp"))
+            self.assertGreaterEqual(Fraction(most.removeprefix("<=")), Fraction(sharp[1]))
+            self.assertEqual(most.startswith("<="), sharp[1] - sharp[0] > 1e-3 * sharp[1] or
+                             uniform[1] - uniform[0] > 1e-3 * sharp[1])
+            self.assertNotEqual(least, ">=0")
+            if least.startswith("<="):
+                self.assertGreaterEqual(Fraction(least.removeprefix("<=")), Fraction(uniform[1]))
+            elif least != "-":
+                self.assertLessEqual(Fraction(least.removeprefix(">=")), Fraction(uniform[0]))
+
     def test_threads_do_not_change_the_document(self):
         self.assertEqual(self.json("heads", OWN_MODEL, "--threads", 1), self.json("heads", OWN_MODEL, "--threads", 2))
 
@@ -481,7 +505,9 @@ class Heads(CommandTest):
         self.assertEqual((got["sharp_query"], got["sharp_row"]), ([], []))
         self.assertEqual(got["sharp_bounds"][0], 0)
         self.assertGreater(got["sharp_bounds"][1], 0)
-        self.assertIn(f"<={got['sharp_bounds'][1]:.4g}", self.ok("heads", "."))
+        sharpest = self.ok("heads", ".").splitlines()[1].split()[3]
+        self.assertEqual(sharpest[:2], "<=")
+        self.assertGreaterEqual(Fraction(sharpest[2:]), Fraction(got["sharp_bounds"][1]))
 
     def test_a_context_length_bounds_the_distances(self):
         self.normed(np.random.default_rng(7), 1e-6, 4)

@@ -105,6 +105,9 @@ std::vector<std::size_t> Survey::nearest(std::size_t most) const {
   result.erase(std::remove_if(result.begin(), result.end(),
                               [&](std::size_t token) { return sharp.empty() || !sharp[token]; }),
                result.end());
+  // By the bound that is printed of them, which their narrow brackets may order otherwise.
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::size_t a, std::size_t b) { return tokens[a].upper < tokens[b].upper; });
   result.resize(std::min(most, result.size()));
   return result;
 }

@@ -377,6 +377,7 @@ class Reach(CommandTest):
         everything = self.json(*options, "--sharpen", 400)
         uppers = [entry["lead_at_most"] for entry in everything["nearest"]]
         self.assertEqual(len(uppers), everything["reachable"])
+        self.assertEqual(uppers, sorted(uppers))
         for entry in everything["nearest"]:
             self.assertLessEqual(entry["lead_at_most"] - entry["lead_at_least"], 1.01e-6 * everything["scale"])
         for count in (0, 1, 7, 20):

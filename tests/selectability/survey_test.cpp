@@ -50,6 +50,22 @@ TEST(Survey, NoTokenIsNearerThanThoseNamed) {
   }
 }
 
+TEST(Survey, NearestTokensStandInTheOrderOfTheirBounds) {
+  Survey survey;
+  // Brackets that overlap, in another order at their lower ends than at their upper ends.
+  for (const auto& [lower, upper] : {std::pair{1.0, 4.0}, {2.0, 3.0}, {0.5, 5.0}, {2.5, 2.75}, {0.1, 9.0}}) {
+    TokenReach token;
+    token.done = true;
+    token.answer = Answer::yes;
+    token.lower = lower;
+    token.upper = upper;
+    survey.tokens.push_back(token);
+    survey.sharp.push_back(upper < 9.0);
+  }
+  EXPECT_EQ(survey.nearest(5), (std::vector<std::size_t>{3, 1, 0, 2}));
+  EXPECT_EQ(survey.nearest(2), (std::vector<std::size_t>{3, 1}));
+}
+
 TEST(Survey, WhatIsLeftOutIsCountedAndWorkedOutLater) {
   const Logits logits = random_head(900, 5, NormKind::layer, 3, 1.0).logits();
   const SurveyOptions wanted{.nearest = 7};

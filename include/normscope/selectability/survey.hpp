@@ -28,7 +28,7 @@ struct Survey {
 
   /// Tokens decided with this answer, in order.
   [[nodiscard]] std::vector<std::size_t> with(convex::Answer answer) const;
-  /// Up to `most` reachable tokens with the smallest largest lead, the smallest first, as far as
+  /// Up to `most` reachable tokens with the smallest largest lead, in the order of its upper bound, as far as
   /// leads were computed.
   [[nodiscard]] std::vector<std::size_t> nearest(std::size_t most) const;
   /// Up to `most` tokens with the smallest bound on their probability, the smallest first.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "finding_rules.hpp"
 #include "text.hpp"
@@ -7,12 +8,23 @@
 namespace normscope::audit {
 namespace {
 
-/// "layer 0 head 2, layer 1 head 0 and 3 others".
+/// "layer 0 head 2, layer 1 head 0 (first pass) and 3 others".
 std::string named(const Report& report, const std::vector<std::size_t>& which) {
   return first_few(which, [&](std::size_t index) {
-    const model::Head& head = report.model.heads[report.heads[index].head];
-    return fmt::format("layer {} head {}", head.layer, head.head);
+    const HeadReach& reach = report.heads[index];
+    const model::Head& head = report.model.heads[reach.head];
+    return fmt::format("layer {} head {}{}", head.layer, head.head,
+                       reach.pass.empty()      ? ""
+                       : reach.pass == "first" ? " (first pass)"
+                                               : " (later passes)");
   });
+}
+
+/// How many heads these are: with shared weights, one stands in a report once for each norm that it reads.
+std::size_t count_heads(const Report& report, const std::vector<std::size_t>& which) {
+  std::set<std::size_t> heads;
+  for (const std::size_t index : which) heads.insert(report.heads[index].head);
+  return heads.size();
 }
 
 void never_uniform(const Report& report, Findings& findings) {
@@ -29,19 +41,19 @@ void never_uniform(const Report& report, Findings& findings) {
        .text = fmt::format(
            "{} can never attend to all keys alike, in any context: {}. For every query there are two "
            "possible keys whose weights differ by a factor of at least e (for one of these heads, e^{}).",
-           counted(which.size(), "head"), named(report, which), number_at_least(most)),
-       .numbers = {{"heads", static_cast<double>(which.size())}, {"spread", most}},
+           counted(count_heads(report, which), "head"), named(report, which), number_at_least(most)),
+       .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", most}},
        .severity = log_severity(most, 1.0, 100.0),
        .reproduce = "normscope heads " + shell_quoted(report.path)});
 }
 
 void never_sharp(const Report& report, Findings& findings) {
   std::vector<std::size_t> which;
-  std::size_t known = 0;
+  std::vector<std::size_t> known;
   double least = INFINITY;
   for (std::size_t i = 0; i < report.heads.size(); ++i) {
     if (!report.heads[i].attention) continue;
-    ++known;
+    known.push_back(i);
     if (report.heads[i].attention->sharpest.upper >= singling_out) continue;
     which.push_back(i);
     least = std::min(least, report.heads[i].attention->sharpest.upper);
@@ -49,11 +61,12 @@ void never_sharp(const Report& report, Findings& findings) {
   if (which.empty()) return;
   findings.push_back(
       {.kind = "never_sharp",
-       .text = fmt::format(
-           "{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
-           "sharp one, any two weights are within a factor of {}.",
-           which.size(), counted(known, "head"), named(report, which), number_at_most(std::exp(least))),
-       .numbers = {{"heads", static_cast<double>(which.size())}, {"spread", least}},
+       .text =
+           fmt::format("{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
+                       "sharp one, any two weights are within a factor of {}.",
+                       count_heads(report, which), counted(count_heads(report, known), "head"),
+                       named(report, which), number_at_most(std::exp(least))),
+       .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", least}},
        .severity = 0.4,
        .reproduce = "normscope heads " + shell_quoted(report.path)});
 }

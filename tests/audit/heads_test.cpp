@@ -72,11 +72,54 @@ TEST(HeadFigure, ShowsWhatIsMoreThanNothing) {
   const nlohmann::json& rows = chart["spec"]["layer"][1]["data"]["values"];
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0],
-            (nlohmann::json{{"layer", 0}, {"head", 0}, {"what", "sharpest query"}, {"spread", 50.0}}));
+            (nlohmann::json{
+                {"layer", 0}, {"place", "0"}, {"head", 0}, {"what", "sharpest query"}, {"spread", 50.0}}));
   EXPECT_EQ(rows[2]["what"], "most uniform query");
   EXPECT_NE(chart["answer"].get<std::string>().find("differ by 40 to 50. 1 head cannot attend"),
             std::string::npos);
   EXPECT_TRUE(figure(report_of({{0.0, 0.0}})).is_null());
+}
+
+/// As weights that passes share give: each head stands twice, the first pass before the later ones.
+Report report_of_passes() {
+  Report report = report_of({{0.0, 5.0123}, {2.5, 300.25}});
+  report.model.heads.pop_back();
+  report.heads[0].pass = "first";
+  report.heads[1].pass = "later";
+  report.heads[1].head = 0;
+  return report;
+}
+
+TEST(HeadFigure, TellsPassesApart) {
+  for (const auto& chart : nlohmann::json::parse(charts_json(report_of_passes()))) {
+    if (chart["id"] != "head-spread") continue;
+    const nlohmann::json& points = chart["spec"]["layer"][1];
+    EXPECT_EQ(points["encoding"]["x"]["field"], "place");
+    EXPECT_EQ(points["data"]["values"][0]["place"], "0, first pass");
+    EXPECT_EQ(points["data"]["values"][1]["place"], "0, later passes");
+    // Bounds are printed rounded up.
+    EXPECT_NE(chart["answer"].get<std::string>().find("differ by 5.02 to 301. 1 head cannot attend"),
+              std::string::npos)
+        << chart["answer"];
+    EXPECT_NE(chart["description"].get<std::string>().find("for 1 head by layer"), std::string::npos);
+    return;
+  }
+  FAIL() << "no figure";
+}
+
+TEST(HeadFindings, TellPassesApartAndCountAHeadOnce) {
+  Report report = report_of_passes();
+  report.heads[1].attention->sharpest = {.lower = 6.0, .upper = 6.0};
+  const std::vector<Finding> findings = find(report);
+  const Finding* const uniform = of_kind(findings, "never_uniform");
+  ASSERT_NE(uniform, nullptr);
+  EXPECT_NE(uniform->text.find("1 head can never attend to all keys alike, in any context: layer 0 head 0 "
+                               "(later passes)."),
+            std::string::npos)
+      << uniform->text;
+  const Finding* const sharp = of_kind(findings, "never_sharp");
+  ASSERT_NE(sharp, nullptr);
+  EXPECT_EQ(sharp->text.find("1 of 1 head can never"), 0u) << sharp->text;
 }
 
 /// One head of four features over a stream of six, and two norms that it may read.
@@ -203,8 +246,11 @@ TEST(HeadFigure, ShowsSharpnessByDistance) {
   EXPECT_EQ(rows[1],
             (nlohmann::json{{"line", "layer 0 head 0"}, {"layer", 0}, {"distance", 5}, {"spread", 60.0}}));
   EXPECT_NE((*at)["answer"].get<std::string>().find(
-                "up to 60, 5 positions from the query; at distance 0 by up to 10"),
+                "The scores of two keys at one distance from the query can differ by 60, where that "
+                "distance is 5 positions; at distance 0 by 10. Computed at 3 distances and joined by lines, "
+                "which do not show what lies between."),
             std::string::npos);
+  EXPECT_EQ((*at)["spec"]["layer"][1]["mark"]["type"], "point");
   const auto spreads = std::find_if(charts.begin(), charts.end(),
                                     [](const auto& chart) { return chart["id"] == "head-spread"; });
   EXPECT_NE((*spreads)["answer"].get<std::string>().find("Over contexts of at most 512 positions"),

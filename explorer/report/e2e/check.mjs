@@ -79,7 +79,7 @@ async function checkSort(page, table) {
           problems.push("two columns sorted");
         if (!head.classList.contains("number")) continue;
         const cells = [...document.querySelectorAll(`${table} > tbody > tr:not(.opened)`)].map((row) =>
-          value(row.cells[column].textContent),
+          value(row.cells[column]?.matches("td.number, th") ? row.cells[column].textContent : "–"),
         );
         const known = cells.filter((cell) => cell !== null);
         const sign = direction === "ascending" ? 1 : -1;
@@ -154,6 +154,29 @@ async function checkActions(page) {
     undefined,
     { timeout: 2000 },
   );
+}
+
+/** Every head's row has a cell for each column, says nothing trivial, and its reason is in sight without scrolling. */
+async function checkHeads(page, when) {
+  const bad = await page.evaluate(() => {
+    for (const details of document.querySelectorAll("#heads details")) details.open = true;
+    const problems = [];
+    const columns = document.querySelectorAll(".spreads > thead th").length;
+    for (const row of document.querySelectorAll(".spreads > tbody > tr")) {
+      const cells = [...row.cells];
+      if (cells.reduce((sum, cell) => sum + cell.colSpan, 0) !== columns) problems.push("a row of another length");
+      const trivial = cells.find((cell) => /^≥\s?0$/.test(cell.textContent));
+      if (trivial) problems.push(`a cell says ${trivial.textContent}`);
+      const reason = row.querySelector(".reason");
+      if (reason === null) continue;
+      const [frame, box] = [row.closest(".table-scroll"), reason].map((element) => element.getBoundingClientRect());
+      if (box.right > frame.right + 1 || reason.scrollWidth > reason.clientWidth) {
+        problems.push(`"${reason.textContent.slice(0, 30)}…" is cut off`);
+      }
+    }
+    return problems;
+  });
+  expect(bad.length === 0, `${when}: heads: ${bad.slice(0, 3).join("; ")}`);
 }
 
 const sideways = (page) =>
@@ -236,6 +259,10 @@ async function checkFile(browser, file) {
     );
     await figuresReady(page, "print");
 
+    for (const width of [1400, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      await checkHeads(page, `${width} pixels wide`);
+    }
     await page.setViewportSize({ width: 360, height: 740 });
     await page.waitForTimeout(100);
     expect((await sideways(page)) <= 0, `phone: the page scrolls sideways by ${await sideways(page)} pixels`);

@@ -138,7 +138,16 @@ function finding(kind, norm, text, numbers, severity) {
 
 /** What is known of a head: exact, bounds only, or nothing. */
 function spreads(index, heads, random) {
-  if (index % 41 === 7) return { uniform_spread: null, sharp_spread: null, refused: "its weights are not finite" };
+  const unknown = { uniform_spread: null, sharp_spread: null };
+  if (index % 41 === 7) return { ...unknown, refused: "its weights are not finite" };
+  if (index % 41 === 8) {
+    return {
+      ...unknown,
+      refused:
+        "model.safetensors: tensor h.11.attn.c_attn.weight is 768 x 2304 as I8, expected floating-point numbers or the " +
+        "scales that turn it into these; not modelled: position_embedding_type: relative_key_query",
+    };
+  }
   const uniform = index % 9 === 4 ? 3 * random() : 1e-14;
   const sharp = 10 ** (0.5 + 3 * random()) * (1 + index / heads);
   const exact = index % 29 !== 3;

@@ -1,7 +1,7 @@
 import type { Head, Token, Vocabulary } from "./data";
 import { definitions, el, name, slot, table } from "../../shared/dom";
 import { atMost, count, number, plural, unknown } from "../../shared/format";
-import { showSpreads } from "./spreads";
+import { countHeads, showSpreads } from "./spreads";
 
 const shownRows = 200;
 
@@ -47,12 +47,11 @@ function showHeads(heads: Head[], body: HTMLElement): void {
   }
   const groups = grouped(heads);
   const layers = new Set(heads.map((head) => head.layer)).size;
-  const total = new Set(heads.map((head) => `${head.layer}/${head.head}`)).size;
   body.append(
     el(
       "p",
       {},
-      `${plural(total, "attention head")} in ${plural(layers, "layer")}. ` +
+      `${plural(countHeads(heads), "attention head")} in ${plural(layers, "layer")}. ` +
         "Each compares what its norm lets through; the heads of one layer share a row.",
     ),
     el(

@@ -1,16 +1,20 @@
 import type { Maybe } from "../../shared/chart";
 import type { Head } from "./data";
 import { button, el } from "../../shared/dom";
-import { atLeast, atMost, count, measured, plural, unknown } from "../../shared/format";
+import { atLeast, atMost, count, plural, unknown } from "../../shared/format";
 
 /** Rows put on the page; a column head brings the others' extremes to the top. */
 const shownRows = 200;
 /** Beside the sharpest, a most uniform spread of this part is none. */
 const nothing = 1e-8;
+/** Bounds as near as this part of the upper one are printed as one number. */
+const attainedWithin = 1e-3;
 
 interface Column {
   title: string;
   about: string;
+  /** Whether it names the head, and so is known of every one. */
+  names?: boolean;
   value: (head: Head) => Maybe;
   cell: (head: Head) => string;
 }
@@ -18,56 +22,69 @@ interface Column {
 const whole = (title: string, value: (head: Head) => Maybe): Column => ({
   title,
   about: "",
+  names: true,
   value,
   cell: (head) => count(value(head)),
 });
 
-type End = "≥" | "≤" | "";
-
-/** An end of a bound, rounded outward; without an end, a measured number. */
-const rounded = (end: End, value: number): string =>
-  end === "≥" ? atLeast(value) : end === "≤" ? atMost(value) : measured(value);
-
-/** With its sign. */
-const ended = (end: End, value: number): string => (end === "" ? "" : `${end}\u202f`) + rounded(end, value);
-
-/** The least and the largest spread of some bounds: exact, or as bounds from outside. */
-function spreads(
-  exact: (head: Head) => boolean,
-  uniform: (head: Head) => [Maybe, Maybe] | undefined,
-  sharp: (head: Head) => [Maybe, Maybe] | undefined,
-  titles: [string, string],
-  about: string,
-): Column[] {
-  const outer = (head: Head) => sharp(head)?.[1] ?? null;
-  const least = (head: Head) => {
-    const value = uniform(head)?.[exact(head) ? 1 : 0] ?? null;
-    return value !== null && value <= nothing * (outer(head) ?? 0) ? 0 : value;
-  };
-  const most = (head: Head) => (exact(head) ? (sharp(head)?.[0] ?? null) : outer(head));
-  const shown = (end: End, value: (head: Head) => Maybe) => (head: Head) => {
-    const found = value(head);
-    if (found === null) return unknown;
-    // Exact ones round as bounds do: rounded otherwise, a sorted column would not look sorted.
-    const text = found === 0 ? "0" : rounded(end, found);
-    return exact(head) ? text : `${end}\u202f${text}`;
-  };
-  return [
-    { title: titles[0], about: `Spread under the most uniform query${about}`, value: least, cell: shown("≥", least) },
-    { title: titles[1], about: `Spread under the sharpest query${about}`, value: most, cell: shown("≤", most) },
-  ];
+/** An end of a bound, which is printed rounded outward. */
+interface End {
+  sign: "≥" | "≤";
+  value: number;
+  /** Where the bound is attained, to its digits, the sign is left out. */
+  attained: boolean;
 }
 
-/** One end of a bound, with its sign. */
-const bound = (title: string, about: string, end: End, value: (head: Head) => Maybe): Column => ({
+/** A column of ends of bounds; nothing where none is known. */
+const ends = (title: string, about: string, find: (head: Head) => End | null): Column => ({
   title,
   about,
-  value,
+  value: (head) => find(head)?.value ?? null,
   cell: (head) => {
-    const found = value(head);
-    return found === null ? unknown : ended(end, found);
+    const end = find(head);
+    if (end === null) return unknown;
+    const text = end.value === 0 ? "0" : end.sign === "≥" ? atLeast(end.value) : atMost(end.value);
+    return end.attained ? text : `${end.sign}\u202f${text}`;
   },
 });
+
+/** One end of a bound. A lower end of 0 says nothing. */
+const bound = (title: string, about: string, sign: "≥" | "≤", value: (head: Head) => Maybe): Column =>
+  ends(title, about, (head) => {
+    const found = value(head);
+    return found === null || (sign === "≥" && found === 0) ? null : { sign, value: found, attained: false };
+  });
+
+type Ends = [Maybe, Maybe] | undefined;
+
+/** The smallest spread: 0, its lower end, or where that says nothing its upper end; null where that says no more
+ * than the bound of the sharpest. */
+function leastEnd(uniform: Ends, sharp: Ends, attained: boolean): End | null {
+  const [low, high] = uniform ?? [null, null];
+  const most = sharp?.[1] ?? null;
+  if (low === null) return null;
+  if (high !== null && most !== null && high <= nothing * most) return { sign: "≥", value: 0, attained: true };
+  if (low > 0) return { sign: "≥", value: low, attained };
+  return high !== null && most !== null && high < most ? { sign: "≤", value: high, attained: false } : null;
+}
+
+function mostEnd(sharp: Ends, attained: boolean): End | null {
+  const value = sharp?.[1] ?? null;
+  return value === null ? null : { sign: "≤", value, attained };
+}
+
+/** The least and the largest spread of some bounds. */
+const spreads = (
+  uniform: (head: Head) => Ends,
+  sharp: (head: Head) => Ends,
+  titles: [string, string],
+  about: string,
+): Column[] => [
+  ends(titles[0], `Spread under the most uniform query${about}`, (head) =>
+    leastEnd(uniform(head), sharp(head), isExact(head)),
+  ),
+  ends(titles[1], `Spread under the sharpest query${about}`, (head) => mostEnd(sharp(head), isExact(head))),
+];
 
 /** What is known of rotary heads beside the bounds over their contexts. */
 const overDistances: Column[] = [
@@ -80,17 +97,16 @@ const overDistances: Column[] = [
     "≤",
     (head) => head.distances?.sharp_at_most_anywhere ?? null,
   ),
-  bound(
-    "Sharpest at equal distance 0",
-    "Of two keys where the query stands, as if nothing turned",
-    "",
-    (head) => head.distances?.at_distance_zero.sharp_bounds[1] ?? null,
-  ),
+  ends("Sharpest at equal distance 0", "Of two keys where the query stands, as if nothing turned", (head) => {
+    const [low, high] = head.distances?.at_distance_zero.sharp_bounds ?? [null, null];
+    return mostEnd([low, high], low !== null && high !== null && high - low <= attainedWithin * high);
+  }),
 ];
 
 const passes: Column = {
   title: "Passes",
   about: "Passes through shared weights, which read different norms",
+  names: true,
   value: (head) => (head.pass === null ? null : head.pass === "first" ? 1 : 2),
   cell: (head) => (head.pass === null ? unknown : head.pass === "first" ? "1" : "≥\u202f2"),
 };
@@ -115,7 +131,6 @@ function columnsFor(heads: Head[]): Column[] {
     whole("Head", (head) => head.head),
     ...(heads.some((head) => head.pass) ? [passes] : []),
     ...spreads(
-      isExact,
       (head) => head.uniform_bounds,
       (head) => head.sharp_bounds,
       ["Most uniform", "Sharpest"],
@@ -124,7 +139,6 @@ function columnsFor(heads: Head[]): Column[] {
     ...(heads.some((head) => head.distances) ? overDistances : []),
     ...(heads.some((head) => head.without_projection)
       ? spreads(
-          isExact,
           (head) => head.without_projection?.uniform_bounds,
           (head) => head.without_projection?.sharp_bounds,
           ["Most uniform, mean left in", "Sharpest, mean left in"],
@@ -133,6 +147,10 @@ function columnsFor(heads: Head[]): Column[] {
       : []),
   ];
 }
+
+/** How many different heads entries are of: with shared weights, each stands once for each norm that it reads. */
+export const countHeads = (heads: Head[]): number =>
+  new Set(heads.map((head) => `${head.layer}/${head.head}`)).size;
 
 /** Orders two heads by a column; the unknown come last in both directions. */
 function compare(column: Column, a: Head, b: Head, direction: 1 | -1): number {
@@ -147,7 +165,6 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
   const measuredHeads = heads.filter(known);
   if (measuredHeads.length === 0) return null;
   const columns = columnsFor(measuredHeads);
-  const refused = heads.some((head) => head.refused);
   const body = el("tbody");
   let sorted: Column | undefined;
   let direction: 1 | -1 = 1;
@@ -162,23 +179,19 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
       }),
     ),
   );
-  const reason = refused ? el("th", { scope: "col" }, "Not known, because") : null;
+  const names = columns.filter((column) => column.names);
+  const row = (head: Head) => {
+    const cells = (some: Column[]) => some.map((column) => el("td", { class: "number" }, column.cell(head)));
+    if (!head.refused) return el("tr", {}, ...cells(columns));
+    // Takes the place of the numbers and keeps to the part of the table that is in sight.
+    const reason = el("div", { class: "reason" }, `not known: ${head.refused}`);
+    return el("tr", {}, ...cells(names), el("td", { colspan: columns.length - names.length }, reason));
+  };
   const arrange = () => {
     const order = sorted;
     const rows =
       order === undefined ? heads : [...heads].sort((a, b) => compare(order, a, b, direction));
-    body.replaceChildren(
-      ...rows
-        .slice(0, shownRows)
-        .map((head) =>
-          el(
-            "tr",
-            {},
-            ...columns.map((column) => el("td", { class: "number" }, column.cell(head))),
-            refused ? el("td", {}, head.refused ?? "") : null,
-          ),
-        ),
-    );
+    body.replaceChildren(...rows.slice(0, shownRows).map(row));
     columns.forEach((column, i) => {
       const how = column !== sorted ? "none" : direction === 1 ? "ascending" : "descending";
       headCells[i]?.setAttribute("aria-sort", how);
@@ -186,12 +199,13 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
   };
   arrange();
   const left = heads.length - shownRows;
+  const trivial = measuredHeads.some((head) => leastEnd(head.uniform_bounds, head.sharp_bounds, false) === null);
   const bounded = measuredHeads.some((head) => !isExact(head) && !head.distances);
   const turning = measuredHeads.some((head) => head.distances);
   return el(
     "details",
     { open: heads.length <= 16 },
-    el("summary", {}, `How uniform and how sharp each head can be (${plural(heads.length, "head")})`),
+    el("summary", {}, `How uniform and how sharp each head can be (${plural(countHeads(heads), "head")})`),
     el(
       "p",
       { class: "muted" },
@@ -204,12 +218,13 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
         (measuredHeads.some((head) => head.soft_cap) ? " The spreads are of capped scores." : "") +
         (bounded
           ? " ≤ and ≥ are bounds from the head's own norms of queries and keys, which hidden states may not attain."
-          : ""),
+          : "") +
+        (trivial ? " – stands where nothing is known that the sharpest does not imply." : ""),
     ),
     el(
       "div",
       { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of spreads" },
-      el("table", { class: "small sortable spreads" }, el("thead", {}, el("tr", {}, ...headCells, reason)), body),
+      el("table", { class: "small sortable spreads" }, el("thead", {}, el("tr", {}, ...headCells)), body),
     ),
     left > 0
       ? el(

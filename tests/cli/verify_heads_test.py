@@ -1,6 +1,7 @@
 """Results of heads checked from files alone: good ones pass, and whatever is changed in one is found."""
 
 import copy
+import hashlib
 import json
 import unittest
 
@@ -278,6 +279,18 @@ class VerifyHeads(ResultTest):
                 parent_of(forged["heads"][0], path)[path[-1]] = value + 1e-3 * (value - parent_of(head, path)[path[-1]]) / STRONGER
                 (self.folder / "result.json").write_text(json.dumps(forged))
                 self.assertEqual(self.checker(*inputs), 1, (model.__name__, path))
+
+    def test_the_checker_of_the_document_refuses_what_it_does_not_cover(self):
+        for model in (self.gemma, self.normed):
+            document = self.result("heads", model(), "--certificates")
+            inputs = []
+            for index, entry in enumerate(document["inputs"]["arrays"]):
+                zeros = np.zeros(entry["shape"])
+                np.save(self.folder / f"{index}.npy", zeros)
+                entry["sha256"] = hashlib.sha256(hashlib.sha256(zeros.tobytes()).digest()).hexdigest()
+                inputs.append(f"{index}.npy")
+            (self.folder / "result.json").write_text(json.dumps(document))
+            self.assertEqual(self.checker(*inputs, error="soft caps and own norms are not covered"), 1)
 
     def test_other_models_are_refused(self):
         document = self.result("heads", self.neox(), "--certificates")

@@ -1,5 +1,5 @@
-// The top of a report as a picture, as the README shows it:
-// `node e2e/picture.mjs REPORT.html OUT.png [--height PIXELS] [--chromium PROGRAM]`
+// A report, shortened to its overview, its first findings and some figures, as a picture for the README:
+// `node e2e/picture.mjs REPORT.html OUT.png [--findings N] [--figures ID,…] [--chromium PROGRAM]`
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
@@ -7,10 +7,14 @@ import { chromium } from "playwright-core";
 
 const { values: options, positionals: [report, out] } = parseArgs({
   allowPositionals: true,
-  options: { chromium: { type: "string", default: "/usr/bin/chromium" }, height: { type: "string", default: "1000" } },
+  options: {
+    chromium: { type: "string", default: "/usr/bin/chromium" },
+    findings: { type: "string", default: "3" },
+    figures: { type: "string", default: "longest-axis,head-spread" },
+  },
 });
 if (!report || !out) {
-  console.error("usage: node e2e/picture.mjs REPORT.html OUT.png [--height PIXELS] [--chromium PROGRAM]");
+  console.error("usage: node e2e/picture.mjs REPORT.html OUT.png [--findings N] [--figures ID,…] [--chromium PROGRAM]");
   process.exit(2);
 }
 
@@ -18,8 +22,25 @@ const browser = await chromium.launch({
   executablePath: options.chromium,
   args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
 });
-const page = await browser.newPage({ viewport: { width: 1200, height: Number(options.height) }, colorScheme: "light" });
+const page = await browser.newPage({ viewport: { width: 1200, height: 1000 }, colorScheme: "light" });
 await page.goto(pathToFileURL(resolve(report)).href);
-await page.waitForTimeout(500);
-await page.screenshot({ path: out });
+await page.waitForSelector("html[data-ready]");
+const figures = options.figures.split(",");
+const missing = await page.evaluate(
+  ({ findings, figures }) => {
+    const drop = (selector, keep) => {
+      for (const element of [...document.querySelectorAll(selector)].filter((e, i) => !keep(e, i))) element.remove();
+    };
+    drop(".findings li", (_, i) => i < findings);
+    drop("figure", ({ id }) => figures.includes(id.replace("chart-", "")));
+    drop("#findings .more, #overview .remarks, #norms, #heads, #guide, footer", () => false);
+    return figures.filter((id) => document.getElementById(`chart-${id}`) === null);
+  },
+  { findings: Number(options.findings), figures },
+);
+if (missing.length > 0) throw new Error(`${report}: holds no figure ${missing.join(", ")}`);
+for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
+await page.waitForFunction(() => document.querySelector('figure:not([data-state="ready"])') === null);
+await page.evaluate(() => scrollTo(0, 0));
+await page.screenshot({ path: out, fullPage: true });
 await browser.close();

@@ -100,7 +100,7 @@ void head_distances(const Report& report, Json& charts) {
   }
   std::set<std::size_t> distances;
   for (const Json& row : table) distances.insert(row["distance"].get<std::size_t>());
-  Json distance = quantity("distance", "distance of both keys from the query, in positions");
+  Json distance = quantity("distance", "distance of both keys from the query");
   distance["scale"] = {{"type", "symlog"}, {"nice", false}};
   Json ticks = {0, 1};
   const auto farthest = std::max_element(

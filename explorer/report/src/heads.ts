@@ -102,16 +102,20 @@ function showTokens(title: string, tokens: Token[]): HTMLElement | null {
     "details",
     {},
     el("summary", {}, title),
-    table(
-      "",
-      ["token", "name", "margin at most", "largest probability"],
-      tokens.map(({ token, name: spelled, lead_at_most, probability }) => [
-        String(token),
-        spelled === null ? unknown : name(JSON.stringify(spelled)),
-        atMost(lead_at_most, number),
-        atMost(probability[1], number),
-      ]),
-      [0, 2, 3],
+    el(
+      "div",
+      { class: "table-scroll", tabindex: 0, role: "region", "aria-label": title },
+      table(
+        "",
+        ["token", "name", "margin at most", "largest probability"],
+        tokens.map(({ token, name: spelled, lead_at_most, probability }) => [
+          String(token),
+          spelled === null ? unknown : name(JSON.stringify(spelled)),
+          atMost(lead_at_most, number),
+          atMost(probability[1], number),
+        ]),
+        [0, 2, 3],
+      ),
     ),
   );
 }

@@ -2,11 +2,11 @@
 
 #include "pass.hpp"
 
-/// The steps of `pass.hpp` backwards.
+/// The backward pass of the steps of `pass.hpp`.
 namespace normscope::automata::detail {
 
-/// δ of one map's values: adds its share to the gradients of W, U and b, word by word, and Uᵀδ to
-/// `d_input`, where `input` is what U was applied to.
+/// Backpropagates δ of one map's values: adds to the gradients of W, U and b, word by word, and adds Uᵀδ to
+/// `d_input`, where `input` is the vector that U was applied to.
 template <std::size_t L>
 void push_back(const Shape& shape, const double* p, const std::uint8_t* x, const double* delta,
                const double* input, double* d_input, double* gradient) {
@@ -23,7 +23,7 @@ void push_back(const Shape& shape, const double* p, const std::uint8_t* x, const
     }
     for (std::size_t j = 0; j < n; ++j) {
       const double weight = recurrent[i * n + j];
-      // By way of locals, so that the compiler sees that nothing overlaps.
+      // Local variables, so that the compiler knows that nothing overlaps.
       double to_weight[L];
       double to_input[L];
       for (std::size_t l = 0; l < L; ++l) {
@@ -36,14 +36,14 @@ void push_back(const Shape& shape, const double* p, const std::uint8_t* x, const
   }
 }
 
-/// Derivatives of the loss by a state; on the way back those by the state before.
+/// Derivatives of the loss with respect to a state.
 struct Slopes {
   double* hidden;
   double* cell;  ///< lstm
 };
 
-/// One step back: `d` is by the state after it, and becomes by the state before it. `delta` has room for
-/// every map's values and one more of the width.
+/// One step backwards: `d` is with respect to the state after the step, and then with respect to the state
+/// before. `delta` has space for every map's values and one more vector of the width.
 template <std::size_t L>
 void backward(const Shape& shape, const double* p, const std::uint8_t* x, const Before& before,
               const After& after, const Slopes& d, double* delta, double* gradient) {

@@ -106,7 +106,7 @@ std::vector<std::size_t> CounterMachine::space(std::size_t longest) const {
   std::vector<Key> newest(seen.begin(), seen.end());
   std::vector<std::size_t> counts{seen.size()};
   for (std::size_t n = 0; n < longest; ++n) {
-    // Whatever follows a configuration follows it whenever it comes: only new ones go on.
+    // The successors of a configuration do not depend on when it is reached, so only new ones are followed.
     std::vector<Key> found;
     for (const auto& [state, counters] : newest) {
       for (std::size_t letter = 0; letter < letters_; ++letter) {

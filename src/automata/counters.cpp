@@ -2,7 +2,7 @@
 
 #include <normscope/automata/saturated.hpp>
 
-// Weights written by hand. Gates of an lstm are i, f, o, g; letters are a, b, c.
+// Weights set by hand. Gates of an lstm are i, f, o, g; letters are a, b, c.
 namespace normscope::automata {
 namespace {
 
@@ -26,7 +26,7 @@ void set(Cell& cell, std::size_t map, std::size_t unit, const Row& row) {
   for (const Term& term : row.units) cell.recurrent(map)[unit * cell.width + term.from] = term.weight;
 }
 
-/// c' + what `up` says where `when` is open; always open without a `when`.
+/// c' + the value of `up` if the gate `when` is open; always open without a `when`.
 void accumulate(Cell& cell, std::size_t unit, const Row& up, const Row& when = {.bias = 1.0}) {
   set(cell, input, unit, when);
   set(cell, forget, unit, {.bias = 1.0});
@@ -34,7 +34,7 @@ void accumulate(Cell& cell, std::size_t unit, const Row& up, const Row& when = {
   set(cell, candidate, unit, up);
 }
 
-/// 1 where the last letter was `letter`, −1 where it was another, 0 before the first.
+/// 1 if the last letter was `letter`, −1 if it was another, 0 before the first.
 void remember(Cell& cell, std::size_t unit, std::size_t letter) {
   set(cell, input, unit, {.bias = 1.0});
   set(cell, forget, unit, {.bias = -1.0});
@@ -42,14 +42,14 @@ void remember(Cell& cell, std::size_t unit, std::size_t letter) {
   set(cell, candidate, unit, {.bias = -1.0, .letters = {{letter, 2.0}}});
 }
 
-/// Counts the times that `letter` comes while unit `last` is `sign`. h is at least tanh 1 > 3/4, so that
-/// 2 sign h + 2 [letter] − 5/2 is at most −1/2, or at least 1.
+/// Counts the occurrences of `letter` while unit `last` is `sign`. Since h is at least tanh 1 > 3/4, 2 sign h
+/// + 2 [letter] − 5/2 is at most −1/2, or at least 1.
 void latch(Cell& cell, std::size_t unit, std::size_t letter, std::size_t last, double sign) {
   accumulate(cell, unit, {.bias = 1.0},
              {.bias = -2.5, .letters = {{letter, 2.0}}, .units = {{last, 2.0 * sign}}});
 }
 
-/// Yes where none of the given affine functions of the state is positive.
+/// Accepts if none of the given affine functions of the state is positive.
 Decoder none_positive(Decoder::Activation activation, std::size_t width,
                       std::initializer_list<std::initializer_list<Term>> rows) {
   Decoder decoder{.activation = activation};
@@ -81,7 +81,7 @@ Acceptor lstm_of_two_letters() {
 Acceptor lstm_of_three_letters() {
   enum Unit : std::size_t { first, second, last_a, last_c, late_a, late_b, early_c, units };
   Acceptor made{Cell::zeros(CellKind::lstm, 3, units), {}};
-  // A letter that a counter does not look at leaves it alone: its input gate is shut.
+  // A letter that a counter ignores leaves it unchanged: its input gate is closed.
   accumulate(made.cell, first, {.letters = {{a, 1.0}, {b, -1.0}, {c, 1.0}}},
              {.bias = 1.0, .letters = {{c, -2.0}}});
   accumulate(made.cell, second, {.letters = {{a, 1.0}, {b, 1.0}, {c, -1.0}}},
@@ -107,7 +107,7 @@ void count_letter(Cell& cell, std::size_t unit, std::size_t letter) {
   set(cell, 0, unit, {.letters = {{letter, 1.0}}, .units = {{unit, 1.0}}});
 }
 
-/// [last letter] of the letters after one another: 1 where `letter` follows the one that `last` remembers.
+/// [last letter] of consecutive letters: 1 if `letter` follows the one that `last` stores.
 void pair(Cell& cell, std::size_t unit, std::size_t last, std::size_t letter) {
   set(cell, 0, unit, {.bias = -1.0, .letters = {{letter, 1.0}}, .units = {{last, 1.0}}});
 }
@@ -150,7 +150,7 @@ Acceptor relu_of_three_letters() {
 enum ThresholdUnit : std::size_t { above, below, last_b, ba, threshold_units };
 
 void add_threshold_units(Cell& cell) {
-  // 10 h − 2 [b] + 1: shut for b where the counter stands at 0, for tanh 1 > 3/4.
+  // 10 h − 2 [b] + 1: closed for b if the counter is 0, since tanh 1 > 3/4.
   accumulate(cell, above, {.letters = {{a, 1.0}, {b, -1.0}}},
              {.bias = 1.0, .letters = {{b, -2.0}}, .units = {{above, 10.0}}});
   accumulate(cell, below, {.bias = 1.0}, {.bias = -1.0, .letters = {{b, 2.0}}, .units = {{above, -10.0}}});
@@ -182,7 +182,7 @@ Acceptor lstm_prefix_counter() {
   add_threshold_units(made.cell);
   accumulate(made.cell, matched, {.bias = 1.0},
              {.bias = -0.5, .units = {{above, -1.0}, {below, -1.0}, {last_b, 1.0}, {ba, -1.0}}});
-  // 7 tanh 1 outweighs all the others together.
+  // 7 tanh 1 exceeds the sum of all the others.
   made.decoder = {.weight = {-1.0, -1.0, 1.0, -1.0, 7.0}, .bias = -0.5};
   return made;
 }

@@ -23,7 +23,7 @@ bool up_and_down(const Drift& one, const Drift& next) {
          ratio >= 1.0 / most_ratio;
 }
 
-/// Mean and deviation of the moves of `unit` in steps begin + 1, …, end.
+/// Mean and standard deviation of the changes of `unit` in steps begin + 1, …, end.
 Drift drift(std::span<const double> values, std::size_t width, std::size_t unit, std::size_t begin,
             std::size_t end) {
   const auto value = [&](std::size_t step) { return values[step * width + unit]; };

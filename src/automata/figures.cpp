@@ -19,7 +19,7 @@ using vega::shortened;
 
 constexpr std::size_t most_points = 400;
 
-/// What the outputs are the probabilities of.
+/// The events that the output probabilities refer to.
 std::vector<std::string> output_names(const Network& network) {
   if (network.head == Head::membership) return {"in the language"};
   std::vector<std::string> names;
@@ -34,7 +34,7 @@ std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n) {
   return n >= least_drift_length ? drifts(network, n) : std::vector<UnitDrift>{};
 }
 
-/// Steps to show: every one, or every so many and those where a block ends.
+/// Steps to plot: every one, or every n-th and the ends of blocks.
 std::vector<std::size_t> shown_steps(std::size_t steps, std::size_t n) {
   const std::size_t apart = (steps + most_points - 1) / most_points;
   std::vector<std::size_t> shown;
@@ -90,7 +90,7 @@ std::string trace_figure(const Network& network, std::size_t n) {
       outputs.push_back({{"letters", step}, {"of", names[o]}, {"p", shortened(p[step * names.size() + o])}});
     }
   }
-  // Units that do not count share one grey; those that do come first in the list of colours.
+  // Units that do not count share one grey; counters come first in the list of colours.
   Json roles = Json::array();
   Json colours = Json::array();
   constexpr const char* palette[] = {"#d1495b", "#2e6f95", "#e09f3e", "#4f772d", "#7b4ea3"};

@@ -5,7 +5,7 @@
 
 #include "activation.hpp"
 
-/// What is read off h, for L words side by side as in `pass.hpp`.
+/// The output layer on h, for L words side by side as in `pass.hpp`.
 namespace normscope::automata::detail {
 
 /// out = V h + v, the parameters V and then v.
@@ -21,7 +21,7 @@ void outputs(std::size_t width, std::size_t count, const double* parameters, con
   }
 }
 
-/// `slopes` of the outputs: adds Vᵀ of them to `d_h`, and their share to the gradients of V and v.
+/// Backpropagates `slopes` of the outputs: adds Vᵀ slopes to `d_h`, and adds to the gradients of V and v.
 template <std::size_t L>
 void outputs_back(std::size_t width, std::size_t count, const double* parameters, const double* h,
                   const double* slopes, double* d_h, double* gradient) {
@@ -36,7 +36,7 @@ void outputs_back(std::size_t width, std::size_t count, const double* parameters
   }
 }
 
-/// Logits to probabilities, in place.
+/// Converts logits to probabilities, in place.
 template <std::size_t L>
 void softmax(std::size_t count, double* logits) {
   double most[L];

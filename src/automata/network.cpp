@@ -25,7 +25,7 @@ void expect_letters(const Network& network, WordView word) {
 
 std::uint8_t start(const Network& network) { return static_cast<std::uint8_t>(letters(network.language)); }
 
-/// Probabilities after what the runner has read.
+/// Output probabilities after the letters read so far.
 void read_out(const Network& network, const detail::Runner& runner, double* out) {
   const std::size_t outputs = network.outputs();
   detail::outputs<1>(network.cell.width, outputs, network.output.data(), runner.state.hidden.data(), out);
@@ -36,7 +36,7 @@ void read_out(const Network& network, const detail::Runner& runner, double* out)
   }
 }
 
-/// A network that reads, and whether what it has read is a member.
+/// A network that reads a word, and whether it accepts what it has read.
 class Judge {
  public:
   explicit Judge(const Network& network) : network_(network), runner_(network.cell) {
@@ -58,7 +58,7 @@ class Judge {
   const Network& network_;
   detail::Runner runner_;
   std::array<double, 4> out_{};
-  bool possible_ = true;  ///< no letter so far was unlikely
+  bool possible_ = true;  ///< no letter so far was improbable
 };
 
 bool read(const Network& network, WordView word) {

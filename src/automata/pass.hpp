@@ -8,11 +8,11 @@
 
 #include "activation.hpp"
 
-/// One step of a cell forwards, for L words at a time. Their numbers lie side by side, value i of word l at
-/// [i L + l], so that the compiler takes them together; no sum runs across words.
+/// One forward step of a cell for L words at a time. Value i of word l is stored at [i L + l], so that the
+/// compiler vectorizes over words; no sum runs across words.
 namespace normscope::automata::detail {
 
-/// What a cell is, with its parameters lying elsewhere.
+/// A cell's shape with a pointer to its parameters.
 struct Shape {
   CellKind kind;
   std::size_t symbols;
@@ -24,18 +24,18 @@ struct Shape {
 
 inline Shape shape_of(const Cell& cell) { return {cell.kind, cell.symbols, cell.width, cell.linear_output}; }
 
-/// The state a step begins in.
+/// The state at the start of a step.
 struct Before {
   const double* hidden;
   const double* cell;  ///< lstm
 };
 
-/// What a step leaves behind.
+/// Outputs of a step.
 struct After {
   double* hidden;
   double* cell;   ///< lstm
-  double* extra;  ///< what c is as an output of an lstm, r ∘ h' of a gru
-  double* gates;  ///< one after the other, squashed; none of elman_tanh and elman_relu
+  double* extra;  ///< tanh c of an lstm, r ∘ h' of a gru
+  double* gates;  ///< activated gates, concatenated; none for elman_tanh and elman_relu
 };
 
 /// out = W x + U h + b of the gate whose parameters begin at `p`.

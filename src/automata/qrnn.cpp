@@ -9,7 +9,7 @@ namespace {
 
 std::size_t map_size(const Qrnn& layer) { return layer.width * (layer.window * layer.inputs + 1); }
 
-/// What the gates of a unit are for the newest inputs at `x`, of which `known` are not before the start.
+/// The gates of a unit for the newest inputs at `x`, of which `known` are not before the start.
 struct Gates {
   double candidate;
   bool forget;
@@ -17,7 +17,7 @@ struct Gates {
   bool output;
 };
 
-/// Requires  x points to the newest inputs, older ones lie in front of it
+/// Requires  x points to the newest input, with older ones before it
 Gates gates_of(const Qrnn& layer, std::size_t unit, const double* x, std::size_t known) {
   const auto map = [&](Qrnn::Map which) {
     const double* const p = layer.parameters.data() + which * map_size(layer);
@@ -86,7 +86,8 @@ std::vector<double> one_hot(WordView word, std::size_t letters) {
 
 CounterMachine counter_machine(const Qrnn& layer) {
   const std::size_t letters = layer.inputs;
-  // State 0 is the start. A past of m letters is a number in the base `letters`, behind all shorter ones.
+  // State 0 is the start. A history of m letters is encoded as a number in base `letters`, after all shorter
+  // ones.
   std::vector<Word> pasts;
   for (Word past; past.size() < layer.window; next_word(past, letters)) pasts.push_back(past);
   const auto number = [&](WordView past) {
@@ -151,7 +152,7 @@ PrefixLayers prefix_layers() {
   first.weight(Qrnn::input, ba, 0, 0) = 2.0;
   first.weight(Qrnn::input, ba, 1, 1) = 2.0;
   first.bias(Qrnn::input, ba) = -3.0;
-  // b now and nothing before.
+  // The current letter is b and there is none before.
   first.weight(Qrnn::input, begins_with_b, 0, 1) = 2.0;
   first.weight(Qrnn::input, begins_with_b, 1, 0) = -2.0;
   first.weight(Qrnn::input, begins_with_b, 1, 1) = -2.0;

@@ -9,7 +9,7 @@
 
 namespace normscope::automata::detail {
 
-/// A cell that reads one word, with room for what a step needs.
+/// A cell that reads one word, with buffers for a step.
 class Runner {
  public:
   /// Requires  a cell that is valid and outlives this
@@ -28,7 +28,7 @@ class Runner {
     std::swap(state, next_);
   }
 
-  /// Of the last step, one after the other.
+  /// Values of the last step, concatenated.
   [[nodiscard]] std::span<const double> gate_values() const { return gates_; }
 
   State state;

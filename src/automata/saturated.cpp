@@ -18,7 +18,7 @@ using detail::Map;
 using detail::positive;
 using detail::sign;
 
-/// W x + U h + b of one unit.
+/// W x + U h + b for one unit.
 Map unit(const Cell& cell, std::size_t map, std::size_t at, std::uint8_t symbol,
          std::span<const double> hidden) {
   const std::size_t n = cell.width;

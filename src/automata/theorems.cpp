@@ -68,7 +68,7 @@ std::size_t mistakes_around(const Acceptor& acceptor, Language language, std::si
 }
 
 double clipped_difference_error(double factor, std::size_t most) {
-  // i sees 10 h − 2 [b] + 1, which shuts it for b at 0; g is up on a and down on b.
+  // i sees 10 h − 2 [b] + 1, which closes it for b at 0; g increments on a and decrements on b.
   Cell cell = Cell::zeros(CellKind::lstm, 2, 1);
   cell.weight(0)[1] = -2.0;
   cell.recurrent(0)[0] = 10.0;
@@ -76,7 +76,7 @@ double clipped_difference_error(double factor, std::size_t most) {
   cell.weight(3)[0] = 1.0;
   cell.weight(3)[1] = -1.0;
   cell = scaled(cell, factor);
-  // f = o = 1, as the theorem has it, not as its limit.
+  // f = o = 1, as in the theorem, instead of its limit.
   cell.bias(1)[0] = 40.0;
   cell.bias(2)[0] = 40.0;
   double worst = 0.0;

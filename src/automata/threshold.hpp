@@ -6,10 +6,10 @@
 
 #include <normscope/core/error.hpp>
 
-/// The limits of squashing functions.
+/// The limits of sigmoid and tanh.
 namespace normscope::automata::detail {
 
-/// A sum and how large its terms are.
+/// A sum, and the sum of the magnitudes of its terms.
 struct Map {
   double value = 0.0;
   double size = 0.0;
@@ -20,7 +20,7 @@ struct Map {
   }
 };
 
-/// Errors    Argument where rounding may have decided
+/// Errors    Argument if rounding may have decided
 inline bool positive(const Map& map) {
   constexpr double tie = 0x1p-40;
   if (!(std::abs(map.value) > tie * map.size)) {

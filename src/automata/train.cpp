@@ -30,7 +30,7 @@ Network begin(const TrainSpec& spec, Random& random) {
   return network;
 }
 
-/// Symbols whose probability the loss looks at, or words.
+/// Number of symbols, or words, whose probability enters the loss.
 double terms(Head head, std::span<const Labelled* const> words) {
   double sum = 0.0;
   for (const Labelled* one : words) {
@@ -51,7 +51,7 @@ void shuffle(std::vector<T>& values, Random& random) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
 }
 
-/// Exponents that are independent, or near one another, but not all equal.
+/// Exponents that are independent or close to one another, but not all equal.
 Word other_word(const TrainSpec& spec, bool near, Random& random) {
   std::array<std::size_t, 3> counts{};
   const std::span<std::size_t> used = std::span(counts).first(letters(spec.language));
@@ -105,7 +105,7 @@ std::vector<Labelled> training_words(const TrainSpec& spec) {
     for (std::size_t n = 0; n <= spec.longest; ++n) words.push_back({member(spec.language, n), true});
     return words;
   }
-  // Words of their own stream, so that they do not depend on the size of the network.
+  // Words have a random stream of their own, so that they do not depend on the size of the network.
   Random random(spec.seed ^ 0x776f726473ULL);
   for (std::size_t i = 0; i < spec.words; ++i) {
     if (i % 2 == 0) {
@@ -147,7 +147,8 @@ struct Trainer::Work {
     second.resize(size);
   }
 
-  /// Batches of words of like length, so that few wait for a long one; not always the same together.
+  /// Batches of words of similar length, so that few wait for a long one; shuffled, so that their composition
+  /// varies.
   void order() {
     std::size_t most = 0;
     for (const Labelled& one : words) most = std::max(most, one.word.size());
@@ -164,7 +165,7 @@ struct Trainer::Work {
     shuffle(batches, random);
   }
 
-  /// 1, or on the line down to 0 in the second half.
+  /// 1, or decreasing linearly to 0 in the second half.
   [[nodiscard]] double rate_share() const {
     const double done = static_cast<double>(loss.size()) / static_cast<double>(spec.epochs);
     return spec.decay ? std::min(1.0, 2.0 * (1.0 - done)) : 1.0;
@@ -175,7 +176,7 @@ struct Trainer::Work {
     double squares = 0.0;
     for (const double value : values) squares += value * value;
     const double norm = std::sqrt(squares);
-    // A rectifier may run away: a step that says nothing is none.
+    // A rectifier may diverge; a step that is not finite is skipped.
     if (!std::isfinite(norm)) return;
     const double scale = norm > spec.clip ? spec.clip / norm : 1.0;
     constexpr double beta1 = 0.9;

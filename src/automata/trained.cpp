@@ -32,7 +32,7 @@ TrainSpec trained_spec(CellKind cell, Language language) {
                 fmt::format("count: no trained {} is stored, expected lstm or gru; or train one with --train",
                             to_string(cell)));
   }
-  // The first seed of a few whose lstm is exact far beyond the training; every gru looks much the same.
+  // The first of a few seeds whose lstm is exact far beyond its training lengths; all grus are similar.
   const bool second = cell == CellKind::lstm && language == Language::anbn;
   return usual(cell, language, Head::next_symbol, second ? 2 : 1);
 }

@@ -2,7 +2,7 @@
 
 #include <span>
 
-/// Cell parameters, then output, of what `trained` gives, as multiples of 1e-5.
+/// Cell parameters, then output parameters, of the networks of `trained`, as multiples of 1e-5.
 namespace normscope::automata::detail {
 
 [[nodiscard]] std::span<const int> lstm_anbn();

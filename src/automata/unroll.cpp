@@ -15,7 +15,7 @@ struct Unroll::Words {
   std::span<const Labelled* const> words;
   double weight = 0.0;
 
-  /// Steps of a word: its start and its letters; none for a lane without a word.
+  /// Steps of a word: its start symbol and its letters; none for an unused lane.
   [[nodiscard]] std::size_t steps(std::size_t lane) const {
     return lane < words.size() ? words[lane]->word.size() + 1 : 0;
   }
@@ -75,7 +75,7 @@ void Unroll::judge(const Network& network, const Words& words, std::size_t step)
       const double p = slopes[target * lanes + l];
       loss_ -= words.weight * std::log(p);
       slopes[target * lanes + l] -= 1.0;
-      // A word is accepted, rightly or not, when its end was likely as well.
+      // A word is accepted, rightly or not, if its end was probable as well.
       if (p <= least_probability) ruled_out_[l] = true;
       if (step == words.steps(l) && ruled_out_[l] != words.words[l]->member) ++right_;
     }
@@ -111,7 +111,7 @@ void Unroll::add(const Network& network, std::span<const Labelled* const> batch,
     forward<lanes>(shape, p, x, before(step - 1), made);
     for (std::size_t l = 0; l < lanes; ++l) {
       if (step <= words.steps(l)) continue;
-      // Past its end a word stands still at 0, or a rectifier would run away and spoil the sums.
+      // After its end a word's state stays 0; otherwise a rectifier could diverge and spoil the sums.
       for (std::size_t i = 0; i < width_; ++i) {
         made.hidden[i * lanes + l] = 0.0;
         made.extra[i * lanes + l] = 0.0;

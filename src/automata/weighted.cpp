@@ -52,8 +52,8 @@ WeightedAutomaton binary_value() {
 }
 
 WeightedAutomaton anbn_series() {
-  // A state a word of length 0 to 2; a row says what function of the suffix the word followed by the
-  // letter is, in terms of the seven.
+  // One state per word of length 0 to 2. A row expresses, in terms of the seven, the function of the suffix
+  // after the word followed by the letter.
   constexpr std::size_t states = 7;
   constexpr std::int64_t follow[2][states][states] = {{{0, 1, 0, 0, 0, 0, 0},
                                                        {0, 0, 0, 1, 0, 0, 0},

@@ -34,9 +34,9 @@ struct ArrayName {
   std::optional<std::string> member;
 };
 
-/// Both halves may hold colons: the file is the longest part that exists. None where no part does.
+/// Both parts may contain colons: the file is the longest prefix that exists; empty if there is none.
 std::optional<ArrayName> find_name(const std::string& name) {
-  std::error_code ignored;  // a name that is too long for a path is none
+  std::error_code ignored;  // a name that is too long for a path does not exist
   if (fs::exists(name, ignored)) return ArrayName{name, std::nullopt};
   for (std::size_t colon = name.rfind(':'); colon != std::string::npos && colon > 0;
        colon = name.rfind(':', colon - 1)) {
@@ -91,7 +91,7 @@ struct Slice {
   std::uint64_t index = 0;
 };
 
-/// TENSOR[i], if `name` is written so.
+/// TENSOR[i], if `name` has that form.
 std::optional<Slice> parse_slice(std::string_view name) {
   const std::size_t open = name.rfind('[');
   if (open == std::string_view::npos || name.back() != ']') return std::nullopt;
@@ -103,7 +103,7 @@ std::optional<Slice> parse_slice(std::string_view name) {
   return Slice{name.substr(0, open), std::stoull(std::string(digits))};
 }
 
-/// Looks at a shape before the values are read, and throws if it will not do.
+/// Checks a shape before the values are read, and throws if it is not accepted.
 using ShapeCheck = std::function<void(std::span<const std::uint64_t>)>;
 
 Array read_slice(const Tensor& tensor, std::uint64_t index, const fs::path& file, const ShapeCheck& check) {

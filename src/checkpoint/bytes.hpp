@@ -6,7 +6,7 @@
 
 namespace normscope::checkpoint {
 
-/// The first `size` bytes of `rest`, which keeps the others.
+/// Splits off and returns the first `size` bytes of `rest`.
 /// Requires  size <= rest.size()
 [[nodiscard]] inline std::span<const std::byte> take_front(std::span<const std::byte>& rest,
                                                            std::size_t size) {
@@ -15,7 +15,7 @@ namespace normscope::checkpoint {
   return taken;
 }
 
-/// A little-endian number, as this machine stores it.
+/// A little-endian number in this machine's representation.
 /// Requires  bytes.size() == sizeof(Number)
 template <typename Number>
 [[nodiscard]] Number load(std::span<const std::byte> bytes) {

@@ -24,14 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_index = std::uint64_t{64} << 20;
-/// Bytes at a file's beginning that tell its format.
+/// Number of bytes at the start of a file that identify its format.
 constexpr std::uint64_t told_by = 4096;
 
-/// One open file; its tensors have moved out.
+/// One open file, after its tensors have been moved out.
 struct Shard {
   std::unique_ptr<Source> file;
   SafetensorsContents contents{};
-  std::vector<std::byte> held{};  ///< the whole file, where it is needed and not mapped
+  std::vector<std::byte> held{};  ///< the whole file, if it is needed in memory and not mapped
 };
 
 Shard open_shard(std::unique_ptr<Source> file, const fs::path& path) {
@@ -39,7 +39,7 @@ Shard open_shard(std::unique_ptr<Source> file, const fs::path& path) {
   return {std::move(file), std::move(contents)};
 }
 
-/// All bytes of `shard`, as formats need them whose tensors are anywhere.
+/// All bytes of `shard`, for formats that store tensors at arbitrary places.
 std::span<const std::byte> whole(Shard& shard, const fs::path& path) {
   const StoredBytes bytes(*shard.file);
   if (!bytes.in_memory() && bytes.size() > largest_held) {
@@ -51,7 +51,7 @@ std::span<const std::byte> whole(Shard& shard, const fs::path& path) {
   return bytes.fetch(shard.held);
 }
 
-/// What follows counts features and tokens by std::size_t, which may be narrower than the file's numbers.
+/// Features and tokens are counted in std::size_t, which may be narrower than the file's numbers.
 void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
   for (const Tensor& tensor : tensors) {
     for (const std::uint64_t extent : tensor.shape) {
@@ -75,11 +75,11 @@ struct Checkpoint::Contents {
   std::vector<fs::path> files;
   std::vector<Shard> shards;
   std::vector<Tensor> tensors;
-  std::vector<std::uint32_t> file_of;  ///< index into `files`, one a tensor
+  std::vector<std::uint32_t> file_of;  ///< index into `files`, one per tensor
   std::map<std::string, std::string, std::less<>> metadata;
   std::optional<std::string> config_text;
   std::string_view format = "safetensors";
-  std::optional<Arena> arena;  ///< what tensors of other formats may point into
+  std::optional<Arena> arena;  ///< memory that tensors of other formats may point into
   std::vector<StatedNorm> norms;
 
   void open_single(std::unique_ptr<Source> file, const fs::path& at);
@@ -133,7 +133,7 @@ void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, co
     add(open_shard(open(shard_path), shard_path), shard_path);
   }
 
-  // Tensors come sorted from the map, and each is looked for in its own shard only.
+  // The map yields tensors in sorted order, and each is searched only in its own shard.
   tensors.reserve(shard_of.size());
   file_of.reserve(shard_of.size());
   for (const auto& [name, shard] : shard_of) {
@@ -247,7 +247,8 @@ std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64
   }
   const std::size_t width = bits(tensor.dtype) / 8;
   std::vector<double> values(static_cast<std::size_t>(count));
-  // Bytes in memory are decoded in one go, others piece by piece, so that no second copy of all is held.
+  // Bytes in memory are decoded at once, others piece by piece, so that there is never a second copy of all
+  // of them.
   const std::size_t step = tensor.bytes.in_memory() ? values.size() : std::size_t{1} << 17;
   std::vector<std::byte> buffer;
   for (std::size_t at = 0; at < values.size(); at += step) {

@@ -9,8 +9,8 @@ namespace {
 FileFormat by_content(std::string_view text) {
   using namespace std::string_view_literals;
   const auto begins = [text](std::string_view magic) { return text.substr(0, magic.size()) == magic; };
-  // The length in front of a safetensors header is below 2^27: its lower bytes may look like another
-  // format's magic, its upper bytes are zero as in no other format.
+  // The length before a safetensors header is below 2^27: its lower bytes may equal another format's magic
+  // number, but its upper bytes are zero, as in no other format.
   if (text.size() >= 9 && text.substr(4, 5) == "\0\0\0\0{"sv) return FileFormat::safetensors;
   if (begins("GGUF")) return FileFormat::gguf;
   if (begins("version https://git-lfs")) return FileFormat::lfs_pointer;
@@ -57,7 +57,7 @@ FileFormat file_format(const std::filesystem::path& path, std::span<const std::b
   const FileFormat named = by_name(path);
   const FileFormat held =
       by_content({reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 4096)});
-  // Any text may begin with a brace; only a name tells an index of shards.
+  // Any text may begin with a brace; only the name identifies an index of shards.
   if (held == FileFormat::shard_index && named != FileFormat::shard_index) return named;
   return held == FileFormat::unknown ? named : held;
 }

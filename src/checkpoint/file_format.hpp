@@ -21,10 +21,10 @@ enum class FileFormat {
   unknown
 };
 
-/// What a file holds, told by its first bytes and, where they say nothing, by its name.
+/// The format of a file, from its first bytes and, if these are ambiguous, from its name.
 [[nodiscard]] FileFormat file_format(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// The format as a user knows it, such as "GGUF".
+/// The format's common name, such as "GGUF".
 [[nodiscard]] std::string_view describe(FileFormat format);
 
 }  // namespace normscope::checkpoint

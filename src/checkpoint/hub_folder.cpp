@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr const char* torch_weights = "pytorch_model.bin";
 constexpr std::size_t largest_config = std::size_t{16} << 20;
 
-// What cannot be examined, or is a link that leads nowhere, is there: opening it reports what is wrong.
+// A path that cannot be examined, or a dangling link, counts as existing: opening it then reports the error.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
@@ -44,7 +44,7 @@ std::vector<fs::path> list(const fs::path& folder) {
 
 std::string quoted_name(const fs::path& path) { return quote(path.filename().string()); }
 
-/// The only .safetensors file, or else the weights as PyTorch saves them.
+/// The only .safetensors file, otherwise PyTorch's weights file.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::string other;

@@ -4,16 +4,16 @@
 #include <optional>
 #include <string>
 
-/// How the Hugging Face hub lays files out in a model's folder.
+/// File layout of model folders of the Hugging Face hub.
 namespace normscope::checkpoint {
 
 /// The file to open for `path`: itself, or, for a folder, its `model.safetensors`, else its
 /// `model.safetensors.index.json`, else its only `.safetensors` file, else its `pytorch_model.bin`.
-/// Errors    Argument for a folder that leaves a choice; Unsupported for one with other formats only; Io
+/// Errors    Argument for a folder with several candidates; Unsupported for one with other formats only; Io
 [[nodiscard]] std::filesystem::path entry_file(const std::filesystem::path& path);
 
-/// Whether weights of this file name, opened by themselves, are what a `config.json` beside them
-/// describes. Files of other names may share a folder with anything.
+/// Whether a `config.json` in the same folder describes weights of this file name. Files of other names may
+/// share a folder with unrelated files.
 [[nodiscard]] bool is_hub_weights_name(const std::string& name);
 
 /// Text of the `config.json` in the folder of `file`.

@@ -10,7 +10,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-/// An iterator that tells how far the parser has read.
+/// An iterator that records how far the parser has read.
 class Cursor {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -50,7 +50,7 @@ void JsonEvents::not_json(std::size_t position) const {
 
 void parse_json(std::string_view text, JsonEvents& events, std::size_t* position) {
   *position = 0;
-  // The library takes a NUL byte for the end of its input.
+  // The library treats a NUL byte as the end of its input.
   const std::size_t nul = text.find('\0');
   if (nul != std::string_view::npos) events.not_json(nul + 1);
   nlohmann::json::sax_parse(Cursor(text, 0, position), Cursor(text, text.size(), position), &events);

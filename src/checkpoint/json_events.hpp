@@ -10,7 +10,7 @@
 
 namespace normscope::checkpoint {
 
-/// Receiver of a JSON document's parts where everything is out of place until a reader overrides it.
+/// Receiver of a JSON document's events. Every event is an error unless a reader overrides it.
 /// Errors    Format, in messages that begin with `where`
 class JsonEvents : public nlohmann::json::json_sax_t {
  public:
@@ -33,7 +33,7 @@ class JsonEvents : public nlohmann::json::json_sax_t {
   [[noreturn]] void not_json(std::size_t position) const;
 
  protected:
-  /// Says where `found` was met and what was expected there.
+  /// Throws an Error that states where `found` occurred and what was expected there.
   [[nodiscard]] virtual std::string misplaced(std::string_view found) const = 0;
   [[noreturn]] void unexpected(std::string_view found) const { fail(ErrorCode::Format, misplaced(found)); }
   [[noreturn]] void fail(ErrorCode code, const std::string& what) const {

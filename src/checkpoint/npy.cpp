@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t longest_header = std::size_t{1} << 20;
 
-/// Reads the few Python literals that a header is made of.
+/// Parses the few Python literals in a header.
 class Literals {
  public:
   Literals(std::string_view text, const std::string& where) : text_(text), where_(where) {}
@@ -33,7 +33,7 @@ class Literals {
     skip_blanks();
     return at_ == text_.size();
   }
-  /// Whether `c` comes next; then it is taken.
+  /// Consumes `c` if it comes next, and returns whether it did.
   bool take(char c) {
     skip_blanks();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -72,7 +72,7 @@ class Literals {
       }
     }
     if (at_ == begin) fail("an integer >= 0");
-    take('L');  // Python 2 wrote long integers so
+    take('L');  // Python 2 wrote long integers with this suffix
     return value;
   }
   std::vector<std::uint64_t> tuple() {
@@ -124,7 +124,7 @@ void set_type(NpyHeader& header, std::string_view descr, const std::string& wher
                           quote(descr)));
 }
 
-/// Row-major values from column-major ones.
+/// Converts column-major values to row-major.
 std::vector<double> from_fortran(const std::vector<double>& values, const std::vector<std::uint64_t>& shape) {
   std::vector<double> result(values.size());
   std::vector<std::uint64_t> index(shape.size(), 0);

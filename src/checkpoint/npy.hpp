@@ -8,14 +8,14 @@
 
 #include <normscope/checkpoint/array.hpp>
 
-/// The `.npy` format's layout:
+/// Layout of the `.npy` format:
 ///   1. 6 bytes: 0x93 "NUMPY"; 2 bytes: major and minor version
 ///   2. header length n, little-endian: 2 bytes in version 1.0, 4 bytes in 2.0 and 3.0
 ///   3. n bytes: a Python dict of literals, {'descr': str, 'fortran_order': bool, 'shape': tuple}
 ///   4. the elements
 namespace normscope::checkpoint {
 
-/// What comes before the elements of a `.npy` file.
+/// The header of a `.npy` file.
 struct NpyHeader {
   Dtype dtype = Dtype::F64;
   bool big_endian = false;
@@ -26,14 +26,14 @@ struct NpyHeader {
   [[nodiscard]] std::uint64_t data_bytes() const { return elements * (bits(dtype) / 8); }
 };
 
-/// The longest prefix that `npy_data_begin` needs.
+/// Number of bytes that `npy_data_begin` needs at most.
 inline constexpr std::size_t npy_prefix = 12;
 
-/// Where the elements begin, told by the first bytes of a file.
+/// Offset of the elements, from the first bytes of a file.
 /// Errors    Format; messages begin with `where`
 [[nodiscard]] std::size_t npy_data_begin(std::span<const std::byte> prefix, const std::string& where);
 
-/// The header in the bytes before the elements. Its `data_bytes` does not overflow.
+/// Parses the header from the bytes before the elements. Its `data_bytes` does not overflow.
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] NpyHeader parse_npy_header(std::span<const std::byte> before_data, const std::string& where);
 
@@ -49,7 +49,7 @@ void check_data_size(const NpyHeader& header, std::uint64_t size, const std::str
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] Array read_npy(std::span<const std::byte> bytes, const std::string& where);
 
-/// The bytes before the elements of a row-major array, ending 64-byte aligned.
+/// The header of a row-major array, padded to 64-byte alignment.
 [[nodiscard]] std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape);
 
 }  // namespace normscope::checkpoint

@@ -10,8 +10,8 @@
 
 namespace normscope::checkpoint {
 
-/// The array in one member of the zip that `bytes` hold. Nothing is allocated for elements before the
-/// member's size is known to be that of its array.
+/// The array in one member of the zip in `bytes`. Memory for elements is allocated only after the member's
+/// size is known to equal that of its array.
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] Array read_npz_member(std::span<const std::byte> bytes, const ZipMember& member,
                                     const std::string& where);

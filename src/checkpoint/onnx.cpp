@@ -26,7 +26,7 @@ void add_metadata(Bytes entry, ParsedFile& file, const std::string& where) {
   file.metadata.try_emplace(std::string(key), value);
 }
 
-/// The graph's bytes; metadata on the way.
+/// Finds the graph's bytes and collects metadata.
 Bytes find_graph(Bytes model, ParsedFile& file, const std::string& where) {
   std::optional<Bytes> graph;
   WireReader reader(model, "ModelProto", where);

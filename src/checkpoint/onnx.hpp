@@ -6,13 +6,13 @@
 
 #include "parsed_file.hpp"
 
-/// ONNX, as far as it is read: a ModelProto with one GraphProto, whose initializers and Constant nodes
-/// are the tensors and whose nodes state the norms.
+/// The supported part of ONNX: a ModelProto with one GraphProto, whose initializers and Constant nodes are
+/// the tensors and whose nodes state the norms.
 namespace normscope::checkpoint {
 
 /// The tensors and norms of an `.onnx` file held in memory. Tensors of strings are left out.
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
-/// Cost      O(nodes + tensors · log tensors), and the names of the graph's values sorted
+/// Cost      O(nodes + tensors · log tensors), and sorting the names of the graph's values
 [[nodiscard]] ParsedFile parse_onnx(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace normscope::checkpoint

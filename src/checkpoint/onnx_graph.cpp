@@ -18,7 +18,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint32_t no_node = ~std::uint32_t{0};
 
-/// The parts of an AttributeProto that are looked at.
+/// The parts of an AttributeProto that are used.
 struct Attribute {
   std::string_view name;
   std::optional<WireField> real;
@@ -115,7 +115,7 @@ void OnnxGraph::add_node(Bytes message, std::vector<Tensor>& tensors) {
   });
 }
 
-/// Gives every name a number, and every operand the number of its name.
+/// Assigns a number to every name, and to every operand the number of its name.
 void OnnxGraph::name_values() {
   names_ = operands_;
   std::sort(names_.begin(), names_.end());

@@ -13,7 +13,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-/// An operator that is a norm, and where its parameters are among its inputs.
+/// An operator that is a norm, and the positions of its parameters among its inputs.
 struct NormOp {
   std::string_view op;
   NormKind kind;
@@ -31,7 +31,7 @@ constexpr NormOp norm_ops[] = {
     {"EmbedLayerNormalization", NormKind::layer, 5, 6, 1e-12},
 };
 
-/// A norm on its way to become a StatedNorm.
+/// Properties of a norm collected for a StatedNorm.
 struct Found {
   const OnnxNode* node = nullptr;
   NormKind kind = NormKind::layer;
@@ -40,12 +40,12 @@ struct Found {
   const Tensor* bias = nullptr;
   std::uint64_t width = 0;
   std::optional<std::int64_t> axis{};
-  const OnnxNode* root = nullptr;  ///< of a norm written out
+  const OnnxNode* root = nullptr;  ///< root of a norm expressed as arithmetic
   ValueId output = no_value;
 };
 
-/// Which axis, counted from the end, the elements of a parameter lie along: its only one that is longer
-/// than 1, or -1 where several last ones are meant together. Nothing for a shape that no norm has.
+/// The axis, counted from the end, along which a parameter's elements lie: its only axis longer than 1, or -1
+/// if several last axes are normalized together. Empty for a shape that no norm has.
 std::optional<std::int64_t> axis_along(const Tensor& parameter) {
   const std::span<const std::uint64_t> shape = parameter.shape;
   const auto is_long = [](std::uint64_t extent) { return extent != 1; };
@@ -67,7 +67,7 @@ std::optional<Found> found_as_op(const OnnxGraph& graph, const OnnxNode& node) {
   return found;
 }
 
-/// The vector that the only node to take `value` adds to it; `value` becomes the sum.
+/// The vector that the only consumer of `value` adds to it; `value` becomes the sum.
 const Tensor* bias_after(const OnnxGraph& graph, ValueId& value, std::uint64_t width) {
   const std::span<const std::uint32_t> takers = graph.takers(value);
   if (takers.size() != 1) return nullptr;
@@ -99,7 +99,7 @@ std::optional<Found> found_written_out(const OnnxGraph& graph, const OnnxNode& n
   return found;
 }
 
-/// Adds the linear maps that take `value` as it is, and the width where only they tell it.
+/// Adds the linear maps that read `value` directly, and the width if only they determine it.
 void add_readers(const OnnxGraph& graph, ValueId value, StatedNorm& norm, Arena& arena) {
   for (const std::uint32_t taker : graph.takers(value)) {
     const OnnxNode& node = graph.nodes()[taker];
@@ -122,7 +122,7 @@ void add_readers(const OnnxGraph& graph, ValueId value, StatedNorm& norm, Arena&
   }
 }
 
-/// The part of a name before its last component, empty where it has only one.
+/// The part of a name before its last component; empty if it has only one.
 std::string_view stem(std::string_view name) {
   const std::size_t end = name.find_last_of("./");
   return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
@@ -137,7 +137,7 @@ std::string_view name_of(const OnnxGraph& graph, const Found& found) {
   return found.gain != nullptr ? found.gain->name : graph.name(found.output);
 }
 
-/// The norm, unless its parameters do not fit together or its width is not told.
+/// The norm, unless its parameters are inconsistent or its width is unknown.
 std::optional<StatedNorm> stated(const OnnxGraph& graph, const Found& found, Arena& arena) {
   if (found.output == no_value || !std::isfinite(found.eps) || found.eps < 0.0) return {};
   StatedNorm norm;
@@ -149,7 +149,7 @@ std::optional<StatedNorm> stated(const OnnxGraph& graph, const Found& found, Are
     const std::optional<std::int64_t> axis = axis_along(*parameter);
     const bool fits = axis && is_floating(parameter->dtype) && is_decodable(parameter->dtype) &&
                       (norm.width == 0 || norm.width == parameter->elements());
-    // A gain along another axis than the one normalized is not a norm's.
+    // A gain along another axis than the normalized one does not belong to the norm.
     if (!fits || (found.axis && *found.axis < 0 && *axis != *found.axis)) return {};
     norm.width = parameter->elements();
     norm.axis = *axis;
@@ -183,7 +183,7 @@ std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph, Arena& arena) {
   std::vector<StatedNorm> norms;
   std::set<const OnnxNode*> seen;
   for (const Found& found : candidates) {
-    // A norm written out matches before its gain is multiplied on, and after.
+    // A norm expressed as arithmetic matches both before and after the multiplication by its gain.
     if (found.root != nullptr && found.gain == nullptr) {
       if (with_gain.contains(found.root) || !seen.insert(found.root).second) continue;
     }

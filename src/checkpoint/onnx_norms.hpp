@@ -6,10 +6,9 @@
 
 namespace normscope::checkpoint {
 
-/// The norms that a graph states, by operators of their own (LayerNormalization, RMSNormalization and
-/// those of com.microsoft) or written out as arithmetic, in the graph's order. A norm whose width nothing
-/// tells is left out.
-/// Errors    Unsupported where they take more memory than the arena allows
+/// The norms in a graph, in its order: operators (LayerNormalization, RMSNormalization and those of
+/// com.microsoft), and norms expressed as arithmetic. Norms of unknown width are left out.
+/// Errors    Unsupported if they take more memory than the arena allows
 [[nodiscard]] std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph, Arena& arena);
 
 }  // namespace normscope::checkpoint

@@ -23,7 +23,7 @@ bool changes_shape(const OnnxNode& node) {
   return is_one_of(node.op, {"Reshape", "Expand", "Unsqueeze", "Squeeze"});
 }
 
-/// Both ways to look at a node's two inputs.
+/// Both orders of a node's two inputs.
 struct Operands {
   ValueId first;
   ValueId second;
@@ -38,9 +38,9 @@ struct Mean {
   std::uint64_t width = 0;
 };
 
-/// What the root is taken of, without eps.
+/// The argument of the root, without eps.
 struct Variance {
-  Mean mean;  ///< over x
+  Mean mean;  ///< mean over x
   bool is_centered = false;
 };
 
@@ -79,12 +79,12 @@ class Matcher {
     }
     return value;
   }
-  /// What `value` is apart from casts.
+  /// The value before any casts.
   [[nodiscard]] ValueId plain(ValueId value) const {
     return behind(value,
                   [](const OnnxNode& node) { return changes_nothing(node) ? node.input(0) : no_value; });
   }
-  /// What `value` is apart from casts, changes of shape and being kept from falling below 0.
+  /// The value before any casts, reshapes and clamping to nonnegative values.
   [[nodiscard]] ValueId spread(ValueId value) const {
     return behind(value, [this](const OnnxNode& node) {
       if (changes_nothing(node) || changes_shape(node)) return node.input(0);
@@ -135,7 +135,7 @@ class Matcher {
     return Mean{plain(node->input(0)), axis, width};
   }
 
-  /// What `value` is the square of.
+  /// The x for which `value` is x².
   [[nodiscard]] ValueId square_root_of(ValueId value) const {
     const OnnxNode* node = maker(value);
     if (node == nullptr) return no_value;
@@ -145,7 +145,7 @@ class Matcher {
     return is_square ? base : no_value;
   }
 
-  /// The mean that `value` has had taken out.
+  /// The mean that was subtracted to give `value`.
   [[nodiscard]] std::optional<Mean> taken_out(ValueId value) const {
     const OnnxNode* node = maker(value);
     if (node == nullptr || node->op != "Sub") return {};
@@ -188,8 +188,8 @@ class Matcher {
     return false;
   }
 
-  /// The square root that `node` takes, if its inverse is a factor where `inverted` says how the node's
-  /// output enters the product.
+  /// The square root that `node` takes, if its inverse is a factor; `inverted` states whether the node's
+  /// output is a divisor in the product.
   [[nodiscard]] std::optional<Root> as_root(const OnnxNode& node, bool inverted) const {
     if (node.op == "Sqrt" && inverted) return Root{&node, node.input(0)};
     if (node.op == "Pow" && scalar(node.input(1)) == (inverted ? 0.5 : -0.5))
@@ -197,8 +197,8 @@ class Matcher {
     return {};
   }
 
-  /// Looks for a root `depth` factors into a product; the shallowest one belongs to the norm at hand, and
-  /// deeper ones to norms that x went through before.
+  /// Searches for a root `depth` factors into a product. The shallowest one belongs to the current norm;
+  /// deeper ones belong to earlier norms of x.
   void find_root(const OnnxNode& node, bool inverted, int depth) {
     if (root_.node != nullptr) return;
     if (const std::optional<Root> root = as_root(node, inverted)) root_ = *root;
@@ -209,7 +209,8 @@ class Matcher {
     });
   }
 
-  /// Calls `take(value, inverted)` for the factors of a node that multiplies or divides, until it says no.
+  /// Calls `take(value, inverted)` for the factors of a node that multiplies or divides, until it returns
+  /// false.
   template <typename Take>
   bool each_factor(const OnnxNode& node, bool inverted, const Take& take) const {
     if (node.op == "Reciprocal") return take(node.input(0), !inverted);
@@ -218,7 +219,7 @@ class Matcher {
     return false;
   }
 
-  /// Accounts for every factor of the product that `node` makes.
+  /// Accounts for every factor of the product of `node`.
   bool collect(const OnnxNode& node, bool inverted, int depth) {
     if (depth > deepest_product) return false;
     return each_factor(node, inverted, [&](ValueId factor, bool factor_inverted) {

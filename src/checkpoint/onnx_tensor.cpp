@@ -39,8 +39,8 @@ enum Field : std::uint64_t {
 
 constexpr std::uint64_t string_type = 8;
 
-/// A value of TensorProto.DataType: its element type here, and the field that holds elements which are
-/// not in raw_data.
+/// A value of TensorProto.DataType: its element type here, and the field of elements that are not in
+/// raw_data.
 struct DataType {
   std::uint64_t code;
   Dtype dtype;
@@ -67,7 +67,7 @@ std::string describe_type(std::uint64_t code) {
   return std::to_string(code);
 }
 
-/// One TensorProto; elements are gathered in a second pass, when their number and type are known.
+/// One TensorProto; elements are collected in a second pass, when their number and type are known.
 class TensorProto {
  public:
   TensorProto(Bytes message, Arena& arena, const std::string& where)
@@ -136,7 +136,7 @@ class TensorProto {
     }
   }
 
-  /// float_data or double_data: usually one packed run, which is a view.
+  /// float_data or double_data: usually one packed run, used in place.
   Bytes fixed_elements(const DataType& type) const {
     const WireType single = type.field == float_data ? WireType::fixed32 : WireType::fixed64;
     std::uint64_t total = 0;
@@ -164,7 +164,7 @@ class TensorProto {
     const std::span<std::byte> elements = arena_.allocate<std::byte>(count * width);
     std::size_t at = 0;
     each(type.field, [&](const WireReader& reader, const WireField& field) {
-      // The lower bytes hold the element, also where a negative one was extended to 64 bits.
+      // The lower bytes hold the element, also if a negative one was sign-extended to 64 bits.
       reader.integers(field, [&](std::uint64_t value) {
         std::memcpy(&elements[at], &value, width);
         at += width;

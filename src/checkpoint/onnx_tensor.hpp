@@ -10,8 +10,8 @@
 
 namespace normscope::checkpoint {
 
-/// The tensor in a TensorProto, called `name` if that is not empty. Elements that are stored as they are
-/// in memory become a view of `message`; others are decoded into the arena. Nothing for strings.
+/// The tensor in a TensorProto, named `name` if that is not empty. Elements stored in memory layout become a
+/// view of `message`; others are decoded into the arena. Empty for strings.
 /// Errors    Format, Shape; Unsupported for data outside the file and for types without a Dtype;
 ///           messages begin with `where`
 [[nodiscard]] std::optional<Tensor> read_onnx_tensor(std::span<const std::byte> message,

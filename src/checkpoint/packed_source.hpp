@@ -8,7 +8,7 @@
 
 namespace normscope::checkpoint {
 
-/// Reads a file of one array front to back, whether or not it is gzip.
+/// Reads a file with one array front to back, gzipped or not.
 /// Errors    Format; messages begin with `where`
 class PackedSource {
  public:
@@ -17,11 +17,11 @@ class PackedSource {
   PackedSource& operator=(const PackedSource&) = delete;
   ~PackedSource();
 
-  /// Whether `size` is more bytes than the file can hold.
+  /// Whether `size` exceeds what the file can contain.
   [[nodiscard]] bool exceeds(std::uint64_t size) const;
-  /// Fills `out` with the bytes that come next.
+  /// Fills `out` with the next bytes.
   void read(std::span<std::byte> out);
-  /// The next bytes, as many as there are up to `out.size()`.
+  /// Reads up to `out.size()` of the next bytes and returns their number.
   std::size_t take(std::span<std::byte> out);
   /// Throws unless everything has been read.
   void finish();
@@ -31,7 +31,7 @@ class PackedSource {
   std::string where_;
   std::size_t at_ = 0;
   struct Inflater;
-  std::unique_ptr<Inflater> inflater_;  ///< null for a file that is not packed
+  std::unique_ptr<Inflater> inflater_;  ///< null for an uncompressed file
 };
 
 }  // namespace normscope::checkpoint

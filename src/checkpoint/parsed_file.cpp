@@ -15,7 +15,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-// What an allocator adds to a block, and the pointer to it.
+// The overhead of an allocation, and the pointer to it.
 constexpr std::size_t block_overhead = 48;
 
 }  // namespace

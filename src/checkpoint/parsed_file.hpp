@@ -12,21 +12,21 @@
 
 namespace normscope::checkpoint {
 
-/// What a file may make its reader hold beyond the file's own size.
+/// Memory that a file may cause its reader to use beyond the file's own size.
 inline constexpr std::size_t memory_beyond_file = std::size_t{32} << 20;
-/// What an entry of the metadata takes beside its text: a node of the map with two strings, and what an
-/// allocator adds to three blocks.
+/// Memory of a metadata entry besides its text: a map node with two strings, and the overhead of three
+/// allocations.
 inline constexpr std::size_t metadata_entry_bytes = 160;
-/// What a growing vector holds for each element at its worst moment, in elements.
+/// Peak memory of a growing vector per element, in elements.
 inline constexpr std::size_t growth = 3;
 
-/// Memory that stays where it is as long as the arena lives. What a file makes its reader hold is counted
-/// here and ends at the file's size plus `memory_beyond_file`.
+/// Memory with stable addresses for the lifetime of the arena. All memory that a file causes its reader to
+/// use is counted here, and limited to the file's size plus `memory_beyond_file`.
 class Arena {
  public:
   Arena(std::size_t file_size, std::string where);
 
-  /// Counts `count` objects of `size` bytes that are held elsewhere.
+  /// Counts `count` objects of `size` bytes that are stored elsewhere.
   /// Errors    Unsupported beyond the limit
   void charge(std::uint64_t count, std::size_t size);
   /// `count` objects, zero-initialized.
@@ -54,11 +54,11 @@ struct ParsedFile {
   std::vector<StatedNorm> norms{};
 };
 
-/// Sorts tensors by their names, which must differ.
+/// Sorts tensors by name; names must be unique.
 /// Errors    Format: `who` has a tensor twice
 void sort_tensors(std::vector<Tensor>& tensors, const std::string& who);
 
-/// Throws unless `bytes` is what a tensor of that type and shape takes.
+/// Throws unless `bytes` is the size of a tensor of that type and shape.
 /// Errors    Shape; the message begins with `where`
 void check_tensor_size(const Tensor& tensor, const std::string& where);
 

@@ -21,7 +21,7 @@ using Role = PickleGlobal::Role;
 
 constexpr std::size_t deepest_stack = std::size_t{1} << 20;
 
-/// The stack machine that a pickle is a program of.
+/// The stack machine that executes a pickle.
 class Machine {
  public:
   Machine(Bytes bytes, Arena& arena, const std::string& where) : rest_(bytes), arena_(arena), where_(where) {
@@ -68,7 +68,7 @@ class Machine {
       case 'c': return push_global_line();
       case 0x93: return push_stack_global();
       case 'R': return reduce();
-      case 'b': return (void)pop(1);  // BUILD: the state of a dict or parameter says nothing of tensors
+      case 'b': return (void)pop(1);  // BUILD: the state of a dict or parameter does not affect tensors
       case 'Q': return push_storage();
       case 's': return set_items(pop(2));
       case 'u': return set_items(pop_to_mark());
@@ -108,7 +108,7 @@ class Machine {
     marks_.pop_back();
     return values;
   }
-  /// Entries are numbered in turn.
+  /// Entries are numbered consecutively.
   void remember(std::size_t index) {
     if (index > memo_.size()) fail(fmt::format("memo entry {} comes after {}", index, memo_.size()));
     if (index == memo_.size()) {
@@ -140,7 +140,7 @@ class Machine {
   void push_long(std::size_t size) {
     const Bytes digits = take(size);
     if (size > sizeof(std::int64_t)) return push({Kind::other});
-    // Two's complement, its sign in the last byte.
+    // Two's complement; the sign is in the last byte.
     std::int64_t value = size > 0 && std::to_integer<int>(digits.back()) >= 0x80 ? -1 : 0;
     if (size > 0) std::memcpy(&value, digits.data(), size);
     push_integer(value);
@@ -157,7 +157,7 @@ class Machine {
     held.insert(held.end(), values.begin(), values.end());
   }
 
-  // Globals, and what is built with them.
+  // Globals, and objects constructed from them.
   void push_global(std::string_view module, std::string_view name) {
     const std::optional<std::size_t> index = find_pickle_global(module, name);
     if (!index) {
@@ -281,7 +281,7 @@ class Machine {
 
   Bytes rest_;
   std::size_t size_ = 0;
-  std::size_t begin_ = 0;  // of the opcode at hand
+  std::size_t begin_ = 0;  // offset of the current opcode
   Arena& arena_;
   const std::string& where_;
   bool stopped_ = false;

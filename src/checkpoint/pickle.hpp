@@ -9,8 +9,8 @@
 
 #include "parsed_file.hpp"
 
-/// The pickles that torch.save writes, read without running anything: opcodes build plain values, and the
-/// only globals known are the few that stand for tensors and dicts.
+/// Reads the pickles that torch.save writes without running code: opcodes build plain values, and only the
+/// globals that represent tensors and dicts are known.
 namespace normscope::checkpoint {
 
 struct PickleValue {
@@ -22,11 +22,11 @@ struct PickleValue {
     text,
     tuple,    ///< `index` among containers
     list,     ///< likewise
-    dict,     ///< likewise; keys and values in turn
-    global,   ///< `index` among the globals known
+    dict,     ///< likewise; keys and values alternate
+    global,   ///< `index` among the known globals
     storage,  ///< `index` among storages
     tensor,   ///< `index` among tensors
-    other,    ///< built by something harmless
+    other,    ///< some harmless object
   };
   Kind kind = Kind::none;
   std::int64_t integer = 0;  ///< the value of a boolean or integer
@@ -34,10 +34,10 @@ struct PickleValue {
   std::string_view text{};
 };
 
-/// A run of elements that the pickle names and does not hold.
+/// A storage that the pickle refers to.
 struct PickledStorage {
   Dtype dtype = Dtype::U8;
-  bool is_untyped = false;  ///< counts bytes; the tensor tells the type
+  bool is_untyped = false;  ///< counts bytes; the tensor has the type
   std::string_view key;
   std::uint64_t elements = 0;
 };
@@ -47,7 +47,7 @@ struct PickledTensor {
   Dtype dtype = Dtype::F32;
   std::uint64_t offset = 0;  ///< in elements
   std::span<const std::uint64_t> shape;
-  std::span<const std::uint64_t> strides;  ///< in elements, one an axis
+  std::span<const std::uint64_t> strides;  ///< in elements, one per axis
 };
 
 struct Pickled {

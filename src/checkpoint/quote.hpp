@@ -5,8 +5,8 @@
 
 namespace normscope::checkpoint {
 
-/// A name from a file, in quotes and fit for one line of a message: control characters as \xNN, cut
-/// after 100 bytes.
+/// A name from a file, in quotes and safe for one line of a message: control characters as \xNN, cut after
+/// 100 bytes.
 [[nodiscard]] std::string quote(std::string_view name);
 
 }  // namespace normscope::checkpoint

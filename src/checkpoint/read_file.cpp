@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t block_size = std::uint64_t{1} << 20;
 constexpr std::size_t most_blocks = 32;
 
-/// A file read in blocks, of which those asked for last are kept.
+/// A file read in blocks, with the most recently used ones cached.
 class FileSource : public Source {
  public:
   explicit FileSource(const std::filesystem::path& path) : file_(path) {}
@@ -28,7 +28,7 @@ class FileSource : public Source {
       const std::uint64_t number = offset / block_size;
       const std::uint64_t begin = number * block_size;
       if (offset == begin && out.size() >= block_size) {
-        // Whole blocks are read once and go where they are wanted.
+        // Whole blocks are read once, directly into their destination.
         const std::size_t direct = out.size() - out.size() % static_cast<std::size_t>(block_size);
         file_.read(offset, out.first(direct));
         offset += direct;
@@ -69,7 +69,7 @@ class FileSource : public Source {
 
   RangedFile file_;
   mutable std::mutex mutex_;
-  mutable std::list<Block> blocks_;  ///< the last asked for first
+  mutable std::list<Block> blocks_;  ///< most recently used first
   mutable std::unordered_map<std::uint64_t, std::list<Block>::iterator> places_;
 };
 

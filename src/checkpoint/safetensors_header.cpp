@@ -89,7 +89,8 @@ bool SafetensorsHeader::key(std::string& text) {
         expect_ = Expect::metadata;
       } else {
         name_ = text;
-        // The parser has just read the closing quote. Bytes equal to the decoded name are as good as it.
+        // The parser has just read the closing quote. If the bytes equal the decoded name, they can be used
+        // in place.
         const std::size_t end = position_ - 1;
         raw_name_ = text_.substr(end - std::min(end, name_.size()), name_.size());
         expect_ = Expect::tensor;
@@ -100,7 +101,7 @@ bool SafetensorsHeader::key(std::string& text) {
       metadata_key_ = text;
       expect_ = Expect::metadata_value;
       return true;
-    default: return true;  // a key follows only where one is expected
+    default: return true;  // a key only occurs where one is expected
   }
 }
 

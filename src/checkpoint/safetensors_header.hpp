@@ -11,26 +11,25 @@
 
 namespace normscope::checkpoint {
 
-/// What a header's tensors and metadata need room for.
+/// Memory needed for a header's tensors and metadata.
 struct HeaderSizes {
   std::size_t tensors = 0;
   std::size_t extents = 0;
   std::size_t escaped_bytes = 0;   ///< an upper bound
-  std::size_t metadata_bytes = 0;  ///< an estimate from above, containers included
+  std::size_t metadata_bytes = 0;  ///< an upper estimate, including containers
 
   [[nodiscard]] std::size_t memory() const {
     return tensors * sizeof(Tensor) + extents * sizeof(std::uint64_t) + escaped_bytes + metadata_bytes;
   }
 };
 
-/// Reads the JSON object of a safetensors header, checking each tensor by itself: fields, dtype, shape,
-/// and that its offsets hold shape × dtype bytes within the data. How tensors lie to each other, and
-/// whether a name comes twice, is for who has them all.
-/// Runs twice over a hostile header without trusting it: once to measure, once to fill memory that was
-/// reserved by that measure.
+/// Reads the JSON object of a safetensors header and checks each tensor separately: fields, dtype, shape, and
+/// that its offsets enclose shape × dtype bytes within the data. The caller checks gaps, overlaps and
+/// duplicate names. Runs twice over an untrusted header: first to measure, then to fill memory of the
+/// measured size.
 class SafetensorsHeader : public JsonEvents {
  public:
-  /// Measures only when `contents` is null; what it fills must have room for what was measured.
+  /// Only measures if `contents` is null; otherwise it must have the measured capacity.
   SafetensorsHeader(std::string_view text, const StoredBytes& data, const std::string& where,
                     std::size_t memory_limit, SafetensorsContents* contents)
       : JsonEvents(where), text_(text), data_(data), memory_limit_(memory_limit), contents_(contents) {}
@@ -82,8 +81,8 @@ class SafetensorsHeader : public JsonEvents {
 
   Expect expect_ = Expect::header;
   bool seen_metadata_ = false;
-  std::string name_;           ///< of the tensor at hand
-  std::string_view raw_name_;  ///< as the header spells it
+  std::string name_;           ///< of the current tensor
+  std::string_view raw_name_;  ///< as spelled in the header
   std::string metadata_key_;
   bool has_dtype_ = false;
   bool has_shape_ = false;

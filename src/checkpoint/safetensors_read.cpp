@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t longest_header = 100'000'000;
 constexpr std::size_t length_bytes = 8;
-// The JSON library holds a few copies of the token it reads, so a token's length is bounded before.
+// The JSON library holds several copies of the token that it reads, so the token's length is limited first.
 constexpr std::size_t longest_string = std::size_t{4} << 20;
 constexpr std::size_t longest_run = std::size_t{64} << 10;
 
@@ -25,11 +25,11 @@ constexpr std::size_t longest_run = std::size_t{64} << 10;
 }
 
 struct Parts {
-  std::string_view header;  ///< without the spaces at its end
+  std::string_view header;  ///< without trailing spaces
   StoredBytes data;
 };
 
-/// `buffer` takes the header of a file that is not in memory.
+/// `buffer` receives the header of a file that is not in memory.
 Parts split(const StoredBytes& file, const std::string& where, std::vector<std::byte>& buffer) {
   const auto reject = [&where](const std::string& what) { fail(ErrorCode::Format, where, what); };
   if (file.size() < length_bytes) {
@@ -60,7 +60,7 @@ Parts split(const StoredBytes& file, const std::string& where, std::vector<std::
 
 void bound_tokens(std::string_view text, const std::string& where) {
   bool in_string = false;
-  std::size_t begin = 0;  // of the string, or of what follows the last string or comma
+  std::size_t begin = 0;  // start of the string, or of the text after the last string or comma
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (i - begin >= (in_string ? longest_string : longest_run)) {
@@ -81,7 +81,7 @@ void bound_tokens(std::string_view text, const std::string& where) {
   }
 }
 
-/// Tensors must fill the data one after another.
+/// Tensors must fill the data without gaps or overlaps.
 void check_layout(const std::vector<Tensor>& tensors, const StoredBytes& data, const std::string& where) {
   std::vector<std::uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0u);

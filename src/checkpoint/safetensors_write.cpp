@@ -38,7 +38,7 @@ void check_size(const NewTensor& tensor, const std::string& where) {
   }
 }
 
-/// The order the reference implementation writes: dtypes as they rank by alignment, falling, then names.
+/// The order of the reference implementation: descending by the alignment rank of the dtype, then by name.
 std::vector<const NewTensor*> in_file_order(std::span<const NewTensor> tensors, const std::string& where) {
   std::vector<const NewTensor*> order;
   order.reserve(tensors.size());

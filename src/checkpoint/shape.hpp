@@ -6,7 +6,7 @@
 
 namespace normscope::checkpoint {
 
-/// Product of the extents, 1 for none; nothing if a partial product overflows.
+/// Product of the extents, 1 for none; empty if a partial product overflows.
 [[nodiscard]] inline std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) {
   std::uint64_t product = 1;
   for (const std::uint64_t extent : shape) {

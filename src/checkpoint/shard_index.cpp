@@ -10,7 +10,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-/// Takes `weight_map` and skips whatever else the index says.
+/// Reads `weight_map` and skips the rest of the index.
 class IndexReader : public JsonEvents {
  public:
   using JsonEvents::JsonEvents;
@@ -88,7 +88,7 @@ class IndexReader : public JsonEvents {
 
   std::size_t depth_ = 0;
   bool seen_map_ = false;
-  bool in_map_ = false;  ///< from the key weight_map to the end of its value
+  bool in_map_ = false;  ///< between the key weight_map and the end of its value
   std::string tensor_;
   std::map<std::string, std::string, std::less<>> map_;
 };

@@ -25,14 +25,14 @@ constexpr std::string_view pickle_member = "/data.pkl";
   throw Error(code, where + ": " + what);
 }
 
-/// The part of a pickle's name before "/data.pkl", nothing for other members.
+/// The part of a pickle's name before "/data.pkl"; empty for other members.
 std::optional<std::string_view> pickle_prefix(const ZipMember& member) {
   const std::size_t slash = std::min(member.name.find('/'), member.name.size());
   if (member.name.substr(slash) != pickle_member) return std::nullopt;
   return member.name.substr(0, slash);
 }
 
-/// The archive's members, by what follows its one prefix in their names.
+/// The archive's members, by their names after the common prefix.
 class Archive {
  public:
   Archive(Bytes bytes, Arena& arena, const std::string& where)
@@ -43,14 +43,14 @@ class Archive {
               [](const ZipMember& a, const ZipMember& b) { return a.name < b.name; });
   }
 
-  /// A member's bytes in place, nothing where there is none.
+  /// A member's bytes in place; empty if it does not exist.
   [[nodiscard]] std::optional<Bytes> find(std::string_view name) const {
     const ZipMember* member = entry(name);
     if (member == nullptr) return std::nullopt;
     return stored_member(bytes_, *member, where_);
   }
 
-  /// The pickle, in the arena; unlike the elements it is compared with its CRC.
+  /// The pickle, copied to the arena; unlike the elements, its CRC is checked.
   [[nodiscard]] Bytes pickle(Arena& arena) const {
     const ZipMember& member = *entry(pickle_member);
     ZipStream stream(bytes_, member, where_);
@@ -87,7 +87,7 @@ class Archive {
   std::string_view prefix_;
 };
 
-/// Places a pickle's tensors in the archive's storages.
+/// Resolves a pickle's tensors to the archive's storages.
 class Tensors {
  public:
   Tensors(const Archive& archive, const Pickled& pickled, ParsedFile& file, const std::string& where)
@@ -190,8 +190,8 @@ bool holds_tensors(const Items& dict) {
   return false;
 }
 
-/// The dict that names tensors: what a training script wraps one in comes before the whole, which may
-/// hold a step count that is a tensor as well.
+/// The dict that names tensors. A wrapper of a training script takes precedence over the whole, which may
+/// contain other tensors, such as a step count.
 const Items& state_dict(const Pickled& pickled, const std::string& where) {
   if (pickled.root.kind != Kind::dict) {
     fail(ErrorCode::Unsupported, where, "does not hold a dict, expected a state dict");

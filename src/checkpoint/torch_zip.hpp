@@ -7,20 +7,19 @@
 #include "parsed_file.hpp"
 #include "zip.hpp"
 
-/// What torch.save writes: a zip of stored members
+/// The format of torch.save: a zip of stored members
 ///   PREFIX/data.pkl     a pickle; tensors name storages by key
 ///   PREFIX/data/KEY     the storages' elements
 ///   PREFIX/byteorder    "little"; newer files only
 namespace normscope::checkpoint {
 
-/// Whether a zip of these members is one of PyTorch's, by its pickle.
+/// Whether a zip with these members was written by PyTorch, recognised by its pickle.
 [[nodiscard]] bool is_torch_zip(std::span<const ZipMember> members);
 
-/// The state dict in a PyTorch zip held in memory. Tensors in row-major order are views; others are copied
-/// into the arena.
-/// Errors    Format, Shape; Unsupported for a pickle that names other code than that of tensors, for
-///           packed members and other zips; messages begin with `where`
-/// Cost      O(pickle + members · log members + elements copied); elements are not compared with their CRC
+/// The state dict of a PyTorch zip in memory. Row-major tensors are views; others are copied into the arena.
+/// Errors    Format, Shape; Unsupported for a pickle that names code not needed for tensors, for compressed
+///           members and other zips; messages begin with `where`
+/// Cost      O(pickle + members · log members + elements copied); the CRC of elements is not checked
 [[nodiscard]] ParsedFile parse_torch_zip(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace normscope::checkpoint

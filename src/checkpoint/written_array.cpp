@@ -23,7 +23,7 @@ double parse_number(const std::string& word, const std::string& text) {
     throw Error(ErrorCode::Argument,
                 fmt::format("array: {}: {} is not a finite number", quote(text), quote(word)));
   }
-  // A zero would say something else: a gain that erases its feature, say.
+  // A value that underflows to zero would change the meaning, such as a gain that erases its feature.
   if (value == 0.0 &&
       word.substr(0, word.find_first_of("eE")).find_first_of("123456789") != std::string::npos) {
     throw Error(ErrorCode::Argument,
@@ -32,7 +32,7 @@ double parse_number(const std::string& word, const std::string& text) {
   return value;
 }
 
-/// nan, inf or infinity, whatever its sign and case.
+/// nan, inf or infinity, in any case and with any sign.
 bool is_not_finite(std::string_view word) {
   if (word.starts_with('+') || word.starts_with('-')) word.remove_prefix(1);
   std::string lower(word);
@@ -40,7 +40,7 @@ bool is_not_finite(std::string_view word) {
   return lower == "nan" || lower == "inf" || lower == "infinity";
 }
 
-/// Whether the words between commas and semicolons are spelled with the letters of numbers.
+/// Whether the words between commas and semicolons consist of the characters of numbers.
 bool is_written(const std::string& text) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find_first_of(",;", at), text.size());

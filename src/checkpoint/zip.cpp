@@ -30,8 +30,7 @@ constexpr std::uint32_t in_zip64_32 = 0xffffffff;
   throw Error(code, where + ": " + what);
 }
 
-/// Takes little-endian numbers one after another from a part of the file that has been checked to lie
-/// within it.
+/// Reads consecutive little-endian numbers from a part of the file that is known to lie within it.
 class Fields {
  public:
   Fields(Bytes bytes, std::uint64_t begin, std::uint64_t size, std::string_view what,
@@ -67,7 +66,7 @@ struct Directory {
   std::uint64_t begin = 0;
 };
 
-/// The record that ends the file, at the last place where its comment reaches the file's end.
+/// The end record of the zip: the last position at which its comment reaches the end of the file.
 std::size_t find_end(Bytes bytes, const std::string& where) {
   constexpr std::size_t longest_comment = 0xffff;
   for (std::size_t comment = 0; comment <= longest_comment && comment + end_size <= bytes.size(); ++comment) {
@@ -111,7 +110,7 @@ Directory find_directory(Bytes bytes, const std::string& where) {
   return directory;
 }
 
-/// Sizes and offset that did not fit into 32 bits, from the zip64 extra field, in this order.
+/// Sizes and offset that do not fit into 32 bits, from the zip64 extra field, in this order.
 void apply_zip64(ZipMember& member, Bytes extra, const std::string& where) {
   const bool has_size = member.size == in_zip64_32;
   const bool has_packed = member.packed_size == in_zip64_32;

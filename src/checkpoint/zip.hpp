@@ -21,27 +21,27 @@ struct ZipMember {
   std::uint64_t local_header = 0;
 };
 
-/// Values of `ZipMember::method` that are read.
+/// Supported values of `ZipMember::method`.
 inline constexpr std::uint16_t zip_stored = 0;
 inline constexpr std::uint16_t zip_deflated = 8;
 
-/// The members of the zip that `bytes` hold, zip64 included. Archives in parts are not read.
-/// Errors    Format for any offset or size that leaves the file, and for a name that comes twice;
-///           messages begin with `where`
+/// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported.
+/// Errors    Format for any offset or size outside the file, and for duplicate names; messages begin with
+///           `where`
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
 
-/// A member's bytes as they lie in the file, packed or not; the local header only tells how long it is
-/// itself. Errors    Format
+/// A member's bytes in the file, compressed or not; the local header only determines its own length.
+/// Errors    Format
 [[nodiscard]] std::span<const std::byte> packed_bytes(std::span<const std::byte> bytes,
                                                       const ZipMember& member, const std::string& where);
 
-/// The bytes of a member that is stored as it is, in place; its CRC is not looked at.
-/// Errors    Format; Unsupported for a packed or encrypted member
+/// The bytes of an uncompressed member, in place; its CRC is not checked.
+/// Errors    Format; Unsupported for a compressed or encrypted member
 [[nodiscard]] std::span<const std::byte> stored_member(std::span<const std::byte> bytes,
                                                        const ZipMember& member, const std::string& where);
 
-/// Unpacks one member, stored or deflated, front to back.
+/// Decompresses one member, stored or deflated, front to back.
 class ZipStream {
  public:
   /// Errors    Format; Unsupported for encryption and other methods
@@ -51,9 +51,9 @@ class ZipStream {
   ~ZipStream();
 
   /// Fills `out` with the next bytes.
-  /// Errors    Format if the member ends before or is broken
+  /// Errors    Format if the member ends early or is damaged
   void read(std::span<std::byte> out);
-  /// Checks that all was read and that it is what was packed.
+  /// Checks that everything was read and that its size and CRC are right.
   /// Errors    Format
   void finish();
 

@@ -7,7 +7,7 @@
 #include "packed_source.hpp"
 #include "zip.hpp"
 
-/// What zlib/ does, for builds without zlib: files that are not packed are read, others refused.
+/// Replacement of zlib/ for builds without zlib: uncompressed files are read, others rejected.
 namespace normscope::checkpoint {
 namespace {
 

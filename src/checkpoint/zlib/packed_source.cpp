@@ -13,7 +13,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-/// No deflate stream unpacks to more than this many times its size.
+/// Maximum compression ratio of a deflate stream.
 constexpr std::uint64_t largest_ratio = 1032;
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {

@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Deflate cannot pack tighter than this.
+// Maximum compression ratio of deflate.
 constexpr std::uint64_t largest_ratio = 1032;
 
 }  // namespace
@@ -96,7 +96,7 @@ void ZipStream::State::inflate_into(std::span<std::byte> out) {
 void ZipStream::read(std::span<std::byte> out) {
   State& state = *state_;
   if (out.size() > state.left) state.fail("ends too early");
-  if (out.empty()) return;  // zlib takes a null pointer for the wish to start its sum anew
+  if (out.empty()) return;  // zlib treats a null pointer as a request to reset the checksum
   state.method == zip_deflated ? state.inflate_into(out) : state.copy(out);
   state.left -= out.size();
   state.crc = crc32_z(state.crc, reinterpret_cast<const Bytef*>(out.data()), out.size());

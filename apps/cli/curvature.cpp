@@ -124,9 +124,8 @@ void add_curvature(CLI::App& root, Session& session) {
   command->add_option("--width", options->width, "Width of the random rows")->type_name("N");
   command->add_option("--rows", options->rows, "Number of random rows (default 1000)")->type_name("R");
   command
-      ->add_option(
-          "--rows-out", options->rows_out,
-          "Write the curvature at each row, rows x group counts (inf where a group is constant and eps is 0)")
+      ->add_option("--rows-out", options->rows_out,
+                   "Write the curvature at each row, rows x group counts (inf: a constant group at eps 0)")
       ->type_name("FILE.npy");
   command->add_option("--seed", options->seed, "Random seed of the rows (default 1)")->type_name("S");
 }

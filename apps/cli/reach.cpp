@@ -204,9 +204,9 @@ void add_reach(CLI::App& root, Session& session) {
                    "Token names: tokenizer.json, vocab.json, vocab.txt or llama2.c's .bin")
       ->type_name("FILE");
   command
-      ->add_option("--probability", options->probability,
-                   "Bound largest probabilities by margins (quick), by optimization (full), or by both "
-                   "(auto, default: optimization for extreme tokens)")
+      ->add_option(
+          "--probability", options->probability,
+          "Bound largest probabilities by margins (quick), optimization (full) or both (auto, default)")
       ->check(CLI::IsMember({"auto", "quick", "full"}));
   command
       ->add_option("--probability-gap", options->probability_gap,

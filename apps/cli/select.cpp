@@ -150,19 +150,22 @@ void add_select(CLI::App& root, Session& session) {
   CLI::App* command =
       add_command(root, session, "select", "Decide which keys some query can give the highest score",
                   [&session, options] { return run(session, *options); });
+  command->footer(
+      "--tolerance applies to the whole distance and to each column; with 0 a key is inside only by proof.\n"
+      "For float32 keys that lie in a subspace, use --rank-tolerance 1e-5. Ctrl-C saves the state of "
+      "--resume.");
   CLI::Option* input = command->add_option(
       "KEYS", options->input, "Keys x width; the options of the norm, if any, normalize them first");
   options->norm.declare(*command);
   command
-      ->add_option("--tolerance", options->search.tolerance,
-                   "Relative distance, overall and per column, below which a key counts as inside the hull "
-                   "of the others (default 1e-12; 0: only with a proof)")
+      ->add_option(
+          "--tolerance", options->search.tolerance,
+          "Relative distance below which a key counts as inside the hull of the others (default 1e-12)")
       ->type_name("T")
       ->check(numbers(0.0, 1.0));
   command
       ->add_option("--rank-tolerance", options->search.rank_tolerance,
-                   "Relative extent, with columns scaled alike, below which the keys count as flat in a "
-                   "direction (default 1e-12; use 1e-5 for float32 keys that lie in a subspace)")
+                   "Relative extent below which the keys count as flat in a direction (default 1e-12)")
       ->type_name("T")
       ->check(numbers(0.0, 1.0));
   command
@@ -172,20 +175,19 @@ void add_select(CLI::App& root, Session& session) {
       ->type_name("FOLDER");
   command
       ->add_option("--resume", options->state,
-                   "Save decided keys in FILE and continue from it; Ctrl-C saves them too (answers of "
-                   "--exact are not saved)")
+                   "Save decided keys in FILE and continue from it; answers of --exact are not saved")
       ->type_name("FILE");
   CLI::Option* exact = command->add_flag(
       "--exact", options->exact,
       "Decide in rational arithmetic, with integer certificates, the keys that floating point cannot");
   command->add_flag("--check", options->check, "Exit with status 1 unless every key is selectable");
   selectability::RandomTable& random = options->table;
-  CLI::Option* table = command
-                           ->add_flag("--random-table", options->random_table,
-                                      "Instead of KEYS, tabulate how often standard normal keys cannot be "
-                                      "selected, over width and number of keys")
-                           ->excludes(input)
-                           ->excludes(exact);
+  CLI::Option* table =
+      command
+          ->add_flag("--random-table", options->random_table,
+                     "Tabulate how often standard normal keys cannot be selected, instead of KEYS")
+          ->excludes(input)
+          ->excludes(exact);
   command->add_option("--runs", random.runs, "Random key sets per table cell (default 100)")
       ->type_name("N")
       ->check(counts(1, largest_count))

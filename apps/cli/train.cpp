@@ -239,9 +239,8 @@ void add_train(CLI::App& root, Session& session) {
   CLI::App* command = add_command(root, session, "train",
                                   "Train an LN-Net: linear layers with a norm as the only nonlinearity",
                                   [&session, options] { return run(session, *options); });
-  command
-      ->add_option("WHAT", options->what,
-                   "A task (" + lnnet::task_names() + ") or an ARRAY of samples along its first axis")
+  command->footer("Tasks: " + lnnet::task_names());
+  command->add_option("WHAT", options->what, "Task (see below), or ARRAY of samples along its first axis")
       ->required();
   command->add_option("LABELS", options->labels, "With samples: an ARRAY with the integer class of each");
   command
@@ -259,9 +258,9 @@ void add_train(CLI::App& root, Session& session) {
   command->add_option("--norm", options->norm, "Kind of norm (default: the task's, else spherical)")
       ->check(CLI::IsMember({"layer", "rms", "spherical"}));
   command
-      ->add_option("--groups", options->groups,
-                   "Number of groups, each normalized separately (default: the task's, else 1); a list "
-                   "trains one net per number, and a linear net")
+      ->add_option(
+          "--groups", options->groups,
+          "Groups, each normalized separately; a list trains one net per number (default: the task's)")
       ->delimiter(',')
       ->type_name("K,...")
       ->check(counts(1, largest_count));

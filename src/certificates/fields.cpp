@@ -47,7 +47,7 @@ std::size_t Field::count() const {
 
 std::size_t Field::index(std::size_t below) const {
   if (!value_->is_number_unsigned() || value_->get<std::size_t>() >= below)
-    refuse("the number of one there is");
+    refuse(fmt::format("an index below {}", below).c_str());
   return value_->get<std::size_t>();
 }
 

@@ -44,7 +44,8 @@ class HeadCheck {
   }
 
   Verification run() {
-    check(facts_hold(entry_, head_), "layer to rotation", "are not those of the model");
+    check(facts_hold(entry_, head_), "layer, head, scale, weights, rotation, cap or window",
+          "differ from the model");
     if (entry_.has("refused")) return std::move(found_);
     if (!head_.refused.empty()) {
       check(false, "bounds", ("cannot be: " + head_.refused).c_str());
@@ -69,7 +70,7 @@ class HeadCheck {
     const bool turning = entry_.has("distances");
     const HeadScores scores = scores_of(head_, true);
     const bool turns = scores.pairs() > 0;
-    check(turning == turns, "distances", "are there though nothing turns, or are not though it does");
+    check(turning == turns, "distances", "are present without a rotation, or missing with one");
     if (turning != turns) return;
     check(norms_hold(certificates, head_), "kinds of norms", "are not those of the model");
     check_fills(certificates, scores,
@@ -104,7 +105,7 @@ class HeadCheck {
     fills_ = {};
     if (!stated) {
       check(!scores.query.has_own_norm && !scores.key.has_own_norm, "own_norms",
-            "are those of the model left out");
+            "is missing for a head whose queries or keys have norms of their own");
       return;
     }
     if (stated->has("query")) {
@@ -121,7 +122,7 @@ class HeadCheck {
       const double sigma = radii[radius].number();
       const double root = std::hypot(sigma, std::sqrt(side.input_eps));
       const bool holds = sigma > 0.0 && part > 0.0 && side.fills(sigma) && is_at_least(sigma / root, part);
-      check(holds, fill, "is more of the ball than its radius proves to be filled");
+      check(holds, fill, "is larger than its radius proves");
       return holds ? part : 0.0;
     };
     fills_.queries = fill_of(scores.query, "queries_fill", "queries_radius");
@@ -201,7 +202,7 @@ class HeadCheck {
     // If all scores are equal, no keys are stated.
     if (keys.is_null() || keys["high"].size() == 0) return;
     check(context_scores(scores).has_value() || fills_.queries == 0.0 || fills_.keys == 0.0, "sharp keys",
-          "are no points of the ball");
+          "are not points of the ball");
   }
 
   /// Scores of the two keys that attain sharp_bounds, rounded so that they differ less.
@@ -233,7 +234,7 @@ class HeadCheck {
     const Field proof = entry_["certificates"];
     within_ = stated["within"].is_null() ? 0 : stated["within"].count();
     const Cap cap(head_.head.soft_cap, scores);
-    check(stated["within"].is_null() || within_ > 0, "within", "holds no distance");
+    check(stated["within"].is_null() || within_ > 0, "within", "is 0, expected at least one distance");
     check(
         proof["frequencies"].numbers(head_.head.rotary->frequencies.size()) == head_.head.rotary->frequencies,
         "frequencies", "are not those of the model");
@@ -246,7 +247,7 @@ class HeadCheck {
     const auto [every, everywhere] = bound_of(proof["sharp"]["everywhere"], "everywhere");
     const double anywhere = stated["sharp_at_most_anywhere"].number();
     check(every == 0 && is_at_most(cap.upper(everywhere), anywhere), "sharp_at_most_anywhere",
-          "is less than its weights prove");
+          "is below the bound that its weights prove");
     double most = everywhere;
     const auto covers = [&](std::size_t distances) { return within_ > 0 && distances >= within_; };
     if (!proof["sharp"]["in_context"].is_null()) {
@@ -255,7 +256,7 @@ class HeadCheck {
     }
     if (!proof["sharp"]["by_distance"].is_null()) most = std::min(most, check_by_distance(scores, covers));
     check(stated["enumerated"].flag() == !proof["sharp"]["by_distance"].is_null(), "enumerated",
-          "is not what the certificates are");
+          "does not match the certificates");
     const Ends sharp = ends_of(entry_["sharp_bounds"]);
     check(is_at_most(cap.upper(most), sharp.upper), "sharp_bounds",
           "its certificates do not bound spreads as stated");
@@ -306,7 +307,7 @@ class HeadCheck {
       }
     }
     check(is_at_most(anywhere, stated_anywhere), "uniform_at_most_anywhere",
-          "is less than its weights prove");
+          "is below the bound that its weights prove");
     const Ends uniform = ends_of(entry_["uniform_bounds"]);
     double most = std::min(anywhere, cap.upper(sharpest));
     if (!is_at_most(most, uniform.upper)) {

@@ -75,7 +75,8 @@ class ReachCheck {
                      root_["decided"].count() == head_.tokens() - open,
                  "reachable, unreachable_without_ball, decided", "are not those of the tokens");
     if (open > 0) {
-      found_.not_checkable.push_back({counted(open, "token"), "not decided: nothing is stated of them"});
+      found_.not_checkable.push_back(
+          {counted(open, "token"), "undecided: the result states nothing about them"});
     }
     const Field nearest = root_["nearest"];
     for (std::size_t i = 0; i < nearest.size(); ++i) {
@@ -106,7 +107,7 @@ class ReachCheck {
     const bool flat = sizes.longest <= rounded || sizes.highest <= rounded;
     const double ratio = flat ? 1.0 : sizes.longest / sizes.highest;
     found_.check(flat || (stretch_ >= 0.25 * ratio && stretch_ <= 4.0 * ratio), "without_ball.stretch",
-                 "does not bring offsets to the rows' size");
+                 "does not scale offsets to the size of the rows");
     const double cone_scale = sizes.longest + stretch_ * sizes.highest;
     const double cone_allowed = std::max(root_["tolerance"].number() * cone_scale,
                                          512.0 * unit * sizes.terms * std::max(1.0, stretch_));
@@ -131,7 +132,7 @@ class ReachCheck {
       }
       claims.push_back(head_.claim(i, u, head_.in_units(stated.lower)));
     }
-    check_leads(claims, "does not lead at its witness by as much as stated");
+    check_leads(claims, "leads by less than stated at its witness");
   }
 
   void check_leads(const std::vector<LeadClaim>& claims, const char* reason) {
@@ -157,7 +158,7 @@ class ReachCheck {
       }
       if (stated.answer == Answer::no) {
         found_.check(head_.in_units(stated.upper) <= std::min(tie_, own_tie(i)), token(i),
-                     "is called unreachable, yet it may lead by more than a tie");
+                     "is stated to be unreachable, but the bound of its lead exceeds a tie");
       }
       if (stated.answer == Answer::undecided) {
         found_.not_checkable.push_back({token(i), "undecided: only what its lead is at most is stated"});
@@ -220,7 +221,7 @@ class ReachCheck {
       }
       if (stated.without_ball == Answer::no) check_never(i, stated.far_weights);
     }
-    check_leads(claims, "does not lead where it is said to without the ball");
+    check_leads(claims, "does not lead at its witness without the ball");
   }
 
   /// With weights of sum one: Σ λ_j (A_i − A_j) is zero and Σ λ_j (a_i − a_j) is at most zero. A weight on
@@ -256,7 +257,7 @@ class ReachCheck {
         continue;
       }
       found_.check(bounds[i]->lower >= tokens_[i].probability_lower * (1.0 - last_bits), token(i),
-                   "does not get the probability that it is said to get at least");
+                   "has a smaller probability at its point than the stated lower bound");
       if (head_.soft_cap() > 0.0) continue;
       found_.check(bounds[i]->upper <= tokens_[i].probability_upper * (1.0 + last_bits), token(i),
                    "may get more than the probability that it is said to get at most");

@@ -165,7 +165,7 @@ class SelectCheck {
       if (proof == std::string_view("exact") && !counts_exact) continue;
       counted = counted && root_["proofs"][proof].count() == proofs[proof];
     }
-    found_.check(counted, "proofs", "are not counted as the verdicts say");
+    found_.check(counted, "proofs", "are not the counts of the verdicts");
     if (!undecided.empty()) {
       found_.not_checkable.push_back(
           {counted_keys(undecided.size()), "undecided: nothing is stated of them"});
@@ -197,7 +197,7 @@ class SelectCheck {
       largest_off = std::max(largest_off, off);
     }
     const double scale = root_["scale"].number();
-    found_.check(among, "center", "does not lie among the keys");
+    found_.check(among, "center", "is outside the range of the keys' entries");
     found_.check(std::abs(scale - largest) <= 1e-12 * largest + largest_off, "scale",
                  "is not the largest distance of a coordinate from the center");
     tolerance_ = root_["tolerance"].number();
@@ -245,7 +245,7 @@ class SelectCheck {
       const Verdict& verdict = verdicts_[i];
       if (verdict.answer != "selectable") continue;
       if (verdict.proof == "alone") {
-        found_.check(keys_.rows() == 1, key(i), "is not the only key");
+        found_.check(keys_.rows() == 1, key(i), "is stated to be alone, but there are other keys");
         continue;
       }
       if (verdict.proof == "exact" && !claims_query(verdict)) continue;
@@ -265,7 +265,7 @@ class SelectCheck {
         proved_leads(units.are_needed() ? units.keys() : keys_, claims, options_.threads, options_.progress);
     for (std::size_t i = 0; i < claims.size(); ++i) {
       found_.check(leads[i] >= claims[i].least, key(claimed[i]),
-                   "its query does not give it a margin as large as stated");
+                   "its query gives it a smaller margin than stated");
     }
   }
 
@@ -295,7 +295,7 @@ class SelectCheck {
       const double claimed = verdicts_[asked[k]].residual;
       const double allowed = up(2.0 * slack_ * entries) + last_bits * claimed + nothing * entries;
       found_.check(residuals[k] <= claimed + allowed, key(asked[k]),
-                   "its weights do not bring the other keys as near as stated");
+                   "its weighted keys are farther away than stated");
       if (verdicts_[asked[k]].proof == "exact") continue;
       found_.check(claimed <= tie_ * (1.0 + 1e-12) + allowed, key(asked[k]),
                    "is farther from the others' hull than tolerance * scale");
@@ -331,7 +331,7 @@ class SelectCheck {
     for (std::size_t i = 0; i < verdicts_.size(); ++i) {
       if (!verdicts_[i].exact || verdicts_[i].exact->answer == "undecided") continue;
       found_.check(verdicts_[i].proof == "exact", key(i),
-                   "has an exact proof, but is not said to be proved by it");
+                   "has an exact proof, but states another kind of proof");
       decided.push_back(i);
     }
     if (root_.has("exact")) {

@@ -121,7 +121,7 @@ class SeparateCheck {
     scale_differences();
     const double all = squares(0, given_.size());
     if (root_["ssr"].is_null()) {
-      found_.check(all == 0.0, "ssr", "is null, yet the rows are not one point");
+      found_.check(all == 0.0, "ssr", "is null, but the rows are not all equal");
       return;
     }
     double within = 0.0;
@@ -212,7 +212,7 @@ class SeparateCheck {
     if (std::isfinite(margin)) {
       found_.check(
           to_double(gap.value) - gap.error >= margin * length - last_bits * std::abs(margin * length),
-          "margin", "the normal does not keep the sets as far apart as stated");
+          "margin", "the normal separates the sets by less than stated");
     }
     if (!separable || (exact_ && !(margin > 0.0))) return;
     found_.check(margin > 0.0 && length > 0.0, "separable", "is yes without a positive margin");
@@ -302,7 +302,7 @@ class SeparateCheck {
     const Total total_b = total_of(b, none);
     const double claimed = scale_.divide(root_["residual"].number_or(infinity));
     const bool weighed = total_a.valid && total_b.valid;
-    found_.check(weighed, "a, b", "are no weights with a sum");
+    found_.check(weighed, "a, b", "are not weights with a positive sum");
     if (!weighed) return;
     const double allowed =
         claimed * (1.0 + last_bits) + nothing * std::sqrt(static_cast<double>(rows_[0].width()));
@@ -311,7 +311,7 @@ class SeparateCheck {
     if (exact_ || root_["separable"].text() != "no") return;
     const double scale = scale_.divide(root_["scale"].number_or(infinity));
     found_.check(claimed <= root_["tolerance"].number() * scale * (1.0 + last_bits), "separable",
-                 "is no, yet the weighted points are farther apart than tolerance * scale");
+                 "is no, but the weighted points are farther apart than tolerance * scale");
   }
 
   Field root_;

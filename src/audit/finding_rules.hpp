@@ -7,24 +7,24 @@
 #include <normscope/audit/report.hpp>
 #include <normscope/core/text.hpp>
 
-/// The rules behind `find`: each looks at the whole report and adds the sentences it has to say.
+/// The rules of `find`: each examines the whole report and adds its findings.
 namespace normscope::audit {
 
 using Findings = std::vector<Finding>;
 
-/// A rule names at most this many norms; counts speak for the rest.
+/// Largest number of norms that a finding names; the others are counted.
 inline constexpr std::size_t named_per_rule = 3;
 
-/// Spread of scores from which one of 1024 keys can hold half of a softmax: ln 1023.
+/// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
 inline constexpr double singling_out = 6.930495165951;
 
-/// Between 0 at `low` and 1 at `high`, by the logarithm.
+/// 0 at `low`, 1 at `high`, logarithmic in between.
 [[nodiscard]] double log_severity(double value, double low, double high);
 
 /// "a", "a and b", "a, b, c and 9 others": the names of the norms in `which`.
 [[nodiscard]] std::string names(const Report& report, const std::vector<std::size_t>& which);
 
-/// "a, b, c and 9 others" of heads and tokens, each as `name` spells it.
+/// "a, b, c and 9 others" for heads and tokens, each formatted by `name`.
 template <typename Name>
 [[nodiscard]] std::string first_few(const std::vector<std::size_t>& which, const Name& name) {
   std::string text;
@@ -33,13 +33,13 @@ template <typename Name>
   return which.size() == shown ? text : text + " and " + counted(which.size() - shown, "other");
 }
 
-/// About images: stretch, concentration, condition, null directions, neighbours, shift.
+/// Images: stretch, concentration, condition, null directions, neighbours, shift.
 void add_image_findings(const Report& report, Findings& findings);
-/// About gains, eps and what the file does not say.
+/// Gains, eps and what the file does not state.
 void add_parameter_findings(const Report& report, Findings& findings);
-/// About heads: which can never attend uniformly, or never sharply.
+/// Heads that can never attend uniformly, or never sharply.
 void add_head_findings(const Report& report, Findings& findings);
-/// About the vocabulary: tokens that can never win, or never be likely.
+/// Tokens that can never have the largest logit, or never be likely.
 void add_vocabulary_findings(const Report& report, Findings& findings);
 
 }  // namespace normscope::audit

@@ -32,13 +32,13 @@ std::vector<Finding> find(const Report& report) {
   add_parameter_findings(report, findings);
   add_head_findings(report, findings);
   add_vocabulary_findings(report, findings);
-  // Gains near the ends of the doubles have images whose squares overflow; no sentence is made of those.
+  // Gains near the limits of double have images whose squares overflow; these get no finding.
   const auto overflowed = [](const Finding& finding) {
     return std::any_of(finding.numbers.begin(), finding.numbers.end(),
                        [](const auto& number) { return !std::isfinite(number.second); });
   };
   findings.erase(std::remove_if(findings.begin(), findings.end(), overflowed), findings.end());
-  // What speaks of the file as a whole is shown again by listing it.
+  // Findings about the whole file are reproduced by `inspect`.
   for (Finding& finding : findings) {
     if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
   }

@@ -8,17 +8,17 @@
 namespace normscope::audit {
 namespace {
 
-/// A direction with a smaller cosine to all-ones counts as tilted away from it.
+/// Cosine to all-ones below which a direction counts as tilted away from it.
 constexpr double tilted_cosine = 0.5;
-/// Axes over effective dimension from which an image counts as concentrated.
+/// Ratio of the number of axes to the effective dimension from which an image counts as concentrated.
 constexpr double concentrated = 1.5;
 
-/// Condition from which an image is more than a sphere with rounding.
+/// Condition number from which an image differs from a sphere by more than rounding.
 constexpr double stretched_at_all = 1.0 + 1e-9;
-/// Similarity from which two images are the same to three digits.
+/// Similarity from which two images are equal to three digits.
 constexpr double alike = 0.9995;
 
-/// Indices of the norms that `counts`, by falling `score`.
+/// Indices of the norms for which `counts`, by descending `score`.
 template <typename Counts, typename Score>
 std::vector<std::size_t> ranked(const Report& report, Counts counts, Score score) {
   std::vector<std::size_t> order;
@@ -31,7 +31,7 @@ std::vector<std::size_t> ranked(const Report& report, Counts counts, Score score
   return order;
 }
 
-/// Whether the image is more than a sphere.
+/// Whether the image differs from a sphere.
 bool more_than_a_sphere(const NormReport& norm) {
   return norm.image && norm.image->condition > stretched_at_all;
 }
@@ -42,7 +42,7 @@ void stretched_axes(const Report& report, Findings& findings) {
   if (order.empty()) return;
   const std::size_t stretched = std::count_if(
       order.begin(), order.end(), [&](std::size_t i) { return ratio(report.norms[i]) >= outlier_ratio; });
-  // Where nothing stands out, the most stretched norm is still worth its sentence.
+  // If nothing stands out, the most stretched norm still gets a finding.
   for (std::size_t k = 0; k < std::clamp<std::size_t>(stretched, 1, named_per_rule); ++k) {
     if (k >= order.size()) break;
     const NormReport& norm = report.norms[order[k]];

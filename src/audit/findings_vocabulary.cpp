@@ -4,7 +4,7 @@
 namespace normscope::audit {
 namespace {
 
-/// Largest probability below which a token is worth a sentence.
+/// Largest probability below which a token gets a finding.
 constexpr double improbable = 0.5;
 
 std::string named(const Report& report, const std::vector<std::size_t>& which) {

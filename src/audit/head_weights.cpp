@@ -19,8 +19,8 @@ Bounded dot(const double* a, const double* b, std::size_t count, std::size_t ste
     sum += product;
     size += std::abs(product.high);
   }
-  // Each operation rounds by 16 u² of its result, none of which is larger than the sizes; products may
-  // underflow besides.
+  // Each operation rounds by 16 u² of its result, which is at most the sum of sizes; products may also
+  // underflow.
   const double terms = static_cast<double>(count) + 2.0;
   const double error = std::abs(sum.low) + 32.0 * terms * unit * unit * size +
                        8.0 * terms * std::numeric_limits<double>::min();

@@ -8,12 +8,12 @@
 
 namespace normscope::audit {
 
-/// W and b of y = W x + b, row-major, with x the output of the norm that a head reads, and how far each entry
-/// may be from the exact one.
+/// W and b of y = W x + b, row-major, where x is the output of the norm that a head reads, and error bounds
+/// of their entries.
 struct Projection {
   std::vector<double> weight{};
-  std::vector<double> bias{};          ///< empty where there is none
-  std::vector<double> weight_error{};  ///< empty where weights are exact
+  std::vector<double> bias{};          ///< empty if there is none
+  std::vector<double> weight_error{};  ///< empty if weights are exact
   std::vector<double> bias_error{};
 
   [[nodiscard]] selectability::MapError error(std::size_t width) const {
@@ -22,8 +22,8 @@ struct Projection {
   }
 };
 
-/// A head's queries or keys as maps of the norm's output; where `between` stands between the two, composed
-/// with it: W M and W m + b, each entry a sum of n products in about twice the precision, rounded once.
+/// A head's queries or keys as maps of the norm's output, composed with `between` if there is one: W M and W
+/// m + b. Each entry of n products is computed in about twice the precision and rounded once.
 /// Errors    as `model::read_weight`
 /// Accuracy  an entry of a composed map is within its error, u |entry| + 32 (n + 2) u² Σ|products|, of the
 ///           exact one (test: HeadsAudit.BoundsHoldWhereComposedWeightsCancel)

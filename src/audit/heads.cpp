@@ -24,7 +24,7 @@ bool names(const std::vector<model::Linear>& linears, const model::Linear& wante
   });
 }
 
-/// The norm that queries or keys go through on their way to the scores, or none.
+/// The norm applied to queries or keys before the scores; empty if there is none.
 const model::Norm* own_norm(const model::Model& model, const model::Linear& part) {
   const auto at = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
     return norm.placement == model::Placement::inside && names(norm.writers, part);
@@ -32,8 +32,8 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
   return at == model.norms.end() ? nullptr : &*at;
 }
 
-/// Why a head's scores are not q·k of two linear maps of the output of the norm of this name, norms of their
-/// own aside, or empty.
+/// Why a head's scores are not q·k for two linear maps of the output of this norm, apart from norms of the
+/// head's own; empty if they are.
 std::string refusal(const model::Model& model, const model::Head& head, const std::string& read,
                     const model::Linear* between) {
   if (!head.query || !head.key) return "its query or key weights are not in the file";
@@ -55,7 +55,7 @@ std::string refusal(const model::Model& model, const model::Head& head, const st
   return {};
 }
 
-/// Multiplications for all heads together, six times over: the cube of a width a distance.
+/// Work limit for all heads together: distances times width cubed, six times the number of multiplications.
 constexpr double whole_effort = 0x1p40;
 
 /// One head and one norm that it reads.
@@ -130,7 +130,7 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   try {
     result.attention = selectability::attention(norm, maps, effort);
   } catch (const Error& error) {
-    // Weights may hold NaN; the other heads are still worth knowing.
+    // Weights may contain NaN; the other heads are still analysed.
     if (error.code() == ErrorCode::Argument) {
       result.refused = "its weights are not finite";
     } else if (error.code() == ErrorCode::Unsupported) {

@@ -87,7 +87,7 @@ Json unavoidable(const std::vector<selectability::UnavoidableContext>& contexts,
   return json;
 }
 
-/// Of two keys at equal distance 0.
+/// Bounds for two keys at equal distance 0.
 Json equal_distance(const selectability::Spread& uniform,
                     const std::vector<selectability::UnavoidableContext>& proof,
                     const selectability::Spread& sharpest) {
@@ -116,7 +116,7 @@ bool has_without_projection(const selectability::Attention& attention) {
          (attention.distances && attention.distances->uniform_at_zero_without_projection);
 }
 
-/// What proves each bound from the weights, before a soft cap.
+/// The certificates of the bounds, before a soft cap.
 Json certificates(const model::Head& head, const HeadReach& reach) {
   const selectability::Attention& attention = *reach.attention;
   const bool turning = attention.distances.has_value();

@@ -6,7 +6,7 @@
 
 namespace normscope::audit {
 
-/// One head and what it can do, as the report and `normscope heads` say it.
+/// One head and its bounds, as in the report and in `normscope heads`.
 [[nodiscard]] nlohmann::ordered_json head_json(const model::Head& head, const HeadReach& reach,
                                                const HeadDetails& details);
 

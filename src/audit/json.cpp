@@ -12,7 +12,7 @@
 namespace normscope::audit {
 namespace {
 
-/// Points of a spectrum that is not asked for whole.
+/// Number of points of a spectrum, unless the whole is requested.
 constexpr std::size_t spectrum_points = 128;
 
 using Json = nlohmann::ordered_json;
@@ -170,7 +170,7 @@ Json model_json(const model::Model& model) {
           {"notes", model.notes}};
 }
 
-/// Of each list as many as people read; `normscope reach` has the whole.
+/// The first entries of each list; `normscope reach` has all.
 constexpr std::size_t listed_tokens = 20;
 
 Json survey_json(const selectability::Survey& survey, const std::vector<std::string>& names) {

@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
   return 0.5 * *middle + 0.5 * *std::max_element(values.begin(), middle);
 }
 
-/// The `count` entries of largest magnitude, largest first.
+/// The `count` entries of largest magnitude, in descending order.
 std::vector<Component> largest_components(const std::vector<double>& vector, std::size_t count) {
   std::vector<std::size_t> order(vector.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -42,7 +42,7 @@ std::vector<Component> largest_components(const std::vector<double>& vector, std
   return result;
 }
 
-/// Bases larger than this are not built; no real norm comes near.
+/// Larger bases are not computed; no known norm needs one.
 constexpr std::size_t largest_basis = std::size_t{1} << 24;
 
 NullSpace null_space(const geometry::NormImage& image, const NormSpec& spec) {
@@ -64,7 +64,7 @@ NullSpace null_space(const geometry::NormImage& image, const NormSpec& spec) {
   return result;
 }
 
-/// What the `count` longest of the semi-axes have of Σ length², from ratios, whose squares stay in range.
+/// Fraction of Σ length² in the `count` longest semi-axes, from ratios, whose squares stay in range.
 double share_of_energy(std::span<const double> lengths, std::size_t count) {
   std::vector<double> ratios(lengths.begin(), lengths.end());
   for (double& ratio : ratios) ratio /= lengths.front();
@@ -96,7 +96,7 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
 }
 
 void add_outliers(NormReport& report, const std::vector<double>& gain) {
-  // Beside many erased features, the others' median says what is usual.
+  // If many features are erased, the median of the others is the reference.
   std::vector<double> magnitudes;
   for (const double g : gain) {
     if (g != 0.0) magnitudes.push_back(std::abs(g));
@@ -111,7 +111,7 @@ void add_outliers(NormReport& report, const std::vector<double>& gain) {
                    [](const Outlier& a, const Outlier& b) { return a.ratio_to_median > b.ratio_to_median; });
 }
 
-/// A measured norm that waits for the next one of its width to be compared with.
+/// A measured norm that is to be compared with the next one of its width.
 struct Measured {
   std::size_t index;
   NormSpec spec;
@@ -129,7 +129,7 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   if (report.gain) add_outliers(report, spec.gain);
   if (!std::isfinite(spec.radius() * largest_size(spec.gain))) return report;
 
-  // The image is that of the norm before its bias, which may hold anything.
+  // The image is that of the norm before its bias, which may have any values.
   if (report.bias && report.bias->not_finite == 0)
     report.shift_over_radius = geometry::shift_over_radius(spec);
   spec.bias.clear();
@@ -140,7 +140,7 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   return report;
 }
 
-/// Norms inside attention (of one head's query, say) live in another space than the stream's.
+/// Norms inside attention (of one head's query, for example) act in another space than the stream's.
 bool comparable(const model::Norm& a, const model::Norm& b) {
   return a.width == b.width && a.stack == b.stack &&
          (a.placement == model::Placement::inside) == (b.placement == model::Placement::inside) &&
@@ -233,7 +233,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
   for (std::size_t i = 0; i < norms.size(); ++i) {
     progress("measuring norms", i, norms.size());
     std::unique_ptr<Measured> measured;
-    // Inside a wide norm, the same line is asked again whether to stop.
+    // Within a wide norm, the same line also checks for cancellation.
     const Progress poll([&](std::string_view, std::size_t, std::size_t) {
       progress("measuring norms", i, norms.size());
       return true;

@@ -18,7 +18,7 @@ using selectability::TokenReach;
 constexpr double unit = 0x1p-53;
 constexpr double smallest = std::numeric_limits<double>::min();
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Points tried for a token, and the multiplications that all of them together may cost.
+/// Points tried for a token, and the work limit for all of them together in multiplications.
 constexpr double most_points = 60.0;
 constexpr double most_work = 1e11;
 
@@ -32,7 +32,7 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
-/// The logits before the cap, with what is common to all of them, and where they lie as u fills the ball.
+/// The logits before the cap including their common part, and the range of each over the ball.
 class CappedHead {
  public:
   CappedHead(const VocabularyHead& head, unsigned threads) : head_(head), ranges_(head.logits.tokens) {
@@ -53,7 +53,7 @@ class CappedHead {
       }
     };
     widen();
-    // Of folding, of a product over the width and of the cap, in the difference of two logits.
+    // The rounding of folding, of a product over the width and of the cap, in the difference of two logits.
     const double largest = std::max(-all_.lower, all_.upper) + head_.logits.scale;
     const double terms = static_cast<double>(head_.logits.width) + 64.0;
     slack_ = 2.0 * head_.logits.rounding + 4.0 * unit * (terms * largest + 8.0 * head_.soft_cap + 16.0);
@@ -72,8 +72,8 @@ class CappedHead {
     return (1.0 - t) * (1.0 + t);
   }
 
-  /// The least that the cap leaves of a difference of `d` or more between two logits within `range`: its
-  /// slope falls from 0 to both sides, so that is at one of the ends.
+  /// The smallest difference after the cap of two logits within `range` whose difference is at least `d`. The
+  /// slope of the cap decreases away from 0, so it is attained at an end of the range.
   [[nodiscard]] double least_left(double d, const Range& range) const {
     const double apart = std::min(d, range.upper - range.lower);
     const double left =
@@ -81,7 +81,7 @@ class CappedHead {
     return std::max(left - slack_, 0.0);
   }
 
-  /// e^m at the least, as a part of what it is at the most for any token.
+  /// The smallest e^m, relative to the largest for any token.
   [[nodiscard]] double lowest(std::size_t token) const {
     return std::exp(cap(ranges_[token].lower) - cap(all_.upper));
   }
@@ -94,7 +94,7 @@ class CappedHead {
     }
   }
 
-  /// The probabilities that the logits `before` the cap have; returns the logarithm of that of `token`.
+  /// The probabilities for the logits `before` the cap; returns the logarithm of that of `token`.
   double softmax(std::size_t token, const std::vector<double>& before, std::vector<double>& share) const {
     share.resize(tokens());
     std::transform(before.begin(), before.end(), share.begin(), [&](double logit) { return cap(logit); });
@@ -106,7 +106,7 @@ class CappedHead {
     return own - std::log(sum.value());
   }
 
-  /// Where log p rises fastest, of length 1 where it rises at all.
+  /// The direction of steepest ascent of log p, of length 1 unless the gradient is zero.
   [[nodiscard]] std::vector<double> ascent(std::size_t token, const std::vector<double>& before,
                                            const std::vector<double>& share) const {
     std::vector<double> direction(head_.common.size());
@@ -130,7 +130,7 @@ class CappedHead {
   double slack_ = 0.0;
 };
 
-/// The logarithm of what the others' e^(m_j - m_i) sum up to at least.
+/// The logarithm of a lower bound of the sum of e^(m_j - m_i) over the other tokens.
 double least_odds_against(const CappedHead& head, std::size_t token, const TokenReach& reach, double uncapped,
                           double sum_of_lowest) {
   const Range range = {head.range(token).lower, head.all().upper};
@@ -147,7 +147,7 @@ double least_odds_against(const CappedHead& head, std::size_t token, const Token
   return bound - head.slack();
 }
 
-/// What the cap leaves of the lead at the reach's witness, at no cost.
+/// The lead at the witness after the cap, at no extra cost.
 double from_lead(const CappedHead& head, std::size_t token, const TokenReach& reach) {
   if (!(reach.lower > 0.0)) return 0.0;
   const double left = head.least_left(reach.lower, {head.all().lower, head.range(token).upper});
@@ -155,7 +155,8 @@ double from_lead(const CappedHead& head, std::size_t token, const TokenReach& re
   return (1.0 - 8.0 * unit) / (1.0 + others * std::exp(-left));
 }
 
-/// A probability attained, and where: uphill from the witness, or from where the token's own row points.
+/// An attained probability and its point, by gradient ascent from the witness or from the token's own
+/// direction.
 Probability climb(const CappedHead& head, std::size_t token, const TokenReach& reach, double points) {
   const std::span<const double> row = head.logits().view().row(token);
   std::vector<double> u;
@@ -175,7 +176,7 @@ Probability climb(const CappedHead& head, std::size_t token, const TokenReach& r
     std::vector<double> next = u;
     for (std::size_t i = 0; i < next.size(); ++i) next[i] += step * direction[i];
     const double length = euclidean_norm(next);
-    // A hair inside the ball, whatever the rounding of the length; without eps, on its surface.
+    // Inside the ball by more than the rounding of the length; without eps, on its surface.
     if (head.logits().sphere || length > 1.0 - 1e-12) {
       const double wanted = head.logits().sphere ? 1.0 : 1.0 - 1e-12;
       for (double& entry : next) entry *= wanted / length;
@@ -210,7 +211,7 @@ void cap_probabilities(const VocabularyHead& vocabulary, Survey& survey, unsigne
     const double odds = least_odds_against(head, i, survey.tokens[i], probability.upper, lowest.value());
     probability.upper = std::clamp((1.0 + 8.0 * unit) / (1.0 + std::exp(odds)), smallest, 1.0);
     probability.lower = std::min(from_lead(head, i, survey.tokens[i]), probability.upper);
-    // Points before the cap prove nothing behind it; the lead's witness does.
+    // Points for the logits before the cap prove nothing after it; the witness of the lead does.
     probability.point.clear();
     probability.tangent.clear();
   }

@@ -12,14 +12,14 @@
 namespace normscope::audit {
 namespace {
 
-/// What the tokens that the product of all with all leaves open may take, in parts of `most_work`.
+/// Work limit for tokens that screening does not decide, relative to `most_work`.
 constexpr double work_on_tokens = 0.2;
 
 void scale(selectability::Logits& logits, double factor) {
   if (factor == 1.0) return;
   for (double& entry : logits.rows) entry *= factor;
   for (double& offset : logits.offsets) offset *= factor;
-  // One more rounding an entry.
+  // One more rounding per entry.
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     selectability::Logits::Own& own = logits.own[token];
     const double size = euclidean_norm(logits.view().row(token)) + std::abs(logits.offsets[token]);
@@ -31,8 +31,8 @@ void scale(selectability::Logits& logits, double factor) {
   logits.scale *= factor;
 }
 
-/// The mean over all tokens that `fold` takes out: by how much a token with the mean of all weights differs
-/// from one without any.
+/// The mean over all tokens that `fold` subtracts, as the difference between the logit of a token with mean
+/// weights and that of a token with zero weights.
 void find_common(MatrixView<const double> unembedding, const std::vector<double>& bias,
                  VocabularyHead& head) {
   const std::size_t width = unembedding.width();
@@ -122,7 +122,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     if (head.soft_cap > 0.0) cap_probabilities(head, survey, threads);
     result.survey = std::move(survey);
   } catch (const Error& error) {
-    // A head of another kind, or weights that are not finite: the rest of the file is still worth knowing.
+    // A head of an unsupported kind, or weights that are not finite: the rest of the file is still analysed.
     if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
     result.refused = error.what();
     return result;

@@ -10,7 +10,8 @@
 namespace normscope::geometry::detail {
 namespace {
 
-/// Smaller gains are zero beside their block's largest: their squares must stay normal numbers.
+/// Smaller gains count as zero beside the largest of their block, because their squares must be normal
+/// numbers.
 constexpr int smallest_exponent = -480;
 
 void make_unit(std::span<double> vector) {
@@ -93,8 +94,8 @@ void BlockImage::fill_inner_vector(std::size_t pole, std::size_t index, std::spa
     out[at[index]] = 1.0;
     return;
   }
-  // Orthogonal to the block's part of the gain, ±|g| in each entry, and to one another: Helmert's
-  // contrasts, entry by entry with the sign of the gain.
+  // Orthogonal to the block's part of the gain, ±|g| in each entry, and to one another: Helmert contrasts,
+  // with the sign of the gain in each entry.
   for (std::size_t j = 0; j <= index; ++j) out[at[j]] = std::copysign(1.0, gain_[at[j]]);
   out[at[index + 1]] = -std::copysign(static_cast<double>(index + 1), gain_[at[index + 1]]);
 }
@@ -102,8 +103,7 @@ void BlockImage::fill_inner_vector(std::size_t pole, std::size_t index, std::spa
 std::vector<double> BlockImage::orthogonal_factors(unsigned threads) const {
   std::vector<double> factors = unit_factors();
   if (!centered_) return factors;
-  // With roots ζ_k just below the poles d_k, the rank-one vector's square at pole i is
-  // N (d_i − ζ_i) Π_{k≠i} (d_i − ζ_k)/(d_i − d_k); without zero gains the lowest root is ζ = 0.
+  // With roots ζ_k just below the poles d_k, the square of the rank-one vector at pole i is
   const std::size_t first = has_zero_pole() ? 1 : 0;
   const auto to_root_below = [&](std::size_t i, std::size_t k) {
     return k == 0 ? poles_[i] : distance(i, roots_[k - 1]);

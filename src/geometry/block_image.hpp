@@ -14,27 +14,27 @@ class BlockImage {
   BlockImage(std::span<const double> gain, bool centered, unsigned threads, const Progress& progress);
 
   [[nodiscard]] std::size_t width() const { return gain_.size(); }
-  /// √ζ of the nonzero eigenvalues over 2^`exponent`, ascending.
+  /// √ζ of the nonzero eigenvalues divided by 2^`exponent`, ascending.
   [[nodiscard]] const std::vector<double>& lengths() const { return lengths_; }
-  /// Of the power of two near the largest |gain|.
+  /// Exponent of the power of two near the largest |gain|.
   [[nodiscard]] int exponent() const { return exponent_; }
   [[nodiscard]] std::size_t null_space_dim() const { return width() - lengths_.size(); }
 
-  /// Eigenvector `index` (ascending), of length 1, its largest entry positive. `factors` scales the
-  /// gains pole by pole: all ones, or `orthogonal_factors`.
+  /// Eigenvector `index` (ascending) of length 1, with positive largest entry. `factors` scales the gains per
+  /// pole: all ones, or `orthogonal_factors`.
   void vector(std::size_t index, std::span<const double> factors, std::span<double> out) const;
   [[nodiscard]] std::vector<double> unit_factors() const { return std::vector<double>(poles_.size(), 1.0); }
-  /// Factors that make the rank-one matrix one whose exact eigenvalues the computed roots are.
+  /// Factors of the gains for which the computed roots are exact eigenvalues.
   [[nodiscard]] std::vector<double> orthogonal_factors(unsigned threads) const;
 
-  /// Vector `index` of the null space's orthonormal basis.
+  /// Vector `index` of the orthonormal basis of the null space.
   void null_vector(std::size_t index, std::span<double> out) const;
 
  private:
-  /// Which eigenvector: the one of a root, or the `index`-th that lives inside a pole's coordinates.
+  /// Identifies an eigenvector: that of a root, or the `index`-th within the coordinates of a pole.
   struct Origin {
     bool is_root;
-    std::size_t pole;  ///< root between `pole` and `pole` + 1, or the pole itself
+    std::size_t pole;  ///< the root between `pole` and `pole` + 1, or the pole itself
     std::size_t index;
   };
 
@@ -53,7 +53,7 @@ class BlockImage {
 
   bool centered_;
   int exponent_ = 0;
-  std::vector<double> gain_;         ///< over 2^`exponent_`, tiny ones set to zero
+  std::vector<double> gain_;         ///< divided by 2^`exponent_`, with tiny ones set to zero
   std::vector<std::size_t> order_;   ///< coordinates by ascending square
   std::vector<double> poles_;        ///< distinct squares, ascending
   std::vector<std::size_t> starts_;  ///< pole k owns order_[starts_[k], starts_[k + 1])

@@ -13,7 +13,7 @@
 
 namespace normscope::geometry {
 
-/// Which block a semi-axis belongs to, and which of the block's eigenvectors it is.
+/// The block of a semi-axis, and the index of its eigenvector in the block.
 struct NormImage::Origin {
   std::size_t block;
   std::size_t index;
@@ -23,7 +23,7 @@ struct NormImage::Blocks {
   std::vector<detail::BlockImage> images;
   std::vector<Origin> origins;  ///< by descending length
 
-  /// The part of `vector` that block `block` owns; the rest is set to zero.
+  /// Returns the part of `vector` that belongs to block `block`; sets the rest to zero.
   [[nodiscard]] std::span<double> only(std::size_t block, std::span<double> vector) const {
     std::fill(vector.begin(), vector.end(), 0.0);
     const std::size_t width = images[block].width();
@@ -43,8 +43,7 @@ NormImage::NormImage(const NormSpec& spec, unsigned threads, const Progress& pro
                                  spec.centers(), threads, progress);
     for (std::size_t i = 0; i < blocks_->images.back().lengths().size(); ++i) origins.push_back({block, i});
   }
-  // Of normal size, with the exponent beside it: the lengths themselves may be too small for all their
-  // digits.
+  // In normal range with a separate exponent: the lengths themselves may be subnormal.
   const auto length = [&](const Origin& origin) {
     return blocks_->images[origin.block].lengths()[origin.index];
   };

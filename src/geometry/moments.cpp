@@ -14,12 +14,12 @@
 namespace normscope::geometry {
 namespace {
 
-/// What centring takes from a diagonal entry: 1/n for layer with blocks of n, nothing otherwise.
+/// The fraction that centring subtracts from a diagonal entry: 1/n for layer with blocks of n, 0 otherwise.
 double centring(const NormSpec& spec) {
   return spec.centers() ? 1.0 / static_cast<double>(spec.block_width()) : 0.0;
 }
 
-/// values · 2^-exponent, the largest near one, so that their fourth powers stay in range.
+/// values · 2^-exponent, with the largest near one, so that their fourth powers stay in range.
 struct Scaled {
   std::vector<double> values;
   int exponent;
@@ -36,17 +36,17 @@ Scaled scaled_gain(const NormSpec& spec) {
   return Scaled(std::move(gain));
 }
 
-/// `rms_radius` over the power of two that the gain was divided by.
+/// `rms_radius` divided by the power of two that the gain was divided by.
 double scaled_radius(const NormSpec& spec, const Scaled& gain) {
   if (centring(spec) == 1.0) return 0.0;
   return spec.radius() * std::sqrt(sum_of_squares(gain.values) / static_cast<double>(spec.block_width()));
 }
 
-/// tr((G_a Π_a G_a)(G_b Π_b G_b)): both are diagonal minus rank one a block, so the product's trace
-/// needs Σ g_a² g_b² and, where two blocks overlap, (Σ g_a g_b)².
+/// tr((G_a Π_a G_a)(G_b Π_b G_b)): both are diagonal minus rank one per block, so the trace of the product
+/// needs Σ g_a² g_b² and, if two blocks overlap, (Σ g_a g_b)².
 double inner_product(const NormSpec& a, const NormSpec& b, const std::vector<double>& ga,
                      const std::vector<double>& gb) {
-  // Blocks of one centred entry are points; the difference below would leave their rounding.
+  // Blocks of one centred entry are points; the difference below would be rounding.
   if (centring(a) == 1.0 || centring(b) == 1.0) return 0.0;
   CompensatedSum squares;
   for (std::size_t i = 0; i < a.width; ++i) squares.add(ga[i] * gb[i] * ga[i] * gb[i]);

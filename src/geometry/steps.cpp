@@ -13,7 +13,7 @@
 namespace normscope::geometry {
 namespace {
 
-/// Calls `map` on each block of each row, after the checks every step shares.
+/// Calls `map` on each block of each row, after the checks that all steps share.
 template <typename Map>
 void for_each_block(std::string_view name, const NormSpec& spec, MatrixView<const double> x,
                     MatrixView<double> y, Map map) {
@@ -52,13 +52,14 @@ void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> 
   std::vector<double> scaled;
   for_each_block("scale", spec, x, y, [&](std::size_t, std::span<const double> from, std::span<double> to) {
     BinaryScale size = BinaryScale::of(from);
-    // Where eps outweighs the entries, it must stay in range beside them.
+    // If eps dominates the entries, it must stay in range too.
     if (spec.eps > 0.0) size = BinaryScale::of_exponent(std::max(size.exponent(), -500));
     scaled.assign(from.begin(), from.end());
     size.divide(scaled);
     const double length = euclidean_norm(scaled);
     const double reach = std::hypot(length, size.divide(std::sqrt(spec.eps)) * spec.radius());
-    // Digits and powers of two apart: what underflows is rounded once, not before it grows by the radius.
+    // Significand and exponent are separate, so that an underflow rounds only once, after multiplication by
+    // the radius.
     int out = 0;
     const double digits = std::frexp(reach, &out);
     for (std::size_t i = 0; i < from.size(); ++i) {

@@ -33,13 +33,13 @@ Json logarithmic(const char* field, const char* title) {
 
 namespace {
 
-/// Enough for a column of text, and for two beside each other on a wide screen.
+/// Wide enough for a column of text, or for two next to each other on a wide screen.
 constexpr int width = 520;
 constexpr int height = 320;
 
 Json across(const Axes& axes) {
   Json axis = axes.logarithmic_x ? logarithmic("x", axes.x) : quantity("x", axes.x);
-  // From the first row to the last: to whole powers of ten it would be half empty.
+  // From the first row to the last; rounding to powers of ten would leave half the axis empty.
   if (axes.logarithmic_x) axis["scale"]["nice"] = false;
   return axis;
 }
@@ -50,9 +50,9 @@ Json up(const char* field, const Axes& axes) {
   return axis;
 }
 
-/// In the order of the rows: arms have one of their own.
+/// In the order of the rows, which arms define.
 Json series() {
-  // A legend as strong as the lines, not as their bands.
+  // The legend is as opaque as the lines, not as their bands.
   return {{"field", "series"},
           {"type", "nominal"},
           {"title", nullptr},

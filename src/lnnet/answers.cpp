@@ -9,7 +9,7 @@
 namespace normscope::lnnet {
 namespace {
 
-/// Space around the samples, in parts of their extent.
+/// Margin around the samples relative to their extent.
 constexpr double margin = 0.08;
 
 std::pair<double, double> extent(const Dataset& data, std::size_t axis) {

@@ -18,11 +18,11 @@ using detail::specification;
 using detail::values;
 
 constexpr double pi = 3.14159265358979323846;
-/// Points of a circle, of a curve, and cells along the surface's longer side.
+/// Number of points of a circle and of a curve, and of cells along the longer side of the surface.
 constexpr int circle_points = 72;
 constexpr int curve_points = 200;
 constexpr int surface_cells = 64;
-/// Where a move would divide zero by zero.
+/// Where a move would give 0/0.
 constexpr double curve_eps = 1e-12;
 
 using Move = std::function<Json(double t, double x, double y)>;
@@ -34,7 +34,7 @@ Json coordinate(const char* field, const char* title, double least, double most)
   return result;
 }
 
-/// The circle after each move above, first coordinate over first coordinate below.
+/// Above, the circle after each move; below, its first coordinate as a function of the original one.
 Json circles_over_curves(const char* title, const char* subtitle, std::initializer_list<double> moves,
                          double (*curve)(double t, double x, double eps), const Move& point) {
   Json points = Json::array();

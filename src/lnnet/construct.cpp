@@ -16,23 +16,24 @@
 #include "samples.hpp"
 #include "stable_mode.hpp"
 
-// What is tried, and whether it holds. Nothing is computed here: stable_mode and paper_mode construct,
-// evaluate judges, and the two know nothing of one another.
+// Tries settings in order and checks the nets. stable_mode and paper_mode construct, evaluate checks, and the
+// two are independent of each other.
 namespace normscope::lnnet {
 namespace {
 
-/// What is tried one after the other: κ for one projection, then the next projection; in double-double last.
+/// The order of attempts: each κ for one projection, then the next projection; double-double last.
 constexpr double kappas[] = {1024.0, 64.0};
 constexpr std::size_t float64_projections = 5;
 constexpr std::size_t double_double_projections = 2;
-/// Weights for a norm with eps are multiplied by this; eps is then far below the rounding of any mean square.
+/// Factor of the weights for a norm with eps, which makes eps far smaller than the rounding of any mean
+/// square.
 constexpr int eps_exponent = 128;
-/// The first layer's weights are scaled by at most this power of two, which leaves them all their digits; the
-/// rest of the rows' size stays in what the layer normalizes, whose squares are then in range.
+/// Largest power of two by which the first layer's weights are scaled, at which they keep all digits; the
+/// rest of the rows' scale is left to the layer's norm, whose squares are then in range.
 constexpr int most_weight_exponent = 800;
 /// Products in double-double overflow beyond 2^990.
 constexpr int most_exponent_in_double_double = 985;
-/// Smaller rows would leave the first layer's squares beside an eps of 1 that then counts.
+/// For smaller rows, an eps of 1 would not be negligible in the first layer.
 constexpr int least_exponent_with_eps = -860;
 
 struct Rung {
@@ -72,10 +73,10 @@ Line<DoubleDouble> widened(const Line<double>& line) {
   return result;
 }
 
-/// The samples, and what is to be made of them.
+/// The samples and the options.
 struct Task {
   MatrixView<const double> given;
-  MatrixView<const double> x;  ///< `given` over 2^exponent, which the net is made for
+  MatrixView<const double> x;  ///< `given` divided by 2^exponent; the net is constructed for these
   int exponent;
   const Samples& samples;
   const ConstructOptions& options;
@@ -86,7 +87,7 @@ void multiply(std::vector<double>& values, int exponent) {
   for (double& value : values) value = std::scalbn(value, exponent);
 }
 
-/// The same function as `net` of rows that are 2^exponent as large, with a norm that has `eps`.
+/// The same function as `net` for rows that are 2^exponent times as large, with a norm that has `eps`.
 void fit(Net& net, int exponent, double eps) {
   const int everywhere = eps > 0.0 ? eps_exponent : 0;
   for (Layer& layer : net.layers) {
@@ -100,7 +101,7 @@ void fit(Net& net, int exponent, double eps) {
   }
 }
 
-/// Takes `net` if it gives more rows their label than what is there.
+/// Keeps `net` if it classifies more rows correctly than the best so far.
 bool offer(const Task& task, Net net, std::vector<Fold> folds, Construction& construction) {
   fit(net, task.exponent, task.options.eps);
   const std::vector<std::int64_t> given = labels(net, task.given, task.options.threads, task.progress);
@@ -159,7 +160,7 @@ void construct_stable(const Task& task, Construction& construction) {
     resumed.reset();
     separable = separable || made.separable;
     if (made.net && offer(task, std::move(*made.net), std::move(made.folds), construction)) return;
-    // A saved line is no proof: where it leads to no net that is right, the attempt is made from the start.
+    // A saved line proves nothing: if it does not lead to a correct net, the attempt starts over.
     if (!was_resumed) ++attempt;
   }
   if (construction.net.head.out != 0) return;
@@ -211,7 +212,7 @@ Construction construct(MatrixView<const double> x, std::span<const std::int64_t>
                 fmt::format("construct: the rows are of size 2^{}, expected at most 2^{} for double-double",
                             size.exponent(), most_exponent_in_double_double));
   }
-  // Rows of a size at which squares neither overflow nor vanish are taken as they are.
+  // Rows whose squares neither overflow nor underflow are not scaled.
   std::vector<double> divided;
   if (!size.is_safe()) divided = size.divided(x);
   const Task task{.given = x,

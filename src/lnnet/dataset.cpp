@@ -13,7 +13,7 @@
 namespace normscope::lnnet {
 namespace {
 
-/// A label is a class number; more classes than this are a mistake in the file.
+/// A label is a class number; more classes than this indicate an error in the file.
 constexpr double label_limit = 0x1p24;
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace normscope::lnnet {
 
-/// What stays the same whatever numbers the training computes in.
+/// The part of a training that does not depend on the number type.
 class Trainer::Engine {
  public:
   Engine(const TrainSpec& spec, std::shared_ptr<const Dataset> data, unsigned threads);
@@ -22,7 +22,7 @@ class Trainer::Engine {
   virtual void step() = 0;
   [[nodiscard]] virtual Score score(const Dataset& data) const = 0;
   [[nodiscard]] virtual std::vector<double> gradient() const = 0;
-  /// The parameters, and the optimizer's two moments.
+  /// The parameters, and the two moments of the optimizer.
   [[nodiscard]] virtual std::vector<double> parameters() const = 0;
   [[nodiscard]] virtual std::vector<double> first() const = 0;
   [[nodiscard]] virtual std::vector<double> second() const = 0;
@@ -34,16 +34,16 @@ class Trainer::Engine {
   const Dataset& data;
   unsigned threads;
   detail::Pass pass;
-  std::size_t size = 0;  ///< parameters, without filling
+  std::size_t size = 0;  ///< parameters, without padding
   std::size_t done = 0;
   std::vector<double> loss;
   std::vector<double> accuracy;
-  std::optional<Digest> fingerprint;  ///< of spec and data, once a state was saved or read
+  std::optional<Digest> fingerprint;  ///< of spec and data, computed when a state is first saved or read
 
  protected:
-  /// Row that comes `position`-th in step `done`; computes a new order when an epoch begins.
+  /// The row at `position` of step `done`; computes a new order at the start of an epoch.
   void choose_batch();
-  std::span<const std::uint32_t> batch_;  ///< rows of the step that comes
+  std::span<const std::uint32_t> batch_;  ///< rows of the next step
 
  private:
   std::vector<std::uint32_t> order_;

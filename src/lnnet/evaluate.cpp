@@ -14,8 +14,8 @@
 namespace normscope::lnnet {
 namespace {
 
-/// Rows that are carried through all layers together; their values lie feature by feature, so that
-/// every loop over `lanes` is one over neighbours in memory.
+/// Number of rows carried through all layers together. Their values are stored feature by feature, so that
+/// every loop over `lanes` accesses contiguous memory.
 constexpr std::size_t lanes = 64;
 template <typename T>
 using Lane = std::array<T, lanes>;
@@ -63,18 +63,19 @@ DoubleDouble times_power(const DoubleDouble& value, int exponent) {
   return {std::scalbn(value.high, exponent), std::scalbn(value.low, exponent)};
 }
 
-/// Mean squares between these lost nothing to overflow and underflow.
+/// Range of mean squares without overflow or underflow.
 constexpr double least_square = 0x1p-900;
 constexpr double largest_square = 0x1p900;
 
-/// Normalizes the deviations of one row in a block whose mean square left that range, over a power of two.
+/// Normalizes the deviations of one row in a block whose mean square is outside that range, after division by
+/// a power of two.
 template <typename T>
 void normalize_apart(Lane<T>* block, std::size_t width, std::size_t r, const T& count, const T& eps) {
   double largest = 0.0;
   for (std::size_t i = 0; i < width; ++i) largest = std::max(largest, std::abs(to_double(block[i][r])));
-  // A block without deviation is all zeros already.
+  // A block without deviation is already zero.
   if (largest == 0.0) return;
-  // Where eps outweighs the deviations, it must stay in range beside them.
+  // If eps dominates the deviations, it must stay in range too.
   const int exponent = eps > T(0.0) ? std::max(std::ilogb(largest), -400) : std::ilogb(largest);
   T square = 0.0;
   for (std::size_t i = 0; i < width; ++i) {
@@ -137,7 +138,7 @@ void apply_activation(const Layer& layer, Block<T>& y) {
   }
 }
 
-/// Rows [begin, begin + count) of `x` as a block; lanes past the last row repeat it.
+/// Rows [begin, begin + count) of `x` as a block; lanes after the last row repeat it.
 template <typename T>
 Block<T> load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
   Block<T> block(x.width());
@@ -169,7 +170,7 @@ void validate_input(const Net& net, MatrixView<const double> x) {
   }
 }
 
-/// Calls body(begin, count) for blocks of rows, on all threads, telling `progress` between rounds.
+/// Calls body(begin, count) for blocks of rows on all threads, and reports `progress` between them.
 template <typename Body>
 void for_each_block(std::size_t rows, unsigned threads, const Progress& progress, const Body& body) {
   const std::size_t blocks = (rows + lanes - 1) / lanes;
@@ -185,7 +186,7 @@ void for_each_block(std::size_t rows, unsigned threads, const Progress& progress
   progress("evaluate", rows, rows);
 }
 
-/// The head's outputs, in the type that they are computed in or rounded.
+/// The head's outputs, in the type of the computation or rounded.
 template <typename T, typename Y>
 std::vector<Y> outputs(const Net& net, MatrixView<const double> x, unsigned threads,
                        const Progress& progress) {

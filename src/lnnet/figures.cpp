@@ -17,7 +17,7 @@ using detail::shortened;
 using detail::specification;
 using detail::values;
 
-/// Data of a figure that a page may replace while the training goes on.
+/// Data of a figure that a page may replace during a training.
 Json named(const char* name) { return {{"name", name}}; }
 
 Json panel(std::size_t steps, Json y) {
@@ -48,7 +48,7 @@ std::string curves_figure(std::span<const double> loss, std::span<const double> 
   Json rules = Json::array();
   for (const Transition& mark : marks) rules.push_back({{"step", mark.step}, {"gain", shortened(mark.gain)}});
   Json losses = quantity("loss", "loss");
-  // A loss of exactly zero has no place on a logarithmic axis.
+  // A loss of exactly zero cannot be shown on a logarithmic axis.
   if (std::all_of(loss.begin(), loss.end(), [](double value) { return value > 0.0; })) {
     losses["scale"] = {{"type", "log"}};
   }

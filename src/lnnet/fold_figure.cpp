@@ -13,10 +13,10 @@ using detail::Json;
 using detail::quantity;
 using detail::values;
 
-/// Points along the layers that a screen can show.
+/// Number of points along the layers that a screen can show.
 constexpr std::size_t most_points = 400;
 
-/// Every layer, or as many neighbours together as leave `most_points`.
+/// Every layer, or groups of neighbouring layers such that at most `most_points` remain.
 Json points(std::span<const Fold> folds) {
   const std::size_t together = std::max<std::size_t>(1, (folds.size() + most_points - 1) / most_points);
   Json rows = Json::array();
@@ -24,7 +24,7 @@ Json points(std::span<const Fold> folds) {
     const std::span<const Fold> part = folds.subspan(begin, std::min(together, folds.size() - begin));
     std::vector<double> gaps;
     for (const Fold& fold : part) {
-      // Where nothing of another class lies across, and in a layer without a pair, there is no gap.
+      // There is no gap if no other class lies on the opposite side, and in a layer without a pair.
       if (std::isfinite(fold.gap) && fold.gap > 0.0) gaps.push_back(fold.gap);
     }
     Json row = {{"layer", begin + part.size()}, {"runs", part.back().runs}};
@@ -56,7 +56,7 @@ std::string fold_figure(std::span<const Fold> folds) {
   for (std::size_t l = 0; l < folds.size(); ++l) {
     if (folds[l].first == no_row) breaks.push_back({{"layer", l + 1}});
   }
-  // Without breaks there is nothing to rule, and an axis over no data has no extent.
+  // Without breaks, rules are left out, since an axis without data has no extent.
   const bool broken = !breaks.empty();
   const Json rules = {{"data", values(std::move(breaks))},
                       {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
@@ -69,7 +69,7 @@ std::string fold_figure(std::span<const Fold> folds) {
   };
   Json shown = points(folds);
   Json panels = Json::array();
-  // Paper mode looks at no gaps.
+  // Paper mode does not compute gaps.
   if (std::any_of(shown.begin(), shown.end(), [](const Json& row) { return row.contains("least"); })) {
     panels.push_back({{"width", 560},
                       {"height", 180},

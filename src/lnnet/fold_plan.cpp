@@ -10,13 +10,13 @@
 namespace normscope::lnnet {
 namespace {
 
-/// Classes that come closer than this part of half the pair's distance count as together.
+/// Distance, relative to half the pair's, below which classes count as coincident.
 template <typename T>
 constexpr double tie = 1e-22;
 template <>
 constexpr double tie<double> = 1e-9;
-/// What a gap must have at least, in parts of `tie`, where nothing better is left: still thousands of
-/// roundings. Such gaps come late, when one cluster a class is near and the last ones are far away.
+/// Smallest acceptable gap relative to `tie` if nothing better exists; still thousands of roundings. Such
+/// gaps occur late, when one cluster per class is near and the last ones are far away.
 constexpr double last_resort = 1e-4;
 
 template <typename T>
@@ -53,7 +53,8 @@ T interleaved_gap(std::span<const T> w, std::span<const std::uint32_t> classes, 
   for (std::size_t k = left; k-- > 0;) {
     const T mirrored = midpoint - w[k];
     while (right < w.size() && w[right] - midpoint < mirrored) ++right;
-    // Beyond the nearest on each side there may be nearer ones of another class only behind one of its own.
+    // Beyond the nearest cluster on each side, a nearer one of another class can only follow one of the same
+    // class.
     for (std::size_t n = right; n < w.size() && w[n] - midpoint - mirrored < gap; ++n) {
       if (classes[n] != classes[k]) gap = std::min(gap, w[n] - midpoint - mirrored);
     }
@@ -64,8 +65,8 @@ T interleaved_gap(std::span<const T> w, std::span<const std::uint32_t> classes, 
   return gap;
 }
 
-/// Half the pair's distance; where nothing lies between the two, as far as the nearest other class, so that
-/// a pair much closer than its surroundings does not stretch the line.
+/// Half the pair's distance; if no cluster lies between the two, up to the distance of the nearest other
+/// class, so that a pair much closer than its surroundings does not stretch the line.
 template <typename T>
 T reach(std::span<const T> w, std::span<const std::uint32_t> classes, const Pair<T>& pair) {
   T reach = w[pair.second] - pair.midpoint;
@@ -99,7 +100,7 @@ FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> class
     if (gap > tie<T>) return best;
   }
   if (resolute && best.merges()) return best;
-  // The numbers are irrational enough to break any coincidence: those that survive are a null set.
+  // Irrational constants break coincidences for all inputs except a null set.
   const T spread = w[std::min<std::size_t>(3, w.size() - 1)] - w[0];
   return {0, 0, w[0] - T(0.37) * spread, T(0.61) * spread, 0.0};
 }

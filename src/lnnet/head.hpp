@@ -7,10 +7,10 @@
 
 namespace normscope::lnnet {
 
-/// A linear head whose largest output tells in which class's part of a line a value lies:
+/// A linear head whose largest output identifies the class's interval on the line that contains a value:
 ///   s_k = k v − t_1 − … − t_k,   v = readout · a
-/// with thresholds t between neighbouring classes, halfway between what each of them reaches, or between
-/// their means where they overlap. `order` gets the labels in the order of the outputs.
+/// with thresholds t between neighbouring classes: halfway between their ranges, or between their means if
+/// the ranges overlap. `order` receives the labels in the order of the outputs.
 /// Shapes    values, classes (clusters); readout (3)
 template <typename T>
 [[nodiscard]] Layer threshold_head(const std::vector<T>& values, const std::vector<std::uint32_t>& classes,

@@ -19,13 +19,13 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t classes = 10;
 constexpr int cifar_batches = 5;
-/// Images with random labels: more than a linear map can learn, few enough for minutes.
+/// Number of images with random labels: more than a linear map can learn, few enough for minutes of training.
 constexpr std::size_t random_rows = 5000;
-/// Of the 60,000 images of MNIST; ten passes reach what the net can.
+/// For the 60,000 images of MNIST; ten epochs suffice for this net.
 constexpr std::size_t image_steps = 6000;
 constexpr std::size_t image_batch = 100;
 
-/// `folder`/`name` or the same with .gz; empty if there is neither.
+/// `folder`/`name`, or the same with .gz; empty if neither exists.
 fs::path find_file(const fs::path& folder, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
     fs::path path = folder / (name + ending);
@@ -42,7 +42,7 @@ fs::path need_file(const fs::path& folder, const std::string& name) {
   return path;
 }
 
-/// The first rows of images and labels, the pixels scaled.
+/// The first rows of images and labels, with pixels scaled.
 Dataset take_rows(const std::string& where, checkpoint::Array images, const checkpoint::Array& labels,
                   std::size_t rows, Scaling scaling) {
   const std::size_t there = images.shape.empty() ? 0 : images.shape[0];
@@ -74,7 +74,7 @@ void draw_labels(Dataset& data, std::uint64_t seed) {
   for (std::uint32_t& label : data.labels) label = static_cast<std::uint32_t>(random.below(data.classes));
 }
 
-/// A set of images by the name that begins a task's.
+/// Image sets by the prefix of a task's name.
 struct Source {
   std::string_view prefix;
   Dataset (*read)(const fs::path& folder, Part part, std::size_t rows);
@@ -127,7 +127,8 @@ std::optional<Task> image_task(std::string_view name) {
               .claim = "A net of linear layers and normalization learns to read digits.",
               .spec = {.width = 128,
                        .norm = NormKind::layer,
-                       // One block of 128 is so nearly linear that it stops at 93 %: docs/papers/winsor.md.
+                       // One block of 128 is so nearly linear that it reaches only 93 %:
+                       // docs/papers/winsor.md.
                        .groups = 16,
                        .rate = 2e-3,
                        .schedule = Schedule::cosine,

@@ -10,14 +10,14 @@
 namespace normscope::lnnet {
 namespace {
 
-/// Clusters whose folds are decided before the others follow.
+/// Number of clusters whose folds are decided before the others follow.
 constexpr std::size_t window_size = 768;
 constexpr std::size_t window_layers = 256;
-/// Monotone layers in a row after which one more changes nothing, and after which a tie is unbreakable.
+/// Consecutive monotone layers after which another has no effect, and after which a tie is unbreakable.
 constexpr std::size_t enough_breaks = 2;
 constexpr std::size_t most_breaks = 8;
 
-/// LN of (1 − C q, C q − 1, √3 R q), the third entry.
+/// The third entry of LN of (1 − C q, C q − 1, √3 R q).
 template <typename T>
 void fold_step(const Crease<T>& fold, T* q, std::size_t count) {
   const T c = -fold.midpoint;
@@ -25,7 +25,7 @@ void fold_step(const Crease<T>& fold, T* q, std::size_t count) {
   for (std::size_t k = 0; k < count; ++k) q[k] = third_of_norm(T(1.0) + c * q[k], scale * q[k]);
 }
 
-/// The clusters whose order the next folds decide, taken off the front of a line.
+/// The front clusters of a line, whose order determines the next folds.
 template <typename T>
 class Window {
  public:
@@ -72,7 +72,8 @@ class Window {
   }
 
  private:
-  /// Clusters left of the midpoint, reversed, go among those right of it; the near one of the pair goes away.
+  /// Clusters left of the midpoint are reversed and merged among those right of it; the near one of the pair
+  /// is removed.
   void interleave(std::span<const T> w, const FoldPlan<T>& plan) {
     std::size_t left = 0;
     while (w[left] < plan.midpoint) ++left;
@@ -120,7 +121,7 @@ class Window {
 template <typename T>
 void follow(Line<T>& line, std::size_t begin, std::size_t first_fold, unsigned threads) {
   parallel_for(line.q.size() - begin, 512, threads, [&](std::size_t from, std::size_t to) {
-    constexpr std::size_t piece = 512;  // stays in the first cache for all folds
+    constexpr std::size_t piece = 512;  // fits into the first-level cache for all folds
     for (std::size_t k = from; k < to; k += piece) {
       for (std::size_t f = first_fold; f < line.folds.size(); ++f) {
         fold_step(line.folds[f], line.q.data() + begin + k, std::min(piece, to - k));

@@ -8,7 +8,7 @@
 namespace normscope::lnnet {
 namespace {
 
-/// The direction that the net projects its rows onto, up to a factor.
+/// The direction onto which the net projects its rows, up to a factor.
 std::vector<double> direction_of(const Net& net, Mode mode) {
   std::vector<double> direction(net.in(), 0.0);
   const Layer& first = net.layers.empty() ? net.head : net.layers.front();

@@ -40,7 +40,7 @@ ordered_json describe(const Layer& layer, std::size_t count) {
   return entry;
 }
 
-/// The tensors of a file being written, with the numbers they point to.
+/// The tensors of a file to be written, with their values.
 class Tensors {
  public:
   explicit Tensors(std::size_t most) { values_.reserve(most); }
@@ -99,7 +99,7 @@ class Reader {
   }
 
   static std::size_t count_of(const ordered_json& entry, const char* name) {
-    // get() would turn a negative or fractional number into some count.
+    // get() would convert a negative or fractional number to some count.
     if (!entry.at(name).is_number_unsigned()) {
       throw Error(ErrorCode::Format,
                   fmt::format("net: \"{}\" is {}, expected a count", name, entry.at(name).dump()));
@@ -122,7 +122,7 @@ class Reader {
     return checkpoint::read(*tensor);
   }
 
-  /// Likewise, of a double-double net; nothing of others.
+  /// The same for a double-double net; empty for others.
   std::vector<double> low_values(const std::string& name, const std::vector<std::uint64_t>& shape) {
     return low_ ? values(name, shape) : std::vector<double>();
   }
@@ -134,7 +134,7 @@ class Reader {
       fail(fmt::format("entry {} of its layers is empty", index));
     layer.activation = activation(entry.at("activation").get<std::string>());
     const std::string prefix = fmt::format("layers.{}.", index);
-    // The tensors bound every count before anything of that size is made.
+    // Tensor shapes limit every count before memory of that size is allocated.
     const std::vector<double> weight = values(prefix + "weight", {count, layer.out, layer.in});
     const std::vector<double> bias = values(prefix + "bias", {count, layer.out});
     const std::vector<double> weight_low = low_values(prefix + "weight_low", {count, layer.out, layer.in});

@@ -16,7 +16,7 @@
 namespace normscope::lnnet {
 namespace {
 
-/// The roots that the two columns of U are made of.
+/// The square roots in the two columns of U.
 template <typename T>
 struct Roots {
   T two = square_root(2.0);
@@ -47,7 +47,7 @@ std::vector<T> readout() {
   return {unit, unit, T(-2.0) / (root.three * root.six)};
 }
 
-/// The row that the first two neurons read, once each sign: of the input in the first layer, with its
+/// The row that the first two neurons read, once with each sign: of the input in the first layer, with its
 /// factor of u₁; of three neurons after it, where u₁ u₂ᵀ/√3 is rational.
 template <typename T>
 std::vector<T> read_row(const std::vector<double>* direction) {
@@ -67,7 +67,7 @@ Layer paper_layer(const std::vector<T>& row, const Crease<T>& fold) {
   return norm_layer<T>(weight, {bias[0], bias[1], bias[2]});
 }
 
-/// What that layer gives a cluster that it reads `x` of.
+/// The layer's output for a cluster whose input is `x`.
 template <typename T>
 std::array<T, 3> paper_step(const std::vector<T>& row, const Crease<T>& fold, std::span<const T> x) {
   using std::sqrt;
@@ -83,7 +83,7 @@ std::array<T, 3> paper_step(const std::vector<T>& row, const Crease<T>& fold, st
   return y;
 }
 
-/// The clusters that the algorithm still looks at, and how it picks two of them.
+/// The remaining clusters, and the selection of a pair.
 template <typename T>
 class Clusters {
  public:
@@ -94,8 +94,8 @@ class Clusters {
   std::vector<std::size_t> rows;
   std::vector<T> p;
 
-  /// The two smallest of the first class that has two, in the order of the class's smallest value;
-  /// nothing when every class is one cluster.
+  /// The two smallest of the first class that has two, in the order of the class's smallest value; empty if
+  /// every class is one cluster.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>> pick() const {
     std::vector<std::size_t> order = sorted();
     while (!order.empty()) {
@@ -140,7 +140,7 @@ Net construct_paper(MatrixView<const double> x, const Samples& samples, const Co
   const Projection<T> projection = best_projection<T>({rows.data(), samples.rows.size(), x.width()},
                                                       samples.classes, options.seed, options.threads);
   Clusters<T> clusters(samples, projection.values);
-  // What the next layer reads of each cluster: its row, and then three neurons.
+  // Input of the next layer for each cluster: its row, and then three neurons.
   std::vector<T> inputs(rows.begin(), rows.end());
   std::size_t width = x.width();
   const std::vector<T> out = readout<T>();

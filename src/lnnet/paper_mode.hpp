@@ -6,8 +6,8 @@
 
 namespace normscope::lnnet {
 
-/// Algorithm 1 as published but for cluster ids in the place of equality tests, in T; fills `folds`.
-/// Three neurons hold x ∈ S¹ as √3 (x₁ u₁ + x₂ u₂), u₁ = (1, −1, 0)/√2, u₂ = (1, 1, −2)/√6.
+/// Algorithm 1 as published, except that cluster ids replace tests for equality, in T; fills `folds`. Three
+/// neurons represent x ∈ S¹ as √3 (x₁ u₁ + x₂ u₂), u₁ = (1, −1, 0)/√2, u₂ = (1, 1, −2)/√6.
 ///
 /// Source    [Ni et al. 2024, Algorithm 1]
 template <typename T>

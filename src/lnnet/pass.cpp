@@ -1,4 +1,4 @@
-// Arrays of vectors need vectors of a size known when compiling; HWY_WASM has none of float64.
+// Arrays of vectors need a vector size known at compile time; HWY_WASM has no float64 vectors.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM)
 
 #include "pass.hpp"
@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace normscope::lnnet::detail {
 namespace HWY_NAMESPACE {
 
-/// Each group of `z` normalized in place, 1/s of each row to `scale`.
+/// Normalizes each group of `z` in place, and stores 1/s of each row in `scale`.
 template <typename T>
 HWY_INLINE void NormForward(const PassLayer& layer, std::size_t rows, T* z, T* scale) {
   const hn::ScalableTag<T> tag;
@@ -190,7 +190,7 @@ HWY_INLINE void Backward(const Pass& pass, const T* parameters, const T* x, std:
   }
 }
 
-/// −log of the sigmoid of the label's side; its derivative by the logit to `delta`.
+/// −log of the sigmoid for the label; stores the derivative with respect to the logit in `delta`.
 template <typename T>
 HWY_INLINE BlockLoss LogisticLoss(const Block<T>& block, std::size_t rows, const T* z, T* delta) {
   const hn::ScalableTag<T> tag;
@@ -215,7 +215,7 @@ HWY_INLINE BlockLoss LogisticLoss(const Block<T>& block, std::size_t rows, const
   return result;
 }
 
-/// −log softmax of the label; its derivative by the logits to `delta`.
+/// −log softmax of the label; stores the derivatives with respect to the logits in `delta`.
 template <typename T>
 HWY_INLINE BlockLoss SoftmaxLoss(const Block<T>& block, std::size_t rows, std::size_t classes, const T* z,
                                  T* delta) {

@@ -8,8 +8,8 @@
 #include <normscope/lnnet/net.hpp>
 #include <normscope/numeric/double_double.hpp>
 
-/// How a construction foresees what its layers give, in T, double or DoubleDouble: written for the layers
-/// that it makes, and apart from `evaluate`, which checks them. The two agree bit by bit.
+/// Predicts the outputs of constructed layers in T, double or DoubleDouble. It is written only for layers of
+/// constructions and independent of `evaluate`, which checks them; the two agree bit by bit.
 namespace normscope::lnnet {
 
 template <typename T>
@@ -24,14 +24,14 @@ template <typename T>
   return sqrt(T(3.0));
 }
 
-/// start + wᵀx, one feature after the other.
+/// start + wᵀx, summed in the order of features.
 template <typename T>
 [[nodiscard]] T affine(std::span<const double> x, std::span<const double> w, T start) {
   for (std::size_t i = 0; i < x.size(); ++i) start = start + T(w[i]) * T(x[i]);
   return start;
 }
 
-/// Third entry of LN(h, −h, t). Its mean is t/3: the first two entries cancel without rounding.
+/// Third entry of LN(h, −h, t). Its mean is t/3, since the first two entries cancel without rounding.
 template <typename T>
 [[nodiscard]] inline T third_of_norm(const T& h, const T& t) {
   using std::sqrt;
@@ -59,7 +59,7 @@ template <typename T>
   return layer;
 }
 
-/// The same with LN of three neurons behind it.
+/// The same followed by LN of three neurons.
 template <typename T>
 [[nodiscard]] Layer norm_layer(const std::vector<T>& weight, const std::vector<T>& bias) {
   Layer layer = affine_layer(weight, bias);

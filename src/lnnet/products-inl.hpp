@@ -1,4 +1,4 @@
-// Included once an instruction set: the three matrix products of a linear layer.
+// Included once per instruction set: the three matrix products of a linear layer.
 
 #if defined(NORMSCOPE_LNNET_PRODUCTS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NORMSCOPE_LNNET_PRODUCTS_INL
@@ -58,7 +58,7 @@ HWY_INLINE void ProductTile(const ProductShape& s, const T* HWY_RESTRICT w, cons
 
 template <std::size_t vectors, typename T>
 HWY_INLINE void ProductPanel(const ProductShape& s, const T* w, const T* start, const T* a, T* c) {
-  // As many sums as the registers hold.
+  // As many partial sums as there are registers.
   constexpr std::size_t most = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL ? 8 : 4;
   const auto from = [&](std::size_t o) { return start != nullptr ? start + o : nullptr; };
   std::size_t o = 0;
@@ -100,7 +100,8 @@ HWY_INLINE T Total(const T* a, std::size_t rows) {
   return hn::GetLane(hn::SumOfLanes(tag, total));
 }
 
-/// gradient[o][i] += Σ_r d[o][r] a[i][r]: along the inputs where they fill vectors, else as dot products.
+/// gradient[o][i] += Σ_r d[o][r] a[i][r], vectorized along the inputs if they fill vectors, otherwise as dot
+/// products.
 template <typename T>
 HWY_INLINE void WeightGradient(std::size_t out, std::size_t in, const T* d, const T* a, std::size_t rows,
                                T* HWY_RESTRICT transposed, T* gradient) {

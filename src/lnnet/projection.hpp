@@ -8,16 +8,16 @@
 
 namespace normscope::lnnet {
 
-/// A direction w, and where it puts the samples.
+/// A direction w, and the projected samples.
 template <typename T>
 struct Projection {
   std::vector<double> direction;
   std::vector<T> values;    ///< wᵀx of each row
-  double separation = 0.0;  ///< smallest distance of neighbours of different class, over the range
+  double separation = 0.0;  ///< smallest distance of neighbours of different classes, relative to the range
 };
 
-/// Of 16 Gaussian directions the one that keeps the classes farthest apart; nothing but a separation of 0
-/// if each of them sends two classes to one value.
+/// The one of 16 Gaussian directions that separates the classes best; with separation 0 and no values if each
+/// of them maps two classes to the same value.
 ///
 /// Source    [Ni et al. 2024, Algorithm 1]: any direction that keeps different samples apart
 template <typename T>

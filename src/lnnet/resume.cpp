@@ -22,7 +22,7 @@ bool is_finite(const DoubleDouble& value) { return std::isfinite(value.high) && 
 
 bool is_row(std::size_t row, std::size_t rows) { return row == no_row || row < rows; }
 
-/// Whether the parts fit together and every number can be one of them.
+/// Whether the parts are consistent and all numbers are in range.
 bool is_line(const Line<DoubleDouble>& line, const StateBounds& bounds) {
   const std::size_t clusters = line.q.size();
   if (clusters == 0 || line.folds.empty() || clusters > bounds.rows || line.classes.size() != clusters ||

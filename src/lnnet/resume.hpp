@@ -14,18 +14,18 @@ namespace normscope::lnnet {
 
 /// An unfinished construction.
 struct ResumeState {
-  std::size_t attempt = 0;  ///< rung of the ladder of attempts
-  Line<DoubleDouble> line;  ///< holds one of doubles as well
+  std::size_t attempt = 0;  ///< index in the order of attempts
+  Line<DoubleDouble> line;  ///< also holds a line of doubles
 };
 
-/// What a state's numbers stay below.
+/// Bound of a state's numbers.
 struct StateBounds {
   std::size_t attempts = 0;
   std::size_t classes = 0;
   std::size_t rows = 0;
 };
 
-/// Of the data and the options that shape the net.
+/// Hash of the data and the options that determine the net.
 [[nodiscard]] Digest fingerprint_of(const std::vector<double>& x, const std::vector<std::uint32_t>& classes,
                                     const ConstructOptions& options);
 

@@ -1,4 +1,4 @@
-// Figures of several runs: over seeds, and over the number of groups.
+// Figures of several runs, over seeds and over the number of groups.
 
 #include <algorithm>
 #include <map>
@@ -20,10 +20,10 @@ using detail::shortened;
 using detail::specification;
 using detail::values;
 
-/// Points of a curve that a screen can show.
+/// Number of points of a curve that a screen can show.
 constexpr std::size_t most_points = 400;
 
-/// Quantile of sorted numbers, linear between them.
+/// Quantile of sorted numbers, interpolated linearly.
 double quantile(const std::vector<double>& sorted, double level) {
   const double at = level * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(at);
@@ -96,7 +96,7 @@ std::string seeds_figure(std::span<const RunCurves> runs, std::size_t record_eve
     }
   }
   Json loss_axis = {{"type", "quantitative"}, {"title", "loss"}};
-  // A loss of exactly zero has no place on a logarithmic axis.
+  // A loss of exactly zero cannot be shown on a logarithmic axis.
   if (least > 0.0) loss_axis["scale"] = {{"type", "log"}};
   const Json accuracy_axis = {
       {"type", "quantitative"}, {"title", "accuracy"}, {"scale", {{"domain", {0, 1}}}}};
@@ -132,7 +132,7 @@ std::string groups_figure(std::span<const GroupResult> results, NormKind norm, s
     if (bound) bounds.push_back({{"groups", groups}, {"bound", shortened(*bound)}});
   }
   Json x = quantity("groups", "groups");
-  // One domain for both panels, though not every count has a bound.
+  // One domain for both panels, although not every count has a bound.
   const std::size_t most = by_groups.rbegin()->first;
   x["scale"] = {{"type", "log"}, {"base", 2}, {"domain", {1, std::max<std::size_t>(most, 2)}}};
   Json y = quantity("accuracy", "training accuracy");

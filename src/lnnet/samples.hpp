@@ -9,12 +9,12 @@
 
 namespace normscope::lnnet {
 
-/// The rows that differ, each with the index of its class.
+/// The distinct rows, with the class index of each.
 struct Samples {
   std::vector<std::size_t> rows;       ///< the first row of each sample, ascending
   std::vector<std::uint32_t> classes;  ///< of each sample, an index into `names`
   std::vector<std::int64_t> names;     ///< labels, ascending
-  std::vector<std::int64_t> wanted;    ///< the label of each row of x after equal rows were given one
+  std::vector<std::int64_t> wanted;  ///< the label of each row of x, after equal rows were given the same one
   std::size_t relabelled = 0;
 };
 

@@ -55,7 +55,7 @@ Line<T> first_line(MatrixView<const double> x, const Samples& samples, const Pro
   return line;
 }
 
-/// Whether the line got folded to the end.
+/// Whether the line was folded completely.
 template <typename T>
 bool fold_all(Line<T>& line, const FoldRules& rules, std::size_t save_every, const SaveLine<T>& save,
               const Progress& progress) {
@@ -64,7 +64,7 @@ bool fold_all(Line<T>& line, const FoldRules& rules, std::size_t save_every, con
   for (std::size_t saved = line.folds.size();;) {
     const LineState state = advance(line, rules, step);
     if (state != LineState::folding) return state == LineState::done;
-    // A tie broken again and again would go on for ever.
+    // A tie that is broken repeatedly would never end.
     if (line.folds.size() > 3 * expected) return false;
     try {
       progress("fold", line.folds.size(), expected);

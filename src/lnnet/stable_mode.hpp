@@ -20,18 +20,18 @@ struct StablePlan {
   unsigned threads = 0;
 };
 
-/// What became of it.
+/// The result of an attempt.
 struct StableAttempt {
-  bool separable = false;    ///< the projection keeps the classes apart
-  std::optional<Net> net{};  ///< nothing when the precision did not suffice
+  bool separable = false;    ///< the projection separates the classes
+  std::optional<Net> net{};  ///< empty if the precision did not suffice
   std::vector<Fold> folds{};
 };
 
-/// Keeps an unfinished line.
+/// Saves an unfinished line.
 template <typename T>
 using SaveLine = std::function<void(const Line<T>&)>;
 
-/// Folds the distinct rows `x` in T, from `resumed` on where that holds a line.
+/// Folds the distinct rows `x` in T, starting from `resumed` if it contains a line.
 /// Errors    Cancelled, after `save`
 template <typename T>
 [[nodiscard]] StableAttempt construct_stable(MatrixView<const double> x, const Samples& samples,

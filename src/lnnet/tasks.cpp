@@ -9,7 +9,7 @@ namespace normscope::lnnet {
 namespace {
 
 constexpr double pi = 3.14159265358979323846;
-/// New points that a task's net is tested on.
+/// Number of new points on which a task's net is tested.
 constexpr std::size_t test_rows = 4000;
 
 }  // namespace
@@ -85,7 +85,7 @@ Dataset random_labels(std::size_t rows, std::uint64_t seed) {
 }
 
 const std::vector<Task>& tasks() {
-  // Between the seed of a task's samples and that of its test.
+  // Difference between the seeds of a task's samples and of its test.
   constexpr std::uint64_t far_away = 1'000'000;
   const auto fresh = [](auto make) {
     return [make](std::uint64_t seed) { return make(test_rows, seed + far_away); };
@@ -97,7 +97,7 @@ const std::vector<Task>& tasks() {
        .rows = 300,
        .make = one_turn,
        .test = fresh(one_turn)},
-      // A run in four stalls at width 3 whatever the start: docs/papers/winsor.md.
+      // A run in four stalls at width 3, whatever the initial weights: docs/papers/winsor.md.
       {.name = "octants",
        .claim = "Deeper nets separate a sphere cut into eight parts.",
        .rows = 1000,

@@ -25,7 +25,7 @@ using detail::PassLayer;
 using detail::row_multiple;
 using detail::Workspace;
 
-/// Partial gradients a step is summed from, however many threads there are.
+/// Number of partial gradients that a step is summed from, whatever the number of threads.
 constexpr std::size_t most_segments = 8;
 /// Flops below which another thread costs more than it saves.
 constexpr double flops_per_thread = 4e6;
@@ -60,7 +60,7 @@ Pass make_pass(const TrainSpec& spec, const Dataset& data, std::size_t& size) {
   return pass;
 }
 
-/// Rows laid out as the kernels read them.
+/// Rows in the layout that the kernels read.
 template <typename T>
 struct Batch {
   Batch(std::size_t most, std::size_t width)
@@ -68,7 +68,7 @@ struct Batch {
         labels(x.size() / width),
         weights(labels.size()) {}
 
-  /// Takes over the rows of `data` that `chosen` names, all when it is empty.
+  /// Copies the rows of `data` listed in `chosen`, all if it is empty.
   void fill(const Dataset& data, std::span<const std::uint32_t> chosen, std::size_t begin,
             std::size_t count) {
     rows = count;
@@ -134,7 +134,7 @@ void Trainer::Engine::choose_batch() {
   const std::size_t steps_per_epoch = (data.rows() + spec.batch - 1) / spec.batch;
   const std::size_t epoch = done / steps_per_epoch;
   if (epoch != ordered_epoch_) {
-    // An order of its own seed, so that a resumed training finds the same one.
+    // The order has a seed of its own, so that a resumed training finds the same one.
     Random random(spec.seed + 0x9e3779b97f4a7c15U * (epoch + 1));
     order_.resize(data.rows());
     std::iota(order_.begin(), order_.end(), 0U);
@@ -190,7 +190,7 @@ class Trainer::EngineOf final : public Trainer::Engine {
   }
 
   Score score(const Dataset& other) const override {
-    // Blocks are scored apart and added in their order.
+    // Blocks are evaluated separately and added in order.
     const std::size_t blocks = (other.rows() + block_rows - 1) / block_rows;
     std::vector<BlockLoss> losses(blocks);
     const double flops = 2.0 * static_cast<double>(pass.parameters) * block_rows;
@@ -257,7 +257,7 @@ class Trainer::EngineOf final : public Trainer::Engine {
     }
   }
 
-  /// Loss of `batch`, its gradient in as many parts as there are `losses`.
+  /// Loss of `batch`; its gradient is stored in as many parts as there are `losses`.
   Score accumulate(const Batch<T>& batch, std::vector<BlockLoss>& losses, std::vector<T>& gradients,
                    std::vector<Workspace<T>>& work) const {
     const std::size_t parts = losses.size();

@@ -11,10 +11,10 @@ namespace normscope::lnnet {
 namespace {
 
 constexpr double pi = 3.14159265358979323846;
-/// Halvings of the rate over a training with the step schedule.
+/// Number of halvings of the rate over a training with the step schedule.
 constexpr double halvings = 8.0;
 
-/// The rule of `transitions`.
+/// Parameters of the rule of `transitions`.
 constexpr std::size_t transition_window = 100;
 constexpr std::size_t transition_from = 200;
 constexpr double transition_gain = 0.15;
@@ -72,7 +72,7 @@ void validate(const TrainSpec& spec) {
                             "constant; expected at least 2",
                             spec.width, counted(spec.groups, "group")));
   }
-  // Where a row is constant, 1/s has no gradient without eps.
+  // For a constant row, 1/s has no gradient without eps.
   require(spec.eps > 0.0 && std::isfinite(spec.eps), "eps", spec.eps, "a finite number > 0");
   require(spec.rate > 0.0 && std::isfinite(spec.rate), "rate", spec.rate, "a finite number > 0");
   for (const auto& [what, value] :

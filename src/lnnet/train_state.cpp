@@ -43,7 +43,7 @@ std::string spec_text(const TrainSpec& spec) {
       .dump();
 }
 
-/// Of all that a training's numbers depend on.
+/// Hash of everything that a training's numbers depend on.
 Digest fingerprint_of(const TrainSpec& spec, const Dataset& data, unsigned threads) {
   const std::string text = spec_text(spec);
   Packer inputs;
@@ -55,7 +55,7 @@ Digest fingerprint_of(const TrainSpec& spec, const Dataset& data, unsigned threa
   return sha256(inputs.bytes());
 }
 
-/// The vectors of a state under their names.
+/// The vectors of a state, by name.
 template <typename State>
 auto parts(State& state) {
   return std::array{std::pair("parameters", &state.parameters), std::pair("first", &state.first),

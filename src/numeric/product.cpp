@@ -1,4 +1,4 @@
-// Arrays of vectors need vectors of a size known when compiling; HWY_WASM has none of float64.
+// Arrays of vectors need a vector size known at compile time; HWY_WASM has no float64 vectors.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM)
 
 #include <normscope/numeric/product.hpp>
@@ -14,21 +14,21 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-// The blocking is that of Goto and van de Geijn: a block of b that the second-level cache holds is packed
-// into panels as wide as the registers' tile, a block of a into panels as tall, and one tile of c after
-// another is summed in registers along `depth` terms.
+// The blocking of Goto and van de Geijn: a block of b that fits into the second-level cache is packed into
+// panels as wide as the register tile, a block of a into panels as tall, and each tile of c is summed in
+// registers along `depth` terms.
 
 #ifndef NORMSCOPE_NUMERIC_PRODUCT_ONCE
 #define NORMSCOPE_NUMERIC_PRODUCT_ONCE
 namespace normscope::detail {
 
 template <typename T>
-inline constexpr std::size_t depth = 2048 / sizeof(T);  ///< terms a tile sums at a time
+inline constexpr std::size_t depth = 2048 / sizeof(T);  ///< terms summed at a time in a tile
 inline constexpr std::size_t block_rows = 192;  ///< rows of a packed at a time, a multiple of every tile's
 inline constexpr std::size_t block_columns = 512;
 
-/// Memory that a thread keeps for its next product. Highway's own allocator is no header, and WebAssembly has
-/// Highway's headers only.
+/// Memory that a thread keeps for its next product. Highway's own allocator is not header-only, and
+/// WebAssembly builds have only Highway's headers.
 template <typename T>
 class Packed {
  public:
@@ -66,7 +66,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many sums as the registers hold beside a column's vectors and a broadcast.
+// As many sums as registers allow beside a column's vectors and a broadcast.
 #if HWY_TARGET <= HWY_AVX3
 inline constexpr std::size_t tile_rows = 12;
 #elif HWY_TARGET_IS_NEON
@@ -78,7 +78,7 @@ inline constexpr std::size_t tile_rows = 4;
 #endif
 inline constexpr std::size_t tile_vectors = 2;
 
-/// Rows of `from` side by side, `panel` of them, term after term; missing ones are zeros.
+/// Rows of `from` interleaved in panels of `panel`, term by term; missing rows are zeros.
 template <typename T>
 HWY_INLINE void Pack(const T* from, std::size_t count, std::size_t step, std::size_t terms,
                      std::size_t term_step, std::size_t panel, T* HWY_RESTRICT to) {
@@ -91,7 +91,7 @@ HWY_INLINE void Pack(const T* from, std::size_t count, std::size_t step, std::si
       }
       continue;
     }
-    // A few terms of every row at a time: what is written then stays in the first-level cache.
+    // A few terms of every row at a time, so that what is written stays in the first-level cache.
     for (std::size_t p = 0; p < terms; p += 16) {
       const std::size_t end = std::min(terms, p + 16);
       for (std::size_t i = 0; i < there; ++i) {
@@ -133,7 +133,8 @@ HWY_INLINE void Tile(std::size_t terms, const T* HWY_RESTRICT a, const T* HWY_RE
   }
 }
 
-/// The tiles of one packed block of a and one of b; those that stand over c's edge by way of a tile aside.
+/// The tiles of one packed block of a and one of b; tiles that extend beyond c are computed in a temporary
+/// tile.
 template <typename T>
 HWY_INLINE void Tiles(std::size_t rows, std::size_t columns, std::size_t terms, const T* a, const T* b,
                       bool add, T* c, std::size_t stride) {
@@ -206,7 +207,7 @@ HWY_EXPORT(MultiplyF32);
 
 namespace {
 
-/// False when there is nothing to sum; c is then zero, or stays.
+/// Returns false if there is nothing to sum; c is then set to zero, or unchanged.
 template <typename T>
 bool prepare(const Factor<T>& a, const Factor<T>& b, MatrixView<T> c, Into into) {
   NORMSCOPE_ASSERT(a.columns == b.rows && a.rows == c.rows() && b.columns == c.width());
@@ -224,7 +225,7 @@ Packs<T>& packs() {
   return of_this_thread;
 }
 
-// Highway finds the kernels by their bare names.
+// Highway requires unqualified names of the kernels.
 void dispatch(const Factor<double>& a, const Factor<double>& b, MatrixView<double> c, bool add) {
   HWY_DYNAMIC_DISPATCH(MultiplyF64)(a, b, c, add, packs<double>());
 }

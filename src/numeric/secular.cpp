@@ -16,12 +16,12 @@ namespace {
 
 using detail::PoleSum;
 
-/// Gaps that share one far expansion.
+/// Number of gaps that share one far expansion.
 constexpr std::size_t run_length = 24;
 constexpr int max_iterations = 200;
 
-/// The secular function seen from a run of neighbouring gaps: poles [near_begin, near_end) one by
-/// one, the others as two Taylor expansions, one for the poles below and one for those above.
+/// The secular function for a run of neighbouring gaps: poles [near_begin, near_end) one by one, the others
+/// as two Taylor expansions, one for the poles below and one for those above.
 class RunField {
  public:
   RunField(std::span<const double> poles, std::span<const double> weights, std::size_t first_gap,
@@ -32,7 +32,7 @@ class RunField {
     center_ = low + 0.5 * (high - low);
     radius_ = std::max(0.5 * (high - low), std::numeric_limits<double>::min());
     const double reach = detail::far_ratio * radius_;
-    // The run's own poles are near by definition, whatever the rounding of the reach.
+    // The run's own poles are always near, whatever the rounding of the reach.
     near_begin_ = std::min<std::size_t>(
         first_gap, std::lower_bound(poles.begin(), poles.end(), center_ - reach) - poles.begin());
     near_end_ = std::max<std::size_t>(
@@ -85,20 +85,20 @@ class RunField {
   Coefficients above_{};
 };
 
-/// The step that solves the model  c + s/(left − η) + S/(right − η) = 0, whose two poles carry the
-/// slopes of the two sums; `left` < 0 < `right` are the distances to the gap's ends.
+/// The step that solves the model  c + s/(left − η) + S/(right − η) = 0, whose two poles have the slopes of
+/// the two sums; `left` < 0 < `right` are the distances to the ends of the gap.
 double middle_way_step(const PoleSum& below, const PoleSum& above, double left, double right) {
   const double s = below.slope * left * left;
   const double S = above.slope * right * right;
   const double c = (below.value - below.slope * left) + (above.value - above.slope * right);
-  // c η² − b η + a = 0, of whose roots the one in (left, right) is a·2/(b ± sqrt(b² − 4ac)).
+  // c η² − b η + a = 0; the root in (left, right) is a·2/(b ± sqrt(b² − 4ac)).
   const double b = c * (left + right) + s + S;
   const double a = left * right * (below.value + above.value);
   const double discriminant = std::sqrt(std::max(0.0, b * b - 4.0 * a * c));
   return b >= 0.0 ? 2.0 * a / (b + discriminant) : (b - discriminant) / (2.0 * c);
 }
 
-/// The middle of a bracket: geometric where it spans powers of two on one side of zero.
+/// The midpoint of a bracket: geometric if it spans several powers of two on one side of zero.
 double bisect(double low, double high) {
   const double smaller = std::min(std::abs(low), std::abs(high));
   const double larger = std::max(std::abs(low), std::abs(high));
@@ -115,7 +115,7 @@ SecularRoot solve(std::span<const double> poles, const RunField& field, std::siz
   double offset = 0.5 * width;
   field.evaluate(gap, gap, offset, below, above);
 
-  // f rises through the gap: a positive value in the middle puts the root in the lower half.
+  // f increases through the gap: a positive value in the middle means that the root is in the lower half.
   const bool lower = below.value + above.value >= 0.0;
   const std::size_t origin = lower ? gap : gap + 1;
   const double left_end = lower ? 0.0 : -width;

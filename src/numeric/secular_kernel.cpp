@@ -1,4 +1,4 @@
-// It has no vectors of float64.
+// This target has no float64 vectors.
 #define HWY_DISABLED_TARGETS HWY_WASM
 
 #include "secular_kernel.hpp"
@@ -53,7 +53,7 @@ void ExpandPoles(const double* poles, const double* weights, std::size_t count, 
   using Vector = hn::Vec<decltype(tag)>;
   HWY_ALIGN_MAX double sums[expansion_terms * HWY_MAX_BYTES / sizeof(double)] = {};
   std::size_t i = 0;
-  // Four vectors a round, so that each coefficient is loaded and stored once for all four.
+  // Four vectors per iteration, so that each coefficient is loaded and stored once for all four.
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
     const auto reciprocal = [&](std::size_t at) {
       return hn::Div(hn::Set(tag, 1.0), hn::Sub(hn::LoadU(tag, poles + at), c));

@@ -13,12 +13,12 @@ struct PoleSum {
   double slope = 0.0;
 };
 
-/// Terms of the far expansion: a pole at least `far_ratio` radii away contributes with a truncation
-/// error below far_ratio^-expansion_terms of its term, a sixteenth of a rounding error.
+/// Terms of the far expansion: the truncation error of a pole at a distance of at least `far_ratio` radii is
+/// below far_ratio^-expansion_terms of its term, a sixteenth of a rounding error.
 inline constexpr std::size_t expansion_terms = 28;
 inline constexpr double far_ratio = 4.0;
 
-/// Σ weights / ((poles − origin) − offset), one division a pole.
+/// Σ weights / ((poles − origin) − offset), with one division per pole.
 /// Accuracy  differences poles − origin are rounded once; the sum is within n u of its magnitude
 PoleSum sum_poles(std::span<const double> poles, std::span<const double> weights, double origin,
                   double offset);

@@ -78,7 +78,7 @@ Squares squares_of(std::span<const double> feature, const Classes& classes) {
 
 void for_each_feature(MatrixView<const double> x, unsigned threads,
                       const std::function<void(std::size_t, std::span<double>)>& body) {
-  // As many as share a cache line of a row, which is then read once for all.
+  // As many features as share a cache line of a row, which is then read once for all.
   constexpr std::size_t together = 8;
   const std::size_t runs = (x.width() + together - 1) / together;
   parallel_for(runs, 1, threads, [&](std::size_t first_run, std::size_t last_run) {

@@ -16,7 +16,7 @@ struct Classes {
   std::vector<std::size_t> sizes{};
 };
 
-/// The classes that `labels` name.
+/// The classes of `labels`.
 /// Errors    Shape; Argument for less than two of them or an entry that is not finite
 [[nodiscard]] Classes checked_classes(MatrixView<const double> x, std::span<const std::size_t> labels);
 
@@ -39,15 +39,15 @@ struct Squares {
 void for_each_feature(MatrixView<const double> x, unsigned threads,
                       const std::function<void(std::size_t, std::span<double>)>& body);
 
-/// What all features are divided by: the power of two at the largest difference of two entries of one, by
-/// which squares neither overflow nor vanish.
+/// The divisor of all features: the power of two at the largest difference of two entries of one feature, so
+/// that squares neither overflow nor underflow.
 [[nodiscard]] BinaryScale common_scale(MatrixView<const double> x, unsigned threads);
 
 /// The same for one feature.
 [[nodiscard]] BinaryScale scale_of(std::span<const double> feature);
 
-/// Divides a feature and moves it to mean zero, to exact zeros where it is constant, whatever its mean rounds
-/// to.
+/// Divides a feature and centres it; a constant feature becomes exactly zero, whatever the rounding of its
+/// mean.
 void center_feature(std::span<double> feature, const BinaryScale& scale);
 
 }  // namespace normscope::separability

@@ -22,8 +22,8 @@ using Eigen::VectorXd;
 
 constexpr std::size_t rows_a_piece = 64;
 
-/// Where the rows are: features divided by powers of two so that they are about their means and of a length
-/// near 1, and the class means there.
+/// Centred features divided by powers of two so that their lengths are near 1, and the class means in these
+/// units.
 struct Frame {
   std::vector<BinaryScale> scales{};
   std::vector<double> centers{};  ///< divided
@@ -55,8 +55,8 @@ struct Frame {
   [[nodiscard]] double entry(std::span<const double> row, std::size_t i) const {
     return scales[i].divide(row[i]) - centers[i];
   }
-  /// A direction among the features as they are: a power of two times each entry of one here. What is then
-  /// below a double's range is lost.
+  /// Converts a direction to the original features by a power of two per entry. Entries below a double's
+  /// range are lost.
   [[nodiscard]] std::vector<double> given(const VectorXd& direction) const {
     int least = std::numeric_limits<int>::max();
     for (std::size_t i = 0; i < scales.size(); ++i) {
@@ -90,7 +90,7 @@ MatrixXd between_triangle(const Classes& classes, const Frame& frame, unsigned t
                           const Progress& progress) {
   const MatrixXd& means = frame.class_means;
   const double rows = static_cast<double>(classes.of_row.size());
-  // What rounding left of the mean of all rows.
+  // The rounding error of the mean of all rows.
   VectorXd middle(means.cols());
   for (Index i = 0; i < means.cols(); ++i) {
     CompensatedSum total;
@@ -109,8 +109,8 @@ MatrixXd between_triangle(const Classes& classes, const Frame& frame, unsigned t
   return triangle_of(means.rows(), means.cols(), fill, threads, progress);
 }
 
-/// Unit vector q that is longest under the columns of `means`, which are class means in coordinates where
-/// the total scatter is the identity: |meansᵀ q|² is then the share between classes.
+/// The unit vector q that maximizes |meansᵀ q|, for class means in coordinates where the total scatter is the
+/// identity; the square is then the between-class fraction.
 VectorXd most_spread(const MatrixXd& means) {
   const bool few_classes = means.cols() <= means.rows();
   const MatrixXd gram =
@@ -118,13 +118,13 @@ VectorXd most_spread(const MatrixXd& means) {
   const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(gram);
   const VectorXd last = solver.eigenvectors().col(gram.cols() - 1);
   VectorXd q = few_classes ? VectorXd(means * last) : last;
-  // All class means agree: every direction is as good.
+  // All class means are equal, so every direction is as good.
   if (!(q.norm() > 0.0)) q = VectorXd::Unit(means.rows(), 0);
   return q.normalized();
 }
 
-/// The rows along a direction of the frame, about their mean: sums as if in twice the precision, since what
-/// is left of the terms may be far smaller than they are.
+/// The centred rows along a direction of the frame, with sums in about twice the precision, because the
+/// result may be far smaller than the terms.
 std::vector<double> projected(MatrixView<const double> x, const Frame& frame, const VectorXd& direction,
                               unsigned threads) {
   std::vector<double> feature(x.rows());
@@ -151,7 +151,7 @@ LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t
   const Frame frame(x, classes, threads);
   const MatrixXd within = within_triangle(x, classes, frame, threads, progress);
   const MatrixXd between = between_triangle(classes, frame, threads, progress);
-  // An orthogonal map of all centred rows, but for rows of zeros: S_T = R_WᵀR_W + R_BᵀR_B.
+  // An orthogonal map of all centred rows, up to rows of zeros: S_T = R_WᵀR_W + R_BᵀR_B.
   MatrixXd both(within.rows() + between.rows(), within.cols());
   both << within, between;
 
@@ -174,7 +174,7 @@ LinearRatio linear_ratio(MatrixView<const double> x, std::span<const std::size_t
   target.applyOnTheLeft(decomposition.householderQ());
   VectorXd direction = decomposition.solve(target);
 
-  // As it is told, so that the ratio is that of what is told: powers of two round nothing.
+  // Computed for the returned direction, so that ratio and direction agree; powers of two round nothing.
   direction /= euclidean_norm(frame.given(direction));
   result.direction = frame.given(direction);
   result.ratio = squares_of(projected(x, frame, direction, threads), classes).ratio();

@@ -14,7 +14,7 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 
-/// R of a matrix that is no longer needed.
+/// R of a matrix, which is overwritten.
 MatrixXd triangle(MatrixXd matrix) {
   const Eigen::HouseholderQR<Eigen::Ref<MatrixXd>> decomposition(matrix);
   return matrix.topRows(std::min(matrix.rows(), matrix.cols())).triangularView<Eigen::Upper>();
@@ -26,7 +26,7 @@ MatrixXd stacked(const MatrixXd& above, const MatrixXd& below) {
   return both;
 }
 
-/// Rows a block has at least: so many that merging triangles is the smaller part of the work.
+/// Smallest number of rows of a block, such that merging triangles is the smaller part of the work.
 Index block_rows(Index width) { return std::max<Index>(256, 4 * width); }
 
 }  // namespace

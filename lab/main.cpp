@@ -48,7 +48,7 @@ const Experiment& named(const std::string& name) {
                                                cli::printable(name)));
 }
 
-/// A store that is only looked at must be there.
+/// Requires that a store that is only read exists.
 Store existing(const std::string& file) {
   if (!std::filesystem::exists(file)) {
     throw Error(ErrorCode::Io,
@@ -62,7 +62,7 @@ Json document(Json experiments) {
   return {{"schema", "normscope.lab/1"}, {"version", version}, {"experiments", std::move(experiments)}};
 }
 
-/// The account of what is in the store, told, drawn and written.
+/// Prints the results in the store, and writes JSON and figures.
 int tell(const Session& session, const Options& options, const Account& account) {
   cli::JsonOutput machine_form(session, json_text(document(Json::array({to_json(account)}))));
   if (!options.folder.empty()) {
@@ -96,7 +96,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
   const std::optional<Sweep> sweep =
       options.sweep.empty() ? std::nullopt : std::optional(read_sweep(options.sweep));
   const std::vector<RunKey> keys = planned(experiment, options.size(), options.seeds, sweep);
-  // The first process makes the file; the others find it there.
+  // The first process creates the file; the others find it.
   ranks.first_then_all([&] { the_work.runs = Store(options.store).add(keys); });
   if (!ranks.first()) the_work.runs = Store(options.store).add(keys);
   const auto processes = static_cast<unsigned>(
@@ -192,7 +192,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
 int main(int argc, char** argv) {
   const Ranks ranks;
   const int status = cli::guarded("normscope-lab", [&] { return main_program(argc, argv, ranks); });
-  // Who waits for this process would wait for ever.
+  // Other processes that wait for this one would otherwise wait for ever.
   if (status != cli::ok && status != cli::negative) ranks.end_all(status);
   return status;
 }

@@ -5,21 +5,21 @@
 #include <cstdint>
 #include <cstring>
 
-/// Loops of the taggers, for `lanes` words at a time: value i of word l at [i lanes + l], so that the
-/// compiler takes words together. No sum runs across words before the end, so its bits do not depend on how
-/// many it takes.
+/// Loops of the taggers for `lanes` words at a time. Value i of word l is at [i lanes + l], so that the
+/// compiler vectorizes over words. Sums run across words only at the end, so their bits do not depend on the
+/// vector width.
 namespace normscope::lab::counting {
 
-/// Words side by side, and the batch they are.
+/// Number of words side by side, which is the batch size.
 inline constexpr std::size_t lanes = 16;
 
-/// e^x for x <= 0; in float 2e-7 relative, and e^-87 for less than that.
+/// e^x for x <= 0; relative error 2e-7 in float; e^-87 below that.
 inline double decay(double x) { return std::exp(x); }
 inline float decay(float x) {
   constexpr float most = -87.0F;
   constexpr float round_to_integer = 0x1.8p23F;
   x = x < most ? most : x;
-  // x = k ln 2 + r with ln 2 in two parts of which k times the first is exact.
+  // x = k ln 2 + r, with ln 2 in two parts such that k times the first is exact.
   const float shifted = x * 0x1.715476p0F + round_to_integer;
   const float k = shifted - round_to_integer;
   const float r = (x - k * 0x1.62e4p-1F) - k * 0x1.7f7d1cp-20F;
@@ -30,7 +30,7 @@ inline float decay(float x) {
   sum = sum * r + 0.5F;
   sum = sum * r + 1.0F;
   sum = sum * r + 1.0F;
-  // 2^k: k stands in the low bits of the shifted number.
+  // 2^k: k is in the low bits of the shifted number.
   std::uint32_t bits = 0;
   std::memcpy(&bits, &shifted, sizeof bits);
   bits = (bits + 127U) << 23U;
@@ -75,7 +75,7 @@ void multiply(std::size_t rows, std::size_t columns, const Real* weight, const R
   if (row < rows) multiply_rows<1>(columns, weight + row * columns, in, out + row * lanes);
 }
 
-/// A row for every step: (steps, size), `stride` values of one word apart.
+/// One row per step: (steps, size), with `stride` values from word to word.
 template <typename Real>
 struct Rows {
   const Real* data;

@@ -17,7 +17,7 @@ class Layer {
 
   [[nodiscard]] std::size_t parameters() const { return rows() * (columns() + recurrent() + 1); }
 
-  /// Reads `steps` rows; the window − 1 rows in front of `in` are read as well.
+  /// Reads `steps` rows, and the window − 1 rows before `in`.
   void forward(std::size_t steps, const Real* p, const Real* in) {
     const std::size_t n = width_ * lanes;
     const std::size_t maps = rows() * lanes;
@@ -49,8 +49,8 @@ class Layer {
     }
   }
 
-  /// `d_hidden` is by h; adds to the gradient and, where there is a `d_in`, to that by the inputs of a layer
-  /// with a window of 1.
+  /// `d_hidden` is the derivative with respect to h. Adds to the gradient and, if `d_in` is given, to the
+  /// derivative with respect to the inputs of a layer with a window of 1.
   void backward(std::size_t steps, const Real* p, const Real* in, const Real* d_hidden, Real* d_in,
                 Real* gradient) {
     const std::size_t n = width_ * lanes;
@@ -89,7 +89,7 @@ class Layer {
   [[nodiscard]] std::size_t recurrent() const { return cell_ == TaggerCell::lstm ? width_ : 0; }
   [[nodiscard]] const Real* u(const Real* p) const { return p + rows() * columns(); }
   [[nodiscard]] const Real* bias(const Real* p) const { return p + rows() * (columns() + recurrent()); }
-  /// The rows that step t sees, the oldest first.
+  /// The rows that step t reads, the oldest first.
   [[nodiscard]] const Real* window(const Real* in, std::size_t t) const {
     return in + t * inputs_ * lanes - (window_ - 1) * inputs_ * lanes;
   }
@@ -102,8 +102,8 @@ class Layer {
     return values;
   }
 
-  /// Slopes by the maps of step t, from those by its h, d_state_, and by its c, d_cell_, which becomes that
-  /// by the c before.
+  /// Derivatives with respect to the maps of step t, from those with respect to its h, d_state_, and its c,
+  /// d_cell_, which is replaced by the derivative with respect to the previous c.
   void step_back(std::size_t t) {
     const std::size_t n = width_ * lanes;
     const Real* const z = gates_.data() + t * rows() * lanes;
@@ -133,9 +133,9 @@ class Layer {
   std::size_t window_;
   std::size_t width_;
   std::vector<Real> gates_{};   ///< z, f, o, i of every step
-  std::vector<Real> states_{};  ///< c, 0 in front
-  std::vector<Real> hidden_{};  ///< h, 0 in front
-  std::vector<Real> shown_{};   ///< what the output gate lets through
+  std::vector<Real> states_{};  ///< c, starting with 0
+  std::vector<Real> hidden_{};  ///< h, starting with 0
+  std::vector<Real> shown_{};   ///< input of the output gate: tanh c of an lstm, else c
   std::vector<Real> delta_{};
   std::vector<Real> d_cell_{};
   std::vector<Real> d_state_{};

@@ -60,7 +60,7 @@ template <typename Real>
 struct TaggerPass<Real>::Work {
   explicit Work(const TaggerShape& s) : shape(s), layers(layers_of<Real>(s)), window(first_window(s)) {}
 
-  /// What the first layer reads, and in front of it what lies before the begin.
+  /// Input of the first layer, preceded by zeros.
   [[nodiscard]] const Real* first_input() const { return input.data() + (window - 1) * letters * lanes; }
   [[nodiscard]] const Real* input_of(std::size_t layer) const {
     return layer == 0 ? first_input() : layers[layer - 1].hidden();

@@ -9,8 +9,8 @@
 
 #include "tagging.hpp"
 
-/// Recurrent taggers and their gradients by hand. A letter enters as one of two units that is 1; gates and
-/// candidate of a unit are σ and tanh of affine maps, ' the step before:
+/// Recurrent taggers with gradients written by hand. Letters are one-hot over two units; gates and candidate
+/// of a unit are σ and tanh of affine maps, and ' marks the previous step:
 ///   lstm      of x and h':              c = f ∘ c' + i ∘ z,        h = o ∘ tanh(c)
 ///   ifo_qrnn  of the last `window` x:   c = f ∘ c' + i ∘ z,        h = o ∘ c
 ///   fo_qrnn   of the last `window` x:   c = f ∘ c' + (1 − f) ∘ z,  h = o ∘ c
@@ -33,17 +33,17 @@ struct TaggerShape {
 /// Errors    Argument if there is none of that name
 [[nodiscard]] TaggerShape tagger(std::string_view name, std::size_t width);
 
-/// Numbers that a tagger has: layer after layer W (maps · width, window · inputs), U of an lstm, b, the maps
-/// being z, f, o, i, and the decoder's.
+/// Number of parameters of a tagger: for each layer W (maps · width, window · inputs), U of an lstm, and b,
+/// with maps in the order z, f, o, i; then those of the decoder.
 [[nodiscard]] std::size_t parameters(const TaggerShape& shape);
 
-/// What a tagger makes of words.
+/// Loss and accuracy on words.
 struct Judgement {
   double loss = 0.0;      ///< mean of −log of the right label's probability
-  std::size_t right = 0;  ///< labels
+  std::size_t right = 0;  ///< number of correct labels
 };
 
-/// Words of one length, `lanes` at a time, forwards and back.
+/// Forward and backward pass over words of one length, `lanes` at a time.
 template <typename Real>
 class TaggerPass {
  public:
@@ -52,16 +52,16 @@ class TaggerPass {
   TaggerPass& operator=(TaggerPass&&) noexcept;
   ~TaggerPass();
 
-  /// Requires  `lanes` words of one length of 1 or more, labels for each, as many parameters as there are
+  /// Requires  `lanes` words of one length of 1 or more, labels for each, the right number of parameters
   /// Accuracy  in float64 as the formulas, 1e-13 (test: Tagger.IsTheFormulas)
   Judgement forward(std::span<const Real> parameters, std::span<const Word> words,
                     std::span<const std::vector<std::uint8_t>> labels);
 
-  /// Gradient of the loss of the words just read.
+  /// Gradient of the loss of the words read last.
   /// Accuracy  in float64 1e-7 relative to central differences (test: Tagger.GradientsAreThoseOfDifferences)
   void backward(std::span<const Real> parameters, std::span<Real> gradient);
 
-  /// Of the words just read, (steps, lanes).
+  /// For the words read last, (steps, lanes).
   [[nodiscard]] std::span<const Real> logits() const;
 
  private:

@@ -18,7 +18,7 @@
 namespace normscope::lab::counting {
 namespace {
 
-// Streams of random numbers that have nothing to do with one another.
+// Independent streams of random numbers.
 constexpr std::uint64_t training_stream = 0x7461676765642077ULL;
 constexpr std::uint64_t order_stream = 0x9e3779b97f4a7c15ULL;
 constexpr std::uint64_t test_stream = 0x746573746564ULL;
@@ -68,7 +68,7 @@ struct TaggerTraining::Work {
 
   [[nodiscard]] std::size_t per_epoch() const { return spec.words / lanes; }
 
-  /// The order of the words in an epoch depends on the seed and the epoch alone.
+  /// The order of the words in an epoch depends only on the seed and the epoch.
   void reorder() {
     const std::size_t epoch = step / per_epoch();
     if (epoch == ordered) return;
@@ -83,7 +83,7 @@ struct TaggerTraining::Work {
     double squares = 0.0;
     for (const float value : gradient) squares += static_cast<double>(value) * value;
     const double norm = std::sqrt(squares);
-    // A step that says nothing is none.
+    // A step that is not finite is skipped.
     if (!std::isfinite(norm)) return;
     const double scale = norm > spec.clip ? spec.clip / norm : 1.0;
     constexpr double beta1 = 0.9;

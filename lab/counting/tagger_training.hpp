@@ -8,9 +8,9 @@
 
 #include "tagger.hpp"
 
-/// A tagger learns from words of one length: batches of `lanes` words in a new order every epoch, Adam
-/// (β 0.9 and 0.999, ε 1e-8) at one rate, gradients longer than `clip` cut to it; parameters begin uniform in
-/// ±1/sqrt(width).
+/// Training of a tagger on words of one length: batches of `lanes` words in a new order every epoch, Adam (β
+/// 0.9 and 0.999, ε 1e-8) at a constant rate, gradients clipped to length `clip`, parameters initialized
+/// uniformly in ±1/sqrt(width).
 namespace normscope::lab::counting {
 
 struct TaggerSpec {
@@ -24,13 +24,13 @@ struct TaggerSpec {
   std::uint64_t seed = 1;
 };
 
-/// In float32; from the same seed the same bits.
+/// In float32; a seed determines the bits.
 class TaggerTraining {
  public:
   /// Errors    Argument for a number outside its domain
   explicit TaggerTraining(const TaggerSpec& spec);
-  /// Goes on from what `save` gave, to the bits that an uninterrupted training has
-  /// (test: TaggerTraining.GoesOnWhereItWasSaved).
+  /// Continues from the result of `save`, to the bits of an uninterrupted training (test:
+  /// TaggerTraining.GoesOnWhereItWasSaved).
   /// Errors    Argument; Format for bytes of another training
   TaggerTraining(const TaggerSpec& spec, std::span<const std::byte> saved);
   TaggerTraining(TaggerTraining&&) noexcept;
@@ -42,12 +42,11 @@ class TaggerTraining {
   [[nodiscard]] std::size_t steps() const;
   [[nodiscard]] std::size_t total() const;
   [[nodiscard]] std::size_t steps_per_epoch() const;
-  /// Mean loss over the batches since `steps` was last a multiple of the epoch's; over the whole epoch where
-  /// it is one now.
+  /// Mean loss over the batches of the current epoch; over the whole epoch at its end.
   [[nodiscard]] double loss() const;
 
-  /// Share of the labels of `words` words of `length` that it gets right: words that do not depend on the
-  /// seed of the training, and that no training has seen.
+  /// Accuracy of the labels of `words` words of `length`. These words do not depend on the seed of the
+  /// training, and no training uses them.
   /// Requires  words is a multiple of `lanes`
   [[nodiscard]] double accuracy(std::size_t length, std::size_t words) const;
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int near = 5;
 
-/// Lengths of the first run of a's and of the b's behind it; both 0 for a word that begins with b.
+/// Lengths of the first run of a's and of the following b's; both 0 for a word that begins with b.
 struct Runs {
   std::size_t a = 0;
   std::size_t b = 0;
@@ -27,7 +27,7 @@ Runs first_runs(WordView word) {
 }
 
 double near_balance_share(std::size_t length) {
-  // Chances of #a − #b = d at [length + d].
+  // Probabilities of #a − #b = d at [length + d].
   std::vector<double> chance(2 * length + 1, 0.0);
   chance[length] = 1.0;
   double sum = 0.0;
@@ -45,15 +45,15 @@ double near_balance_share(std::size_t length) {
   return sum / static_cast<double>(length);
 }
 
-/// Letters after a^n b^n at which the label turns to 1 and stays; the chance that it does so for a word that
-/// goes on evenly.
+/// Number of letters after a^n b^n from which the label is 1, and the probability of that for a word that
+/// continues uniformly at random.
 struct Turn {
   std::size_t late;
   double chance;
 };
 
 double prefix_share(const Turn& turn, std::size_t length) {
-  // Share of the letters from 2n + late on.
+  // Fraction of the letters from 2n + late on.
   const auto from = [&](std::size_t n) {
     const std::size_t begin = 2 * n + turn.late;
     return begin > length ? 0.0 : static_cast<double>(length - begin + 1) / static_cast<double>(length);

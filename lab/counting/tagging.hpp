@@ -8,7 +8,7 @@
 #include <normscope/automata/language.hpp>
 #include <normscope/core/random.hpp>
 
-/// Prefix tagging: of every letter of a word over a, b, whether the word up to it is in a language.
+/// Prefix tagging: for every letter of a word over a, b, whether the prefix up to it is in a language.
 namespace normscope::lab::counting {
 
 using automata::Word;
@@ -18,14 +18,14 @@ using automata::WordView;
 enum class Tagging : std::uint8_t {
   near_balance,     ///< L5: |#a − #b| < 5
   prefix,           ///< a^n b^n Σ*, n > 0, as the paper defines it
-  prefix_as_coded,  ///< a^n b^n a Σ*, n > 0: as the authors' program labels its words
+  prefix_as_coded,  ///< a^n b^n a Σ*, n > 0, as labelled by the authors' program
 };
 
 [[nodiscard]] std::string_view to_string(Tagging tagging);
 /// Errors    Argument if there is none of that name
 [[nodiscard]] Tagging tagging(std::string_view name);
 
-/// Letters drawn evenly; of the prefix languages every second word begins with a^n b^n instead, n uniform in
+/// Uniformly random letters; for the prefix languages every second word begins with a^n b^n, n uniform in
 /// 0..length/2, as in the authors' program (the paper has 32 for every length).
 [[nodiscard]] Word draw(Tagging tagging, std::size_t length, Random& random);
 
@@ -33,11 +33,11 @@ enum class Tagging : std::uint8_t {
 /// Shapes    (word.size())
 [[nodiscard]] std::vector<std::uint8_t> labels(Tagging tagging, WordView word);
 
-/// Share of the labels of `draw`n words that are 1, exactly: what a tagger that always says yes gets right.
+/// The exact fraction of labels of words of `draw` that are 1, which is the accuracy of always answering yes.
 /// Accuracy  to rounding (test: Tagging.SharesAreThoseOfDraws)
 [[nodiscard]] double positive_share(Tagging tagging, std::size_t length);
 
-/// What a tagger gets right that always says what is more common at this length.
+/// The accuracy of always giving the more frequent answer at this length.
 [[nodiscard]] double majority(Tagging tagging, std::size_t length);
 
 }  // namespace normscope::lab::counting

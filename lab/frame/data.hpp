@@ -5,8 +5,8 @@
 
 namespace normscope::lab {
 
-/// Where a file of data lies: `name` under the folder that the environment variable NORMSCOPE_DATA names.
-/// Errors    Io, which says what is missing and how to give it
+/// Path of the data file `name` in the folder that the environment variable NORMSCOPE_DATA names.
+/// Errors    Io if it is missing; the message says how to provide it
 [[nodiscard]] std::filesystem::path data_file(std::string_view name);
 
 }  // namespace normscope::lab

@@ -10,25 +10,25 @@
 #include "results.hpp"
 #include "run.hpp"
 
-/// What an experiment is. One source file of experiments/ defines one, `const Experiment experiments::NAME`,
-/// and being there is all it takes to be listed.
+/// Definition of an experiment. Each source file of experiments/ defines one, `const Experiment
+/// experiments::NAME`, which is then listed without registration.
 namespace normscope::lab {
 
-/// Seconds to minutes, with less of everything; or what the paper did, as far as one machine can.
+/// quick: seconds to minutes, with smaller sizes; full: the paper's setting, as far as one machine allows.
 enum class Size { quick, full };
 
-/// What a claim came to.
+/// The outcome of a claim.
 struct Finding {
   std::string ours;           ///< the numbers, in a sentence
-  std::optional<bool> holds;  ///< by the rule; none where the rule asks for more than was run
+  std::optional<bool> holds;  ///< reproduced; empty: inconclusive, the rule asks for more runs
 };
 
 /// A claim of a paper, or of ours about it, with a rule that was fixed before the run.
 struct Claim {
   std::string_view name;   ///< short, unique in the experiment: "loss_gap"
   std::string_view says;   ///< the claim
-  std::string_view paper;  ///< the paper's own number, or where it makes the claim
-  std::string_view rule;   ///< effect, direction, least size, seeds
+  std::string_view paper;  ///< the paper's own number, or the place of the claim
+  std::string_view rule;   ///< effect, direction, smallest size, number of seeds
   Finding (*judge)(const Results&);
 };
 
@@ -39,29 +39,29 @@ struct Figure {
   Json specification;
 };
 
-/// What runs are to be done: every configuration with every seed.
+/// The runs of an experiment: every configuration with every seed.
 struct Plan {
   std::vector<Json> configurations{};
   std::size_t seeds = 1;  ///< seeds 1 … seeds
 };
 
 struct Experiment {
-  std::string_view name;       ///< "brody-majority": the paper's first author, then what it is
+  std::string_view name;       ///< "brody-majority": the paper's first author, then the topic
   std::string_view paper;      ///< "Brody 2023"
-  std::string_view claim;      ///< in a sentence: what is to be seen
+  std::string_view claim;      ///< the claim in one sentence
   double quick_seconds = 0.0;  ///< about, on one core
   double full_minutes = 0.0;   ///< about, on one core, all seeds
   Plan (*plan)(Size);
   /// Errors    Cancelled, from Run::reached
   void (*perform)(Run&);
   std::vector<Claim> claims;
-  std::vector<Figure> (*figures)(const Results&) = nullptr;  ///< only of what is there; may be empty
+  std::vector<Figure> (*figures)(const Results&) = nullptr;  ///< of the available results; may be empty
 };
 
-/// All of them, in the order of names.
+/// All experiments, sorted by name.
 [[nodiscard]] const std::vector<const Experiment*>& all_experiments();
 
-/// Null if there is none of that name.
+/// Null if there is none with that name.
 [[nodiscard]] const Experiment* find_experiment(std::string_view name);
 
 }  // namespace normscope::lab

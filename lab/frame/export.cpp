@@ -25,7 +25,7 @@ std::string csv_cell(const Json& value) {
   return value.is_null() ? "" : quoted(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-/// What is the same in every row of a run; the configuration's keys are columns.
+/// Columns that are the same in every row of a run; the configuration's keys are columns.
 Json row_of(const RunInfo& run, const std::vector<std::string>& keys) {
   const Json configuration = Json::parse(run.key.configuration);
   Json row{{"experiment", run.key.experiment}, {"run", run.id}, {"seed", run.key.seed}};

@@ -10,7 +10,7 @@
 namespace normscope::lab {
 namespace {
 
-/// As many digits as a screen can show.
+/// Number of digits that a screen can show.
 double shortened(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 
 Json row_of(const std::string& series, Json x, const Spread& spread) {

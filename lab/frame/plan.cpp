@@ -22,7 +22,7 @@ Json with_size(Size size, const Json& configuration) {
   return whole;
 }
 
-/// Each of `configurations` with each of `values` under `key`.
+/// All combinations of `configurations` with `values` for `key`.
 std::vector<Json> spread_over(const std::vector<Json>& configurations, const std::string& key,
                               const std::vector<Json>& values, const Experiment& experiment) {
   std::vector<Json> result;
@@ -35,7 +35,7 @@ std::vector<Json> spread_over(const std::vector<Json>& configurations, const std
     for (const Json& value : values) {
       Json changed = configuration;
       changed[key] = value;
-      // What differed only under this key is the same now.
+      // Configurations that differed only in this key are equal now.
       if (std::find(result.begin(), result.end(), changed) == result.end()) result.push_back(changed);
     }
   }
@@ -86,7 +86,7 @@ std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t
     for (std::uint64_t seed = 1; seed <= (seeds == 0 ? plan.seeds : seeds); ++seed) wanted.push_back(seed);
   }
   std::vector<RunKey> keys;
-  // Seed by seed, so that what is there when somebody stops early is comparable.
+  // Seed by seed, so that the completed runs are comparable if the work is stopped early.
   for (const std::uint64_t seed : wanted) {
     for (const Json& configuration : configurations)
       keys.push_back({std::string(experiment.name), with_size(size, configuration).dump(), seed});

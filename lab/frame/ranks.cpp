@@ -7,7 +7,7 @@
 namespace normscope::lab {
 namespace {
 
-/// Without a launcher MPI would start one of its own.
+/// Without a launcher, MPI would start one of its own.
 bool launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
     if (std::getenv(name) != nullptr) return true;

@@ -4,7 +4,7 @@
 
 namespace normscope::lab {
 
-/// The processes that one mpirun or srun started, or this one alone where none did.
+/// The processes that one mpirun or srun started; a single process otherwise.
 class Ranks {
  public:
   /// Joins the others. Requires  at most one object a process
@@ -16,11 +16,11 @@ class Ranks {
   [[nodiscard]] bool several() const { return count_ > 1; }
   [[nodiscard]] bool first() const { return rank_ == 0; }
 
-  /// Runs `work` in the first process, then lets the others go on. Where it throws there, they end as well.
+  /// Runs `work` in the first process, then lets the others continue. If it throws, the others end as well.
   void first_then_all(const std::function<void()>& work) const;
-  /// Waits for all.
+  /// Waits for all processes.
   void meet() const;
-  /// Ends every process with that exit status, unless this one is alone.
+  /// Ends every process with that exit status, unless there is only one.
   void end_all(int status) const;
 
  private:

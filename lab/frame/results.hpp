@@ -11,7 +11,7 @@
 
 namespace normscope::lab {
 
-/// A run that is done.
+/// A completed run.
 struct Done {
   Json configuration{};
   std::uint64_t seed = 0;
@@ -25,37 +25,37 @@ struct Done {
   [[nodiscard]] bool has(std::string_view name) const;
 };
 
-/// A number over seeds.
+/// Statistics of a number over seeds.
 struct Spread {
   double mean = 0.0;
-  double deviation = 0.0;  ///< between seeds, n − 1; 0 for one
+  double deviation = 0.0;  ///< standard deviation over seeds, n − 1; 0 for one seed
   double least = 0.0;
   double most = 0.0;
   std::size_t count = 0;
 };
 
-/// The runs of an experiment at one size that are done.
+/// The completed runs of an experiment at one size.
 class Results {
  public:
   explicit Results(std::vector<Done> runs) : runs_(std::move(runs)) {}
 
   [[nodiscard]] const std::vector<Done>& runs() const { return runs_; }
-  /// Those whose configuration has `value` under `key`, in the order of seeds.
+  /// The runs whose configuration has `value` for `key`, sorted by seed.
   [[nodiscard]] Results where(std::string_view key, const Json& value) const;
-  /// The values under `key`, each once, in the order they were planned.
+  /// The distinct values of `key`, in the order they were planned.
   [[nodiscard]] std::vector<Json> all(std::string_view key) const;
 
-  /// Over the runs, one number each. Requires  a run
+  /// Statistics of one number per run. Requires  at least one run
   [[nodiscard]] Spread spread(const std::function<double(const Done&)>& number) const;
   [[nodiscard]] Spread last(std::string_view name) const;
   [[nodiscard]] Spread at(std::string_view name, std::uint64_t step) const;
-  /// Seeds for which there is a run.
+  /// Number of seeds with a run.
   [[nodiscard]] std::size_t seeds() const;
-  /// Whether they are of the full size and of so many seeds, as a verdict needs.
+  /// Whether all runs have the full size and at least this many seeds, as a verdict requires.
   [[nodiscard]] bool full(std::size_t least_seeds) const;
 
-  /// Of two sets of runs paired by seed: how often the second's number is the larger, and the mean and
-  /// deviation of second − first.
+  /// Comparison of two sets of runs paired by seed: how often the second number is larger, and mean and
+  /// standard deviation of second − first.
   struct Paired {
     Spread difference{};
     std::size_t larger = 0;

@@ -15,12 +15,12 @@ namespace normscope::lab {
 
 namespace {
 
-/// What a killed process loses at most, beside the step it was at.
+/// Largest amount of work lost when a process is killed, in addition to the current step.
 constexpr double seconds_between_saves = 5.0;
 
 }  // namespace
 
-/// What ties a run to the store; its thread renews the lease while a step takes long.
+/// The connection of a run to its store; its thread renews the lease during long steps.
 struct Run::Keeper {
   Store& store;
   double seconds;
@@ -46,13 +46,13 @@ struct Run::Keeper {
   void renew(const Lease& held) {
     std::unique_lock lock(mutex);
     try {
-      // A connection serves one thread.
+      // A connection must be used by one thread only.
       Store own(store.file());
       while (!ends.wait_for(lock, std::chrono::duration<double>(seconds / 3), [this] { return over; })) {
         if (!own.renew(held, seconds)) return;
       }
     } catch (const Error&) {
-      // The next save meets the same trouble and says so.
+      // The next save will fail in the same way and report it.
     }
   }
 
@@ -112,7 +112,7 @@ void perform(Store& store, const Experiment& experiment, const Lease& lease, dou
   Run run(store, lease, seconds, progress);
   try {
     experiment.perform(run);
-    // A run of one step may have nothing to say on its way.
+    // A run of one step may report nothing before its end.
     for (const Metric& metric : run.pending_) run.reached_ = std::max(run.reached_, metric.step);
     store.finish(run.lease_, run.reached_, run.pending_);
   } catch (...) {

@@ -22,42 +22,42 @@ struct Experiment;
 using Json = nlohmann::ordered_json;
 using Bytes = std::vector<std::byte>;
 
-/// One run under way: what it is, how far it had come, and where its numbers go. A run computes the same
-/// numbers wherever and however often it is stopped: it draws from its seed alone, and what it needs to go
-/// on is in its progress.
+/// A run in progress: its configuration, its saved progress, and the destination of its measurements. A run
+/// measures the same numbers however often it is interrupted: it draws only from its seed, and its progress
+/// contains all other state.
 class Run {
  public:
-  /// A run that no store keeps, for tests. After Cancelled it can be performed again, and goes on.
+  /// A run without a store, for tests. After Cancelled it can be performed again, and continues.
   Run(Json configuration, std::uint64_t seed, Progress progress = {});
-  /// The run of `lease`, which lasts `seconds` without a sign of life; a thread renews it.
+  /// The run of `lease`, which expires after `seconds` unless renewed; a thread renews it.
   Run(Store& store, Lease lease, double seconds, Progress progress);
   ~Run();
 
   [[nodiscard]] const Json& configuration() const { return configuration_; }
-  /// Requires  the configuration has it; every experiment's `plan` says what it has
+  /// Requires  the configuration has that key; every experiment's `plan` defines its keys
   template <class T>
   [[nodiscard]] T get(const char* name) const {
     return configuration_.at(name).get<T>();
   }
   [[nodiscard]] std::uint64_t seed() const { return lease_.key.seed; }
 
-  /// The step to go on from, and what was saved there; 0 and nothing at the begin.
+  /// The step to continue from, and the progress saved there; initially 0 and empty.
   [[nodiscard]] std::uint64_t step() const { return lease_.step; }
   [[nodiscard]] std::span<const std::byte> progress() const { return lease_.progress; }
 
-  /// A number measured at `step`, once a name and step. Requires  step >= the one to go on from; above it
-  /// where that is not 0
+  /// Records a number measured at `step`, once per name and step. Requires  step >= the one to continue from,
+  /// and > it unless that is 0
   void measure(std::string name, std::uint64_t step, double value);
 
-  /// Bytes to keep with the run, under a name that ends like a file of their kind.
+  /// Stores bytes with the run, under a name with the usual file extension of their type.
   void keep(const std::string& name, std::string_view bytes);
 
-  /// `step` of `total` is done and all its numbers are measured. Shows it; saves when the last time is some
-  /// seconds ago or the work is to stop, with what `progress` gives to go on from here.
-  /// Errors    Cancelled, when it is saved and the work is to stop
+  /// Reports that `step` of `total` is done and all its numbers are measured. Shows the progress, and saves
+  /// the result of `progress` if the last save was some seconds ago or the work is to stop.
+  /// Errors    Cancelled, after saving, if the work is to stop
   void reached(std::uint64_t step, std::uint64_t total, const std::function<Bytes()>& progress);
 
-  /// What was measured and not yet saved: everything, where no store keeps the run.
+  /// Measurements that are not yet saved; all of them for a run without a store.
   [[nodiscard]] const std::vector<Metric>& measured() const { return pending_; }
 
  private:
@@ -75,8 +75,9 @@ class Run {
   std::unique_ptr<Keeper> keeper_{};
 };
 
-/// Does the run of `lease` to its end, or to where `progress` stops it.
-/// Errors    Cancelled, with the run saved and given back; whatever the experiment throws, with it given back
+/// Performs the run of `lease` to its end, or until `progress` cancels it.
+/// Errors    Cancelled, with the run saved and released; whatever the experiment throws, with the run
+///           released
 void perform(Store& store, const Experiment& experiment, const Lease& lease, double seconds,
              const Progress& progress);
 

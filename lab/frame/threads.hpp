@@ -2,8 +2,8 @@
 
 namespace normscope::lab {
 
-/// Lets torch compute with one thread: numbers do not depend on the machine's cores, and processes that run
-/// side by side do not get into each other's way.
+/// Limits torch to one thread, so that numbers do not depend on the machine's cores and concurrent processes
+/// do not compete.
 void use_one_thread();
 
 }  // namespace normscope::lab

@@ -31,7 +31,7 @@ class Children {
     for (const pid_t child : running_) waitpid(child, nullptr, 0);
   }
 
-  /// Whether some still run. Errors    Io where one has failed; it has said why
+  /// Whether some processes are still running. Errors    Io if one has failed, after it has reported why
   bool running() {
     for (std::size_t i = 0; i < running_.size();) {
       int status = 0;
@@ -89,7 +89,7 @@ void work_in_processes(const Work& the_work, unsigned processes, const Progress&
         try {
           work(the_work, silent.progress());
         } catch (const Error& error) {
-          // The parent says it once for all.
+          // The parent reports it once for all.
           if (error.code() != ErrorCode::Cancelled) throw;
           return static_cast<int>(cli::cancelled);
         }

@@ -10,7 +10,7 @@
 
 namespace normscope::lab {
 
-/// Runs of one experiment that a store holds, to be done.
+/// Runs of one experiment in a store, to be performed.
 struct Work {
   const Experiment* experiment = nullptr;
   std::filesystem::path store{};
@@ -18,12 +18,12 @@ struct Work {
   double lease_seconds = 30.0;
 };
 
-/// Does the runs in this process, one after the other, until all are done; those that another process holds
-/// are waited for, and taken over when it shows no sign of life.
+/// Performs the runs one after the other in this process until all are done. Runs leased by another process
+/// are waited for, and taken over when their lease expires.
 /// Errors    Cancelled, with everything saved; what an experiment or the store throws
 void work(const Work& work, const Progress& progress);
 
-/// The same in `processes` processes at once. Requires  no thread but this one
+/// The same in `processes` concurrent processes. Requires  no other thread in this process
 void work_in_processes(const Work& work, unsigned processes, const Progress& progress);
 
 }  // namespace normscope::lab

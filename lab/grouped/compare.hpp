@@ -6,15 +6,16 @@
 
 namespace normscope::lab::grouped {
 
-/// Groups of the arm that LN is held against: in width 64 of eight entries each, the size the authors' later
-/// code recommends.
+/// Number of groups of the arm that is compared with LN: groups of eight features at width 64, the size that
+/// the authors' later code recommends.
 inline constexpr std::size_t compared = 8;
 inline constexpr std::size_t least_seeds = 3;
 
-/// A small transformer of width 64 in each number of groups, with what `rest` and the schedule say.
+/// A small transformer of width 64 for each number of groups, with `rest` and the schedule.
 [[nodiscard]] Plan transformers_over_groups(Size size, const Json& rest, const Schedule& schedule);
 
-/// One arm better than another by a metric's last value, in every seed, and by at least so much in the mean.
+/// Rule: one arm is better than another by a metric's last value, in every seed, and by at least this much in
+/// the mean.
 struct Gain {
   const char* metric = "accuracy";
   bool lower_is_better = false;

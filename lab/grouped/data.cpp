@@ -12,12 +12,12 @@
 namespace normscope::lab::grouped {
 namespace {
 
-/// Rows that are scored at once.
+/// Rows evaluated at once.
 constexpr std::size_t score_rows = 250;
 constexpr std::size_t side = 32;
 constexpr std::size_t channels = 3;
 
-/// Numbers of their own for every seed and step, so that nothing but these has to be kept.
+/// A random stream of its own for every seed and step, so that no other state has to be saved.
 Random drawn(std::uint64_t seed, std::uint64_t step) { return Random((seed << 32U) ^ step); }
 
 Batch windows(const std::vector<std::int64_t>& tokens, const std::vector<std::size_t>& begins,
@@ -67,7 +67,7 @@ Images images(const lnnet::Dataset& data, bool halved) {
   return result;
 }
 
-/// The order of the images in a pass.
+/// The order of the images in an epoch.
 std::vector<std::size_t> order(std::size_t count, std::uint64_t seed, std::uint64_t pass) {
   // Above every step.
   Random random = drawn(seed, (std::uint64_t{1} << 31U) + pass);
@@ -115,7 +115,7 @@ Data image_data(const std::string& folder, std::size_t train, std::size_t test, 
     if (image % score_rows == 0) data.held_out.emplace_back();
     unseen.append(data.held_out.back(), image, false);
   }
-  // Consecutive steps share a pass, whose order takes as long as they do together.
+  // Consecutive steps share an epoch, whose order takes as long to compute as the steps.
   auto pass = std::uint64_t{0};
   auto seed_of_order = std::uint64_t{0};
   std::vector<std::size_t> of_pass;

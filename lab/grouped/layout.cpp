@@ -6,7 +6,7 @@
 namespace normscope::lab::grouped {
 namespace {
 
-/// Of embeddings, which nothing is multiplied by.
+/// Fan-in of embeddings, which are not multiplied with an input.
 constexpr double embedding_deviation = 0.02;
 constexpr std::size_t channels = 3;
 constexpr std::size_t kernel = 9;
@@ -46,7 +46,7 @@ class Tensors {
 };
 
 void blocks(const Shape& shape, Tensors& tensors) {
-  // Each block adds to the residual twice; shrunk by this, the sum keeps the deviation of one term.
+  // Each block adds to the residual twice; this factor keeps the deviation of the sum at that of one term.
   const double residual = 1.0 / std::sqrt(2.0 * static_cast<double>(shape.layers));
   for (std::size_t layer = 0; layer < shape.layers; ++layer) {
     const std::string name = "block" + std::to_string(layer);

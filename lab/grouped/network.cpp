@@ -32,7 +32,7 @@ Tensor normalized(const Tensor& x, std::size_t groups, double eps, const Tensor&
   return torch::layer_norm(x.reshape({-1, size}), {size}, {}, {}, eps).view(x.sizes()) * gain + bias;
 }
 
-/// A forward pass, which takes the tensors in the order of `layout`.
+/// A forward pass, which reads the tensors in the order of `layout`.
 class Pass {
  public:
   Pass(const Shape& shape, const std::vector<Tensor>& tensors) : shape_(shape), next_(tensors.data()) {}

@@ -11,23 +11,23 @@
 
 #include "wordlist_gpt/parameters.hpp"
 
-/// Networks whose LayerNorms are cut into groups (LN-G), computed by torch.
+/// Networks with grouped LayerNorms (LN-G), computed by torch.
 namespace normscope::lab::grouped {
 
 enum class Kind {
   language,     ///< a Pre-LN GPT over tokens
-  vision,       ///< a Pre-LN ViT over patches, its last norm averaged over them
-  convolution,  ///< three 3 × 3 convolutions, the last two of stride 2, averaged over places
+  vision,       ///< a Pre-LN ViT over patches, with the mean over its last norm's output
+  convolution,  ///< three 3 × 3 convolutions, the last two of stride 2, averaged over positions
 };
 
-/// What follows each convolution; transformers have norms.
+/// What follows each convolution; transformers use norms.
 enum class Between { norm, relu, nothing };
 
 /// Source    [Ni et al. 2024, LN-G in place of LN]; sizes are ours
 struct Shape {
   Kind kind = Kind::language;
   std::size_t width = 0;   ///< features of a token, channels of a convolution
-  std::size_t groups = 1;  ///< divides `width`; statistics are of one place and one group, with gain and bias
+  std::size_t groups = 1;  ///< divides `width`; statistics are per position and group, with gain and bias
   std::size_t layers = 0;  ///< of a transformer
   std::size_t heads = 0;   ///< of a transformer; divides `width`
   std::size_t length = 0;  ///< tokens of a language model
@@ -38,8 +38,8 @@ struct Shape {
   double eps = 1e-5;
 };
 
-/// Rows for a network: tokens (rows × length) and as many labels, or pixels (rows × 3 × side × side) and a
-/// label a row.
+/// Input of a network: tokens (rows × length) and as many labels, or pixels (rows × 3 × side × side) and one
+/// label per row.
 struct Batch {
   std::size_t rows = 0;
   std::vector<std::int64_t> tokens{};
@@ -47,14 +47,14 @@ struct Batch {
   std::vector<std::int64_t> labels{};
 };
 
-/// Mean negative log-likelihood in nats, and the share of labels that have the largest logit.
+/// Mean negative log-likelihood in nats, and the accuracy.
 struct Score {
   double loss = 0.0;
   double accuracy = 0.0;
 };
 
-/// It owns no parameters: they come as one flat vector in the order of `parameters`. On one machine and
-/// thread the same input gives the same bits.
+/// The parameters are passed as one flat vector in the order of `parameters`. On one machine and thread the
+/// same input gives the same bits.
 class Network {
  public:
   /// Errors    Argument for groups or heads that do not divide the width, or a patch the side
@@ -63,7 +63,7 @@ class Network {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
-  /// The mean loss; its gradient goes to `gradient`.
+  /// The mean loss; stores its gradient in `gradient`.
   /// Shapes    values, gradient (total count of the parameters)
   double loss_and_gradient(std::span<const float> values, const Batch& batch,
                            std::span<float> gradient) const;
@@ -75,7 +75,7 @@ class Network {
   std::vector<Parameter> parameters_;
 };
 
-/// The norm that the networks are made of, gain and bias included.
+/// The norm of these networks, including gain and bias.
 /// Shapes    rows (any × spec.width), and so the result
 /// Requires  spec.kind is layer
 /// Accuracy  norm::forward to 2e-6 (test: Grouped.TheNormIsOurs)

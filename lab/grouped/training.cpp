@@ -7,7 +7,7 @@
 namespace normscope::lab::grouped {
 namespace {
 
-/// What a training needs to go on.
+/// State needed to continue a training.
 struct State {
   std::vector<float> values;
   Moments moments;
@@ -28,7 +28,7 @@ void restore(State& state, std::span<const std::byte> bytes) {
   unpacker.finish();
 }
 
-/// What stays the same in all of these trainings.
+/// Settings common to all these trainings.
 Recipe recipe_of(const Run& run) {
   return {.seed = run.seed(),
           .steps = run.get<std::size_t>("steps"),

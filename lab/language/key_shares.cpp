@@ -18,7 +18,7 @@ double share_of(const std::vector<double>& values, std::size_t width, std::size_
   return static_cast<double>(selection.count(Answer::unselectable)) / static_cast<double>(rows);
 }
 
-/// Each row through some rows of a matrix.
+/// The product of each row with some rows of a matrix.
 std::vector<double> mapped(const std::vector<double>& rows, std::size_t width,
                            std::span<const double> matrix) {
   std::vector<double> result;
@@ -41,7 +41,7 @@ KeyShares key_shares(std::span<const double> stream, const NormSpec& norm, bool 
   std::vector<double> keys(stream.size());
   const MatrixView<const double> from(stream.data(), rows, width);
   const MatrixView<double> to(keys.data(), rows, width);
-  // In double: what float32 would leave of the projection is a direction of its own.
+  // In double: in float32, rounding of the projection would leave a direction of its own.
   if (scales) {
     norm::forward(norm, from, to);
   } else {

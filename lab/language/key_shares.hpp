@@ -8,11 +8,11 @@
 
 namespace normscope::lab::language {
 
-/// Which part of the keys of a sequence no query can give the highest score.
+/// The fraction of the keys of a sequence that are unselectable.
 struct KeyShares {
-  double rows = 0.0;     ///< of what the norm reads
-  double keys = 0.0;     ///< of what it puts out: the paper's, all heads in one
-  double in_head = 0.0;  ///< of what a head makes of that, the mean over heads
+  double rows = 0.0;     ///< for the input rows of the norm
+  double keys = 0.0;     ///< for its output: the paper's number, with all heads as one
+  double in_head = 0.0;  ///< for the keys of a head, mean over heads
   std::size_t undecided = 0;
 };
 
@@ -21,7 +21,7 @@ struct KeyShares {
 [[nodiscard]] KeyShares key_shares(std::span<const double> stream, const NormSpec& norm, bool scales,
                                    std::span<const double> key_map, std::size_t heads);
 
-/// The share in `sets` sets of `count` independent normal keys.
+/// The fraction in `sets` sets of `count` independent normal keys.
 [[nodiscard]] double normal_share(std::size_t count, std::size_t width, std::size_t sets, std::uint64_t seed);
 
 }  // namespace normscope::lab::language

@@ -20,7 +20,7 @@ constexpr double adam_eps = 1e-8;
 
 std::int64_t signed_size(std::size_t size) { return static_cast<std::int64_t>(size); }
 
-/// Hands out the tensors in the order of the forward pass, as pieces of one vector.
+/// Returns the tensors in the order of the forward pass, as views of one vector.
 class Cursor {
  public:
   explicit Cursor(const Tensor& flat) : flat_(flat) {}
@@ -79,7 +79,7 @@ std::size_t count_of(const Shape& shape) {
   return (shape.vocabulary + shape.context + 2) * shape.width + shape.layers * layer;
 }
 
-/// Weights from our own numbers, gains 1, biases 0.
+/// Weights from our own random numbers, gains 1, biases 0.
 Tensor initial(const Shape& shape, std::uint64_t seed) {
   Tensor flat = torch::zeros({signed_size(count_of(shape))});
   Cursor cursor(flat);
@@ -108,7 +108,7 @@ struct Network::Torch {
   Shape shape;
   Tensor flat, first_moments, second_moments;
   std::int64_t steps = 0;
-  Tensor later;  // which positions come after which
+  Tensor later;  // mask of the later positions
 
   Tensor characters(std::span<const std::uint8_t> values, std::size_t rows) const {
     auto* data = const_cast<std::uint8_t*>(values.data());
@@ -140,7 +140,7 @@ struct Network::Torch {
     return drop(torch::linear(mixed, layer.out, layer.out_bias), training);
   }
 
-  /// `inputs`, if there, gets what every layer's attention reads.
+  /// `inputs`, if given, receives the input of every layer's attention.
   Tensor logits(const Tensor& weights_flat, const Tensor& input, bool training,
                 std::vector<Tensor>* inputs) const {
     Cursor cursor(weights_flat);

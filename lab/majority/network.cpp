@@ -61,7 +61,7 @@ void normalize_back(const InputNorm& norm, const double* x, const double* dy, do
   for (std::size_t f = 0; f < width; ++f) dx[f] += back[f];
 }
 
-/// What attention makes of every class.
+/// The attention-relevant state of every class.
 struct Classes {
   ClassRows input;
   ClassRows query;
@@ -112,7 +112,7 @@ void write(const Array& from, double* to) {
   std::memcpy(to, &from, sizeof(Array));
 }
 
-/// The gradient by the parameters, from that by the tables.
+/// The gradient with respect to the parameters, from that with respect to the tables.
 void pass_back(const InputNorm& norm, const Classes& known, const Tables& tables, const Tables& by,
                const double* at, double* gradient) {
   std::fill_n(gradient, parameter_count, 0.0);
@@ -158,7 +158,7 @@ std::vector<double> initial_parameters(std::uint64_t seed) {
     for (std::size_t i = from; i < from + count; ++i) result[i] = bound * (2.0 * random.uniform() - 1.0);
   };
   for (std::size_t i = 0; i < classes * width; ++i) result[layout::embedding + i] = random.normal();
-  // The three maps are one matrix to PyTorch, which Xavier's bound is of.
+  // In PyTorch the three maps are one matrix, whose size determines Xavier's bound.
   uniform(layout::query, 3 * width * width, std::sqrt(6.0 / static_cast<double>(4 * width)));
   const double bound = 1.0 / std::sqrt(static_cast<double>(width));
   uniform(layout::out, width * width, bound);

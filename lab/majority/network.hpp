@@ -9,8 +9,8 @@
 
 namespace normscope::lab::majority {
 
-/// What tokens go through before attention: the projection off ones if `projects`, then to a length whose
-/// square this is, if it is not 0.
+/// The transformation of tokens before attention: the projection orthogonal to all-ones if `projects`, then
+/// scaling to a length whose square this is, unless it is 0.
 struct InputNorm {
   bool projects = true;
   double squared_length = width;
@@ -40,10 +40,11 @@ static_assert(shift + width == parameter_count);
 /// PyTorch's initial values for such a block, drawn from our own numbers.
 [[nodiscard]] std::vector<double> initial_parameters(std::uint64_t seed);
 
-/// What the classes are to attention: all of it, as equal tokens have equal keys.
+/// The attention-relevant state of the classes, which suffices because equal tokens have equal keys.
 struct AttentionTables {
-  double key[classes][width];    ///< what leaves the norm
-  double query[classes][width];  ///< effective: norm(e) W_qᵀ W_k / sqrt(width), which meets keys directly
+  double key[classes][width];  ///< output of the norm
+  double query[classes]
+              [width];  ///< effective query, norm(e) W_qᵀ W_k / sqrt(width), for direct products with keys
   double score[classes][classes];
 };
 
@@ -54,9 +55,9 @@ class Network {
  public:
   explicit Network(const InputNorm& norm) : norm_(norm) {}
 
-  /// Of the sequences `rows` of `examples`; fills `gradient` unless it is empty.
+  /// Loss on the sequences `rows` of `examples`; fills `gradient` unless it is empty.
   /// Shapes    parameters (584), gradient (584 or 0)
-  /// Accuracy  as `Pairs::evaluate`; the loss as token by token to 1e-12 in double (test:
+  /// Accuracy  as `Pairs::evaluate`; the loss equals the token-by-token loss to 1e-12 in double (test:
   ///           Majority.LossIsThatOfEveryToken)
   Outcome evaluate(std::span<const double> parameters, const Examples& examples,
                    std::span<const std::uint32_t> rows, std::span<double> gradient = {});

@@ -9,8 +9,8 @@
 
 #include "lanes.hpp"
 
-// One copy an instruction set, chosen when the program starts. Nothing is fused and sums keep their order,
-// so that all copies give the same bits.
+// One copy per instruction set, chosen at program start. No operations are fused and sums keep their order,
+// so all copies give the same bits.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define NORMSCOPE_LAB_CLONES [[gnu::target_clones("avx512f", "avx2", "default")]]
 #else
@@ -34,7 +34,7 @@ struct Constants {
   Real second_bias[width];
 };
 
-/// Sums over pairs, a lane each.
+/// Sums over pairs, one per lane.
 template <class Real>
 struct Sums {
   Lanes<Real> denominator[classes];  // of c_j times the gradient by Σ_j c_j weight_ij
@@ -54,7 +54,7 @@ template <class Real>
 struct Block {
   Ints<Real> counts[classes / 4];  // of four classes each, a byte a class
   Ints<Real> majority;
-  Lanes<Real> part;  // of the batch's tokens
+  Lanes<Real> part;  // weight in the batch's mean
 };
 
 template <class Real>
@@ -241,8 +241,8 @@ struct Pairs<Real>::Work {
   std::vector<std::uint32_t> members[classes]{};
   std::size_t sizes[classes]{};
 
-  /// Lists the sequences that have each class; returns how many tokens there are. Free of branches, which
-  /// would go either way.
+  /// Lists the sequences that contain each class; returns their number of tokens. Branch-free, because
+  /// branches would be unpredictable.
   double sort(const Examples& examples, std::span<const std::uint32_t> rows) {
     for (std::size_t j = 0; j < classes; ++j) {
       members[j].resize(rows.size());
@@ -252,7 +252,7 @@ struct Pairs<Real>::Work {
     for (const std::uint32_t row : rows) {
       const Counts& counts = examples.counts[row];
       for (std::size_t j = 0; j < classes; ++j) {
-        // As many as rows have been before, at most.
+        // At most the number of previous rows.
         members[j].data()[sizes[j]] = row;
         sizes[j] += counts[j] > 0 ? 1 : 0;
         tokens += counts[j];
@@ -261,7 +261,7 @@ struct Pairs<Real>::Work {
     return static_cast<double>(tokens);
   }
 
-  /// The pairs of class `own` from `first` on; returns how many of them.
+  /// The pairs of class `own` from `first` on; returns their number.
   std::size_t fill(Block<Real>& block, const Examples& examples, std::size_t own, std::size_t first,
                    double tokens) const {
     constexpr std::size_t count = lane_count<Real>;

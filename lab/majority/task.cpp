@@ -18,7 +18,7 @@ void shuffle(std::vector<T>& values, Random& random) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
 }
 
-/// Partitions in ascending parts whose last exceeds the one before by the lead.
+/// Partitions into ascending parts whose last exceeds the one before by at least the lead.
 class Partitions {
  public:
   Partitions(const Task& task, std::size_t wanted, Random& random)
@@ -67,7 +67,7 @@ void append(Examples& examples, const Examples& from, std::size_t index) {
   examples.majority.push_back(from.majority[index]);
 }
 
-/// Every fifth sequence in the order of majorities is for the test.
+/// Every fifth sequence, ordered by majority, is for the test.
 Data split(const Examples& all, Random& random) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -17,7 +17,7 @@ constexpr double beta1 = 0.9;
 constexpr double beta2 = 0.999;
 constexpr double adam_eps = 1e-8;
 
-/// Streams that share no numbers: of the data, of the initial values, of each epoch's order.
+/// Independent random streams: for the data, the initial values, and each epoch's order.
 std::uint64_t stream(std::uint64_t seed, std::uint64_t which) {
   return seed * 0x9e3779b97f4a7c15U + which * 0xbf58476d1ce4e5b9U;
 }
@@ -32,7 +32,7 @@ double length(const double* x) {
   return std::sqrt(square);
 }
 
-/// Degrees between a line along `x` and one along ones.
+/// Angle in degrees between the lines along `x` and along all-ones.
 double angle_to_ones(const double* x) {
   constexpr double degrees = 57.295779513082320877;
   double sum = 0.0;
@@ -41,7 +41,7 @@ double angle_to_ones(const double* x) {
   return norm == 0.0 ? 90.0 : degrees * std::acos(std::min(1.0, std::abs(sum) / norm));
 }
 
-/// Of one token's attention over the positions of a sequence, from the uniform.
+/// Divergence of one token's attention over the positions of a sequence from uniform.
 double divergence(const double* score, const Counts& counts) {
   const double largest = *std::max_element(score, score + classes);
   double sum = 0.0;
@@ -133,7 +133,7 @@ AttentionMeasures Training::attention() const {
   const double variance = std::max(0.0, square - result.key_length * result.key_length);
   result.key_spread = std::sqrt(variance) / result.key_length;
 
-  // The test is in the order of majorities, so a part of it is taken evenly.
+  // The test set is ordered by majority, so a part of it is sampled evenly.
   const std::size_t sequences = std::min(recipe_.read_sequences, data_.test.size());
   const double tokens = static_cast<double>(recipe_.task.length * sequences);
   for (std::size_t i = 0; i < sequences; ++i) {

@@ -14,25 +14,25 @@ struct Recipe {
   Task task{};
   InputNorm norm{};
   std::size_t batch = 6000;
-  double rate = 1e-3;              ///< Adam's at the first step,
-  double schedule_epochs = 1e4;    ///< falling linearly to none after so many epochs
-  std::size_t read_sequences = 0;  ///< of the test, whose attention is looked at
+  double rate = 1e-3;              ///< Adam's rate at the first step,
+  double schedule_epochs = 1e4;    ///< decreasing linearly to zero after this many epochs
+  std::size_t read_sequences = 0;  ///< number of test sequences whose attention is analysed
 };
 
-/// What the attention of a network is like.
+/// Statistics of a network's attention.
 struct AttentionMeasures {
   double angle = 0.0;  ///< degrees between effective query and ones, folded to 0 … 90, over training tokens
   double query_length = 0.0;  ///< of effective queries, over training tokens
   double key_length = 0.0;    ///< over classes
-  double key_spread = 0.0;    ///< deviation of their lengths over the mean
+  double key_spread = 0.0;    ///< standard deviation of their lengths divided by the mean
   double divergence =
       0.0;  ///< Kullback-Leibler, of attention over positions from the uniform, nats, over tokens
 };
 
-/// Trains one network as the released code does, from `seed` alone: data, initial values and orders.
+/// Trains one network as the released code does. `seed` determines data, initial values and orders.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 4.1], and the authors' code; [Kingma, Ba 2015] Adam
-/// Cost      about 4 ms a step of 6000 sequences on one core with AVX-512
+/// Cost      about 4 ms per step of 6000 sequences on one core with AVX-512
 class Training {
  public:
   Training(const Recipe& recipe, std::uint64_t seed);
@@ -41,13 +41,13 @@ class Training {
   [[nodiscard]] std::size_t steps_an_epoch() const;
   void advance();
 
-  /// Mean over the training batches of the last epoch, or of fewer since the begin. Requires  a step
+  /// Mean over the training batches of the last epoch, or of fewer at the start. Requires  at least one step
   [[nodiscard]] Outcome trained() const;
   [[nodiscard]] Outcome tested();
   [[nodiscard]] AttentionMeasures attention() const;
   [[nodiscard]] std::span<const double> parameters() const { return parameters_; }
 
-  /// What `restore` needs besides the step.
+  /// The state that `restore` needs besides the step.
   [[nodiscard]] std::vector<std::byte> progress() const;
   /// Errors    Format for bytes that are no progress
   void restore(std::size_t step, std::span<const std::byte> progress);
@@ -62,9 +62,9 @@ class Training {
   std::vector<double> parameters_;
   std::vector<double> first_moments_ = std::vector<double>(parameter_count, 0.0);
   std::vector<double> second_moments_ = std::vector<double>(parameter_count, 0.0);
-  std::vector<double> losses_{};  ///< of the last epoch's steps, and of each the share that was right
+  std::vector<double> losses_{};  ///< of the last epoch's steps, with the accuracy of each
   std::vector<double> rights_{};
-  std::vector<double> class_parts_{};   ///< of the training tokens
+  std::vector<double> class_parts_{};   ///< for the training tokens
   std::vector<std::uint32_t> order_{};  ///< of the epoch
   std::vector<std::uint32_t> test_rows_{};
   std::vector<double> gradient_ = std::vector<double>(parameter_count, 0.0);

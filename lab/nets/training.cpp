@@ -8,10 +8,10 @@
 namespace normscope::lab::nets {
 namespace {
 
-/// Points of a curve that are kept.
+/// Number of points of a curve that are stored.
 constexpr std::size_t most_points = 400;
 
-/// Records between two that are kept.
+/// Number of records between two stored points.
 std::size_t kept_every(const lnnet::TrainSpec& spec) {
   const std::size_t records = (spec.steps + spec.record_every - 1) / spec.record_every;
   return (records + most_points - 1) / most_points;
@@ -52,7 +52,7 @@ void measure_end(Run& run, const lnnet::Trainer& trainer, const lnnet::Dataset* 
   at_end("gain_step", static_cast<double>(largest.step));
 }
 
-/// A metric's values in the order of steps.
+/// A metric's values, sorted by step.
 std::vector<double> curve(const Done& run, std::string_view name) {
   std::vector<double> values;
   for (const Metric& metric : run.metrics) {
@@ -136,7 +136,7 @@ Figure curves(const Results& results, const char* name, const std::string& capti
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const Done& run = results.runs()[i];
     runs.push_back({.loss = losses[i], .accuracy = accuracies[i], .transitions = {}});
-    // Of several transitions the largest is marked.
+    // If there are several transitions, the largest is marked.
     if (run.last("transitions") > 0.0)
       runs.back().transitions.push_back({static_cast<std::size_t>(run.last("gain_step")), run.last("gain")});
   }

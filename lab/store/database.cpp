@@ -18,7 +18,7 @@ Database::Database(const std::filesystem::path& file) : name_(file.string()) {
     sqlite3_close(handle_);
     throw Error(ErrorCode::Io, fmt::format("run store: {}: {}", name_, why));
   }
-  // Others may hold the file for as long as a save takes.
+  // Others may lock the file while they save.
   sqlite3_busy_timeout(handle_, 60'000);
 }
 
@@ -106,7 +106,7 @@ Transaction::~Transaction() {
   try {
     database_.execute("ROLLBACK");
   } catch (const Error&) {
-    // SQLite has undone it already, which is what made the transaction end here.
+    // SQLite has rolled back already, which ended the transaction.
   }
 }
 

@@ -12,7 +12,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-/// SQLite as C++: what fails throws, and what is open closes.
+/// A C++ interface of SQLite: errors throw, and destructors close.
 namespace normscope::lab {
 
 class Statement;
@@ -27,7 +27,7 @@ class Database {
 
   void execute(const char* sql);
   [[nodiscard]] Statement prepare(std::string_view sql);
-  /// Rows that the last statement changed.
+  /// Number of rows changed by the last statement.
   [[nodiscard]] std::int64_t changes() const;
 
  private:
@@ -52,7 +52,7 @@ class Statement {
 
   /// The next row; false after the last.
   bool step();
-  /// Runs a statement without rows, which may then be bound anew.
+  /// Executes a statement without result rows; it can then be bound again.
   void run();
 
   [[nodiscard]] std::int64_t integer(int column) const;
@@ -69,7 +69,7 @@ class Statement {
   int bound_ = 0;
 };
 
-/// A transaction that writes: from the begin nobody else does. Undone unless `commit` is reached.
+/// A write transaction, exclusive from its start. Rolled back unless `commit` is reached.
 class Transaction {
  public:
   explicit Transaction(Database& database) : database_(database) { database.execute("BEGIN IMMEDIATE"); }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t application = 0x4e6f726d;  // "Norm"
 constexpr std::int64_t layout = 1;
 
-// A run's `progress` is what it needs to go on from `step`; `token` says who holds it until `expires`.
+// `progress` is the state needed to continue from `step`; `token` identifies the owner until `expires`.
 constexpr const char* tables = R"(
 CREATE TABLE runs(
   id INTEGER PRIMARY KEY, experiment TEXT NOT NULL, configuration TEXT NOT NULL, seed INTEGER NOT NULL,
@@ -37,14 +37,14 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Never 0, and not the same in two processes that begin in the same instant.
+/// Never 0, and different in two processes that start at the same instant.
 std::uint64_t new_token() {
   std::random_device device;
   const std::uint64_t bits = std::uint64_t{device()} << 32U | device();
   return bits >> 1U | 1U;
 }
 
-/// As JSON, which SQLite takes for a table.
+/// As JSON, which SQLite can use as a table.
 std::string list_of(std::span<const std::int64_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
@@ -83,7 +83,7 @@ struct Store::Connection {
   void add_metrics(const Lease& lease, std::uint64_t step, std::span<const Metric> metrics) {
     Statement insert = database.prepare("INSERT INTO metrics(run, step, name, value) VALUES(?, ?, ?, ?)");
     for (const Metric& metric : metrics) {
-      // What lies before the saved step is there already; what lies behind it would come again.
+      // Measurements before the saved step are stored already; later ones would be measured again.
       if (metric.step < lease.step || metric.step > step) {
         throw Error(ErrorCode::Argument,
                     fmt::format("run store: metric {} of step {} lies outside the steps {} to {} "
@@ -98,7 +98,7 @@ struct Store::Connection {
     }
   }
 
-  /// After an update that names run and token.
+  /// Checks an update that names run and token.
   void expect_held(const Lease& lease) const {
     if (database.changes() != 1) {
       throw Error(ErrorCode::Argument,

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-/// The run store: one SQLite file that holds every run of every experiment. Whatever a run has reached lies
-/// in it as one transaction with what it needs to go on, so that a killed run is resumed without a repeat or
-/// a gap. Several processes may use one file at once.
+/// The run store: one SQLite file with every run of every experiment. Measurements and the progress of a run
+/// are saved in one transaction, so that a killed run is resumed without duplicates or gaps. Several
+/// processes may use one file concurrently.
 namespace normscope::lab {
 
-/// What makes a run the run it is; the store has it once.
+/// The identity of a run; the store has each at most once.
 struct RunKey {
   std::string experiment;
-  std::string configuration;  ///< JSON, as the experiment writes it
+  std::string configuration;  ///< JSON, as produced by the experiment
   std::uint64_t seed = 0;
 
   bool operator==(const RunKey&) const = default;
@@ -39,23 +39,23 @@ struct RunInfo {
   RunKey key{};
   RunState state = RunState::waiting;
   std::uint64_t step = 0;    ///< reached and saved
-  std::string version{};     ///< of Normscope, when the run began
-  std::size_t attempts = 0;  ///< times it was leased
+  std::string version{};     ///< version of Normscope when the run began
+  std::size_t attempts = 0;  ///< number of times it was leased
 };
 
-/// A run that is this process's to do until the lease runs out.
+/// A run that this process performs until the lease expires.
 struct Lease {
   std::int64_t run = 0;
   std::uint64_t token = 0;
   RunKey key{};
-  std::uint64_t step = 0;             ///< where to go on from
-  std::vector<std::byte> progress{};  ///< what the run saved there; empty at the begin
+  std::uint64_t step = 0;             ///< step to continue from
+  std::vector<std::byte> progress{};  ///< state saved there; empty at the start
 };
 
 class Store {
  public:
-  /// Opens the file, or makes it.
-  /// Errors    Io; Format for a file that is no run store, or of a newer layout
+  /// Opens the file, or creates it.
+  /// Errors    Io; Format for a file that is not a run store or has a newer layout
   explicit Store(const std::filesystem::path& file);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -63,37 +63,37 @@ class Store {
 
   [[nodiscard]] const std::filesystem::path& file() const;
 
-  /// Adds the runs that are not there yet; those that are stay as they are. Returns what each is called here.
+  /// Adds the runs that do not exist yet; existing ones are unchanged. Returns the store's id of each.
   std::vector<std::int64_t> add(std::span<const RunKey> runs);
 
-  /// Takes the first of `runs` that waits, or whose lease has run out, for `seconds`; none when all are done
-  /// or leased. Of several processes one gets it. Requires  seconds > 0
+  /// Leases the first of `runs` that is waiting, or whose lease has expired, for `seconds`; empty if all are
+  /// done or leased. Only one process gets a run. Requires  seconds > 0
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::int64_t> runs, double seconds);
 
-  /// How many of `runs` are not done.
+  /// Number of `runs` that are not done.
   [[nodiscard]] std::size_t open(std::span<const std::int64_t> runs) const;
 
-  /// Saves what the run has measured since the last save together with what it needs to go on, and renews the
-  /// lease: all of it or nothing.
-  /// Errors    Argument where the lease has been lost to another process, or a step lies before the saved one
+  /// Saves the measurements since the last save and the state needed to continue in one transaction, and
+  /// renews the lease.
+  /// Errors    Argument if the lease has been lost to another process, or a step is before the saved one
   void save(Lease& lease, std::uint64_t step, std::span<const Metric> metrics,
             std::span<const std::byte> progress, double seconds);
 
-  /// The same for the last time: the run is done, and what it needed to go on is dropped.
+  /// The final save: marks the run as done and deletes its progress.
   void finish(const Lease& lease, std::uint64_t step, std::span<const Metric> metrics);
 
-  /// Lengthens the lease; false where it has been lost to another process.
+  /// Renews the lease; returns false if it has been lost to another process.
   bool renew(const Lease& lease, double seconds);
 
-  /// Gives the run back for others, as it was last saved.
+  /// Releases the run as it was last saved.
   void release(const Lease& lease);
 
-  /// Keeps `bytes` under that name with the run; a name comes once, the newest stays.
+  /// Stores `bytes` with the run under that name, replacing earlier ones.
   void keep(const Lease& lease, const std::string& name, std::span<const std::byte> bytes);
 
-  /// Runs of an experiment, or of all when it is empty, in the order they were added.
+  /// Runs of an experiment, or of all if it is empty, in the order they were added.
   [[nodiscard]] std::vector<RunInfo> runs(const std::string& experiment = {}) const;
-  /// Metrics of a run in the order of steps, then names.
+  /// Metrics of a run, sorted by step, then name.
   [[nodiscard]] std::vector<Metric> metrics(std::int64_t run) const;
   [[nodiscard]] std::vector<std::string> artefacts(std::int64_t run) const;
   /// Errors    Argument if there is none of that name

@@ -147,7 +147,7 @@ extern const Experiment brody_exact;
 const Experiment brody_exact{
     .name = "brody-exact",
     .paper = "Brody 2023",
-    .claim = "What the paper proves of keys, queries and LayerNorm, on drawn keys.",
+    .claim = "The paper's theorems about keys, queries and LayerNorm, checked on random keys.",
     .quick_seconds = 1,
     .full_minutes = 1,
     .plan = plan,

@@ -257,8 +257,8 @@ const Experiment brody_language_model{
     .name = "brody-language-model",
     .paper = "Brody 2023",
     .claim =
-        "Without the scaling of LayerNorm keys of a language model become unselectable, and it learns "
-        "slower.",
+        "Without LayerNorm's scaling, keys of a language model become unselectable and it learns more "
+        "slowly.",
     .quick_seconds = 10,
     .full_minutes = 25,
     .plan = plan,
@@ -266,15 +266,16 @@ const Experiment brody_language_model{
     .claims =
         {{"scaled", "With scaling every key of every layer can be selected.", "0 in layers 1 to 4 (table 1)",
           "0 unselectable at the end in every layer, sequence, corpus and seed, 3 seeds", judge_scaled},
-         {"unscaled", "Without scaling many cannot, in every layer.",
+         {"unscaled", "Without scaling many keys of every layer cannot be selected.",
           "51.0, 32.2, 34.7, 36.8 % in layers 1 to 4 (table 1)",
           "mean share at the end at least 0.1 in each layer, 2 corpora, 3 seeds", judge_unscaled},
-         {"below_normal", "These are no more than of as many normal keys (ours).", "no such comparison",
+         {"below_normal", "The fraction is no larger than for as many normal keys (ours).",
+          "no such comparison",
           "mean share at the end in each layer at most that of 256 normal keys of width 7, 3 seeds",
           judge_normal},
          {"heads", "A head of two dimensions cannot select most keys, scaled or not (ours).", "no such test",
           "mean share at the end, over heads, at least 0.9 in each layer with scaling, 3 seeds", judge_heads},
-         {"loss", "The loss held out is lower with scaling.",
+         {"loss", "The held-out loss is lower with scaling.",
           "by 0.050 nats a token after 50,000 steps (figure 4b)",
           "lower at the end in every seed of both corpora, by 0.01 nats a character in the mean of each, 3 "
           "seeds",

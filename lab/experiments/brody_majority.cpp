@@ -272,9 +272,8 @@ const Experiment brody_majority{
     .name = "brody-majority",
     .paper = "Brody 2023",
     .claim =
-        "The majority is learned as fast as what attention reads is long; LayerNorm turns "
-        "queries "
-        "towards ones.",
+        "The majority task is learned faster when the inputs of attention are longer; LayerNorm turns "
+        "queries towards all-ones.",
     .quick_seconds = 8,
     .full_minutes = 20,
     .plan = plan,
@@ -284,7 +283,8 @@ const Experiment brody_majority{
           "The training loss falls faster with LayerNorm than without projection, as released.",
           "at step 1554: 0.501 with, 1.068 without (figure 2a)",
           "loss at step 1554 higher without in at least 9 of 10 seeds, and 1.5 times in the mean", judge_gap},
-         {"published_steps", "Without projection, as released, a loss takes several times as many steps.",
+         {"published_steps",
+          "Without projection, as released, reaching a given loss takes several times as many steps.",
           "to loss 1.0: 770 with, 1680 without, 2.2 times (figure 2a)",
           "mean steps to loss 1.0 at least 1.5 times as many without, 10 seeds; a run that does not come "
           "there counts with all its steps",
@@ -305,8 +305,8 @@ const Experiment brody_majority{
           "(figure 2b)",
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle},
-         {"query_angle_matched", "It does so also against keys of its length without projection (ours).",
-          "no such arm",
+         {"query_angle_matched",
+          "It also does so compared to keys of the same length without projection (ours).", "no such arm",
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle_matched},
          {"uniform", "LayerNorm's attention is nearer to uniform than the released arm's without projection.",
@@ -314,16 +314,17 @@ const Experiment brody_majority{
           "divergence from uniform at step 5180 larger without in at least 9 of 10 seeds, and 1.5 times in "
           "the mean",
           judge_uniform},
-         {"uniform_matched", "It is nearer to uniform than without projection at its length (ours).",
+         {"uniform_matched",
+          "Attention with LayerNorm is nearer to uniform than without projection at the same length (ours).",
           "no such arm",
           "divergence from uniform at step 5180 larger without in at least 9 of 10 seeds, and 1.5 times in "
           "the mean",
           judge_uniform_matched},
-         {"accuracy", "LayerNorm names more majorities of the test than the released arm without projection.",
+         {"accuracy", "LayerNorm is more accurate on the test set than the released arm without projection.",
           "at step 5000: 0.927 with, 0.849 without (figure 3)",
           "test accuracy at step 5180 higher with in at least 9 of 10 seeds, and by 0.04 in the mean",
           judge_accuracy},
-         {"accuracy_matched", "Without projection, at LayerNorm's length, as many are named (ours).",
+         {"accuracy_matched", "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
           "no such arm",
           "mean test accuracy at step 5180 without projection at length sqrt(d) at most 0.01 below "
           "LayerNorm's, 10 "

@@ -152,7 +152,7 @@ extern const Experiment brody_random_keys;
 const Experiment brody_random_keys{
     .name = "brody-random-keys",
     .paper = "Brody 2023",
-    .claim = "Of random keys some cannot be selected, of LayerNorm'd ones all can.",
+    .claim = "Some random keys are unselectable; after LayerNorm all are selectable.",
     .quick_seconds = 1,
     .full_minutes = 1,
     .plan = plan,

@@ -245,7 +245,7 @@ extern const Experiment merrill_generalization;
 const Experiment merrill_generalization{
     .name = "merrill-generalization",
     .paper = "Merrill 2020",
-    .claim = "An LSTM and two layers of QRNN go on counting on longer words, one layer of QRNN does not",
+    .claim = "An LSTM and two layers of QRNN generalize counting to longer words, one layer of QRNN does not",
     .quick_seconds = 6,
     .full_minutes = 15,
     .plan = plan,
@@ -273,17 +273,18 @@ const Experiment merrill_generalization{
           "3 seeds or more: at 512 letters at least 5 points below the LSTM and below two layers in the mean "
           "and below in every seed; at 128 below its own mean with D2",
           one_layer_first},
-         {"forget_gate_alone", "Two layers of fo-QRNN, whose input gate is 1 − f, fall behind an LSTM",
+         {"forget_gate_alone", "Two layers of fo-QRNN, whose input gate is 1 − f, are worse than an LSTM",
           "figure 6, |#a − #b| < 5 at 512 letters: 65.75 % and 97.85 %",
           "3 seeds or more: at 512 letters at least 10 points in the mean, and behind in every seed",
           forget_only},
-         {"base_line_as_coded", "On a^n b^n Σ* one layer of QRNN does no better than the base line",
+         {"base_line_as_coded", "On a^n b^n Σ* one layer of QRNN is no better than the baseline",
           "figure 6: 79.95 … 76.52 %, base line 79.75 … 76.37 %",
           "labels as coded, 3 seeds or more: the mean within 4 points of saying what is more common, at each "
           "length",
           base_line_as_coded},
          {"base_line_as_defined",
-          "With labels as the paper defines them it first finds a shortcut, and falls to the base line later",
+          "With labels as the paper defines them it first finds a shortcut, and falls to the baseline for "
+          "longer words",
           "ours", "3 seeds or more: at 64 letters at least 10 points above, at 2048 at most 4",
           base_line_as_defined}},
     .figures = figures};

@@ -287,13 +287,14 @@ const Experiment merrill_theorems{
     .name = "merrill-theorems",
     .paper = "Merrill 2020",
     .claim =
-        "Exactly what saturated networks, counter machines and weighted automata can and cannot compute.",
+        "What saturated networks, counter machines and weighted automata can and cannot compute, checked "
+        "exactly.",
     .quick_seconds = 1,
     .full_minutes = 0.2,
     .plan = plan,
     .perform = perform,
     .claims =
-        {{"lemma_1", "max(0, #a − #b) on words a…ab…b is no rational series", "lemma 1",
+        {{"lemma_1", "max(0, #a − #b) on words a…ab…b is not a rational series", "lemma 1",
           "blocks a^i, b^j of 4, 8 and 12 rows have rank 3, 7 and 11",
           [](const Results& results) {
             return expect(
@@ -310,7 +311,7 @@ const Experiment merrill_theorems{
             return expect(results, {{"machine_mistakes", 0, "values that differ: "}}, "machines",
                           least_machines);
           }},
-         {"qrnns_are_machines", "So are saturated QRNNs", "corollary in section 3.3",
+         {"qrnns_are_machines", "Saturated QRNNs are weighted automata", "corollary in section 3.3",
           "2000 random layers, 3 words each: c, the machine's counters and the automata's values equal",
           [](const Results& results) {
             return expect(results, {{"layer_mistakes", 0, "values that differ: "}}, "layers", least_layers);
@@ -338,16 +339,17 @@ const Experiment merrill_theorems{
                            {"rank_anbn_4", 7, ""}},
                           "longest", least_longest);
           }},
-         {"theorem_9", "No threshold on a saturated QRNN does", "theorem 9",
+         {"theorem_9", "No saturated QRNN with one threshold recognizes a^n b^n", "theorem 9",
           "2000 random layers: c bends nowhere over a^n b^m, m = n − 1, n, n + 1",
           [](const Results& results) {
             return expect(results, {{"most_bend", 0, "largest second difference: "}}, "layers", least_layers);
           }},
-         {"theorem_10", "Two layers of thresholds do", "theorem 10", on_every_word,
+         {"theorem_10", "Two layers of thresholds on a saturated QRNN recognize it", "theorem 10",
+          on_every_word,
           [](const Results& results) {
             return expect(results, {{"thm10_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_11", "No decoder at all reads a^n b^n Σ* off a saturated QRNN", "theorem 11",
+         {"theorem_11", "No decoder of a saturated QRNN recognizes a^n b^n Σ*", "theorem 11",
           "for windows of 1 … 6 the two words differ in it and have the same windows; c of 2000 random "
           "layers is equal after both",
           [](const Results& results) {
@@ -356,7 +358,7 @@ const Experiment merrill_theorems{
                            {"most_attack_distance", 0, "largest difference of c: "}},
                           "layers", least_layers);
           }},
-         {"theorem_12", "Two layers of QRNN do, with the empty word",
+         {"theorem_12", "Two layers of QRNN recognize it, with the empty word",
           "theorem 12, e = 1 for words that begin with b", on_every_word,
           [](const Results& results) {
             return expect(results, {{"thm12_mistakes", 0, "mistakes: "}}, "longest", least_longest);
@@ -366,11 +368,12 @@ const Experiment merrill_theorems{
           [](const Results& results) {
             return expect(results, {{"thm13_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_14", "And a^n b^n Σ*", "theorem 14, its last unit repaired", on_every_word,
+         {"theorem_14", "An LSTM with one threshold recognizes a^n b^n Σ*",
+          "theorem 14, its last unit repaired", on_every_word,
           [](const Results& results) {
             return expect(results, {{"thm14_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_15", "Saturated attention is no rational series", "theorem 15",
+         {"theorem_15", "Saturated attention is not a rational series", "theorem 15",
           "rank n of blocks of n rows, n = 4, 8, 12",
           [](const Results& results) {
             return expect(results,
@@ -379,7 +382,8 @@ const Experiment merrill_theorems{
                            {"rank_attention_12", 12, ""}},
                           nullptr, 0);
           }},
-         {"lemma_6", "Nor is a stack", "lemma 6", "blocks of 4, 8 and 12 rows have rank 3, 7 and 11",
+         {"lemma_6", "Reading a stack is not a rational series", "lemma 6",
+          "blocks of 4, 8 and 12 rows have rank 3, 7 and 11",
           [](const Results& results) {
             return expect(results,
                           {{"rank_stack_4", 3, "rank "}, {"rank_stack_8", 7, ""}, {"rank_stack_12", 11, ""}},

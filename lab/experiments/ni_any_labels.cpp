@@ -120,8 +120,8 @@ const Experiment ni_any_labels{
     .name = "ni-any-labels",
     .paper = "Ni 2024",
     .claim =
-        "For any labels of m samples there is an LN-Net of width 3 and O(m) layers that gives them: "
-        "constructed, and read by code that does not know how.",
+        "For any labels of m samples there is an LN-Net of width 3 with O(m) layers that fits them: "
+        "constructed, and evaluated by independent code.",
     .quick_seconds = 2,
     .full_minutes = 2,
     .plan = plan,

@@ -83,7 +83,8 @@ const Experiment ni_convnet{
     .name = "ni-convnet",
     .paper = "Ni 2024",
     .claim =
-        "Convolutions without activations see more with LN-G between them than with LN: here three layers "
+        "Convolutions without activations are more accurate with LN-G than with LN between them: here three "
+        "layers "
         "on 10,000 images of CIFAR-10, 16 × 16.",
     .quick_seconds = 5,
     .full_minutes = 20,
@@ -91,7 +92,7 @@ const Experiment ni_convnet{
     .perform = perform,
     .claims =
         {{.name = "norm_is_nonlinear",
-          .says = "LN at every place makes linear convolutions more than a linear map.",
+          .says = "With LN after every layer, linear convolutions are better than a linear map.",
           .paper = "the abstract; no number could be read",
           .rule = "LN above nothing in every one of at least 3 seeds, by 5 points or more in the mean",
           .judge = norm_is_nonlinear},

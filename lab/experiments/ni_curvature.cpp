@@ -195,9 +195,8 @@ const Experiment ni_curvature{
     .name = "ni-curvature",
     .paper = "Ni 2024",
     .claim =
-        "Groups amplify the nonlinearity of LN as the Hessian measure has it: H(LN-G)/H(LN) >= g(N - 2g)/(N "
-        "- 2), "
-        "and that is reached.",
+        "Groups amplify the nonlinearity of LN in the Hessian measure: H(LN-G)/H(LN) >= g(N - 2g)/(N - 2), "
+        "and the bound is attained.",
     .quick_seconds = 1,
     .full_minutes = 0.2,
     .plan = plan,
@@ -215,7 +214,7 @@ const Experiment ni_curvature{
               "no row of any run below, for every g that divides N with blocks of 3 or more, but for 1e-11",
           .judge = bound_holds},
          {.name = "bound_attained",
-          .says = "The bound is reached.",
+          .says = "The bound is attained.",
           .paper = "ours",
           .rule = "rows of one repeated block have the bound's ratio, relative to 1e-11",
           .judge = bound_attained},

@@ -58,7 +58,7 @@ const Experiment ni_language_model{
     .name = "ni-language-model",
     .paper = "Ni 2024",
     .claim =
-        "LN-G in place of LN makes a transformer better: here a character model of 0.1 million "
+        "LN-G instead of LN improves a transformer: here a character model of 0.1 million "
         "parameters on Shakespeare.",
     .quick_seconds = 5,
     .full_minutes = 12,

@@ -123,9 +123,8 @@ const Experiment ni_random_labels{
     .name = "ni-random-labels",
     .paper = "Ni 2024",
     .claim =
-        "LN-Nets learn more random labels than linear nets, and groups raise that: here 1000 points of R^32 "
-        "in "
-        "ten classes.",
+        "LN-Nets learn more random labels than linear nets, and groups increase the number: here 1000 points "
+        "of R^32 in ten classes.",
     .quick_seconds = 2,
     .full_minutes = 6,
     .plan = plan,

@@ -151,14 +151,14 @@ extern const Experiment ni_separability;
 const Experiment ni_separability{
     .name = "ni-separability",
     .paper = "Ni 2024",
-    .claim = "No linear map brings two classes' sum-of-squares ratio below LSSR; linear maps with LN do.",
+    .claim = "No linear map has a sum-of-squares ratio of two classes below LSSR; linear maps with LN do.",
     .quick_seconds = 1,
     .full_minutes = 0.2,
     .plan = plan,
     .perform = perform,
     .claims =
         {{.name = "linear_bound",
-          .says = "LSSR bounds the ratio of every linear image from below, and one direction reaches it.",
+          .says = "LSSR is a lower bound of the ratio of every linear image, and one direction attains it.",
           .paper = "the definition of LSSR",
           .rule =
               "of random linear maps none below LSSR, and the direction's ratio is LSSR, both to 1e-12, in "

@@ -53,7 +53,7 @@ const Experiment ni_vit{
     .name = "ni-vit",
     .paper = "Ni 2024",
     .claim =
-        "LN-G in place of LN makes a vision transformer better: here 0.1 million parameters on 10,000 images "
+        "LN-G instead of LN improves a vision transformer: here 0.1 million parameters on 10,000 images "
         "of CIFAR-10.",
     .quick_seconds = 5,
     .full_minutes = 8,

@@ -164,20 +164,19 @@ const Experiment riechers_geometry{
     .paper = "Riechers 2024",
     .claim =
         "LayerNorm projects, scales, stretches and shifts: its outputs fill an ellipsoid whose null space "
-        "and "
-        "principal axes the gains decide.",
+        "and principal axes are determined by the gains.",
     .quick_seconds = 1,
     .full_minutes = 0.5,
     .plan = plan,
     .perform = perform,
     .claims =
         {{.name = "four_steps",
-          .says = "LayerNorm is those four steps, one after the other.",
+          .says = "LayerNorm is the composition of the four steps.",
           .paper = "eq. 6",
           .rule = "no output differs by more than 1e-11, for all gains and widths",
           .judge = four_steps},
          {.name = "null_space",
-          .says = "What is erased is the direction 1/g, or where gains are zero their coordinates.",
+          .says = "The null space is the direction 1/g, or the coordinates with zero gain.",
           .paper = "II.1",
           .rule =
               "every output without its bias is orthogonal to it, cosines at most 1e-12, and the dimension "

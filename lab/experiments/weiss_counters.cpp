@@ -94,22 +94,22 @@ extern const Experiment weiss_counters;
 const Experiment weiss_counters{
     .name = "weiss-counters",
     .paper = "Weiss 2018",
-    .claim = "An LSTM and an Elman network with ReLU, their weights written by hand, count exactly",
+    .claim = "An LSTM and an Elman network with ReLU count exactly with weights set by hand",
     .quick_seconds = 1,
     .full_minutes = 0.1,
     .plan = plan,
     .perform = perform,
-    .claims = {
-        {"lstm", "An LSTM can count: a^n b^n and a^n b^n c^n", "section 3", rule,
-         [](const Results& results) { return exact(results, "lstm"); }},
-        {"lstm_linear_output", "So it can with h = o ∘ c in place of o ∘ tanh c", "section 3, as an option",
-         rule, [](const Results& results) { return exact(results, "lstm_linear_output"); }},
-        {"elman_relu", "An Elman network with ReLU can count: a^n b^n and a^n b^n c^n",
-         "section 3, after Chen et al. 2017", rule,
-         [](const Results& results) { return exact(results, "elman_relu"); }},
-        {"lstm_one_threshold", "One threshold on an LSTM is enough for a^n b^n",
-         "Merrill et al. 2020, theorem 13, its second unit repaired", rule,
-         [](const Results& results) { return exact(results, "lstm_one_threshold"); }}}};
+    .claims = {{"lstm", "An LSTM can count: a^n b^n and a^n b^n c^n", "section 3", rule,
+                [](const Results& results) { return exact(results, "lstm"); }},
+               {"lstm_linear_output", "An LSTM with h = o ∘ c instead of o ∘ tanh c can count as well",
+                "section 3, as an option", rule,
+                [](const Results& results) { return exact(results, "lstm_linear_output"); }},
+               {"elman_relu", "An Elman network with ReLU can count: a^n b^n and a^n b^n c^n",
+                "section 3, after Chen et al. 2017", rule,
+                [](const Results& results) { return exact(results, "elman_relu"); }},
+               {"lstm_one_threshold", "One threshold on an LSTM is enough for a^n b^n",
+                "Merrill et al. 2020, theorem 13, its second unit repaired", rule,
+                [](const Results& results) { return exact(results, "lstm_one_threshold"); }}}};
 }  // namespace experiments
 
 }  // namespace normscope::lab

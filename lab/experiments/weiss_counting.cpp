@@ -255,8 +255,7 @@ extern const Experiment weiss_counting;
 const Experiment weiss_counting{
     .name = "weiss-counting",
     .paper = "Weiss 2018",
-    .claim =
-        "LSTMs learn to count and go on beyond their training, GRUs and Elman networks with tanh do not.",
+    .claim = "LSTMs learn to count beyond their training lengths, GRUs and Elman networks with tanh do not.",
     .quick_seconds = 8,
     .full_minutes = 8,
     .plan = plan,
@@ -280,14 +279,13 @@ const Experiment weiss_counting{
           [](const Results& results) { return test_words(results, am::Language::anbn); }},
          {"test_words_abc", "And on a^n b^n c^n", "98.6 % and 86.9 % right; who always says no has 96 %",
           words_rule, [](const Results& results) { return test_words(results, am::Language::anbncn); }},
-         {"counting_units",
-          "Trained LSTMs have units that count, GRUs and Elman networks with tanh have none", "figure 1",
+         {"counting_units", "Trained LSTMs have units that count; GRUs and Elman networks with tanh do not",
+          "figure 1",
           "a^n b^n, both regimes, 3 seeds or more, every run: `drifts` finds a unit in the LSTM, none "
           "in the others",
           who_counts},
-         {"gru_below_always_no",
-          "The GRU's share of right answers on a^n b^n c^n is below who always says no", "86.9 % and 96 %",
-          "trained in or out, 3 seeds or more: so in the mean", below_always_no}},
+         {"gru_below_always_no", "The GRU's accuracy on a^n b^n c^n is below that of always answering no",
+          "86.9 % and 96 %", "trained in or out, 3 seeds or more: so in the mean", below_always_no}},
     .figures = figures};
 }  // namespace experiments
 

@@ -88,7 +88,7 @@ extern const Experiment winsor_fold;
 const Experiment winsor_fold{
     .name = "winsor-fold",
     .paper = "Winsor 2022",
-    .claim = "Normalization after a shift by t folds a circle, and at t = 2 there is a divot.",
+    .claim = "Normalization after a shift by t folds a circle, with a divot at t = 2.",
     .quick_seconds = 1,
     .full_minutes = 0.02,
     .plan = plan,
@@ -100,7 +100,7 @@ const Experiment winsor_fold{
                     "the shifted circle makes one turn around the origin for every t below 1 and none above",
                 .judge = folds_at_one},
                {.name = "divot",
-                .says = "Near t = 2 both extremes go to 1, what lies between dips.",
+                .says = "Near t = 2 the curve tends to 1 at both ends and dips in between.",
                 .paper = "a figure; by our formula x dips to sqrt(1 - 1/t^2) = 0.8660 at t = 2",
                 .rule = "the least x is sqrt(1 - 1/t^2) to 1e-4 for every t above 1",
                 .judge = divot},

@@ -77,8 +77,8 @@ const Experiment winsor_octants{
     .name = "winsor-octants",
     .paper = "Winsor 2022",
     .claim =
-        "Deeper nets of width 3 with norms alone separate a sphere cut into eight parts, after several phase "
-        "transitions.",
+        "Deeper nets of width 3 with norms as the only nonlinearity separate the octants of a sphere, after "
+        "several phase transitions.",
     .quick_seconds = 3,
     .full_minutes = 4,
     .plan = plan,

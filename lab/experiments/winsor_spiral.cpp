@@ -108,7 +108,7 @@ const Experiment winsor_spiral{
           .rule = "more than 98 % of 4000 new points in at least 4 of 5 trainings, at least 10 seeds",
           .judge = solved},
          {.name = "needs_norm",
-          .says = "It is the norms that do it.",
+          .says = "The norms are necessary.",
           .paper = "said of normalization as the only nonlinearity",
           .rule = "without them no training of at least 10 reaches 70 % of new points",
           .judge = needs_norm},

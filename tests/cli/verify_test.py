@@ -63,13 +63,13 @@ class Verify(ResultTest):
             "selectable, unselectable, undecided": [unselectable, selectable,
                                                     lambda forged: forged.update(selectable=1),
                                                     lambda forged: forged["unselectable"].pop()],
-            "margin as large as stated": [
+            "smaller margin than stated": [
                 lambda forged: forged["verdicts"][of("query")].update(margin=(1 + 1e-6) * attained),
                 lambda forged: forged["verdicts"][of("own_direction")].update(margin=10.0),
                 lambda forged: forged["verdicts"][of("query")]["query"].reverse(),
                 lambda forged: forged["verdicts"][of("query")].update(margin=-1.0)],
-            "among the keys": [lambda forged: forged.update(center=[9.0, 9.0, 9.0])],
-            "as near as stated": [
+            "outside the range of the keys": [lambda forged: forged.update(center=[9.0, 9.0, 9.0])],
+            "farther away than stated": [
                 lambda forged: forged["verdicts"][of("weights")]["weights"][0].update(weight=0.5),
                 lambda forged: forged["verdicts"][of("weights")]["weights"][0].update(key=of("weights")),
                 lambda forged: forged["verdicts"][of("twin")]["weights"][0].update(key=1)],
@@ -116,15 +116,15 @@ class Verify(ResultTest):
         np.save(self.folder / "b.npy", random.normal(size=(30, 3)))
         yes = self.result("separate", "a.npy", "b.npy")
         for reason, change in (
-                ("as far apart as stated", lambda forged: forged.update(margin=yes["margin"] * (1 + 1e-6))),
-                ("as far apart as stated", lambda forged: forged["normal"].reverse()),
+                ("by less than stated", lambda forged: forged.update(margin=yes["margin"] * (1 + 1e-6))),
+                ("by less than stated", lambda forged: forged["normal"].reverse()),
                 ("between the sets", lambda forged: forged.update(offset=yes["offset"] + yes["margin"])),
                 ("farther apart than stated", lambda forged: forged.update(residual=yes["residual"] * (1 - 1e-6))),
                 ("separable is no", lambda forged: forged.update(separable="no")),
                 ("sums of squares", lambda forged: forged.update(ssr=yes["ssr"] * (1 + 1e-6))),
                 ("scale", lambda forged: forged.update(scale=yes["scale"] * (1 + 1e-6))),
                 ("farther apart than stated", lambda forged: forged["a"][0].update(row=(yes["a"][0]["row"] + 1) % 40)),
-                ("no weights", lambda forged: forged["b"][0].update(weight=-1.0))):
+                ("not weights", lambda forged: forged["b"][0].update(weight=-1.0))):
             with self.subTest(reason):
                 self.assertIn(reason, self.caught(yes, change))
         np.save(self.folder / "a.npy", random.normal(size=(40, 3)))
@@ -263,16 +263,16 @@ class Verify(ResultTest):
             ("bound its lead", lambda forged: loser(forged, never)["weights"][0].update(weight=2.0)),
             ("bound its lead", lambda forged: loser(forged, never)["weights"][0].update(token=never["token"])),
             ("reachable, unreachable_without_ball", unreachable),
-            ("more than a tie", unreachable),
+            ("exceeds a tie", unreachable),
             ("cancel as stated", lambda forged: loser(forged, never)["without_ball_weights"][0].update(weight=2.0)),
             ("cancel as stated", lambda forged: loser(forged, far).update(
                 without_ball="no", without_ball_weights=far["weights"])),
             ("without the ball", lambda forged: loser(forged, far)["without_ball_witness"].update(point=[0.0] * 4)),
             ("without the ball", lambda forged: loser(forged, never).update(
                 without_ball="yes", without_ball_witness=far["without_ball_witness"])),
-            ("said to get at least", bound("max_probability", "lower", given, 1 + 1e-6)),
+            ("stated lower bound", bound("max_probability", "lower", given, 1 + 1e-6)),
             ("said to get at most", bound("max_probability", "upper", given, 1 - 1e-2)),
-            ("said to get at least", lambda forged: forged["proofs"][given].pop("probability_point")),
+            ("stated lower bound", lambda forged: forged["proofs"][given].pop("probability_point")),
             ("said to get at most", lambda forged: forged["proofs"][given].update(probability_tangent=[0.0] * 4)),
             ("scale", lambda forged: forged.update(scale=document["scale"] * (1 + 1e-6))),
             ("tie", lambda forged: forged.update(tie=document["tie"] * (1 + 1e-6))),

@@ -260,7 +260,7 @@ class ReachCheck {
                    "has a smaller probability at its point than the stated lower bound");
       if (head_.soft_cap() > 0.0) continue;
       found_.check(bounds[i]->upper <= tokens_[i].probability_upper * (1.0 + last_bits), token(i),
-                   "may get more than the probability that it is said to get at most");
+                   "has a larger bound of its probability than the stated upper bound");
     }
     if (head_.soft_cap() > 0.0) {
       found_.not_checkable.push_back(

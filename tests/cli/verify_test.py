@@ -218,7 +218,7 @@ class Verify(ResultTest):
             self.passes()
             reasons = self.caught(document, lambda forged: forged["max_probability"].update(
                 upper=[0.9 * upper for upper in forged["max_probability"]["upper"]]))
-            self.assertEqual(reasons.count("said to get at most"), 12)
+            self.assertEqual(reasons.count("stated upper bound"), 12)
 
     def test_tokens_of_a_real_model_pass(self):
         model = CHECKPOINTS / "llama2c_stories260K.safetensors"
@@ -271,9 +271,9 @@ class Verify(ResultTest):
             ("without the ball", lambda forged: loser(forged, never).update(
                 without_ball="yes", without_ball_witness=far["without_ball_witness"])),
             ("stated lower bound", bound("max_probability", "lower", given, 1 + 1e-6)),
-            ("said to get at most", bound("max_probability", "upper", given, 1 - 1e-2)),
+            ("stated upper bound", bound("max_probability", "upper", given, 1 - 1e-2)),
             ("stated lower bound", lambda forged: forged["proofs"][given].pop("probability_point")),
-            ("said to get at most", lambda forged: forged["proofs"][given].update(probability_tangent=[0.0] * 4)),
+            ("stated upper bound", lambda forged: forged["proofs"][given].update(probability_tangent=[0.0] * 4)),
             ("scale", lambda forged: forged.update(scale=document["scale"] * (1 + 1e-6))),
             ("tie", lambda forged: forged.update(tie=document["tie"] * (1 + 1e-6))),
             ("stretch", lambda forged: forged["without_ball"].update(stretch=1e-9)),

@@ -22,7 +22,7 @@ struct Options {
   NormOptions norm;
 };
 
-/// The type NumPy can hold that the result keeps of its input.
+/// The NumPy type closest to the input's for the result.
 Dtype output_dtype(Dtype input) {
   if (input == Dtype::BF16) return Dtype::F32;
   return input == Dtype::F32 || input == Dtype::F16 ? input : Dtype::F64;
@@ -30,7 +30,7 @@ Dtype output_dtype(Dtype input) {
 
 constexpr std::size_t entries_a_piece = 1 << 14;
 
-/// The norm, or one of its steps, rows at a time.
+/// Applies the norm, or one of its steps, to a block of rows.
 void apply_in_place(const std::string& step, const NormSpec& spec, MatrixView<double> x, unsigned threads) {
   const std::size_t grain = 1 + entries_a_piece / x.width();
   parallel_for(x.rows(), grain, threads, [&](std::size_t first, std::size_t last) {
@@ -45,7 +45,7 @@ void apply_in_place(const std::string& step, const NormSpec& spec, MatrixView<do
 
 int run(const Session& session, const Options& options) {
   expect_writable({options.output});
-  // In place is fine for an array of its own, not for a tensor inside a checkpoint.
+  // Writing in place is allowed for a separate array file, but not for a tensor inside a checkpoint.
   const bool own_file = checkpoint::array_file(options.input) == options.input;
   keep_apart(files_of_arrays({own_file ? "" : options.input, options.norm.gain, options.norm.bias}),
              {options.output, session.json});

@@ -43,7 +43,7 @@ std::vector<std::int64_t> wanted_labels(const Options& options, std::size_t rows
   return labels;
 }
 
-/// One line of JSON a layer; a gap that is infinite, where no other class lies across, is null.
+/// One line of JSON per layer; an infinite gap, where no other class is on the opposite side, is null.
 std::string trace_lines(const std::vector<lnnet::Fold>& folds) {
   std::string lines;
   for (std::size_t l = 0; l < folds.size(); ++l) {
@@ -57,7 +57,7 @@ std::string trace_lines(const std::vector<lnnet::Fold>& folds) {
   return lines;
 }
 
-/// Files written beside their places at once and put there together.
+/// Files that are written to temporary names and renamed together.
 class Outputs {
  public:
   void add(const std::string& path, const std::string& text) {

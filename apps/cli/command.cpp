@@ -21,14 +21,14 @@ std::vector<double> read_parameter(const std::string& name) {
   return row;
 }
 
-/// A norm of a model, and how the model is called.
+/// A norm of a model, and the title of the model.
 struct Found {
   NormSpec spec;
   model::Norm norm;
   std::string title;
 };
 
-/// The norm of a model that `gain` is the gain of; none for an array that is no norm's.
+/// The norm of a model whose gain is `gain`; empty if the array is not the gain of a norm.
 std::optional<Found> norm_of_gain(const std::string& gain) {
   if (gain.empty()) return std::nullopt;
   const std::optional<checkpoint::TensorName> name = checkpoint::tensor_name(gain);
@@ -150,7 +150,7 @@ std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string
     const std::optional<std::filesystem::path> file = checkpoint::array_file(name);
     if (!file) continue;
     files.push_back(*file);
-    // A tensor may bring along what its model's configuration says.
+    // The model of a tensor supplies options that are not given.
     if (!checkpoint::tensor_name(name)) continue;
     const std::vector<std::filesystem::path> parts = files_of(checkpoint::Checkpoint(*file));
     files.insert(files.end(), parts.begin(), parts.end());

@@ -14,33 +14,33 @@
 
 #include "session.hpp"
 
-/// What the subcommands share. A subcommand is one file with one `add_…` function, which declares
-/// its options and sets `Session::run` when it is the one chosen; it parses and prints, no more.
+/// Common code of the subcommands. A subcommand is one file with one `add_…` function, which declares its
+/// options and sets `Session::run` if it is chosen; it only parses and prints.
 namespace normscope::cli {
 
-/// The norm of a model whose gain the command line named, and what of it stands in for options not given.
+/// The norm of a model whose gain was given on the command line, and the options that are taken from it.
 struct ModelNorm {
-  std::string name;                  ///< of the norm, as `report` calls it
+  std::string name;                  ///< of the norm, as in `report`
   std::string title;                 ///< of the model
   std::vector<std::string> taken{};  ///< of "norm", "eps", "gain_offset", "groups" and "bias"
-  std::string text{};                ///< what they are
+  std::string text{};                ///< their values
 
-  /// All that in a line.
+  /// All of that in one line.
   [[nodiscard]] std::string line() const;
 };
 
-/// A norm that options describe.
+/// A norm described by options.
 struct GivenNorm : NormSpec {
   std::optional<ModelNorm> model{};
 
-  /// Tells people where it is from, where that is a model.
+  /// Prints the source of the norm, if it is a model.
   void say_source(const Session& session) const;
-  /// The same for the machine form; null for a norm that is from the options alone.
+  /// The same for the JSON document; null for a norm described only by options.
   [[nodiscard]] nlohmann::ordered_json source() const;
 };
 
-/// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps. Of a gain that is
-/// MODEL:TENSOR, the options that are not given are the model's.
+/// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps. If the gain is
+/// MODEL:TENSOR, missing options are taken from the model.
 struct NormOptions {
   std::optional<std::string> kind;
   std::string gain;
@@ -49,20 +49,20 @@ struct NormOptions {
   std::optional<std::size_t> groups;
   std::optional<double> eps;
   double usual_eps = 1e-5;      ///< without --eps and without a model
-  bool bias_is_used = true;     ///< whether a model's bias that is not finite is bad input
-  bool groups_are_used = true;  ///< whether the model's groups are taken
+  bool bias_is_used = true;     ///< whether a bias of the model that is not finite is an error
+  bool groups_are_used = true;  ///< whether the model's groups are used
 
   void declare(CLI::App& command);
-  /// The norm they describe, arrays read; `width` where no array gives it.
-  /// Errors    as `read_row`, `model::describe`, `validate`; CLI::ValidationError where options are missing
+  /// Reads the arrays and returns the norm; `width` is used if no array determines it.
+  /// Errors    as `read_row`, `model::describe`, `validate`; CLI::ValidationError for missing options
   [[nodiscard]] GivenNorm read(std::size_t width) const;
 };
 
-/// Every file that makes up a checkpoint, and every file an array's name may stand for.
+/// Every file of a checkpoint, and every file that an array's name may refer to.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
 [[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);
 
-/// Prints what a model's description had to assume, or could not tell.
+/// Prints the assumptions and unknowns of a model's description.
 void say_notes(const Session& session, const std::vector<std::string>& notes);
 
 void add_report(CLI::App& root, Session& session);

@@ -19,7 +19,7 @@ namespace {
 namespace am = automata;
 using Json = nlohmann::ordered_json;
 
-/// Words of the test set of [Weiss et al. 2018], and their largest exponent.
+/// Number of words of the test set of [Weiss et al. 2018], and their largest exponent.
 constexpr std::size_t test_words = 1000;
 constexpr std::size_t test_seed = 1;
 
@@ -54,7 +54,7 @@ am::TrainSpec train_spec(const Options& options) {
   return spec;
 }
 
-/// A network and, where it was trained here, how that went.
+/// A network and, if it was trained here, the course of the training.
 struct Subject {
   am::Network network;
   am::TrainSpec spec;

@@ -43,7 +43,7 @@ nlohmann::ordered_json optional_number(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-/// Six digits, or a dash where there is no number.
+/// Six digits, or a dash if there is no number.
 std::string number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "-";
 }
@@ -113,7 +113,7 @@ void add_curvature(CLI::App& root, Session& session) {
   options->norm.bias_is_used = false;
   options->norm.groups_are_used = false;
   options->norm.declare(*command);
-  // Several counts here, where other subcommands take one.
+  // Several counts here, unlike in other subcommands.
   command->remove_option(command->get_option("--groups"));
   command
       ->add_option("--groups", options->groups,

@@ -43,7 +43,7 @@ int run(const Session& session, const Options& options) {
   Session silent = session;
   silent.quiet = true;
   const Progress poll = silent.progress();
-  // The address is what the command is for: it is printed with --quiet too.
+  // The address is the output of this command, so it is printed with --quiet too.
   silent.quiet = false;
   silent.say(fmt::format("http://127.0.0.1:{}/{}", server.port(),
                          options.model.empty() ? "" : "#/checkpoint?example=served"));

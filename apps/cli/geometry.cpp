@@ -26,7 +26,7 @@ struct Options {
   std::string similar_to;
 };
 
-/// Numbers of axes and null vectors that are given at once.
+/// Limit on the numbers of axes and null vectors in one output.
 constexpr std::size_t most_entries = std::size_t{1} << 24;
 
 void check_entries(const char* option, std::size_t rows, std::size_t width) {
@@ -36,10 +36,10 @@ void check_entries(const char* option, std::size_t rows, std::size_t width) {
   }
 }
 
-/// Coordinates that a direction is printed by.
+/// Number of coordinates printed for a direction.
 constexpr std::size_t shown_coordinates = 5;
 
-/// Directions, one a row.
+/// Directions, one per row.
 struct Rows {
   std::vector<double> values{};
   std::size_t width = 1;
@@ -87,15 +87,15 @@ std::string direction(std::span<const double> vector) {
   return text + (shown < vector.size() ? "  …" : "");
 }
 
-/// Six digits of a number that may be beyond the largest double.
+/// Six digits of a number that may exceed the largest double.
 std::string number(double value) {
   return std::isinf(value) ? "more than 1.7e308" : fmt::format("{:.6g}", value);
 }
 
-/// What is said once the machine form is safe.
+/// Text output, printed after the JSON has been written.
 using Lines = std::vector<std::string>;
 
-/// What the gain and the bias are, where they are given.
+/// Statistics of gain and bias, if they are given.
 void add_parameters(const Options& options, const NormSpec& spec, nlohmann::ordered_json& json,
                     Lines& lines) {
   if (!options.norm.gain.empty()) {
@@ -113,7 +113,7 @@ void add_parameters(const Options& options, const NormSpec& spec, nlohmann::orde
                         : "its image is one point, the bias");
 }
 
-/// How the image resembles that of another gain of the same kind.
+/// Similarity of the image to that of another gain of the same kind.
 void add_similarity(const Session& session, const Options& options, const NormSpec& spec,
                     const geometry::NormImage& image, nlohmann::ordered_json& json, Lines& lines) {
   if (options.similar_to.empty()) return;

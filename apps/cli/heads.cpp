@@ -42,20 +42,20 @@ bool is_bounded_only(const selectability::Attention& attention) {
 /// Significant digits of a spread.
 constexpr int digits = 4;
 
-/// From and to, rounded outward, or one number where that is exact.
+/// Lower and upper bound, rounded outward, or one number if it is exact.
 std::string range(double from, double to) {
   const std::string first = at_least(from, digits);
   const std::string last = at_most(to, digits);
   return first == last ? last : first + ".." + last;
 }
 
-/// Whether both extremes are known to a thousandth of the sharpest, as `Attention::narrow`.
+/// Whether both extremes are known to a thousandth of the sharpest, as in `Attention::narrow`.
 bool is_narrow(const selectability::Spread& uniform, const selectability::Spread& sharp) {
   const double room = 1e-3 * sharp.upper;
   return sharp.upper - sharp.lower <= room && uniform.upper - uniform.lower <= room;
 }
 
-/// The smallest spread: its lower end where that says something, else its upper end, else nothing.
+/// The smallest spread: its lower bound if that is informative, otherwise its upper bound, otherwise nothing.
 std::string least(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
                   bool turning) {
   if (uniform.lower == 0.0 && uniform.upper <= 1e-8 * sharp.upper) return "0";
@@ -65,8 +65,8 @@ std::string least(const selectability::Spread& uniform, const selectability::Spr
   return uniform.upper < sharp.upper ? "<=" + at_most(uniform.upper, digits) : "-";
 }
 
-/// The least and the largest spread in a column each, rounded outward. "0" stands for a least one that cannot
-/// be told from none beside the largest, "-" for one of which nothing is known.
+/// The smallest and the largest spread, one column each, rounded outward. "0" stands for a smallest spread
+/// that is negligible beside the largest, "-" for an unknown one.
 std::string columns(const selectability::Spread& uniform, const selectability::Spread& sharp, bool narrow,
                     bool turning, int width) {
   const std::string most = narrow                         ? at_most(sharp.upper, digits)
@@ -75,7 +75,7 @@ std::string columns(const selectability::Spread& uniform, const selectability::S
   return fmt::format("{:>{}} {:>{}}", least(uniform, sharp, narrow, turning), width, most, width);
 }
 
-/// Bounds at every distance, and at distance 0.
+/// Bounds over every distance, and at distance 0.
 std::string over_distances(const selectability::OverDistances& over) {
   const std::string within = over.within == 0 ? "any" : fmt::format("{}", over.within);
   return fmt::format("   {:>9} {:>12}   {}", within, "<=" + at_most(over.sharpest_anywhere, digits),
@@ -137,7 +137,7 @@ void print(const Session& session, const model::Model& model, const Heads& heads
   explain(session, heads);
 }
 
-/// Errors    Unsupported, naming a field, where the scores of no head are modelled
+/// Errors    Unsupported, naming a field, if no head's scores are modelled
 void expect_some_modelled(const std::string& path, const model::Model& model) {
   const auto is_refused = [](const model::Head& head) { return !head.not_modelled.empty(); };
   if (!model.heads.empty() && std::all_of(model.heads.begin(), model.heads.end(), is_refused)) {

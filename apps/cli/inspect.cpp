@@ -58,7 +58,7 @@ void add_inspect(CLI::App& root, Session& session) {
       add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
                   [&session, file] { return run(session, *file); });
   command->add_option("FILE", *file, "Checkpoint to check")->required();
-  command->remove_option(command->get_option("--threads"));  // reading headers is no work to share
+  command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
 }
 
 }  // namespace normscope::cli

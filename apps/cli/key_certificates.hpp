@@ -8,12 +8,12 @@
 
 namespace normscope::cli {
 
-/// The files that certificates in `folder` are; none for an empty name.
+/// The files of certificates in `folder`; none if its name is empty.
 [[nodiscard]] std::vector<std::string> certificate_files(const std::string& folder);
 
-/// Writes keys.npy (keys × width, as they were asked about), selectable.npy (their rows), queries.npy (one
-/// for each), margins.npy, unselectable.npy (rows), residuals.npy and weights.npy (key, other key, λ).
-/// Nothing for an empty name. Errors    Io
+/// Writes keys.npy (keys × width, after the norm), selectable.npy (their rows), queries.npy (one per
+/// selectable key), margins.npy, unselectable.npy (rows), residuals.npy and weights.npy (key, other key, λ).
+/// Does nothing if the name is empty. Errors    Io
 void write_certificates(const std::string& folder, MatrixView<const double> keys,
                         const selectability::Selection& selection);
 

@@ -15,7 +15,7 @@
 namespace normscope::cli {
 namespace {
 
-/// Gives the process over to the program that has torch and MPI. Returns only by throwing.
+/// Replaces the process by the program that links torch and MPI. Returns only by throwing.
 int hand_over(const std::vector<std::string>& arguments) {
   std::error_code unknown;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -37,7 +37,7 @@ int hand_over(const std::vector<std::string>& arguments) {
 
 void add_lab(CLI::App& root, Session& session) {
   CLI::App* lab = root.add_subcommand("lab", "Reproduce the papers' experiments: list, run, show, export");
-  // Every word behind it, --help too, is the other program's.
+  // All following arguments, including --help, belong to the other program.
   lab->set_help_flag();
   lab->prefix_command();
   lab->callback([&session, lab] { session.run = [lab] { return hand_over(lab->remaining()); }; });

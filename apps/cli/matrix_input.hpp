@@ -7,8 +7,8 @@
 
 namespace normscope::cli {
 
-/// Rows of finite numbers that an ARRAY on the command line holds: its last axis is the width, all
-/// other axes are rows.
+/// Rows of finite numbers from an ARRAY on the command line: its last axis is the width, all other axes are
+/// rows.
 struct MatrixInput {
   std::vector<double> values;
   std::size_t rows = 0;
@@ -17,14 +17,14 @@ struct MatrixInput {
   [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
 };
 
-/// Whether an array without rows is one.
+/// Whether an array without rows is accepted.
 enum class Rows { some, any };
 
-/// Reads the array of that name; errors name it.
+/// Reads the array of that name; error messages contain the name.
 [[nodiscard]] MatrixInput read_matrix(const std::string& name, Rows rows = Rows::some);
 
-/// Throws unless every number of the array of that name is finite.
-/// Errors    Argument, naming the first that is not
+/// Throws unless every number of the array is finite.
+/// Errors    Argument, naming the first number that is not
 void expect_finite(const std::string& name, MatrixView<const double> rows);
 
 }  // namespace normscope::cli

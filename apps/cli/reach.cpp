@@ -43,7 +43,7 @@ struct Options {
   bool check = false;
 };
 
-/// That many seconds from now, as far as a clock reaches.
+/// The time that many seconds from now, limited to the range of the clock.
 std::chrono::steady_clock::time_point in_seconds(double seconds) {
   constexpr double longest = 1e9;
   if (!(seconds < longest)) return std::chrono::steady_clock::time_point::max();
@@ -51,7 +51,7 @@ std::chrono::steady_clock::time_point in_seconds(double seconds) {
                                                 std::chrono::duration<double>(seconds));
 }
 
-/// Decides the tokens and works out the edge, the state kept in the file that --resume names.
+/// Decides the tokens and computes the extremes, with the state saved in the file of --resume.
 void survey(const Options& options, const selectability::Logits& logits, const Session& session,
             Survey& results) {
   const Progress progress = session.progress();
@@ -96,7 +96,8 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                   results.with(Answer::undecided).size(), results.unargmaxable()));
   for (std::size_t k = 0; k < std::min(said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
-    // Where no weights say who holds it down, its next rival does, or one at either end of the sphere.
+    // Without weights, the constraint that limits the lead is the next rival, or one at either point of the
+    // sphere.
     const TokenReach& token = results.tokens[i];
     const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
     session.say(fmt::format("  unreachable: {}, always beaten by one of {}, probability at most {}",
@@ -113,7 +114,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                             head.shown(inside[k])));
   }
   for (const std::size_t i : results.nearest(said)) {
-    if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: no other to lead
+    if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: there is no other to lead
     session.say(fmt::format("  nearly unreachable: {}, margin at most {}", head.shown(i),
                             at_most(results.tokens[i].upper, 4)));
   }

@@ -7,14 +7,13 @@
 
 namespace normscope::cli {
 
-/// The files that `write_witnesses` writes into `folder`; none for an empty name.
+/// The files that `write_witnesses` writes into `folder`; none if its name is empty.
 [[nodiscard]] std::vector<std::string> witness_files(const std::string& folder);
 
-/// Writes rows.npy and offsets.npy (the logits A u + a, means of all tokens taken out), reachable.npy
-/// (tokens), witnesses.npy (a point u of the ball for each) and leads.npy (by how much its token leads
-/// there); in the same way probability_, tangent_ and far_tokens.npy and _points.npy: where tokens have the
-/// least that their largest probability is, where a bound of it is taken, and (u, height) where tokens lead
-/// without the ball. Nothing for an empty name. Errors    Io
+/// Writes rows.npy and offsets.npy (the logits A u + a, with means of all tokens subtracted), reachable.npy
+/// (tokens), witnesses.npy (a point u of the ball for each) and leads.npy (the lead there). In the same way,
+/// writes the tokens and points of probability_ (lower bounds of largest probabilities), tangent_ (upper
+/// bounds) and far_ ((u, height) of leads without the ball). Does nothing if the name is empty. Errors    Io
 void write_witnesses(const std::string& folder, const selectability::Logits& logits,
                      const selectability::Survey& results, double tolerance);
 

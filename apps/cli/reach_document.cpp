@@ -34,7 +34,7 @@ Json left_out_json(const Survey::LeftOut& left) {
   return {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}};
 }
 
-/// Numbers of all points that prove something.
+/// Number of values in all points of certificates.
 std::size_t numbers_of(const Survey& results) {
   std::size_t numbers = 0;
   for (const TokenReach& token : results.tokens) {
@@ -46,7 +46,7 @@ std::size_t numbers_of(const Survey& results) {
   return numbers;
 }
 
-/// A result and how it is written.
+/// A result and the form in which it is written.
 class Document {
  public:
   Document(const ReachHead& head, const Survey& results, double tolerance)
@@ -69,7 +69,7 @@ class Document {
                       {"without_ball", std::string(to_string(token.unbounded))},
                       {"without_ball_weights", weights_json(token.unbounded_weights)}});
       if (token.unbounded == Answer::yes) list.back()["without_ball_witness"] = far_witness(token);
-      // Of eps = 0 alone.
+      // Only with eps = 0.
       if (!token.ends.empty()) list.back()["ends"] = token.ends;
       if (token.only_inside) list.back()["only_inside"] = true;
     }
@@ -87,7 +87,7 @@ class Document {
     return list;
   }
 
-  /// What proves each token's answer and bounds, but for what is among `losers`.
+  /// The certificate of each token's answer and bounds, except for what is in `losers`.
   [[nodiscard]] Json proofs() const {
     Json list = Json::array();
     for (std::size_t i = 0; i < results_.tokens.size(); ++i) {
@@ -109,7 +109,7 @@ class Document {
   }
 
  private:
-  /// Those that prove the upper end of its lead; none where ends of the sphere do.
+  /// The weights that prove the upper bound of its lead; none if end points of the sphere do.
   static Json weights(const TokenReach& token) {
     return token.ends.empty() ? weights_json(selectability::upper_weights(token)) : Json::array();
   }
@@ -119,7 +119,7 @@ class Document {
   [[nodiscard]] Json far_witness(const TokenReach& token) const {
     if (!here_) return "elsewhere";
     const std::vector<double>& cone = token.unbounded_witness;
-    // What leads inside the ball does so without it.
+    // A token that leads inside the ball also leads without it.
     if (cone.empty()) return {{"point", token.witness}, {"height", 1.0}};
     return {{"point", std::vector<double>(cone.begin(), cone.end() - 1)},
             {"height", cone_.stretch * cone.back()}};

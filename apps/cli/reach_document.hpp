@@ -10,7 +10,7 @@
 
 namespace normscope::cli {
 
-/// The result of `reach` as docs/schemas/reach.schema.json describes it; not `complete` where the search was
+/// The result of `reach` as described in docs/schemas/reach.schema.json; not `complete` if the search was
 /// interrupted. `folder` is that of the certificates, or empty.
 [[nodiscard]] nlohmann::ordered_json reach_document(const ReachHead& head,
                                                     const selectability::Survey& results, double tolerance,

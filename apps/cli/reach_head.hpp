@@ -11,7 +11,7 @@
 
 namespace normscope::cli {
 
-/// How the command line names a vocabulary head: a model, or its arrays.
+/// The command-line form of a vocabulary head: a model, or its arrays.
 struct HeadOptions {
   std::string model;
   std::string unembedding;
@@ -20,20 +20,20 @@ struct HeadOptions {
   NormOptions norm;
 };
 
-/// A head as it is decided about; its norm has no name where it was given as arrays.
+/// A vocabulary head to be analysed; its norm has no name if it was given as arrays.
 struct ReachHead : audit::VocabularyHead {
-  std::string source;                ///< what was named on the command line
-  std::vector<std::string> names{};  ///< of tokens; empty where no vocabulary is known
-  std::vector<std::string> notes{};  ///< what the model's description had to assume, or could not tell
-  certificates::Inputs inputs{};     ///< where they were asked for
+  std::string source;                ///< the command-line argument
+  std::vector<std::string> names{};  ///< of tokens; empty without a known vocabulary
+  std::vector<std::string> notes{};  ///< assumptions and unknowns of the model's description
+  certificates::Inputs inputs{};     ///< if requested
 
-  /// `token 17`, or `token 17 "the"`, fit for a terminal.
+  /// `token 17`, or `token 17 "the"`, safe for a terminal.
   [[nodiscard]] std::string shown(std::size_t token) const;
 };
 
-/// Reads the head and folds the norm into it. Outputs must replace none of its files. With `describe`, takes
-/// down what it was made from.
-/// Errors    as the readers; Unsupported for a model whose head reads no norm
+/// Reads the head and folds the norm into it. Outputs must not replace any of its files. With `describe`,
+/// records the inputs.
+/// Errors    as the readers; Unsupported for a model whose head does not read a norm
 [[nodiscard]] ReachHead read_head(const HeadOptions& options, const std::vector<std::string>& outputs,
                                   bool describe, unsigned threads);
 

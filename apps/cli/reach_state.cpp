@@ -39,7 +39,7 @@ Digest fingerprint(const Logits& logits, double tolerance, unsigned threads) {
   return sha256(inputs.bytes());
 }
 
-/// Whether a token is decided by more than its own row.
+/// Whether a token is decided by more than its own direction.
 bool is_kept(const TokenReach& token) {
   if (!token.done || token.answer == Answer::undecided || token.unbounded == Answer::undecided) return false;
   return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty() ||
@@ -60,8 +60,8 @@ void put(Packer& to, std::size_t index, const TokenReach& token) {
   to.put(token.ends);
 }
 
-/// The points that prove largest probabilities, of those that have both. With eps = 0 the bounds rest on more
-/// than these, and are worked out again.
+/// The points that prove largest probabilities, for tokens with both. With eps = 0 the bounds depend on more
+/// than these and are computed again.
 void put_points(Packer& to, const Logits& logits, const Survey& survey) {
   std::vector<std::uint64_t> kept;
   for (const std::size_t token : survey.refined) {
@@ -87,13 +87,13 @@ bool is_point(const std::vector<double>& point, std::size_t width) {
                            }));
 }
 
-/// Reads tokens in turn, each of a higher number than the one before.
+/// Reads tokens with ascending indices.
 class Reader {
  public:
   Reader(std::span<const std::byte> payload, const Logits& logits, std::string source)
       : from_(payload, fmt::format("{}: {}", source, misfit)), logits_(logits), source_(std::move(source)) {}
 
-  /// How many tokens follow.
+  /// Reads the number of tokens that follow.
   std::uint64_t count() {
     std::uint64_t count = 0;
     from_.get(count);
@@ -129,7 +129,7 @@ class Reader {
     return index;
   }
 
-  /// Which leads were worked out, and how many tokens were worked on for them.
+  /// Which leads were computed, and the number of tokens processed for that.
   void leads(Survey& survey) {
     std::vector<std::uint64_t> sharp;
     from_.get(sharp);
@@ -143,7 +143,7 @@ class Reader {
     survey.worked = worked;
   }
 
-  /// The points of probabilities, two a token; none where they are of another gap.
+  /// The points of probabilities, two per token; none if they were computed for another gap.
   void points(double gap, std::vector<std::size_t>& tokens, std::vector<std::vector<double>>& points) {
     double saved_gap = 0.0;
     from_.get(saved_gap);
@@ -213,7 +213,7 @@ Survey ReachState::load() const {
             "{}: holds an answer for token {} that its proof does not support; delete it to start again",
             path_.string(), unproved.front()));
   }
-  // Bounds are not kept: the points prove them anew.
+  // Bounds are not saved; they are recomputed from the points.
   survey.probabilities.resize(logits_.tokens);
   if (survey.refined.empty()) return survey;
   std::vector<Probability> proved =

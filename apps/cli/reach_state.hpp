@@ -9,22 +9,22 @@
 
 namespace normscope::cli {
 
-/// What an interrupted `reach` had decided, kept in a snapshot that belongs to its logits and tolerance: each
-/// decided token with all that proves its answer and bounds, whose leads were worked out, and the points that
-/// prove largest probabilities. Tokens that lead where their own row points need no proof kept: one product
-/// settles them all again. Going on from it leads to the same bytes.
+/// The state of an interrupted `reach`, saved in a snapshot for its logits and tolerance: the proofs of all
+/// decided tokens' answers and bounds, the tokens whose leads were computed, and the points that prove
+/// largest probabilities. Tokens that lead at their own direction are not saved, because one product decides
+/// them again. A resumed run writes the same bytes.
 class ReachState {
  public:
-  /// No file for an empty name. Requires  `logits` outlive the state
+  /// No file if the name is empty. Requires  `logits` outlive the state
   ReachState(std::filesystem::path path, const selectability::Logits& logits,
              selectability::ReachOptions options, double probability_gap);
 
-  /// Whether there is a file to go on from.
+  /// Whether there is a file to resume from.
   [[nodiscard]] bool exists() const;
-  /// Errors    Io; Format for a file that is none, is damaged, or holds a proof that the logits do not bear
-  ///           out; Argument for one that belongs to other logits
+  /// Errors    Io; Format for a file that is not a state, is damaged, or has a proof that does not hold for
+  ///           the logits; Argument for one of other logits
   [[nodiscard]] selectability::Survey load() const;
-  /// Nothing where there is no file's name. Errors    Io
+  /// Does nothing if there is no file name. Errors    Io
   void save(const selectability::Survey& survey) const;
 
  private:

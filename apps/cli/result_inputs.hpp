@@ -9,11 +9,11 @@
 
 namespace normscope::cli {
 
-/// Numbers of queries, witnesses and other points that a result holds itself; where there are more, they go
-/// into the folder of --certificates alone.
+/// Largest number of values of points stored in a result itself; more are only written to the folder of
+/// --certificates.
 inline constexpr std::size_t most_inline_numbers = 1'000'000;
 
-/// What a result says of what it was computed from.
+/// The inputs recorded in a result.
 [[nodiscard]] nlohmann::ordered_json inputs_json(const certificates::Inputs& inputs);
 
 /// Adds an array named on the command line.

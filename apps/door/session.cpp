@@ -22,7 +22,7 @@ volatile std::sig_atomic_t interrupted = 0;
 
 extern "C" void note_interrupt(int signal) {
   interrupted = 1;
-  // A second one ends the program at once.
+  // A second signal ends the program immediately.
   std::signal(signal, SIG_DFL);
 }
 

@@ -13,8 +13,7 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/progress.hpp>
 
-/// What the programs of Normscope share: options that every subcommand takes, exit statuses, outputs that
-/// are whole or not there, signals.
+/// Common code of Normscope's programs: shared options, exit statuses, atomic outputs, signals.
 namespace normscope::cli {
 
 /// Exit statuses of the command's contract.

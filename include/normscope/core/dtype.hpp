@@ -8,8 +8,8 @@
 
 namespace normscope {
 
-/// Element types that a checkpoint can hold, named as the safetensors format names them.
-/// All are little-endian. F4, F6, F8_E8M0 and C64 can be stored and sized, not decoded.
+/// Element types of checkpoints, named as in the safetensors format. All are little-endian. F4, F6, F8_E8M0
+/// and C64 can be stored and sized, but not decoded.
 enum class Dtype : std::uint8_t {
   BOOL,
   F4,
@@ -35,19 +35,18 @@ enum class Dtype : std::uint8_t {
   U64,
 };
 
-/// Bits one element takes; below 8 for the sub-byte types.
+/// Bits per element; below 8 for the sub-byte types.
 [[nodiscard]] std::size_t bits(Dtype dtype);
 /// The format's own name, such as "BF16".
 [[nodiscard]] std::string_view to_string(Dtype dtype);
-/// The type of that name, nothing where there is none.
+/// The type of that name; empty if there is none.
 [[nodiscard]] std::optional<Dtype> dtype(std::string_view name);
-/// Whether `decode` handles it.
+/// Whether `decode` supports it.
 [[nodiscard]] bool is_decodable(Dtype dtype);
 /// Whether it is one of the floating-point types that can hold a weight.
 [[nodiscard]] bool is_floating(Dtype dtype);
 
-/// Elements of `bytes` as float64. Exact for every type but I64 and U64, which round to nearest
-/// beyond 2^53.
+/// Converts elements to float64. Exact for every type except I64 and U64, which round to nearest beyond 2^53.
 /// Requires  is_decodable(dtype); bytes.size() * 8 == values.size() * bits(dtype)
 void decode(Dtype dtype, std::span<const std::byte> bytes, std::span<double> values);
 

@@ -15,8 +15,8 @@ enum class ErrorCode {
   Cancelled,    ///< the caller's `Progress` asked to stop
 };
 
-/// Bad input. The message is one line: who complains, what is there, what was expected.
-/// Outcomes of the mathematics (not selectable, not converged) are values, never an `Error`.
+/// Bad input. The message is one line: the input, what it contains, and what was expected. Mathematical
+/// outcomes (not selectable, not converged) are values, never an `Error`.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

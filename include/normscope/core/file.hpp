@@ -24,11 +24,11 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  std::unique_ptr<std::byte[]> read_{};  ///< the bytes, where they are not mapped
+  std::unique_ptr<std::byte[]> read_{};  ///< the bytes, if they are not mapped
 };
 
-/// A regular file open for reading at any place; never mapped, so that it may be larger than memory and
-/// addresses. One thread reads at a time.
+/// A regular file open for reading at any offset; never mapped, so it may be larger than memory and the
+/// address space. Not thread-safe.
 /// Errors    Io, naming the file, when it is missing, unreadable or not a regular file
 class RangedFile {
  public:
@@ -48,10 +48,10 @@ class RangedFile {
   std::uint64_t size_ = 0;
 };
 
-/// A file that appears under its name complete or not at all: bytes go to a temporary file in the
-/// same folder, and `commit` syncs and renames it. Destroyed without `commit`, it leaves nothing
-/// behind and whatever stood under the name before untouched. A process killed outright while it writes
-/// leaves its `.normscope-<hex>` there, which nobody reads and anybody may remove.
+/// A file that appears under its name complete or not at all: bytes go to a temporary file in the same
+/// folder, and `commit` syncs and renames it. Without `commit`, the destructor removes the temporary file and
+/// leaves an existing file unchanged. A process that is killed while it writes leaves a file
+/// `.normscope-<hex>` behind, which can be removed.
 /// Errors    Io, naming the file
 class AtomicFile {
  public:

@@ -12,8 +12,8 @@ namespace normscope {
 ///   layer      y = g · Πx / sqrt(|Πx|²/N + eps) + b           LayerNorm
 ///   rms        y = g · x  / sqrt(|x|²/N + eps) + b            RMSNorm
 ///   spherical  y = g · x  / sqrt(|x|² + eps) + b              projection onto the unit sphere
-/// With `groups` k > 1 the row is cut into k consecutive blocks of N/k entries, each normalized
-/// on its own (LN-G); gain and bias still have N entries.
+/// With `groups` k > 1 the row is split into k consecutive blocks of N/k entries, each normalized separately
+/// (LN-G); gain and bias still have N entries.
 ///
 /// Source    [Riechers 2024, eq. 6]; [Ni et al. 2024, LN-G]; [Winsor 2022, u_eps]
 enum class NormKind { layer, rms, spherical };
@@ -35,12 +35,12 @@ struct NormSpec {
   std::vector<double> gain{};
   std::vector<double> bias{};
 
-  /// Gain of feature `index`, 1 where there is none.
+  /// Gain of feature `index`, 1 without a gain.
   [[nodiscard]] double gain_at(std::size_t index) const { return gain.empty() ? 1.0 : gain[index]; }
   [[nodiscard]] double bias_at(std::size_t index) const { return bias.empty() ? 0.0 : bias[index]; }
-  /// Entries normalized together.
+  /// Number of entries normalized together.
   [[nodiscard]] std::size_t block_width() const { return width / groups; }
-  /// Whether the mean is taken out before scaling.
+  /// Whether the mean is subtracted before scaling.
   [[nodiscard]] bool centers() const { return kind == NormKind::layer; }
   /// Radius of the sphere that `scale` fills: sqrt of the block width, or 1 for spherical.
   [[nodiscard]] double radius() const;

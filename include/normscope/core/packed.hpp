@@ -10,8 +10,8 @@
 
 #include <normscope/core/error.hpp>
 
-/// Plain values as the bytes they are in memory, one after the other: what a program saves to read it back
-/// itself, on the same kind of machine.
+/// Serializes plain values as their bytes in memory, for reading by the same program on the same kind of
+/// machine.
 namespace normscope {
 
 class Packer {
@@ -41,20 +41,20 @@ class Packer {
   std::vector<std::byte> bytes_{};
 };
 
-/// Reads in the order in which they were put; an error says `misfit`.
+/// Reads values in the order in which they were written; errors have the message `misfit`.
 class Unpacker {
  public:
   explicit Unpacker(std::span<const std::byte> bytes,
                     std::string misfit = "packed values: fewer or more bytes than were put")
       : rest_(bytes), misfit_(std::move(misfit)) {}
 
-  /// Errors    Format where the bytes end before
+  /// Errors    Format if there are too few bytes
   template <typename T>
   void get(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     take(&value, 1, sizeof value);
   }
-  /// Errors    Format where the bytes end before, or the length is no length
+  /// Errors    Format if there are too few bytes, or the length is invalid
   template <typename T>
   void get(std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -65,7 +65,7 @@ class Unpacker {
     take(values.data(), size, sizeof(T));
   }
   [[nodiscard]] bool at_end() const { return rest_.empty(); }
-  /// Errors    Format where bytes are left
+  /// Errors    Format if bytes remain
   void finish() const { expect(at_end()); }
 
  private:

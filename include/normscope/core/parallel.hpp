@@ -6,12 +6,12 @@
 
 namespace normscope {
 
-/// What `parallel_for` calls: any callable as `body(begin, end)`, which it refers to and does not own.
+/// A reference to the callable that `parallel_for` calls as `body(begin, end)`; it does not own it.
 class PieceBody {
  public:
   template <typename Callable, typename = std::enable_if_t<!std::is_same_v<
                                    std::remove_cv_t<std::remove_reference_t<Callable>>, PieceBody>>>
-  // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload): a lambda is a body
+  // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload): implicit, for lambdas
   PieceBody(Callable&& callable)
       : callable_(const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable)))),
         call_([](void* body, std::size_t begin, std::size_t end) {
@@ -25,26 +25,25 @@ class PieceBody {
   void (*call_)(void* body, std::size_t begin, std::size_t end);
 };
 
-/// Calls `body(begin, end)` on consecutive pieces of [0, count), on up to `threads` threads
-/// (0: as many as the machine has). Pieces are as even as they can be, as many for each thread, and
-/// hold at least half of `grain` items. What is computed for an index must not depend on the piece it
-/// falls into; then the answer does not depend on `threads`.
-/// The first exception a piece throws is thrown again here, after all threads have left the body.
+/// Calls `body(begin, end)` on consecutive pieces of [0, count), on up to `threads` threads (0: all that the
+/// machine has). Pieces are as equal as possible, the same number for each thread, and contain at least half
+/// of `grain` items. If the computation for an index does not depend on its piece, the result does not depend
+/// on `threads`. The first exception thrown by a piece is rethrown here, after all threads have left the
+/// body.
 ///
-/// Threads   the caller's, and helpers that stay for the next call, 1023 at most. A helper that is
-///           busy elsewhere is not waited for: bodies may call `parallel_for`, any thread may, and
-///           pieces must not wait for one another. Helpers take no signals but those of faults.
-///           On Linux they run where the process's first thread may, and keep off the core of whoever
-///           calls; one whose cores somebody else sets stays there.
-/// Order     each thread begins with a range of its own, the one it had in the call before where it
-///           can: its core's cache may still have what the range is about. Then it takes pieces
-///           from the ends of other ranges.
-/// fork      a child has helpers of its own; one made inside a body must not return from the body
-/// Cost      no allocation, once helpers are there; where one piece is all, a call of the body.
-///           Threads look out for work for 50 us before they sleep.
+/// Threads   the caller's, and up to 1023 workers that are kept for later calls. A call does not wait for
+///           workers that are busy elsewhere: bodies may call `parallel_for`, any thread may, and pieces must
+///           not wait for one another. Workers block all signals except faults. On Linux they use the CPU set
+///           of the process's first thread and avoid the caller's CPU; a worker whose affinity is set by
+///           other code keeps it.
+/// Order     each thread begins with a range of its own, if possible that of its previous call, whose data
+///           its cache may still have; then it takes pieces from the ends of other ranges
+/// fork      a child has workers of its own; a child forked inside a body must not return from the body
+/// Cost      no allocation once the workers exist; a single piece is a plain call of the body. Idle threads
+///           spin for 50 us before they sleep.
 void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceBody body);
 
-/// Threads that `parallel_for` uses for a request of `threads`.
+/// Number of threads that `parallel_for` uses for a request of `threads`.
 [[nodiscard]] unsigned thread_count(unsigned threads);
 
 }  // namespace normscope

@@ -8,8 +8,8 @@
 
 namespace normscope {
 
-/// How long work tells its caller where it is, and learns that it should stop.
-/// The callback is called from one thread at a time; it returns false to cancel.
+/// Callback for reporting progress and cancelling work. It is called from one thread at a time, and returns
+/// false to cancel.
 class Progress {
  public:
   using Callback = std::function<bool(std::string_view what, std::size_t done, std::size_t total)>;

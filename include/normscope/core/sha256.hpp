@@ -6,13 +6,12 @@
 #include <span>
 #include <string>
 
-/// A cryptographic hash: what tells whether bytes are those that were written, or a result's inputs those it
-/// was computed from.
+/// A cryptographic hash, to check that bytes are unchanged and that inputs are those of a result.
 namespace normscope {
 
 using Digest = std::array<std::byte, 32>;
 
-/// SHA-256 of bytes that come in pieces.
+/// SHA-256 of bytes supplied in pieces.
 /// Source    [FIPS 180-4]
 /// Accuracy  test: Sha256.MatchesTheStandardsExamples
 /// Cost      about 250 MB a second on one thread
@@ -34,10 +33,10 @@ class Sha256 {
 
 [[nodiscard]] Digest sha256(std::span<const std::byte> bytes);
 
-/// In 64 hexadecimal digits.
+/// As 64 hexadecimal digits.
 [[nodiscard]] std::string to_hex(const Digest& digest);
 
-/// Bytes that a piece of `piecewise_sha256` holds.
+/// Size of the pieces of `piecewise_sha256`.
 inline constexpr std::size_t sha256_piece = std::size_t{1} << 20U;
 
 /// SHA-256 of the SHA-256 of each piece of 2²⁰ bytes, the last as short as it is, one after the other: large

@@ -13,8 +13,7 @@ namespace normscope {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// What a number that should be finite is instead, for messages: "inf", "-inf" or "nan", whose sign says
-/// nothing; six digits of any other.
+/// The text of a number in messages: "inf", "-inf" or "nan" if it is not finite, otherwise six digits.
 [[nodiscard]] inline std::string shown(double value) {
   if (std::isnan(value)) return "nan";
   char text[32];

@@ -30,15 +30,15 @@ namespace normscope {
   return largest;
 }
 
-/// A power of two by which numbers are divided so that the largest is in [1, 2): squares and products of what
-/// is near 1 neither overflow nor vanish, and the division itself rounds nothing that is not far smaller.
-/// What a calculation with the quotients gives is multiplied back.
+/// A power of two by which numbers are divided so that the largest is in [1, 2). Squares and products of
+/// numbers near 1 neither overflow nor underflow, and the division rounds only numbers that are far smaller.
+/// Results are multiplied back.
 class BinaryScale {
  public:
   /// One.
   BinaryScale() : BinaryScale(0) {}
   [[nodiscard]] static BinaryScale of_exponent(int exponent) { return BinaryScale(exponent); }
-  /// The power of two at or below |largest|; one for zero and for what is not finite.
+  /// The power of two at or below |largest|; one for zero and for numbers that are not finite.
   [[nodiscard]] static BinaryScale of(double largest) {
     return BinaryScale(largest != 0.0 && std::isfinite(largest) ? std::ilogb(largest) : 0);
   }
@@ -47,15 +47,15 @@ class BinaryScale {
 
   [[nodiscard]] int exponent() const { return exponent_; }
   [[nodiscard]] bool is_one() const { return exponent_ == 0; }
-  /// Whether numbers of this size need no scaling: products of four of them, summed as often as one likes, do
-  /// not overflow, and such products of what is 2⁻¹⁰⁰ as large do not underflow.
+  /// Whether numbers of this size need no scaling: sums of products of four of them do not overflow, and such
+  /// products of numbers 2⁻¹⁰⁰ times as large do not underflow.
   [[nodiscard]] bool is_safe() const { return exponent_ >= -100 && exponent_ <= 200; }
 
   /// value / 2^exponent.
   /// Accuracy  exact, or off by less than 2⁻¹⁰⁷⁴ where the quotient is below 2⁻¹⁰²²; with the scale `of`
   ///           numbers, that is 2⁻¹⁰⁷⁴ of the largest (test: BinaryScale.RoundsOnlyWhatUnderflows)
   [[nodiscard]] double divide(double value) const { return value * down_[0] * down_[1]; }
-  /// value · 2^exponent; ±infinity where that is beyond a double's range.
+  /// value · 2^exponent; ±infinity if that exceeds a double's range.
   /// Accuracy  as `divide`
   [[nodiscard]] double multiply(double value) const { return value * up_[0] * up_[1]; }
 
@@ -65,7 +65,7 @@ class BinaryScale {
   void multiply(std::span<double> values) const {
     for (double& value : values) value = multiply(value);
   }
-  /// The quotients of a matrix, row after row without gaps.
+  /// The quotients of a matrix, row by row without gaps.
   [[nodiscard]] std::vector<double> divided(MatrixView<const double> matrix) const {
     std::vector<double> result(matrix.rows() * matrix.width());
     auto to = result.begin();
@@ -76,7 +76,7 @@ class BinaryScale {
   }
 
  private:
-  // In two factors: a single one would overflow from exponent 1023 on, and below −1022 round.
+  // In two factors: a single one would overflow from exponent 1023 on, and round below −1022.
   explicit BinaryScale(int exponent)
       : exponent_(exponent),
         down_{std::scalbn(1.0, -(exponent / 2)), std::scalbn(1.0, -(exponent - exponent / 2))},

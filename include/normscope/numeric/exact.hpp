@@ -7,7 +7,7 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/numeric/double_double.hpp>
 
-/// Arithmetic that keeps what rounding takes away, for decisions that hang on the last bits.
+/// Error-free arithmetic, for decisions that depend on the last bits.
 namespace normscope {
 
 /// a + b, exactly.
@@ -18,13 +18,13 @@ namespace normscope {
   return {sum, (a - (sum - part)) + (b - part)};
 }
 
-/// a b, exactly where neither overflows nor underflows.
+/// a b, exactly if neither part overflows or underflows.
 [[nodiscard]] inline DoubleDouble two_product(double a, double b) {
   const double product = a * b;
   return {product, std::fma(a, b, -product)};
 }
 
-/// A number and how far from it the exact one may be.
+/// A number and a bound of its error.
 struct Bounded {
   double value = 0.0;
   double error = 0.0;
@@ -33,7 +33,7 @@ struct Bounded {
   [[nodiscard]] double high() const { return value + error; }
 };
 
-/// A sum of products as if in twice the precision, with a bound of its error.
+/// A sum of products in about twice the precision, with a bound of its error.
 ///
 /// Source    [Ogita, Rump, Oishi 2005, Accurate sum and dot product, Dot2]
 class ExactSum {
@@ -65,7 +65,7 @@ class ExactSum {
   double terms_ = 0.0;
 };
 
-/// directionᵀ(a − b), as good as differences and products that are exact.
+/// directionᵀ(a − b), with exact differences and products.
 /// Accuracy  within its own bound, 2u of the result but for terms of second order
 ///           (test: Exact.DifferenceDotIsWithinItsBound)
 [[nodiscard]] inline Bounded difference_dot(std::span<const double> direction, std::span<const double> a,

@@ -6,8 +6,8 @@
 
 namespace normscope {
 
-/// A matrix to multiply: element (i, j) stands at data[i · row_step + j · column_step], so that a transpose
-/// is another reading of the same memory.
+/// A matrix factor: element (i, j) is at data[i · row_step + j · column_step], so a transpose is a view of
+/// the same memory.
 template <typename T>
 struct Factor {
   const T* data = nullptr;
@@ -24,7 +24,7 @@ struct Factor {
         columns(column_count),
         row_step(step),
         column_step(step_between_columns) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): a matrix is a factor as it stands
+  // NOLINTNEXTLINE(google-explicit-constructor): implicit conversion from a matrix
   Factor(MatrixView<const T> matrix)
       : Factor(matrix.data(), matrix.rows(), matrix.width(), matrix.stride()) {}
   // NOLINTNEXTLINE(google-explicit-constructor)
@@ -33,10 +33,10 @@ struct Factor {
   [[nodiscard]] Factor transposed() const { return {data, columns, rows, column_step, row_step}; }
 };
 
-/// Whether a product takes the place of what is in its target, or is added to it.
+/// Whether a product replaces its target or is added to it.
 enum class Into { replace, add };
 
-/// c = a b or c += a b, on the calling thread; split the rows or columns of c among threads as you like.
+/// c = a b or c += a b, on the calling thread; the rows or columns of c can be split among threads.
 ///
 /// Shapes    a (m × k), b (k × n), c (m × n); c overlaps neither factor
 /// Accuracy  |computed − exact| <= γ Σ |a_ip| |b_pj|, γ = (k + k/256 + 1) u, per entry (plus |c| u for add,

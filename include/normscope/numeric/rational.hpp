@@ -8,7 +8,7 @@
 
 namespace normscope {
 
-/// A fraction in lowest terms, exact or an `Error`: 127 bits above the line and 127 below.
+/// A fraction in lowest terms, exact or an `Error`: numerator and denominator have 127 bits.
 /// Errors    Argument, of every operation, for a result that does not fit
 /// Accuracy  exact (test: Rational.IsTheFieldOfFractions)
 class Rational {
@@ -23,7 +23,7 @@ class Rational {
   [[nodiscard]] bool is_zero() const { return numerator_ == 0; }
   /// −1, 0 or 1.
   [[nodiscard]] int sign() const { return numerator_ > 0 ? 1 : numerator_ < 0 ? -1 : 0; }
-  /// Within two roundings.
+  /// Converts to double, within two roundings.
   [[nodiscard]] double value() const {
     return static_cast<double>(numerator_) / static_cast<double>(denominator_);
   }
@@ -38,7 +38,7 @@ class Rational {
     return of(times(a.numerator_, -1), a.denominator_);
   }
   [[nodiscard]] friend Rational operator+(const Rational& a, const Rational& b) {
-    // Over the least common denominator, so that no more overflows than must.
+    // Uses the least common denominator, so that intermediate results are as small as possible.
     const Wide common = divisor(a.denominator_, b.denominator_);
     const Wide factor = b.denominator_ / common;
     return of(plus(times(a.numerator_, factor), times(b.numerator_, a.denominator_ / common)),

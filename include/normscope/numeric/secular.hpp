@@ -8,8 +8,8 @@
 
 namespace normscope {
 
-/// A root ζ = poles[origin] + offset, kept apart because the offset can be far smaller than the
-/// pole's rounding error; `origin` is the nearer of the two poles around the root.
+/// A root ζ = poles[origin] + offset, stored separately because the offset can be far smaller than the pole's
+/// rounding error; `origin` is the nearer of the two poles around the root.
 struct SecularRoot {
   std::size_t origin = 0;
   double offset = 0.0;
@@ -33,7 +33,7 @@ struct SecularRoot {
                                                      std::span<const double> weights, unsigned threads = 1,
                                                      const Progress& progress = {});
 
-/// The same roots by bisection over plain sums in extended precision: slow, and obviously right.
+/// The same roots by bisection over plain sums in extended precision: slow, for tests.
 [[nodiscard]] std::vector<SecularRoot> secular_roots_reference(std::span<const double> poles,
                                                                std::span<const double> weights);
 

@@ -36,8 +36,8 @@ class CompensatedSum {
   return sum(values) / static_cast<double>(values.size());
 }
 
-/// Takes the mean out of `values`. Each pass takes out what the rounding of the mean before left in; where
-/// all entries but a few agree to the last place, that is still far from nothing after two.
+/// Subtracts the mean from `values`, repeatedly: each pass subtracts the rounding error of the previous mean,
+/// which matters if almost all entries agree to the last place.
 /// Accuracy  4 u (|y| + mean |y|) an entry y of the exact result (test: Sum.CentersEntriesThatAllButAgree)
 /// Requires  no sum of the values overflows
 inline void center(std::span<double> values) {
@@ -63,7 +63,7 @@ inline void center(std::span<double> values) {
     if (std::isnan(largest)) return largest;
   }
   if (largest == 0.0 || !std::isfinite(largest)) return largest;
-  // A power of two, so that scaling rounds nothing.
+  // A power of two, so that scaling does not round.
   const int exponent = std::ilogb(largest);
   CompensatedSum total;
   for (const double value : values) {
@@ -73,7 +73,7 @@ inline void center(std::span<double> values) {
   return std::scalbn(std::sqrt(total.value()), exponent);
 }
 
-/// Pearson's coefficient; NaN where either does not vary.
+/// Pearson's correlation coefficient; NaN if either does not vary.
 /// Requires  as many in `a` as in `b`, at least one
 [[nodiscard]] inline double correlation(std::vector<double> a, std::vector<double> b) {
   center(a);

@@ -26,12 +26,11 @@ extern "C" void note_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-/// Whether the program was started with SIGPIPE ignored: then a reader that goes away is an error like any
-/// other.
+/// Whether the program was started with SIGPIPE ignored; a closed reader is then an error like any other.
 bool broken_pipes_are_errors = false;
 
-/// A reader of the text for people went away, as in `normscope inspect MODEL | head -1`. Thrown, so that
-/// unfinished files are removed on the way to `guarded`.
+/// The reader of the text output has closed it, as in `normscope inspect MODEL | head -1`. Thrown, so that
+/// unfinished files are removed before `guarded` ends the program.
 struct ReaderGone {};
 
 /// 0, or the errno of the failure.
@@ -45,20 +44,20 @@ int put(std::string_view text) {
   throw Error(ErrorCode::Io, fmt::format("standard output: write failed: {}", std::strerror(failure)));
 }
 
-/// On standard error, whose own failure has nobody to be told to.
+/// Writes to standard error; failures are ignored.
 void complain(const std::string& line) { std::fputs(line.c_str(), stderr); }
 
-/// Opens what was closed when the program began, for the direction it is not used in: else the first file
-/// opened would become standard output.
+/// Opens standard streams that were closed at the start, in the direction that is not used; otherwise the
+/// first file opened would become standard output.
 void hold_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1) continue;
-    // The lowest free number is the stream's.
+    // The lowest free descriptor is that of the stream.
     if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) return;
   }
 }
 
-/// Bytes of the UTF-8 sequence at the front of `text` that a terminal may show; 0 for one it may not.
+/// Number of bytes of the UTF-8 sequence at the start of `text` that may be printed to a terminal; 0 if none.
 std::size_t shown_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const std::size_t length = byte(0) < 0x80    ? 1
@@ -113,7 +112,7 @@ JsonOutput::JsonOutput(const Session& session, std::string text) {
 }
 
 void JsonOutput::commit() {
-  // A document that was cut short is no answer, whoever reads it.
+  // A truncated document is not a result, so a closed reader is an error here.
   if (const int failure = for_standard_output_ ? put(*for_standard_output_) : 0) fail_to_print(failure);
   if (file_) file_->commit();
 }
@@ -139,7 +138,7 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
 }
 
 CLI::Validator counts(std::int64_t least, std::int64_t most) {
-  // Signed: an unsigned number would take -3 for a very large one.
+  // Signed: an unsigned type would accept -3 as a very large number.
   return CLI::Range(least, most);
 }
 
@@ -160,7 +159,7 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
   for (const std::string& output : outputs) {
     if (output.empty() || output == "-") continue;
     for (const fs::path& other : taken) {
-      std::error_code missing;  // a file that is not there yet is no other file
+      std::error_code missing;  // a file that does not exist yet differs from every other file
       if (fs::equivalent(output, other, missing) || spelled_out(output) == spelled_out(other)) {
         throw Error(ErrorCode::Argument,
                     fmt::format("{}: would overwrite {}, expected another name", output, other.string()));
@@ -176,7 +175,7 @@ void expect_writable(const std::vector<std::string>& outputs) {
     if (output.empty() || output == "-") continue;
     std::error_code missing;
     const fs::file_status status = fs::status(output, missing);
-    // A device or a pipe is opened once: its reader would take a second time for the end.
+    // A device or a pipe must be opened only once, because its reader would take the second time for the end.
     if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) continue;
     const AtomicFile probe(output);
   }
@@ -218,7 +217,7 @@ namespace {
 
 const char* name_of_program = "normscope";
 
-/// A mapped file that somebody cuts short while it is read ends the program here.
+/// Ends the program if a mapped file is truncated while it is read.
 extern "C" void note_lost_file(int) {
   const auto put = [](std::string_view text) {
     static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
@@ -244,7 +243,7 @@ int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv)
 int guarded(const char* program, const std::function<int()>& work) {
   name_of_program = program;
   hold_standard_streams();
-  // A reader that went away is a failed write, cleaned up after like any other.
+  // A closed reader is a failed write, and is cleaned up after in the same way.
   broken_pipes_are_errors = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
   std::signal(SIGBUS, note_lost_file);
   try {
@@ -252,7 +251,7 @@ int guarded(const char* program, const std::function<int()>& work) {
   } catch (const ReaderGone&) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
-    return 128 + SIGPIPE;  // where the signal is blocked
+    return 128 + SIGPIPE;  // if the signal is blocked
   } catch (const Error& error) {
     complain(fmt::format("{}: {}\n", program, printable(error.what())));
     return error.code() == ErrorCode::Cancelled ? cancelled : bad_input;

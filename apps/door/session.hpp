@@ -36,7 +36,7 @@ struct Session {
   void write_json(std::string text) const;
 };
 
-/// The machine form on its way: written beside its place at once, put there by `commit`, so that a
+/// A JSON document in progress: written to a temporary file at once and renamed by `commit`, so that a
 /// command with two outputs leaves both or neither.
 class JsonOutput {
  public:
@@ -59,20 +59,20 @@ inline constexpr std::int64_t largest_count = std::int64_t{1} << 24;
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
                       const std::string& description, std::function<int()> run);
 
-/// Throws unless every output (empty and "-" aside) names another file than each input and each
-/// other output: a slip of the keyboard must not replace somebody's model.
+/// Throws unless every output (empty and "-" aside) is a different file from each input and each other
+/// output, so that a mistyped name does not overwrite a model.
 /// Errors    Argument
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
 
-/// Throws unless a file can be written under every name (empty and "-" aside), so that it is known before
-/// the work and not after it. --json is asked after for every command.
+/// Throws unless a file can be written under every name (empty and "-" aside), so that errors appear before
+/// the work and not after it. --json is checked for every command.
 /// Errors    Io
 void expect_writable(const std::vector<std::string>& outputs);
 
 /// The same for folders that are made when there is something to write into them.
 void expect_folders(const std::vector<std::string>& folders);
 /// Makes the folder, and those above it, where it is not there.
-/// Errors    Io
+/// Creates the folder and its parents if they do not exist.
 void make_folder(const std::string& folder);
 
 /// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
@@ -81,7 +81,7 @@ void make_folder(const std::string& folder);
 /// Parses the command line and runs what it chose; a wrong one is told in a line.
 [[nodiscard]] int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv);
 
-/// What `main` does: runs `work` and turns what it throws into a line that begins with `program` and an exit
+/// The body of `main`: runs `work` and converts exceptions to a line that begins with `program` and an exit
 /// status.
 [[nodiscard]] int guarded(const char* program, const std::function<int()>& work);
 

@@ -19,20 +19,20 @@ namespace normscope::cli {
 /// Exit statuses of the command's contract.
 enum Exit : int { ok = 0, negative = 1, usage = 2, bad_input = 3, bug = 70, cancelled = 130 };
 
-/// Options every subcommand takes, and the work it chose.
+/// Options of every subcommand, and the function it runs.
 struct Session {
-  std::string json;  ///< --json: a file, "-" for standard output, empty for none
+  std::string json;  ///< --json: a file, "-" for standard output, empty if not given
   unsigned threads = 0;
   bool quiet = false;
   std::function<int()> run;
 
-  /// Shows progress on a terminal; stops the work after Ctrl-C.
+  /// Shows progress on a terminal, and stops the work after Ctrl-C.
   [[nodiscard]] Progress progress() const;
-  /// A line for people on standard output, unless --quiet or standard output carries the JSON.
+  /// Prints a line of text on standard output, unless --quiet or standard output carries the JSON.
   void say(std::string_view line) const;
-  /// Whether there is a machine form to make.
+  /// Whether a JSON document is requested.
   [[nodiscard]] bool wants_json() const { return !json.empty(); }
-  /// Writes the machine form where --json wants it.
+  /// Writes the JSON document to the destination of --json.
   void write_json(std::string text) const;
 };
 
@@ -48,14 +48,14 @@ class JsonOutput {
   std::optional<AtomicFile> file_{};
 };
 
-/// Largest count an option takes.
+/// Largest count that an option accepts.
 inline constexpr std::int64_t largest_count = std::int64_t{1} << 24;
-/// Whole numbers from `least` to `most`.
+/// Integers from `least` to `most`.
 [[nodiscard]] CLI::Validator counts(std::int64_t least, std::int64_t most);
-/// Numbers from `least` to `most`; CLI::Range takes nan for one.
+/// Numbers from `least` to `most`; CLI::Range would accept nan.
 [[nodiscard]] CLI::Validator numbers(double least, double most);
 
-/// A subcommand with the shared options and `run` as what it does.
+/// Adds a subcommand with the shared options, which calls `run`.
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
                       const std::string& description, std::function<int()> run);
 
@@ -69,16 +69,16 @@ void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vec
 /// Errors    Io
 void expect_writable(const std::vector<std::string>& outputs);
 
-/// The same for folders that are made when there is something to write into them.
+/// The same for folders that are created when something is written to them.
 void expect_folders(const std::vector<std::string>& folders);
-/// Makes the folder, and those above it, where it is not there.
 /// Creates the folder and its parents if they do not exist.
+/// Errors    Io
 void make_folder(const std::string& folder);
 
-/// Prints text from a file so that no byte of it can move a terminal's cursor or colour.
+/// Text from a file, escaped so that it cannot control a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Parses the command line and runs what it chose; a wrong one is told in a line.
+/// Parses the command line and runs the chosen subcommand; errors are reported in one line.
 [[nodiscard]] int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv);
 
 /// The body of `main`: runs `work` and converts exceptions to a line that begins with `program` and an exit

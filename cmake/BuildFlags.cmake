@@ -9,6 +9,14 @@ target_compile_options(normscope_build_flags INTERFACE
 if(NORMSCOPE_WARNINGS_AS_ERRORS)
   target_compile_options(normscope_build_flags INTERFACE -Werror)
 endif()
+if(NORMSCOPE_UNITY)
+  # Files compiled together see each other's private names: a local name may hide one of another file, and GCC
+  # takes a type that is private to its file for one that is shared.
+  target_compile_options(normscope_build_flags INTERFACE
+    -Wno-shadow
+    $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 if(NORMSCOPE_ASSERTIONS)
   target_compile_definitions(normscope_build_flags INTERFACE NORMSCOPE_ASSERTIONS _GLIBCXX_ASSERTIONS)
 endif()

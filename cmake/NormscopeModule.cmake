@@ -1,3 +1,40 @@
+# normscope_modules: every module, in the order of cmake/layers.json, the only list of them.
+file(READ "${PROJECT_SOURCE_DIR}/cmake/layers.json" normscope_layers)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/layers.json")
+string(JSON normscope_last LENGTH "${normscope_layers}")
+math(EXPR normscope_last "${normscope_last} - 1")
+set(normscope_modules "")
+foreach(index RANGE ${normscope_last})
+  string(JSON module MEMBER "${normscope_layers}" ${index})
+  list(APPEND normscope_modules ${module})
+endforeach()
+
+# normscope_unity(<target> [SKIP <regex>]): with NORMSCOPE_UNITY, compiles the target's sources several at a time, as
+# one file. Files that Highway compiles once per instruction set stay alone, and so do those that match SKIP.
+function(normscope_unity target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP" "")
+  if(NOT NORMSCOPE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    if(source MATCHES "\\.cpp$" AND EXISTS "${source}")
+      file(STRINGS "${source}" dispatched REGEX "hwy/foreach_target" LIMIT_COUNT 1)
+      if(dispatched OR (arg_SKIP AND source MATCHES "${arg_SKIP}"))
+        set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
+# normscope_precompile(<target> <header>...): with NORMSCOPE_UNITY, compiles these headers once for the target.
+function(normscope_precompile target)
+  if(NORMSCOPE_UNITY)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 # normscope_module(<name>): the library normscope::<name> from src/<name>/**.cpp and
 # include/normscope/<name>/*.hpp, linked to exactly the modules cmake/layers.json lets it include.
 function(normscope_module name)
@@ -18,14 +55,15 @@ function(normscope_module name)
   set_target_properties(normscope_${name} PROPERTIES
     EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ${NORMSCOPE_POSITION_INDEPENDENT}
     VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
-  file(READ "${PROJECT_SOURCE_DIR}/cmake/layers.json" layers)
-  string(JSON count LENGTH "${layers}" ${name})
+  string(JSON count LENGTH "${normscope_layers}" ${name})
   if(count GREATER 0)
     math(EXPR last "${count} - 1")
     foreach(index RANGE ${last})
-      string(JSON below GET "${layers}" ${name} ${index})
+      string(JSON below GET "${normscope_layers}" ${name} ${index})
       target_link_libraries(normscope_${name} PUBLIC normscope::${below})
     endforeach()
   endif()
+  # Architectures are all of one shape, and name their parts alike.
+  normscope_unity(normscope_${name} SKIP "/architectures/")
   install(TARGETS normscope_${name} EXPORT normscopeTargets FILE_SET HEADERS)
 endfunction()

@@ -24,12 +24,12 @@ void write_certificates(const std::string& folder, MatrixView<const double> keys
     all.insert(all.end(), keys.row(i).begin(), keys.row(i).end());
     const selectability::Verdict& verdict = selection.keys[i];
     const double row = static_cast<double>(i);
-    if (verdict.answer == selectability::Answer::selectable) {
+    if (verdict.answer == selectability::Selectability::selectable) {
       const std::vector<double> query = selection.query(keys, i);
       selectable.push_back(row);
       queries.insert(queries.end(), query.begin(), query.end());
       margins.push_back(verdict.margin);
-    } else if (verdict.answer == selectability::Answer::unselectable) {
+    } else if (verdict.answer == selectability::Selectability::unselectable) {
       unselectable.push_back(row);
       residuals.push_back(verdict.residual);
       for (const convex::Share& share : verdict.weights) {

@@ -23,8 +23,8 @@
 namespace normscope::cli {
 namespace {
 
-using selectability::Answer;
 using selectability::Proof;
+using selectability::Selectability;
 
 constexpr std::chrono::seconds between_saves{10};
 
@@ -55,10 +55,10 @@ std::string exact_summary(const selectability::Selection& selection) {
 
 void describe(const Session& session, const MatrixInput& keys, const selectability::Selection& selection,
               bool exact) {
-  const std::size_t undecided = selection.count(Answer::undecided);
+  const std::size_t undecided = selection.count(Selectability::undecided);
   session.say(fmt::format("{} of width {}: {} selectable, {} not, {} undecided{}", counted(keys.rows, "key"),
-                          keys.width, selection.count(Answer::selectable),
-                          selection.count(Answer::unselectable), undecided,
+                          keys.width, selection.count(Selectability::selectable),
+                          selection.count(Selectability::unselectable), undecided,
                           undecided > 0 && !exact ? " (--exact decides them)" : ""));
   std::string proofs;
   for (const Proof proof :
@@ -140,7 +140,7 @@ int run(const Session& session, const Options& options) {
   machine_form.commit();
   if (spec) spec->say_source(session);
   describe(session, keys, selection, options.exact);
-  return options.check && selection.count(Answer::selectable) < keys.rows ? negative : ok;
+  return options.check && selection.count(Selectability::selectable) < keys.rows ? negative : ok;
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 namespace normscope::cli {
 
 using Json = nlohmann::ordered_json;
-using selectability::Answer;
 using selectability::Proof;
+using selectability::Selectability;
 
 namespace {
 
-std::vector<std::size_t> rows_with(const selectability::Selection& selection, Answer answer) {
+std::vector<std::size_t> rows_with(const selectability::Selection& selection, Selectability answer) {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < selection.keys.size(); ++i) {
     if (selection.keys[i].answer == answer) result.push_back(i);
@@ -46,12 +46,12 @@ std::size_t numbers_of(const selectability::Selection& selection) {
 
 Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
   Json json = {{"answer", std::string(to_string(verdict.answer))}, {"proof", name_of(verdict.proof)}};
-  if (verdict.answer == Answer::selectable) {
+  if (verdict.answer == Selectability::selectable) {
     json["margin"] = std::isfinite(verdict.margin) ? Json(std::max(0.0, verdict.margin)) : Json();
     const bool with_query = verdict.proof == Proof::query || verdict.proof == Proof::exact;
     if (with_proof && with_query) json["query"] = verdict.query;
   }
-  if (verdict.answer == Answer::unselectable) {
+  if (verdict.answer == Selectability::unselectable) {
     json["residual"] = verdict.residual;
     if (with_proof) {
       Json weights = Json::array();
@@ -90,7 +90,7 @@ std::size_t count_proofs(const selectability::Selection& selection, Proof proof)
 Json margins_json(const selectability::Selection& selection) {
   std::vector<double> margins;
   for (const selectability::Verdict& verdict : selection.keys) {
-    if (verdict.answer == Answer::selectable && std::isfinite(verdict.margin))
+    if (verdict.answer == Selectability::selectable && std::isfinite(verdict.margin))
       margins.push_back(std::max(0.0, verdict.margin));
   }
   if (margins.empty()) return nullptr;
@@ -115,9 +115,9 @@ Json select_document(const SelectResult& result) {
                {"keys", result.keys.rows},
                {"width", result.keys.width},
                {"norm", result.norm.json(result.spec)},
-               {"selectable", selection.count(Answer::selectable)},
-               {"unselectable", rows_with(selection, Answer::unselectable)},
-               {"undecided", rows_with(selection, Answer::undecided)},
+               {"selectable", selection.count(Selectability::selectable)},
+               {"unselectable", rows_with(selection, Selectability::unselectable)},
+               {"undecided", rows_with(selection, Selectability::undecided)},
                {"proofs",
                 {{"alone", count_proofs(selection, Proof::alone)},
                  {"own_direction", count_proofs(selection, Proof::own_direction)},

@@ -41,9 +41,10 @@ bench::Contender ours(const std::shared_ptr<const Cloud>& keys, unsigned threads
   };
   const auto answer = [keys, selection] {
     // Undecided keys, of which there are none, would agree with nothing.
-    std::vector<double> result{static_cast<double>(selection->count(selectability::Answer::undecided))};
+    std::vector<double> result{
+        static_cast<double>(selection->count(selectability::Selectability::undecided))};
     for (const std::size_t key : keys->sample) {
-      result.push_back(selection->keys[key].answer == selectability::Answer::unselectable ? 1.0 : 0.0);
+      result.push_back(selection->keys[key].answer == selectability::Selectability::unselectable ? 1.0 : 0.0);
     }
     return result;
   };

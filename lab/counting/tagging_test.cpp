@@ -11,7 +11,7 @@
 namespace normscope::lab::counting {
 namespace {
 
-constexpr Tagging every[] = {Tagging::near_balance, Tagging::prefix, Tagging::prefix_as_coded};
+constexpr Tagging taggings[] = {Tagging::near_balance, Tagging::prefix, Tagging::prefix_as_coded};
 
 std::string tags(Tagging tagging, std::string_view word) {
   std::string text;
@@ -49,7 +49,7 @@ TEST(Tagging, LabelsArePrefixesOfEveryWord) {
 }
 
 TEST(Tagging, SharesAreThoseOfDraws) {
-  for (const Tagging tagging : every) {
+  for (const Tagging tagging : taggings) {
     for (const std::size_t length : {1U, 7U, 64U}) {
       Random random(5);
       double sum = 0.0;
@@ -79,7 +79,7 @@ TEST(Tagging, AlwaysNoIsThePublishedBaseLine) {
 }
 
 TEST(Tagging, HasNames) {
-  for (const Tagging one : every) EXPECT_EQ(tagging(to_string(one)), one);
+  for (const Tagging one : taggings) EXPECT_EQ(tagging(to_string(one)), one);
   EXPECT_THROW(static_cast<void>(tagging("dyck")), Error);
 }
 

@@ -14,7 +14,7 @@
 namespace normscope::lab {
 namespace {
 
-using selectability::Answer;
+using selectability::Selectability;
 using selectability::Selection;
 
 Plan plan(Size size) {
@@ -87,17 +87,18 @@ void perform(Run& run) {
   const Selection selection = selectability::keys(keys.view(), {.threads = 1});
   std::size_t found = 0;
   for (std::size_t i = count; i < count + inside; ++i) {
-    found += selection.keys[i].answer == Answer::unselectable ? 1 : 0;
+    found += selection.keys[i].answer == Selectability::unselectable ? 1 : 0;
   }
   run.measure("inside_lost", 1, static_cast<double>(found) / static_cast<double>(inside));
   run.measure("inside_wins", 1,
               static_cast<double>(wins(keys, inside, run.get<std::size_t>("queries"), random)));
-  run.measure("undecided", 1, static_cast<double>(selection.count(Answer::undecided)));
+  run.measure("undecided", 1, static_cast<double>(selection.count(Selectability::undecided)));
   run.measure("proved", 1, selectability::verify(keys.view(), selection, 1U) ? 1.0 : 0.0);
 
   norm::forward({.width = keys.width, .eps = 0.0}, keys.view(), keys.view());
   const Selection scaled = selectability::keys(keys.view(), {.threads = 1});
-  run.measure("scaled_lost", 1, static_cast<double>(keys.view().rows() - scaled.count(Answer::selectable)));
+  run.measure("scaled_lost", 1,
+              static_cast<double>(keys.view().rows() - scaled.count(Selectability::selectable)));
   const std::vector<double> weights =
       selectability::attention_weights(keys.view(), std::vector<double>(keys.width, 3.0));
   double off = 0.0;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numbers>
 
 #include <fmt/core.h>
 
@@ -10,7 +11,7 @@
 namespace normscope::lab {
 namespace {
 
-constexpr double pi = 3.14159265358979323846;
+using std::numbers::pi;
 constexpr double level = 0.9;
 
 Plan plan(Size) {

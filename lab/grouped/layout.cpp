@@ -8,7 +8,7 @@ namespace {
 
 /// Fan-in of embeddings, which are not multiplied with an input.
 constexpr double embedding_deviation = 0.02;
-constexpr std::size_t channels = 3;
+constexpr std::size_t image_channels = 3;
 constexpr std::size_t kernel = 9;
 
 class Tensors {
@@ -67,7 +67,7 @@ std::vector<Parameter> layout(const Shape& shape) {
   if (shape.kind == Kind::convolution) {
     for (std::size_t stage = 0; stage < 3; ++stage) {
       const std::string name = "stage" + std::to_string(stage);
-      tensors.convolution(name + ".convolution", stage == 0 ? channels : shape.width, shape.width);
+      tensors.convolution(name + ".convolution", stage == 0 ? image_channels : shape.width, shape.width);
       if (shape.between == Between::norm) tensors.norm(name + ".norm", shape.width);
     }
   } else {
@@ -76,7 +76,7 @@ std::vector<Parameter> layout(const Shape& shape) {
       tensors.embedding("places", shape.length, shape.width);
     } else {
       const std::size_t patches = (shape.side / shape.patch) * (shape.side / shape.patch);
-      tensors.linear("patches", channels * shape.patch * shape.patch, shape.width);
+      tensors.linear("patches", image_channels * shape.patch * shape.patch, shape.width);
       tensors.embedding("places", patches, shape.width);
     }
     blocks(shape, tensors);

@@ -8,14 +8,14 @@
 namespace normscope::lab::language {
 namespace {
 
-using selectability::Answer;
+using selectability::Selectability;
 using selectability::Selection;
 
 double share_of(const std::vector<double>& values, std::size_t width, std::size_t& undecided) {
   const std::size_t rows = values.size() / width;
   const Selection selection = selectability::keys({values.data(), rows, width}, {.threads = 1});
-  undecided += selection.count(Answer::undecided);
-  return static_cast<double>(selection.count(Answer::unselectable)) / static_cast<double>(rows);
+  undecided += selection.count(Selectability::undecided);
+  return static_cast<double>(selection.count(Selectability::unselectable)) / static_cast<double>(rows);
 }
 
 /// The product of each row with some rows of a matrix.

@@ -9,7 +9,7 @@ namespace normscope::audit {
 namespace {
 
 /// "layer 0 head 2, layer 1 head 0 (first pass) and 3 others".
-std::string named(const Report& report, const std::vector<std::size_t>& which) {
+std::string head_names(const Report& report, const std::vector<std::size_t>& which) {
   return first_few(which, [&](std::size_t index) {
     const HeadReach& reach = report.heads[index];
     const model::Head& head = report.model.heads[reach.head];
@@ -41,7 +41,7 @@ void never_uniform(const Report& report, Findings& findings) {
        .text = fmt::format(
            "{} can never attend to all keys alike, in any context: {}. For every query there are two "
            "possible keys whose weights differ by a factor of at least e (for one of these heads, e^{}).",
-           counted(count_heads(report, which), "head"), named(report, which), number_at_least(most)),
+           counted(count_heads(report, which), "head"), head_names(report, which), number_at_least(most)),
        .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", most}},
        .severity = log_severity(most, 1.0, 100.0),
        .reproduce = "normscope heads " + shell_quoted(report.path)});
@@ -65,7 +65,7 @@ void never_sharp(const Report& report, Findings& findings) {
            fmt::format("{} of {} can never put half of their attention on one of 1024 keys: {}. In the least "
                        "sharp one, any two weights are within a factor of {}.",
                        count_heads(report, which), counted(count_heads(report, known), "head"),
-                       named(report, which), number_at_most(std::exp(least))),
+                       head_names(report, which), number_at_most(std::exp(least))),
        .numbers = {{"heads", static_cast<double>(count_heads(report, which))}, {"spread", least}},
        .severity = 0.4,
        .reproduce = "normscope heads " + shell_quoted(report.path)});

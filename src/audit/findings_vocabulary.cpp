@@ -7,7 +7,7 @@ namespace {
 /// Largest probability below which a token gets a finding.
 constexpr double improbable = 0.5;
 
-std::string named(const Report& report, const std::vector<std::size_t>& which) {
+std::string token_names(const Report& report, const std::vector<std::size_t>& which) {
   return first_few(which, [&](std::size_t token) { return token_name(report.vocabulary.names, token); });
 }
 
@@ -23,7 +23,7 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
                         .text = fmt::format("{} of {} can never have the largest logit after the final norm: "
                                             "{}. Without the norm's bound on hidden states it would be {}.",
                                             unreachable.size(), counted(survey.tokens.size(), "token"),
-                                            named(report, unreachable), survey.unargmaxable()),
+                                            token_names(report, unreachable), survey.unargmaxable()),
                         .numbers = {{"unreachable", static_cast<double>(unreachable.size())},
                                     {"without_bound", static_cast<double>(survey.unargmaxable())}},
                         .severity = 0.8,
@@ -34,7 +34,7 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
     const double most = survey.probabilities[least[0]].upper;
     findings.push_back({.kind = "improbable_token",
                         .text = fmt::format("No context gives {} a probability above {}.",
-                                            named(report, least), number_at_most(most)),
+                                            token_names(report, least), number_at_most(most)),
                         .numbers = {{"probability", most}},
                         .severity = 0.5,
                         .reproduce = reproduce});

@@ -6,6 +6,7 @@
 
 #include <normscope/audit/vocabulary.hpp>
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::audit {
@@ -17,7 +18,6 @@ using selectability::TokenReach;
 
 constexpr double unit = 0x1p-53;
 constexpr double smallest = std::numeric_limits<double>::min();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Points tried for a token, and the work limit for all of them together in multiplications.
 constexpr double most_points = 60.0;
 constexpr double most_work = 1e11;

@@ -61,7 +61,7 @@ constexpr std::array table{
              "Cell.BoundedCellsStayBounded"},
 };
 
-constexpr std::array above{
+constexpr std::array proper_inclusions{
     Order{"LSTM", "GRU", "c grows without bound, a GRU's state stays within -1 and 1",
           "Weiss et al. 2018, section 3"},
     Order{"LSTM", "Elman network (tanh)", "the same; with its gates held open or shut it is one",
@@ -88,6 +88,6 @@ std::string_view to_string(Space space) {
 
 std::span<const EncoderClass> encoder_classes() { return classes; }
 std::span<const Standing> standings() { return table; }
-std::span<const Order> orders() { return above; }
+std::span<const Order> orders() { return proper_inclusions; }
 
 }  // namespace normscope::automata

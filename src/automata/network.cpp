@@ -37,9 +37,9 @@ void read_out(const Network& network, const detail::Runner& runner, double* out)
 }
 
 /// A network that reads a word, and whether it accepts what it has read.
-class Judge {
+class Classifier {
  public:
-  explicit Judge(const Network& network) : network_(network), runner_(network.cell) {
+  explicit Classifier(const Network& network) : network_(network), runner_(network.cell) {
     runner_.read(start(network));
     read_out(network_, runner_, out_.data());
   }
@@ -62,7 +62,7 @@ class Judge {
 };
 
 bool read(const Network& network, WordView word) {
-  Judge judge(network);
+  Classifier judge(network);
   for (const std::uint8_t letter : word) judge.read(letter);
   return judge.accepts();
 }
@@ -156,7 +156,7 @@ Range range(const Network& network, std::size_t most) {
   const auto last = static_cast<std::uint8_t>(letters(network.language) - 1);
   Range range;
   for (std::size_t n = 0; n <= most; ++n) {
-    Judge judge(network);
+    Classifier judge(network);
     for (std::uint8_t letter = 0; letter < last; ++letter) {
       for (std::size_t i = 0; i < n; ++i) judge.read(letter);
     }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "weights.hpp"
@@ -12,7 +13,6 @@
 namespace normscope::certificates {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Ratio between columns, as a power of two, up to which products do not underflow.
 constexpr int near = 200;
 

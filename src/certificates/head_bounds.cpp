@@ -13,7 +13,6 @@
 namespace normscope::certificates {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Limits on the number of distances at which a query is evaluated and on multiplications over all distances.
 /// A result that exceeds them was written to keep the checker busy.
 constexpr std::size_t most_swept = 1u << 16;

@@ -5,13 +5,12 @@
 #include <limits>
 
 #include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 #include "weights.hpp"
 
 namespace normscope::certificates {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void center_rows(Matrix& map) {
   for (std::size_t i = 0; i < map.rows; ++i) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 #include "fields.hpp"
 #include "head_bounds.hpp"
@@ -19,8 +19,6 @@
 
 namespace normscope::certificates {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_at_most(double bound, double stated) { return bound <= stated + last_bits * std::abs(stated); }
 bool is_at_least(double bound, double stated) { return bound >= stated - last_bits * std::abs(stated); }

@@ -15,7 +15,6 @@
 namespace normscope::certificates {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Claims whose scores are computed in one product.
 constexpr std::size_t block = 32;
 

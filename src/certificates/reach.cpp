@@ -9,6 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "fields.hpp"
@@ -19,7 +20,6 @@
 namespace normscope::certificates {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double positive = std::numeric_limits<double>::min();
 
 std::string token(std::size_t index) { return fmt::format("token {}", index); }

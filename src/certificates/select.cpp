@@ -13,6 +13,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "column_units.hpp"
@@ -24,9 +25,7 @@
 namespace normscope::certificates {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// A key's verdict as stated in the result.
+/// A key's verdict as the result states it.
 struct Verdict {
   std::string answer;
   std::string proof;

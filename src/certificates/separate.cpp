@@ -9,6 +9,7 @@
 #include <normscope/certificates/verify.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "fields.hpp"
@@ -17,8 +18,6 @@
 
 namespace normscope::certificates {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class SeparateCheck {
  public:

@@ -5,14 +5,13 @@
 #include <string>
 
 #include <normscope/core/error.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 namespace normscope::certificates {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// Points stored in a folder instead of the JSON: token indices in NAME_tokens.npy and rows in
-/// NAME_points.npy; for witnesses, reachable.npy and witnesses.npy.
+/// Points that the JSON leaves to a folder: NAME_tokens.npy, whose they are, and NAME_points.npy, rows; of
+/// witnesses reachable.npy and witnesses.npy.
 class PointFolder {
  public:
   explicit PointFolder(const Folder* folder) : folder_(folder) {}

@@ -8,6 +8,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "fail.hpp"
 #include "packed_source.hpp"
 #include "shape.hpp"
 
@@ -15,10 +16,6 @@ namespace normscope::checkpoint {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-[[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
-  throw Error(code, fmt::format("{}: {}", where, what));
-}
 
 std::optional<Dtype> element_type(std::byte code) {
   switch (std::to_integer<int>(code)) {

@@ -18,7 +18,7 @@ namespace normscope::checkpoint {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::size_t longest_header = std::size_t{1} << 20;
+constexpr std::size_t longest_npy_header = std::size_t{1} << 20;
 
 /// Parses the few Python literals in a header.
 class Literals {
@@ -162,8 +162,8 @@ std::size_t npy_data_begin(std::span<const std::byte> prefix, const std::string&
   }
   const std::size_t short_length = byte_at(8) | byte_at(9) << 8;
   const std::size_t length = major == 1 ? short_length : short_length | byte_at(10) << 16 | byte_at(11) << 24;
-  if (length < 2 || length > longest_header) {
-    fail(fmt::format(".npy header has {} bytes, expected from 2 to {}", length, longest_header));
+  if (length < 2 || length > longest_npy_header) {
+    fail(fmt::format(".npy header has {} bytes, expected from 2 to {}", length, longest_npy_header));
   }
   return (major == 1 ? 10 : 12) + length;
 }

@@ -9,7 +9,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-constexpr double most_axes = 64;
+constexpr double largest_axis = 64;
 constexpr int longest_chain = 16;
 constexpr int deepest_product = 4;
 
@@ -109,7 +109,7 @@ class Matcher {
     const Tensor* axes = graph_.constant(reduce.input(1));
     if (axes == nullptr || axes->dtype != Dtype::I64 || axes->elements() != 1) return {};
     const double axis = read(*axes)[0];
-    if (!(std::abs(axis) <= most_axes)) return {};
+    if (!(std::abs(axis) <= largest_axis)) return {};
     return static_cast<std::int64_t>(axis);
   }
 

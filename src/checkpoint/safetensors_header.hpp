@@ -11,7 +11,11 @@
 
 namespace normscope::checkpoint {
 
+/// The longest header that is read or written, in bytes; readers of the format refuse longer ones.
+inline constexpr std::size_t longest_safetensors_header = 100'000'000;
 /// Memory needed for a header's tensors and metadata.
+
+/// What a header's tensors and metadata need room for.
 struct HeaderSizes {
   std::size_t tensors = 0;
   std::size_t extents = 0;

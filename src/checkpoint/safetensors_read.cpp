@@ -7,6 +7,7 @@
 #include <normscope/core/error.hpp>
 
 #include "bytes.hpp"
+#include "fail.hpp"
 #include "parsed_file.hpp"
 #include "quote.hpp"
 #include "safetensors_header.hpp"
@@ -14,15 +15,10 @@
 namespace normscope::checkpoint {
 namespace {
 
-constexpr std::uint64_t longest_header = 100'000'000;
 constexpr std::size_t length_bytes = 8;
 // The JSON library holds several copies of the token that it reads, so the token's length is limited first.
 constexpr std::size_t longest_string = std::size_t{4} << 20;
 constexpr std::size_t longest_run = std::size_t{64} << 10;
-
-[[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
-  throw Error(code, where + ": " + what);
-}
 
 struct Parts {
   std::string_view header;  ///< without trailing spaces
@@ -36,8 +32,8 @@ Parts split(const StoredBytes& file, const std::string& where, std::vector<std::
     reject(fmt::format("file has {} bytes, expected at least {}", file.size(), length_bytes));
   }
   const auto length = load<std::uint64_t>(file.part(0, length_bytes).fetch(buffer));
-  if (length > longest_header) {
-    reject(fmt::format("header length is {}, expected at most {}", length, longest_header));
+  if (length > longest_safetensors_header) {
+    reject(fmt::format("header length is {}, expected at most {}", length, longest_safetensors_header));
   }
   if (length > file.size() - length_bytes) {
     reject(fmt::format("header ends at byte {}, file has {}", length_bytes + length, file.size()));

@@ -10,12 +10,11 @@
 #include <normscope/core/file.hpp>
 
 #include "quote.hpp"
+#include "safetensors_header.hpp"
 #include "shape.hpp"
 
 namespace normscope::checkpoint {
 namespace {
-
-constexpr std::size_t longest_header = 100'000'000;
 
 /// `text` as a JSON string.
 std::string json_string(const std::string& text, const std::string& where) {
@@ -85,9 +84,9 @@ std::string header_of(const std::vector<const NewTensor*>& tensors,
   }
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
-  if (header.size() > longest_header) {
+  if (header.size() > longest_safetensors_header) {
     throw Error(ErrorCode::Argument, fmt::format("{}: header would take {} bytes, the format allows {}",
-                                                 where, header.size(), longest_header));
+                                                 where, header.size(), longest_safetensors_header));
   }
   return header;
 }

@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "fail.hpp"
 #include "pickle.hpp"
 #include "quote.hpp"
 #include "shape.hpp"
@@ -21,11 +22,7 @@ using Kind = PickleValue::Kind;
 
 constexpr std::string_view pickle_member = "/data.pkl";
 
-[[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
-  throw Error(code, where + ": " + what);
-}
-
-/// The part of a pickle's name before "/data.pkl"; empty for other members.
+/// The part of a pickle's name before "/data.pkl", nothing for other members.
 std::optional<std::string_view> pickle_prefix(const ZipMember& member) {
   const std::size_t slash = std::min(member.name.find('/'), member.name.size());
   if (member.name.substr(slash) != pickle_member) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <normscope/core/error.hpp>
 
 #include "bytes.hpp"
+#include "fail.hpp"
 #include "quote.hpp"
 
 namespace normscope::checkpoint {
@@ -26,11 +27,8 @@ constexpr std::size_t locator64_size = 20;
 constexpr std::uint16_t in_zip64_16 = 0xffff;
 constexpr std::uint32_t in_zip64_32 = 0xffffffff;
 
-[[noreturn]] void fail(ErrorCode code, const std::string& where, const std::string& what) {
-  throw Error(code, where + ": " + what);
-}
-
-/// Reads consecutive little-endian numbers from a part of the file that is known to lie within it.
+/// Takes little-endian numbers one after another from a part of the file that has been checked to lie
+/// within it.
 class Fields {
  public:
   Fields(Bytes bytes, std::uint64_t begin, std::uint64_t size, std::string_view what,

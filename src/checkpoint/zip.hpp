@@ -25,9 +25,15 @@ struct ZipMember {
 inline constexpr std::uint16_t zip_stored = 0;
 inline constexpr std::uint16_t zip_deflated = 8;
 
+/// No deflate stream unpacks to more than this many times its size.
+inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 /// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported.
 /// Errors    Format for any offset or size outside the file, and for duplicate names; messages begin with
 ///           `where`
+
+/// The members of the zip that `bytes` hold, zip64 included. Archives in parts are not read.
+/// Errors    Format for any offset or size that leaves the file, and for a name that comes twice;
+///           messages begin with `where`
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
 

@@ -14,8 +14,6 @@
 namespace normscope::convex {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 void validate(MatrixView<const double> rows, std::span<const double> offsets) {
   if (rows.rows() == 0 || rows.width() == 0 || offsets.size() != rows.rows()) {
     throw Error(

@@ -8,6 +8,7 @@
 #include <normscope/core/assert.hpp>
 
 #include "active_set.hpp"
+#include "digits.hpp"
 
 namespace normscope::convex {
 namespace {
@@ -15,12 +16,7 @@ namespace {
 using Eigen::Index;
 using Set = ActiveSet<double>;
 
-/// Number of decimal digits of a number in (0, 1].
-std::size_t digits(double value) {
-  return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
-}
-
-/// Iterations without a decrease of |x| after which rounding is assumed to cause a cycle.
+/// Iterations without a shorter x after which rounding is taken to go in a circle.
 constexpr std::size_t most_stalled = 10;
 
 /// The active points of x, with a unit as long as the longest of them.

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <type_traits>
 
+#include "digits.hpp"
+
 namespace normscope::convex {
 namespace {
 
@@ -20,7 +22,7 @@ constexpr std::size_t pool_rows = 128;
 constexpr double pool_rest = 0.3;
 /// Iterations without a decrease of |x| after which rounding is assumed to cause a cycle. At distance 1, a
 /// row violated by v decreases |x| by only v², which falls below rounding long before v does.
-constexpr std::size_t most_stalled = 100;
+constexpr std::size_t most_stalled_steps = 100;
 constexpr int refinements = 6;
 
 template <typename Scalar>
@@ -38,11 +40,7 @@ struct Precision<DoubleDouble> {
   static constexpr double gap = 1e-12;
 };
 
-std::size_t digits(double value) {
-  return value > 0.0 && value < 1.0 ? static_cast<std::size_t>(-std::log10(value)) : 0;
-}
-
-/// Wolfe's method for two sets of rows.
+/// Wolfe's method over two sets of rows.
 template <typename Scalar>
 class Descent {
  public:
@@ -219,7 +217,7 @@ class Descent {
       if (!settled()) return false;
       stalled_ = length_ < shortest_ ? 0 : stalled_ + 1;
       shortest_ = std::min(shortest_, length_);
-      if (stalled_ > most_stalled) return false;
+      if (stalled_ > most_stalled_steps) return false;
       nearer = true;
       update_levels();
     }

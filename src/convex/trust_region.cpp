@@ -18,10 +18,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// The problem divided by a power of two so that its largest number is in [1, 2), because lengths are
-/// squared.
+/// The problem divided by a power of two, so that its largest number is in [1, 2): its lengths are squared.
 struct Problem {
   MatrixXd matrix;
   VectorXd offset;

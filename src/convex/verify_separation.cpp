@@ -5,6 +5,7 @@
 #include <normscope/convex/exact_separation.hpp>
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "separation_bounds.hpp"
@@ -12,9 +13,7 @@
 namespace normscope::convex {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// Sum of the weights, or NaN if they are invalid.
+/// Sum of the weights, or NaN for weights that are none.
 double total_weight(const std::vector<Share>& weights, std::size_t rows) {
   CompensatedSum total;
   for (const Share& share : weights) {

@@ -1,13 +1,14 @@
 #include <normscope/lnnet/circle.hpp>
 
 #include <cmath>
+#include <numbers>
 
 #include <normscope/core/assert.hpp>
 
 namespace normscope::lnnet {
 namespace {
 
-constexpr double pi = 3.14159265358979323846;
+using std::numbers::pi;
 
 }  // namespace
 

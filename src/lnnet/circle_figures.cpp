@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <initializer_list>
+#include <numbers>
 
 #include <normscope/lnnet/circle.hpp>
 
@@ -17,7 +18,7 @@ using detail::shortened;
 using detail::specification;
 using detail::values;
 
-constexpr double pi = 3.14159265358979323846;
+using std::numbers::pi;
 /// Number of points of a circle and of a curve, and of cells along the longer side of the surface.
 constexpr int circle_points = 72;
 constexpr int curve_points = 200;

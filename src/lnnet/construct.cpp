@@ -74,7 +74,7 @@ Line<DoubleDouble> widened(const Line<double>& line) {
 }
 
 /// The samples and the options.
-struct Task {
+struct Attempts {
   MatrixView<const double> given;
   MatrixView<const double> x;  ///< `given` divided by 2^exponent; the net is constructed for these
   int exponent;
@@ -102,7 +102,7 @@ void fit(Net& net, int exponent, double eps) {
 }
 
 /// Keeps `net` if it classifies more rows correctly than the best so far.
-bool offer(const Task& task, Net net, std::vector<Fold> folds, Construction& construction) {
+bool offer(const Attempts& task, Net net, std::vector<Fold> folds, Construction& construction) {
   fit(net, task.exponent, task.options.eps);
   const std::vector<std::int64_t> given = labels(net, task.given, task.options.threads, task.progress);
   std::size_t correct = 0;
@@ -124,7 +124,7 @@ Net constant_net(std::size_t width, std::int64_t label) {
   return net;
 }
 
-void construct_stable(const Task& task, Construction& construction) {
+void construct_stable(const Attempts& task, Construction& construction) {
   const ConstructOptions& options = task.options;
   const std::vector<double> values = gather(task.x, task.samples.rows);
   const MatrixView<const double> x(values.data(), task.samples.rows.size(), task.x.width());
@@ -174,7 +174,7 @@ void construct_stable(const Task& task, Construction& construction) {
                                       numbers));
 }
 
-void construct_paper(const Task& task, Construction& construction) {
+void construct_paper(const Attempts& task, Construction& construction) {
   std::vector<Fold> folds;
   Net net =
       task.options.precision == Precision::double_double
@@ -215,12 +215,12 @@ Construction construct(MatrixView<const double> x, std::span<const std::int64_t>
   // Rows whose squares neither overflow nor underflow are not scaled.
   std::vector<double> divided;
   if (!size.is_safe()) divided = size.divided(x);
-  const Task task{.given = x,
-                  .x = size.is_safe() ? x : MatrixView<const double>(divided.data(), x.rows(), x.width()),
-                  .exponent = size.is_safe() ? 0 : size.exponent(),
-                  .samples = samples,
-                  .options = options,
-                  .progress = progress};
+  const Attempts task{.given = x,
+                      .x = size.is_safe() ? x : MatrixView<const double>(divided.data(), x.rows(), x.width()),
+                      .exponent = size.is_safe() ? 0 : size.exponent(),
+                      .samples = samples,
+                      .options = options,
+                      .progress = progress};
   if (samples.names.size() == 1) {
     construction.net = constant_net(x.width(), samples.names[0]);
     construction.correct = x.rows();

@@ -20,7 +20,7 @@ constexpr std::size_t lanes = 64;
 template <typename T>
 using Lane = std::array<T, lanes>;
 template <typename T>
-using Block = std::vector<Lane<T>>;
+using Columns = std::vector<Lane<T>>;
 
 template <typename T>
 T number(const std::vector<double>& high, const std::vector<double>& low, std::size_t i) {
@@ -32,7 +32,7 @@ T number(const std::vector<double>& high, const std::vector<double>& low, std::s
 }
 
 template <typename T>
-void apply_linear(const Layer& layer, const Block<T>& x, Block<T>& y) {
+void apply_linear(const Layer& layer, const Columns<T>& x, Columns<T>& y) {
   y.resize(layer.out);
   for (std::size_t o = 0; o < layer.out; ++o) {
     Lane<T> sum;
@@ -88,7 +88,7 @@ void normalize_apart(Lane<T>* block, std::size_t width, std::size_t r, const T& 
 }
 
 template <typename T>
-void apply_norm(const NormSpec& norm, Block<T>& y) {
+void apply_norm(const NormSpec& norm, Columns<T>& y) {
   using std::sqrt;
   const std::size_t width = norm.block_width();
   const T count = norm.kind == NormKind::spherical ? 1.0 : static_cast<double>(width);
@@ -120,7 +120,7 @@ void apply_norm(const NormSpec& norm, Block<T>& y) {
 }
 
 template <typename T>
-void apply_activation(const Layer& layer, Block<T>& y) {
+void apply_activation(const Layer& layer, Columns<T>& y) {
   switch (layer.activation) {
     case Activation::none: return;
     case Activation::norm: return apply_norm(layer.norm, y);
@@ -140,8 +140,8 @@ void apply_activation(const Layer& layer, Block<T>& y) {
 
 /// Rows [begin, begin + count) of `x` as a block; lanes after the last row repeat it.
 template <typename T>
-Block<T> load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
-  Block<T> block(x.width());
+Columns<T> load(MatrixView<const double> x, std::size_t begin, std::size_t count) {
+  Columns<T> block(x.width());
   for (std::size_t r = 0; r < lanes; ++r) {
     const std::span<const double> row = x.row(begin + std::min(r, count - 1));
     for (std::size_t i = 0; i < x.width(); ++i) block[i][r] = row[i];
@@ -150,7 +150,7 @@ Block<T> load(MatrixView<const double> x, std::size_t begin, std::size_t count) 
 }
 
 template <typename T, typename Y>
-void store(const Block<T>& block, std::size_t begin, std::size_t count, std::vector<Y>& y) {
+void store(const Columns<T>& block, std::size_t begin, std::size_t count, std::vector<Y>& y) {
   for (std::size_t r = 0; r < count; ++r) {
     for (std::size_t i = 0; i < block.size(); ++i) {
       if constexpr (std::is_same_v<T, Y>) {
@@ -192,8 +192,8 @@ std::vector<Y> outputs(const Net& net, MatrixView<const double> x, unsigned thre
                        const Progress& progress) {
   std::vector<Y> all(x.rows() * net.out());
   for_each_block(x.rows(), threads, progress, [&](std::size_t begin, std::size_t count) {
-    Block<T> now = load<T>(x, begin, count);
-    Block<T> next;
+    Columns<T> now = load<T>(x, begin, count);
+    Columns<T> next;
     for (const Layer& layer : net.layers) {
       apply_linear(layer, now, next);
       apply_activation(layer, next);
@@ -231,8 +231,8 @@ std::vector<std::vector<double>> trace_in(const Net& net, MatrixView<const doubl
   std::vector<std::vector<double>> activations;
   for (const Layer& layer : net.layers) activations.emplace_back(x.rows() * layer.out);
   for_each_block(x.rows(), threads, {}, [&](std::size_t begin, std::size_t count) {
-    Block<T> now = load<T>(x, begin, count);
-    Block<T> next;
+    Columns<T> now = load<T>(x, begin, count);
+    Columns<T> next;
     for (std::size_t l = 0; l < net.layers.size(); ++l) {
       apply_linear(net.layers[l], now, next);
       apply_activation(net.layers[l], next);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t classes = 10;
+constexpr std::size_t image_classes = 10;
 constexpr int cifar_batches = 5;
 /// Number of images with random labels: more than a linear map can learn, few enough for minutes of training.
 constexpr std::size_t random_rows = 5000;
@@ -58,9 +58,9 @@ Dataset take_rows(const std::string& where, checkpoint::Array images, const chec
   const std::size_t taken = rows == 0 ? there : rows;
   images.values.resize(taken * width);
   for (double& value : images.values) value = (value - scaling.mean) / scaling.deviation;
-  Dataset data{.width = width, .classes = classes, .x = std::move(images.values)};
+  Dataset data{.width = width, .classes = image_classes, .x = std::move(images.values)};
   for (std::size_t row = 0; row < taken; ++row) {
-    if (!(labels.values[row] >= 0.0 && labels.values[row] < static_cast<double>(classes))) {
+    if (!(labels.values[row] >= 0.0 && labels.values[row] < static_cast<double>(image_classes))) {
       throw Error(ErrorCode::Argument, fmt::format("{}: the label of image {} is {}, expected 0 to 9", where,
                                                    row, labels.values[row]));
     }

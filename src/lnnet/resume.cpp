@@ -12,10 +12,10 @@
 namespace normscope::lnnet {
 namespace {
 
-constexpr SnapshotKind kind{.name = "build",
-                            .version = 3,
-                            .others = "other samples, labels or options",
-                            .former = "normscope.construct"};
+constexpr SnapshotKind build_state{.name = "build",
+                                   .version = 3,
+                                   .others = "other samples, labels or options",
+                                   .former = "normscope.construct"};
 constexpr const char* misfit = "holds what build did not save; delete it to start again";
 
 bool is_finite(const DoubleDouble& value) { return std::isfinite(value.high) && std::isfinite(value.low); }
@@ -63,14 +63,14 @@ void save_state(const std::filesystem::path& path, const Digest& fingerprint, co
   payload.put(state.line.classes);
   payload.put(state.line.rows);
   payload.put(state.line.folds);
-  save_snapshot(path, kind, fingerprint, payload.bytes());
+  save_snapshot(path, build_state, fingerprint, payload.bytes());
 }
 
 std::optional<ResumeState> load_state(const std::filesystem::path& path, const Digest& fingerprint,
                                       const StateBounds& bounds) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
-  const std::vector<std::byte> payload = load_snapshot(path, kind, fingerprint);
+  const std::vector<std::byte> payload = load_snapshot(path, build_state, fingerprint);
   Unpacker from(payload, fmt::format("{}: {}", path.string(), misfit));
   ResumeState state;
   std::uint64_t attempt = 0;

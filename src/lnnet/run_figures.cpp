@@ -21,7 +21,7 @@ using detail::specification;
 using detail::values;
 
 /// Number of points of a curve that a screen can show.
-constexpr std::size_t most_points = 400;
+constexpr std::size_t most_records = 400;
 
 /// Quantile of sorted numbers, interpolated linearly.
 double quantile(const std::vector<double>& sorted, double level) {
@@ -72,7 +72,7 @@ Json distribution(Json rows, Json marks, const Json& y) {
 std::string seeds_figure(std::span<const RunCurves> runs, std::size_t record_every) {
   NORMSCOPE_ASSERT(!runs.empty());
   const std::size_t records = runs.front().loss.size();
-  const std::size_t stride = std::max<std::size_t>(1, (records + most_points - 1) / most_points);
+  const std::size_t stride = std::max<std::size_t>(1, (records + most_records - 1) / most_records);
   Json losses = Json::array();
   Json accuracies = Json::array();
   Json marks = Json::array();

@@ -1,6 +1,7 @@
 #include <normscope/lnnet/tasks.hpp>
 
 #include <cmath>
+#include <numbers>
 
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/images.hpp>
@@ -8,7 +9,7 @@
 namespace normscope::lnnet {
 namespace {
 
-constexpr double pi = 3.14159265358979323846;
+using std::numbers::pi;
 /// Number of new points on which a task's net is tested.
 constexpr std::size_t test_rows = 4000;
 

@@ -17,7 +17,6 @@
 namespace normscope::lnnet {
 namespace {
 
-using detail::Block;
 using detail::block_rows;
 using detail::BlockLoss;
 using detail::Pass;
@@ -87,7 +86,7 @@ struct Batch {
   }
 
   [[nodiscard]] std::size_t blocks() const { return (rows + block_rows - 1) / block_rows; }
-  [[nodiscard]] Block<T> block(std::size_t index, std::size_t width) const {
+  [[nodiscard]] detail::Block<T> block(std::size_t index, std::size_t width) const {
     const std::size_t begin = index * block_rows;
     return {.x = x.data() + begin * width,
             .labels = labels.data() + begin,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/core.h>
 
@@ -10,7 +11,7 @@
 namespace normscope::lnnet {
 namespace {
 
-constexpr double pi = 3.14159265358979323846;
+using std::numbers::pi;
 /// Number of halvings of the rate over a training with the step schedule.
 constexpr double halvings = 8.0;
 

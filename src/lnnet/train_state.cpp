@@ -18,7 +18,7 @@
 namespace normscope::lnnet {
 namespace {
 
-constexpr SnapshotKind kind{
+constexpr SnapshotKind train_state{
     .name = "train", .version = 2, .others = "other options or samples", .former = "normscope.train/"};
 
 std::string spec_text(const TrainSpec& spec) {
@@ -109,11 +109,11 @@ void Trainer::save(const std::filesystem::path& path) const {
   Packer payload;
   payload.put<std::uint64_t>(now.step);
   for (const auto& [name, entries] : parts(now)) payload.put(*entries);
-  save_snapshot(path, kind, fingerprint(), payload.bytes());
+  save_snapshot(path, train_state, fingerprint(), payload.bytes());
 }
 
 void Trainer::resume(const std::filesystem::path& path) {
-  const std::vector<std::byte> payload = load_snapshot(path, kind, fingerprint());
+  const std::vector<std::byte> payload = load_snapshot(path, train_state, fingerprint());
   Unpacker from(payload, path.string() + ": holds what train did not save; delete it to start again");
   TrainState state;
   std::uint64_t step = 0;

@@ -17,7 +17,7 @@
 namespace normscope::norm {
 namespace {
 
-constexpr std::size_t rows_a_piece = 16;
+constexpr std::size_t rows_per_task = 16;
 
 /// Sums over one cell of a row, or over merged cells, of deviations from the cell's mean (layer) or from
 /// zero. `weight` is Σ g², `tilt` Σ g² z, `stretched` Σ g² z². The mean is mean + rest, unrounded, so that
@@ -177,7 +177,7 @@ std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, Matri
   }
   std::vector<int> exponents(x.rows());
   if (groups.empty()) return exponents;
-  parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
+  parallel_for(x.rows(), rows_per_task, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> z(spec.width);
     std::vector<Statistics> cells(spec.width / cell_width);
     for (std::size_t row = first; row < last; ++row) {

@@ -12,7 +12,7 @@
 namespace normscope::norm {
 namespace {
 
-constexpr std::size_t rows_a_piece = 16;
+constexpr std::size_t hessian_rows_per_task = 16;
 
 double dot(std::span<const double> a, std::span<const double> b) {
   CompensatedSum sum;
@@ -44,7 +44,7 @@ void product(std::string_view who, bool transposed, const NormSpec& spec, Matrix
   detail::require_vectors(who, x, u);
   detail::require_vectors(who, x, v);
   const std::size_t block = spec.block_width();
-  parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
+  parallel_for(x.rows(), hessian_rows_per_task, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> q(block);
     std::vector<double> a(block);
     std::vector<double> b(block);

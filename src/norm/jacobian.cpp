@@ -12,7 +12,7 @@
 namespace normscope::norm {
 namespace {
 
-constexpr std::size_t rows_a_piece = 16;
+constexpr std::size_t jacobian_rows_per_task = 16;
 
 /// v ← R (v − q (qᵀv))/s, the symmetric Jacobian between centring and gain.
 void scale_tangent(const NormSpec& spec, std::span<const double> q, const detail::Length& s,
@@ -30,7 +30,7 @@ void product(std::string_view who, bool transposed, const NormSpec& spec, Matrix
   validate(who, spec, x, out);
   detail::require_vectors(who, x, v);
   const std::size_t block = spec.block_width();
-  parallel_for(x.rows(), rows_a_piece, threads, [&](std::size_t first, std::size_t last) {
+  parallel_for(x.rows(), jacobian_rows_per_task, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> q(block);
     for (std::size_t row = first; row < last; ++row) {
       for (std::size_t begin = 0; begin < spec.width; begin += block) {

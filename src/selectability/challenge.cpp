@@ -12,7 +12,7 @@ namespace normscope::selectability {
 namespace {
 
 /// Queries that are scored against all rivals together.
-constexpr std::size_t batch = 128;
+constexpr std::size_t challengers = 128;
 
 struct Winner {
   double score = 0.0;
@@ -112,7 +112,7 @@ void run_batch(const Cloud& cloud, const Rivals& rivals, std::span<const Query> 
     for (const double value : query.direction) directions.push_back(static_cast<float>(value));
     duels.emplace_back(cloud, query, most);
   }
-  std::vector<float> scores(batch * block);
+  std::vector<float> scores(challengers * block);
   for (std::size_t first = 0; first < rivals.size(); first += block) {
     const std::size_t columns = std::min(block, rivals.size() - first);
     double reach = 0.0;
@@ -145,13 +145,15 @@ const float* Rivals::values(std::size_t index) const {
 std::vector<Challenge> challenge(const Cloud& cloud, const Rivals& rivals, std::span<const Query> queries,
                                  std::size_t most, unsigned threads) {
   std::vector<Challenge> results(queries.size());
-  parallel_for((queries.size() + batch - 1) / batch, 1, threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t first = begin * batch; first < std::min(queries.size(), end * batch); first += batch) {
-      const std::size_t count = std::min(batch, queries.size() - first);
-      run_batch(cloud, rivals, queries.subspan(first, count), most,
-                std::span<Challenge>(results).subspan(first, count));
-    }
-  });
+  parallel_for((queries.size() + challengers - 1) / challengers, 1, threads,
+               [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t first = begin * challengers;
+                      first < std::min(queries.size(), end * challengers); first += challengers) {
+                   const std::size_t count = std::min(challengers, queries.size() - first);
+                   run_batch(cloud, rivals, queries.subspan(first, count), most,
+                             std::span<Challenge>(results).subspan(first, count));
+                 }
+               });
   return results;
 }
 

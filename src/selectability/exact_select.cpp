@@ -22,7 +22,7 @@ constexpr std::size_t together = 64;
 constexpr std::size_t wide = 128;
 
 bool is_open(const Verdict& verdict) {
-  return verdict.answer == Answer::undecided || verdict.proof == Proof::weights;
+  return verdict.answer == Selectability::undecided || verdict.proof == Proof::weights;
 }
 
 /// Whether the key lies in the hull of the keys with positive weights; rows index `keys`.
@@ -108,12 +108,12 @@ void take(MatrixView<const double> keys, std::size_t index, const ExactSeparatio
   verdict.weights.clear();
   verdict.residual = 0.0;
   if (found.answer == convex::Answer::yes) {
-    verdict.answer = Answer::selectable;
+    verdict.answer = Selectability::selectable;
     verdict.query = direction(found.normal);
     verdict.margin = std::max(0.0, verified_margin(keys, index, verdict.query));
     return;
   }
-  verdict.answer = Answer::unselectable;
+  verdict.answer = Selectability::unselectable;
   for (const ExactShare& share : found.b) {
     verdict.weights.push_back({share.row, quotient(share.numerator, found.denominator)});
   }

@@ -29,7 +29,7 @@ struct Candidate {
 };
 
 /// Comparison of one point with a range of tokens.
-struct Seen {
+struct ChunkCandidates {
   std::vector<Candidate> candidates{};
   float best = -std::numeric_limits<float>::infinity();
 };
@@ -44,16 +44,16 @@ double own_score(const Field& field, const Standing& standing) {
 
 /// Candidates are the tokens of [begin, end) whose score is within twice the float32 error of the token's own
 /// score.
-std::vector<Seen> see(const Field& field, const std::vector<Standing>& standings,
-                      const std::vector<float>& points, const std::vector<float>& thresholds,
-                      std::size_t begin, std::size_t end) {
+std::vector<ChunkCandidates> see(const Field& field, const std::vector<Standing>& standings,
+                                 const std::vector<float>& points, const std::vector<float>& thresholds,
+                                 std::size_t begin, std::size_t end) {
   const std::size_t width = field.logits->width;
   std::vector<float> scores(standings.size() * (end - begin));
   const MatrixView<float> view(scores.data(), standings.size(), end - begin);
   multiply(Factor<float>(points.data(), standings.size(), width, width),
            Factor<float>(field.single->rows.data() + begin * width, end - begin, width, width).transposed(),
            view);
-  std::vector<Seen> seen(standings.size());
+  std::vector<ChunkCandidates> seen(standings.size());
   for (std::size_t s = 0; s < standings.size(); ++s) {
     const float* line = view.row(s).data();
     for (std::size_t j = begin; j < end; ++j) {
@@ -100,15 +100,15 @@ void settle(const Field& field, Standing& standing, double own, std::vector<Cand
 }
 
 /// Number of interleaved partial sums, so that the compiler vectorizes the loop.
-constexpr std::size_t lanes = 8;
+constexpr std::size_t term_lanes = 8;
 
 /// directionᵀ(a − b) in float64, and a bound of its error.
 Bounded plain_lead(std::span<const double> direction, std::span<const double> a, std::span<const double> b) {
-  double sums[lanes] = {};
-  double sizes[lanes] = {};
+  double sums[term_lanes] = {};
+  double sizes[term_lanes] = {};
   std::size_t i = 0;
-  for (; i + lanes <= a.size(); i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
+  for (; i + term_lanes <= a.size(); i += term_lanes) {
+    for (std::size_t lane = 0; lane < term_lanes; ++lane) {
       const double term = direction[i + lane] * (a[i + lane] - b[i + lane]);
       sums[lane] += term;
       sizes[lane] += std::abs(term);
@@ -121,11 +121,11 @@ Bounded plain_lead(std::span<const double> direction, std::span<const double> a,
   }
   double sum = 0.0;
   double size = 0.0;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
+  for (std::size_t lane = 0; lane < term_lanes; ++lane) {
     sum += sums[lane];
     size += sizes[lane];
   }
-  const std::ptrdiff_t terms = static_cast<std::ptrdiff_t>(a.size() + lanes);
+  const std::ptrdiff_t terms = static_cast<std::ptrdiff_t>(a.size() + term_lanes);
   return {sum, rounding(terms) * size + static_cast<double>(terms) * std::numeric_limits<double>::min()};
 }
 
@@ -164,7 +164,7 @@ void look(const Field& field, std::vector<Standing>& standings, unsigned threads
         static_cast<float>(std::scalbn(own.back() - standing.within - 2.0 * field.single->error, -exponent)));
   }
   const std::size_t chunks = (tokens + chunk - 1) / chunk;
-  std::vector<std::vector<Seen>> seen(chunks);
+  std::vector<std::vector<ChunkCandidates>> seen(chunks);
   parallel_for(chunks, 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; ++k) {
       seen[k] = see(field, standings, points, thresholds, k * chunk, std::min(tokens, (k + 1) * chunk));
@@ -174,7 +174,7 @@ void look(const Field& field, std::vector<Standing>& standings, unsigned threads
     for (std::size_t s = begin; s < end; ++s) {
       std::vector<Candidate> candidates;
       float best = -std::numeric_limits<float>::infinity();
-      for (const std::vector<Seen>& part : seen) {
+      for (const std::vector<ChunkCandidates>& part : seen) {
         candidates.insert(candidates.end(), part[s].candidates.begin(), part[s].candidates.end());
         best = std::max(best, part[s].best);
       }

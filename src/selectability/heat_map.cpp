@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Digits of a share that can be distinguished by colour.
-constexpr double digits = 1e4;
+constexpr double share_digits = 1e4;
 
 Json axis(const char* field, const char* title, const Json& extra) {
   Json result = {{"field", field}, {"type", "ordinal"}, {"title", title}};
@@ -28,8 +28,9 @@ Json whole_numbers(std::size_t least, std::size_t most) {
 Json specification(const std::vector<RandomCell>& cells, double RandomCell::*share, std::string_view title) {
   Json values = Json::array();
   for (const RandomCell& cell : cells) {
-    values.push_back(
-        {{"width", cell.width}, {"count", cell.count}, {"share", std::round(cell.*share * digits) / digits}});
+    values.push_back({{"width", cell.width},
+                      {"count", cell.count},
+                      {"share", std::round(cell.*share * share_digits) / share_digits}});
   }
   const Json tips = {{{"field", "width"}, {"title", "width"}},
                      {{"field", "count"}, {"title", "keys"}},

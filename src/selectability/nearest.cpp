@@ -16,7 +16,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// Cosine between the query and the nearest key below which the plain solution is refined.
-constexpr double near = 1e-7;
+constexpr double near_the_hull = 1e-7;
 /// Smallest weight for which a key counts as inside the hull despite rounding.
 constexpr double safe_weight = 1e-6;
 /// Each refinement step gains the digits of a double minus those lost to the condition of the points.
@@ -35,7 +35,7 @@ std::vector<DoubleDouble> difference(const Cloud& cloud, std::size_t j, std::siz
   return result;
 }
 
-VectorXd rounded(const std::vector<DoubleDouble>& values) {
+VectorXd to_doubles(const std::vector<DoubleDouble>& values) {
   VectorXd result(static_cast<Index>(values.size()));
   for (std::size_t i = 0; i < values.size(); ++i) result[static_cast<Index>(i)] = values[i].value();
   return result;
@@ -54,9 +54,9 @@ Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
   const Index count = static_cast<Index>(carriers.size()) - 1;
   MatrixXd differences(width, count);
   for (Index j = 0; j < count; ++j) {
-    differences.col(j) = rounded(carriers[static_cast<std::size_t>(j) + 1]) - rounded(carriers[0]);
+    differences.col(j) = to_doubles(carriers[static_cast<std::size_t>(j) + 1]) - to_doubles(carriers[0]);
   }
-  Refined result{.point = rounded(carriers[0]), .weights = VectorXd::Ones(count + 1)};
+  Refined result{.point = to_doubles(carriers[0]), .weights = VectorXd::Ones(count + 1)};
   if (count == 0) return result;
   const Eigen::ColPivHouseholderQR<MatrixXd> factors(differences);
   // Each entry of μ is a pair; the second number holds what a double cannot.
@@ -104,7 +104,7 @@ class Case {
     VectorXd lengths(points.cols());
     for (Index j = 0; j < points.cols(); ++j) {
       points.col(j) =
-          span_.whitened(rounded(difference(cloud_, others_[static_cast<std::size_t>(j)], place_)));
+          span_.whitened(to_doubles(difference(cloud_, others_[static_cast<std::size_t>(j)], place_)));
       lengths[j] = points.col(j).norm();
       // A key that differs only outside the span is at the origin.
       if (!(lengths[j] > 0.0)) lengths[j] = 1.0;
@@ -120,7 +120,7 @@ class Case {
     const convex::MinimumNorm found = convex::minimum_norm_point(
         {.dimension = static_cast<std::size_t>(span_.rank()), .least = least}, 1e-10);
     const VectorXd point = Eigen::Map<const VectorXd>(found.point.data(), points.rows());
-    if (point.norm() > near) {
+    if (point.norm() > near_the_hull) {
       result_.kind = Nearest::Kind::outside;
       set_query(-span_.query(point));
       return result_;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <normscope/convex/log_softmax.hpp>
 #include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "sphere.hpp"
@@ -18,11 +18,11 @@ constexpr double largest_scale = 0x1p200;
 /// Entries of the logits that the ascent on a sphere may read.
 constexpr double sphere_work = 1e9;
 /// Rounding of exp and the last operations, with a margin.
-constexpr double rounded = 1e-15;
+constexpr double exp_rounding = 1e-15;
 
 /// Folding may round each of the two logits of the quotient.
 Probability probability_of(const Logits& logits, convex::LogSoftmaxMaximum maximum) {
-  const double slack = 2.0 * logits.rounding + rounded;
+  const double slack = 2.0 * logits.rounding + exp_rounding;
   return {std::exp(maximum.lower - slack), std::min(1.0, std::exp(maximum.upper + slack)),
           std::move(maximum.point), std::move(maximum.tangent)};
 }
@@ -73,7 +73,6 @@ void climb_on_sphere(const Logits& logits, std::size_t token, std::vector<double
 /// With eps = 0 only the sphere counts: a point inside the ball is replaced by the best known point on the
 /// sphere.
 void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmaxMaximum& maximum) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> points;
   if (logits.dimension() == 1) {
     points = sphere_points(logits);
@@ -109,8 +108,8 @@ Probability probability_from_lead(const TokenReach& reach, std::size_t tokens) {
   const double others = static_cast<double>(tokens) - 1.0;
   Probability result;
   if (others == 0.0) return {.lower = 1.0, .upper = 1.0};
-  if (reach.lower > 0.0) result.lower = (1.0 - rounded) / (1.0 + others * std::exp(-reach.lower));
-  result.upper = std::min(1.0, (1.0 + 4.0 * rounded) / (1.0 + std::exp(-reach.upper)));
+  if (reach.lower > 0.0) result.lower = (1.0 - exp_rounding) / (1.0 + others * std::exp(-reach.lower));
+  result.upper = std::min(1.0, (1.0 + 4.0 * exp_rounding) / (1.0 + std::exp(-reach.upper)));
   return result;
 }
 

@@ -31,8 +31,8 @@ void fill(const RandomTable& table, RandomCell& cell) {
     for (double& value : values) value = random.normal();
     if (table.transform) table.transform({values.data(), cell.count, cell.width});
     const Selection selection = keys({values.data(), cell.count, cell.width}, {.threads = 1});
-    const std::size_t unselectable = selection.count(Answer::unselectable);
-    cell.undecided += selection.count(Answer::undecided);
+    const std::size_t unselectable = selection.count(Selectability::unselectable);
+    cell.undecided += selection.count(Selectability::undecided);
     lost += unselectable;
     if (unselectable > 0) ++sets;
   }

@@ -18,7 +18,7 @@ namespace {
 using convex::Answer;
 
 /// Points checked in one product.
-constexpr std::size_t batch = 64;
+constexpr std::size_t tokens_per_task = 64;
 
 /// The tokens and weights of a proof that a token never leads.
 std::vector<convex::Share> objectors(const TokenReach& reach) {
@@ -138,10 +138,10 @@ std::vector<std::size_t> unproved(const Logits& logits, const std::vector<TokenR
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (!alone && holds[i] && tokens[asked[i]].answer == Answer::yes) leading.push_back(i);
   }
-  for (std::size_t begin = 0; begin < leading.size(); begin += batch) {
+  for (std::size_t begin = 0; begin < leading.size(); begin += tokens_per_task) {
     options.progress("proof", begin, leading.size());
     std::vector<std::size_t> some;
-    const std::size_t end = std::min(leading.size(), begin + batch);
+    const std::size_t end = std::min(leading.size(), begin + tokens_per_task);
     for (std::size_t k = begin; k < end; ++k) some.push_back(asked[leading[k]]);
     const std::vector<bool> points = verifier.points_hold(some, tokens, options.threads);
     for (std::size_t k = begin; k < end; ++k) holds[leading[k]] = points[k - begin] ? 1 : 0;

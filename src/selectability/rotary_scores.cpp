@@ -14,7 +14,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// Distances whose keys are multiplied together, so that they fit into the second-level cache.
-constexpr Index block = 256;
+constexpr Index distance_block = 256;
 
 }  // namespace
 
@@ -76,10 +76,10 @@ Ranges Sweep::of(const VectorXd& query) const {
   const Index count = cosines_.cols();
   const Index turning = scores_.turning();
   Ranges result{VectorXd(count), VectorXd(count)};
-  MatrixXd back(scores_.dim(), std::min(block, count));
+  MatrixXd back(scores_.dim(), std::min(distance_block, count));
   back.bottomRows(scores_.dim() - turning).colwise() = query.tail(scores_.dim() - turning).eval();
-  for (Index first = 0; first < count; first += block) {
-    const Index here = std::min(block, count - first);
+  for (Index first = 0; first < count; first += distance_block) {
+    const Index here = std::min(distance_block, count - first);
     for (Index i = 0; i < here; ++i) {
       for (Index j = 0; j < scores_.pairs; ++j) {
         const double cosine = cosines_(j, first + i);

@@ -28,6 +28,11 @@ struct RotaryScores {
   double query_lost = 0.0;  ///< bounds the rounding error of q, for any u
   double key_lost = 0.0;
 
+  /// q at u.
+  [[nodiscard]] Eigen::VectorXd query_at(const Eigen::VectorXd& u) const {
+    return query * u + query_constant;
+  }
+
   [[nodiscard]] Eigen::Index dim() const { return query.rows(); }
   [[nodiscard]] Eigen::Index turning() const { return 2 * pairs; }
   [[nodiscard]] bool knows_frequencies() const { return pairs == 0 || !frequencies.empty(); }

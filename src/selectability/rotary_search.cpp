@@ -13,7 +13,6 @@ using Eigen::VectorXd;
 
 /// Distances used to improve a start, before all distances are.
 constexpr std::size_t explored = 512;
-constexpr std::size_t most_swept = 16384;
 /// Distances whose own best query is a candidate for a start, and number of those used.
 constexpr std::size_t candidates = 64;
 constexpr std::size_t starts = 4;
@@ -25,18 +24,14 @@ constexpr int most_steps = 60;
 constexpr int power_steps = 8;
 constexpr double gain = 1e-7;
 
-VectorXd query_of(const RotaryScores& scores, const VectorXd& u) {
-  return scores.query * u + scores.query_constant;
-}
-
-/// Improves u and the keys in turn, with fixed distances.
+/// u and the keys in turn, distances as they are.
 void climb(const RotaryScores& scores, RotaryContext& context) {
   for (int step = 0; step < most_steps; ++step) {
     const VectorXd g = spread_gradient(scores, context);
     const VectorXd pull = scores.query.transpose() * g;
     const double length = pull.norm();
     if (length > 0.0) context.query_point = pull / length;
-    const VectorXd query = query_of(scores, context.query_point);
+    const VectorXd query = scores.query_at(context.query_point);
     context.high = best_key(scores, query, context.high_distance, 1.0);
     context.low = best_key(scores, query, context.low_distance, -1.0);
     const double spread = query.dot(spread_gradient(scores, context));
@@ -73,7 +68,7 @@ VectorXd spread_gradient(const RotaryScores& scores, const RotaryContext& contex
 }
 
 RotaryContext widest_context(const RotaryScores& scores, const Sweep& sweep, const VectorXd& query_point) {
-  const VectorXd query = query_of(scores, query_point);
+  const VectorXd query = scores.query_at(query_point);
   const Ranges ranges = sweep.of(query);
   const VectorXd high = ranges.middle + ranges.half;
   const VectorXd low = ranges.middle - ranges.half;
@@ -112,12 +107,12 @@ Sharpness sharpness_at(const RotaryScores& scores, std::size_t t, VectorXd& u) {
   const double at = static_cast<double>(t);
   VectorXd keys;
   for (int step = 0; step < power_steps; ++step) {
-    keys = scores.key.transpose() * turned(scores, query_of(scores, u), -at);
+    keys = scores.key.transpose() * turned(scores, scores.query_at(u), -at);
     const VectorXd next = scores.query.transpose() * turned(scores, scores.key * keys, at);
     if (!(next.norm() > 0.0)) break;
     u = next.normalized();
   }
-  const VectorXd back = turned(scores, query_of(scores, u), -at);
+  const VectorXd back = turned(scores, scores.query_at(u), -at);
   return {.spread = 2.0 * (scores.key.transpose() * back).norm(), .middle = back.dot(scores.key_constant)};
 }
 
@@ -125,11 +120,11 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores) {
   const std::size_t end = scores.distances;
   if (end < 3 || !scores.knows_frequencies()) return {};
   const Sweep some(scores, scattered_distances(1, end, explored));
-  struct Start {
+  struct RatedDistance {
     double sharpness;
     VectorXd u;
   };
-  std::vector<Start> found;
+  std::vector<RatedDistance> found;
   VectorXd u;
   for (const std::size_t t : scattered_distances(1, end, candidates)) {
     const double sharpness = sharpness_at(scores, t, u).spread;
@@ -137,7 +132,7 @@ std::optional<RotaryContext> sharpest_context(const RotaryScores& scores) {
   }
   const auto count = static_cast<std::ptrdiff_t>(std::min(starts, found.size()));
   std::partial_sort(found.begin(), found.begin() + count, found.end(),
-                    [](const Start& a, const Start& b) { return a.sharpness > b.sharpness; });
+                    [](const RatedDistance& a, const RatedDistance& b) { return a.sharpness > b.sharpness; });
   std::vector<RotaryContext> contexts;
   const auto try_from = [&](const VectorXd& start) {
     contexts.push_back(improved(scores, some, {.query_point = start, .spread = -1.0}));

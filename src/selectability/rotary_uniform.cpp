@@ -14,7 +14,6 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr std::size_t swept_in_steps = 256;
-constexpr std::size_t most_swept = 16384;
 constexpr int rounds = 5;
 constexpr int steps = 12;
 /// Distances added per iteration, for high and for low scores each.
@@ -25,10 +24,6 @@ constexpr double enough = 1e-3;
 constexpr double first_smoothing = 0.1;
 constexpr double less_smoothing = 0.8;
 constexpr int exchanges = 60;
-
-VectorXd query_of(const RotaryScores& scores, const VectorXd& u) {
-  return scores.query * u + scores.query_constant;
-}
 
 /// The dual over the contexts found so far: φ(λ) = cᵀ G λ − √(|Cᵀ G λ|² + δ²).
 class Dual {
@@ -107,14 +102,14 @@ class Dual {
 WeightProof anywhere(const RotaryScores& scores, const VectorXd& u) {
   RotaryScores one = scores;
   one.query = MatrixXd::Zero(scores.dim(), 1);
-  one.query_constant = query_of(scores, u);
+  one.query_constant = scores.query_at(u);
   one.query_lost += rounding(scores.query.cols() + 1) * scores.query_size();
   return RotaryWeights(one, 0.0).proof(0);
 }
 
 /// The widest context of a query over all distances.
 double widest_over(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u) {
-  const Ranges ranges = sweep.of(query_of(scores, u));
+  const Ranges ranges = sweep.of(scores.query_at(u));
   return (ranges.middle + ranges.half).maxCoeff() + (ranges.half - ranges.middle).maxCoeff() +
          scores.slack(scores.distances);
 }
@@ -188,7 +183,7 @@ class Descent {
 /// The distances with the `count` highest and the `count` lowest scores under a query.
 std::vector<std::size_t> extreme_distances(const RotaryScores& scores, const Sweep& sweep, const VectorXd& u,
                                            std::size_t count) {
-  const Ranges ranges = sweep.of(query_of(scores, u));
+  const Ranges ranges = sweep.of(scores.query_at(u));
   std::vector<std::size_t> result;
   for (const double sign : {1.0, -1.0}) {
     const VectorXd height = ranges.half + sign * ranges.middle;

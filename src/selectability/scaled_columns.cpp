@@ -10,18 +10,17 @@
 #include <normscope/selectability/verify.hpp>
 
 #include "extents.hpp"
+#include "scaled_keys.hpp"
 
 namespace normscope::selectability {
 namespace {
 
 /// Ratio between extents, as a power of two, up to which the search uses the columns unscaled.
 constexpr int like = 10;
-/// Numbers above this are refused.
-constexpr double largest_entry = 0x1p1000;
 /// Queries whose entries are within this power of two of the largest lose nothing to underflow.
 constexpr int safe_exponent = 900;
 /// Bound of the relative rounding error of lengths and their quotients.
-constexpr double rounding = 0x1p-47;
+constexpr double product_rounding = 0x1p-47;
 
 /// The query for the original keys, and the factor between its length and scores and those of `query`.
 struct GivenQuery {
@@ -66,18 +65,19 @@ Selection ScaledColumns::of_given(MatrixView<const double> keys, Selection selec
     for (std::size_t row = begin; row < end; ++row) {
       Verdict& verdict = selection.keys[row];
       const auto give_up = [&verdict] {
-        verdict.answer = Answer::undecided;
+        verdict.answer = Selectability::undecided;
         verdict.proof = Proof::none;
         verdict.query.clear();
       };
-      if (verdict.answer == Answer::selectable) {
+      if (verdict.answer == Selectability::selectable) {
         std::vector<double> own;
         for (std::size_t i = 0; verdict.proof == Proof::own_direction && i < width; ++i) {
           own.push_back(view().row(row)[i] - center[i]);
         }
         GivenQuery query = given_query(own.empty() ? verdict.query : own, exponents);
-        const double margin = is_exact && query.is_exact ? verdict.margin * query.factor * (1.0 - rounding)
-                                                         : verified_margin(keys, row, query.direction);
+        const double margin = is_exact && query.is_exact
+                                  ? verdict.margin * query.factor * (1.0 - product_rounding)
+                                  : verified_margin(keys, row, query.direction);
         verdict.proof = Proof::query;
         verdict.query = std::move(query.direction);
         verdict.margin = margin;
@@ -87,7 +87,7 @@ Selection ScaledColumns::of_given(MatrixView<const double> keys, Selection selec
       const std::vector<double> distances = verified_distances(keys, row, verdict.weights);
       verdict.residual = verified_residual(keys, row, verdict.weights);
       if (!std::isfinite(verdict.residual)) verdict.residual = selection.scale;
-      if (verdict.answer == Answer::unselectable &&
+      if (verdict.answer == Selectability::unselectable &&
           !(are_none(distances, selection.extents, selection.tolerance) &&
             verdict.residual <= selection.tolerance * selection.scale)) {
         give_up();

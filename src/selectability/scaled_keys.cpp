@@ -5,12 +5,6 @@
 #include <normscope/core/error.hpp>
 
 namespace normscope::selectability {
-namespace {
-
-/// Distances between keys of this size stay within a double's range, whatever the width.
-constexpr double largest_entry = 0x1p1000;
-
-}  // namespace
 
 Selection ScaledKeys::divided(Selection selection) const {
   by.divide(selection.center);

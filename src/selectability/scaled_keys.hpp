@@ -11,6 +11,9 @@
 
 namespace normscope::selectability {
 
+/// Distances between keys whose entries are at most this are within a double's range, whatever the width.
+inline constexpr double largest_entry = 0x1p1000;
+
 /// Keys divided by a power of two; see `scaled_keys`.
 struct ScaledKeys {
   BinaryScale by{};

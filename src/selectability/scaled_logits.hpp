@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/selectability/logits.hpp>
 
 namespace normscope::selectability {
@@ -42,8 +43,6 @@ class ScaledLogits {
   [[nodiscard]] double divide(double lead) const { return by_.divide(lead); }
 
  private:
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
-
   const Logits* original_;
   BinaryScale by_;
   std::optional<Logits> copy_{};

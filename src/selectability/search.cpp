@@ -56,7 +56,7 @@ Search::Parts::Parts(MatrixView<const double> keys, const Options& how)
   for (std::size_t row = 0; row < verdicts.size(); ++row) {
     const std::size_t twin = cloud.twin(row);
     if (twin == Cloud::none) continue;
-    verdicts[row].answer = Answer::unselectable;
+    verdicts[row].answer = Selectability::unselectable;
     verdicts[row].proof = Proof::twin;
     verdicts[row].weights = {{twin, 1.0}};
   }
@@ -86,7 +86,7 @@ void Search::Parts::collect() {
 void Search::Parts::select(std::size_t place, Proof proof, double margin, std::vector<double> query) {
   Verdict& verdict = verdicts[cloud.row(place)];
   if (verdict.proof == Proof::twin) return;
-  verdict.answer = Answer::selectable;
+  verdict.answer = Selectability::selectable;
   verdict.proof = proof;
   verdict.margin = std::scalbn(margin, cloud.exponent());
   verdict.query = std::move(query);
@@ -128,7 +128,7 @@ void Search::Parts::settle(Contest& contest) {
   contest.asked_front = false;
   if (found.kind == Nearest::Kind::inside) {
     contest.over = true;
-    verdict.answer = Answer::unselectable;
+    verdict.answer = Selectability::unselectable;
     verdict.proof = Proof::weights;
     verdict.residual = found.residual;
     verdict.weights = std::move(found.weights);
@@ -226,7 +226,7 @@ void Search::Parts::run_chunk(std::vector<Contest> contests) {
 Search::Search(MatrixView<const double> keys, const Options& options)
     : parts_(std::make_unique<Parts>(keys, options)) {
   if (keys.rows() == 1) {
-    parts_->verdicts[0].answer = Answer::selectable;
+    parts_->verdicts[0].answer = Selectability::selectable;
     parts_->verdicts[0].proof = Proof::alone;
     parts_->verdicts[0].margin = std::numeric_limits<double>::infinity();
   }
@@ -275,7 +275,7 @@ Selection Search::Parts::selection() {
         verdict.residual <= selection.tolerance * selection.scale &&
         are_none(verified_distances(given, row, verdict.weights), selection.extents, selection.tolerance);
     verdict.proof = is_near ? Proof::weights : Proof::none;
-    if (!is_near) verdict.answer = Answer::undecided;
+    if (!is_near) verdict.answer = Selectability::undecided;
   }
   return selection;
 }

@@ -4,11 +4,11 @@
 
 namespace normscope::selectability {
 
-std::string_view to_string(Answer answer) {
+std::string_view to_string(Selectability answer) {
   switch (answer) {
-    case Answer::selectable: return "selectable";
-    case Answer::unselectable: return "unselectable";
-    case Answer::undecided: return "undecided";
+    case Selectability::selectable: return "selectable";
+    case Selectability::unselectable: return "unselectable";
+    case Selectability::undecided: return "undecided";
   }
   return "";
 }
@@ -26,14 +26,14 @@ std::string_view to_string(Proof proof) {
   return "";
 }
 
-std::size_t Selection::count(Answer answer) const {
+std::size_t Selection::count(Selectability answer) const {
   return static_cast<std::size_t>(std::count_if(
       keys.begin(), keys.end(), [answer](const Verdict& verdict) { return verdict.answer == answer; }));
 }
 
 std::vector<double> Selection::query(MatrixView<const double> all, std::size_t index) const {
   const Verdict& verdict = keys[index];
-  if (verdict.answer != Answer::selectable) return {};
+  if (verdict.answer != Selectability::selectable) return {};
   if (verdict.proof == Proof::query || verdict.proof == Proof::exact) return verdict.query;
   std::vector<double> result(all.row(index).begin(), all.row(index).end());
   for (std::size_t i = 0; i < result.size(); ++i) result[i] -= center[i];

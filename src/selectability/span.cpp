@@ -38,7 +38,7 @@ MatrixXd triangle_of(const Cloud& cloud) {
 }
 
 /// Largest entry of a key in the units of the cloud, which bounds the rounding of the common mean.
-double rounding(const Cloud& cloud) {
+double mean_rounding(const Cloud& cloud) {
   double far = 0.0;
   for (const double value : cloud.center()) far = std::max(far, std::abs(value));
   return 0x1p-51 * std::scalbn(far + cloud.scale(), -cloud.exponent()) *
@@ -52,7 +52,7 @@ Span::Span(const Cloud& cloud, double rank_tolerance) {
   const MatrixXd triangle = triangle_of(cloud);
   const Eigen::ColPivHouseholderQR<MatrixXd> factors(triangle.transpose());
   const auto pivots = factors.matrixQR().diagonal().cwiseAbs();
-  const double least = std::max(rank_tolerance * pivots.maxCoeff(), rounding(cloud));
+  const double least = std::max(rank_tolerance * pivots.maxCoeff(), mean_rounding(cloud));
   rank_ = std::max<Index>(1, (pivots.array() > least).count());
   if (rank_ < width) basis_ = factors.householderQ() * MatrixXd::Identity(width, rank_);
   triangle_ = rank_ == width ? triangle : triangle_of(MatrixXd(triangle * basis_));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/rounding.hpp>
@@ -11,9 +10,8 @@
 namespace normscope::selectability {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-/// A point at most this far from the sphere is treated as the nearest point on it.
-constexpr double near = 0x1p-30;
+/// A point no further from the sphere than this stands for the next one on it.
+constexpr double near_the_sphere = 0x1p-30;
 /// Work limit per token, in products of a row and a point.
 constexpr double most_work = 4e9;
 constexpr std::size_t random_directions = 16;
@@ -188,7 +186,7 @@ double distance_to_sphere(const Logits& logits, std::span<const double> point) {
   const double length = euclidean_norm(inner);
   const double away = std::abs(1.0 - length) + 16.0 * unit_roundoff;
   // A component outside the norm's image changes logits only by the rounding of the rows.
-  return away <= near ? away / length : infinity;
+  return away <= near_the_sphere ? away / length : infinity;
 }
 
 double lead_on_sphere(const Field& field, std::size_t token, std::span<const double> point,

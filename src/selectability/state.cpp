@@ -65,9 +65,10 @@ bool read_code(Unpacker& from, Enum last, Enum& value) {
 /// Whether the proof is of a kind that a search produces for the answer, and all its numbers are finite.
 bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
   const bool query = verdict.proof == Proof::query;
-  const bool known = verdict.answer == Answer::selectable     ? query || verdict.proof == Proof::own_direction
-                     : verdict.answer == Answer::unselectable ? verdict.proof == Proof::weights
-                                                              : verdict.proof == Proof::none;
+  const bool known = verdict.answer == Selectability::selectable
+                         ? query || verdict.proof == Proof::own_direction
+                     : verdict.answer == Selectability::unselectable ? verdict.proof == Proof::weights
+                                                                     : verdict.proof == Proof::none;
   const auto finite = [](double value) { return std::isfinite(value); };
   return known && verdict.query.size() == (query ? keys.width() : 0) &&
          std::all_of(verdict.query.begin(), verdict.query.end(), finite) && finite(verdict.margin) &&
@@ -159,7 +160,7 @@ void Search::resume(std::string_view state, const std::string& source) {
     if (row >= keys.rows() || seen[row]) refuse(source, misfit);
     seen[row] = true;
     Verdict verdict;
-    const bool coded = read_code(from, Answer::undecided, verdict.answer);
+    const bool coded = read_code(from, Selectability::undecided, verdict.answer);
     if (!read_code(from, Proof::twin, verdict.proof) || !coded) refuse(source, misfit);
     from.get(verdict.margin);
     from.get(verdict.residual);

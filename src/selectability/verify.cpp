@@ -10,6 +10,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/exact.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "extents.hpp"
@@ -20,10 +21,10 @@ namespace normscope::selectability {
 namespace {
 
 constexpr double u = 0x1p-53;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// directionᵀ(a − b) in float64, and a bound of its error.
-Bounded plain_lead(std::span<const double> direction, std::span<const double> a, std::span<const double> b) {
+Bounded plain_margin(std::span<const double> direction, std::span<const double> a,
+                     std::span<const double> b) {
   double sum = 0.0;
   double size = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -36,11 +37,11 @@ Bounded plain_lead(std::span<const double> direction, std::span<const double> a,
 }
 
 /// Ratio of column extents, as a power of two, up to which products use the columns unscaled.
-constexpr int near = 200;
+constexpr int largest_spread = 200;
 
 /// The columns of the keys with nonzero query entries, if there are others or sizes differ widely; each is
 /// scaled by its own power of two, which leaves scores unchanged.
-struct Seen {
+struct QueriedColumns {
   std::vector<double> query{};
   std::vector<double> values{};
   std::size_t rows;
@@ -50,7 +51,7 @@ struct Seen {
   double length = 1.0;
   int exponent = 0;
 
-  Seen(MatrixView<const double> keys, std::span<const double> all) : rows(keys.rows()) {
+  QueriedColumns(MatrixView<const double> keys, std::span<const double> all) : rows(keys.rows()) {
     std::vector<std::size_t> columns;
     std::vector<int> exponents;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -62,7 +63,7 @@ struct Seen {
       exponents.push_back(size > 0.0 ? std::ilogb(size) : 0);
     }
     const auto [least, most] = std::minmax_element(exponents.begin(), exponents.end());
-    wide = !exponents.empty() && *most - *least > near;
+    wide = !exponents.empty() && *most - *least > largest_spread;
     if (!wide && columns.size() == all.size()) return;
     for (const std::size_t i : columns) query.push_back(all[i]);
     if (wide) {
@@ -104,13 +105,13 @@ bool verify_exactly(MatrixView<const double> keys, const Selection& selection, s
   const auto found = std::find_if(selection.exact.begin(), selection.exact.end(),
                                   [index](const ExactVerdict& verdict) { return verdict.key == index; });
   if (found == selection.exact.end() || keys.rows() < 2) return false;
-  const Answer proved = found->separation.answer == convex::Answer::yes  ? Answer::selectable
-                        : found->separation.answer == convex::Answer::no ? Answer::unselectable
-                                                                         : Answer::undecided;
+  const Selectability proved = found->separation.answer == convex::Answer::yes  ? Selectability::selectable
+                               : found->separation.answer == convex::Answer::no ? Selectability::unselectable
+                                                                                : Selectability::undecided;
   const Verdict& verdict = selection.keys[index];
   if (proved != verdict.answer) return false;
   const bool bounded =
-      proved == Answer::selectable
+      proved == Selectability::selectable
           ? verdict.margin == 0.0 ||
                 verdict.margin <= verified_margin(keys, index, verdict.query) * (1.0 + 64.0 * u)
           : verified_residual(keys, index, verdict.weights) <= verdict.residual * (1.0 + 64.0 * u);
@@ -124,7 +125,7 @@ bool verify_exactly(MatrixView<const double> keys, const Selection& selection, s
 
 double verified_margin(MatrixView<const double> keys, std::size_t index, std::span<const double> query) {
   if (query.size() != keys.width()) return -infinity;
-  if (const Seen seen(keys, query); !seen.query.empty()) {
+  if (const QueriedColumns seen(keys, query); !seen.query.empty()) {
     const double margin = verified_margin(seen.view(), index, seen.query);
     // A margin of zero or less proves nothing.
     if (!seen.wide || !(margin > 0.0) || !std::isfinite(margin)) return margin;
@@ -144,7 +145,7 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
   double least = infinity;
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     if (row == index) continue;
-    const double quick = plain_lead(unit, keys.row(index), keys.row(row)).low();
+    const double quick = plain_margin(unit, keys.row(index), keys.row(row)).low();
     if (quick >= least) continue;
     const double low = difference_dot(unit, keys.row(index), keys.row(row)).low();
     least = std::isnan(low) ? -infinity : std::min(least, low);
@@ -198,19 +199,19 @@ bool verify(MatrixView<const double> keys, const Selection& selection, std::size
   const Verdict& verdict = selection.keys[index];
   if (verdict.proof == Proof::exact) return verify_exactly(keys, selection, index);
   switch (verdict.answer) {
-    case Answer::selectable: {
+    case Selectability::selectable: {
       if (keys.rows() == 1) return true;
       const double margin = verified_margin(keys, index, selection.query(keys, index));
       return margin > 0.0 && verdict.margin > 0.0 && verdict.margin <= margin * (1.0 + 64.0 * u);
     }
-    case Answer::unselectable: {
+    case Selectability::unselectable: {
       const double residual = verified_residual(keys, index, verdict.weights);
       return residual <= verdict.residual * (1.0 + 64.0 * u) &&
              residual <= selection.tolerance * selection.scale &&
              are_none(verified_distances(keys, index, verdict.weights), selection.extents,
                       selection.tolerance);
     }
-    case Answer::undecided: return true;
+    case Selectability::undecided: return true;
   }
   return false;
 }

@@ -13,7 +13,7 @@
 namespace normscope::convex {
 namespace {
 
-struct Problem {
+struct BallProblem {
   std::vector<double> rows{};
   std::vector<double> offsets{};
   std::size_t width = 0;
@@ -22,9 +22,9 @@ struct Problem {
   [[nodiscard]] BallMargin solve() const { return largest_margin(view(), offsets); }
 };
 
-Problem normal_problem(std::size_t rows, std::size_t width, std::uint64_t seed, double offset_size) {
+BallProblem normal_problem(std::size_t rows, std::size_t width, std::uint64_t seed, double offset_size) {
   Random random(seed);
-  Problem problem{.width = width};
+  BallProblem problem{.width = width};
   for (std::size_t i = 0; i < rows * width; ++i) problem.rows.push_back(random.normal());
   for (std::size_t i = 0; i < rows; ++i) problem.offsets.push_back(offset_size * random.normal());
   return problem;
@@ -32,19 +32,19 @@ Problem normal_problem(std::size_t rows, std::size_t width, std::uint64_t seed, 
 
 TEST(Ball, KnownMargins) {
   // One row: its length. Two at a right angle: the middle between them.
-  const Problem one{{3, 4}, {0.5}, 2};
+  const BallProblem one{{3, 4}, {0.5}, 2};
   EXPECT_NEAR(one.solve().lower, 5.5, 1e-13);
-  const Problem two{{1, 0, 0, 1}, {0, 0}, 2};
+  const BallProblem two{{1, 0, 0, 1}, {0, 0}, 2};
   EXPECT_NEAR(two.solve().lower, std::sqrt(0.5), 1e-13);
   // Opposite rows: the centre, where the offsets are what is left.
-  const Problem opposite{{1, 0, -1, 0}, {0.25, 0.25}, 2};
+  const BallProblem opposite{{1, 0, -1, 0}, {0.25, 0.25}, 2};
   EXPECT_NEAR(opposite.solve().upper, 0.25, 1e-13);
   EXPECT_EQ(opposite.solve().answer, Answer::yes);
   // Out of the ball's reach, though not out of the plane's.
-  const Problem far{{1, 0}, {-2}, 2};
+  const BallProblem far{{1, 0}, {-2}, 2};
   EXPECT_EQ(far.solve().answer, Answer::no);
   EXPECT_NEAR(far.solve().upper, -1.0, 1e-13);
-  const Problem zero{{0, 0, 1, 0}, {0, 0}, 2};
+  const BallProblem zero{{0, 0, 1, 0}, {0, 0}, 2};
   EXPECT_EQ(zero.solve().answer, Answer::no);
   EXPECT_EQ(zero.solve().upper, 0.0);
 }
@@ -53,7 +53,7 @@ TEST(Ball, BoundsMeet) {
   for (const std::size_t width : {1, 2, 3, 10, 64}) {
     for (const std::size_t rows : {1, 2, 5, 50, 200}) {
       for (const double offsets : {0.0, 0.3, 3.0}) {
-        const Problem problem = normal_problem(rows, width, width * 1000 + rows, offsets);
+        const BallProblem problem = normal_problem(rows, width, width * 1000 + rows, offsets);
         const BallMargin margin = problem.solve();
         EXPECT_LE(margin.upper - margin.lower, 1e-12 * margin.scale)
             << width << " " << rows << " " << offsets << " after " << margin.iterations;
@@ -65,11 +65,11 @@ TEST(Ball, BoundsMeet) {
 }
 
 /// Rows that nearly depend on one another, one way or another, whose largest margin is near none.
-Problem degenerate_problem(std::uint64_t seed) {
+BallProblem degenerate_problem(std::uint64_t seed) {
   Random random(seed);
   const std::size_t width = 1 + random.below(12);
   const std::size_t rows = 2 + random.below(40);
-  Problem problem = normal_problem(rows, width, seed, random.below(2) == 0 ? 0.0 : 0.5);
+  BallProblem problem = normal_problem(rows, width, seed, random.below(2) == 0 ? 0.0 : 0.5);
   const double tiny = std::pow(10.0, -static_cast<double>(random.below(16)));
   const std::uint64_t kind = seed % 5;
   const auto entry = [&](std::size_t row, std::size_t i) -> double& { return problem.rows[row * width + i]; };
@@ -99,7 +99,7 @@ Problem degenerate_problem(std::uint64_t seed) {
 
 TEST(Ball, BoundsMeetNearDegeneracy) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const Problem problem = degenerate_problem(seed);
+    const BallProblem problem = degenerate_problem(seed);
     const BallMargin margin = problem.solve();
     EXPECT_LE(margin.upper - margin.lower, 1e-12 * margin.scale) << seed << " after " << margin.iterations;
     EXPECT_NE(margin.answer, Answer::undecided) << seed;
@@ -108,10 +108,10 @@ TEST(Ball, BoundsMeetNearDegeneracy) {
 }
 
 TEST(Ball, NumbersOfAnySize) {
-  const Problem plain = normal_problem(20, 4, 7, 0.5);
+  const BallProblem plain = normal_problem(20, 4, 7, 0.5);
   const BallMargin expected = plain.solve();
   for (const int exponent : {-1000, -600, -120, 250, 600, 1010}) {
-    Problem problem = plain;
+    BallProblem problem = plain;
     for (double& value : problem.rows) value = std::scalbn(value, exponent);
     for (double& value : problem.offsets) value = std::scalbn(value, exponent);
     const BallMargin margin = problem.solve();
@@ -122,14 +122,14 @@ TEST(Ball, NumbersOfAnySize) {
     EXPECT_TRUE(verify(problem.view(), problem.offsets, margin)) << exponent;
   }
   // Rows of very different lengths: the short ones say what the point is.
-  const Problem mixed{{1e200, 0, 0, 1, 1, 1}, {0, 0, 0}, 2};
+  const BallProblem mixed{{1e200, 0, 0, 1, 1, 1}, {0, 0, 0}, 2};
   EXPECT_TRUE(verify(mixed.view(), mixed.offsets, mixed.solve()));
-  const Problem long_rows{{1.7e308, 1.7e308}, {0}, 2};
+  const BallProblem long_rows{{1.7e308, 1.7e308}, {0}, 2};
   EXPECT_THROW(static_cast<void>(long_rows.solve()), Error);
 }
 
 /// The best of many points of a disc, and nothing between them is better by more than rows are long.
-double brute_force(const Problem& problem, int turns, int rings) {
+double brute_force(const BallProblem& problem, int turns, int rings) {
   double best = -std::numeric_limits<double>::infinity();
   for (int turn = 0; turn < turns; ++turn) {
     const double angle = 2.0 * std::numbers::pi * turn / turns;
@@ -149,7 +149,7 @@ double brute_force(const Problem& problem, int turns, int rings) {
 
 TEST(Ball, AgreesWithBruteForceOverTheDisc) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const Problem problem = normal_problem(2 + seed % 9, 2, seed, seed % 2 == 0 ? 1.0 : 0.2);
+    const BallProblem problem = normal_problem(2 + seed % 9, 2, seed, seed % 2 == 0 ? 1.0 : 0.2);
     const BallMargin margin = problem.solve();
     const double found = brute_force(problem, 360, 60);
     EXPECT_LE(found, margin.upper + 1e-12) << seed;
@@ -159,7 +159,7 @@ TEST(Ball, AgreesWithBruteForceOverTheDisc) {
 
 /// The largest margin of three rows in the disc: it is attained at a row's end, where two rows are equally
 /// high on the circle, or where all three are.
-double largest_of_three(const Problem& problem) {
+double largest_of_three(const BallProblem& problem) {
   using Real = long double;
   const auto row = [&](std::size_t i, std::size_t j) { return static_cast<Real>(problem.rows[2 * i + j]); };
   const auto offset = [&](std::size_t i) { return static_cast<Real>(problem.offsets[i]); };
@@ -190,7 +190,7 @@ double largest_of_three(const Problem& problem) {
   return static_cast<double>(best);
 }
 
-void expect_bracketed(const Problem& problem, double truth) {
+void expect_bracketed(const BallProblem& problem, double truth) {
   const BallMargin margin = problem.solve();
   EXPECT_LE(margin.lower, truth + 1e-14);
   EXPECT_GE(margin.upper, truth - 1e-14);
@@ -200,10 +200,10 @@ void expect_bracketed(const Problem& problem, double truth) {
 
 // Rows that all but cancel or coincide.
 TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
-  const Problem known{{0.9999999999999923, -0.9999999999999896, 1.0000000000000078, 0.99999999999999,
-                       -0.9999999999999756, -1.0000000000000102},
-                      {-0.3081737866259303, 1.0123575536753933, 0.5615386722899715},
-                      2};
+  const BallProblem known{{0.9999999999999923, -0.9999999999999896, 1.0000000000000078, 0.99999999999999,
+                           -0.9999999999999756, -1.0000000000000102},
+                          {-0.3081737866259303, 1.0123575536753933, 0.5615386722899715},
+                          2};
   EXPECT_NEAR(largest_of_three(known), 0.7869481, 1e-7);
   expect_bracketed(known, largest_of_three(known));
   const BallMargin margin = known.solve();
@@ -211,7 +211,7 @@ TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
   EXPECT_LE(margin.upper - margin.lower, 1e-12 * margin.scale);
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Random random(seed);
-    Problem problem{{}, {}, 2};
+    BallProblem problem{{}, {}, 2};
     const double noise = std::pow(10.0, -10.0 - 6.0 * random.uniform());
     for (int i = 0; i < 6; ++i) {
       problem.rows.push_back((random.below(2) == 0 ? 1.0 : -1.0) + noise * random.normal());
@@ -222,7 +222,7 @@ TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
   }
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Random random(seed);
-    Problem problem{{}, {}, 2 + random.below(5)};
+    BallProblem problem{{}, {}, 2 + random.below(5)};
     const std::size_t rows = 2 + random.below(2 * problem.width + 2);
     const double noise = std::pow(10.0, -9.0 - 8.0 * random.uniform());
     const bool whole = random.below(2) == 0;
@@ -239,7 +239,7 @@ TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
 
 RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
   Random random(seed);
-  Problem problem =
+  BallProblem problem =
       normal_problem(1 + random.below(40), 1 + random.below(12), seed, random.below(2) == 0 ? 0.0 : 0.5);
   if (random.below(2) == 0) {
     // Ties, repeated rows and rows of zeros.
@@ -254,7 +254,7 @@ RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
 
 RC_GTEST_PROP(Ball, RowsCanComeLater, (std::uint64_t seed)) {
   Random random(seed);
-  const Problem problem = normal_problem(2 + random.below(60), 1 + random.below(10), seed, 0.3);
+  const BallProblem problem = normal_problem(2 + random.below(60), 1 + random.below(10), seed, 0.3);
   BallSolver solver(problem.width);
   BallSolver::State state;
   for (std::size_t row = 0; row < problem.offsets.size(); ++row) {
@@ -271,7 +271,7 @@ RC_GTEST_PROP(Ball, RowsCanComeLater, (std::uint64_t seed)) {
 TEST(Ball, ManyCarryingRows) {
   // The origin deep inside a hull: as many rows carry it as there are dimensions.
   for (const std::size_t width : {30, 128}) {
-    const Problem inside = normal_problem(8 * width, width, width, 0.0);
+    const BallProblem inside = normal_problem(8 * width, width, width, 0.0);
     const BallMargin margin = inside.solve();
     EXPECT_EQ(margin.answer, Answer::no) << margin.upper << " " << margin.lower;
     EXPECT_EQ(margin.shares.size(), width + 1);
@@ -280,7 +280,7 @@ TEST(Ball, ManyCarryingRows) {
 }
 
 TEST(Ball, VerifyTrustsNothing) {
-  const Problem problem{{1, 0, 0, 1}, {0, 0}, 2};
+  const BallProblem problem{{1, 0, 0, 1}, {0, 0}, 2};
   const BallMargin honest = problem.solve();
   ASSERT_TRUE(verify(problem.view(), problem.offsets, honest));
   BallMargin forged = honest;

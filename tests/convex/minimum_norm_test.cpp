@@ -10,9 +10,9 @@
 namespace normscope::convex {
 namespace {
 
-using Points = std::vector<std::vector<double>>;
+using PointList = std::vector<std::vector<double>>;
 
-Hull hull_of(const Points& points) {
+Hull hull_of(const PointList& points) {
   return {.dimension = points[0].size(), .least = [&points](std::span<const double> q, std::span<double> p) {
             std::size_t best = 0;
             double least = INFINITY;
@@ -30,7 +30,7 @@ Hull hull_of(const Points& points) {
 }
 
 TEST(MinimumNorm, OfASegmentIsItsFoot) {
-  const Points points{{2, -1}, {2, 3}, {5, 0}};
+  const PointList points{{2, -1}, {2, 3}, {5, 0}};
   const MinimumNorm result = minimum_norm_point(hull_of(points));
   EXPECT_TRUE(result.converged);
   EXPECT_NEAR(result.point[0], 2.0, 1e-15);
@@ -39,7 +39,7 @@ TEST(MinimumNorm, OfASegmentIsItsFoot) {
 }
 
 TEST(MinimumNorm, OfAHullAroundTheOriginIsZero) {
-  const Points points{{1, 0, 0}, {-1, 1, 0}, {-1, -1, 1}, {0, 0, -1}, {9, 9, 9}};
+  const PointList points{{1, 0, 0}, {-1, 1, 0}, {-1, -1, 1}, {0, 0, -1}, {9, 9, 9}};
   const MinimumNorm result = minimum_norm_point(hull_of(points));
   for (const double value : result.point) EXPECT_NEAR(value, 0.0, 1e-15);
 }
@@ -47,7 +47,7 @@ TEST(MinimumNorm, OfAHullAroundTheOriginIsZero) {
 RC_GTEST_PROP(MinimumNorm, NoPointOfTheHullIsNearer, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t dimension = 1 + random.below(10);
-  Points points(1 + random.below(40), std::vector<double>(dimension));
+  PointList points(1 + random.below(40), std::vector<double>(dimension));
   for (std::vector<double>& point : points) {
     for (double& value : point) value = random.normal() + 1.0;
   }

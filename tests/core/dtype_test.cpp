@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/dtype.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 namespace normscope {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 template <typename Stored>

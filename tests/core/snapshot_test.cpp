@@ -17,12 +17,12 @@ using Bytes = std::vector<std::byte>;
 constexpr SnapshotKind kind{
     .name = "test", .version = 3, .others = "other inputs", .former = "normscope.old/"};
 
-Bytes bytes(const std::string& text) {
+Bytes bytes_of(const std::string& text) {
   const std::span<const std::byte> view = std::as_bytes(std::span(text));
   return {view.begin(), view.end()};
 }
 
-const Digest inputs = sha256(bytes("inputs"));
+const Digest inputs = sha256(bytes_of("inputs"));
 
 /// What reading says; empty where it succeeds.
 std::string refusal(const Bytes& snapshot, const SnapshotKind& as = kind, const Digest& of = inputs,
@@ -37,11 +37,12 @@ std::string refusal(const Bytes& snapshot, const SnapshotKind& as = kind, const 
 }
 
 RC_GTEST_PROP(Snapshot, GivesBackWhatWasPut, (std::string text)) {
-  RC_ASSERT(read_snapshot(write_snapshot(kind, inputs, bytes(text)), kind, inputs, "file") == bytes(text));
+  RC_ASSERT(read_snapshot(write_snapshot(kind, inputs, bytes_of(text)), kind, inputs, "file") ==
+            bytes_of(text));
 }
 
 TEST(Snapshot, NoticesEveryChangedByte) {
-  const Bytes whole = write_snapshot(kind, inputs, bytes("what a run has reached"));
+  const Bytes whole = write_snapshot(kind, inputs, bytes_of("what a run has reached"));
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (const unsigned flip : {1U, 0x80U, 0xffU}) {
       Bytes changed = whole;
@@ -58,9 +59,9 @@ TEST(Snapshot, NoticesEveryChangedByte) {
 }
 
 TEST(Snapshot, SaysWhatIsWrong) {
-  const Bytes whole = write_snapshot(kind, inputs, bytes("x"));
-  EXPECT_EQ(refusal(bytes("something else")), "file: is not a state that test saved");
-  EXPECT_EQ(refusal(bytes("normscope.old/2 and so on")),
+  const Bytes whole = write_snapshot(kind, inputs, bytes_of("x"));
+  EXPECT_EQ(refusal(bytes_of("something else")), "file: is not a state that test saved");
+  EXPECT_EQ(refusal(bytes_of("normscope.old/2 and so on")),
             "file: is a state that an earlier version of test saved; delete it to start again");
   SnapshotKind other = kind;
   other.name = "toast";
@@ -75,9 +76,9 @@ TEST(Snapshot, SaysWhatIsWrong) {
 
 TEST(Snapshot, IsAFileThatAppearsWhole) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "snapshot";
-  save_snapshot(path, kind, inputs, bytes("first"));
-  save_snapshot(path, kind, inputs, bytes("second"));
-  EXPECT_EQ(load_snapshot(path, kind, inputs), bytes("second"));
+  save_snapshot(path, kind, inputs, bytes_of("first"));
+  save_snapshot(path, kind, inputs, bytes_of("second"));
+  EXPECT_EQ(load_snapshot(path, kind, inputs), bytes_of("second"));
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   EXPECT_THROW(static_cast<void>(load_snapshot(path, kind, inputs)), Error);
   std::filesystem::remove(path);

@@ -17,7 +17,7 @@
 namespace normscope::geometry {
 namespace {
 
-Eigen::MatrixXd image_matrix(const NormSpec& spec) {
+Eigen::MatrixXd moment_matrix(const NormSpec& spec) {
   Eigen::MatrixXd result(spec.width, spec.width);
   const std::size_t block = spec.block_width();
   for (std::size_t i = 0; i < spec.width; ++i) {
@@ -56,8 +56,8 @@ TEST(Moments, SimilarityIsTheCosineOfTheMatrices) {
       {.width = 24}};
   for (const NormSpec& a : specs) {
     for (const NormSpec& b : specs) {
-      const Eigen::MatrixXd ma = image_matrix(a);
-      const Eigen::MatrixXd mb = image_matrix(b);
+      const Eigen::MatrixXd ma = moment_matrix(a);
+      const Eigen::MatrixXd mb = moment_matrix(b);
       EXPECT_NEAR(image_similarity(a, b), (ma * mb).trace() / (ma.norm() * mb.norm()), 1e-13);
     }
     EXPECT_NEAR(image_similarity(a, a), 1.0, 1e-15);

@@ -10,6 +10,7 @@
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 namespace normscope::geometry {
@@ -113,7 +114,6 @@ std::vector<double> stepped(Step step, const NormSpec& spec, std::vector<double>
 TEST(Steps, ProjectIsRightToTheEndsOfTheRange) {
   constexpr double least = std::numeric_limits<double>::denorm_min();
   constexpr double most = std::numeric_limits<double>::max();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto project = [](const std::vector<double>& x) {
     return stepped(Step::project, {.width = x.size()}, x);
   };

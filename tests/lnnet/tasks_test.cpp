@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <gtest/gtest.h>
 
@@ -53,7 +54,7 @@ TEST(Tasks, NeighbouringOctantsDiffer) {
 }
 
 TEST(Tasks, SpiralArmsAreHalfATurnApart) {
-  constexpr double pi = 3.14159265358979323846;
+  using std::numbers::pi;
   const Dataset data = spiral(400, 1, 1.0);
   for (std::size_t row = 0; row < data.rows(); ++row) {
     const auto x = data.view().row(row);

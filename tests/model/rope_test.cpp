@@ -11,7 +11,7 @@ using test::notes_mention;
 using test::Synthetic;
 using test::tiny_llama;
 
-Model with_fields(const std::string& fields, const test::LlamaSizes& sizes = {}) {
+Model rotary_llama(const std::string& fields, const test::LlamaSizes& sizes = {}) {
   return tiny_llama(sizes)
       .config(
           R"({"hidden_size": 8, "num_attention_heads": 1, "head_dim": 16, "tie_word_embeddings": true, )" +
@@ -38,7 +38,7 @@ TEST(Rope, TakesItsBaseFromEitherSpelling) {
        {R"("model_type": "llama", "rope_theta": 1e6, "max_position_embeddings": 64)",
         R"("model_type": "llama", "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
            "max_position_embeddings": 64)"}) {
-    const Model model = with_fields(fields);
+    const Model model = rotary_llama(fields);
     expect_frequencies(model.heads[0], expected);
     EXPECT_EQ(model.heads[0].rotary->dims, 16u);
     EXPECT_FALSE(model.heads[0].rotary->interleaved);
@@ -49,14 +49,14 @@ TEST(Rope, TakesItsBaseFromEitherSpelling) {
 }
 
 TEST(Rope, SaysWhereItsBaseIsAssumed) {
-  const Model model = with_fields(R"("model_type": "mistral")");
+  const Model model = rotary_llama(R"("model_type": "mistral")");
   EXPECT_NEAR(model.heads[0].rotary->frequencies[4], 1e-2, 1e-14);
   EXPECT_TRUE(notes_mention(model, "rotary base 10000 is assumed"));
   EXPECT_EQ(model.heads[0].rotary->context, 0u);
 }
 
 TEST(Rope, ScalesLinearly) {
-  expect_frequencies(with_fields(R"("model_type": "llama", "rope_theta": 1e6,
+  expect_frequencies(rotary_llama(R"("model_type": "llama", "rope_theta": 1e6,
                                     "rope_scaling": {"type": "linear", "factor": 8.0})")
                          .heads[0],
                      {0.125, 0.022228492625486537, 0.003952847075210474, 0.0007029266564879364, 0.000125,
@@ -65,7 +65,7 @@ TEST(Rope, ScalesLinearly) {
 
 TEST(Rope, StretchesLongWavesAsLlama3) {
   expect_frequencies(
-      with_fields(R"("model_type": "llama", "rope_theta": 500000.0, "rope_scaling":
+      rotary_llama(R"("model_type": "llama", "rope_theta": 500000.0, "rope_scaling":
                                     {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
                                      "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})")
           .heads[0],
@@ -74,7 +74,7 @@ TEST(Rope, StretchesLongWavesAsLlama3) {
 }
 
 TEST(Rope, RampsBetweenFrequenciesAsYarnDoes) {
-  const Head plain = with_fields(R"("model_type": "qwen2", "rope_theta": 1000000.0,
+  const Head plain = rotary_llama(R"("model_type": "qwen2", "rope_theta": 1000000.0,
       "max_position_embeddings": 131072,
       "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768})")
                          .heads[0];
@@ -83,7 +83,7 @@ TEST(Rope, RampsBetweenFrequenciesAsYarnDoes) {
   EXPECT_NEAR(plain.rotary->score_factor, 1.2964769927807063, 1e-12);
   EXPECT_EQ(plain.rotary->context, 131072u);
 
-  const Head weighted = with_fields(R"("model_type": "llama", "max_position_embeddings": 163840,
+  const Head weighted = rotary_llama(R"("model_type": "llama", "max_position_embeddings": 163840,
       "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 40.0,
                           "original_max_position_embeddings": 4096, "beta_fast": 16, "beta_slow": 2,
                           "truncate": false, "mscale": 1.0, "mscale_all_dim": 0.5,
@@ -93,7 +93,7 @@ TEST(Rope, RampsBetweenFrequenciesAsYarnDoes) {
   EXPECT_NEAR(weighted.rotary->score_factor, 1.3356933186232058, 1e-12);
   EXPECT_EQ(weighted.rotary->dims, 8u);
 
-  const Head stated = with_fields(R"("model_type": "llama", "max_position_embeddings": 163840,
+  const Head stated = rotary_llama(R"("model_type": "llama", "max_position_embeddings": 163840,
       "rope_scaling": {"rope_type": "yarn", "factor": 40.0, "attention_factor": 0.5,
                        "original_max_position_embeddings": 4096})")
                           .heads[0];
@@ -101,13 +101,13 @@ TEST(Rope, RampsBetweenFrequenciesAsYarnDoes) {
 }
 
 TEST(Rope, ListsNoFrequenciesThatChangeWithTheContext) {
-  const Model dynamic = with_fields(R"("model_type": "llama", "rope_theta": 10000.0,
+  const Model dynamic = rotary_llama(R"("model_type": "llama", "rope_theta": 10000.0,
       "max_position_embeddings": 64, "rope_scaling": {"type": "dynamic", "factor": 2.0})");
   EXPECT_TRUE(dynamic.heads[0].rotary->frequencies.empty());
   EXPECT_EQ(dynamic.heads[0].not_modelled, "");
   EXPECT_TRUE(notes_mention(dynamic, "rope_scaling: dynamic"));
 
-  const Model longrope = with_fields(R"("model_type": "llama", "rope_theta": 10000.0,
+  const Model longrope = rotary_llama(R"("model_type": "llama", "rope_theta": 10000.0,
       "max_position_embeddings": 131072, "original_max_position_embeddings": 4096,
       "rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 1, 1, 1, 1, 1],
                        "long_factor": [2, 2, 2, 2, 2, 2, 2, 2]})");
@@ -117,11 +117,11 @@ TEST(Rope, ListsNoFrequenciesThatChangeWithTheContext) {
 
 TEST(Rope, NamesTypesThatItDoesNotModel) {
   EXPECT_EQ(
-      with_fields(R"("model_type": "llama", "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]})")
+      rotary_llama(R"("model_type": "llama", "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]})")
           .heads[0]
           .not_modelled,
       "rope_scaling: mrope");
-  EXPECT_EQ(with_fields(R"("model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+  EXPECT_EQ(rotary_llama(R"("model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
                            "low_freq_factor": 1.0, "original_max_position_embeddings": 8192})")
                 .heads[0]
                 .not_modelled,
@@ -136,7 +136,7 @@ TEST(Rope, RefusesParametersThatGiveNoFrequencies) {
                              R"("model_type": "llama", "rope_scaling": {"type": 7})",
                              R"("model_type": "llama", "rope_scaling": 3)"}) {
     EXPECT_NE(
-        test::error_of([&] { static_cast<void>(with_fields(fields)); }).find("Format: model: config.json"),
+        test::error_of([&] { static_cast<void>(rotary_llama(fields)); }).find("Format: model: config.json"),
         std::string::npos)
         << fields;
   }

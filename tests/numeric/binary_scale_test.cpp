@@ -6,11 +6,10 @@
 
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 namespace normscope {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST(BinaryScale, TheLargestComesNearOne) {
   for (const double largest : {1.0, 1.5, 3.0, 1e-3, 1e200, 1e-200, 1e308, std::numeric_limits<double>::max(),

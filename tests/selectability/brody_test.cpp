@@ -48,8 +48,8 @@ Keys rows_of(const MatrixXd& matrix) {
 
 std::size_t lost(const Keys& set) {
   const Selection selection = keys(set.view());
-  EXPECT_EQ(selection.count(Answer::undecided), 0);
-  return selection.count(Answer::unselectable);
+  EXPECT_EQ(selection.count(Selectability::undecided), 0);
+  return selection.count(Selectability::unselectable);
 }
 
 TEST(Brody, TheNormProjectsThenScales) {
@@ -101,7 +101,7 @@ TEST(Brody, AKeyInsideLosesToSomeKeyForEveryQuery) {
     Keys set = normal_keys(4 * width, width, width);
     set.add(mixture(set, set.rows(), 8 * width, random));
     const std::size_t last = set.rows() - 1;
-    ASSERT_EQ(keys(set.view()).keys[last].answer, Answer::unselectable);
+    ASSERT_EQ(keys(set.view()).keys[last].answer, Selectability::unselectable);
     const MatrixXd all = matrix(set);
     for (int trial = 0; trial < 20000; ++trial) {
       const VectorXd scores = all * normal_vector(all.cols(), random);
@@ -111,7 +111,7 @@ TEST(Brody, AKeyInsideLosesToSomeKeyForEveryQuery) {
     const MatrixXd flat = all.colwise() - all.rowwise().mean();
     const VectorXd tie = flat * VectorXd::Ones(flat.cols());
     EXPECT_LT(tie.cwiseAbs().maxCoeff(), 1e-13);
-    EXPECT_EQ(keys(rows_of(flat).view()).keys[last].answer, Answer::unselectable);
+    EXPECT_EQ(keys(rows_of(flat).view()).keys[last].answer, Selectability::unselectable);
   }
 }
 
@@ -169,13 +169,13 @@ TEST(Brody, AHeadOfTwoDimensionsReachesFewKeys) {
 }
 
 TEST(Brody, LargeNormalSetsLoseWhatTheSheetSays) {
-  struct Case {
+  struct RandomSets {
     std::size_t count;
     std::size_t width;
     double share;
   };
-  for (const Case& it :
-       {Case{128, 7, 0.194}, Case{128, 8, 0.102}, Case{1024, 7, 0.609}, Case{1024, 8, 0.477}}) {
+  for (const RandomSets& it : {RandomSets{128, 7, 0.194}, RandomSets{128, 8, 0.102},
+                               RandomSets{1024, 7, 0.609}, RandomSets{1024, 8, 0.477}}) {
     double share = 0.0;
     constexpr std::uint64_t draws = 5;
     for (std::uint64_t seed = 0; seed < draws; ++seed) {

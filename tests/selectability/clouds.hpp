@@ -64,22 +64,22 @@ inline std::vector<double> mixture(const Keys& keys, std::size_t from, std::size
 }
 
 /// What was found of each key.
-inline std::vector<Answer> answers(const Selection& selection) {
-  std::vector<Answer> result;
+inline std::vector<Selectability> answers(const Selection& selection) {
+  std::vector<Selectability> result;
   for (const Verdict& verdict : selection.keys) result.push_back(verdict.answer);
   return result;
 }
 
-inline std::vector<Answer> all(std::size_t count, Answer answer) {
-  return std::vector<Answer>(count, answer);
+inline std::vector<Selectability> all(std::size_t count, Selectability answer) {
+  return std::vector<Selectability>(count, answer);
 }
 
 /// Vertices of a planar hull by turning around it: strict ones only, equal points out. Exact for small
 /// integers.
-inline std::vector<Answer> turned(const Keys& points) {
+inline std::vector<Selectability> turned(const Keys& points) {
   const std::size_t n = points.rows();
   const auto at = [&](std::size_t i) { return points.view().row(i); };
-  std::vector<Answer> result(n, Answer::selectable);
+  std::vector<Selectability> result(n, Selectability::selectable);
   for (std::size_t i = 0; i < n; ++i) {
     // A vertex sees all others within less than half a turn: some direction to another has everyone on its
     // left, and whoever is on its line lies ahead.
@@ -96,7 +96,7 @@ inline std::vector<Answer> turned(const Keys& points) {
         if (k != i && (turn < 0.0 || (turn == 0.0 && x * u + y * v <= 0.0))) vertex = false;
       }
     }
-    if (!vertex) result[i] = Answer::unselectable;
+    if (!vertex) result[i] = Selectability::unselectable;
   }
   return result;
 }

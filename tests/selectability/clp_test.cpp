@@ -25,10 +25,11 @@ TEST(Select, AgreesWithOneLinearProgramAKey) {
     const Selection selection = keys(set.view());
     support::HullPrograms programs(set.view());
     for (std::size_t key = 0; key < set.rows(); ++key) {
-      const Answer expected = programs.inside(key) ? Answer::unselectable : Answer::selectable;
+      const Selectability expected =
+          programs.inside(key) ? Selectability::unselectable : Selectability::selectable;
       ASSERT_EQ(selection.keys[key].answer, expected) << seed << " " << key;
       ++compared;
-      if (expected == Answer::unselectable) ++inside;
+      if (expected == Selectability::unselectable) ++inside;
     }
   }
   EXPECT_GT(compared, 4000);

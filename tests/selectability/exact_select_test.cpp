@@ -15,7 +15,7 @@
 namespace normscope::selectability {
 namespace {
 
-Selection decided(const Keys& set, const Options& options = {}) {
+Selection decided_keys(const Keys& set, const Options& options = {}) {
   Selection result = keys(set.view(), options);
   decide_exactly(set.view(), result);
   return result;
@@ -33,7 +33,7 @@ RC_GTEST_PROP(ExactSelect, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
   for (std::size_t i = 0; i < 2 * count; ++i) {
     points.values.push_back(static_cast<double>(random.below(7)) - 3.0);
   }
-  const std::vector<Answer> expected = turned(points);
+  const std::vector<Selectability> expected = turned(points);
   // Far from zero, and in columns of any size.
   Keys moved = points;
   for (double& value : moved.values) value += std::scalbn(1.0, 30);
@@ -42,9 +42,9 @@ RC_GTEST_PROP(ExactSelect, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
     for (const double tolerance : {1e-12, 0.0}) {
       const Selection found = keys(set.view(), {.tolerance = tolerance});
       for (std::size_t i = 0; i < count; ++i) {
-        RC_ASSERT(found.keys[i].answer == expected[i] || found.keys[i].answer == Answer::undecided);
+        RC_ASSERT(found.keys[i].answer == expected[i] || found.keys[i].answer == Selectability::undecided);
       }
-      const Selection exact = decided(set, {.tolerance = tolerance});
+      const Selection exact = decided_keys(set, {.tolerance = tolerance});
       RC_ASSERT(answers(exact) == expected);
       RC_ASSERT(verify(set.view(), exact));
     }
@@ -56,17 +56,17 @@ TEST(ExactSelect, OneBitDecides) {
   for (const double x : {std::nextafter(1.0, 0.0), 1.0, std::nextafter(1.0, 2.0)}) {
     const Keys set{{0, 0, 3, 3, x, 1, -9, 9}, 2};
     for (const double tolerance : {1e-12, 0.0}) {
-      const Selection exact = decided(set, {.tolerance = tolerance});
-      EXPECT_EQ(exact.keys[2].answer, x > 1.0 ? Answer::selectable : Answer::unselectable) << x;
+      const Selection exact = decided_keys(set, {.tolerance = tolerance});
+      EXPECT_EQ(exact.keys[2].answer, x > 1.0 ? Selectability::selectable : Selectability::unselectable) << x;
       EXPECT_TRUE(verify(set.view(), exact));
     }
   }
   // 0.3 and 0.9 are not three times 0.1 and 0.3: how the middle of a side is rounded decides.
   const Keys middle{{0.1, 0.3, 0.3, 0.9, 0.2, std::nextafter(0.6, 1.0), 0.2, -9.0}, 2};
   const double below = std::fma(-0.2, 3.0, middle.values[5]);
-  const Selection exact = decided(middle);
+  const Selection exact = decided_keys(middle);
   EXPECT_GT(below, 0.0);
-  EXPECT_EQ(exact.keys[2].answer, Answer::selectable);
+  EXPECT_EQ(exact.keys[2].answer, Selectability::selectable);
   EXPECT_TRUE(verify(middle.view(), exact));
 }
 
@@ -75,19 +75,19 @@ TEST(ExactSelect, AToleranceOfZeroProvesNothingItCannot) {
   set.add(set.row(0));
   const Selection plain = keys(set.view(), {.tolerance = 0.0});
   for (const Verdict& verdict : plain.keys) {
-    EXPECT_TRUE(verdict.answer != Answer::unselectable || verdict.proof == Proof::twin);
+    EXPECT_TRUE(verdict.answer != Selectability::unselectable || verdict.proof == Proof::twin);
   }
-  EXPECT_GT(plain.count(Answer::undecided), 0U);
-  const Selection exact = decided(set, {.tolerance = 0.0});
-  EXPECT_EQ(exact.count(Answer::undecided), 0U);
+  EXPECT_GT(plain.count(Selectability::undecided), 0U);
+  const Selection exact = decided_keys(set, {.tolerance = 0.0});
+  EXPECT_EQ(exact.count(Selectability::undecided), 0U);
   EXPECT_EQ(answers(exact), answers(keys(set.view())));
-  EXPECT_EQ(exact.exact.size(), plain.count(Answer::undecided));
+  EXPECT_EQ(exact.exact.size(), plain.count(Selectability::undecided));
   EXPECT_TRUE(verify(set.view(), exact));
 }
 
 TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
   const Keys set = normal_keys(80, 3, 9);
-  const std::vector<Answer> expected = answers(keys(set.view()));
+  const std::vector<Selectability> expected = answers(keys(set.view()));
   for (const std::vector<double>& columns : {std::vector<double>{0x1p27, 1, 1},
                                              {0x1p-40, 1, 1},
                                              {0x1p-100, 0x1p100, 1},
@@ -114,10 +114,10 @@ TEST(ExactSelect, WhatVanishesBesideLargerKeysIsNotEqual) {
   for (const Keys& set : {Keys{{1e300, 1e-30, 2e-30}, 1}, Keys{{1e300, 1, 1e-30, 0, 2e-30, 0}, 2},
                           Keys{{1e300, 1e-30, 1e-30, 0, 2e-30, 0}, 2}}) {
     const Selection strict = keys(set.view(), {.tolerance = 0.0});
-    EXPECT_EQ(strict.count(Answer::unselectable), 0U);
-    const Selection exact = decided(set);
-    EXPECT_EQ(exact.keys[1].answer, Answer::selectable);
-    EXPECT_EQ(exact.keys[2].answer, set.width == 1 ? Answer::unselectable : Answer::selectable);
+    EXPECT_EQ(strict.count(Selectability::unselectable), 0U);
+    const Selection exact = decided_keys(set);
+    EXPECT_EQ(exact.keys[1].answer, Selectability::selectable);
+    EXPECT_EQ(exact.keys[2].answer, set.width == 1 ? Selectability::unselectable : Selectability::selectable);
     EXPECT_TRUE(verify(set.view(), exact));
   }
 }
@@ -126,8 +126,8 @@ TEST(ExactSelect, AToleranceIsOneOfEachColumn) {
   // 1e-10 off the side: a part of 2.5e-11 of the first column's extent, and of 0.05 of the second one's.
   const Keys set{{0, 0, 4, 0, 0, 4e-9, 2, 2e-9 + 1e-10}, 2};
   Selection claimed = keys(set.view(), {.tolerance = 1e-9});
-  EXPECT_EQ(claimed.count(Answer::selectable), 4U);
-  claimed.keys[3] = {.answer = Answer::unselectable,
+  EXPECT_EQ(claimed.count(Selectability::selectable), 4U);
+  claimed.keys[3] = {.answer = Selectability::unselectable,
                      .proof = Proof::weights,
                      .residual = 1.1e-10,
                      .weights = {{1, 0.5}, {2, 0.5}}};
@@ -151,7 +151,7 @@ TEST(ExactSelect, StepsMayBeSavedInScaledColumns) {
 
 TEST(ExactSelect, ForgedIntegersProveNothing) {
   const Keys set{{0, 0, 4, 0, 0, 4, 1, 2, 1, 3}, 2};
-  const Selection honest = decided(set, {.tolerance = 0.0});
+  const Selection honest = decided_keys(set, {.tolerance = 0.0});
   ASSERT_TRUE(verify(set.view(), honest));
   ASSERT_EQ(honest.exact.size(), 2U);
   const auto rejects = [&](auto forge) {
@@ -163,7 +163,7 @@ TEST(ExactSelect, ForgedIntegersProveNothing) {
   EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.denominator = "0"; }));
   EXPECT_TRUE(rejects([](Selection& s) { s.exact.clear(); }));
   EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].separation.b = {{3, "1"}}; }));
-  EXPECT_TRUE(rejects([](Selection& s) { s.keys[3].answer = Answer::selectable; }));
+  EXPECT_TRUE(rejects([](Selection& s) { s.keys[3].answer = Selectability::selectable; }));
   EXPECT_TRUE(rejects([](Selection& s) { s.keys[3].residual = -1.0; }));
   EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].key = 4; }));
 }
@@ -174,7 +174,7 @@ TEST(ExactSelect, BeyondALimitTheReasonIsSaid) {
   decide_exactly(set.view(), found, {.order = 1});
   ASSERT_EQ(found.exact.size(), 1U);
   EXPECT_NE(found.exact[0].separation.reason.find("more than 1"), std::string::npos);
-  EXPECT_EQ(found.keys[3].answer, Answer::undecided);
+  EXPECT_EQ(found.keys[3].answer, Selectability::undecided);
 }
 
 }  // namespace

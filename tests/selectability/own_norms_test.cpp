@@ -12,7 +12,7 @@ namespace normscope::selectability {
 namespace {
 
 /// A head with a norm of its own on queries, on keys or on both.
-struct Case {
+struct OwnNormCase {
   NormSpec norm, query_norm, key_norm;
   std::size_t dim = 2;
   std::vector<double> query, query_bias, key, key_bias;
@@ -60,9 +60,9 @@ NormSpec random_norm(Random& random, std::size_t width, bool shifts) {
   return norm;
 }
 
-Case random_case(std::uint64_t seed) {
+OwnNormCase random_own_norm_case(std::uint64_t seed) {
   Random random(seed);
-  Case c;
+  OwnNormCase c;
   c.dim = 2 + random.below(4);
   c.norm = random_norm(random, 3 + random.below(8), seed % 4 == 1);
   c.query_norm = random_norm(random, c.dim, seed % 3 == 0);
@@ -79,14 +79,14 @@ Case random_case(std::uint64_t seed) {
   return c;
 }
 
-double score(const Case& c, const std::vector<double>& q, const std::vector<double>& k) {
+double score(const OwnNormCase& c, const std::vector<double>& q, const std::vector<double>& k) {
   double sum = 0.0;
   for (std::size_t i = 0; i < c.dim; ++i) sum += q[i] * k[i];
   return sum * c.maps().scale;
 }
 
 /// What the norm can put out for a point of the space: r G Π x/max(|Π x|, 1) + β.
-std::vector<double> row_of(const Case& c, std::vector<double> x) {
+std::vector<double> row_of(const OwnNormCase& c, std::vector<double> x) {
   double mean = 0.0, square = 0.0;
   for (const double value : x) mean += c.norm.centers() ? value / static_cast<double>(x.size()) : 0.0;
   for (double& value : x) {
@@ -100,7 +100,7 @@ std::vector<double> row_of(const Case& c, std::vector<double> x) {
   return x;
 }
 
-std::vector<double> random_point(const Case& c, Random& random) {
+std::vector<double> random_point(const OwnNormCase& c, Random& random) {
   std::vector<double> x(c.norm.width);
   for (double& value : x) value = random.normal();
   return x;
@@ -108,7 +108,7 @@ std::vector<double> random_point(const Case& c, Random& random) {
 
 /// The highest score that a search of the ball finds among keys, random steps that shrink, from some points:
 /// sign = −1 for the lowest.
-double extreme_score(const Case& c, const std::vector<double>& q, double sign, Random& random) {
+double extreme_score(const OwnNormCase& c, const std::vector<double>& q, double sign, Random& random) {
   double highest = -INFINITY;
   for (int start = 0; start < 4; ++start) {
     std::vector<double> point = random_point(c, random);
@@ -132,7 +132,7 @@ double extreme_score(const Case& c, const std::vector<double>& q, double sign, R
 
 TEST(OwnNorms, NoContextIsBeyondTheBounds) {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    const Case c = random_case(seed);
+    const OwnNormCase c = random_own_norm_case(seed);
     const Attention a = attention(c.norm, c.maps());
     EXPECT_LE(a.most_uniform.lower, a.most_uniform.upper) << seed;
     EXPECT_LE(a.sharpest.lower, a.sharpest.upper) << seed;
@@ -154,7 +154,7 @@ TEST(OwnNorms, NoContextIsBeyondTheBounds) {
 TEST(OwnNorms, RowsAttainWhatIsSaid) {
   std::size_t known = 0, narrow = 0, bounded = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    const Case c = random_case(seed);
+    const OwnNormCase c = random_own_norm_case(seed);
     const Attention a = attention(c.norm, c.maps());
     ASSERT_EQ(a.sharpest.row.empty(), a.queries_fill == 0.0);
     (a.narrow() ? narrow : bounded) += 1;
@@ -183,7 +183,7 @@ TEST(OwnNorms, RowsAttainWhatIsSaid) {
 
 TEST(OwnNorms, NoQueryIsMoreUniformThanTheBound) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Case c = random_case(3 * seed);
+    OwnNormCase c = random_own_norm_case(3 * seed);
     c.on_queries = true;
     const Attention a = attention(c.norm, c.maps());
     if (a.most_uniform.lower == 0.0) continue;
@@ -197,7 +197,7 @@ TEST(OwnNorms, NoQueryIsMoreUniformThanTheBound) {
 }
 
 TEST(OwnNorms, WhereTheMapsMissADirectionOnlyBoundsAreKnown) {
-  Case c = random_case(2);
+  OwnNormCase c = random_own_norm_case(2);
   c.query_norm.kind = NormKind::rms;
   // Both features read the same: queries lie on a line.
   for (std::size_t i = 1; i < c.dim; ++i) {
@@ -213,7 +213,7 @@ TEST(OwnNorms, WhereTheMapsMissADirectionOnlyBoundsAreKnown) {
 
 TEST(OwnNorms, OfWholeBallsAreTheProductOfTheGains) {
   // Scores are s r² Σ g_i h_i v_i w_i: the sharpest query and key lie where |g_i h_i| is largest.
-  Case c = random_case(2);
+  OwnNormCase c = random_own_norm_case(2);
   c.query_norm = {.kind = NormKind::rms, .width = 3, .eps = 0.0, .gain = {1.0, -2.0, 0.5}};
   c.key_norm = {.kind = NormKind::rms, .width = 3, .eps = 0.0, .gain = {3.0, 1.0, 8.0}};
   c.norm = {.kind = NormKind::rms, .width = 4};
@@ -232,7 +232,7 @@ TEST(OwnNorms, OfWholeBallsAreTheProductOfTheGains) {
 }
 
 TEST(OwnNorms, OfAnotherWidthAreRefused) {
-  Case c = random_case(2);
+  OwnNormCase c = random_own_norm_case(2);
   c.key_norm = {.kind = NormKind::rms, .width = c.dim + 1};
   EXPECT_THROW((void)attention(c.norm, c.maps()), Error);
 }

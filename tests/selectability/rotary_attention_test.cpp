@@ -21,7 +21,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// A head with a rotary embedding, and its scores by their definition.
-struct Case {
+struct RotaryCase {
   NormSpec norm;
   std::size_t dim = 4;
   std::vector<double> query, query_bias, key, key_bias, frequencies;
@@ -130,9 +130,9 @@ NormSpec own_norm(Random& random, std::size_t width) {
   return norm;
 }
 
-Case random_case(std::uint64_t seed) {
+RotaryCase random_rotary_case(std::uint64_t seed) {
   Random random(seed);
-  Case c;
+  RotaryCase c;
   c.norm.kind = seed % 3 == 0 ? NormKind::layer : NormKind::rms;
   c.dim = 2 * (1 + random.below(3));
   c.norm.width = c.dim + 2 + random.below(6);
@@ -169,7 +169,7 @@ Case random_case(std::uint64_t seed) {
 }
 
 /// The widest spread that random steps which shrink lead to, at some angles.
-double climbed(const Case& c, const std::vector<double>& high, const std::vector<double>& low,
+double climbed(const RotaryCase& c, const std::vector<double>& high, const std::vector<double>& low,
                Random& random) {
   std::vector<VectorXd> points = {c.point(random), c.point(random), c.point(random)};
   const auto spread = [&](const std::vector<VectorXd>& at) {
@@ -195,7 +195,7 @@ double climbed(const Case& c, const std::vector<double>& high, const std::vector
 TEST(RotaryAttention, NoContextIsBeyondTheBounds) {
   std::size_t broke_distance_zero = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     const Attention a = c.bounds();
     ASSERT_TRUE(a.distances.has_value());
     EXPECT_LE(a.sharpest.lower, a.sharpest.upper) << seed;
@@ -217,7 +217,7 @@ TEST(RotaryAttention, NoContextIsBeyondTheBounds) {
 
 TEST(RotaryAttention, TheBoundAtEveryDistanceHoldsForAnyFrequencies) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     const double anywhere = c.bounds().distances->sharpest_anywhere;
     std::vector<double> kept;
     std::swap(kept, c.frequencies);
@@ -243,7 +243,7 @@ TEST(RotaryAttention, BoundsAreNear) {
   double worst = 0.0;
   double total = 0.0, known = 0.0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     if (c.distances() < 12) c.context = 12;
     c.window = 0;
     const Attention a = c.bounds();
@@ -260,7 +260,7 @@ TEST(RotaryAttention, BoundsAreNear) {
 
 TEST(RotaryAttention, RowsAttainWhatIsSaid) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     const Attention a = c.bounds();
     ASSERT_EQ(a.sharpest_keys.has_value(), a.queries_fill > 0.0 && a.keys_fill > 0.0) << seed;
     if (!a.sharpest_keys) continue;
@@ -284,7 +284,7 @@ TEST(RotaryAttention, RowsAttainWhatIsSaid) {
 }
 
 /// The widest context of a query over the distances there are, by keys in closed form.
-double widest(const Case& c, const VectorXd& q, std::size_t first) {
+double widest(const RotaryCase& c, const VectorXd& q, std::size_t first) {
   double high = -INFINITY, low = INFINITY;
   const MatrixXd weight =
       Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
@@ -309,7 +309,7 @@ double widest(const Case& c, const VectorXd& q, std::size_t first) {
 TEST(RotaryAttention, EveryQueryHasAContextAsWideAsTheLeast) {
   std::size_t positive = 0;
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     if (c.has_own_norms) continue;
     const Attention a = c.bounds();
     const VectorXd best = Eigen::Map<const VectorXd>(a.most_uniform.query.data(), static_cast<Index>(c.dim));
@@ -341,7 +341,7 @@ TEST(RotaryAttention, EveryQueryHasAContextAsWideAsTheLeast) {
 
 TEST(RotaryAttention, SlowPairsKeepABoundNearWhereDistancesAreNotEnumerated) {
   for (std::uint64_t seed = 1; seed < 40; seed += 3) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     c.window = 0;
     for (double& frequency : c.frequencies) frequency *= 1e-3;
     const Attention slow = c.bounds({.operations = 0.0});
@@ -359,7 +359,7 @@ TEST(RotaryAttention, SlowPairsKeepABoundNearWhereDistancesAreNotEnumerated) {
 }
 
 TEST(RotaryAttention, WithoutABoundOnContextsOnlyWhatHoldsAtEveryDistanceIsSaid) {
-  Case c = random_case(10);
+  RotaryCase c = random_rotary_case(10);
   c.context = c.window = 0;
   const Attention a = c.bounds();
   EXPECT_EQ(a.distances->within, 0u);
@@ -369,7 +369,7 @@ TEST(RotaryAttention, WithoutABoundOnContextsOnlyWhatHoldsAtEveryDistanceIsSaid)
 }
 
 TEST(RotaryAttention, PairsThatDoNotTurnAreNoPairs) {
-  Case c = random_case(13);
+  RotaryCase c = random_rotary_case(13);
   c.has_own_norms = false;
   c.key_bias.clear();
   c.rotation = {.dims = c.dim, .interleaved = false, .frequencies = {}, .score_factor = 1.5};
@@ -385,7 +385,7 @@ TEST(RotaryAttention, PairsThatDoNotTurnAreNoPairs) {
 }
 
 TEST(RotaryAttention, ShortContextsHoldNoTwoKeysBehindAQuery) {
-  Case c = random_case(16);
+  RotaryCase c = random_rotary_case(16);
   c.window = 2;
   const Attention a = c.bounds();
   EXPECT_EQ(a.sharpest.lower, 0.0);
@@ -395,7 +395,7 @@ TEST(RotaryAttention, ShortContextsHoldNoTwoKeysBehindAQuery) {
 }
 
 TEST(RotaryAttention, WithoutScalingAllKeysAreAlikeWhereAQueryCanVanish) {
-  Case c = random_case(3);
+  RotaryCase c = random_rotary_case(3);
   c.has_own_norms = false;
   EXPECT_TRUE(c.bounds().uniform_without_scaling) << "its maps reach every query";
   // Queries that only the bias makes do not vanish.
@@ -410,7 +410,7 @@ TEST(RotaryAttention, WithoutScalingAllKeysAreAlikeWhereAQueryCanVanish) {
 TEST(RotaryAttention, AnExampleByHand) {
   // Queries and keys are the rows themselves, of length √2, and one pair: at any distance keys can be the
   // query turned back and its opposite, so the spread is 2 |q| |k| s.
-  Case c;
+  RotaryCase c;
   c.dim = 2;
   c.norm = {.kind = NormKind::rms, .width = 2, .eps = 0.0};
   c.query = c.key = {1.0, 0.0, 0.0, 1.0};
@@ -437,7 +437,7 @@ TEST(RotaryAttention, AnExampleByHand) {
 
 TEST(RotaryAttention, InstructionSetsDoNotChangeTheBounds) {
   for (const std::uint64_t seed : {2U, 3U, 5U, 12U}) {
-    Case c = random_case(seed);
+    RotaryCase c = random_rotary_case(seed);
     c.window = 0;
     c.context = 53;
     std::vector<double> bounds;
@@ -451,7 +451,7 @@ TEST(RotaryAttention, InstructionSetsDoNotChangeTheBounds) {
 
 /// b² P − G_t of an odd number of coordinates, of which two stay, against a dense eigensolver's word.
 TEST(RotaryAttention, OddHeadsAreBoundedAsWell) {
-  Case c = random_case(12);
+  RotaryCase c = random_rotary_case(12);
   c.dim = 5;
   Random random(4);
   c.query.clear();
@@ -488,15 +488,15 @@ TEST(RotaryAttention, OddHeadsAreBoundedAsWell) {
 }
 
 TEST(RotaryAttention, RefusesWhatIsNoRotation) {
-  Case c = random_case(2);
+  RotaryCase c = random_rotary_case(2);
   c.rotation.dims = c.dim + 2;
   EXPECT_THROW((void)c.bounds(), Error);
   c.rotation.dims = 1;
   EXPECT_THROW((void)c.bounds(), Error);
-  c = random_case(2);
+  c = random_rotary_case(2);
   c.frequencies[0] = NAN;
   EXPECT_THROW((void)c.bounds(), Error);
-  c = random_case(2);
+  c = random_rotary_case(2);
   c.frequencies.push_back(1.0);
   EXPECT_THROW((void)c.bounds(), Error);
 }

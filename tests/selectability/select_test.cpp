@@ -21,8 +21,8 @@ namespace {
 TEST(Select, CornersOfASquareAndItsMiddle) {
   const Keys square{{0, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.5, 0.5, 0}, 2};
   const Selection selection = keys(square.view());
-  std::vector<Answer> expected = all(4, Answer::selectable);
-  expected.resize(6, Answer::unselectable);
+  std::vector<Selectability> expected = all(4, Selectability::selectable);
+  expected.resize(6, Selectability::unselectable);
   EXPECT_EQ(answers(selection), expected);
   // The distance of a corner from the others' hull is the most that a query can show.
   EXPECT_LE(selection.keys[0].margin, std::sqrt(0.2));
@@ -36,24 +36,25 @@ TEST(Select, EveryOddSetIsDefined) {
   EXPECT_EQ(keys(one.view()).keys[0].proof, Proof::alone);
   EXPECT_TRUE(verify(one.view(), keys(one.view())));
   const Keys equal{{1, 2, 1, 2, 1, 2}, 2};
-  EXPECT_EQ(answers(keys(equal.view())), all(3, Answer::unselectable));
+  EXPECT_EQ(answers(keys(equal.view())), all(3, Selectability::unselectable));
   EXPECT_EQ(keys(equal.view()).keys[2].weights[0].id, 0);
   const Keys line{{3, 3, 1, 1, 2, 2, -1, -1}, 2};
-  EXPECT_EQ(answers(keys(line.view())), (std::vector<Answer>{Answer::selectable, Answer::unselectable,
-                                                             Answer::unselectable, Answer::selectable}));
+  EXPECT_EQ(answers(keys(line.view())),
+            (std::vector<Selectability>{Selectability::selectable, Selectability::unselectable,
+                                        Selectability::unselectable, Selectability::selectable}));
   const Keys numbers{{4, -1, 0, 7, 7}, 1};
   // Two equal keys tie at the end: the other end alone can win.
   EXPECT_EQ(numbers.rows(), 5);
-  std::vector<Answer> expected = all(5, Answer::unselectable);
-  expected[1] = Answer::selectable;
+  std::vector<Selectability> expected = all(5, Selectability::unselectable);
+  expected[1] = Selectability::selectable;
   EXPECT_EQ(answers(keys(numbers.view())), expected);
   const Keys wide = normal_keys(5, 40, 1);
-  EXPECT_EQ(answers(keys(wide.view())), all(5, Answer::selectable));
+  EXPECT_EQ(answers(keys(wide.view())), all(5, Selectability::selectable));
   const Keys zero{{0, 0, 0, 0, 1, 0, 0, 1}, 2};
-  EXPECT_EQ(keys(zero.view()).count(Answer::selectable), 2);
+  EXPECT_EQ(keys(zero.view()).count(Selectability::selectable), 2);
   // The mean of all keys is a key, and lies between two of them or at a corner.
   const Keys middle{{-1, 0, 0, 0, 1, 0}, 2};
-  EXPECT_EQ(answers(keys(middle.view()))[1], Answer::unselectable);
+  EXPECT_EQ(answers(keys(middle.view()))[1], Selectability::unselectable);
   for (const Keys& set : {equal, line, numbers, wide, zero, middle}) {
     EXPECT_TRUE(verify(set.view(), keys(set.view())));
   }
@@ -90,9 +91,9 @@ TEST(Select, PlantedAnswersAtEveryWidth) {
       planted.add(face);
     }
     planted.add(planted.row(0));
-    std::vector<Answer> expected = all(count, Answer::selectable);
-    expected.resize(count + 3, Answer::unselectable);
-    expected[0] = Answer::unselectable;
+    std::vector<Selectability> expected = all(count, Selectability::selectable);
+    expected.resize(count + 3, Selectability::unselectable);
+    expected[0] = Selectability::unselectable;
     const Selection selection = keys(planted.view());
     EXPECT_EQ(answers(selection), expected) << width;
     EXPECT_TRUE(verify(planted.view(), selection)) << width;
@@ -104,7 +105,8 @@ TEST(Select, TwiceThePrecisionDecidesAtTheEdge) {
   for (const double side : {0x1p-52, 0.0, -0x1p-53}) {
     const Keys edge{{0, 0, 1, 0, 0, 1, 0.5 + side, 0.5}, 2};
     const Selection selection = keys(edge.view());
-    EXPECT_EQ(selection.keys[3].answer, side > 0.0 ? Answer::selectable : Answer::unselectable) << side;
+    EXPECT_EQ(selection.keys[3].answer, side > 0.0 ? Selectability::selectable : Selectability::unselectable)
+        << side;
     EXPECT_TRUE(verify(edge.view(), selection));
     if (side > 0.0) {
       EXPECT_GT(selection.keys[3].margin, 0.0);
@@ -124,7 +126,8 @@ TEST(Select, TwiceThePrecisionDecidesAtTheEdge) {
     centre[0] += side;
     simplex.add(centre);
     const Selection selection = keys(simplex.view());
-    EXPECT_EQ(selection.keys.back().answer, side > 0.0 ? Answer::selectable : Answer::unselectable);
+    EXPECT_EQ(selection.keys.back().answer,
+              side > 0.0 ? Selectability::selectable : Selectability::unselectable);
     EXPECT_TRUE(verify(simplex.view(), selection));
   }
 }
@@ -135,13 +138,13 @@ TEST(Select, UndecidedSaysSo) {
   Keys set = normal_keys(40, 3, 5);
   set.add(thirds.row(3));
   const Selection selection = keys(set.view(), {.tolerance = 0.0});
-  EXPECT_GT(selection.count(Answer::undecided), 0);
+  EXPECT_GT(selection.count(Selectability::undecided), 0);
   for (const Verdict& verdict : selection.keys) {
-    if (verdict.answer == Answer::undecided) {
+    if (verdict.answer == Selectability::undecided) {
       EXPECT_LT(verdict.residual, 1e-14);
     }
   }
-  EXPECT_EQ(keys(set.view()).count(Answer::undecided), 0);
+  EXPECT_EQ(keys(set.view()).count(Selectability::undecided), 0);
 }
 
 RC_GTEST_PROP(Select, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
@@ -168,9 +171,10 @@ RC_GTEST_PROP(Select, EveryAnswerIsProved, (std::uint64_t seed)) {
     for (double& value : set.values) value = std::exp(3.0 * value);
   }
   const Selection selection = keys(set.view());
-  RC_ASSERT(selection.count(Answer::undecided) == 0);
+  RC_ASSERT(selection.count(Selectability::undecided) == 0);
   RC_ASSERT(verify(set.view(), selection));
-  if (kind == 0 && set.rows() <= width + 1) RC_ASSERT(selection.count(Answer::selectable) == set.rows());
+  if (kind == 0 && set.rows() <= width + 1)
+    RC_ASSERT(selection.count(Selectability::selectable) == set.rows());
 }
 
 TEST(Select, ThreadsDoNotChangeABit) {
@@ -183,7 +187,7 @@ TEST(Select, ThreadsDoNotChangeABit) {
     EXPECT_EQ(one.keys[i].residual, three.keys[i].residual);
     EXPECT_EQ(one.keys[i].query, three.keys[i].query);
   }
-  EXPECT_GT(one.count(Answer::unselectable), 1000);
+  EXPECT_GT(one.count(Selectability::unselectable), 1000);
   EXPECT_TRUE(verify(set.view(), one));
 }
 
@@ -271,7 +275,9 @@ TEST(Select, AForgedStateIsRefused) {
     EXPECT_TRUE(verify(set.view(), got));
     for (std::size_t i = 0; i < set.rows(); ++i) {
       // What is not refused can be a weaker bound or another proof, or hold back an answer; it is not wrong.
-      EXPECT_TRUE(got.keys[i].answer == whole.keys[i].answer || got.keys[i].answer == Answer::undecided) << i;
+      EXPECT_TRUE(got.keys[i].answer == whole.keys[i].answer ||
+                  got.keys[i].answer == Selectability::undecided)
+          << i;
     }
   }
   EXPECT_GT(refused, 200);
@@ -279,7 +285,7 @@ TEST(Select, AForgedStateIsRefused) {
 
 TEST(Select, SizeAndPlaceDoNotMatter) {
   const Keys plain = normal_keys(300, 5, 3);
-  const std::vector<Answer> expected = answers(keys(plain.view()));
+  const std::vector<Selectability> expected = answers(keys(plain.view()));
   for (const double factor : {0x1p-900, 0x1p900}) {
     Keys scaled = plain;
     for (double& value : scaled.values) value *= factor;
@@ -313,12 +319,12 @@ TEST(Select, VerifyTrustsNothing) {
   EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.margin = 0.0; }));
   EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.query.assign(4, 0.0); }));
   EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.query.assign(3, 1.0); }));
-  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.answer = Answer::unselectable; }));
+  EXPECT_TRUE(rejects(searched, [](Verdict& v) { v.answer = Selectability::unselectable; }));
   EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.weights[0].weight += 1e-6; }));
   EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.weights[0].weight = -v.weights[0].weight; }));
   EXPECT_TRUE(rejects(inside, [&](Verdict& v) { v.weights = {{inside, 1.0}}; }));
   EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.weights = {{1000, 1.0}}; }));
-  EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.answer = Answer::selectable; }));
+  EXPECT_TRUE(rejects(inside, [](Verdict& v) { v.answer = Selectability::selectable; }));
   EXPECT_FALSE(verify(set.view(), Selection{}));
 }
 

@@ -22,7 +22,7 @@ Logits head(NormKind kind, std::size_t width, const std::vector<double>& weights
   return fold(norm, {weights.data(), weights.size() / width, width}, bias);
 }
 
-std::vector<TokenReach> decided(const Logits& logits) {
+std::vector<TokenReach> decided_with_sphere(const Logits& logits) {
   std::vector<TokenReach> tokens;
   decide(logits, tokens, {.threads = 1});
   return tokens;
@@ -56,9 +56,9 @@ TEST(Sphere, TwoPointsAreAskedOneByOne) {
   const std::vector<double> weights{0, 0, 1, -1, -1, 1};
   const std::vector<double> bias{0.1, 0, 0};
   const Logits open = head(NormKind::layer, 2, weights, bias, 1e-5);
-  EXPECT_EQ(decided(open)[0].answer, Answer::yes);
+  EXPECT_EQ(decided_with_sphere(open)[0].answer, Answer::yes);
   const Logits logits = head(NormKind::layer, 2, weights, bias);
-  const std::vector<TokenReach> tokens = decided(logits);
+  const std::vector<TokenReach> tokens = decided_with_sphere(logits);
   EXPECT_EQ(tokens[0].answer, Answer::no);
   EXPECT_EQ(tokens[0].unbounded, Answer::yes);
   EXPECT_NEAR(tokens[0].upper, 0.1 - 2.0, 1e-12);
@@ -95,8 +95,8 @@ TEST(Sphere, AgreesWithBruteForceOverTheCircle) {
     bias[0] = 1.5;
     const Logits logits = head(NormKind::rms, 2, weights, bias);
     const Logits open = head(NormKind::rms, 2, weights, bias, 1e-5);
-    const std::vector<TokenReach> tokens = decided(logits);
-    const std::vector<TokenReach> in_ball = decided(open);
+    const std::vector<TokenReach> tokens = decided_with_sphere(logits);
+    const std::vector<TokenReach> in_ball = decided_with_sphere(open);
     std::vector<std::size_t> all;
     for (std::size_t token = 0; token < count; ++token) all.push_back(token);
     const std::vector<Probability> chances = largest_probabilities(logits, all, {.threads = 1});
@@ -138,7 +138,7 @@ TEST(Sphere, GoesRoundWhatDoesNotMatter) {
     std::vector<double> weights;
     for (int i = 0; i < 6 * 12; ++i) weights.push_back(0.1 * random.normal());
     const Logits logits = head(kind, 12, weights, {3, 2, 2, 2, 2, 1.9});
-    const std::vector<TokenReach> tokens = decided(logits);
+    const std::vector<TokenReach> tokens = decided_with_sphere(logits);
     EXPECT_EQ(tokens[0].answer, Answer::yes);
     for (std::size_t token = 0; token < 6; ++token) {
       EXPECT_NE(tokens[token].answer, Answer::undecided) << token;
@@ -149,7 +149,7 @@ TEST(Sphere, GoesRoundWhatDoesNotMatter) {
 
 TEST(Sphere, VerifyAsksForAPointOfTheSphere) {
   const Logits logits = head(NormKind::rms, 2, {0, 0, 1, 0, -1, 0, 0, 0.1}, {0.3, 0, 0, -5});
-  std::vector<TokenReach> tokens = decided(logits);
+  std::vector<TokenReach> tokens = decided_with_sphere(logits);
   ASSERT_EQ(tokens[0].answer, Answer::yes);
   ASSERT_TRUE(verify(logits, 0, tokens[0]));
   // In the middle it leads by 0.3, but the norm never gives the middle.
@@ -160,8 +160,8 @@ TEST(Sphere, VerifyAsksForAPointOfTheSphere) {
 
 TEST(Sphere, AConstantRowOfWidthOneIsRefused) {
   EXPECT_THROW(static_cast<void>(head(NormKind::layer, 1, {1, 2}, {})), Error);
-  EXPECT_EQ(decided(head(NormKind::rms, 1, {1, 2}, {}))[0].answer, Answer::yes);
-  EXPECT_EQ(decided(head(NormKind::layer, 1, {1, 2}, {}, 1e-5))[0].answer, Answer::no);
+  EXPECT_EQ(decided_with_sphere(head(NormKind::rms, 1, {1, 2}, {}))[0].answer, Answer::yes);
+  EXPECT_EQ(decided_with_sphere(head(NormKind::layer, 1, {1, 2}, {}, 1e-5))[0].answer, Answer::no);
 }
 
 }  // namespace

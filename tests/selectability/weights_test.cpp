@@ -34,7 +34,7 @@ RC_GTEST_PROP(Weights, OfAKeyInsideNeverLead, ()) {
   const Selection selection = selectability::keys({keys.data(), rows, 2});
   const auto best =
       static_cast<std::size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
-  RC_ASSERT(selection.keys[best].answer == Answer::selectable);
+  RC_ASSERT(selection.keys[best].answer == Selectability::selectable);
 }
 
 TEST(Weights, AreBarsWithTheirAnswers) {

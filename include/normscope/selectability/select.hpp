@@ -15,10 +15,10 @@
 /// have no duplicate. Every answer comes with a certificate; `verify.hpp` checks it from the keys alone.
 namespace normscope::selectability {
 
-enum class Answer { selectable, unselectable, undecided };
+enum class Selectability { selectable, unselectable, undecided };
 
 /// "selectable", "unselectable" or "undecided".
-[[nodiscard]] std::string_view to_string(Answer answer);
+[[nodiscard]] std::string_view to_string(Selectability answer);
 
 /// What decided a key.
 enum class Proof {
@@ -35,7 +35,7 @@ enum class Proof {
 [[nodiscard]] std::string_view to_string(Proof proof);
 
 struct Verdict {
-  Answer answer = Answer::undecided;
+  Selectability answer = Selectability::undecided;
   Proof proof = Proof::none;
   /// Selectable: a proved lower bound of min_j qᵀ(k_i − k_j)/|q|, the distance of the key from the hull of
   /// the others along its query q; +infinity for the only key. With Proof::exact it may be 0, where q has
@@ -75,7 +75,7 @@ struct Selection {
   double tolerance = 0.0;
   std::vector<ExactVerdict> exact{};  ///< of the keys that `decide_exactly` took up, in order
 
-  [[nodiscard]] std::size_t count(Answer answer) const;
+  [[nodiscard]] std::size_t count(Selectability answer) const;
   /// The query that selects key `index`; empty unless it is selectable.
   /// Requires  `keys` are those that were asked about
   [[nodiscard]] std::vector<double> query(MatrixView<const double> all, std::size_t index) const;

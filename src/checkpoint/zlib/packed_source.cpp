@@ -10,11 +10,10 @@
 
 #include <normscope/core/error.hpp>
 
+#include "zip.hpp"
+
 namespace normscope::checkpoint {
 namespace {
-
-/// Maximum compression ratio of a deflate stream.
-constexpr std::uint64_t largest_ratio = 1032;
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorCode::Format, fmt::format("{}: {}", where, what));
@@ -45,7 +44,7 @@ PackedSource::PackedSource(std::span<const std::byte> bytes, std::string where)
 PackedSource::~PackedSource() = default;
 
 bool PackedSource::exceeds(std::uint64_t size) const {
-  return size > (inflater_ ? largest_ratio * bytes_.size() : bytes_.size());
+  return size > (inflater_ ? largest_deflate_ratio * bytes_.size() : bytes_.size());
 }
 
 void PackedSource::read(std::span<std::byte> out) {

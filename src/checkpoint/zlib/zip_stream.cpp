@@ -17,9 +17,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Maximum compression ratio of deflate.
-constexpr std::uint64_t largest_ratio = 1032;
-
 }  // namespace
 
 struct ZipStream::State {
@@ -58,7 +55,7 @@ ZipStream::ZipStream(Bytes bytes, const ZipMember& member, const std::string& wh
   if (member.method == zip_stored && member.packed_size != member.size) {
     state.fail(fmt::format("is stored in {} bytes, its size is {}", member.packed_size, member.size));
   }
-  if (member.size / largest_ratio > member.packed_size) {
+  if (member.size / largest_deflate_ratio > member.packed_size) {
     state.fail(fmt::format("states {} bytes uncompressed from {}, more than deflate can compress",
                            member.size, member.packed_size));
   }

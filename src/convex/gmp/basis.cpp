@@ -16,7 +16,7 @@ constexpr std::array<std::uint32_t, 4> primes = {1073741789, 1073741783, 1073741
 constexpr int least_exponent = -1074;
 constexpr int most_exponent = 1023;
 /// Multiplications worth a thread.
-constexpr std::size_t grain = 200'000;
+constexpr std::size_t basis_grain = 200'000;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::uint32_t Basis::residue(double value) const {
 Basis::Residues Basis::apply_inverse(const Residues& right) const {
   const std::size_t n = order();
   Residues result(n);
-  parallel_for(n, 1 + grain / n, threads_, [&](std::size_t first, std::size_t last) {
+  parallel_for(n, 1 + basis_grain / n, threads_, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       const std::uint32_t* row = inverse_.data() + i * n;
       std::uint64_t total = 0;
@@ -70,7 +70,7 @@ Basis::Residues Basis::apply_inverse(const Residues& right) const {
 Basis::Residues Basis::apply_transposed_inverse(const Residues& right) const {
   const std::size_t n = order();
   Residues result(n);
-  parallel_for(n, 1 + grain / n, threads_, [&](std::size_t first, std::size_t last) {
+  parallel_for(n, 1 + basis_grain / n, threads_, [&](std::size_t first, std::size_t last) {
     std::vector<std::uint64_t> totals(last - first);
     for (std::size_t i = 0; i < n;) {
       const std::size_t end = std::min(n, i + Modulus::products);
@@ -98,7 +98,7 @@ void Basis::replace(std::size_t position, Column column, const Residues& image) 
   std::uint32_t* pivot_row = inverse_.data() + position * n;
   const std::uint32_t factor = modulus_.inverse(image[position]);
   for (std::size_t j = 0; j < n; ++j) pivot_row[j] = modulus_.multiply(pivot_row[j], factor);
-  parallel_for(n, 1 + grain / n, threads_, [&](std::size_t first, std::size_t last) {
+  parallel_for(n, 1 + basis_grain / n, threads_, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       if (i == position || image[i] == 0) continue;
       const std::uint64_t negative = modulus_.negative(image[i]);

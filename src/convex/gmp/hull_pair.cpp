@@ -6,12 +6,13 @@
 #include <utility>
 
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/rounding.hpp>
 
 namespace normscope::convex::exact {
 namespace {
 
 /// Multiplications worth a thread.
-constexpr std::size_t grain = 500'000;
+constexpr std::size_t score_grain = 500'000;
 /// Weights are rounded to doubles where all are this far from the ends of a double's range.
 constexpr long safe_exponent = 900;
 
@@ -97,7 +98,6 @@ Dyadic Functional::exact(std::size_t row) const {
 }
 
 Bounded Functional::difference(std::size_t row) const {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   if (rounded_.empty()) return {0.0, infinity};
   const std::span<const double> x = hulls_.row(row);
   const std::span<const double> origin = hulls_.row(0);
@@ -124,7 +124,7 @@ Bounded Functional::in_units(const Dyadic& value) const {
 
 Dyadic gap(const HullPair& hulls, const Functional& functional, unsigned threads) {
   std::vector<Bounded> differences(hulls.rows());
-  parallel_for(hulls.rows(), 1 + grain / (1 + hulls.width()), threads,
+  parallel_for(hulls.rows(), 1 + score_grain / (1 + hulls.width()), threads,
                [&](std::size_t first, std::size_t last) {
                  for (std::size_t row = first; row < last; ++row)
                    differences[row] = functional.difference(row);

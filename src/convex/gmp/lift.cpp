@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned limb_bits = 48;
 /// Multiplications worth a thread.
-constexpr std::size_t grain = 200'000;
+constexpr std::size_t digit_grain = 200'000;
 /// Digits before the first attempt to read fractions from them.
 constexpr std::size_t first_digits = 6;
 
@@ -165,7 +165,7 @@ Basis::Residues Basis::next_digit(const Integers& rest, System system) const {
 /// rest ← (rest − matrix digit) / prime, which is an integer.
 void Basis::subtract(Integers& rest, const Residues& digit, System system) const {
   const std::size_t n = order();
-  parallel_for(n, 1 + grain / n, threads_, [&](std::size_t first, std::size_t last) {
+  parallel_for(n, 1 + digit_grain / n, threads_, [&](std::size_t first, std::size_t last) {
     std::vector<Wide> totals(last - first);
     for (std::size_t limb = 0; limb < limbs_; ++limb) {
       const std::int64_t* matrix = entries_.data() + limb * n * n;

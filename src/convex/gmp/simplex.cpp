@@ -14,7 +14,7 @@ namespace normscope::convex::exact {
 namespace {
 
 /// Multiplications worth a thread.
-constexpr std::size_t grain = 500'000;
+constexpr std::size_t price_grain = 500'000;
 
 }  // namespace
 
@@ -104,7 +104,7 @@ std::optional<std::size_t> Simplex::entering(const Functional& functional, const
   const Bounded base_a = functional.in_units(functional.at_first() + of_a);
   const Bounded base_b = functional.in_units(of_b - functional.at_first());
   std::vector<Bounded> prices(hulls_.rows());
-  parallel_for(prices.size(), 1 + grain / (1 + hulls_.width()), threads_,
+  parallel_for(prices.size(), 1 + price_grain / (1 + hulls_.width()), threads_,
                [&](std::size_t first, std::size_t last) {
                  for (std::size_t row = first; row < last; ++row) {
                    if (is_basic_[row] || hulls_.is_left_out(row)) {

@@ -5,11 +5,12 @@
 #include <limits>
 
 #include <fmt/core.h>
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
 
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/rounding.hpp>
+#include <normscope/numeric/svd.hpp>
 
 namespace normscope::convex {
 namespace {
@@ -148,16 +149,23 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   return result;
 }
 
-/// M = U diag(s) Vᵀ, and m in the coordinates U.
+/// M = U diag(s) Vᵀ, and c, m in the coordinates U.
 struct Decomposition {
-  explicit Decomposition(const Problem& p)
-      : svd(p.matrix, Eigen::ComputeThinU | Eigen::ComputeThinV),
-        s(svd.singularValues()),
-        c(svd.matrixU().transpose() * p.offset) {}
+  explicit Decomposition(const Problem& p) {
+    const auto rows = static_cast<std::size_t>(p.matrix.rows());
+    const auto columns = static_cast<std::size_t>(p.matrix.cols());
+    const Svd svd = singular_value_decomposition({p.matrix.data(), rows, columns, 1, rows});
+    s = map(svd.values);
+    c = RowMajor(svd.left.data(), p.matrix.rows(), s.size()).transpose() * p.offset;
+    v = RowMajor(svd.right.data(), p.matrix.cols(), s.size());
+  }
 
-  Eigen::BDCSVD<MatrixXd> svd;
   VectorXd s;
   VectorXd c;
+  MatrixXd v;
+
+ private:
+  using RowMajor = Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
 };
 
 /// The shift in (0, most] at which the decreasing function `length` passes 1; the length there is at most 1.
@@ -205,7 +213,7 @@ ExtremeLength least_length(MatrixView<const double> matrix, std::span<const doub
   if (at(mu).norm() > 1.0) {
     mu = shift_to_ball(d.s[0] * d.c.norm(), [&](double shift) { return at(shift).norm(); });
   }
-  ExtremeLength result = prove_least(p, drawn_in(d.svd.matrixV() * at(mu)));
+  ExtremeLength result = prove_least(p, drawn_in(d.v * at(mu)));
   result.multiplier = mu;
   return p.scaled_back(std::move(result));
 }
@@ -228,7 +236,7 @@ ExtremeLength largest_length(MatrixView<const double> matrix, std::span<const do
   // The hard case: no component along the longest axis, so either direction along it is optimal.
   const double rest = 1.0 - (v.squaredNorm() - v[0] * v[0]);
   if (v.norm() < 1.0 && rest > 0.0) v[0] = std::copysign(std::sqrt(rest), v[0]);
-  return p.scaled_back(prove_largest(p, drawn_in(d.svd.matrixV() * v), top + t));
+  return p.scaled_back(prove_largest(p, drawn_in(d.v * v), top + t));
 }
 
 }  // namespace normscope::convex

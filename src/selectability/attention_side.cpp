@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <normscope/numeric/rounding.hpp>
+#include <normscope/numeric/svd.hpp>
 
 namespace normscope::selectability {
 namespace {
@@ -51,11 +52,16 @@ AttentionSide::AttentionSide(const NormSpec& norm, MatrixView<const double> weig
         return image;
       }()),
       reduced_(image_) {
-  const Eigen::BDCSVD<MatrixXd> svd(reduced_.triangle, Eigen::ComputeThinU);
-  const VectorXd& values = svd.singularValues();
-  Index rank = 0;
-  while (rank < values.size() && values[rank] > rank_tolerance * values[0]) ++rank;
-  seen_ = svd.matrixU().leftCols(rank);
+  const MatrixXd& matrix = reduced_.triangle;
+  const auto rows = static_cast<std::size_t>(matrix.rows());
+  const auto columns = static_cast<std::size_t>(matrix.cols());
+  const Svd svd =
+      singular_value_decomposition({matrix.data(), rows, columns, 1, rows}, SingularVectors::left);
+  const auto least = std::find_if(svd.values.begin(), svd.values.end(),
+                                  [&](double value) { return value <= rank_tolerance * svd.values[0]; });
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  seen_ = Eigen::Map<const RowMajor>(svd.left.data(), matrix.rows(), static_cast<Index>(svd.values.size()))
+              .leftCols(least - svd.values.begin());
 }
 
 AffineImage AttentionSide::without_scaling() const {

@@ -1,0 +1,40 @@
+#include <normscope/numeric/svd.hpp>
+
+#include <Eigen/SVD>
+
+#include <normscope/core/error.hpp>
+
+namespace normscope {
+namespace {
+
+using Eigen::Index;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+std::vector<double> row_major(const Eigen::MatrixXd& matrix) {
+  std::vector<double> result(static_cast<std::size_t>(matrix.size()));
+  Eigen::Map<RowMajor>(result.data(), matrix.rows(), matrix.cols()) = matrix;
+  return result;
+}
+
+}  // namespace
+
+Svd singular_value_decomposition(Factor<double> a, SingularVectors wanted) {
+  if (a.rows == 0 || a.columns == 0) return {};
+  const Eigen::MatrixXd matrix =
+      Eigen::Map<const Eigen::MatrixXd, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>(
+          a.data, static_cast<Index>(a.rows), static_cast<Index>(a.columns),
+          {static_cast<Index>(a.column_step), static_cast<Index>(a.row_step)});
+  if (!matrix.allFinite()) {
+    throw Error(ErrorCode::Argument,
+                "singular_value_decomposition: the matrix has an entry that is not finite");
+  }
+  const bool both = wanted == SingularVectors::both;
+  const Eigen::BDCSVD<Eigen::MatrixXd> svd(
+      matrix, Eigen::ComputeThinU | (both ? Eigen::ComputeThinV : Eigen::DecompositionOptions(0)));
+  const Eigen::VectorXd& values = svd.singularValues();
+  return {row_major(svd.matrixU()),
+          {values.data(), values.data() + values.size()},
+          both ? row_major(svd.matrixV()) : std::vector<double>()};
+}
+
+}  // namespace normscope

@@ -63,7 +63,7 @@ Json document(Json experiments) {
 }
 
 /// Prints the results in the store, and writes JSON and figures.
-int tell(const Session& session, const Options& options, const Account& account) {
+int tell(const Session& session, const Options& options, const ExperimentResult& account) {
   cli::JsonOutput machine_form(session, json_text(document(Json::array({to_json(account)}))));
   if (!options.folder.empty()) {
     cli::make_folder(options.folder);

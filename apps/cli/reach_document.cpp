@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::size_t listed = 20;
 
-Json weights_json(const std::vector<convex::Share>& shares) {
+Json weights_json(const std::vector<convex::PointWeight>& shares) {
   Json list = Json::array();
-  for (const convex::Share& share : shares) list.push_back({{"token", share.id}, {"weight", share.weight}});
+  for (const convex::PointWeight& share : shares)
+    list.push_back({{"token", share.id}, {"weight", share.weight}});
   return list;
 }
 

@@ -15,7 +15,7 @@ namespace normscope::cli {
 namespace {
 
 using convex::Answer;
-using convex::Share;
+using convex::PointWeight;
 using selectability::Logits;
 using selectability::Probability;
 using selectability::Survey;
@@ -75,8 +75,8 @@ void put_points(Packer& to, const Logits& logits, const Survey& survey) {
   }
 }
 
-bool are_shares(const std::vector<Share>& shares, std::size_t ids) {
-  return std::all_of(shares.begin(), shares.end(), [ids](const Share& share) {
+bool are_shares(const std::vector<PointWeight>& shares, std::size_t ids) {
+  return std::all_of(shares.begin(), shares.end(), [ids](const PointWeight& share) {
     return share.id < ids && std::isfinite(share.weight) && share.weight >= 0.0;
   });
 }

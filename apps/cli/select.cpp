@@ -62,7 +62,7 @@ void describe(const Session& session, const MatrixInput& keys, const selectabili
                           undecided > 0 && !exact ? " (--exact decides them)" : ""));
   std::string proofs;
   for (const Proof proof :
-       {Proof::alone, Proof::own_direction, Proof::query, Proof::weights, Proof::twin, Proof::exact}) {
+       {Proof::alone, Proof::own_direction, Proof::query, Proof::weights, Proof::duplicate, Proof::exact}) {
     const std::size_t number = count_proofs(selection, proof);
     if (number > 0) proofs += fmt::format("{}{} {}", proofs.empty() ? "" : ", ", to_string(proof), number);
   }

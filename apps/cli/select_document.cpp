@@ -29,7 +29,7 @@ const char* name_of(Proof proof) {
     case Proof::own_direction: return "own_direction";
     case Proof::query: return "query";
     case Proof::weights: return "weights";
-    case Proof::twin: return "twin";
+    case Proof::duplicate: return "twin";
     case Proof::exact: return "exact";
   }
   return "";
@@ -55,7 +55,7 @@ Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
     json["residual"] = verdict.residual;
     if (with_proof) {
       Json weights = Json::array();
-      for (const convex::Share& share : verdict.weights) {
+      for (const convex::PointWeight& share : verdict.weights) {
         weights.push_back({{"key", share.id}, {"weight", share.weight}});
       }
       json["weights"] = weights;
@@ -123,7 +123,7 @@ Json select_document(const SelectResult& result) {
                  {"own_direction", count_proofs(selection, Proof::own_direction)},
                  {"query", count_proofs(selection, Proof::query)},
                  {"weights", count_proofs(selection, Proof::weights)},
-                 {"twin", count_proofs(selection, Proof::twin)},
+                 {"twin", count_proofs(selection, Proof::duplicate)},
                  {"exact", count_proofs(selection, Proof::exact)}}},
                {"margin", margins_json(selection)},
                {"scale", selection.scale},

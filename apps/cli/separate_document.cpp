@@ -7,9 +7,9 @@
 namespace normscope::cli {
 namespace {
 
-nlohmann::ordered_json to_json(const std::vector<convex::Share>& shares, const std::size_t* given_row) {
+nlohmann::ordered_json to_json(const std::vector<convex::PointWeight>& shares, const std::size_t* given_row) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const convex::Share& share : shares) {
+  for (const convex::PointWeight& share : shares) {
     list.push_back({{"row", given_row[share.id]}, {"weight", share.weight}});
   }
   return list;

@@ -5,7 +5,7 @@
 #include <normscope/lnnet/curvature_figure.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/fold_figure.hpp>
-#include <normscope/lnnet/merge_story.hpp>
+#include <normscope/lnnet/merge_trace.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/separability/scatter.hpp>
 
@@ -91,7 +91,7 @@ val merge(const val& x, const val& labels, const std::string& mode, double seed)
                                                        .seed = static_cast<std::uint64_t>(seed),
                                                        .first_label_wins = true,
                                                        .threads = 1});
-    const lnnet::MergeStory story = lnnet::merge_story(made, mode_of(mode), rows);
+    const lnnet::MergeTrace story = lnnet::merge_trace(made, mode_of(mode), rows);
     val folds = val::array();
     for (const Fold& fold : made.folds) folds.call<void>("push", fold_object(fold));
     val result = val::object();

@@ -50,7 +50,7 @@ val verdict_of(MatrixView<const double> keys, const Selection& selection, std::s
   const selectability::Verdict& verdict = selection.keys[index];
   std::vector<std::size_t> others;
   std::vector<double> shares;
-  for (const convex::Share& share : verdict.weights) {
+  for (const convex::PointWeight& share : verdict.weights) {
     others.push_back(static_cast<std::size_t>(share.id));
     shares.push_back(share.weight);
   }

@@ -30,7 +30,7 @@ class TaggerTraining {
   /// Errors    Argument for a number outside its domain
   explicit TaggerTraining(const TaggerSpec& spec);
   /// Continues from the result of `save`, to the bits of an uninterrupted training (test:
-  /// TaggerTraining.GoesOnWhereItWasSaved).
+  /// TaggerTraining.ResumesBitwise).
   /// Errors    Argument; Format for bytes of another training
   TaggerTraining(const TaggerSpec& spec, std::span<const std::byte> saved);
   TaggerTraining(TaggerTraining&&) noexcept;

@@ -31,7 +31,7 @@ TEST(TaggerTraining, Learns) {
   EXPECT_GT(training.accuracy(16, 160), std::max(before, majority(spec.tagging, 16)) + 0.05);
 }
 
-TEST(TaggerTraining, GoesOnWhereItWasSaved) {
+TEST(TaggerTraining, ResumesBitwise) {
   for (const std::string_view name : {"lstm", "qrnn_d2"}) {
     const TaggerSpec spec = small(name);
     TaggerTraining whole(spec);
@@ -62,7 +62,7 @@ TEST(TaggerTraining, DependsOnItsSeed) {
   EXPECT_FALSE(std::equal(one.parameters().begin(), one.parameters().end(), other.parameters().begin()));
 }
 
-TEST(TaggerTraining, SaysWhatIsWrong) {
+TEST(TaggerTraining, ReportsErrors) {
   TaggerSpec spec = small("lstm");
   spec.words = 100;
   EXPECT_THROW(TaggerTraining{spec}, Error);

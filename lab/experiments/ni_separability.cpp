@@ -6,7 +6,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/merge_story.hpp>
+#include <normscope/lnnet/merge_trace.hpp>
 #include <normscope/separability/scatter.hpp>
 
 #include "frame/experiment.hpp"

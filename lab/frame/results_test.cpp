@@ -106,11 +106,11 @@ TEST_F(Accounts, SweepsPutValuesOverThePlan) {
   EXPECT_THROW(planned(experiment, Size::full, 0, Sweep{{{"rate", {1}}}, {}}), Error);
 }
 
-TEST_F(Accounts, AreOpenUntilEveryArmHasRun) {
+TEST_F(Accounts, AreInconclusiveUntilEveryArmHasRun) {
   const std::vector<std::int64_t> runs = add(Size::full);
   EXPECT_FALSE(account(store_, experiment, Size::full).claims[0].finding.holds.has_value());
   finish(runs, 3);
-  const Account there = account(store_, experiment, Size::full);
+  const ExperimentResult there = account(store_, experiment, Size::full);
   EXPECT_EQ(there.done, 3U);
   EXPECT_EQ(there.planned, 4U);
   EXPECT_EQ(there.claims[0].finding.holds, true);

@@ -21,7 +21,7 @@ constexpr double seconds_between_saves = 5.0;
 }  // namespace
 
 /// The connection of a run to its store; its thread renews the lease during long steps.
-struct Run::Keeper {
+struct Run::LeaseRenewer {
   Store& store;
   double seconds;
   std::chrono::steady_clock::time_point saved = std::chrono::steady_clock::now();
@@ -30,11 +30,12 @@ struct Run::Keeper {
   bool over = false;
   std::thread pulse{};
 
-  Keeper(Store& the_store, const Lease& lease, double for_seconds) : store(the_store), seconds(for_seconds) {
+  LeaseRenewer(Store& the_store, const Lease& lease, double for_seconds)
+      : store(the_store), seconds(for_seconds) {
     pulse = std::thread([this, held = Lease{.run = lease.run, .token = lease.token}] { renew(held); });
   }
 
-  ~Keeper() {
+  ~LeaseRenewer() {
     {
       const std::lock_guard lock(mutex);
       over = true;
@@ -72,7 +73,7 @@ Run::Run(Store& store, Lease lease, double seconds, Progress progress)
       lease_(std::move(lease)),
       progress_(std::move(progress)),
       reached_(lease_.step),
-      keeper_(std::make_unique<Keeper>(store, lease_, seconds)) {}
+      keeper_(std::make_unique<LeaseRenewer>(store, lease_, seconds)) {}
 
 Run::~Run() = default;
 

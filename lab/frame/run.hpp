@@ -63,7 +63,7 @@ class Run {
  private:
   friend void perform(Store& store, const Experiment& experiment, const Lease& lease, double seconds,
                       const Progress& progress);
-  struct Keeper;
+  struct LeaseRenewer;
 
   void save(Bytes progress);
 
@@ -72,7 +72,7 @@ class Run {
   Progress progress_;
   std::uint64_t reached_ = 0;
   std::vector<Metric> pending_{};
-  std::unique_ptr<Keeper> keeper_{};
+  std::unique_ptr<LeaseRenewer> keeper_{};
 };
 
 /// Performs the run of `lease` to its end, or until `progress` cancels it.

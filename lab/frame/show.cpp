@@ -50,29 +50,29 @@ std::string_view open_ended(std::string_view sentence) {
   return sentence.ends_with('.') ? sentence.substr(0, sentence.size() - 1) : sentence;
 }
 
-std::string runs_of(const Account& account) {
+std::string runs_of(const ExperimentResult& account) {
   return fmt::format("{} done of {} planned, {} size", counted(account.done, "run"), account.planned,
                      to_string(account.size));
 }
 
 }  // namespace
 
-std::optional<bool> Account::holds() const {
+std::optional<bool> ExperimentResult::holds() const {
   const auto is = [](std::optional<bool> wanted) {
-    return [wanted](const Judged& judged) { return judged.finding.holds == wanted; };
+    return [wanted](const ClaimResult& judged) { return judged.finding.holds == wanted; };
   };
   if (std::any_of(claims.begin(), claims.end(), is(false))) return false;
   if (std::any_of(claims.begin(), claims.end(), is(std::nullopt))) return std::nullopt;
   return true;
 }
 
-Account account(const Store& store, const Experiment& experiment, Size size) {
+ExperimentResult account(const Store& store, const Experiment& experiment, Size size) {
   const Plan plan = experiment.plan(size);
   const Results results = done(store, experiment, size);
-  Account account{.experiment = &experiment,
-                  .size = size,
-                  .done = results.runs().size(),
-                  .planned = plan.configurations.size() * plan.seeds};
+  ExperimentResult account{.experiment = &experiment,
+                           .size = size,
+                           .done = results.runs().size(),
+                           .planned = plan.configurations.size() * plan.seeds};
   for (const Claim& claim : experiment.claims) {
     const bool whole = account.done >= plan.configurations.size();
     account.claims.push_back(
@@ -82,17 +82,17 @@ Account account(const Store& store, const Experiment& experiment, Size size) {
   return account;
 }
 
-std::string run_command(const Account& account) {
+std::string run_command(const ExperimentResult& account) {
   return fmt::format("normscope lab run {}{}", account.experiment->name,
                      account.size == Size::quick ? " --quick" : "");
 }
 
-std::string show_command(const Account& account) {
+std::string show_command(const ExperimentResult& account) {
   return fmt::format("normscope lab show {}{} -o FOLDER", account.experiment->name,
                      account.size == Size::quick ? " --quick" : "");
 }
 
-std::string to_text(const Account& account) {
+std::string to_text(const ExperimentResult& account) {
   std::string text = fmt::format("{} ({}): {}\n{}\n", account.experiment->name, account.experiment->paper,
                                  account.experiment->claim, runs_of(account));
   for (const auto& [claim, finding] : account.claims) {
@@ -110,7 +110,7 @@ Json about(const Experiment& experiment) {
           {"full_minutes", experiment.full_minutes}};
 }
 
-Json to_json(const Account& account) {
+Json to_json(const ExperimentResult& account) {
   Json json = about(*account.experiment);
   json["size"] = to_string(account.size);
   json["runs"] = {{"done", account.done}, {"planned", account.planned}};
@@ -130,7 +130,7 @@ Json to_json(const Account& account) {
   return json;
 }
 
-std::string to_markdown(const Account& account, const std::string& image_folder) {
+std::string to_markdown(const ExperimentResult& account, const std::string& image_folder) {
   std::string text =
       fmt::format("## {}\n\n{}. `{}`, {}.\n\n| claim | paper | ours | verdict |\n|---|---|---|---|\n",
                   account.experiment->name, open_ended(account.experiment->claim), run_command(account),
@@ -140,7 +140,7 @@ std::string to_markdown(const Account& account, const std::string& image_folder)
                         verdict(finding.holds));
   }
   text += "\nRules, fixed before the runs:\n";
-  for (const Judged& judged : account.claims)
+  for (const ClaimResult& judged : account.claims)
     text += fmt::format("- {}: {}\n", judged.claim->name, judged.claim->rule);
   for (const Figure& figure : account.figures) {
     text += fmt::format("\n![{}]({}/{}-{}.svg)\n\n{} `{}`\n", cell(figure.caption), image_folder,
@@ -149,7 +149,7 @@ std::string to_markdown(const Account& account, const std::string& image_folder)
   return text;
 }
 
-void write_figures(const Account& account, const std::filesystem::path& folder) {
+void write_figures(const ExperimentResult& account, const std::filesystem::path& folder) {
   for (const Figure& figure : account.figures) {
     Json specification = figure.specification;
     specification["title"] = {

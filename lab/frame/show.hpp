@@ -11,18 +11,18 @@
 /// Results of an experiment as text, JSON, Markdown and figures.
 namespace normscope::lab {
 
-struct Judged {
+struct ClaimResult {
   const Claim* claim = nullptr;
   Finding finding{};
 };
 
 /// Results of an experiment at one size, from the runs that a store has.
-struct Account {
+struct ExperimentResult {
   const Experiment* experiment = nullptr;
   Size size = Size::full;
   std::size_t done = 0;     ///< runs of the plan
   std::size_t planned = 0;  ///< `done` may be larger: --runs adds seeds
-  std::vector<Judged> claims{};
+  std::vector<ClaimResult> claims{};
   std::vector<Figure> figures{};
 
   /// True: every claim is reproduced. False: at least one is not. Empty: some are inconclusive, the rest
@@ -31,22 +31,22 @@ struct Account {
 };
 
 /// Without runs every claim is inconclusive and there are no figures.
-[[nodiscard]] Account account(const Store& store, const Experiment& experiment, Size size);
+[[nodiscard]] ExperimentResult account(const Store& store, const Experiment& experiment, Size size);
 
 /// For the terminal, as an entry of the JSON document, and as a section of docs/results.
-[[nodiscard]] std::string to_text(const Account& account);
-[[nodiscard]] Json to_json(const Account& account);
-[[nodiscard]] std::string to_markdown(const Account& account, const std::string& image_folder);
+[[nodiscard]] std::string to_text(const ExperimentResult& account);
+[[nodiscard]] Json to_json(const ExperimentResult& account);
+[[nodiscard]] std::string to_markdown(const ExperimentResult& account, const std::string& image_folder);
 /// Name, paper, claim and run times, without results.
 [[nodiscard]] Json about(const Experiment& experiment);
 
 /// The command that performs the runs, and the command that draws their figures.
-[[nodiscard]] std::string run_command(const Account& account);
-[[nodiscard]] std::string show_command(const Account& account);
+[[nodiscard]] std::string run_command(const ExperimentResult& account);
+[[nodiscard]] std::string show_command(const ExperimentResult& account);
 
 /// Writes each figure as NAME.vl.json (Vega-Lite); its subtitle is the command that makes it.
 /// Errors    Io
-void write_figures(const Account& account, const std::filesystem::path& folder);
+void write_figures(const ExperimentResult& account, const std::filesystem::path& folder);
 
 /// Every number of every run of the experiment, at both sizes and of sweeps, one row per number.
 enum class TableFormat { csv, json_lines };

@@ -144,7 +144,7 @@ Text tiny_text() {
   return text_data(text, 6, 4, 8);
 }
 
-TEST(Grouped, AStoppedTrainingGoesOnBitwise) {
+TEST(Grouped, InterruptedTrainingResumesBitwise) {
   const Text text = tiny_text();
   EXPECT_EQ(text.alphabet, 3U);
   const Network network(tiny(Kind::language));

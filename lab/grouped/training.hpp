@@ -30,7 +30,7 @@ struct Schedule {
 /// "train_loss", the mean since the last point, and "loss" and "accuracy" on held-out data.
 /// Errors    Cancelled, from Run::reached
 /// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:
-///           Grouped.AStoppedTrainingGoesOnBitwise)
+///           Grouped.InterruptedTrainingResumesBitwise)
 void train(Run& run, const Network& network, const Data& data);
 
 /// Pieces of a text, with characters as tokens 0, 1, … by code. The last tenth is held out and evaluated at

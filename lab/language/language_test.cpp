@@ -82,7 +82,7 @@ TEST(Language, LearnsAndReadsNothingAhead) {
   }
 }
 
-TEST(Language, GoesOnToTheSameBits) {
+TEST(Language, ResumesBitwise) {
   const std::vector<std::uint8_t> stream = repeating(4 * 17);
   Network whole(tiny, 3);
   Network part(tiny, 3);

@@ -210,7 +210,7 @@ TEST(Majority, LearnsAndMeasures) {
   EXPECT_LE(measures.angle, 90.0);
 }
 
-TEST(Majority, GoesOnToTheSameBits) {
+TEST(Majority, ResumesBitwise) {
   for (const std::size_t stop : {1U, 3U, 4U, 9U}) {
     Training whole(tiny, 2);
     Training part(tiny, 2);

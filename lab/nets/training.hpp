@@ -21,7 +21,7 @@ namespace normscope::lab::nets {
 /// (their number), and "gain" and "gain_step" of the largest (0 if there is none).
 /// Errors    Cancelled, from Run::reached; as lnnet::Trainer
 /// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:
-///           Nets.AStoppedTrainingGoesOnBitwise)
+///           Nets.InterruptedTrainingResumesBitwise)
 void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Dataset* test = nullptr);
 
 /// Number of runs whose last value of `metric` is above `level`.

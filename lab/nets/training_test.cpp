@@ -8,7 +8,7 @@
 namespace normscope::lab::nets {
 namespace {
 
-TEST(Nets, AStoppedTrainingGoesOnBitwise) {
+TEST(Nets, InterruptedTrainingResumesBitwise) {
   const lnnet::TrainSpec spec{.steps = 120, .batch = 8};
   const auto data = std::make_shared<const lnnet::Dataset>(lnnet::xor_corners(40, 3));
   const lnnet::Dataset test = lnnet::xor_corners(50, 4);

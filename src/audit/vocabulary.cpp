@@ -25,7 +25,7 @@ void scale(selectability::Logits& logits, double factor) {
     const double size = euclidean_norm(logits.view().row(token)) + std::abs(logits.offsets[token]);
     own.size *= factor;
     own.rounding = factor * own.rounding + 2.0 * 0x1p-53 * size;
-    own.feigned = factor * own.feigned + 2.0 * 0x1p-53 * own.size;
+    own.rounding_error = factor * own.rounding_error + 2.0 * 0x1p-53 * own.size;
   }
   logits.rounding = factor * (logits.rounding + 2.0 * 0x1p-53 * logits.scale);
   logits.scale *= factor;

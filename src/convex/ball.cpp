@@ -144,12 +144,12 @@ double verified_lower(MatrixView<const double> rows, std::span<const double> off
 }
 
 double verified_upper(MatrixView<const double> rows, std::span<const double> offsets,
-                      const std::vector<Share>& shares) {
+                      const std::vector<PointWeight>& shares) {
   if (const std::optional<Scaled> other = scaled(rows, offsets)) {
     return other->upper(verified_upper(other->view(), other->offsets, shares));
   }
   CompensatedSum total;
-  for (const Share& share : shares) {
+  for (const PointWeight& share : shares) {
     if (!(share.weight >= 0.0) || share.id >= rows.rows()) return infinity;
     total.add(share.weight);
   }
@@ -157,7 +157,7 @@ double verified_upper(MatrixView<const double> rows, std::span<const double> off
   std::vector<CompensatedSum> sums(rows.width());
   CompensatedSum offset;
   CompensatedSum size;
-  for (const Share& share : shares) {
+  for (const PointWeight& share : shares) {
     const double weight = share.weight / total.value();
     const std::span<const double> row = rows.row(share.id);
     for (std::size_t i = 0; i < row.size(); ++i) sums[i].add(weight * row[i]);

@@ -3,7 +3,7 @@
 #include <normscope/convex/ball.hpp>
 #include <normscope/core/assert.hpp>
 
-#include "ball_corral.hpp"
+#include "ball_working_set.hpp"
 
 namespace normscope::convex {
 
@@ -12,11 +12,11 @@ constexpr std::size_t most_stalls = 200;
 
 class BallSolver::Work {
  public:
-  using Index = BallCorral::Index;
-  using VectorXd = BallCorral::VectorXd;
+  using Index = BallWorkingSet::Index;
+  using VectorXd = BallWorkingSet::VectorXd;
 
   explicit Work(std::size_t width)
-      : rows_(static_cast<Index>(width), 16), offsets_(16), corral_(static_cast<Index>(width)) {}
+      : rows_(static_cast<Index>(width), 16), offsets_(16), working_set_(static_cast<Index>(width)) {}
 
   [[nodiscard]] bool holds(std::uint64_t id) const { return places_.find(id) != places_.end(); }
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
@@ -40,7 +40,7 @@ class BallSolver::Work {
     const Index n = static_cast<Index>(size());
     State state;
     // Starts with the lowest row at the centre of the ball, or with the row that keeps the first step short.
-    if (corral_.size() == 0) start();
+    if (working_set_.size() == 0) start();
     double before = std::numeric_limits<double>::infinity();
     std::size_t stalls = 0;
     const std::size_t most = 50 * (size() + static_cast<std::size_t>(rows_.rows()) + 20);
@@ -49,10 +49,10 @@ class BallSolver::Work {
     best.upper = before;
     for (; state.iterations < most; ++state.iterations) {
       VectorXd point;
-      if (!corral_.settle(point)) break;
+      if (!working_set_.settle(point)) break;
       const double length = point.norm();
       if (length > 1.0) point /= length;
-      state.upper = corral_.sum().norm() + corral_.offset();
+      state.upper = working_set_.sum().norm() + working_set_.offset();
       const VectorXd heights = rows_.leftCols(n).transpose() * point + offsets_.head(n);
       Index lowest = 0;
       state.lower = heights.minCoeff(&lowest);
@@ -70,12 +70,12 @@ class BallSolver::Work {
       } else {
         // A tie: adding another low row may resolve it. If none does, only rounding remains.
         if (++stalls > most_stalls) break;
-        lowest = some_low_row(heights, 0.5 * (state.lower + heights[corral_.members()[0]]), stalls);
+        lowest = some_low_row(heights, 0.5 * (state.lower + heights[working_set_.members()[0]]), stalls);
       }
       if (is_member(lowest)) break;
       before = std::min(before, state.upper);
-      if (!corral_.add(lowest, rows_.col(lowest), offsets_[lowest]) &&
-          !corral_.exchange(lowest, rows_.col(lowest), offsets_[lowest])) {
+      if (!working_set_.add(lowest, rows_.col(lowest), offsets_[lowest]) &&
+          !working_set_.exchange(lowest, rows_.col(lowest), offsets_[lowest])) {
         break;
       }
     }
@@ -89,7 +89,7 @@ class BallSolver::Work {
     Index least = 0;
     const VectorXd values = rows_.leftCols(n).colwise().norm().transpose() + offsets_.head(n);
     values.minCoeff(&least);
-    corral_.add(least, rows_.col(least), offsets_[least]);
+    working_set_.add(least, rows_.col(least), offsets_[least]);
   }
 
   /// One of the rows no higher than `height`, a different one at each call.
@@ -103,16 +103,16 @@ class BallSolver::Work {
   }
 
   [[nodiscard]] bool is_member(Index place) const {
-    const std::vector<Index>& members = corral_.members();
+    const std::vector<Index>& members = working_set_.members();
     return std::find(members.begin(), members.end(), place) != members.end();
   }
 
-  [[nodiscard]] std::vector<Share> shares() const {
-    std::vector<Share> result;
-    for (Index i = 0; i < corral_.size(); ++i) {
-      const Index place = corral_.members()[static_cast<std::size_t>(i)];
-      if (corral_.weights()[i] > 0.0) {
-        result.push_back({ids_[static_cast<std::size_t>(place)], corral_.weights()[i]});
+  [[nodiscard]] std::vector<PointWeight> shares() const {
+    std::vector<PointWeight> result;
+    for (Index i = 0; i < working_set_.size(); ++i) {
+      const Index place = working_set_.members()[static_cast<std::size_t>(i)];
+      if (working_set_.weights()[i] > 0.0) {
+        result.push_back({ids_[static_cast<std::size_t>(place)], working_set_.weights()[i]});
       }
     }
     return result;
@@ -123,7 +123,7 @@ class BallSolver::Work {
   double scale_ = 0.0;
   std::vector<std::uint64_t> ids_{};
   std::unordered_map<std::uint64_t, Index> places_{};
-  BallCorral corral_;
+  BallWorkingSet working_set_;
 };
 
 BallSolver::BallSolver(std::size_t width) : work_(std::make_unique<Work>(width)) {}

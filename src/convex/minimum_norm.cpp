@@ -20,9 +20,9 @@ using Set = ActiveSet<double>;
 constexpr std::size_t most_stalled = 10;
 
 /// The active points of x, with a unit as long as the longest of them.
-class Corral {
+class WorkingSet {
  public:
-  explicit Corral(Index dimension) : dimension_(dimension), set_(dimension, 1, 1.0) {}
+  explicit WorkingSet(Index dimension) : dimension_(dimension), set_(dimension, 1, 1.0) {}
 
   [[nodiscard]] bool holds(std::uint64_t id) const { return set_.holds(id); }
   [[nodiscard]] Eigen::VectorXd point() const { return set_.point(); }
@@ -49,8 +49,8 @@ class Corral {
     return sound;
   }
 
-  [[nodiscard]] std::vector<Share> shares() const {
-    std::vector<Share> result;
+  [[nodiscard]] std::vector<PointWeight> shares() const {
+    std::vector<PointWeight> result;
     for (Index j = 0; j < set_.size(); ++j) {
       const double weight = set_.weights()[j];
       if (weight > 0.0) result.push_back({set_.rows()[static_cast<std::size_t>(j)], weight});
@@ -90,8 +90,8 @@ MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t i
   const std::uint64_t first = ask();
   double largest = point.norm();
   double shortest = largest;
-  Corral corral(dimension);
-  bool sound = corral.add(first, point) && corral.settle();
+  WorkingSet working_set(dimension);
+  bool sound = working_set.add(first, point) && working_set.settle();
   x = point;
   for (std::size_t stalled = 0; sound && result.iterations < iterations; ++result.iterations) {
     const double square = x.squaredNorm();
@@ -104,10 +104,10 @@ MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t i
       result.converged = true;
       break;
     }
-    if (corral.holds(id) || !corral.add(id, point)) break;
-    sound = corral.settle();
+    if (working_set.holds(id) || !working_set.add(id, point)) break;
+    sound = working_set.settle();
     if (!sound) break;
-    x = corral.point();
+    x = working_set.point();
     const double length = x.norm();
     stalled = length < shortest ? 0 : stalled + 1;
     shortest = std::min(shortest, length);
@@ -115,7 +115,7 @@ MinimumNorm minimum_norm_point(const Hull& hull, double tolerance, std::size_t i
   }
   progress("nearing, digits", digits(tolerance), digits(tolerance));
   result.point.assign(x.data(), x.data() + dimension);
-  result.shares = corral.shares();
+  result.shares = working_set.shares();
   return result;
 }
 

@@ -53,7 +53,7 @@ class Descent {
         set_(hulls.dimension(), sets, hulls.longest() > 0.0 ? hulls.longest() : 1.0),
         scores_(hulls.rows()) {}
 
-  void run(const std::vector<Share>& start) {
+  void run(const std::vector<PointWeight>& start) {
     begin(start);
     while (true) {
       const std::vector<std::size_t> pool = price();
@@ -84,10 +84,10 @@ class Descent {
     }
   }
 
-  void begin(std::vector<Share> start) {
+  void begin(std::vector<PointWeight> start) {
     std::stable_sort(start.begin(), start.end(),
-                     [](const Share& x, const Share& y) { return x.weight > y.weight; });
-    for (const Share& share : start)
+                     [](const PointWeight& x, const PointWeight& y) { return x.weight > y.weight; });
+    for (const PointWeight& share : start)
       set_.add(share.id, hulls_.group(share.id), point(share.id), share.weight);
     const std::vector<Index>& groups = set_.group_of();
     for (Index group = 0; group < sets; ++group) {
@@ -252,14 +252,14 @@ class Descent {
 };
 
 /// Converts weights in doubles, some of which may be 0, to twice the precision, with sum 1 in each group.
-std::vector<Share> shares_of(const std::vector<std::size_t>& rows, const std::vector<Index>& group_of,
-                             const Wide::Vector& weights) {
+std::vector<PointWeight> shares_of(const std::vector<std::size_t>& rows, const std::vector<Index>& group_of,
+                                   const Wide::Vector& weights) {
   DoubleDouble sums[2] = {0.0, 0.0};
   for (std::size_t j = 0; j < rows.size(); ++j) {
     const DoubleDouble& weight = weights[static_cast<Index>(j)];
     if (weight > 0.0) sums[group_of[j]] += weight;
   }
-  std::vector<Share> result;
+  std::vector<PointWeight> result;
   for (std::size_t j = 0; j < rows.size(); ++j) {
     const DoubleDouble& weight = weights[static_cast<Index>(j)];
     if (weight > 0.0) result.push_back({rows[j], (weight / sums[group_of[j]]).value()});
@@ -308,7 +308,7 @@ void refine(const ScaledHulls& hulls, const ActiveSet<double>& set, Wide::Vector
 
 }  // namespace
 
-NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<Share>& start,
+NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<PointWeight>& start,
                            const Progress& progress) {
   Descent<double> descent(hulls, progress);
   descent.run(start);
@@ -322,7 +322,7 @@ NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<Share>& s
   return result;
 }
 
-NearestHulls nearest_hulls_closely(const ScaledHulls& hulls, const std::vector<Share>& start,
+NearestHulls nearest_hulls_closely(const ScaledHulls& hulls, const std::vector<PointWeight>& start,
                                    const Progress& progress) {
   Descent<DoubleDouble> descent(hulls, progress);
   descent.run(start);

@@ -13,7 +13,8 @@ namespace normscope::convex {
 /// rows.
 struct NearestHulls {
   ScaledHulls::Exact difference{};
-  std::vector<Share> shares{};  ///< rows numbered through both sets; weights > 0 that sum to 1 in each set
+  std::vector<PointWeight>
+      shares{};  ///< rows numbered through both sets; weights > 0 that sum to 1 in each set
   /// Relative amount by which the length of the difference may exceed the distance, to the accuracy of the
   /// arithmetic.
   double gap = 0.0;
@@ -26,12 +27,13 @@ struct NearestHulls {
 ///
 /// Errors    Cancelled
 /// Cost      O(rows dimension) per pricing of all rows; O(k (k + dimension)) per iteration with k active rows
-[[nodiscard]] NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<Share>& start,
+[[nodiscard]] NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<PointWeight>& start,
                                          const Progress& progress);
 
 /// Continues from that result, entirely in twice the precision.
 /// Cost      about 100 times as much per iteration
-[[nodiscard]] NearestHulls nearest_hulls_closely(const ScaledHulls& hulls, const std::vector<Share>& start,
+[[nodiscard]] NearestHulls nearest_hulls_closely(const ScaledHulls& hulls,
+                                                 const std::vector<PointWeight>& start,
                                                  const Progress& progress);
 
 }  // namespace normscope::convex

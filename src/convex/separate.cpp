@@ -49,8 +49,8 @@ void validate(MatrixView<const double> a, MatrixView<const double> b) {
 
 /// Weights of the rows of one set.
 struct Weights {
-  std::vector<Share> a{};
-  std::vector<Share> b{};
+  std::vector<PointWeight> a{};
+  std::vector<PointWeight> b{};
   Residual residual{};
 };
 
@@ -111,25 +111,26 @@ class Search {
     shares_ = found.shares;
     take_weights(found.shares);
     // Weights that are zero up to rounding, of which only a few rows may be significant.
-    std::vector<Share> heavy = found.shares;
-    heavy.erase(
-        std::remove_if(heavy.begin(), heavy.end(), [](const Share& share) { return share.weight < 0x1p-70; }),
-        heavy.end());
+    std::vector<PointWeight> heavy = found.shares;
+    heavy.erase(std::remove_if(heavy.begin(), heavy.end(),
+                               [](const PointWeight& share) { return share.weight < 0x1p-70; }),
+                heavy.end());
     if (heavy.size() < found.shares.size()) take_weights(heavy);
     take_normal(hulls.given(found.difference));
   }
 
-  void take_weights(const std::vector<Share>& shares) {
+  void take_weights(const std::vector<PointWeight>& shares) {
     Weights weights;
-    for (const Share& share : shares) {
+    for (const PointWeight& share : shares) {
       if (share.id < a_.rows()) {
         weights.a.push_back(share);
       } else {
         weights.b.push_back({share.id - a_.rows(), share.weight});
       }
     }
-    for (std::vector<Share>* side : {&weights.a, &weights.b}) {
-      std::sort(side->begin(), side->end(), [](const Share& x, const Share& y) { return x.id < y.id; });
+    for (std::vector<PointWeight>* side : {&weights.a, &weights.b}) {
+      std::sort(side->begin(), side->end(),
+                [](const PointWeight& x, const PointWeight& y) { return x.id < y.id; });
     }
     weights.residual = residual_of(a_, b_, weights.a, weights.b);
     if (meeting_.a.empty() || weights.residual.relative < meeting_.residual.relative) meeting_ = weights;
@@ -156,9 +157,9 @@ class Search {
   double tolerance_;
   unsigned threads_;
   const Progress& progress_;
-  std::vector<Share> shares_{};  ///< of the last solve
-  Weights meeting_{};            ///< for the smallest distance relative to the column extents
-  Weights nearest_{};            ///< for the smallest distance
+  std::vector<PointWeight> shares_{};  ///< of the last solve
+  Weights meeting_{};                  ///< for the smallest distance relative to the column extents
+  Weights nearest_{};                  ///< for the smallest distance
   std::vector<double> normal_{};
   SeparatedBy by_{};
   bool apart_ = false;  ///< apart in twice the precision, to the accuracy of that

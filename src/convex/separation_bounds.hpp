@@ -33,6 +33,7 @@ struct Residual {
 };
 
 [[nodiscard]] Residual residual_of(MatrixView<const double> a, MatrixView<const double> b,
-                                   const std::vector<Share>& weights_a, const std::vector<Share>& weights_b);
+                                   const std::vector<PointWeight>& weights_a,
+                                   const std::vector<PointWeight>& weights_b);
 
 }  // namespace normscope::convex

@@ -14,9 +14,9 @@ namespace normscope::convex {
 namespace {
 
 /// Sum of the weights, or NaN for weights that are none.
-double total_weight(const std::vector<Share>& weights, std::size_t rows) {
+double total_weight(const std::vector<PointWeight>& weights, std::size_t rows) {
   CompensatedSum total;
-  for (const Share& share : weights) {
+  for (const PointWeight& share : weights) {
     if (!(share.weight >= 0.0) || share.id >= rows) return std::numeric_limits<double>::quiet_NaN();
     total.add(share.weight);
   }
@@ -24,11 +24,11 @@ double total_weight(const std::vector<Share>& weights, std::size_t rows) {
 }
 
 /// 1 − 1 / Σ weight: the relative excess of the sum over 1.
-Bounded excess(const std::vector<Share>& weights) {
+Bounded excess(const std::vector<PointWeight>& weights) {
   ExactSum sum;
   sum.add(-1.0, 1.0);
   CompensatedSum total;
-  for (const Share& share : weights) {
+  for (const PointWeight& share : weights) {
     sum.add(share.weight, 1.0);
     total.add(share.weight);
   }
@@ -38,9 +38,9 @@ Bounded excess(const std::vector<Share>& weights) {
 }
 
 /// Adds sign · Σ weight (rows − origin) of a column to one sum, and without the sign to another.
-void add_column(MatrixView<const double> rows, const std::vector<Share>& weights, std::size_t column,
+void add_column(MatrixView<const double> rows, const std::vector<PointWeight>& weights, std::size_t column,
                 double origin, const BinaryScale& scale, double sign, ExactSum& both, ExactSum& own) {
-  for (const Share& share : weights) {
+  for (const PointWeight& share : weights) {
     const DoubleDouble difference = two_sum(scale.divide(rows.row(share.id)[column]), -origin);
     both.add(difference, sign * share.weight);
     own.add(difference, share.weight);
@@ -57,20 +57,21 @@ struct ColumnResidual {
 
 /// Empty if the weights are invalid.
 std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixView<const double> b,
-                                             const std::vector<Share>& weights_a,
-                                             const std::vector<Share>& weights_b) {
+                                             const std::vector<PointWeight>& weights_a,
+                                             const std::vector<PointWeight>& weights_b) {
   for (const double total : {total_weight(weights_a, a.rows()), total_weight(weights_b, b.rows())}) {
     if (!(total > 0.0) || !std::isfinite(total)) return {};
   }
-  const auto heaviest = std::max_element(weights_a.begin(), weights_a.end(),
-                                         [](const Share& x, const Share& y) { return x.weight < y.weight; });
+  const auto heaviest =
+      std::max_element(weights_a.begin(), weights_a.end(),
+                       [](const PointWeight& x, const PointWeight& y) { return x.weight < y.weight; });
   const Bounded excess_a = excess(weights_a);
   const Bounded excess_b = excess(weights_b);
   std::vector<ColumnResidual> result(a.width());
   for (std::size_t i = 0; i < a.width(); ++i) {
     double largest = 0.0;
-    for (const Share& share : weights_a) largest = std::max(largest, std::abs(a.row(share.id)[i]));
-    for (const Share& share : weights_b) largest = std::max(largest, std::abs(b.row(share.id)[i]));
+    for (const PointWeight& share : weights_a) largest = std::max(largest, std::abs(a.row(share.id)[i]));
+    for (const PointWeight& share : weights_b) largest = std::max(largest, std::abs(b.row(share.id)[i]));
     ColumnResidual& column = result[i];
     column.scale = BinaryScale::of(largest);
     // Relative to a row, so that common parts cancel before rounding.
@@ -80,10 +81,10 @@ std::vector<ColumnResidual> column_residuals(MatrixView<const double> a, MatrixV
     ExactSum of_b;
     add_column(a, weights_a, i, origin, column.scale, 1.0, both, of_a);
     add_column(b, weights_b, i, origin, column.scale, -1.0, both, of_b);
-    for (const Share& share : weights_a) {
+    for (const PointWeight& share : weights_a) {
       column.extent += share.weight * std::abs(column.scale.divide(a.row(share.id)[i]) - origin);
     }
-    for (const Share& share : weights_b) {
+    for (const PointWeight& share : weights_b) {
       column.extent += share.weight * std::abs(column.scale.divide(b.row(share.id)[i]) - origin);
     }
     // If the sums of the weights are not 1, the error is proportional to the terms.
@@ -265,7 +266,7 @@ double verified_margin(MatrixView<const double> a, MatrixView<const double> b,
 }
 
 Residual residual_of(MatrixView<const double> a, MatrixView<const double> b,
-                     const std::vector<Share>& weights_a, const std::vector<Share>& weights_b) {
+                     const std::vector<PointWeight>& weights_a, const std::vector<PointWeight>& weights_b) {
   const std::vector<ColumnResidual> columns = column_residuals(a, b, weights_a, weights_b);
   if (columns.empty()) return {};
   std::vector<double> sizes;
@@ -279,7 +280,8 @@ Residual residual_of(MatrixView<const double> a, MatrixView<const double> b,
 }
 
 double verified_residual(MatrixView<const double> a, MatrixView<const double> b,
-                         const std::vector<Share>& weights_a, const std::vector<Share>& weights_b) {
+                         const std::vector<PointWeight>& weights_a,
+                         const std::vector<PointWeight>& weights_b) {
   return residual_of(a, b, weights_a, weights_b).length;
 }
 

@@ -108,7 +108,7 @@ struct Job {
   /// Bit mask of the ranges that a worker has started.
   std::uint64_t begun = 1;
   /// Number of workers inside; after the last one leaves, the job is not accessed any more.
-  std::atomic<std::size_t> helpers{0};
+  std::atomic<std::size_t> inside{0};
   std::condition_variable left{};
   Job* next_open = nullptr;
 
@@ -178,8 +178,8 @@ class SignalsBlocked {
 /// Threads that wait for jobs. Never destroyed, because they sleep on it until the process ends.
 class Pool {
  public:
-  void run(Job& job, std::size_t helpers) {
-    open(job, helpers);
+  void run(Job& job, std::size_t workers) {
+    open(job, workers);
     job.work(0);
     close(job);
   }
@@ -197,36 +197,36 @@ class Pool {
     std::atomic<int> woken{0};
   };
 
-  void open(Job& job, std::size_t helpers) {
+  void open(Job& job, std::size_t workers) {
     Helper* to_wake = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      while (started_ < helpers && start()) {
+      while (started_ < workers && start()) {
       }
-      job.places = std::min(helpers, started_);
+      job.places = std::min(workers, started_);
       if (job.places == 0) return;
       job.next_open = open_;
       open_ = &job;
       places_ += job.places;
       while (asleep_ != nullptr && idle_ < places_) {
-        Helper* const helper = asleep_;
-        asleep_ = helper->next;
-        helper->next = to_wake;
-        to_wake = helper;
+        Helper* const worker = asleep_;
+        asleep_ = worker->next;
+        worker->next = to_wake;
+        to_wake = worker;
         ++idle_;
       }
     }
     while (to_wake != nullptr) {
-      Helper& helper = *to_wake;
-      to_wake = helper.next;
-      if (helper.cores.may_have(job.core)) helper.cores.avoid(job.core, helper.thread);
-      helper.woken.store(1, std::memory_order_release);
-      helper.woken.notify_one();
+      Helper& worker = *to_wake;
+      to_wake = worker.next;
+      if (worker.cores.may_have(job.core)) worker.cores.avoid(job.core, worker.thread);
+      worker.woken.store(1, std::memory_order_release);
+      worker.woken.notify_one();
     }
   }
 
   void close(Job& job) {
-    const auto empty = [&] { return job.helpers.load(std::memory_order_acquire) == 0; };
+    const auto empty = [&] { return job.inside.load(std::memory_order_acquire) == 0; };
     std::unique_lock lock(mutex_);
     if (job.places != 0) {
       Job** link = &open_;
@@ -247,9 +247,9 @@ class Pool {
     try {
       const SignalsBlocked blocked;
       const Cores cores(current_core());
-      std::thread helper([this, cores] { serve(cores); });
-      cores.give(helper.native_handle());
-      helper.detach();
+      std::thread worker([this, cores] { serve(cores); });
+      cores.give(worker.native_handle());
+      worker.detach();
     } catch (const std::system_error&) {
       return false;
     } catch (const std::bad_alloc&) {
@@ -295,11 +295,11 @@ class Pool {
     }
   }
 
-  Job* join(Helper& helper) {
+  Job* join(Helper& worker) {
     Job* const job = open_;
     if (job == nullptr) return nullptr;
-    helper.range = job->range_for(helper.range);
-    job->helpers.fetch_add(1, std::memory_order_relaxed);
+    worker.range = job->range_for(worker.range);
+    job->inside.fetch_add(1, std::memory_order_relaxed);
     if (--job->places == 0) open_ = job->next_open;
     --places_;
     --idle_;
@@ -308,8 +308,8 @@ class Pool {
 
   void leave(Job& job) {
     ++idle_;
-    if (job.caller_sleeps && job.helpers.load(std::memory_order_relaxed) == 1) job.left.notify_one();
-    job.helpers.fetch_sub(1, std::memory_order_release);
+    if (job.caller_sleeps && job.inside.load(std::memory_order_relaxed) == 1) job.left.notify_one();
+    job.inside.fetch_sub(1, std::memory_order_release);
   }
 
   std::mutex mutex_;
@@ -327,11 +327,11 @@ class Pool {
 alignas(Pool) unsigned char memory_of_pool[sizeof(Pool)];
 
 /// After a fork, the child has no workers, and locks that they held stay locked.
-void begin_anew() { new (memory_of_pool) Pool; }
+void reset_after_fork() { new (memory_of_pool) Pool; }
 
 Pool& pool() {
   static Pool* const the_pool = [] {
-    pthread_atfork(nullptr, nullptr, begin_anew);
+    pthread_atfork(nullptr, nullptr, reset_after_fork);
     return new (memory_of_pool) Pool;
   }();
   return *the_pool;

@@ -89,7 +89,7 @@ T reach(std::span<const T> w, std::span<const std::uint32_t> classes, const Pair
 
 template <typename T>
 FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes, std::size_t class_count,
-                      double kappa, bool resolute) {
+                      double kappa, bool accept_small_gap) {
   FoldPlan<T> best{.gap = last_resort * tie<T>};
   for (const Pair<T>& pair : pairs_by_midpoint(w, classes, class_count)) {
     const T half = w[pair.second] - pair.midpoint;
@@ -99,7 +99,7 @@ FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> class
     best = {pair.first, pair.second, pair.midpoint, reach(w, classes, pair) / T(kappa), gap};
     if (gap > tie<T>) return best;
   }
-  if (resolute && best.merges()) return best;
+  if (accept_small_gap && best.merges()) return best;
   // Irrational constants break coincidences for all inputs except a null set.
   const T spread = w[std::min<std::size_t>(3, w.size() - 1)] - w[0];
   return {0, 0, w[0] - T(0.37) * spread, T(0.61) * spread, 0.0};

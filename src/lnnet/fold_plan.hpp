@@ -20,11 +20,11 @@ struct FoldPlan {
 
 /// The fold with the smallest midpoint that merges two neighbours of one class among the front clusters and
 /// brings no two classes together; a monotone layer if there is none. If such layers had no effect
-/// (`resolute`), the fold that keeps classes farthest apart is used.
+/// (`accept_small_gap`), the fold that keeps classes farthest apart is used.
 /// Requires  w ascending, at least two of one class among the first classes + 1
 template <typename T>
 [[nodiscard]] FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes,
-                                    std::size_t class_count, double kappa, bool resolute = false);
+                                    std::size_t class_count, double kappa, bool accept_small_gap = false);
 
 /// Number of clusters at the front in which `plan_fold` searches for pairs.
 [[nodiscard]] inline std::size_t front_size(std::size_t class_count) { return 4 * class_count + 4; }

@@ -48,13 +48,13 @@ class Window {
   [[nodiscard]] std::size_t end() const { return end_; }
 
   enum class Outcome { merged, moved, too_small };
-  /// Folds once; `resolute` as in `plan_fold`.
-  Outcome fold(bool resolute) {
+  /// Folds once; `accept_small_gap` as in `plan_fold`.
+  Outcome fold(bool accept_small_gap) {
     const std::size_t count = end_ - begin_;
     for (std::size_t k = 0; k < count; ++k) w_[k] = T(1.0) / line_.q[begin_ + k];
     const std::span<const T> w(w_.data(), count);
     const std::span<const std::uint32_t> classes(line_.classes.data() + begin_, count);
-    const FoldPlan<T> plan = plan_fold<T>(w, classes, rules_.class_count, rules_.kappa, resolute);
+    const FoldPlan<T> plan = plan_fold<T>(w, classes, rules_.class_count, rules_.kappa, accept_small_gap);
     const bool reflects = plan.midpoint > w[0];
     if (!whole_ && reflects && !(w[count - 1] - plan.midpoint > T(2.0) * (plan.midpoint - w[0]))) {
       return Outcome::too_small;

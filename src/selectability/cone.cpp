@@ -19,7 +19,7 @@ int offset_exponent(const Logits& logits) {
 
 Logits cone(const Logits& logits) {
   Logits result{.tokens = logits.tokens, .width = logits.width + 1};
-  result.twins = logits.twins;
+  result.duplicates = logits.duplicates;
   const int exponent = offset_exponent(logits);
   result.rows.reserve(result.tokens * result.width);
   result.offsets.assign(logits.tokens, 0.0);
@@ -33,7 +33,7 @@ Logits cone(const Logits& logits) {
     const double stretch = std::scalbn(1.0, std::max(0, exponent));
     const Logits::Own& own = logits.own[token];
     result.own.push_back(
-        {std::min(length, stretch * own.size), stretch * own.rounding, stretch * own.feigned});
+        {std::min(length, stretch * own.size), stretch * own.rounding, stretch * own.rounding_error});
   }
   result.rounding = std::scalbn(logits.rounding, std::max(0, exponent));
   return result;

@@ -27,11 +27,11 @@ bool is_open(const Verdict& verdict) {
 
 /// Whether the key lies in the hull of the keys with positive weights; rows index `keys`.
 ExactSeparation decide_among(MatrixView<const double> keys, std::size_t index,
-                             const std::vector<convex::Share>& weights, const convex::ExactLimits& limits,
-                             unsigned threads, const Progress& progress) {
+                             const std::vector<convex::PointWeight>& weights,
+                             const convex::ExactLimits& limits, unsigned threads, const Progress& progress) {
   std::vector<double> values;
   ExactStart start{.a = {{0, 1.0}}};
-  for (const convex::Share& share : weights) {
+  for (const convex::PointWeight& share : weights) {
     start.b.push_back({start.b.size(), share.weight});
     values.insert(values.end(), keys.row(share.id).begin(), keys.row(share.id).end());
   }
@@ -55,14 +55,14 @@ ExactStart closest(MatrixView<const double> keys, std::size_t index, unsigned th
   convex::Separation found =
       convex::separate({keys.row(index).data(), 1, keys.width()},
                        {values.data(), keys.rows() - 1, keys.width()}, 0.0, threads, progress);
-  for (convex::Share& share : found.b) share.id += share.id >= index ? 1 : 0;
+  for (convex::PointWeight& share : found.b) share.id += share.id >= index ? 1 : 0;
   ExactStart start{.a = {{0, 1.0}}, .b = std::move(found.b)};
   for (const double entry : found.normal) start.normal.emplace_back(entry);
   return start;
 }
 
 ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
-                       const std::vector<convex::Share>& weights, const convex::ExactLimits& limits,
+                       const std::vector<convex::PointWeight>& weights, const convex::ExactLimits& limits,
                        unsigned threads, const Progress& progress) {
   if (!weights.empty()) {
     ExactSeparation found = decide_among(keys, index, weights, limits, threads, progress);

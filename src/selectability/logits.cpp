@@ -10,7 +10,7 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "twins.hpp"
+#include "duplicates.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -99,12 +99,12 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
     logits.scale = std::max(logits.scale, size);
     logits.own.push_back({.size = std::min(size, terms),
                           .rounding = error,
-                          .feigned = std::min(error, 32.0 * unit_roundoff * terms)});
+                          .rounding_error = std::min(error, 32.0 * unit_roundoff * terms)});
   }
-  logits.twins = find_twins(unembedding, bias);
-  if (std::all_of(logits.twins.begin(), logits.twins.end(),
-                  [](std::size_t twin) { return twin == no_twin; })) {
-    logits.twins.clear();
+  logits.duplicates = find_duplicates(unembedding, bias);
+  if (std::all_of(logits.duplicates.begin(), logits.duplicates.end(),
+                  [](std::size_t duplicate) { return duplicate == no_duplicate; })) {
+    logits.duplicates.clear();
   }
   return logits;
 }

@@ -23,10 +23,10 @@ constexpr double safe_weight = 1e-6;
 constexpr int refinements = 4;
 
 /// 2^−exponent (k_j − k_i), each entry as a pair of numbers.
-std::vector<DoubleDouble> difference(const Cloud& cloud, std::size_t j, std::size_t i) {
-  const std::span<const double> a = cloud.keys().row(cloud.row(j));
-  const std::span<const double> b = cloud.keys().row(cloud.row(i));
-  const double factor = std::scalbn(1.0, -cloud.exponent());
+std::vector<DoubleDouble> difference(const KeySet& key_set, std::size_t j, std::size_t i) {
+  const std::span<const double> a = key_set.keys().row(key_set.row(j));
+  const std::span<const double> b = key_set.keys().row(key_set.row(i));
+  const double factor = std::scalbn(1.0, -key_set.exponent());
   std::vector<DoubleDouble> result(a.size());
   for (std::size_t k = 0; k < a.size(); ++k) {
     const DoubleDouble exact = two_sum(a[k], -b[k]);
@@ -93,9 +93,9 @@ Refined refine(const std::vector<std::vector<DoubleDouble>>& carriers) {
 /// The state of the computation for one key.
 class Case {
  public:
-  Case(const Cloud& cloud, const Span& span, std::size_t place, const std::vector<std::size_t>& others,
+  Case(const KeySet& key_set, const Span& span, std::size_t place, const std::vector<std::size_t>& others,
        double tolerance)
-      : cloud_(cloud), span_(span), place_(place), others_(others), tolerance_(tolerance) {}
+      : key_set_(key_set), span_(span), place_(place), others_(others), tolerance_(tolerance) {}
 
   [[nodiscard]] Nearest solve() {
     // Whether the origin is inside depends neither on the scale of the axes nor on the lengths of the points;
@@ -104,7 +104,7 @@ class Case {
     VectorXd lengths(points.cols());
     for (Index j = 0; j < points.cols(); ++j) {
       points.col(j) =
-          span_.whitened(to_doubles(difference(cloud_, others_[static_cast<std::size_t>(j)], place_)));
+          span_.whitened(to_doubles(difference(key_set_, others_[static_cast<std::size_t>(j)], place_)));
       lengths[j] = points.col(j).norm();
       // A key that differs only outside the span is at the origin.
       if (!(lengths[j] > 0.0)) lengths[j] = 1.0;
@@ -125,9 +125,9 @@ class Case {
       set_query(-span_.query(point));
       return result_;
     }
-    std::vector<convex::Share> shares = found.shares;
+    std::vector<convex::PointWeight> shares = found.shares;
     double lightest = 1.0;
-    for (convex::Share& share : shares) {
+    for (convex::PointWeight& share : shares) {
       lightest = std::min(lightest, share.weight);
       share.weight /= lengths[static_cast<Index>(share.id)];
     }
@@ -142,9 +142,9 @@ class Case {
  private:
   /// Also requires each column to be close, so that a column of small extent counts like any other.
   [[nodiscard]] bool is_near() const {
-    return result_.residual <= tolerance_ * cloud_.scale() &&
-           are_none(verified_distances(cloud_.keys(), cloud_.row(place_), result_.weights), cloud_.extents(),
-                    tolerance_);
+    return result_.residual <= tolerance_ * key_set_.scale() &&
+           are_none(verified_distances(key_set_.keys(), key_set_.row(place_), result_.weights),
+                    key_set_.extents(), tolerance_);
   }
 
   void set_query(VectorXd query) {
@@ -156,25 +156,25 @@ class Case {
   }
 
   /// Converts weights on positions in `others` to weights on rows and keeps them if they are better.
-  void set_weights(const std::vector<convex::Share>& shares) {
+  void set_weights(const std::vector<convex::PointWeight>& shares) {
     CompensatedSum total;
-    for (const convex::Share& share : shares) total.add(share.weight);
-    std::vector<convex::Share> weights;
-    for (const convex::Share& share : shares) {
+    for (const convex::PointWeight& share : shares) total.add(share.weight);
+    std::vector<convex::PointWeight> weights;
+    for (const convex::PointWeight& share : shares) {
       const double weight = share.weight / total.value();
-      if (weight > 0.0) weights.push_back({cloud_.row(others_[share.id]), weight});
+      if (weight > 0.0) weights.push_back({key_set_.row(others_[share.id]), weight});
     }
-    const double residual = verified_residual(cloud_.keys(), cloud_.row(place_), weights);
+    const double residual = verified_residual(key_set_.keys(), key_set_.row(place_), weights);
     if (!result_.weights.empty() && residual >= result_.residual) return;
     result_.weights = std::move(weights);
     result_.residual = residual;
   }
 
-  void look_closer(std::vector<convex::Share> shares, const VectorXd& plain) {
+  void look_closer(std::vector<convex::PointWeight> shares, const VectorXd& plain) {
     std::vector<std::vector<DoubleDouble>> carriers;
     carriers.reserve(shares.size());
-    for (const convex::Share& share : shares)
-      carriers.push_back(difference(cloud_, others_[share.id], place_));
+    for (const convex::PointWeight& share : shares)
+      carriers.push_back(difference(key_set_, others_[share.id], place_));
     Refined refined = refine(carriers);
     // Removes keys that are active only by rounding, the most negative weight first.
     Index worst = 0;
@@ -199,11 +199,11 @@ class Case {
   [[nodiscard]] bool beats_all() const {
     if (result_.query.empty()) return false;
     return std::all_of(others_.begin(), others_.end(), [this](std::size_t other) {
-      return cloud_.lead(result_.query, place_, other).low() > 0.0;
+      return key_set_.lead(result_.query, place_, other).low() > 0.0;
     });
   }
 
-  const Cloud& cloud_;
+  const KeySet& key_set_;
   const Span& span_;
   std::size_t place_;
   const std::vector<std::size_t>& others_;
@@ -213,9 +213,9 @@ class Case {
 
 }  // namespace
 
-Nearest nearest(const Cloud& cloud, const Span& span, std::size_t place,
+Nearest nearest(const KeySet& key_set, const Span& span, std::size_t place,
                 const std::vector<std::size_t>& others, double tolerance) {
-  return Case(cloud, span, place, others, tolerance).solve();
+  return Case(key_set, span, place, others, tolerance).solve();
 }
 
 }  // namespace normscope::selectability

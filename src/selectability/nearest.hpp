@@ -5,7 +5,7 @@
 
 #include <normscope/convex/minimum_norm.hpp>
 
-#include "cloud.hpp"
+#include "key_set.hpp"
 #include "span.hpp"
 
 namespace normscope::selectability {
@@ -16,14 +16,14 @@ struct Nearest {
   Kind kind = Kind::unclear;
   /// Unit query from the nearest point of the hull to the key; empty if there is none.
   std::vector<double> query{};
-  std::vector<convex::Share> weights{};  ///< weights of the nearest point, by row
-  double residual = 0.0;                 ///< upper bound of its distance from the key
+  std::vector<convex::PointWeight> weights{};  ///< weights of the nearest point, by row
+  double residual = 0.0;                       ///< upper bound of its distance from the key
 };
 
 /// The position of key `place` relative to the hull of the keys `others`. Distances near rounding are
 /// computed again in twice the precision.
 /// Requires  others not empty, without `place`
-[[nodiscard]] Nearest nearest(const Cloud& cloud, const Span& span, std::size_t place,
+[[nodiscard]] Nearest nearest(const KeySet& key_set, const Span& span, std::size_t place,
                               const std::vector<std::size_t>& others, double tolerance);
 
 }  // namespace normscope::selectability

@@ -16,13 +16,13 @@ std::size_t blocks(std::size_t count) { return (count + block - 1) / block; }
 
 }  // namespace
 
-OwnDirection::OwnDirection(const Cloud& cloud)
-    : cloud_(cloud),
-      outcomes_(cloud.size(), Outcome::open),
-      rivals_(cloud.size(), -std::numeric_limits<double>::infinity()) {}
+OwnDirection::OwnDirection(const KeySet& key_set)
+    : key_set_(key_set),
+      outcomes_(key_set.size(), Outcome::open),
+      rivals_(key_set.size(), -std::numeric_limits<double>::infinity()) {}
 
 std::size_t OwnDirection::steps() const {
-  if (cloud_.size() <= longest || step_ == 0) return 1;
+  if (key_set_.size() <= longest || step_ == 0) return 1;
   return 1 + blocks(open_);
 }
 
@@ -37,29 +37,30 @@ void OwnDirection::step(unsigned threads) {
 }
 
 void OwnDirection::meet_the_longest(unsigned threads) {
-  const std::size_t n = cloud_.size();
+  const std::size_t n = key_set_.size();
   const std::size_t columns = std::min(n, longest);
   parallel_for(blocks(n), 1, threads, [&](std::size_t begin, std::size_t end) {
     std::vector<float> scores(block * columns);
     for (std::size_t first = begin * block; first < std::min(n, end * block); first += block) {
       const std::size_t rows = std::min(block, n - first);
-      multiply(cloud_.values(first), rows, cloud_.values(0), columns, cloud_.width(), scores.data());
+      multiply(key_set_.values(first), rows, key_set_.values(0), columns, key_set_.width(), scores.data());
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t place = first + row;
         float* own = scores.data() + row * columns;
         if (place < columns) own[place] = lowest;
         const double best = static_cast<double>(largest(own, columns));
-        const double error = cloud_.product_error(cloud_.length(place), cloud_.length(0));
+        const double error = key_set_.product_error(key_set_.length(place), key_set_.length(0));
         rivals_[place] = best + error;
         // The length is already an upper bound.
-        if (best - error >= cloud_.length(place) * cloud_.length(place)) outcomes_[place] = Outcome::beaten;
+        if (best - error >= key_set_.length(place) * key_set_.length(place))
+          outcomes_[place] = Outcome::beaten;
       }
     }
   });
 }
 
 void OwnDirection::gather() {
-  const std::size_t n = cloud_.size();
+  const std::size_t n = key_set_.size();
   order_.clear();
   for (const Outcome outcome : {Outcome::open, Outcome::beaten}) {
     for (std::size_t place = 0; place < n; ++place) {
@@ -69,18 +70,18 @@ void OwnDirection::gather() {
   }
   gathered_.clear();
   if (open_ == n || n <= longest) return;
-  gathered_.reserve(n * cloud_.width());
+  gathered_.reserve(n * key_set_.width());
   for (const std::size_t place : order_) {
-    gathered_.insert(gathered_.end(), cloud_.values(place), cloud_.values(place) + cloud_.width());
+    gathered_.insert(gathered_.end(), key_set_.values(place), key_set_.values(place) + key_set_.width());
   }
 }
 
 const float* OwnDirection::values(std::size_t rank) const {
-  return gathered_.empty() ? cloud_.values(rank) : gathered_.data() + rank * cloud_.width();
+  return gathered_.empty() ? key_set_.values(rank) : gathered_.data() + rank * key_set_.width();
 }
 
 void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
-  const std::size_t n = cloud_.size();
+  const std::size_t n = key_set_.size();
   const std::size_t first = row_block * block;
   const std::size_t rows = std::min(block, open_ - first);
   // Each pair of undecided keys is multiplied once: earlier blocks have covered this one.
@@ -93,7 +94,7 @@ void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
     for (std::size_t index = begin; index < end; ++index) {
       const std::size_t other = first + index * block;
       const std::size_t columns = std::min(block, n - other);
-      multiply(values(first), rows, values(other), columns, cloud_.width(), scores.data());
+      multiply(values(first), rows, values(other), columns, key_set_.width(), scores.data());
       std::fill(columns_best.begin(), columns_best.end(), lowest);
       for (std::size_t row = 0; row < rows; ++row) {
         float* own = scores.data() + row * columns;
@@ -104,24 +105,24 @@ void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
       // Undecided keys and decided keys are each sorted longest first; a block may contain the boundary.
       const double reach =
           std::max(length(other), length(std::min(std::max(open_, other), other + columns - 1)));
-      errors[index] = cloud_.product_error(length(first), reach);
+      errors[index] = key_set_.product_error(length(first), reach);
       for (std::size_t column = 0; index > 0 && column < columns && other + column < open_; ++column) {
-        double& rival = rivals_[order_[other + column]];
-        rival = std::max(rival, static_cast<double>(columns_best[column]) + errors[index]);
+        double& constraint = rivals_[order_[other + column]];
+        constraint = std::max(constraint, static_cast<double>(columns_best[column]) + errors[index]);
       }
     }
   });
   for (std::size_t row = 0; row < rows; ++row) {
-    double& rival = rivals_[order_[first + row]];
+    double& constraint = rivals_[order_[first + row]];
     for (std::size_t index = 0; index < tail; ++index) {
-      rival = std::max(rival, static_cast<double>(bests[index * block + row]) + errors[index]);
+      constraint = std::max(constraint, static_cast<double>(bests[index * block + row]) + errors[index]);
     }
   }
 }
 
 double OwnDirection::margin(std::size_t place) const {
   // Removes the factor by which `length` was enlarged.
-  const double length = cloud_.length(place);
+  const double length = key_set_.length(place);
   const double lead = length * length * (1.0 - 0x1p-46) - rivals_[place];
   return length > 0.0 ? (lead - std::abs(lead) * 0x1p-50) / length : -1.0;
 }

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cloud.hpp"
+#include "key_set.hpp"
 
 namespace normscope::selectability {
 
@@ -14,7 +14,7 @@ class OwnDirection {
  public:
   enum class Outcome : unsigned char { open, beaten };
 
-  explicit OwnDirection(const Cloud& cloud);
+  explicit OwnDirection(const KeySet& key_set);
 
   [[nodiscard]] bool done() const { return step_ >= steps(); }
   [[nodiscard]] std::size_t steps() const;
@@ -32,15 +32,15 @@ class OwnDirection {
   void gather();
   void meet_one_another(std::size_t row_block, unsigned threads);
   [[nodiscard]] const float* values(std::size_t rank) const;
-  [[nodiscard]] double length(std::size_t rank) const { return cloud_.length(order_[rank]); }
+  [[nodiscard]] double length(std::size_t rank) const { return key_set_.length(order_[rank]); }
 
-  const Cloud& cloud_;
+  const KeySet& key_set_;
   std::size_t step_ = 0;
   std::vector<Outcome> outcomes_;
   std::vector<double> rivals_;  ///< upper bounds of max_j z_iᵀz_j
   std::size_t open_ = 0;
   std::vector<std::size_t> order_{};  ///< places of undecided keys, then of eliminated ones
-  std::vector<float> gathered_{};     ///< their values, if the order differs from the cloud's
+  std::vector<float> gathered_{};     ///< their values, if the order differs from the key_set's
 };
 
 }  // namespace normscope::selectability

@@ -35,7 +35,7 @@ Bounded on_the_sphere(const Logits& logits, std::size_t token, std::span<const d
 }
 
 /// Gradient ascent on the sphere, with steps that are halved when the value decreases.
-void climb_on_sphere(const Logits& logits, std::size_t token, std::vector<double>& point, Bounded& best) {
+void ascend_on_sphere(const Logits& logits, std::size_t token, std::vector<double>& point, Bounded& best) {
   const MatrixView<const double> rows = logits.view();
   const double size = static_cast<double>(logits.tokens * logits.width);
   const int steps = static_cast<int>(std::clamp(sphere_work / size, 0.0, 60.0));
@@ -96,7 +96,7 @@ void bring_to_sphere(const Logits& logits, std::size_t token, convex::LogSoftmax
   if (logits.dimension() == 1) {
     maximum.upper = std::min(maximum.upper, most);
   } else if (inside && !at.empty()) {
-    climb_on_sphere(logits, token, at, best);
+    ascend_on_sphere(logits, token, at, best);
   }
   maximum.lower = at.empty() ? -infinity : best.low();
   maximum.point = std::move(at);

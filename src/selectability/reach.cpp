@@ -12,7 +12,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "cone.hpp"
-#include "contest.hpp"
+#include "decide_tokens.hpp"
 #include "scaled_logits.hpp"
 #include "sphere.hpp"
 
@@ -38,7 +38,7 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     TokenReach& token = tokens[i];
     if (token.done) continue;
-    token.rival = leads[i].rival;
+    token.rival = leads[i].constraint;
     double lower = leads[i].lower;
     if (logits.sphere && lower > 0.0) {
       lower -= 2.0 * logits.scale * distance_to_sphere(logits, own_direction(logits, i));
@@ -48,7 +48,7 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
     token.answer = Answer::yes;
     token.unbounded = Answer::yes;
     token.lower = scaled.lower(lower);
-    // No point leads over this one rival by more.
+    // No point leads over this one constraint by more.
     token.upper = scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.rival, 1.0}}));
   }
 }
@@ -70,7 +70,7 @@ void take(const ScaledLogits& scaled, TokenReach& token, Outcome outcome) {
   take_upper(scaled, token, outcome);
 }
 
-/// The field without the bound on the norm's output, constructed when the first token needs it.
+/// The oracle without the bound on the norm's output, constructed when the first token needs it.
 class Unbounded {
  public:
   explicit Unbounded(const Logits& logits) : logits_(logits), same_(!has_offsets(logits)) {}
@@ -95,8 +95,8 @@ class Unbounded {
       cone_ = cone(logits_);
       single_ = single_precision(cone_);
     }
-    const Field field{.logits = &cone_, .single = &single_, .last_is_positive = true};
-    for (Outcome& outcome : contest(field, asked, options)) {
+    const LeadOracle oracle{.logits = &cone_, .single = &single_, .last_is_positive = true};
+    for (Outcome& outcome : decide_tokens(oracle, asked, options)) {
       TokenReach& token = tokens[outcome.token];
       token.unbounded = outcome.answer;
       if (outcome.answer == Answer::no) token.unbounded_weights = std::move(outcome.weights);
@@ -130,7 +130,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].done) left.push_back(i);
   }
-  const Field field{.logits = &scaled.logits(), .single = &single};
+  const LeadOracle oracle{.logits = &scaled.logits(), .single = &single};
   Unbounded unbounded(scaled.logits());
   const std::size_t batch = batch_size(logits.width);
   double spent = 0.0;
@@ -140,7 +140,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
     const std::vector<std::size_t> some(
         left.begin() + static_cast<std::ptrdiff_t>(begin),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
-    for (Outcome& outcome : contest(field, some, options)) {
+    for (Outcome& outcome : decide_tokens(oracle, some, options)) {
       spent += static_cast<double>(outcome.rounds) * static_cast<double>(logits.tokens * logits.width);
       take(scaled, tokens[outcome.token], std::move(outcome));
     }
@@ -162,17 +162,18 @@ struct Sharpener {
   std::vector<bool> work_out(std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
                              double enough, const ReachOptions& options) const {
     const Logits& logits = scaled.logits();
-    const Field field{.logits = &logits, .single = &single};
+    const LeadOracle oracle{.logits = &logits, .single = &single};
     std::vector<Start> starts;
     for (const std::size_t token : asked) {
       Start start{.token = token,
                   .lower = scaled.divide(tokens[token].lower),
                   .point = witness(logits, token, tokens[token])};
-      for (const convex::Share& share : upper_weights(tokens[token])) start.rivals.push_back(share.id);
+      for (const convex::PointWeight& share : upper_weights(tokens[token]))
+        start.constraints.push_back(share.id);
       starts.push_back(std::move(start));
     }
     std::vector<bool> largest;
-    for (Outcome& outcome : largest_leads(field, std::move(starts), gap, scaled.divide(enough), options)) {
+    for (Outcome& outcome : largest_leads(oracle, std::move(starts), gap, scaled.divide(enough), options)) {
       TokenReach& token = tokens[outcome.token];
       largest.push_back(outcome.largest);
       take_upper(scaled, token, outcome);

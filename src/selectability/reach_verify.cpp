@@ -8,7 +8,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "cone.hpp"
-#include "field.hpp"
+#include "lead_oracle.hpp"
 #include "scaled_logits.hpp"
 #include "sphere.hpp"
 
@@ -21,9 +21,9 @@ using convex::Answer;
 constexpr std::size_t tokens_per_task = 64;
 
 /// The tokens and weights of a proof that a token never leads.
-std::vector<convex::Share> objectors(const TokenReach& reach) {
+std::vector<convex::PointWeight> objectors(const TokenReach& reach) {
   if (reach.ends.empty()) return upper_weights(reach);
-  std::vector<convex::Share> shares;
+  std::vector<convex::PointWeight> shares;
   for (const std::size_t end : reach.ends) shares.push_back({end, 0.5});
   return shares;
 }
@@ -40,17 +40,17 @@ class Verifier {
 
   /// Checks everything except the point at which a reachable token leads.
   [[nodiscard]] bool weights_hold(std::size_t token, const TokenReach& reach) const {
-    const Field field{.logits = &logits(), .single = &single_};
-    const double upper = reach.ends.empty() ? upper_bound(field, token, upper_weights(reach))
-                                            : upper_bound_at_two_points(field, token, reach.ends);
+    const LeadOracle oracle{.logits = &logits(), .single = &single_};
+    const double upper = reach.ends.empty() ? upper_bound(oracle, token, upper_weights(reach))
+                                            : upper_bound_at_two_points(oracle, token, reach.ends);
     if (!(reach.upper >= scaled_.upper(upper))) return false;
     if (reach.answer == Answer::yes) return reach.unbounded == Answer::yes;
-    if (reach.answer == Answer::no && !(upper <= tie(field, token, objectors(reach), tolerance_)))
+    if (reach.answer == Answer::no && !(upper <= tie(oracle, token, objectors(reach), tolerance_)))
       return false;
     if (reach.unbounded == Answer::yes) return leads_somewhere(token, reach.unbounded_witness);
     if (reach.unbounded == Answer::undecided) return true;
     if (cone_.tokens == 0) return reach.answer == Answer::no;
-    const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
+    const LeadOracle all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
     return upper_bound(all, token, reach.unbounded_weights) <=
            tie(all, token, reach.unbounded_weights, tolerance_);
   }
@@ -58,24 +58,24 @@ class Verifier {
   /// For each reachable token, whether it leads by the stated margin at its point.
   [[nodiscard]] std::vector<bool> points_hold(const std::vector<std::size_t>& asked,
                                               const std::vector<TokenReach>& tokens, unsigned threads) const {
-    const Field field{.logits = &logits(), .single = &single_};
-    std::vector<Standing> standings;
+    const LeadOracle oracle{.logits = &logits(), .single = &single_};
+    std::vector<EvaluationPoint> evaluations;
     std::vector<bool> hold(asked.size(), false);
     std::vector<std::size_t> at;
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const TokenReach& reach = tokens[asked[i]];
       std::vector<double> point = witness(logits(), asked[i], reach);
       if (!(reach.lower > 0.0) || point.size() != logits().width || !is_in_ball(point)) continue;
-      standings.push_back(
+      evaluations.push_back(
           {.token = asked[i], .point = std::move(point), .within = scaled_.divide(reach.lower)});
       at.push_back(i);
     }
-    if (!standings.empty()) look(field, standings, threads);
+    if (!evaluations.empty()) evaluate_leads(oracle, evaluations, threads);
     for (std::size_t k = 0; k < at.size(); ++k) {
       const double lower = scaled_.divide(tokens[asked[at[k]]].lower);
-      double found = standings[k].lower;
+      double found = evaluations[k].lower;
       // The output of the norm is the nearest point of the sphere.
-      if (logits().sphere) found -= 2.0 * logits().scale * distance_to_sphere(logits(), standings[k].point);
+      if (logits().sphere) found -= 2.0 * logits().scale * distance_to_sphere(logits(), evaluations[k].point);
       hold[at[k]] = found > 0.0 && found >= lower - 1e-13 * logits().scale;
     }
     return hold;
@@ -85,10 +85,10 @@ class Verifier {
   /// Whether the token leads strictly at that point of the cone.
   [[nodiscard]] bool leads_somewhere(std::size_t token, const std::vector<double>& point) const {
     if (cone_.tokens == 0 || point.size() != cone_.width || !is_in_ball(point)) return false;
-    const Field all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
-    std::vector<Standing> standing = {{.token = token, .point = point}};
-    look(all, standing, 1);
-    return standing[0].lower > 0.0;
+    const LeadOracle all{.logits = &cone_, .single = &cone_single_, .last_is_positive = true};
+    std::vector<EvaluationPoint> evaluation = {{.token = token, .point = point}};
+    evaluate_leads(all, evaluation, 1);
+    return evaluation[0].lower > 0.0;
   }
   [[nodiscard]] const Logits& logits() const { return scaled_.logits(); }
 
@@ -105,7 +105,7 @@ std::vector<double> witness(const Logits& logits, std::size_t token, const Token
   return reach.witness.empty() ? own_direction(logits, token) : reach.witness;
 }
 
-std::vector<convex::Share> upper_weights(const TokenReach& reach) {
+std::vector<convex::PointWeight> upper_weights(const TokenReach& reach) {
   if (!reach.weights.empty() || !std::isfinite(reach.upper)) return reach.weights;
   return {{reach.rival, 1.0}};
 }

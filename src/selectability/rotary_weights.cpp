@@ -127,9 +127,9 @@ RotaryWeights::Stacked RotaryWeights::stacked(const MatrixXd& map, const VectorX
   const Index still = static_cast<Index>(still_.size());
   const Index rows = still + scores_.turning();
   Stacked result{MatrixXd(rows, map.cols()), VectorXd::Zero(rows)};
-  const MatrixXd standing = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
-  result.map.topRows(still) = on_still * standing;
-  double size = standing.norm();
+  const MatrixXd evaluation = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
+  result.map.topRows(still) = on_still * evaluation;
+  double size = evaluation.norm();
   // The part on coordinates that do not rotate shifts the scores of all keys alike.
   if (!inverse) {
     result.constant.head(still) = on_still * constant(still_);
@@ -169,9 +169,9 @@ void RotaryWeights::balance() {
   const Index still = static_cast<Index>(still_.size());
   factor_ = inverse_ = MatrixXd::Identity(still, still);
   if (still == 0) return;
-  const MatrixXd standing = key_map_(still_, Eigen::all);
+  const MatrixXd evaluation = key_map_(still_, Eigen::all);
   const MatrixXd a = lifted(queries(still_, still_));
-  const MatrixXd b = lifted(standing * standing.transpose());
+  const MatrixXd b = lifted(evaluation * evaluation.transpose());
   const auto root = [](double value) { return std::sqrt(std::max(value, 0.0)); };
   const MatrixXd a_root = spectral(a, root);
   const MatrixXd a_back = spectral(a, [](double value) { return 1.0 / std::sqrt(std::max(value, 1e-300)); });

@@ -25,7 +25,8 @@ class ScaledLogits {
     copy_->scale = by_.divide(logits.scale);
     const double vanished = static_cast<double>(logits.width + 2) * std::numeric_limits<double>::denorm_min();
     for (Logits::Own& own : copy_->own) {
-      own = {by_.divide(own.size), by_.divide(own.rounding) + vanished, by_.divide(own.feigned) + vanished};
+      own = {by_.divide(own.size), by_.divide(own.rounding) + vanished,
+             by_.divide(own.rounding_error) + vanished};
     }
     // What underflows, of a row or of the rounding itself, is below the smallest double.
     copy_->rounding = by_.divide(logits.rounding) + vanished;

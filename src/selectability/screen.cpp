@@ -21,15 +21,15 @@ constexpr double shortest = 0x1p-40;
 /// For each token, the highest score of another token at the token's own direction.
 struct Highest {
   std::vector<float> score;
-  std::vector<std::size_t> rival;
+  std::vector<std::size_t> constraint;
 
-  explicit Highest(std::size_t tokens) : score(tokens, lowest), rival(tokens, 0) {}
+  explicit Highest(std::size_t tokens) : score(tokens, lowest), constraint(tokens, 0) {}
 
   // Ties go to the lower index, so that the result does not depend on the order of tiles.
   void see(std::size_t token, float value, std::size_t other) {
-    if (value > score[token] || (value == score[token] && other < rival[token])) {
+    if (value > score[token] || (value == score[token] && other < constraint[token])) {
       score[token] = value;
-      rival[token] = other;
+      constraint[token] = other;
     }
   }
 };
@@ -137,7 +137,7 @@ Highest highest_others(const Tiles& tiles, std::size_t tokens, unsigned threads,
       }
       const std::scoped_lock lock(merging);
       for (std::size_t token = 0; token < tokens; ++token) {
-        all.see(token, some.score[token], some.rival[token]);
+        all.see(token, some.score[token], some.constraint[token]);
       }
     });
   }
@@ -176,7 +176,7 @@ std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, un
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     const bool has_direction = std::scalbn(lengths[token], -single.exponent) > shortest;
     const double other = std::scalbn(static_cast<double>(highest.score[token]), single.exponent);
-    leads[token].rival = highest.rival[token];
+    leads[token].constraint = highest.constraint[token];
     leads[token].lower = has_direction ? lengths[token] + logits.offsets[token] - other - error
                                        : -std::numeric_limits<double>::infinity();
   }

@@ -10,8 +10,8 @@ namespace normscope::selectability {
 
 /// The lead of a token at its own direction.
 struct Lead {
-  double lower = 0.0;     ///< proved, with the rounding error subtracted
-  std::size_t rival = 0;  ///< next highest there, or equal within float32 rounding
+  double lower = 0.0;          ///< proved, with the rounding error subtracted
+  std::size_t constraint = 0;  ///< next highest there, or equal within float32 rounding
 };
 
 /// The rows in float32, divided by a power of two so that the largest is near 1.

@@ -19,7 +19,7 @@ std::size_t chunk_of(std::size_t width) {
 }
 /// Constraints that an iteration adds to a working set; a key inside the hull ends with up to width + 1
 /// active ones.
-std::size_t winners_taken(std::size_t width) { return 8 + width / 2; }
+std::size_t constraints_per_iteration(std::size_t width) { return 8 + width / 2; }
 /// Iterations after which a key stays undecided.
 constexpr std::size_t most_passes = 2000;
 /// Relative deviation of a query's length from 1.
@@ -28,7 +28,7 @@ constexpr double length_error = 0x1p-40;
 }  // namespace
 
 /// The search state of one key.
-struct Search::Parts::Contest {
+struct Search::Parts::KeySearch {
   enum class Stage { own, whitened, hull };
 
   std::size_t place = 0;
@@ -45,50 +45,50 @@ Search::Parts::Parts(MatrixView<const double> keys, const Options& how)
       given(keys),
       columns(scaled_columns(keys)),
       scaled(columns ? std::nullopt : scaled_keys(keys)),
-      cloud(columns  ? columns->view()
-            : scaled ? scaled->view()
-                     : keys,
-            how.threads),
-      own(cloud),
+      key_set(columns  ? columns->view()
+              : scaled ? scaled->view()
+                       : keys,
+              how.threads),
+      own(key_set),
       verdicts(keys.rows()),
-      chunk(chunk_of(keys.width())),
-      front(Rivals::none(cloud)) {
+      block(chunk_of(keys.width())),
+      front(Constraints::none(key_set)) {
   for (std::size_t row = 0; row < verdicts.size(); ++row) {
-    const std::size_t twin = cloud.twin(row);
-    if (twin == Cloud::none) continue;
+    const std::size_t duplicate = key_set.duplicate(row);
+    if (duplicate == KeySet::none) continue;
     verdicts[row].answer = Selectability::unselectable;
-    verdicts[row].proof = Proof::twin;
-    verdicts[row].weights = {{twin, 1.0}};
+    verdicts[row].proof = Proof::duplicate;
+    verdicts[row].weights = {{duplicate, 1.0}};
   }
 }
 
-std::size_t Search::Parts::chunks() const { return (open.size() + chunk - 1) / chunk; }
+std::size_t Search::Parts::blocks() const { return (open.size() + block - 1) / block; }
 
-std::size_t Search::Parts::searched() const { return std::min(open.size(), chunks_done * chunk); }
+std::size_t Search::Parts::searched() const { return std::min(open.size(), blocks_done * block); }
 
 void Search::Parts::collect() {
-  for (std::size_t place = 0; place < cloud.size(); ++place) {
+  for (std::size_t place = 0; place < key_set.size(); ++place) {
     const double margin = own.beaten(place) ? -1.0 : own.margin(place);
     if (margin > 0.0) {
       front.add(place);
       select(place, Proof::own_direction, margin, {});
-    } else if (cloud.twin(cloud.row(place)) == Cloud::none) {
+    } else if (key_set.duplicate(key_set.row(place)) == KeySet::none) {
       open.push_back(place);
     } else {
       // Not an answer by itself, but this key may be a vertex of the hull.
       front.add(place);
     }
   }
-  if (!open.empty()) span.emplace(cloud, options.rank_tolerance);
-  adopt();
+  if (!open.empty()) span.emplace(key_set, options.rank_tolerance);
+  use_restored();
 }
 
 void Search::Parts::select(std::size_t place, Proof proof, double margin, std::vector<double> query) {
-  Verdict& verdict = verdicts[cloud.row(place)];
-  if (verdict.proof == Proof::twin) return;
+  Verdict& verdict = verdicts[key_set.row(place)];
+  if (verdict.proof == Proof::duplicate) return;
   verdict.answer = Selectability::selectable;
   verdict.proof = proof;
-  verdict.margin = std::scalbn(margin, cloud.exponent());
+  verdict.margin = std::scalbn(margin, key_set.exponent());
   verdict.query = std::move(query);
 }
 
@@ -98,128 +98,128 @@ void Search::Parts::advance() {
     if (own.done()) collect();
     return;
   }
-  std::vector<Contest> contests;
-  for (std::size_t i = chunks_done * chunk; i < std::min(open.size(), (chunks_done + 1) * chunk); ++i) {
-    contests.push_back({.place = open[i]});
-    contests.back().stage = own.beaten(open[i]) ? Contest::Stage::whitened : Contest::Stage::own;
+  std::vector<KeySearch> searches;
+  for (std::size_t i = blocks_done * block; i < std::min(open.size(), (blocks_done + 1) * block); ++i) {
+    searches.push_back({.place = open[i]});
+    searches.back().stage = own.beaten(open[i]) ? KeySearch::Stage::whitened : KeySearch::Stage::own;
   }
-  run_chunk(std::move(contests));
-  ++chunks_done;
+  run_block(std::move(searches));
+  ++blocks_done;
 }
 
 /// The query of the current stage; moves on to the next stage if there is none.
-void Search::Parts::next_query(Contest& contest) {
-  std::vector<double> z(cloud.width());
-  cloud.centred(contest.place, z);
+void Search::Parts::next_query(KeySearch& search) {
+  std::vector<double> z(key_set.width());
+  key_set.centred(search.place, z);
   Eigen::VectorXd vector = Eigen::Map<const Eigen::VectorXd>(z.data(), static_cast<Eigen::Index>(z.size()));
-  if (contest.stage == Contest::Stage::whitened) vector = span->query(span->whitened(vector));
+  if (search.stage == KeySearch::Stage::whitened) vector = span->query(span->whitened(vector));
   const double length = vector.norm();
-  contest.query.place = contest.place;
+  search.query.place = search.place;
   // If the key is the mean, any query will do.
   vector = length > 0.0 && std::isfinite(length) ? Eigen::VectorXd(vector / length)
                                                  : Eigen::VectorXd(Eigen::VectorXd::Unit(vector.size(), 0));
-  contest.query.direction.assign(vector.data(), vector.data() + vector.size());
+  search.query.direction.assign(vector.data(), vector.data() + vector.size());
 }
 
 /// Solves the subproblem over the working set: a new query, or an answer.
-void Search::Parts::settle(Contest& contest) {
-  Nearest found = nearest(cloud, *span, contest.place, contest.working, options.tolerance);
-  Verdict& verdict = verdicts[cloud.row(contest.place)];
-  contest.asked_front = false;
+void Search::Parts::solve_working_set(KeySearch& search) {
+  Nearest found = nearest(key_set, *span, search.place, search.working, options.tolerance);
+  Verdict& verdict = verdicts[key_set.row(search.place)];
+  search.asked_front = false;
   if (found.kind == Nearest::Kind::inside) {
-    contest.over = true;
+    search.over = true;
     verdict.answer = Selectability::unselectable;
     verdict.proof = Proof::weights;
     verdict.residual = found.residual;
     verdict.weights = std::move(found.weights);
     return;
   }
-  if (found.query.empty() || found.kind == Nearest::Kind::unclear || contest.passes >= most_passes) {
-    contest.over = true;
+  if (found.query.empty() || found.kind == Nearest::Kind::unclear || search.passes >= most_passes) {
+    search.over = true;
     verdict.residual = found.residual;
     verdict.weights = std::move(found.weights);
     return;
   }
-  contest.query.direction = std::move(found.query);
+  search.query.direction = std::move(found.query);
 }
 
-void Search::Parts::win(const Contest& contest, double margin) {
+void Search::Parts::mark_selectable(const KeySearch& search, double margin) {
   // The query used was the key's own direction divided by its length, with rounding.
-  const double own_margin = margin - 0x1p-48 * (cloud.length(contest.place) + cloud.length(0));
-  if (contest.stage == Contest::Stage::own && own_margin > 0.0) {
-    select(contest.place, Proof::own_direction, own_margin, {});
+  const double own_margin = margin - 0x1p-48 * (key_set.length(search.place) + key_set.length(0));
+  if (search.stage == KeySearch::Stage::own && own_margin > 0.0) {
+    select(search.place, Proof::own_direction, own_margin, {});
   } else {
-    select(contest.place, Proof::query, margin, contest.query.direction);
+    select(search.place, Proof::query, margin, search.query.direction);
   }
 }
 
-/// Scores the queries against the rivals. Keys with a violated constraint add it to their working set and
-/// re-solve. The others are decided if the rivals are all keys (`proves`); otherwise only the front is
-/// checked.
-void Search::Parts::put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves) {
+/// Scores the queries against the constraints. Keys with a violated constraint add it to their working set
+/// and re-solve. The others are decided if the constraints are all keys (`proves`); otherwise only the front
+/// is checked.
+void Search::Parts::score(std::vector<KeySearch*>& searches, const Constraints& constraints, bool proves) {
   std::vector<Query> queries;
-  queries.reserve(contests.size());
-  for (const Contest* contest : contests) queries.push_back(contest->query);
-  const std::vector<Challenge> answers =
-      challenge(cloud, rivals, queries, winners_taken(cloud.width()), options.threads);
-  std::vector<Contest*> beaten;
-  for (std::size_t i = 0; i < contests.size(); ++i) {
-    Contest& contest = *contests[i];
-    ++contest.passes;
-    if (answers[i].winners.empty()) {
-      contest.asked_front = true;
+  queries.reserve(searches.size());
+  for (const KeySearch* search : searches) queries.push_back(search->query);
+  const std::vector<ScoredQuery> answers = score_queries(
+      key_set, constraints, queries, constraints_per_iteration(key_set.width()), options.threads);
+  std::vector<KeySearch*> beaten;
+  for (std::size_t i = 0; i < searches.size(); ++i) {
+    KeySearch& search = *searches[i];
+    ++search.passes;
+    if (answers[i].violated.empty()) {
+      search.asked_front = true;
       if (!proves) continue;
-      contest.over = true;
-      win(contest, answers[i].margin * (1.0 - length_error));
-      front.add(contest.place);
+      search.over = true;
+      mark_selectable(search, answers[i].margin * (1.0 - length_error));
+      front.add(search.place);
       continue;
     }
-    const std::size_t before = contest.working.size();
-    for (const std::size_t winner : answers[i].winners) {
-      if (std::find(contest.working.begin(), contest.working.end(), winner) == contest.working.end()) {
-        contest.working.push_back(winner);
+    const std::size_t before = search.working.size();
+    for (const std::size_t winner : answers[i].violated) {
+      if (std::find(search.working.begin(), search.working.end(), winner) == search.working.end()) {
+        search.working.push_back(winner);
       }
       if (proves) front.add(winner);
     }
     // No new constraint, although one is violated: rounding decides, and the key stays undecided.
-    if (contest.stage == Contest::Stage::hull && contest.working.size() == before) {
-      contest.over = true;
+    if (search.stage == KeySearch::Stage::hull && search.working.size() == before) {
+      search.over = true;
       continue;
     }
-    beaten.push_back(&contest);
+    beaten.push_back(&search);
   }
   parallel_for(beaten.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      Contest& contest = *beaten[i];
-      if (contest.stage == Contest::Stage::own) {
-        contest.stage = Contest::Stage::whitened;
-        next_query(contest);
+      KeySearch& search = *beaten[i];
+      if (search.stage == KeySearch::Stage::own) {
+        search.stage = KeySearch::Stage::whitened;
+        next_query(search);
       } else {
-        contest.stage = Contest::Stage::hull;
-        settle(contest);
+        search.stage = KeySearch::Stage::hull;
+        solve_working_set(search);
       }
-      contest.asked_front = false;
+      search.asked_front = false;
     }
   });
 }
 
-void Search::Parts::run_chunk(std::vector<Contest> contests) {
-  for (Contest& contest : contests) next_query(contest);
-  const Rivals everyone(cloud);
+void Search::Parts::run_block(std::vector<KeySearch> searches) {
+  for (KeySearch& search : searches) next_query(search);
+  const Constraints everyone(key_set);
   while (true) {
-    std::vector<Contest*> at_front;
-    std::vector<Contest*> before_everyone;
-    for (Contest& contest : contests) {
-      if (contest.over) continue;
+    std::vector<KeySearch*> at_front;
+    std::vector<KeySearch*> before_everyone;
+    for (KeySearch& search : searches) {
+      if (search.over) continue;
       // Queries whose own direction is too close to call are compared with all keys; so are all queries if
       // the front is no smaller.
-      const bool skip = contest.asked_front || contest.stage == Contest::Stage::own || front.size() == 0 ||
-                        2 * front.size() > cloud.size();
-      (skip ? before_everyone : at_front).push_back(&contest);
+      const bool skip = search.asked_front || search.stage == KeySearch::Stage::own || front.size() == 0 ||
+                        2 * front.size() > key_set.size();
+      (skip ? before_everyone : at_front).push_back(&search);
     }
     if (at_front.empty() && before_everyone.empty()) break;
-    if (!at_front.empty()) put(at_front, front, false);
-    if (!before_everyone.empty()) put(before_everyone, everyone, true);
+    if (!at_front.empty()) score(at_front, front, false);
+    if (!before_everyone.empty()) score(before_everyone, everyone, true);
   }
 }
 
@@ -237,8 +237,8 @@ Search& Search::operator=(Search&& other) noexcept = default;
 Search::~Search() = default;
 
 bool Search::done() const {
-  if (parts_->verdicts.size() <= 1 || parts_->cloud.size() <= 1) return true;
-  return parts_->own.done() && parts_->chunks_done >= parts_->chunks();
+  if (parts_->verdicts.size() <= 1 || parts_->key_set.size() <= 1) return true;
+  return parts_->own.done() && parts_->blocks_done >= parts_->blocks();
 }
 
 void Search::step() {
@@ -251,23 +251,23 @@ void Search::report(const Progress& progress) const {
   if (!own.done()) {
     progress("block of keys", own.steps_done(), own.steps());
   } else {
-    progress("chunk of hard keys", parts_->chunks_done, parts_->chunks());
+    progress("chunk of hard keys", parts_->blocks_done, parts_->blocks());
   }
 }
 
 /// The results for the keys as given.
 Selection Search::Parts::selection() {
   Selection selection{.keys = std::move(verdicts),
-                      .center = cloud.center(),
-                      .scale = cloud.scale(),
-                      .extents = cloud.extents(),
+                      .center = key_set.center(),
+                      .scale = key_set.scale(),
+                      .extents = key_set.extents(),
                       .tolerance = options.tolerance};
   if (!columns && !scaled) return selection;
   selection = columns ? columns->of_given(given, std::move(selection), options.threads)
                       : scaled->multiplied(std::move(selection));
   for (std::size_t row = 0; row < selection.keys.size(); ++row) {
     Verdict& verdict = selection.keys[row];
-    if (verdict.proof != Proof::twin) continue;
+    if (verdict.proof != Proof::duplicate) continue;
     // Keys may have become equal when small entries underflowed.
     verdict.residual = verified_residual(given, row, verdict.weights);
     if (verdict.residual == 0.0) continue;

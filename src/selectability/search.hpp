@@ -9,11 +9,11 @@
 #include <normscope/core/sha256.hpp>
 #include <normscope/selectability/select.hpp>
 
-#include "challenge.hpp"
 #include "nearest.hpp"
 #include "own_direction.hpp"
 #include "scaled_columns.hpp"
 #include "scaled_keys.hpp"
+#include "score_queries.hpp"
 
 namespace normscope::selectability {
 
@@ -25,17 +25,17 @@ struct Search::Parts {
   MatrixView<const double> given;
   std::optional<ScaledColumns> columns;  ///< if columns differ in size
   std::optional<ScaledKeys> scaled;      ///< otherwise, if products of the keys would over- or underflow
-  Cloud cloud;
+  KeySet key_set;
   OwnDirection own;
   std::vector<Verdict> verdicts;    ///< one per row
   std::vector<std::size_t> open{};  ///< places not decided by their own direction
-  std::size_t chunk;                ///< undecided places per step
-  std::size_t chunks_done = 0;
-  Rivals front;  ///< keys known to be selectable: most violated constraints come from them
+  std::size_t block;                ///< undecided places per step
+  std::size_t blocks_done = 0;
+  Constraints front;  ///< keys known to be selectable: most violated constraints come from them
   std::optional<Span> span{};
   /// The results beyond the keys' own directions, which a saved state contains.
   struct Searched {
-    std::uint64_t chunks = 0;
+    std::uint64_t blocks = 0;
     std::vector<std::size_t> rows{};  ///< rows of the decided places, in order
     std::vector<Verdict> verdicts{};
     std::vector<std::size_t> front{};
@@ -43,27 +43,27 @@ struct Search::Parts {
   std::optional<Searched> restored{};  ///< until the own directions are computed
   std::string restored_from{};         ///< for messages
 
-  [[nodiscard]] std::size_t chunks() const;
+  [[nodiscard]] std::size_t blocks() const;
   /// Number of undecided places that have been searched.
   [[nodiscard]] std::size_t searched() const;
   void collect();
   [[nodiscard]] Searched found() const;
   /// Uses restored results instead of searching again. Errors    Format if they are not of these keys
-  void adopt();
+  void use_restored();
   [[nodiscard]] std::size_t first_unproved(const Searched& searched) const;
   [[nodiscard]] const Digest& inputs() const;
   [[nodiscard]] Selection selection();
   void advance();
 
  private:
-  struct Contest;
+  struct KeySearch;
   mutable std::optional<Digest> fingerprint{};  ///< of keys and options, on first request
-  void run_chunk(std::vector<Contest> contests);
-  void put(std::vector<Contest*>& contests, const Rivals& rivals, bool proves);
+  void run_block(std::vector<KeySearch> searches);
+  void score(std::vector<KeySearch*>& searches, const Constraints& constraints, bool proves);
   void select(std::size_t place, Proof proof, double margin, std::vector<double> query);
-  void win(const Contest& contest, double margin);
-  void settle(Contest& contest);
-  void next_query(Contest& contest);
+  void mark_selectable(const KeySearch& search, double margin);
+  void solve_working_set(KeySearch& search);
+  void next_query(KeySearch& search);
 };
 
 }  // namespace normscope::selectability

@@ -20,7 +20,7 @@ std::string_view to_string(Proof proof) {
     case Proof::own_direction: return "own direction";
     case Proof::query: return "query";
     case Proof::weights: return "weights";
-    case Proof::twin: return "twin";
+    case Proof::duplicate: return "twin";
     case Proof::exact: return "exact";
   }
   return "";

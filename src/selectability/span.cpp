@@ -20,16 +20,16 @@ MatrixXd triangle_of(const MatrixXd& rows) {
 }
 
 /// R with RᵀR = Σ z zᵀ, computed without squaring.
-MatrixXd triangle_of(const Cloud& cloud) {
-  const Index width = static_cast<Index>(cloud.width());
+MatrixXd triangle_of(const KeySet& key_set) {
+  const Index width = static_cast<Index>(key_set.width());
   MatrixXd result(0, width);
-  std::vector<double> z(cloud.width());
-  for (std::size_t first = 0; first < cloud.size(); first += fold) {
-    const Index count = static_cast<Index>(std::min(fold, cloud.size() - first));
+  std::vector<double> z(key_set.width());
+  for (std::size_t first = 0; first < key_set.size(); first += fold) {
+    const Index count = static_cast<Index>(std::min(fold, key_set.size() - first));
     MatrixXd rows(result.rows() + count, width);
     rows.topRows(result.rows()) = result;
     for (Index i = 0; i < count; ++i) {
-      cloud.centred(first + static_cast<std::size_t>(i), z);
+      key_set.centred(first + static_cast<std::size_t>(i), z);
       rows.row(result.rows() + i) = Eigen::Map<const Eigen::RowVectorXd>(z.data(), width);
     }
     result = triangle_of(rows);
@@ -37,26 +37,26 @@ MatrixXd triangle_of(const Cloud& cloud) {
   return result;
 }
 
-/// Largest entry of a key in the units of the cloud, which bounds the rounding of the common mean.
-double mean_rounding(const Cloud& cloud) {
+/// Largest entry of a key in the units of the key set, which bounds the rounding of the common mean.
+double mean_rounding(const KeySet& key_set) {
   double far = 0.0;
-  for (const double value : cloud.center()) far = std::max(far, std::abs(value));
-  return 0x1p-51 * std::scalbn(far + cloud.scale(), -cloud.exponent()) *
-         std::sqrt(static_cast<double>(cloud.size()));
+  for (const double value : key_set.center()) far = std::max(far, std::abs(value));
+  return 0x1p-51 * std::scalbn(far + key_set.scale(), -key_set.exponent()) *
+         std::sqrt(static_cast<double>(key_set.size()));
 }
 
 }  // namespace
 
-Span::Span(const Cloud& cloud, double rank_tolerance) {
-  const Index width = static_cast<Index>(cloud.width());
-  const MatrixXd triangle = triangle_of(cloud);
+Span::Span(const KeySet& key_set, double rank_tolerance) {
+  const Index width = static_cast<Index>(key_set.width());
+  const MatrixXd triangle = triangle_of(key_set);
   const Eigen::ColPivHouseholderQR<MatrixXd> factors(triangle.transpose());
   const auto pivots = factors.matrixQR().diagonal().cwiseAbs();
-  const double least = std::max(rank_tolerance * pivots.maxCoeff(), mean_rounding(cloud));
+  const double least = std::max(rank_tolerance * pivots.maxCoeff(), mean_rounding(key_set));
   rank_ = std::max<Index>(1, (pivots.array() > least).count());
   if (rank_ < width) basis_ = factors.householderQ() * MatrixXd::Identity(width, rank_);
   triangle_ = rank_ == width ? triangle : triangle_of(MatrixXd(triangle * basis_));
-  triangle_ /= std::sqrt(static_cast<double>(cloud.size()));
+  triangle_ /= std::sqrt(static_cast<double>(key_set.size()));
 }
 
 VectorXd Span::whitened(const VectorXd& vector) const {

@@ -5,15 +5,15 @@
 
 #include <Eigen/Dense>
 
-#include "cloud.hpp"
+#include "key_set.hpp"
 
 namespace normscope::selectability {
 
-/// The directions in which the keys of a cloud extend, and their extents.
+/// The directions in which the keys of a key set extend, and their extents.
 class Span {
  public:
   /// Leaves out directions whose extent is below `rank_tolerance` times the largest.
-  Span(const Cloud& cloud, double rank_tolerance);
+  Span(const KeySet& key_set, double rank_tolerance);
 
   [[nodiscard]] Eigen::Index rank() const { return rank_; }
   /// Coordinates in the span in which the keys have similar extent in every direction.

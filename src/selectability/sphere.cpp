@@ -33,8 +33,8 @@ double to_unit_length(std::vector<double>& vector) {
 /// Moves from a point at which a token leads towards the sphere.
 class Climb {
  public:
-  Climb(const Field& field, std::size_t token, std::span<const double> inside)
-      : field_(field), token_(token), inside_(inside.begin(), inside.end()) {}
+  Climb(const LeadOracle& oracle, std::size_t token, std::span<const double> inside)
+      : field_(oracle), token_(token), inside_(inside.begin(), inside.end()) {}
 
   /// A point outside the ball, or on the sphere, such that the token leads, up to rounding, on the way to it.
   [[nodiscard]] std::optional<std::vector<double>> outside(std::vector<double> direction) {
@@ -142,7 +142,7 @@ class Climb {
     return true;
   }
 
-  const Field& field_;
+  const LeadOracle& field_;
   std::size_t token_;
   std::vector<double> inside_;
   std::vector<double> point_{};
@@ -189,25 +189,25 @@ double distance_to_sphere(const Logits& logits, std::span<const double> point) {
   return away <= near_the_sphere ? away / length : infinity;
 }
 
-double lead_on_sphere(const Field& field, std::size_t token, std::span<const double> point,
+double lead_on_sphere(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
                       unsigned threads) {
-  const double distance = distance_to_sphere(*field.logits, point);
+  const double distance = distance_to_sphere(*oracle.logits, point);
   if (distance == infinity) return -infinity;
-  std::vector<Standing> standing(1);
-  standing[0].token = token;
-  standing[0].point.assign(point.begin(), point.end());
-  look(field, standing, threads);
-  return standing[0].lower - 2.0 * field.logits->scale * distance;
+  std::vector<EvaluationPoint> evaluation(1);
+  evaluation[0].token = token;
+  evaluation[0].point.assign(point.begin(), point.end());
+  evaluate_leads(oracle, evaluation, threads);
+  return evaluation[0].lower - 2.0 * oracle.logits->scale * distance;
 }
 
-std::optional<std::vector<double>> lift(const Field& field, std::size_t token, std::span<const double> inside,
-                                        unsigned threads) {
-  Climb climb(field, token, inside);
-  for (std::vector<double>& direction : directions(*field.logits, token, inside)) {
+std::optional<std::vector<double>> lift(const LeadOracle& oracle, std::size_t token,
+                                        std::span<const double> inside, unsigned threads) {
+  Climb climb(oracle, token, inside);
+  for (std::vector<double>& direction : directions(*oracle.logits, token, inside)) {
     const std::optional<std::vector<double>> outside = climb.outside(std::move(direction));
     if (outside) {
-      std::vector<double> point = on_sphere(*field.logits, climb.crossing(*outside));
-      if (lead_on_sphere(field, token, point, threads) > 0.0) return point;
+      std::vector<double> point = on_sphere(*oracle.logits, climb.crossing(*outside));
+      if (lead_on_sphere(oracle, token, point, threads) > 0.0) return point;
     }
     if (climb.work() > most_work) break;
   }
@@ -223,22 +223,23 @@ std::array<std::vector<double>, 2> two_points(const Logits& logits) {
   return {on_sphere(logits, other), on_sphere(logits, point)};
 }
 
-double lead_at_most(const Field& field, std::size_t token, std::span<const double> point, std::size_t other) {
+double lead_at_most(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
+                    std::size_t other) {
   // The lead of the other token over this one, with the opposite sign.
-  return -lower_bound(field, other, point, token) +
-         2.0 * field.logits->scale * distance_to_sphere(*field.logits, point) +
-         field.logits->own[token].rounding + field.logits->own[other].rounding;
+  return -lower_bound(oracle, other, point, token) +
+         2.0 * oracle.logits->scale * distance_to_sphere(*oracle.logits, point) +
+         oracle.logits->own[token].rounding + oracle.logits->own[other].rounding;
 }
 
-double upper_bound_at_two_points(const Field& field, std::size_t token,
+double upper_bound_at_two_points(const LeadOracle& oracle, std::size_t token,
                                  const std::vector<std::size_t>& ends) {
-  const Logits& logits = *field.logits;
+  const Logits& logits = *oracle.logits;
   if (!logits.sphere || logits.dimension() != 1 || ends.size() != 2) return infinity;
   const std::array<std::vector<double>, 2> points = two_points(logits);
   double most = -infinity;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (ends[i] >= logits.tokens || ends[i] == token) return infinity;
-    most = std::max(most, lead_at_most(field, token, points[i], ends[i]));
+    most = std::max(most, lead_at_most(oracle, token, points[i], ends[i]));
   }
   return most;
 }

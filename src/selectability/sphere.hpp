@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "field.hpp"
+#include "lead_oracle.hpp"
 
 /// With eps = 0 a norm only gives points of the sphere. In one dimension these are two points. In higher
 /// dimensions a lead on the sphere is found by moving outward from a point inside the ball: the points at
@@ -22,13 +22,13 @@ namespace normscope::selectability {
 
 /// A lower bound of the lead over all tokens at the point of the sphere nearest to `point`; −infinity if the
 /// distance is more than rounding.
-[[nodiscard]] double lead_on_sphere(const Field& field, std::size_t token, std::span<const double> point,
-                                    unsigned threads);
+[[nodiscard]] double lead_on_sphere(const LeadOracle& oracle, std::size_t token,
+                                    std::span<const double> point, unsigned threads);
 
 /// A point of the sphere at which `token` provably leads, searched from `inside`, a point of the ball where
 /// it leads: along several directions while it leads, then along the faces reached. Empty if all paths end
 /// inside the ball, which proves nothing.
-[[nodiscard]] std::optional<std::vector<double>> lift(const Field& field, std::size_t token,
+[[nodiscard]] std::optional<std::vector<double>> lift(const LeadOracle& oracle, std::size_t token,
                                                       std::span<const double> inside, unsigned threads);
 
 /// The two points of the sphere in one dimension.
@@ -36,11 +36,11 @@ namespace normscope::selectability {
 [[nodiscard]] std::array<std::vector<double>, 2> two_points(const Logits& logits);
 
 /// An upper bound of the lead over `other` at a point of the sphere whose rounded value is `point`.
-[[nodiscard]] double lead_at_most(const Field& field, std::size_t token, std::span<const double> point,
+[[nodiscard]] double lead_at_most(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
                                   std::size_t other);
 
 /// The maximum of that over both points, each with its token of `ends`; infinite if one is missing.
-[[nodiscard]] double upper_bound_at_two_points(const Field& field, std::size_t token,
+[[nodiscard]] double upper_bound_at_two_points(const LeadOracle& oracle, std::size_t token,
                                                const std::vector<std::size_t>& ends);
 
 }  // namespace normscope::selectability

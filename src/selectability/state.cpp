@@ -73,7 +73,7 @@ bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
   return known && verdict.query.size() == (query ? keys.width() : 0) &&
          std::all_of(verdict.query.begin(), verdict.query.end(), finite) && finite(verdict.margin) &&
          finite(verdict.residual) &&
-         std::all_of(verdict.weights.begin(), verdict.weights.end(), [&](const convex::Share& share) {
+         std::all_of(verdict.weights.begin(), verdict.weights.end(), [&](const convex::PointWeight& share) {
            return share.id < keys.rows() && finite(share.weight);
          });
 }
@@ -81,16 +81,16 @@ bool is_whole(const Verdict& verdict, MatrixView<const double> keys) {
 }  // namespace
 
 const Digest& Search::Parts::inputs() const {
-  if (!fingerprint) fingerprint = selectability::fingerprint(cloud.keys(), options);
+  if (!fingerprint) fingerprint = selectability::fingerprint(key_set.keys(), options);
   return *fingerprint;
 }
 
 /// The first row whose verdict the keys do not confirm; the number of rows if all are confirmed.
 std::size_t Search::Parts::first_unproved(const Searched& searched) const {
-  Selection claimed{.keys = std::vector<Verdict>(cloud.keys().rows()),
-                    .center = cloud.center(),
-                    .scale = cloud.scale(),
-                    .extents = cloud.extents(),
+  Selection claimed{.keys = std::vector<Verdict>(key_set.keys().rows()),
+                    .center = key_set.center(),
+                    .scale = key_set.scale(),
+                    .extents = key_set.extents(),
                     .tolerance = options.tolerance};
   for (std::size_t i = 0; i < searched.rows.size(); ++i)
     claimed.keys[searched.rows[i]] = searched.verdicts[i];
@@ -98,7 +98,7 @@ std::size_t Search::Parts::first_unproved(const Searched& searched) const {
   parallel_for(searched.rows.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t row = searched.rows[i];
-      if (verify(cloud.keys(), claimed, row)) continue;
+      if (verify(key_set.keys(), claimed, row)) continue;
       std::size_t known = first;
       while (row < known && !first.compare_exchange_weak(known, row)) {
       }
@@ -109,22 +109,22 @@ std::size_t Search::Parts::first_unproved(const Searched& searched) const {
 
 Search::Parts::Searched Search::Parts::found() const {
   if (restored) return *restored;
-  Searched result{.chunks = chunks_done, .front = front.places()};
+  Searched result{.blocks = blocks_done, .front = front.places()};
   for (std::size_t i = 0; i < searched(); ++i) {
-    result.rows.push_back(cloud.row(open[i]));
+    result.rows.push_back(key_set.row(open[i]));
     result.verdicts.push_back(verdicts[result.rows.back()]);
   }
   return result;
 }
 
-void Search::Parts::adopt() {
+void Search::Parts::use_restored() {
   if (!restored) return;
   const Searched from = std::move(*restored);
   restored.reset();
-  chunks_done = from.chunks;
-  const bool fits = chunks_done <= chunks() && from.rows.size() == searched() &&
+  blocks_done = from.blocks;
+  const bool fits = blocks_done <= blocks() && from.rows.size() == searched() &&
                     std::equal(from.rows.begin(), from.rows.end(), open.begin(),
-                               [&](std::size_t row, std::size_t place) { return cloud.row(place) == row; });
+                               [&](std::size_t row, std::size_t place) { return key_set.row(place) == row; });
   if (!fits) refuse(restored_from, misfit);
   for (std::size_t i = 0; i < from.rows.size(); ++i) verdicts[from.rows[i]] = from.verdicts[i];
   for (const std::size_t place : from.front) front.add(place);
@@ -133,7 +133,7 @@ void Search::Parts::adopt() {
 std::string Search::state() const {
   const Parts::Searched searched = parts_->found();
   Packer payload;
-  payload.put<std::uint64_t>(searched.chunks);
+  payload.put<std::uint64_t>(searched.blocks);
   payload.put<std::uint64_t>(searched.rows.size());
   for (std::size_t i = 0; i < searched.rows.size(); ++i) {
     write(payload, searched.rows[i], searched.verdicts[i]);
@@ -147,11 +147,11 @@ void Search::resume(std::string_view state, const std::string& source) {
   Parts& parts = *parts_;
   const std::vector<std::byte> payload =
       read_snapshot(std::as_bytes(std::span(state.data(), state.size())), kind, parts.inputs(), source);
-  const MatrixView<const double> keys = parts.cloud.keys();
+  const MatrixView<const double> keys = parts.key_set.keys();
   Unpacker from(payload, source + ": " + misfit);
   Parts::Searched searched;
   std::uint64_t count = 0;
-  from.get(searched.chunks);
+  from.get(searched.blocks);
   from.get(count);
   std::vector<bool> seen(keys.rows(), false);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -161,7 +161,7 @@ void Search::resume(std::string_view state, const std::string& source) {
     seen[row] = true;
     Verdict verdict;
     const bool coded = read_code(from, Selectability::undecided, verdict.answer);
-    if (!read_code(from, Proof::twin, verdict.proof) || !coded) refuse(source, misfit);
+    if (!read_code(from, Proof::duplicate, verdict.proof) || !coded) refuse(source, misfit);
     from.get(verdict.margin);
     from.get(verdict.residual);
     from.get(verdict.query);
@@ -172,7 +172,7 @@ void Search::resume(std::string_view state, const std::string& source) {
   }
   from.get(searched.front);
   from.finish();
-  const std::size_t places = parts.cloud.size();
+  const std::size_t places = parts.key_set.size();
   if (std::any_of(searched.front.begin(), searched.front.end(),
                   [places](std::size_t place) { return place >= places; })) {
     refuse(source, misfit);
@@ -184,7 +184,7 @@ void Search::resume(std::string_view state, const std::string& source) {
   }
   parts.restored = std::move(searched);
   parts.restored_from = source;
-  if (parts.own.done()) parts.adopt();
+  if (parts.own.done()) parts.use_restored();
 }
 
 }  // namespace normscope::selectability

@@ -93,8 +93,8 @@ struct QueriedColumns {
   }
 };
 
-bool are_weights(std::span<const convex::Share> weights, std::size_t rows, std::size_t index) {
-  for (const convex::Share& share : weights) {
+bool are_weights(std::span<const convex::PointWeight> weights, std::size_t rows, std::size_t index) {
+  for (const convex::PointWeight& share : weights) {
     if (!(share.weight >= 0.0) || share.id >= rows || share.id == index) return false;
   }
   return true;
@@ -155,16 +155,17 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
 }
 
 std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
-                                       std::span<const convex::Share> weights) {
+                                       std::span<const convex::PointWeight> weights) {
   if (!are_weights(weights, keys.rows(), index)) return {};
   CompensatedSum total;
-  for (const convex::Share& share : weights) total.add(share.weight);
+  for (const convex::PointWeight& share : weights) total.add(share.weight);
   if (!(total.value() > 0.0) || !std::isfinite(total.value())) return {};
   std::vector<double> distances(keys.width());
   for (std::size_t i = 0; i < distances.size(); ++i) {
     // Each column is measured in its own units, since sizes may differ widely.
     double largest = std::abs(keys.row(index)[i]);
-    for (const convex::Share& share : weights) largest = std::max(largest, std::abs(keys.row(share.id)[i]));
+    for (const convex::PointWeight& share : weights)
+      largest = std::max(largest, std::abs(keys.row(share.id)[i]));
     const BinaryScale unit = BinaryScale::of(largest);
     const BinaryScale by = unit.is_safe() ? BinaryScale() : unit;
     double lost = 0.0;
@@ -175,7 +176,7 @@ std::vector<double> verified_distances(MatrixView<const double> keys, std::size_
     };
     ExactSum sum;
     const double own = divided(keys.row(index)[i]);
-    for (const convex::Share& share : weights) {
+    for (const convex::PointWeight& share : weights) {
       sum.add(two_sum(divided(keys.row(share.id)[i]), -own), share.weight);
     }
     const Bounded entry = sum.result();
@@ -188,7 +189,7 @@ std::vector<double> verified_distances(MatrixView<const double> keys, std::size_
 }
 
 double verified_residual(MatrixView<const double> keys, std::size_t index,
-                         std::span<const convex::Share> weights) {
+                         std::span<const convex::PointWeight> weights) {
   const std::vector<double> distances = verified_distances(keys, index, weights);
   if (distances.empty()) return infinity;
   const double residual = euclidean_norm(distances) * (1.0 + 16.0 * u);

@@ -38,7 +38,7 @@ std::vector<std::string> texts(const Report& report) {
   return result;
 }
 
-TEST(VocabularyFindings, NameWhoCanNeverWin) {
+TEST(VocabularyFindings, NameUnreachableTokens) {
   EXPECT_EQ(
       texts(report_of(convex::Answer::no, 0.2)),
       (std::vector<std::string>{"1 of 4 tokens can never have the largest logit after the final norm: token "

@@ -86,7 +86,7 @@ TEST(Cell, BoundedCellsStayBounded) {
   }
 }
 
-TEST(Cell, SaysWhatIsWrong) {
+TEST(Cell, ReportsErrors) {
   EXPECT_THROW(static_cast<void>(cell_kind("rnn")), Error);
   EXPECT_EQ(cell_kind("gru"), CellKind::gru);
   Cell cell = Cell::zeros(CellKind::gru, 2, 3);

@@ -21,7 +21,7 @@ RC_GTEST_PROP(CounterMachine, BlindMachinesAreWeightedAutomata, (std::uint64_t s
   RC_ASSERT(weighted_mistakes(machine, 10, random) == 0U);
 }
 
-TEST(CounterMachine, OneThatLooksIsNotBlind) {
+TEST(CounterMachine, ZeroTestsAreNotBlind) {
   EXPECT_FALSE(clipped_difference().counter_blind());
   EXPECT_THROW(static_cast<void>(weighted_automaton(clipped_difference(), 0)), Error);
   EXPECT_THROW(CounterMachine(2, 1, 17), Error);

@@ -111,7 +111,7 @@ TEST(Network, ProbabilitiesAreOfTheNextSymbol) {
   EXPECT_EQ(trace(network, word("caa", 3)).steps, 4U);
 }
 
-TEST(Network, SaysWhatIsWrong) {
+TEST(Network, ReportsErrors) {
   Network network = counter();
   EXPECT_THROW(static_cast<void>(accepts(network, Word{2})), Error);
   EXPECT_THROW(static_cast<void>(score(network, std::vector<Labelled>{{Word{}, true}})), Error);

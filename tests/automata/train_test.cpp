@@ -143,7 +143,7 @@ TEST(Train, LearnsAndRepeatsItself) {
   EXPECT_NE(train(spec).network(), first.network());
 }
 
-TEST(Train, GoesOnWhereItWasSaved) {
+TEST(Train, ResumesBitwise) {
   for (const Head head : {Head::next_symbol, Head::membership}) {
     const TrainSpec spec{.head = head, .width = 3, .longest = 6, .words = 60, .epochs = 12, .seed = 5};
     Trainer whole(spec);
@@ -184,7 +184,7 @@ TEST(Train, GivesTheSameBitsEverywhere) {
   EXPECT_EQ(hash, 2227443174494443584U);
 }
 
-TEST(Train, SaysWhatIsWrong) {
+TEST(Train, ReportsErrors) {
   EXPECT_THROW(Trainer({.width = 0}), Error);
   EXPECT_THROW(Trainer({.rate = -1.0}), Error);
   EXPECT_THROW(Trainer({.longest = 0}), Error);

@@ -82,7 +82,7 @@ TEST(Weiss, AGruHalvesUntilNothingIsLeft) {
   EXPECT_EQ(steps, 1075);
 }
 
-TEST(Weiss, PalindromesOutrunEveryCounterMachine) {
+TEST(Weiss, PalindromesExceedEveryCounterMachine) {
   // Before the middle of x c x^R, 2^n words must lead apart, and |Q| (2n + 1)^k configurations are all.
   EXPECT_EQ(palindrome_length(1, 0), 1U);
   EXPECT_EQ(palindrome_length(1, 1), 3U);

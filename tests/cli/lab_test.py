@@ -87,7 +87,7 @@ class Lab(CommandTest):
         for name in names:
             self.assertIn(name, self.ok("lab", "list"))
 
-    def test_a_run_is_told_drawn_and_exported(self):
+    def test_a_run_is_shown_plotted_and_exported(self):
         got = self.json("lab", "run", "brody-random-keys", "--quick", "-o", "figures")["experiments"][0]
         self.assertEqual(got["size"], "quick")
         self.assertGreaterEqual(got["runs"]["done"], got["runs"]["planned"])

@@ -79,7 +79,7 @@ class Select(CommandTest):
             got = self.select(keys, "--norm", "layer", "--gain", "gain.npy", "--bias", "bias.npy", "--eps", 0)
             self.assertEqual(len(got["unselectable"]) > 0, some, zeros)
 
-    def test_what_float32_leaves_of_a_projection_is_no_direction(self):
+    def test_rounding_of_a_float32_projection_is_not_a_direction(self):
         random = np.random.default_rng(4)
         keys = random.normal(size=(1024, 8)) * np.exp(random.normal(size=(1024, 1)))
         keys = (keys - keys.mean(1, keepdims=True))

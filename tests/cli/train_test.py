@@ -185,7 +185,7 @@ class Train(CommandTest):
                 self.assertEqual((self.folder / "net.safetensors").read_bytes(), whole)
                 (self.folder / "state.safetensors").unlink()
 
-    def test_equal_rows_with_other_labels_are_told_of(self):
+    def test_conflicting_labels_are_reported(self):
         np.save(self.folder / "x.npy", np.array([[1.0, 2], [3, 4], [1, 2], [1, 2]]))
         np.save(self.folder / "y.npy", np.array([0, 1, 1, 0]))
         self.assertEqual(self.json("train", "x.npy", "y.npy", "--steps", 5)["conflicts"], 1)

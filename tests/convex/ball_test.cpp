@@ -199,7 +199,7 @@ void expect_bracketed(const BallProblem& problem, double truth) {
 }
 
 // Rows that all but cancel or coincide.
-TEST(Ball, BoundsBracketTheMarginWhereRowsAllButCancel) {
+TEST(Ball, BoundsBracketTheMarginWhereRowsNearlyCancel) {
   const BallProblem known{{0.9999999999999923, -0.9999999999999896, 1.0000000000000078, 0.99999999999999,
                            -0.9999999999999756, -1.0000000000000102},
                           {-0.3081737866259303, 1.0123575536753933, 0.5615386722899715},
@@ -279,7 +279,7 @@ TEST(Ball, ManyCarryingRows) {
   }
 }
 
-TEST(Ball, VerifyTrustsNothing) {
+TEST(Ball, VerifyIsIndependent) {
   const BallProblem problem{{1, 0, 0, 1}, {0, 0}, 2};
   const BallMargin honest = problem.solve();
   ASSERT_TRUE(verify(problem.view(), problem.offsets, honest));
@@ -295,13 +295,13 @@ TEST(Ball, VerifyTrustsNothing) {
   forged = honest;
   forged.answer = Answer::no;
   EXPECT_FALSE(verify(problem.view(), problem.offsets, forged));
-  for (const std::vector<Share>& weights :
-       {std::vector<Share>{}, {{0, -1.0}, {1, 2.0}}, {{7, 1.0}}, {{0, std::nan("")}}}) {
+  for (const std::vector<PointWeight>& weights :
+       {std::vector<PointWeight>{}, {{0, -1.0}, {1, 2.0}}, {{7, 1.0}}, {{0, std::nan("")}}}) {
     EXPECT_TRUE(std::isinf(verified_upper(problem.view(), problem.offsets, weights)));
   }
 }
 
-TEST(Ball, TwiceThePrecisionTellsASign) {
+TEST(Ball, DoubleDoubleDeterminesTheSign) {
   // The rounded products cancel to zero; exactly, the row is 2^-60 high.
   const double a = 1.0 + 0x1p-30;
   const std::vector<double> row{a, -(1.0 + 0x1p-29)};

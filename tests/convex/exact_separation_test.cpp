@@ -226,7 +226,7 @@ TEST(ExactSeparation, LimitsSayWhatTheyAre) {
   EXPECT_NE(reason({.bits = 100}).find("bits, more than 100"), std::string::npos);
 }
 
-TEST(ExactSeparation, VerifyTrustsNothing) {
+TEST(ExactSeparation, VerifyIsIndependent) {
   const Points a{{0, 0, 3, 3}, 2};
   const Points b{{1, 1, 5, 0}, 2};
   const ExactSeparation no = decide(a, b);

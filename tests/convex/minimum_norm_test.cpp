@@ -54,7 +54,7 @@ RC_GTEST_PROP(MinimumNorm, NoPointOfTheHullIsNearer, (std::uint64_t seed)) {
   const MinimumNorm result = minimum_norm_point(hull_of(points));
   std::vector<double> rebuilt(dimension);
   double total = 0.0;
-  for (const Share& share : result.shares) {
+  for (const PointWeight& share : result.shares) {
     RC_ASSERT(share.weight > 0.0);
     total += share.weight;
     for (std::size_t k = 0; k < dimension; ++k) rebuilt[k] += share.weight * points[share.id][k];

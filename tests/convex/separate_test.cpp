@@ -265,7 +265,7 @@ TEST(Separate, ManyRowsOfManyFeatures) {
   EXPECT_TRUE(verify(tall_a.view(), tall_b.view(), tall));
 }
 
-TEST(Separate, ManyRowsThatCarryMeetToTheLastBits) {
+TEST(Separate, BoundsMeetWithManyActiveRows) {
   // Too many for all of it to be in twice the precision.
   const std::size_t width = 170;
   const Points a = cloud(450, width, 9);
@@ -276,7 +276,7 @@ TEST(Separate, ManyRowsThatCarryMeetToTheLastBits) {
   EXPECT_LE(result.residual, 2e-16 * result.scale);
 }
 
-TEST(Separate, VerifyTrustsNothing) {
+TEST(Separate, VerifyIsIndependent) {
   const Points a{{3, 1, 4, -1}, 2};
   const Points b{{0, 0, -1, 2}, 2};
   const Separation yes = separate(a.view(), b.view());
@@ -293,8 +293,8 @@ TEST(Separate, VerifyTrustsNothing) {
   forged = yes;
   forged.answer = Answer::no;
   EXPECT_FALSE(verify(a.view(), b.view(), forged));
-  for (const std::vector<Share>& weights :
-       {std::vector<Share>{}, {{0, -1.0}, {1, 2.0}}, {{7, 1.0}}, {{0, std::nan("")}}}) {
+  for (const std::vector<PointWeight>& weights :
+       {std::vector<PointWeight>{}, {{0, -1.0}, {1, 2.0}}, {{7, 1.0}}, {{0, std::nan("")}}}) {
     EXPECT_TRUE(std::isinf(verified_residual(a.view(), b.view(), weights, {{0, 1.0}})));
   }
   EXPECT_LT(verified_margin(a.view(), b.view(), {0.0, 0.0}), 0.0);

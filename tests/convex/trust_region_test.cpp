@@ -192,7 +192,7 @@ TEST(TrustRegion, KnowsTheHardCase) {
   EXPECT_NEAR(largest.multiplier, 9.0, 1e-12);
 }
 
-TEST(TrustRegion, KnowsTheEasyOnes) {
+TEST(TrustRegion, SolvesTheEasyCases) {
   const Problem zero{2, 3, std::vector<double>(6, 0.0), {3.0, 4.0}};
   EXPECT_NEAR(least_length(zero.view(), zero.offset).lower, 5.0, 1e-13);
   EXPECT_NEAR(largest_length(zero.view(), zero.offset).upper, 5.0, 1e-13);
@@ -226,7 +226,7 @@ TEST(TrustRegion, ProofsTrustNothing) {
   }
 }
 
-TEST(TrustRegion, RefusesWhatIsNoProblem) {
+TEST(TrustRegion, RejectsInvalidProblems) {
   const std::vector<double> one{1.0};
   EXPECT_THROW((void)least_length({one.data(), 1, 1}, {}), Error);
   EXPECT_THROW((void)largest_length({one.data(), 0, 1}, {}), Error);

@@ -217,7 +217,7 @@ TEST(ParallelFor, ThrowsAgainWhatAHelperThrew) {
                std::length_error);
 }
 
-TEST(ParallelFor, HelpersLeaveSignalsToOthers) {
+TEST(ParallelFor, WorkersBlockSignals) {
   sigset_t before;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   ASSERT_TRUE(run_in_helper([] {

@@ -58,7 +58,7 @@ TEST(Snapshot, NoticesEveryChangedByte) {
   EXPECT_EQ(refusal(longer), "file: is damaged: not the bytes that test saved; delete it to start again");
 }
 
-TEST(Snapshot, SaysWhatIsWrong) {
+TEST(Snapshot, ReportsErrors) {
   const Bytes whole = write_snapshot(kind, inputs, bytes_of("x"));
   EXPECT_EQ(refusal(bytes_of("something else")), "file: is not a state that test saved");
   EXPECT_EQ(refusal(bytes_of("normscope.old/2 and so on")),

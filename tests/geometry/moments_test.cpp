@@ -106,7 +106,7 @@ TEST(Moments, ShiftIsTheBiasOverTheRadius) {
   EXPECT_EQ(shift_over_radius({.width = 2, .groups = 2, .bias = {1, 1}}), std::nullopt);
 }
 
-TEST(Moments, DoNotSeeSizes) {
+TEST(Moments, AreScaleInvariant) {
   NormSpec spec{
       .width = 24, .gain = test::random_gain(24, "signed", 2), .bias = test::random_gain(24, "wide", 3)};
   const double size = *shift_over_radius(spec);

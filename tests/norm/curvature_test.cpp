@@ -53,7 +53,7 @@ TEST(Curvature, IsThatOfAutomaticDoubleDerivatives) {
   }
 }
 
-TEST(Curvature, DoesNotSeeWhereItsBlocksLie) {
+TEST(Curvature, IsIndependentOfBlockMeans) {
   const std::size_t every_count[] = {1, 2, 3, 4};
   for (const NormSpec& spec : test::norms_of_every_kind(width)) {
     if (!spec.centers()) continue;
@@ -234,7 +234,7 @@ TEST(Curvature, IsNotLostWhereEpsOutweighsTheRow) {
   EXPECT_NEAR(measure({.width = 3, .eps = 1e-5}, {5e-57, -4.7e-57, 3e-57}), expected, 1e-11 * expected);
 }
 
-TEST(Curvature, RatiosDoNotSeeSizes) {
+TEST(Curvature, AreScaleInvariant) {
   const std::vector<double> x = test::random_values(4 * width, 8);
   const std::vector<double> gain = test::random_values(width, 9);
   const std::vector<std::size_t> groups{1, 2, 4};

@@ -39,7 +39,7 @@ TEST(Sum, NormSurvivesExtremeScales) {
   EXPECT_TRUE(std::isinf(euclidean_norm(std::vector<double>{1.0, -std::numeric_limits<double>::infinity()})));
 }
 
-TEST(Sum, CentersEntriesThatAllButAgree) {
+TEST(Sum, CentersNearlyEqualEntries) {
   // The mean of such a row, rounded, is off by as much as the row varies.
   Random random(5);
   for (const std::size_t n : {2, 3, 49, 333, 5000, 40'000}) {

@@ -131,7 +131,7 @@ TEST(Brody, GainWithoutZerosAndBiasChangeNothing) {
   EXPECT_LT(with_three_zeros, 3 * 120);
 }
 
-TEST(Brody, SmallInputsAgainstEpsLoseIt) {
+TEST(Brody, InputsSmallerThanEpsAreUnselectable) {
   const auto lost_at = [](double deviation) {
     return lost(normalized(normal_keys(1024, 8, 5, deviation), 1e-5));
   };
@@ -168,7 +168,7 @@ TEST(Brody, AHeadOfTwoDimensionsReachesFewKeys) {
   RecordProperty("vertices", std::to_string(vertices / heads));
 }
 
-TEST(Brody, LargeNormalSetsLoseWhatTheSheetSays) {
+TEST(Brody, LargeNormalSetsMatchTheTable) {
   struct RandomSets {
     std::size_t count;
     std::size_t width;

@@ -75,7 +75,7 @@ TEST(ExactSelect, AToleranceOfZeroProvesNothingItCannot) {
   set.add(set.row(0));
   const Selection plain = keys(set.view(), {.tolerance = 0.0});
   for (const Verdict& verdict : plain.keys) {
-    EXPECT_TRUE(verdict.answer != Selectability::unselectable || verdict.proof == Proof::twin);
+    EXPECT_TRUE(verdict.answer != Selectability::unselectable || verdict.proof == Proof::duplicate);
   }
   EXPECT_GT(plain.count(Selectability::undecided), 0U);
   const Selection exact = decided_keys(set, {.tolerance = 0.0});

@@ -109,8 +109,8 @@ TEST(Reach, ALargeTokenDoesNotMakeOthersUnreachable) {
     }
   }
   // Equal tokens beside a large one still never lead.
-  const Head twins{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1e200, 0, 0, 1, 0, 1}};
-  EXPECT_EQ(decided(twins.logits())[1].answer, Answer::no);
+  const Head duplicates{.norm = {.kind = NormKind::rms, .width = 2}, .weights = {1e200, 0, 0, 1, 0, 1}};
+  EXPECT_EQ(decided(duplicates.logits())[1].answer, Answer::no);
 }
 
 TEST(Reach, LeadsNearNothingAreDecided) {

@@ -137,18 +137,18 @@ TEST(Reach, WithoutABiasTheSphereDecidesAlike) {
   EXPECT_GT(seen, 10u);
 }
 
-TEST(Reach, TwinsNeverWin) {
+TEST(Reach, DuplicatesAreUnreachable) {
   Head head = random_head(30, 24, NormKind::layer, 3, 0.5);
   std::copy_n(head.weights.begin() + 4 * 24, 24, head.weights.begin() + 9 * 24);
   head.bias[9] = head.bias[4];
   const Logits logits = head.logits();
   std::vector<TokenReach> tokens = decided(logits);
-  for (const std::size_t twin : {4, 9}) {
-    EXPECT_EQ(tokens[twin].answer, Answer::no);
-    EXPECT_EQ(tokens[twin].unbounded, Answer::no);
-    ASSERT_EQ(tokens[twin].weights.size(), 1);
-    EXPECT_EQ(tokens[twin].weights[0].id, 13 - twin);
-    EXPECT_TRUE(verify(logits, twin, tokens[twin]));
+  for (const std::size_t duplicate : {4, 9}) {
+    EXPECT_EQ(tokens[duplicate].answer, Answer::no);
+    EXPECT_EQ(tokens[duplicate].unbounded, Answer::no);
+    ASSERT_EQ(tokens[duplicate].weights.size(), 1);
+    EXPECT_EQ(tokens[duplicate].weights[0].id, 13 - duplicate);
+    EXPECT_TRUE(verify(logits, duplicate, tokens[duplicate]));
   }
   // The one with the larger bias wins everywhere the other would.
   head.bias[9] += 0.25;
@@ -272,7 +272,7 @@ TEST(Reach, ThreadsDoNotChangeABit) {
   }
 }
 
-TEST(Reach, GoesOnFromWhatIsDecided) {
+TEST(Reach, ResumesFromDecidedTokens) {
   const Logits logits = random_head(600, 5, NormKind::rms, 2, 0.4).logits();
   std::vector<TokenReach> tokens;
   int reports = 0;

@@ -29,7 +29,7 @@ TEST(Select, CornersOfASquareAndItsMiddle) {
   EXPECT_TRUE(verify(square.view(), selection));
 }
 
-TEST(Select, EveryOddSetIsDefined) {
+TEST(Select, DegenerateSetsHaveAnswers) {
   const Keys none{{}, 3};
   EXPECT_TRUE(keys(none.view()).keys.empty());
   const Keys one{{1, 2, 3}, 3};
@@ -191,7 +191,7 @@ TEST(Select, ThreadsDoNotChangeABit) {
   EXPECT_TRUE(verify(set.view(), one));
 }
 
-TEST(Select, EveryPairOfKeysMeets) {
+TEST(Select, EveryPairIsCompared) {
   // Keys of one length, far apart, and shorter copies of some, which only their own originals beat.
   Keys set = vertices(1500, 24);
   for (std::size_t row = 3; row < 1500; row += 7) {
@@ -298,7 +298,7 @@ TEST(Select, SizeAndPlaceDoNotMatter) {
   EXPECT_TRUE(verify(moved.view(), selection));
 }
 
-TEST(Select, VerifyTrustsNothing) {
+TEST(Select, VerifyIsIndependent) {
   const Keys set = normal_keys(200, 4, 4);
   const Selection honest = keys(set.view());
   ASSERT_TRUE(verify(set.view(), honest));

@@ -51,7 +51,7 @@ Standing stand(const Logits& logits, std::size_t token, const std::vector<double
   return result;
 }
 
-TEST(Sphere, TwoPointsAreAskedOneByOne) {
+TEST(Sphere, TwoPointsAreCheckedSeparately) {
   // Token 0 leads at the ball's centre alone, which eps = 0 leaves out.
   const std::vector<double> weights{0, 0, 1, -1, -1, 1};
   const std::vector<double> bias{0.1, 0, 0};
@@ -131,7 +131,7 @@ TEST(Sphere, AgreesWithBruteForceOverTheCircle) {
   EXPECT_GT(within, 5);
 }
 
-TEST(Sphere, GoesRoundWhatDoesNotMatter) {
+TEST(Sphere, IgnoresIrrelevantDirections) {
   // More dimensions than tokens that differ: inside leads are brought to the sphere along the others.
   for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
     Random random(5);

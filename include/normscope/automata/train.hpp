@@ -72,7 +72,7 @@ class Trainer {
   /// Errors    Argument: see `validate`
   explicit Trainer(const TrainSpec& spec);
   /// Continues from the result of `save` for the same spec, to the same bits as an uninterrupted training
-  /// (test: Train.GoesOnWhereItWasSaved).
+  /// (test: Train.ResumesBitwise).
   /// Errors    Argument; Format for bytes of another training
   Trainer(const TrainSpec& spec, std::span<const std::byte> saved);
   Trainer(Trainer&&) noexcept;

@@ -18,8 +18,8 @@ namespace normscope::convex {
 
 struct BallMargin {
   Answer answer = Answer::undecided;
-  std::vector<double> point{};  ///< |u| <= 1
-  std::vector<Share> shares{};  ///< weights λ > 0 with sum 1, by row
+  std::vector<double> point{};        ///< |u| <= 1
+  std::vector<PointWeight> shares{};  ///< weights λ > 0 with sum 1, by row
   /// Proved, with rounding included: every row has at least `lower` at the point; at no point do all exceed
   /// `upper`.
   double lower = -std::numeric_limits<double>::infinity();
@@ -38,7 +38,7 @@ struct BallMargin {
 ///           row with its offset is 1e10 times as long as another and the rows that carry the margin are
 ///           independent to about 1e-10 (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy); where
 ///           rows all but cancel or coincide, nothing is promised of the gap, which was at most 1e-10 scale
-///           in random ones (test: Ball.BoundsBracketTheMarginWhereRowsAllButCancel);
+///           in random ones (test: Ball.BoundsBracketTheMarginWhereRowsNearlyCancel);
 ///           numbers of any size (test: Ball.NumbersOfAnySize)
 /// Cost      O((rows + k) width + k²) an iteration, k the rows that carry the margin
 [[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,
@@ -53,7 +53,7 @@ struct BallMargin {
 /// |Σ λ row| + Σ λ offset from the data alone, after the weights are divided by their sum, rounding added;
 /// +infinity for weights that are negative, not finite, without a sum, or on rows that are not there.
 [[nodiscard]] double verified_upper(MatrixView<const double> rows, std::span<const double> offsets,
-                                    const std::vector<Share>& shares);
+                                    const std::vector<PointWeight>& shares);
 
 /// Whether the data prove the answer and both bounds; trusts nothing else in `margin`.
 [[nodiscard]] bool verify(MatrixView<const double> rows, std::span<const double> offsets,
@@ -77,7 +77,7 @@ class BallSolver {
 
   struct State {
     std::vector<double> point{};
-    std::vector<Share> shares{};
+    std::vector<PointWeight> shares{};
     double lower = 0.0;  ///< over the rows held, to rounding
     double upper = 0.0;
     std::size_t iterations = 0;

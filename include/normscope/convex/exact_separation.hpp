@@ -16,8 +16,8 @@ namespace normscope::convex {
 /// Start of the simplex method, from floating-point arithmetic. It need not be correct; the better it is, the
 /// fewer pivots.
 struct ExactStart {
-  std::vector<Share> a{};  ///< rows and weights that nearly solve Σλa = Σμb
-  std::vector<Share> b{};
+  std::vector<PointWeight> a{};  ///< rows and weights that nearly solve Σλa = Σμb
+  std::vector<PointWeight> b{};
   std::vector<DoubleDouble> normal{};  ///< a direction that may separate; empty for none
 };
 

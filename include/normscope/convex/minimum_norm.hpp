@@ -18,15 +18,15 @@ struct Hull {
 };
 
 /// A generating point and its weight.
-struct Share {
+struct PointWeight {
   std::uint64_t id = 0;
   double weight = 0.0;
 };
 
 struct MinimumNorm {
-  std::vector<double> point{};  ///< Σ weight · point(id)
-  std::vector<Share> shares{};  ///< weights > 0 with sum 1
-  double gap = 0.0;             ///< |x|² − min_p xᵀp; the exact |x*| is at least |x| − gap/|x|
+  std::vector<double> point{};        ///< Σ weight · point(id)
+  std::vector<PointWeight> shares{};  ///< weights > 0 with sum 1
+  double gap = 0.0;                   ///< |x|² − min_p xᵀp; the exact |x*| is at least |x| − gap/|x|
   std::size_t iterations = 0;
   bool converged = false;  ///< the gap is below tolerance · |x|², or x is zero to rounding
 };

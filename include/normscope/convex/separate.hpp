@@ -45,8 +45,8 @@ struct Separation {
   double margin = 0.0;
   /// Weights λ on rows of A and μ on rows of B, each with sum 1: a common point of the hulls when
   /// `answer` is no, their nearest points otherwise.
-  std::vector<Share> a{};
-  std::vector<Share> b{};
+  std::vector<PointWeight> a{};
+  std::vector<PointWeight> b{};
   /// |Σλa − Σμb|, rounding added: no hyperplane has a larger margin. When `answer` is no, at most `tolerance`
   /// times `scale`, and in each column at most `tolerance` times Σλ|a − h| + Σμ|b − h|, h the heaviest row of
   /// A. Infinite where it is beyond the largest double.
@@ -85,8 +85,8 @@ struct Separation {
 /// arithmetic; +infinity for weights that are negative, not finite, without a sum, or on rows that are not
 /// there.
 [[nodiscard]] double verified_residual(MatrixView<const double> a, MatrixView<const double> b,
-                                       const std::vector<Share>& weights_a,
-                                       const std::vector<Share>& weights_b);
+                                       const std::vector<PointWeight>& weights_a,
+                                       const std::vector<PointWeight>& weights_b);
 
 /// Whether the data prove the answer, its margin and its residual; trusts nothing else in it.
 [[nodiscard]] bool verify(MatrixView<const double> a, MatrixView<const double> b,

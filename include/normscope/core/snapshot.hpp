@@ -30,7 +30,7 @@ struct SnapshotKind {
 
 /// The payload of a snapshot of that kind and fingerprint; messages name it `source`.
 /// Errors    Format for bytes that are no such snapshot, have another version, or were changed; Argument for
-///           a snapshot of other inputs (tests: Snapshot.NoticesEveryChangedByte, Snapshot.SaysWhatIsWrong)
+///           a snapshot of other inputs (tests: Snapshot.NoticesEveryChangedByte, Snapshot.ReportsErrors)
 [[nodiscard]] std::vector<std::byte> read_snapshot(std::span<const std::byte> bytes, const SnapshotKind& kind,
                                                    const Digest& fingerprint, const std::string& source);
 

@@ -10,7 +10,7 @@
 /// Cost      O(N)
 /// Accuracy  1e-13 relative, of `image_similarity` absolute (tests: Moments.AgreeWithTheSemiAxes,
 ///           Moments.SimilarityIsTheCosineOfTheMatrices), whatever the size of gain and bias
-///           (test: Moments.DoNotSeeSizes)
+///           (test: Moments.AreScaleInvariant)
 namespace normscope::geometry {
 
 /// Σ of the squared semi-axes: tr M. Infinite, or of fewer digits, where it leaves the range of normal

@@ -16,7 +16,7 @@
 ///
 /// Source    [Ni et al. 2024, Hessian measure]; gain, eps, rms and spherical are ours
 /// Accuracy  1e-11 relative, for any means of the row and its blocks (tests:
-///           Curvature.IsThatOfAutomaticDoubleDerivatives, Curvature.DoesNotSeeWhereItsBlocksLie)
+///           Curvature.IsThatOfAutomaticDoubleDerivatives, Curvature.IsIndependentOfBlockMeans)
 /// Limits    infinite if a block of n >= 2 has zero deviation and eps = 0; a block 1e150 times smaller than
 ///           its row counts as such, and a gain 1e150 times smaller than the largest as zero; NaN if the row
 ///           has an entry that is not finite
@@ -49,7 +49,7 @@ void curvature_of_groups(const NormSpec& spec, MatrixView<const double> x,
 
 /// The effect of a group count on the curvature of a set of rows. If no row counts, the numbers are NaN. The
 /// ratios do not depend on the scale of the rows or of the gain if eps = 0 (test:
-/// Curvature.RatiosDoNotSeeSizes).
+/// Curvature.AreScaleInvariant).
 struct GroupCurvature {
   std::size_t groups = 1;
   std::size_t rows = 0;  ///< rows that count: the norm is twice differentiable and not linear there

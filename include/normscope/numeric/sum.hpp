@@ -38,7 +38,7 @@ class CompensatedSum {
 
 /// Subtracts the mean from `values`, repeatedly: each pass subtracts the rounding error of the previous mean,
 /// which matters if almost all entries agree to the last place.
-/// Accuracy  4 u (|y| + mean |y|) an entry y of the exact result (test: Sum.CentersEntriesThatAllButAgree)
+/// Accuracy  4 u (|y| + mean |y|) an entry y of the exact result (test: Sum.CentersNearlyEqualEntries)
 /// Requires  no sum of the values overflows
 inline void center(std::span<double> values) {
   for (int pass = 0; pass < 3; ++pass) {

@@ -23,9 +23,9 @@ struct Logits {
   double rounding = 0.0;          ///< bound of the rounding error of any logit
   /// Per token: the sizes that a proof about some tokens is measured by, however large others are.
   struct Own {
-    double size = 0.0;      ///< |A_j| + |a_j|, with or without the common mean, whichever is smaller
-    double rounding = 0.0;  ///< bound of the rounding error of its logit
-    double feigned = 0.0;   ///< that part of it that its own weights explain
+    double size = 0.0;            ///< |A_j| + |a_j|, with or without the common mean, whichever is smaller
+    double rounding = 0.0;        ///< bound of the rounding error of its logit
+    double rounding_error = 0.0;  ///< that part of it that its own weights explain
   };
   std::vector<Own> own{};
   /// eps = 0: the norm gives points of the sphere only, |u| = 1.
@@ -34,7 +34,7 @@ struct Logits {
   bool centers = false;
   /// Per token another token with the same weights and bias, or the largest number there is; empty where all
   /// differ. Such duplicates have equal logits: neither ever leads.
-  std::vector<std::size_t> twins{};
+  std::vector<std::size_t> duplicates{};
 
   /// Leads up to this count as ties: `relative` times the scale, and at least the rounding error of a lead.
   [[nodiscard]] double tolerance(double relative) const { return std::max(relative * scale, 8.0 * rounding); }

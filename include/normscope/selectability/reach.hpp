@@ -25,9 +25,9 @@ struct TokenReach {
   /// |u| <= 1, with eps = 0 within 2⁻³⁰ of 1; empty where it is the token's own row divided by its length.
   std::vector<double> witness{};
   /// Weights on other tokens that prove `upper`; empty where `rival` alone or `ends` prove it.
-  std::vector<convex::Share> weights{};
+  std::vector<convex::PointWeight> weights{};
   /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
-  std::vector<convex::Share> unbounded_weights{};
+  std::vector<convex::PointWeight> unbounded_weights{};
   /// A point of the unit ball one wider, where argmaxable but not reachable: at (u, s) the token leads by the
   /// rows (A, stretch a₀) of `without_ball`, and s is positive.
   std::vector<double> unbounded_witness{};
@@ -92,7 +92,7 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 [[nodiscard]] std::vector<std::vector<double>> sphere_points(const Logits& logits);
 
 /// The weights on other tokens that prove `upper`; none for one that is infinite.
-[[nodiscard]] std::vector<convex::Share> upper_weights(const TokenReach& reach);
+[[nodiscard]] std::vector<convex::PointWeight> upper_weights(const TokenReach& reach);
 
 /// How leads without the norm's bound are measured: rows are (A, stretch a₀), where the stretch is a power of
 /// two that brings offsets to the rows' size, and a lead of at most `tie` counts as a tie.

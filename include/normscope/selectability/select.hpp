@@ -27,7 +27,7 @@ enum class Proof {
   own_direction,  ///< its own query, the key minus the mean of all keys
   query,          ///< a query that was searched for
   weights,        ///< a convex combination of other keys
-  twin,           ///< an equal key, which ties with it for every query
+  duplicate,      ///< an equal key, which ties with it for every query
   exact           ///< integers, found in rational arithmetic by `decide_exactly`
 };
 
@@ -44,8 +44,8 @@ struct Verdict {
   /// Not selectable: |Σ λ_j k_j − k_i|, at most `tolerance` times `scale`, and in each column at most
   /// `tolerance` times that column's of `extents`; with Proof::exact what the rounding of λ leaves.
   double residual = 0.0;
-  std::vector<double> query{};           ///< of Proof::query and Proof::exact
-  std::vector<convex::Share> weights{};  ///< λ >= 0 with sum 1 on other keys
+  std::vector<double> query{};                 ///< of Proof::query and Proof::exact
+  std::vector<convex::PointWeight> weights{};  ///< λ >= 0 with sum 1 on other keys
 };
 
 struct Options {

@@ -101,12 +101,12 @@ std::vector<std::string> short_normal(const HullPair& hulls, const std::vector<D
 
 /// Heavier rows first.
 std::vector<std::size_t> by_weight(const ExactStart& start, std::size_t rows_of_a, std::size_t rows) {
-  std::vector<Share> shares = start.a;
-  for (const Share& share : start.b) shares.push_back({rows_of_a + share.id, share.weight});
+  std::vector<PointWeight> shares = start.a;
+  for (const PointWeight& share : start.b) shares.push_back({rows_of_a + share.id, share.weight});
   std::stable_sort(shares.begin(), shares.end(),
-                   [](const Share& x, const Share& y) { return x.weight > y.weight; });
+                   [](const PointWeight& x, const PointWeight& y) { return x.weight > y.weight; });
   std::vector<std::size_t> result;
-  for (const Share& share : shares) {
+  for (const PointWeight& share : shares) {
     if (share.id < rows) result.push_back(share.id);
   }
   return result;

@@ -1,4 +1,4 @@
-#include <normscope/lnnet/merge_story.hpp>
+#include <normscope/lnnet/merge_trace.hpp>
 
 #include <cmath>
 
@@ -47,9 +47,9 @@ double folded_place(Mode mode, const Fold& fold, double place) {
   return mode == Mode::paper ? 1.0 / height : height / std::sqrt(2.0);
 }
 
-MergeStory merge_story(const Construction& construction, Mode mode, MatrixView<const double> x) {
+MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<const double> x) {
   const Net& net = construction.net;
-  MergeStory story{.rows = x.rows(), .layers = net.layers.size(), .direction = direction_of(net, mode)};
+  MergeTrace story{.rows = x.rows(), .layers = net.layers.size(), .direction = direction_of(net, mode)};
   const std::vector<std::vector<double>> outputs = trace(net, x);
   for (std::size_t row = 0; row < x.rows(); ++row) {
     double place = 0.0;

@@ -14,13 +14,13 @@ namespace normscope::convex {
 /// more entry `unit` in every column, as large as the longest column, so that one solve preserves the sum of
 /// the weights. Nothing is squared, so the distance of the origin from the hull of the columns is accurate to
 /// rounding.
-class BallCorral {
+class BallWorkingSet {
  public:
   using Index = Eigen::Index;
   using MatrixXd = Eigen::MatrixXd;
   using VectorXd = Eigen::VectorXd;
 
-  explicit BallCorral(Index width)
+  explicit BallWorkingSet(Index width)
       : columns_(width, 8), basis_(width + 1, 8), triangle_(MatrixXd::Zero(8, 8)), offsets_(8) {}
 
   [[nodiscard]] Index size() const { return static_cast<Index>(members_.size()); }

@@ -1,11 +1,11 @@
-#include "twins.hpp"
+#include "duplicates.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 namespace normscope::selectability {
 
-std::vector<std::size_t> find_twins(MatrixView<const double> rows, std::span<const double> numbers) {
+std::vector<std::size_t> find_duplicates(MatrixView<const double> rows, std::span<const double> numbers) {
   std::vector<std::size_t> order(rows.rows());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto compare = [&](std::size_t a, std::size_t b) {
@@ -19,22 +19,24 @@ std::vector<std::size_t> find_twins(MatrixView<const double> rows, std::span<con
     const int sign = compare(a, b);
     return sign < 0 || (sign == 0 && a < b);
   });
-  std::vector<std::size_t> twins(rows.rows(), no_twin);
+  std::vector<std::size_t> duplicates(rows.rows(), no_duplicate);
   for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin + 1;
     while (end < order.size() && compare(order[begin], order[end]) == 0) ++end;
     for (std::size_t i = begin; end - begin > 1 && i < end; ++i) {
-      twins[order[i]] = order[i == begin ? begin + 1 : begin];
+      duplicates[order[i]] = order[i == begin ? begin + 1 : begin];
     }
     begin = end;
   }
-  return twins;
+  return duplicates;
 }
 
-bool are_twins(std::span<const std::size_t> twins, std::size_t a, std::size_t b) {
-  if (a >= twins.size() || b >= twins.size() || twins[a] == no_twin || twins[b] == no_twin) return false;
+bool are_duplicates(std::span<const std::size_t> duplicates, std::size_t a, std::size_t b) {
+  if (a >= duplicates.size() || b >= duplicates.size() || duplicates[a] == no_duplicate ||
+      duplicates[b] == no_duplicate)
+    return false;
   // The first of several equal rows is one of the pair.
-  return std::min(a, twins[a]) == std::min(b, twins[b]);
+  return std::min(a, duplicates[a]) == std::min(b, duplicates[b]);
 }
 
 }  // namespace normscope::selectability

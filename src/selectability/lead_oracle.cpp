@@ -1,4 +1,4 @@
-#include "field.hpp"
+#include "lead_oracle.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +10,12 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "twins.hpp"
+#include "duplicates.hpp"
 
 namespace normscope::selectability {
 namespace {
 
-constexpr std::size_t chunk = 2048;
+constexpr std::size_t block = 2048;
 /// A lead larger than this many times its error is not recomputed in twice the precision.
 constexpr double enough_digits = 0x1p20;
 
@@ -34,31 +34,31 @@ struct ChunkCandidates {
   float best = -std::numeric_limits<float>::infinity();
 };
 
-double own_score(const Field& field, const Standing& standing) {
-  const std::span<const double> row = field.logits->view().row(standing.token);
+double own_score(const LeadOracle& oracle, const EvaluationPoint& evaluation) {
+  const std::span<const double> row = oracle.logits->view().row(evaluation.token);
   CompensatedSum total;
-  total.add(field.logits->offsets[standing.token]);
-  for (std::size_t i = 0; i < row.size(); ++i) total.add(row[i] * standing.point[i]);
+  total.add(oracle.logits->offsets[evaluation.token]);
+  for (std::size_t i = 0; i < row.size(); ++i) total.add(row[i] * evaluation.point[i]);
   return total.value();
 }
 
 /// Candidates are the tokens of [begin, end) whose score is within twice the float32 error of the token's own
 /// score.
-std::vector<ChunkCandidates> see(const Field& field, const std::vector<Standing>& standings,
+std::vector<ChunkCandidates> see(const LeadOracle& oracle, const std::vector<EvaluationPoint>& evaluations,
                                  const std::vector<float>& points, const std::vector<float>& thresholds,
                                  std::size_t begin, std::size_t end) {
-  const std::size_t width = field.logits->width;
-  std::vector<float> scores(standings.size() * (end - begin));
-  const MatrixView<float> view(scores.data(), standings.size(), end - begin);
-  multiply(Factor<float>(points.data(), standings.size(), width, width),
-           Factor<float>(field.single->rows.data() + begin * width, end - begin, width, width).transposed(),
+  const std::size_t width = oracle.logits->width;
+  std::vector<float> scores(evaluations.size() * (end - begin));
+  const MatrixView<float> view(scores.data(), evaluations.size(), end - begin);
+  multiply(Factor<float>(points.data(), evaluations.size(), width, width),
+           Factor<float>(oracle.single->rows.data() + begin * width, end - begin, width, width).transposed(),
            view);
-  std::vector<ChunkCandidates> seen(standings.size());
-  for (std::size_t s = 0; s < standings.size(); ++s) {
+  std::vector<ChunkCandidates> seen(evaluations.size());
+  for (std::size_t s = 0; s < evaluations.size(); ++s) {
     const float* line = view.row(s).data();
     for (std::size_t j = begin; j < end; ++j) {
-      if (j == standings[s].token) continue;
-      const float score = line[j - begin] + field.single->offsets[j];
+      if (j == evaluations[s].token) continue;
+      const float score = line[j - begin] + oracle.single->offsets[j];
       seen[s].best = std::max(seen[s].best, score);
       if (score >= thresholds[s]) seen[s].candidates.push_back({score, j});
     }
@@ -66,36 +66,37 @@ std::vector<ChunkCandidates> see(const Field& field, const std::vector<Standing>
   return seen;
 }
 
-/// Selects the rivals and computes the lead from the candidates; no other token leads by less than `floor`.
-void settle(const Field& field, Standing& standing, double own, std::vector<Candidate> candidates,
-            double floor) {
-  standing.lower = floor;
+/// Selects the constraints and computes the lead from the candidates; no other token leads by less than
+/// `floor`.
+void settle(const LeadOracle& oracle, EvaluationPoint& evaluation, double own,
+            std::vector<Candidate> candidates, double floor) {
+  evaluation.lower = floor;
   std::vector<std::pair<double, std::size_t>> close;
   const auto meet = [&](std::size_t other) {
-    const double lead = lower_bound(field, standing.token, standing.point, other);
-    standing.lower = std::min(standing.lower, lead);
+    const double lead = lower_bound(oracle, evaluation.token, evaluation.point, other);
+    evaluation.lower = std::min(evaluation.lower, lead);
     close.emplace_back(lead, other);
   };
-  if (field.last_is_positive) meet(field.logits->tokens);
+  if (oracle.last_is_positive) meet(oracle.logits->tokens);
   // A max-heap by score: usually only a few of many candidates are needed.
   const auto later = [](const Candidate& a, const Candidate& b) { return b < a; };
   std::make_heap(candidates.begin(), candidates.end(), later);
   while (!candidates.empty()) {
     const Candidate& next = candidates.front();
     const double least =
-        own - std::scalbn(static_cast<double>(next.score), field.single->exponent) - field.single->error;
-    if (close.size() >= standing.most_rivals && least >= standing.lower) break;
+        own - std::scalbn(static_cast<double>(next.score), oracle.single->exponent) - oracle.single->error;
+    if (close.size() >= evaluation.most_constraints && least >= evaluation.lower) break;
     meet(next.token);
     std::pop_heap(candidates.begin(), candidates.end(), later);
     candidates.pop_back();
   }
   std::sort(close.begin(), close.end());
-  if (close.size() > standing.most_rivals) close.resize(standing.most_rivals);
-  standing.rivals.clear();
-  standing.leads.clear();
+  if (close.size() > evaluation.most_constraints) close.resize(evaluation.most_constraints);
+  evaluation.constraints.clear();
+  evaluation.leads.clear();
   for (const auto& [lead, token] : close) {
-    standing.rivals.push_back(token);
-    standing.leads.push_back(lead);
+    evaluation.constraints.push_back(token);
+    evaluation.leads.push_back(lead);
   }
 }
 
@@ -131,7 +132,7 @@ Bounded plain_lead(std::span<const double> direction, std::span<const double> a,
 
 }  // namespace
 
-double Field::difference(std::size_t token, std::size_t other, std::span<double> row) const {
+double LeadOracle::difference(std::size_t token, std::size_t other, std::span<double> row) const {
   if (other == logits->tokens) {
     std::fill(row.begin(), row.end(), 0.0);
     row.back() = logits->scale;
@@ -151,26 +152,26 @@ std::vector<double> own_direction(const Logits& logits, std::size_t token) {
   return point;
 }
 
-void look(const Field& field, std::vector<Standing>& standings, unsigned threads) {
-  const std::size_t tokens = field.logits->tokens;
-  const int exponent = field.single->exponent;
+void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& evaluations, unsigned threads) {
+  const std::size_t tokens = oracle.logits->tokens;
+  const int exponent = oracle.single->exponent;
   std::vector<float> points;
   std::vector<double> own;
   std::vector<float> thresholds;
-  for (const Standing& standing : standings) {
-    for (const double value : standing.point) points.push_back(static_cast<float>(value));
-    own.push_back(own_score(field, standing));
-    thresholds.push_back(
-        static_cast<float>(std::scalbn(own.back() - standing.within - 2.0 * field.single->error, -exponent)));
+  for (const EvaluationPoint& evaluation : evaluations) {
+    for (const double value : evaluation.point) points.push_back(static_cast<float>(value));
+    own.push_back(own_score(oracle, evaluation));
+    thresholds.push_back(static_cast<float>(
+        std::scalbn(own.back() - evaluation.within - 2.0 * oracle.single->error, -exponent)));
   }
-  const std::size_t chunks = (tokens + chunk - 1) / chunk;
-  std::vector<std::vector<ChunkCandidates>> seen(chunks);
-  parallel_for(chunks, 1, threads, [&](std::size_t begin, std::size_t end) {
+  const std::size_t blocks = (tokens + block - 1) / block;
+  std::vector<std::vector<ChunkCandidates>> seen(blocks);
+  parallel_for(blocks, 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; ++k) {
-      seen[k] = see(field, standings, points, thresholds, k * chunk, std::min(tokens, (k + 1) * chunk));
+      seen[k] = see(oracle, evaluations, points, thresholds, k * block, std::min(tokens, (k + 1) * block));
     }
   });
-  parallel_for(standings.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+  parallel_for(evaluations.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t s = begin; s < end; ++s) {
       std::vector<Candidate> candidates;
       float best = -std::numeric_limits<float>::infinity();
@@ -179,11 +180,12 @@ void look(const Field& field, std::vector<Standing>& standings, unsigned threads
         best = std::max(best, part[s].best);
       }
       // Over all tokens that are no candidates, the lead is the float32 value minus its error.
-      const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - field.single->error;
-      const double floor = candidates.empty() ? others : standings[s].within + 0.5 * field.single->error;
-      settle(field, standings[s], own[s], std::move(candidates), floor);
-      standings[s].lower = is_in_ball(standings[s].point) ? standings[s].lower - 2.0 * field.logits->rounding
-                                                          : -std::numeric_limits<double>::infinity();
+      const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - oracle.single->error;
+      const double floor = candidates.empty() ? others : evaluations[s].within + 0.5 * oracle.single->error;
+      settle(oracle, evaluations[s], own[s], std::move(candidates), floor);
+      evaluations[s].lower = is_in_ball(evaluations[s].point)
+                                 ? evaluations[s].lower - 2.0 * oracle.logits->rounding
+                                 : -std::numeric_limits<double>::infinity();
     }
   });
 }
@@ -192,14 +194,15 @@ bool is_in_ball(std::span<const double> point) {
   return euclidean_norm(point) * (1.0 + 8.0 * unit_roundoff) <= 1.0;
 }
 
-double lower_bound(const Field& field, std::size_t token, std::span<const double> point, std::size_t other) {
-  if (other == field.logits->tokens) {
-    const double lead = field.logits->scale * point.back();
+double lower_bound(const LeadOracle& oracle, std::size_t token, std::span<const double> point,
+                   std::size_t other) {
+  if (other == oracle.logits->tokens) {
+    const double lead = oracle.logits->scale * point.back();
     return lead - unit_roundoff * std::abs(lead) - std::numeric_limits<double>::min();
   }
-  const std::span<const double> a = field.logits->view().row(token);
-  const std::span<const double> b = field.logits->view().row(other);
-  const DoubleDouble offset = two_sum(field.logits->offsets[token], -field.logits->offsets[other]);
+  const std::span<const double> a = oracle.logits->view().row(token);
+  const std::span<const double> b = oracle.logits->view().row(other);
+  const DoubleDouble offset = two_sum(oracle.logits->offsets[token], -oracle.logits->offsets[other]);
   const Bounded plain = plain_lead(point, a, b);
   const double quick =
       plain.low() + offset.high - 4.0 * unit_roundoff * (std::abs(offset.high) + plain.error);
@@ -211,11 +214,12 @@ double lower_bound(const Field& field, std::size_t token, std::span<const double
   return sum.result().low();
 }
 
-double upper_bound(const Field& field, std::size_t token, const std::vector<convex::Share>& weights) {
-  const Logits& logits = *field.logits;
+double upper_bound(const LeadOracle& oracle, std::size_t token,
+                   const std::vector<convex::PointWeight>& weights) {
+  const Logits& logits = *oracle.logits;
   CompensatedSum total;
-  for (const convex::Share& share : weights) {
-    const bool known = share.id < field.rows() && share.id != token;
+  for (const convex::PointWeight& share : weights) {
+    const bool known = share.id < oracle.rows() && share.id != token;
     if (!(share.weight >= 0.0) || !known) return std::numeric_limits<double>::infinity();
     total.add(share.weight);
   }
@@ -228,9 +232,9 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
   double size = 0.0;
   double rounds = 0.0;
   double weighed = 0.0;
-  for (const convex::Share& share : weights) {
+  for (const convex::PointWeight& share : weights) {
     const double weight = share.weight / total.value();
-    const double by = field.difference(token, share.id, row);
+    const double by = oracle.difference(token, share.id, row);
     double square = 0.0;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const DoubleDouble sum = two_sum(sums[i], weight * row[i]);
@@ -241,7 +245,7 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
     offset.add(weight * by);
     size += weight * (std::sqrt(square) + std::abs(by));
     // The difference of duplicates is exactly zero.
-    if (share.id < logits.tokens && !are_twins(logits.twins, token, share.id)) {
+    if (share.id < logits.tokens && !are_duplicates(logits.duplicates, token, share.id)) {
       rounds += weight;
       weighed += weight * logits.own[share.id].rounding;
     }
@@ -256,20 +260,21 @@ double upper_bound(const Field& field, std::size_t token, const std::vector<conv
          (std::min(1.0, rounds) * logits.own[token].rounding + weighed) * (1.0 + 1e-12);
 }
 
-double tie(const Field& field, std::size_t token, const std::vector<convex::Share>& weights,
+double tie(const LeadOracle& oracle, std::size_t token, const std::vector<convex::PointWeight>& weights,
            double relative) {
-  const Logits& logits = *field.logits;
+  const Logits& logits = *oracle.logits;
   double total = 0.0;
   double size = 0.0;
-  double feigned = 0.0;
-  for (const convex::Share& share : weights) {
+  double rounding_error = 0.0;
+  for (const convex::PointWeight& share : weights) {
     if (share.id >= logits.tokens) continue;
     total += share.weight;
     size += share.weight * logits.own[share.id].size;
-    feigned += share.weight * logits.own[share.id].feigned;
+    rounding_error += share.weight * logits.own[share.id].rounding_error;
   }
   if (!(total > 0.0)) return 0.0;
-  return std::max(relative * (size / total), 4.0 * (feigned / total + logits.own[token].feigned));
+  return std::max(relative * (size / total),
+                  4.0 * (rounding_error / total + logits.own[token].rounding_error));
 }
 
 }  // namespace normscope::selectability

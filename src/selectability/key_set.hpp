@@ -7,24 +7,24 @@
 #include <normscope/core/view.hpp>
 #include <normscope/numeric/exact.hpp>
 
-#include "twins.hpp"
+#include "duplicates.hpp"
 
 namespace normscope::selectability {
 
 /// The distinct keys, relative to their mean, divided by a power of two, longest first. A place is an index
 /// into that order. Products use a float32 copy; `lead` uses the keys themselves.
-class Cloud {
+class KeySet {
  public:
-  static constexpr std::size_t none = no_twin;
+  static constexpr std::size_t none = no_duplicate;
 
-  Cloud(MatrixView<const double> keys, unsigned threads);
+  KeySet(MatrixView<const double> keys, unsigned threads);
 
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
   [[nodiscard]] std::size_t width() const { return keys_.width(); }
   [[nodiscard]] MatrixView<const double> keys() const { return keys_; }
   [[nodiscard]] std::size_t row(std::size_t place) const { return rows_[place]; }
   /// Another row equal to `row`, or `none`.
-  [[nodiscard]] std::size_t twin(std::size_t row) const { return twins_[row]; }
+  [[nodiscard]] std::size_t duplicate(std::size_t row) const { return duplicates_[row]; }
   [[nodiscard]] const std::vector<double>& center() const { return center_; }
   [[nodiscard]] double scale() const { return scale_; }
   /// Largest distance of each coordinate from the center.
@@ -44,7 +44,7 @@ class Cloud {
 
  private:
   MatrixView<const double> keys_;
-  std::vector<std::size_t> twins_{};
+  std::vector<std::size_t> duplicates_{};
   std::vector<std::size_t> rows_{};
   std::vector<double> center_{};
   double scale_ = 0.0;

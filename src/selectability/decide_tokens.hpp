@@ -6,7 +6,7 @@
 #include <normscope/convex/ball.hpp>
 #include <normscope/selectability/reach.hpp>
 
-#include "field.hpp"
+#include "lead_oracle.hpp"
 
 namespace normscope::selectability {
 
@@ -17,7 +17,7 @@ struct Outcome {
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   std::vector<double> witness{};
-  std::vector<convex::Share> weights{};
+  std::vector<convex::PointWeight> weights{};
   bool only_inside = false;         ///< see `TokenReach`
   std::vector<std::size_t> ends{};  ///< see `TokenReach`
   std::size_t rounds = 0;           ///< number of products with all tokens
@@ -29,19 +29,20 @@ struct Outcome {
 struct Start {
   std::size_t token = 0;
   double lower = 0.0;
-  std::vector<double> point{};        ///< a point where the lead is at least `lower`
-  std::vector<std::size_t> rivals{};  ///< tokens of the initial working set
+  std::vector<double> point{};             ///< a point where the lead is at least `lower`
+  std::vector<std::size_t> constraints{};  ///< tokens of the initial working set
 };
 
-/// Decides a batch of tokens of a field. Each token keeps a working set of constraints, solves the subproblem
-/// over it, and evaluates all tokens at the resulting point, until no constraint is violated or the weights
-/// prove that no such point exists.
-[[nodiscard]] std::vector<Outcome> contest(const Field& field, const std::vector<std::size_t>& tokens,
-                                           const ReachOptions& options);
+/// Decides a batch of tokens of a oracle. Each token keeps a working set of constraints, solves the
+/// subproblem over it, and evaluates all tokens at the resulting point, until no constraint is violated or
+/// the weights prove that no such point exists.
+[[nodiscard]] std::vector<Outcome> decide_tokens(const LeadOracle& oracle,
+                                                 const std::vector<std::size_t>& tokens,
+                                                 const ReachOptions& options);
 
 /// Continues from known bounds of a lead until the bounds of the largest lead are at most `gap` apart, only
 /// rounding remains, or a lead of at least `enough` is found.
-[[nodiscard]] std::vector<Outcome> largest_leads(const Field& field, std::vector<Start> starts, double gap,
-                                                 double enough, const ReachOptions& options);
+[[nodiscard]] std::vector<Outcome> largest_leads(const LeadOracle& oracle, std::vector<Start> starts,
+                                                 double gap, double enough, const ReachOptions& options);
 
 }  // namespace normscope::selectability

@@ -1,4 +1,4 @@
-#include "cloud.hpp"
+#include "key_set.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -36,12 +36,12 @@ void validate(MatrixView<const double> keys) {
 
 }  // namespace
 
-Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), center_(keys.width()) {
+KeySet::KeySet(MatrixView<const double> keys, unsigned threads) : keys_(keys), center_(keys.width()) {
   validate(keys);
-  twins_ = find_twins(keys);
+  duplicates_ = find_duplicates(keys);
   // The first of several equal keys represents them all.
   for (std::size_t row = 0; row < keys.rows(); ++row) {
-    if (twins_[row] == no_twin || twins_[row] > row) rows_.push_back(row);
+    if (duplicates_[row] == no_duplicate || duplicates_[row] > row) rows_.push_back(row);
   }
   const double count = static_cast<double>(size());
   parallel_for(width(), 8, threads, [&](std::size_t begin, std::size_t end) {
@@ -80,18 +80,18 @@ Cloud::Cloud(MatrixView<const double> keys, unsigned threads) : keys_(keys), cen
   });
 }
 
-void Cloud::centred(std::size_t place, std::span<double> z) const {
+void KeySet::centred(std::size_t place, std::span<double> z) const {
   const std::span<const double> key = keys_.row(rows_[place]);
   const double factor = std::scalbn(1.0, -exponent_);
   for (std::size_t i = 0; i < z.size(); ++i) z[i] = (key[i] - center_[i]) * factor;
 }
 
-Bounded Cloud::lead(std::span<const double> query, std::size_t i, std::size_t j) const {
+Bounded KeySet::lead(std::span<const double> query, std::size_t i, std::size_t j) const {
   const Bounded exact = difference_dot(query, keys_.row(rows_[i]), keys_.row(rows_[j]));
   return {std::scalbn(exact.value, -exponent_), std::scalbn(exact.error, -exponent_)};
 }
 
-double Cloud::product_error(double a, double b) const {
+double KeySet::product_error(double a, double b) const {
   // Each term passes width + 2 roundings of 2^-24; entries and terms below float32's range are off by 2^-126
   // times the other factor.
   const double terms = static_cast<double>(width());

@@ -1,4 +1,4 @@
-#include <normscope/lnnet/merge_story.hpp>
+#include <normscope/lnnet/merge_trace.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace normscope::lnnet {
 namespace {
 
-TEST(MergeStory, OneFoldSolvesExclusiveOr) {
+TEST(MergeTrace, OneFoldSolvesExclusiveOr) {
   // p = x + y is 0 and 2 for one class, 1 for the other.
   const std::vector<double> x{0, 0, 1, 1, 0, 1, 1, 0};
   Net net;
@@ -34,7 +34,7 @@ TEST(MergeStory, OneFoldSolvesExclusiveOr) {
   EXPECT_THROW((void)one_fold({}, 0.0, 1.0), Error);
 }
 
-RC_GTEST_PROP(MergeStory, PlacesAreFoldedLayerByLayer, ()) {
+RC_GTEST_PROP(MergeTrace, PlacesAreFoldedLayerByLayer, ()) {
   Random random(*rc::gen::arbitrary<std::uint64_t>());
   const Mode mode = *rc::gen::element(Mode::paper, Mode::stable);
   const auto rows = *rc::gen::inRange<std::size_t>(2, 24);
@@ -44,7 +44,7 @@ RC_GTEST_PROP(MergeStory, PlacesAreFoldedLayerByLayer, ()) {
   for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(3));
   const MatrixView<const double> view(x.data(), rows, 2);
   const Construction made = construct(view, labels, {.mode = mode});
-  const MergeStory story = merge_story(made, mode, view);
+  const MergeTrace story = merge_trace(made, mode, view);
   RC_ASSERT(story.layers == made.folds.size());
   RC_ASSERT(story.places.size() == (story.layers + 1) * rows);
   const auto place = [&](std::size_t layer, std::size_t row) { return story.places[layer * rows + row]; };
@@ -71,17 +71,17 @@ RC_GTEST_PROP(MergeStory, PlacesAreFoldedLayerByLayer, ()) {
   RC_ASSERT(made.correct < made.total || classes == 1 || runs == classes);
 }
 
-TEST(MergeStory, OfWhatNeedsNoLayerIsTheProjection) {
+TEST(MergeTrace, OfWhatNeedsNoLayerIsTheProjection) {
   const std::vector<double> x{0, 0, 1, 0, 5, 0, 6, 0};
   const MatrixView<const double> view(x.data(), 4, 2);
   const std::vector<std::int64_t> apart{0, 0, 1, 1};
   const std::vector<std::int64_t> one{7, 7, 7, 7};
   for (const Mode mode : {Mode::paper, Mode::stable}) {
-    const MergeStory story = merge_story(construct(view, one, {.mode = mode}), mode, view);
+    const MergeTrace story = merge_trace(construct(view, one, {.mode = mode}), mode, view);
     EXPECT_EQ(story.layers, 0);
     EXPECT_EQ(story.places, std::vector<double>(4, 0.0));
     const Construction made = construct(view, apart, {.mode = mode});
-    const MergeStory two = merge_story(made, mode, view);
+    const MergeTrace two = merge_trace(made, mode, view);
     const bool rising = two.places[0] < two.places[3];
     EXPECT_EQ(rising ? two.places[1] < two.places[2] : two.places[1] > two.places[2], true);
   }

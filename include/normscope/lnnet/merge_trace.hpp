@@ -17,7 +17,7 @@ namespace normscope::lnnet {
 ///
 /// Source    [Ni et al. 2024, XOR by one layer]
 /// Errors    Shape for a direction without entries
-/// Accuracy  against the definition (test: MergeStory.OneFoldSolvesExclusiveOr)
+/// Accuracy  against the definition (test: MergeTrace.OneFoldSolvesExclusiveOr)
 [[nodiscard]] Layer one_fold(std::span<const double> direction, double midpoint, double radius);
 
 /// The point of the unit circle that three neurons represent after LN; `mode` determines the signs of U.
@@ -27,7 +27,7 @@ namespace normscope::lnnet {
 /// which stores p; 1/√2 divided by that in stable mode, which stores 1/p.
 [[nodiscard]] double folded_place(Mode mode, const Fold& fold, double place);
 
-struct MergeStory {
+struct MergeTrace {
   std::size_t rows = 0;
   std::size_t layers = 0;
   std::vector<double> direction{};  ///< of the projection
@@ -43,7 +43,7 @@ struct MergeStory {
 /// Shapes    x (rows, net.in())
 /// Errors    Shape, Argument: see `evaluate`
 /// Accuracy  places are `folded_place` of those before to 1e-9 relative
-///           (test: MergeStory.PlacesAreFoldedLayerByLayer)
-[[nodiscard]] MergeStory merge_story(const Construction& construction, Mode mode, MatrixView<const double> x);
+///           (test: MergeTrace.PlacesAreFoldedLayerByLayer)
+[[nodiscard]] MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<const double> x);
 
 }  // namespace normscope::lnnet

@@ -1,8 +1,9 @@
 #include <normscope/numeric/svd.hpp>
 
-#include <Eigen/SVD>
+#include <algorithm>
+#include <limits>
 
-#include <normscope/core/error.hpp>
+#include <Eigen/SVD>
 
 namespace normscope {
 namespace {
@@ -24,11 +25,13 @@ Svd singular_value_decomposition(Factor<double> a, SingularVectors wanted) {
       Eigen::Map<const Eigen::MatrixXd, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>(
           a.data, static_cast<Index>(a.rows), static_cast<Index>(a.columns),
           {static_cast<Index>(a.column_step), static_cast<Index>(a.row_step)});
-  if (!matrix.allFinite()) {
-    throw Error(ErrorCode::Argument,
-                "singular_value_decomposition: the matrix has an entry that is not finite");
-  }
   const bool both = wanted == SingularVectors::both;
+  if (!matrix.allFinite()) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const std::size_t rank = std::min(a.rows, a.columns);
+    return {std::vector<double>(a.rows * rank, nan), std::vector<double>(rank, nan),
+            std::vector<double>(both ? a.columns * rank : 0, nan)};
+  }
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(
       matrix, Eigen::ComputeThinU | (both ? Eigen::ComputeThinV : Eigen::DecompositionOptions(0)));
   const Eigen::VectorXd& values = svd.singularValues();

@@ -21,9 +21,9 @@ enum class SingularVectors { left, both };
 
 /// The singular value decomposition of A, by Eigen's divide and conquer.
 ///
-/// Errors    Argument: an entry of A is not finite
 /// Accuracy  |A − U diag(values) Vᵀ|, |UᵀU − 1| and |VᵀV − 1| a small multiple of rank · u of |A| and of 1
 ///           (test: Svd.GivesBackItsMatrix)
+/// Limits    NaN throughout if an entry of A is not finite
 /// Cost      O(rows · columns · rank)
 [[nodiscard]] Svd singular_value_decomposition(Factor<double> a,
                                                SingularVectors wanted = SingularVectors::both);

@@ -1,5 +1,5 @@
 import type { View } from "vega";
-import type { Chart } from "../shared/chart";
+import type { Chart } from "../generated/charts";
 import { button, el } from "../shared/dom";
 import { pngOf, save, svgOf } from "../shared/files";
 

@@ -1,7 +1,9 @@
+import type { NormKind } from "../generated/report";
+import type { Select } from "../generated/select";
 import type { Engine } from "./client";
 
 export interface NormSpec {
-  kind: "layer" | "rms" | "spherical";
+  kind: NormKind;
   width: number;
   groups?: number;
   eps?: number;
@@ -18,7 +20,9 @@ export interface Image {
   radius: number;
 }
 
-export const stepNames = ["project", "scale", "stretch", "shift"] as const;
+type Step = NonNullable<Select["norm"]>["steps"][number];
+
+export const stepNames = ["project", "scale", "stretch", "shift"] as const satisfies readonly Step[];
 
 /** `points` after each of the four steps. */
 export const steps = (engine: Engine, spec: NormSpec, points: Float64Array): Promise<Float64Array[]> =>

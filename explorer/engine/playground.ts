@@ -1,10 +1,11 @@
+import type { Train } from "../generated/train";
 import type { Engine, Remote } from "./client";
 
 export interface TrainSpec {
   width: number;
   depth: number;
-  activation: "norm" | "relu" | "gelu" | "none";
-  norm: "layer" | "rms" | "spherical";
+  activation: Train["net"]["activation"];
+  norm: Train["net"]["norm"];
   groups: number;
   eps: number;
   optimizer: "adam" | "sgd";
@@ -53,16 +54,11 @@ export interface States {
   states: Float32Array[];
 }
 
-export interface Transition {
-  step: number;
-  gain: number;
-}
-
 export interface Curves {
   step: Float64Array;
   loss: Float64Array;
   accuracy: Float64Array;
-  transitions: Transition[];
+  transitions: Train["transitions"];
 }
 
 export interface Progress {
@@ -126,7 +122,7 @@ export const samples = (engine: Engine, data: Data, cells: number): Promise<Samp
 /** What a chart of loss and accuracy shows, by the names of its data sets. */
 export interface CurveData {
   records: { step: number; loss: number; accuracy: number }[];
-  transitions: Transition[];
+  transitions: Train["transitions"];
   now: { step: number }[];
 }
 

@@ -3,7 +3,7 @@ import type { Loader } from "vega";
 import { expressionInterpreter } from "vega-interpreter";
 import { compile } from "vega-lite";
 import type { TopLevelSpec } from "vega-lite";
-import type { Chart } from "./chart";
+import type { Chart } from "../generated/charts";
 import { chartConfig } from "./chart_theme";
 import { pngOf, save, svgOf } from "./files";
 import { showTooltip } from "./tooltip";

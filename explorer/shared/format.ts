@@ -1,4 +1,7 @@
-import type { Maybe } from "./chart";
+import type { NormKind } from "../generated/report";
+
+/** A number that may not be known. */
+export type Maybe = number | null;
 
 /** What stands where a number is not known. */
 export const unknown = "–";
@@ -82,8 +85,15 @@ export const large = (value: Maybe): string =>
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;
 
-const kinds: Record<string, string> = { layer: "LayerNorm", rms: "RMSNorm", spherical: "spherical norm" };
+/** The kinds of norm as papers write them. */
+export const kindNames: Record<NormKind, string> = {
+  layer: "LayerNorm",
+  rms: "RMSNorm",
+  spherical: "spherical norm",
+};
 
-/** The kind of a norm as papers write it. */
+export const isNormKind = (text: string): text is NormKind => Object.hasOwn(kindNames, text);
+
+/** The kind of a norm with its groups; a kind of a later version as the report spells it. */
 export const kindName = (kind: string, groups: Maybe): string =>
-  kind === "layer" && groups !== null && groups > 1 ? "GroupNorm" : (kinds[kind] ?? kind);
+  kind === "layer" && groups !== null && groups > 1 ? "GroupNorm" : isNormKind(kind) ? kindNames[kind] : kind;

@@ -68,10 +68,13 @@ class CommandTest(unittest.TestCase):
     def json(self, *arguments):
         """The machine form, checked against the schema that it names."""
         document = json.loads(self.ok(*arguments, "--json", "-"))
-        what = document["schema"].removeprefix("normscope.").removesuffix("/1")
+        self.conforms(document["schema"].removeprefix("normscope.").removesuffix("/1"), document)
+        return document
+
+    def conforms(self, what, document):
+        """Checks that a document has everything its schema asks for, and nothing that it does not name."""
         schema = json.loads((SOURCE / f"docs/schemas/{what}.schema.json").read_text())
         jsonschema.Draft202012Validator(strict(schema)).validate(document)
-        return document
 
     def fails(self, status, *arguments):
         """The one line of an error, after which no new file is there."""

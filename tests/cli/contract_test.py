@@ -164,6 +164,8 @@ class Models(CommandTest):
                 page = (self.folder / "r.html").read_text()
                 self.assertLess(len(page), 10e6)
                 self.assertNotIn('id="report-data">null<', page)
+                charts = page.split('id="chart-data">', 1)[1].split("</script>", 1)[0]
+                self.conforms("charts", json.loads(charts))
                 self.assertGreater(len(document["norms"]), 0)
                 self.assertGreater(len(document["findings"]), 0)
                 for norm in document["norms"]:

@@ -7,10 +7,9 @@ import time
 import unittest
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 
-from command import COMMAND, SOURCE, CommandTest, strict
+from command import COMMAND, CommandTest
 
 
 class Count(CommandTest):
@@ -38,8 +37,7 @@ class Count(CommandTest):
     def test_the_trace_is_that_of_the_weights(self):
         got = self.json("count", "-n", 3, "--trace", "trace.json")
         trace = json.loads((self.folder / "trace.json").read_text())
-        schema = json.loads((SOURCE / "docs/schemas/trace.schema.json").read_text())
-        jsonschema.Draft202012Validator(strict(schema)).validate(trace)
+        self.conforms("trace", trace)
         width, maps = got["width"], np.array(got["parameters"]).reshape(4, -1)
         h, c = np.zeros(width), np.zeros(width)
         values = {signal["name"]: signal["values"] for signal in trace["signals"]}

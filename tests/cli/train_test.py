@@ -10,10 +10,9 @@ import time
 import unittest
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 
-from command import COMMAND, SOURCE, CommandTest, safetensors, strict
+from command import COMMAND, CommandTest, safetensors
 
 MNIST = Path(os.environ["NORMSCOPE_DATA"]) / "mnist"
 CIFAR10 = Path(os.environ["NORMSCOPE_DATA"]) / "cifar10"
@@ -61,8 +60,7 @@ class Train(CommandTest):
             self.assertIn("vega-lite", json.loads((self.folder / "figures" / name).read_text())["$schema"])
         self.assertFalse((self.folder / "figures/groups.vl.json").exists())
         morph = json.loads((self.folder / "figures/morph.json").read_text())
-        schema = json.loads((SOURCE / "docs/schemas/morph.schema.json").read_text())
-        jsonschema.Draft202012Validator(strict(schema)).validate(morph)
+        self.conforms("morph", morph)
         self.assertEqual(np.array(morph["states"]).shape, (3, 300, 3))
 
     def test_the_morph_is_what_run_traces(self):

@@ -1,11 +1,11 @@
 import { startReading } from "../../engine/checkpoint_client";
 import type { Documents, NamedFile } from "../../engine/checkpoint";
 import type { Reading } from "../../engine/checkpoint_client";
-import type { Norm, Report } from "../../report/src/data";
+import type { Charts } from "../../generated/charts";
+import type { Norm, Report } from "../../generated/report";
 import { showReport } from "../../report/src/report";
 import type { Shown } from "../../report/src/report";
 import sections from "../../report/sections.html";
-import type { Chart } from "../../shared/chart";
 import { button, el } from "../../shared/dom";
 import { number } from "../../shared/format";
 import { chapter } from "../chapter";
@@ -118,7 +118,7 @@ fmt::print("{}\\n", normscope::audit::to_json(normscope::audit::audit(checkpoint
       // The sections are part of the program, like a chapter's text.
       host.querySelector(".report")!.innerHTML = sections;
       const parsed = JSON.parse(report) as Report;
-      shown = showReport(parsed, JSON.parse(charts) as Chart[], { beside: geometryLink, signal: leaving.signal });
+      shown = showReport(parsed, JSON.parse(charts) as Charts, { beside: geometryLink, signal: leaving.signal });
       if (parsed.heads.length > 0) host.querySelector("#heads-body")?.append(selectabilityHint());
       host.dataset["model"] = parsed.model.name;
       page.say(`The report of ${parsed.model.name} is below: ${parsed.norms.length} norms.`);

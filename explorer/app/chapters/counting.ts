@@ -1,6 +1,8 @@
 import { newest } from "../../engine/client";
 import { hierarchy, judge, range, trace } from "../../engine/counting";
-import type { Cell, EncoderClass, Hierarchy, Language, Range, TraceData } from "../../engine/counting";
+import type { Cell, Language, Range } from "../../engine/counting";
+import type { EncoderClass, Hierarchy } from "../../generated/hierarchy";
+import type { Trace } from "../../generated/trace";
 import { button, definitions, el, table } from "../../shared/dom";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
@@ -13,6 +15,7 @@ import text from "./counting.html";
 const defaults = { language: "anbn", n: 60, word: "aaabbb", field: "counter-aware" };
 type State = typeof defaults;
 
+const languages: Record<Language, string> = { anbn: "aⁿbⁿ", anbncn: "aⁿbⁿcⁿ" };
 const cells: Cell[] = ["lstm", "gru"];
 /** Members asked about for the table of ranges; what it costs grows with its square. */
 const most = 250;
@@ -41,10 +44,7 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
     page.slot("controls").append(
       controls(
         "Words",
-        choice(page, "Language", "language", [
-          ["anbn", "aⁿbⁿ"],
-          ["anbncn", "aⁿbⁿcⁿ"],
-        ]),
+        choice(page, "Language", "language", Object.entries(languages)),
         slider(page, "n", "n", { min: 1, max: 400, step: 1 }),
       ),
     );
@@ -57,34 +57,34 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
 });
 
 function traceOf(page: Page<State>, cell: Cell): (state: State) => void {
-  let shown: TraceData | null = null;
+  let shown: Trace | null = null;
   const picture = new ChartFigure(`trace-${cell}`, () => tableOf(shown));
   page.slot(cell).append(picture.element);
   return newest(async (state: State) => {
     const { figure: spec, data } = await trace(page.engine, cell, languageOf(state), state.n);
     shown = data;
-    const counters = (data.drifts ?? []).filter((unit) => unit.counts).length;
+    const counters = data.drifts.filter((unit) => unit.counts).length;
     const says =
       `n = ${state.n}: ${data.accepted ? "accepts" : "refuses"} the member. ` +
-      (data.drifts === undefined
+      (data.drifts.length === 0
         ? "Too short to tell counters by their slope."
         : counters === 0
           ? "No unit counts."
           : `${counters} of its ten units count.`);
     page.slot(`${cell}-says`).textContent = says;
     picture.element.dataset["n"] = String(state.n);
-    picture.element.dataset["counters"] = data.drifts === undefined ? "" : String(counters);
+    picture.element.dataset["counters"] = data.drifts.length === 0 ? "" : String(counters);
     page.say(`${cell}: ${says}`);
     await picture.draw(spec, `States of the ${cell} letter by letter. ${says}`);
   });
 }
 
-function tableOf(data: TraceData | null) {
+function tableOf(data: Trace | null) {
   if (data === null) return { columns: [], rows: [] };
   const columns = data.signals.flatMap(({ name, values }) => (values[0] ?? []).map((_, unit) => `${name}${unit}`));
   const rows = (data.signals[0]?.values ?? []).map((_, step) => [
     step === 0 ? "start" : (data.letters[step - 1] ?? ""),
-    ...data.signals.flatMap(({ values }) => values[step] ?? []),
+    ...data.signals.flatMap(({ values }) => (values[step] ?? []).map((value) => value ?? "")),
   ]);
   return { columns: ["letter", ...columns], rows };
 }

@@ -4,7 +4,7 @@ import { button, el } from "../../shared/dom";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import type { FieldCanvas } from "./field_canvas";
-import { ownPoints, packed, taskNames } from "./playground_state";
+import { between, ownPoints, packed, taskNames } from "./playground_state";
 import type { State } from "./playground_state";
 
 /** Points that still fit into a link. */
@@ -57,13 +57,7 @@ export function mountControls(page: Page<State>, parts: Parts): void {
     ),
     controls(
       "The net",
-      choice(page, "Between layers", "kind", [
-        ["spherical", "u(x) = x/|x|"],
-        ["layer", "LayerNorm"],
-        ["rms", "RMSNorm"],
-        ["relu", "ReLU"],
-        ["none", "nothing"],
-      ]),
+      choice(page, "Between layers", "kind", Object.entries(between)),
       choice(page, "Width", "width", [2, 3, 4, 6, 8, 12, 16].map((value) => [value, String(value)])),
       choice(page, "Layers", "depth", [1, 2, 3, 4, 5, 6].map((value) => [value, String(value)])),
       groups,

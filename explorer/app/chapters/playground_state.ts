@@ -1,4 +1,5 @@
 import type { Data, Grid, TrainSpec } from "../../engine/playground";
+import { isNormKind } from "../../shared/format";
 import type { Doors } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
 
@@ -33,14 +34,21 @@ export const taskNames: [value: string, label: string][] = [
   ["own", "Your own points"],
 ];
 
-const isNorm = (kind: string): kind is TrainSpec["norm"] => ["spherical", "layer", "rms"].includes(kind);
+/** What may stand between two layers. */
+export const between: Record<TrainSpec["norm"] | Exclude<TrainSpec["activation"], "norm" | "gelu">, string> = {
+  spherical: "u(x) = x/|x|",
+  layer: "LayerNorm",
+  rms: "RMSNorm",
+  relu: "ReLU",
+  none: "nothing",
+};
 
 export const specOf = (state: State): TrainSpec => ({
   width: state.width,
   depth: state.depth,
-  activation: isNorm(state.kind) ? "norm" : (state.kind as "relu" | "none"),
-  norm: isNorm(state.kind) ? state.kind : "spherical",
-  groups: isNorm(state.kind) ? state.groups : 1,
+  activation: isNormKind(state.kind) ? "norm" : (state.kind as TrainSpec["activation"]),
+  norm: isNormKind(state.kind) ? state.kind : "spherical",
+  groups: isNormKind(state.kind) ? state.groups : 1,
   eps: 1e-5,
   optimizer: state.optimizer as TrainSpec["optimizer"],
   rate: state.rate,

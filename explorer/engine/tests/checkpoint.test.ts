@@ -7,6 +7,7 @@ import { arrange, readCheckpoint } from "../checkpoint";
 import type { NamedFile } from "../checkpoint";
 import type { Core } from "../protocol";
 import { loadCore } from "./core";
+import { departures } from "./schema";
 
 /** A range of a file on disk, or of a text, as the browser's Blob; it counts what is read. */
 class FakeBlob {
@@ -98,6 +99,8 @@ describe("a dropped checkpoint", () => {
     expect(document.model.name).toBe("wordlist_gpt");
     expect(document.norms.length).toBeGreaterThan(0);
     expect(JSON.parse(charts).length).toBeGreaterThan(0);
+    expect(departures("report", document)).toEqual([]);
+    expect(departures("charts", JSON.parse(charts))).toEqual([]);
     expect(heard).toContain("measuring norms");
   });
 

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../client";
 import { hierarchy, judge, range, trace } from "../counting";
 import { coreEngine } from "./core";
+import { departures } from "./schema";
 
 let engine: Engine;
 beforeAll(async () => {
@@ -13,9 +14,17 @@ describe("counting", () => {
     const lstm = await trace(engine, "lstm", "anbn", 200);
     const gru = await trace(engine, "gru", "anbn", 200);
     expect(lstm.data.signals[1]?.name).toBe("c");
-    expect(lstm.data.drifts?.some((unit) => unit.counts)).toBe(true);
-    expect(gru.data.drifts?.some((unit) => unit.counts)).toBe(false);
+    expect(lstm.data.drifts.some((unit) => unit.counts)).toBe(true);
+    expect(gru.data.drifts.some((unit) => unit.counts)).toBe(false);
     expect(lstm.figure["$schema"]).toContain("vega-lite");
+  });
+
+  it("writes traces by their schema, without drifts where a word is too short to tell a slope", async () => {
+    for (const [cell, n] of [["lstm", 29], ["gru", 30]] as const) {
+      const { data } = await trace(engine, cell, "anbncn", n);
+      expect(departures("trace", data)).toEqual([]);
+      expect(data.drifts.length).toBe(n < 30 ? 0 : 10);
+    }
   });
 
   it("agrees with the trained networks' tests on how far each is exact", async () => {
@@ -39,5 +48,6 @@ describe("counting", () => {
     const map = await hierarchy(engine);
     expect(map.classes.map(({ id }) => id)).toContain("counter-aware");
     expect(map.standings.length).toBeGreaterThan(5);
+    expect(departures("hierarchy", map)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import type { View } from "vega";
 import { drawChart, isEmpty, saveChart } from "../../shared/chart_view";
-import type { Chart } from "../../shared/chart";
+import type { Chart } from "../../generated/charts";
 import { button, el, slot } from "../../shared/dom";
 
 /** A chart's place in the page. `data-state` is pending, drawing, ready, empty or failed. */

@@ -1,4 +1,4 @@
-import type { Finding } from "./data";
+import type { Finding } from "../../generated/report";
 import { button, command, el, normLink, slot } from "../../shared/dom";
 import { plural } from "../../shared/format";
 

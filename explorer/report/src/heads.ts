@@ -1,4 +1,4 @@
-import type { Head, Token, Vocabulary } from "./data";
+import type { Head, Token, Vocabulary } from "../../generated/report";
 import { definitions, el, name, slot, table } from "../../shared/dom";
 import { atMost, count, number, plural, unknown } from "../../shared/format";
 import { countHeads, showSpreads } from "./spreads";

@@ -1,4 +1,4 @@
-import type { Norm } from "./data";
+import type { Norm } from "../../generated/report";
 import { el, name } from "../../shared/dom";
 import { count, kindName, measured, number, percent, unknown } from "../../shared/format";
 

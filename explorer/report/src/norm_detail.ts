@@ -1,7 +1,7 @@
-import type { Maybe } from "../../shared/chart";
-import type { Connection, Norm, Parameter } from "./data";
+import type { Linear, Norm, Parameter } from "../../generated/report";
 import { command, definitions, el, name, normLink, table } from "../../shared/dom";
 import { count, kindName, number, percent, plural, unknown } from "../../shared/format";
+import type { Maybe } from "../../shared/format";
 
 const shown = 10;
 
@@ -54,7 +54,7 @@ function parameters(norm: Norm): HTMLElement | null {
   );
 }
 
-const connections = (caption: string, items: Connection[]): HTMLElement | null =>
+const connections = (caption: string, items: Linear[]): HTMLElement | null =>
   short(
     caption,
     ["role", "tensor", "in → out"],

@@ -1,4 +1,4 @@
-import type { Norm } from "./data";
+import type { Norm } from "../../generated/report";
 import { button, el, name, slot } from "../../shared/dom";
 import { kindName, plural } from "../../shared/format";
 import { cell, columnsFor, compare } from "./norm_columns";

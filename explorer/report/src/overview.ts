@@ -1,7 +1,7 @@
-import type { Maybe } from "../../shared/chart";
-import type { Model, Norm, Report } from "./data";
+import type { Model, Norm, Report } from "../../generated/report";
 import { definitions, el, name, normLink, slot } from "../../shared/dom";
 import { bytes, count, kindName, large, number, plural, unknown } from "../../shared/format";
+import type { Maybe } from "../../shared/format";
 
 /** How many of each, most frequent first: "24 pre, 1 post". */
 function tally(values: string[]): [string, number][] {

@@ -1,6 +1,6 @@
-import type { Chart } from "../../shared/chart";
+import type { Chart } from "../../generated/charts";
 import { showCharts } from "./charts";
-import type { Report } from "./data";
+import type { Report } from "../../generated/report";
 import { showFindings } from "./findings";
 import { showHeadsAndVocabulary } from "./heads";
 import { showNorms } from "./norms";

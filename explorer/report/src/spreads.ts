@@ -1,7 +1,7 @@
-import type { Maybe } from "../../shared/chart";
-import type { Head } from "./data";
+import type { Head } from "../../generated/report";
 import { button, el } from "../../shared/dom";
 import { atLeast, atMost, count, plural, unknown } from "../../shared/format";
+import type { Maybe } from "../../shared/format";
 
 /** Rows put on the page; a column head brings the others' extremes to the top. */
 const shownRows = 200;

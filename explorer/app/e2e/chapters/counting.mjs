@@ -7,6 +7,12 @@ export async function check({ page, open, expect }) {
   expect((await data(page, "#figure-trace-gru", "counters")) === "0", "the gru has a counter");
   expect((await page.$$eval("#figure-trace-lstm svg path", (paths) => paths.length)) > 5, "the trace has no lines");
 
+  await open("counting?n=29");
+  await page.waitForFunction(() => document.querySelector("#figure-trace-gru")?.dataset.n === "29");
+  expect((await data(page, "#figure-trace-gru", "counters")) === "", "29 letters tell whether a unit counts");
+  await page.waitForFunction(() => document.querySelector('[data-slot="gru-says"]').textContent.includes("Too short"));
+  await open("counting?n=300");
+
   await page.waitForSelector("#figure-range-gru");
   const [lstm, gru] = [
     Number(await data(page, "#figure-range-lstm", "exactTo")),

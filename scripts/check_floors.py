@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Checks every include of the modules against the floors in cmake/layers.json."""
+"""Checks every include of the modules against the floors in cmake/layers.json, and the pages' imports for circles."""
 
 import json
 import re
 import sys
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PUBLIC = re.compile(r"^\s*#\s*include\s*<normscope/(\w+)/", re.MULTILINE)
 PRIVATE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+IMPORT = re.compile(r'\b(?:from|import)\s*\(?\s*"(\.[^"]+)"')
 
 
 def violations(root: Path) -> list[str]:
@@ -34,7 +35,26 @@ def violations(root: Path) -> list[str]:
     return found
 
 
+def circles(root: Path) -> list[str]:
+    """Files of the explorer and the report page that import each other, types included."""
+    explorer = root / "explorer"
+    folders = [folder for folder in explorer.glob("*/") if folder.name != "node_modules"]
+    files = {path.resolve() for folder in folders for path in folder.rglob("*.ts")}
+    imports = {}
+    for path in sorted(files):
+        named = [(path.parent / name).resolve() for name in IMPORT.findall(path.read_text())]
+        imports[path] = [target for name in named if (target := name.with_name(f"{name.name}.ts")) in files]
+    try:
+        tuple(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        # The sorter gives each file before the one that imports it.
+        circle = reversed([str(path.relative_to(explorer.resolve())) for path in error.args[1]])
+        return [f"explorer: {' imports '.join(circle)}"]
+    return []
+
+
 if __name__ == "__main__":
-    problems = violations(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
-    print("\n".join(problems) or "floors: every include points down")
+    house = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    problems = violations(house) + circles(house)
+    print("\n".join(problems) or "floors: every include points down, no imports in circles")
     sys.exit(1 if problems else 0)

@@ -39,5 +39,26 @@ class Floors(unittest.TestCase):
             self.violations("src/core/a.cpp", "\n", '{"core": ["norm"], "norm": ["core"]}')
 
 
+class Imports(unittest.TestCase):
+    def circles(self, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name, content in files.items():
+                path = root / "explorer/app" / f"{name}.ts"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content)
+            return check_floors.circles(root)
+
+    def test_imports_of_what_imports_nothing_pass(self):
+        self.assertEqual(self.circles(a='import { b } from "./b";\nimport type { C } from "./c";\n',
+                                      b='import {\n  C,\n} from "./c";\n', c='import { d } from "d";\n'), [])
+
+    def test_circles_are_found_through_types_and_chapters_fetched_later(self):
+        self.assertEqual(self.circles(a='import { b } from "./b";\n', b='import type { A } from "./a";\n'),
+                         ["explorer: app/a.ts imports app/b.ts imports app/a.ts"])
+        self.assertTrue(self.circles(a='const b = () => import("./b");\n', b='export { a } from "./c";\n',
+                                     c='import "./a";\n'))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,7 @@
 import { groupCurvature } from "../../engine/nonlinearity";
-import type { GroupCurvature, Mode } from "../../engine/nonlinearity";
+import type { GroupCurvature } from "../../engine/nonlinearity";
 import { newest } from "../../engine/client";
-import { atLeast, number } from "../../shared/format";
+import { atLeast, kindNames, number } from "../../shared/format";
 import { theme } from "../../shared/theme";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
@@ -9,27 +9,10 @@ import { choice, controls, slider } from "../controls";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { ChartFigure } from "../figure";
 import { mountMerge } from "./nonlinearity_merge";
+import { defaults } from "./nonlinearity_state";
+import type { State } from "./nonlinearity_state";
 import { mountXor } from "./nonlinearity_xor";
 import text from "./nonlinearity.html";
-
-const defaults = {
-  corners: [-1, -1, 1, 1, -1, 1, 1, -1],
-  angle: 45,
-  fold: 0,
-  points: [
-    -2.1, 0.9, -1.4, -1.2, -0.9, 1.6, -0.2, 0.1, 0.4, -1.6, 0.9, 1.1, 1.5, -0.4, 2.2, 1.4, 1.9, -1.5, -1.8, -0.1,
-  ],
-  labels: [0, 1, 1, 0, 0, 1, 0, 1, 1, 0],
-  colour: 0,
-  mode: "paper",
-  step: 0.35,
-  seed: 1,
-  kind: "layer",
-  width: 96,
-  rows: 200,
-  rowSeed: 1,
-};
-export type State = typeof defaults;
 
 const rowsOf = (points: number[]): string =>
   Array.from({ length: points.length / 2 }, (_, i) => numbersOf(points.slice(2 * i, 2 * i + 2))).join(";");
@@ -81,8 +64,6 @@ fmt::print("{} layers, {} of {} right\\n", made.net.layers.size(), made.correct,
   },
 });
 
-export const modeOf = (state: State): Mode => (state.mode === "stable" ? "stable" : "paper");
-
 function mountCurvature(page: Page<State>): void {
   let groups: GroupCurvature[] = [];
   const chart = new ChartFigure("group-curvature", () => ({
@@ -93,10 +74,7 @@ function mountCurvature(page: Page<State>): void {
   page.slot("curvature-controls").append(
     controls(
       "The norm and its inputs",
-      choice(page, "Norm", "kind", [
-        ["layer", "LayerNorm"],
-        ["rms", "RMSNorm"],
-      ]),
+      choice(page, "Norm", "kind", (["layer", "rms"] as const).map((kind) => [kind, kindNames[kind]])),
       choice(page, "entries", "width", [24, 48, 96, 192, 384, 768].map((width) => [width, String(width)])),
       slider(page, "random inputs", "rows", { min: 10, max: 1000, step: 10 }),
       slider(page, "seed", "rowSeed", { min: 1, max: 50, step: 1 }),

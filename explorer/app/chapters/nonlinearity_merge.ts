@@ -11,8 +11,8 @@ import { ChartFigure } from "../figure";
 import { player } from "../player";
 import { PlaneFigure } from "../plane";
 import type { Point, Range } from "../plane";
-import { modeOf } from "./nonlinearity";
-import type { State } from "./nonlinearity";
+import { modeOf } from "./nonlinearity_state";
+import type { State } from "./nonlinearity_state";
 import { paintPoint } from "./nonlinearity_xor";
 
 const mostPoints = 40;

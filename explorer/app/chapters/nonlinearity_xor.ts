@@ -6,7 +6,7 @@ import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
-import type { State } from "./nonlinearity";
+import type { State } from "./nonlinearity_state";
 
 const labels = [0, 0, 1, 1];
 const pair = (values: ArrayLike<number>, index: number): Point => [values[2 * index] ?? 0, values[2 * index + 1] ?? 0];

@@ -3,7 +3,7 @@ import { theme } from "../../shared/theme";
 import type { Page } from "../chapter";
 import { choice, controls, slider, toggle } from "../controls";
 import { ChartFigure } from "../figure";
-import type { State } from "./selectability";
+import type { State } from "./selectability_state";
 
 /** Rows of the table between two drawings of it. */
 const together = 6;

@@ -1,4 +1,5 @@
 #include <span>
+#include <vector>
 
 #include <normscope/core/error.hpp>
 
@@ -9,10 +10,11 @@ using namespace normscope;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const checkpoint::Array array = checkpoint::read_npy(std::as_bytes(std::span(data, size)), "fuzz");
-    std::uint64_t elements = 1;
-    for (const std::uint64_t extent : array.shape) elements *= extent;
-    fuzz_require(array.values.size() == elements);
+    const auto [header, elements] = checkpoint::parse_npy(std::as_bytes(std::span(data, size)), "fuzz");
+    std::uint64_t expected = bits(header.dtype) / 8;
+    for (const std::uint64_t extent : header.shape) expected *= extent;
+    std::vector<std::byte> buffer;
+    fuzz_require(checkpoint::npy_elements(header, elements, buffer).size() == expected);
   } catch (const Error&) {
   }
   return 0;

@@ -1,4 +1,5 @@
 #include <span>
+#include <vector>
 
 #include <normscope/core/error.hpp>
 
@@ -13,7 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     for (const checkpoint::ZipMember& member : checkpoint::read_zip_directory(bytes, "fuzz")) {
       try {
-        (void)checkpoint::read_npz_member(bytes, member, "fuzz");
+        const checkpoint::NpyHeader header = checkpoint::read_npz_header(bytes, member, "fuzz");
+        const std::vector<std::byte> data = checkpoint::read_npz_data(bytes, member, "fuzz");
+        std::vector<std::byte> buffer;
+        fuzz_require(checkpoint::npy_elements(header, data, buffer).size() == header.data_bytes());
       } catch (const Error&) {
       }
     }

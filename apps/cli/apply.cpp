@@ -5,12 +5,11 @@
 
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/parallel.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/geometry/steps.hpp>
-#include <normscope/norm/norm.hpp>
 
+#include "apply_rows.hpp"
 #include "command.hpp"
+#include "inputs.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -22,59 +21,44 @@ struct Options {
   NormOptions norm;
 };
 
-/// The NumPy type closest to the input's for the result.
-Dtype output_dtype(Dtype input) {
-  if (input == Dtype::BF16) return Dtype::F32;
-  return input == Dtype::F32 || input == Dtype::F16 ? input : Dtype::F64;
-}
-
-constexpr std::size_t entries_a_piece = 1 << 14;
-
-/// Applies the norm, or one of its steps, to a block of rows.
-void apply_in_place(const std::string& step, const NormSpec& spec, MatrixView<double> x, unsigned threads) {
-  const std::size_t grain = 1 + entries_a_piece / x.width();
-  parallel_for(x.rows(), grain, threads, [&](std::size_t first, std::size_t last) {
-    const MatrixView<double> piece(x.row(first).data(), last - first, x.width());
-    if (step.empty()) {
-      norm::forward(spec, piece, piece);
-    } else {
-      geometry::apply(geometry::step(step), spec, piece, piece);
-    }
-  });
-}
-
 int run(const Session& session, const Options& options) {
   expect_writable({options.output});
+  Inputs inputs;
+  const NormInput norm = options.norm.open(inputs);
+  const std::vector<std::filesystem::path> files_of_norm = inputs.files();
+  const checkpoint::OpenedArray x = inputs.array(options.input);
   // Writing in place is allowed for a separate array file, but not for a tensor inside a checkpoint.
-  const bool own_file = checkpoint::array_file(options.input) == options.input;
-  keep_apart(files_of_arrays({own_file ? "" : options.input, options.norm.gain, options.norm.bias}),
-             {options.output, session.json});
-  if (own_file) keep_apart(files_of_arrays({options.input}), {session.json});
-  checkpoint::Array array = checkpoint::read_array(options.input);
-  if (array.shape.empty() || array.shape.back() == 0) {
+  keep_apart(x.fills_file() ? files_of_norm : inputs.files(), {options.output});
+  inputs.add_file(options.output);
+  inputs.keep_apart({session.json});
+  if (x.shape().empty() || x.shape().back() == 0) {
     throw Error(ErrorCode::Shape,
                 fmt::format("{}: has no features, expected rows x width", printable(options.input)));
   }
-  const std::size_t width = array.shape.back();
-  const std::size_t rows = array.values.size() / width;
-  const GivenNorm spec = options.norm.read(width);
-  const MatrixView<double> x(array.values.data(), rows, width);
-  apply_in_place(options.step, spec, x, session.threads);
-  array.dtype = output_dtype(array.dtype);
+  const std::size_t width = x.shape().back();
+  const std::size_t rows = x.elements() / width;
+  const GivenNorm spec = norm.of_width(width);
+  const Dtype dtype = checkpoint::npy_dtype(x.dtype());
 
   const nlohmann::ordered_json json = {{"schema", "normscope.apply/1"},
                                        {"version", version},
                                        {"output", options.output},
-                                       {"dtype", std::string(to_string(array.dtype))},
+                                       {"dtype", std::string(to_string(dtype))},
                                        {"rows", rows},
                                        {"width", width},
                                        {"source", spec.source()}};
   JsonOutput machine_form(session, json_text(json));
-  checkpoint::write_npy(options.output, array);
+  std::vector<std::byte> buffer;
+  const StoredRows stored{x.dtype(), x.bytes(buffer), rows, width};
+  checkpoint::NpyWriter output(options.output, dtype, x.shape());
+  apply_rows(
+      spec, options.step, stored, [&output](std::span<const std::byte> block) { output.write(block); },
+      session.threads);
+  output.commit();
   machine_form.commit();
   spec.say_source(session);
   session.say(fmt::format("{}: {} of width {}, {}", printable(options.output), counted(rows, "row"), width,
-                          to_string(array.dtype)));
+                          to_string(dtype)));
   return ok;
 }
 

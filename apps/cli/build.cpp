@@ -15,6 +15,7 @@
 #include <normscope/lnnet/net_file.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "samples.hpp"
 
 namespace normscope::cli {
@@ -35,8 +36,10 @@ struct Options {
   std::string figure;
 };
 
-std::vector<std::int64_t> wanted_labels(const Options& options, std::size_t rows) {
-  if (options.random_labels == 0) return read_labels(options.labels);
+std::vector<std::int64_t> wanted_labels(const Options& options,
+                                        const std::optional<checkpoint::OpenedArray>& given,
+                                        std::size_t rows) {
+  if (given) return read_labels(*given);
   Random random(options.seed);
   std::vector<std::int64_t> labels(rows);
   for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(options.random_labels));
@@ -78,10 +81,11 @@ int run(const Session& session, const Options& options) {
   if (options.labels.empty() == (options.random_labels == 0)) {
     throw Error(ErrorCode::Argument, "build: expected exactly one of LABELS and --random-labels");
   }
-  std::vector<std::filesystem::path> inputs = {options.samples};
-  if (!options.labels.empty()) inputs.emplace_back(options.labels);
-  keep_apart(inputs, {options.output, options.resume, options.trace, options.figure, session.json});
-  const MatrixInput samples = read_samples(options.samples);
+  Inputs inputs;
+  const checkpoint::OpenedArray array = inputs.array(options.samples);
+  const std::optional<checkpoint::OpenedArray> labels = inputs.optional_array(options.labels);
+  inputs.keep_apart({options.output, options.resume, options.trace, options.figure, session.json});
+  const MatrixInput samples = read_samples(array);
   const lnnet::ConstructOptions how{
       .mode = options.mode == "paper" ? lnnet::Mode::paper : lnnet::Mode::stable,
       .seed = options.seed,
@@ -93,7 +97,7 @@ int run(const Session& session, const Options& options) {
       .resume = options.resume,
       .threads = session.threads};
   const lnnet::Construction made =
-      lnnet::construct(samples.view(), wanted_labels(options, samples.rows), how, session.progress());
+      lnnet::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
   const std::size_t width = made.net.layers.empty() ? 0 : 3;
   const nlohmann::ordered_json json = {{"schema", "normscope.build/1"},
                                        {"version", version},

@@ -6,16 +6,18 @@
 
 #include <fmt/format.h>
 
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>
+
+#include "inputs.hpp"
 
 namespace normscope::cli {
 namespace {
 
-std::vector<double> read_parameter(const std::string& name) {
-  if (name.empty()) return {};
-  std::vector<double> row = checkpoint::read_row(name);
+std::vector<double> read_parameter(Inputs& inputs, const std::string& name) {
+  const std::optional<checkpoint::OpenedArray> array = inputs.optional_array(name);
+  if (!array) return {};
+  std::vector<double> row = array->row();
   if (row.empty())
     throw Error(ErrorCode::Shape, fmt::format("{}: is empty, expected a row of numbers", name));
   return row;
@@ -29,14 +31,13 @@ struct Found {
 };
 
 /// The norm of a model whose gain is `gain`; empty if the array is not the gain of a norm.
-std::optional<Found> norm_of_gain(const std::string& gain) {
-  if (gain.empty()) return std::nullopt;
-  const std::optional<checkpoint::TensorName> name = checkpoint::tensor_name(gain);
-  if (!name) return std::nullopt;
-  const checkpoint::Checkpoint checkpoint(name->checkpoint);
-  const model::Model model = model::describe(checkpoint);
+std::optional<Found> norm_of_gain(Inputs& inputs, const std::string& gain) {
+  const std::optional<checkpoint::OpenedArray> array = inputs.optional_array(gain);
+  if (!array || !array->checkpoint()) return std::nullopt;
+  const checkpoint::Checkpoint& checkpoint = *array->checkpoint();
+  const model::Model& model = inputs.model_of(checkpoint);
   for (const model::Norm& norm : model.norms) {
-    if (norm.gain && norm.gain->selector() == name->tensor && norm.gain->count == norm.width) {
+    if (norm.gain && norm.gain->selector() == array->tensor() && norm.gain->count == norm.width) {
       return Found{model::read_norm(checkpoint, norm), norm, model.title};
     }
   }
@@ -89,17 +90,16 @@ void NormOptions::declare(CLI::App& command) {
       ->check(numbers(0.0, 1e300));
 }
 
-GivenNorm NormOptions::read(std::size_t width) const {
+NormInput NormOptions::open(Inputs& inputs) const {
   GivenNorm norm;
-  norm.width = width;
   norm.kind = norm_kind(kind.value_or("layer"));
   norm.groups = groups.value_or(1);
   norm.eps = eps.value_or(usual_eps);
-  norm.gain = read_parameter(gain);
-  norm.bias = read_parameter(bias);
+  norm.gain = read_parameter(inputs, gain);
+  norm.bias = read_parameter(inputs, bias);
   double offset = gain_offset.value_or(0.0);
   if (gain.empty() && offset != 0.0) throw CLI::ValidationError("--gain-offset", "needs --gain");
-  if (const std::optional<Found> found = norm_of_gain(gain)) {
+  if (const std::optional<Found> found = norm_of_gain(inputs, gain)) {
     norm.model = ModelNorm{.name = found->norm.name, .title = found->title};
     const auto take = [&](const char* what, const std::string& value) {
       norm.model->text += (norm.model->taken.empty() ? "" : ", ") + value;
@@ -129,33 +129,16 @@ GivenNorm NormOptions::read(std::size_t width) const {
     if (norm.model->taken.empty()) norm.model.reset();
   }
   for (double& g : norm.gain) g += offset;
+  return NormInput(std::move(norm));
+}
+
+GivenNorm NormInput::of_width(std::size_t width) const {
+  GivenNorm norm = norm_;
+  norm.width = width;
   if (norm.width == 0) norm.width = std::max(norm.gain.size(), norm.bias.size());
   if (norm.width == 0) throw CLI::ValidationError("--gain, --bias or --width", "one of them is needed");
   validate(norm);
   return norm;
-}
-
-std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint) {
-  std::vector<std::filesystem::path> files = checkpoint.files();
-  files.push_back(checkpoint.path());
-  const std::filesystem::path folder = files.front().parent_path();
-  for (const char* name : {"config.json", "model.safetensors.index.json"}) files.push_back(folder / name);
-  return files;
-}
-
-std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays) {
-  std::vector<std::filesystem::path> files;
-  for (const std::string& name : arrays) {
-    if (name.empty()) continue;
-    const std::optional<std::filesystem::path> file = checkpoint::array_file(name);
-    if (!file) continue;
-    files.push_back(*file);
-    // The model of a tensor supplies options that are not given.
-    if (!checkpoint::tensor_name(name)) continue;
-    const std::vector<std::filesystem::path> parts = files_of(checkpoint::Checkpoint(*file));
-    files.insert(files.end(), parts.begin(), parts.end());
-  }
-  return files;
 }
 
 void say_notes(const Session& session, const std::vector<std::string>& notes) {

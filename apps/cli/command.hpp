@@ -1,13 +1,12 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/json/text.hpp>
@@ -39,6 +38,21 @@ struct GivenNorm : NormSpec {
   [[nodiscard]] nlohmann::ordered_json source() const;
 };
 
+class Inputs;
+
+/// A norm from the command line whose arrays have been read; only its width may still be unknown.
+class NormInput {
+ public:
+  explicit NormInput(GivenNorm norm) : norm_(std::move(norm)) {}
+
+  /// The norm for rows of that width; if it is 0, the width is that of gain or bias.
+  /// Errors    as `validate`; CLI::ValidationError if the width is unknown
+  [[nodiscard]] GivenNorm of_width(std::size_t width) const;
+
+ private:
+  GivenNorm norm_;
+};
+
 /// Options that describe a norm: --norm, --gain, --gain-offset, --bias, --groups, --eps. If the gain is
 /// MODEL:TENSOR, missing options are taken from the model.
 struct NormOptions {
@@ -53,14 +67,10 @@ struct NormOptions {
   bool groups_are_used = true;  ///< whether the model's groups are used
 
   void declare(CLI::App& command);
-  /// Reads the arrays and returns the norm; `width` is used if no array determines it.
-  /// Errors    as `read_row`, `model::describe`, `validate`; CLI::ValidationError for missing options
-  [[nodiscard]] GivenNorm read(std::size_t width) const;
+  /// Reads the arrays and returns the norm.
+  /// Errors    as `OpenedArray::row` and `model::describe`; CLI::ValidationError for missing options
+  [[nodiscard]] NormInput open(Inputs& inputs) const;
 };
-
-/// Every file of a checkpoint, and every file that an array's name may refer to.
-[[nodiscard]] std::vector<std::filesystem::path> files_of(const checkpoint::Checkpoint& checkpoint);
-[[nodiscard]] std::vector<std::filesystem::path> files_of_arrays(const std::vector<std::string>& arrays);
 
 /// Prints the assumptions and unknowns of a model's description.
 void say_notes(const Session& session, const std::vector<std::string>& notes);

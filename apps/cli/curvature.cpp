@@ -13,6 +13,7 @@
 #include <normscope/norm/curvature.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "matrix_input.hpp"
 
 namespace normscope::cli {
@@ -28,8 +29,8 @@ struct Options {
   std::string rows_out;
 };
 
-MatrixInput rows_of(const Options& options) {
-  if (!options.input.empty()) return read_matrix(options.input);
+MatrixInput rows_of(const Options& options, const std::optional<checkpoint::OpenedArray>& given) {
+  if (given) return read_matrix(*given);
   if (options.width == 0 || options.rows == 0) {
     throw Error(ErrorCode::Argument, "curvature: neither X nor --width is given, expected one of them");
   }
@@ -50,10 +51,12 @@ std::string number(const std::optional<double>& value) {
 
 int run(const Session& session, const Options& options) {
   expect_writable({options.rows_out});
-  keep_apart(files_of_arrays({options.input, options.norm.gain, options.norm.bias}),
-             {options.rows_out, session.json});
-  const MatrixInput x = rows_of(options);
-  const GivenNorm spec = options.norm.read(x.width);
+  Inputs inputs;
+  const std::optional<checkpoint::OpenedArray> given = inputs.optional_array(options.input);
+  const NormInput norm = options.norm.open(inputs);
+  inputs.keep_apart({options.rows_out, session.json});
+  const MatrixInput x = rows_of(options, given);
+  const GivenNorm spec = norm.of_width(x.width);
   const std::vector<std::size_t> groups =
       options.groups.empty() ? norm::curving_group_counts(spec.kind, spec.width) : options.groups;
   checkpoint::Array of_rows{{x.rows, groups.size()}, Dtype::F64, {}};

@@ -14,6 +14,7 @@
 #include <normscope/geometry/moments.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -114,12 +115,11 @@ void add_parameters(const Options& options, const NormSpec& spec, nlohmann::orde
 }
 
 /// Similarity of the image to that of another gain of the same kind.
-void add_similarity(const Session& session, const Options& options, const NormSpec& spec,
-                    const geometry::NormImage& image, nlohmann::ordered_json& json, Lines& lines) {
-  if (options.similar_to.empty()) return;
-  NormOptions other = options.norm;
-  other.gain = options.similar_to;
-  const GivenNorm other_spec = other.read(0);
+void add_similarity(const Session& session, const Options& options, const std::optional<NormInput>& other,
+                    const NormSpec& spec, const geometry::NormImage& image, nlohmann::ordered_json& json,
+                    Lines& lines) {
+  if (!other) return;
+  const GivenNorm other_spec = other->of_width(0);
   const geometry::NormImage other_image(other_spec, session.threads, session.progress());
   const double similarity = geometry::image_similarity(spec, other_spec);
   const double cosine = geometry::longest_axes_cosine(image, other_image);
@@ -130,8 +130,16 @@ void add_similarity(const Session& session, const Options& options, const NormSp
 }
 
 int run(const Session& session, const Options& options) {
-  keep_apart(files_of_arrays({options.norm.gain, options.norm.bias, options.similar_to}), {session.json});
-  const GivenNorm spec = options.norm.read(options.width);
+  Inputs inputs;
+  const NormInput norm = options.norm.open(inputs);
+  std::optional<NormInput> other;
+  if (!options.similar_to.empty()) {
+    NormOptions with_other_gain = options.norm;
+    with_other_gain.gain = options.similar_to;
+    other = with_other_gain.open(inputs);
+  }
+  inputs.keep_apart({session.json});
+  const GivenNorm spec = norm.of_width(options.width);
   const geometry::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
   const double dimension = geometry::effective_dimension(spec);
@@ -167,7 +175,7 @@ int run(const Session& session, const Options& options) {
   }
   if (spec.model) lines.push_back(spec.model->line());
   add_parameters(options, spec, json, lines);
-  add_similarity(session, options, spec, image, json, lines);
+  add_similarity(session, options, other, spec, image, json, lines);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     lines.push_back(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes.row(i))));
   }

@@ -12,6 +12,7 @@
 #include <normscope/model/model.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "result_inputs.hpp"
 
 namespace normscope::cli {
@@ -147,19 +148,20 @@ void expect_some_modelled(const std::string& path, const model::Model& model) {
 }
 
 int run(const Session& session, const Options& options) {
-  const checkpoint::Checkpoint checkpoint(options.model);
-  keep_apart(files_of(checkpoint), {session.json});
-  const model::Model model = model::describe(checkpoint);
+  Inputs inputs;
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  inputs.keep_apart({session.json});
+  const model::Model& model = inputs.model_of(checkpoint);
   expect_some_modelled(options.model, model);
   const Heads heads =
       audit::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
   if (session.wants_json()) {
-    certificates::Inputs inputs{.arguments = {{"model", options.model}}};
+    certificates::Inputs computed_from{.arguments = {{"model", options.model}}};
     if (options.details.certificates) {
-      inputs.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
+      computed_from.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
     }
     audit::HeadDetails details = options.details;
-    details.inputs = inputs_json(inputs).dump();
+    details.inputs = inputs_json(computed_from).dump();
     session.write_json(audit::heads_json(checkpoint, model, heads, details));
   }
   if (heads.empty()) {

@@ -7,6 +7,7 @@
 #include <normscope/model/model.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -32,9 +33,10 @@ void print_norm(const Session& session, const model::Norm& norm) {
 }
 
 int run(const Session& session, const std::string& file) {
-  const checkpoint::Checkpoint checkpoint(file);
-  keep_apart(files_of(checkpoint), {session.json});
-  const model::Model model = model::describe(checkpoint);
+  Inputs inputs;
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file);
+  inputs.keep_apart({session.json});
+  const model::Model& model = inputs.model_of(checkpoint);
   if (session.wants_json()) session.write_json(audit::inspection_json(checkpoint, model));
   if (session.quiet) return ok;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {

@@ -28,7 +28,7 @@ void expect_finite(std::string_view what, MatrixView<const double> keys) {
 
 }  // namespace
 
-void KeyNorm::declare(CLI::App& command) {
+void KeyNormOptions::declare(CLI::App& command) {
   command_ = &command;
   norm.declare(command);
   command.add_option("--step", steps, "Apply only these steps of the norm (default: all)")
@@ -37,11 +37,15 @@ void KeyNorm::declare(CLI::App& command) {
       ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));
 }
 
-std::optional<GivenNorm> KeyNorm::read(std::size_t width) const {
+KeyNorm KeyNormOptions::open(Inputs& inputs) const {
   for (const char* name : {"--norm", "--gain", "--bias", "--groups", "--eps", "--step"}) {
-    if (command_->count(name) > 0) return norm.read(width);
+    if (command_->count(name) > 0) return {norm.open(inputs), steps};
   }
-  return std::nullopt;
+  return {};
+}
+
+std::optional<GivenNorm> KeyNorm::of_width(std::size_t width) const {
+  return norm ? std::optional(norm->of_width(width)) : std::nullopt;
 }
 
 void KeyNorm::apply(const std::optional<GivenNorm>& spec, MatrixView<double> keys) const {

@@ -4,23 +4,22 @@
 
 #include <fmt/core.h>
 
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
 
 #include "command.hpp"
 
 namespace normscope::cli {
 
-MatrixInput read_matrix(const std::string& name, Rows rows) {
-  checkpoint::Array array = checkpoint::read_array(name);
-  if (array.shape.empty() || array.shape.back() == 0 || (array.values.empty() && rows == Rows::some)) {
-    throw Error(ErrorCode::Shape, fmt::format("{}: is empty, expected rows x width", printable(name)));
+MatrixInput read_matrix(const checkpoint::OpenedArray& array, Rows rows) {
+  if (array.shape().empty() || array.shape().back() == 0 || (array.elements() == 0 && rows == Rows::some)) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("{}: is empty, expected rows x width", printable(array.name())));
   }
   MatrixInput result;
-  result.width = array.shape.back();
-  result.rows = array.values.size() / result.width;
-  result.values = std::move(array.values);
-  expect_finite(name, result.view());
+  result.width = array.shape().back();
+  result.rows = array.elements() / result.width;
+  result.values = array.values();
+  expect_finite(array.name(), result.view());
   return result;
 }
 

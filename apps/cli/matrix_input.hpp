@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <normscope/checkpoint/array.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::cli {
@@ -20,8 +21,8 @@ struct MatrixInput {
 /// Whether an array without rows is accepted.
 enum class Rows { some, any };
 
-/// Reads the array of that name; error messages contain the name.
-[[nodiscard]] MatrixInput read_matrix(const std::string& name, Rows rows = Rows::some);
+/// Reads the rows of an array; error messages contain its name.
+[[nodiscard]] MatrixInput read_matrix(const checkpoint::OpenedArray& array, Rows rows = Rows::some);
 
 /// Throws unless every number of the array is finite.
 /// Errors    Argument, naming the first number that is not

@@ -1,12 +1,12 @@
 #include "reach_head.hpp"
 
 #include <normscope/certificates/model_head.hpp>
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>
 #include <normscope/model/token_names.hpp>
 
+#include "inputs.hpp"
 #include "matrix_input.hpp"
 #include "result_inputs.hpp"
 
@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 
 void read_from_model(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
                      unsigned threads, ReachHead& head) {
-  const checkpoint::Checkpoint checkpoint(options.model);
+  Inputs inputs;
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
   const fs::path folder = checkpoint.files().front().parent_path();
   const std::optional<fs::path> names =
       options.names.empty() ? model::find_token_names(folder) : std::optional<fs::path>(options.names);
-  std::vector<fs::path> inputs = files_of(checkpoint);
-  if (names) inputs.push_back(*names);
-  keep_apart(inputs, outputs);
-  const model::Model described = model::describe(checkpoint);
+  if (names) inputs.add_file(*names);
+  inputs.keep_apart(outputs);
+  const model::Model& described = inputs.model_of(checkpoint);
   static_cast<audit::VocabularyHead&>(head) = audit::vocabulary_head(checkpoint, described);
   head.notes = described.notes;
   if (describe) {
@@ -36,14 +36,17 @@ void read_from_model(const HeadOptions& options, const std::vector<std::string>&
 
 void read_from_arrays(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
                       unsigned threads, ReachHead& head) {
-  std::vector<fs::path> inputs =
-      files_of_arrays({options.unembedding, options.unembedding_bias, options.norm.gain, options.norm.bias});
-  if (!options.names.empty()) inputs.emplace_back(options.names);
-  keep_apart(inputs, outputs);
-  const MatrixInput weights = read_matrix(options.unembedding);
+  Inputs inputs;
+  const checkpoint::OpenedArray unembedding = inputs.array(options.unembedding);
+  const std::optional<checkpoint::OpenedArray> unembedding_bias =
+      inputs.optional_array(options.unembedding_bias);
+  const NormInput norm_input = options.norm.open(inputs);
+  if (!options.names.empty()) inputs.add_file(options.names);
+  inputs.keep_apart(outputs);
+  const MatrixInput weights = read_matrix(unembedding);
   std::vector<double> bias;
-  if (!options.unembedding_bias.empty()) bias = checkpoint::read_row(options.unembedding_bias);
-  const GivenNorm norm = options.norm.read(weights.width);
+  if (unembedding_bias) bias = unembedding_bias->row();
+  const GivenNorm norm = norm_input.of_width(weights.width);
   head.norm = norm;
   if (norm.model) head.norm_name = norm.model->name;
   head.has_bias = !bias.empty();

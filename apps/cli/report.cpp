@@ -9,6 +9,7 @@
 #include <normscope/core/file.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "report_page.hpp"
 
 namespace normscope::cli {
@@ -32,8 +33,9 @@ void summarize(const Session& session, const Options& options, const audit::Repo
 
 int run(const Session& session, const Options& options) {
   expect_writable({options.output});
-  const checkpoint::Checkpoint checkpoint(options.model);
-  keep_apart(files_of(checkpoint), {options.output, session.json});
+  Inputs inputs;
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  inputs.keep_apart({options.output, session.json});
   const audit::Report report =
       audit::audit(checkpoint, session.threads, session.progress(),
                    options.deep ? std::numeric_limits<double>::infinity() : audit::vocabulary_work);

@@ -9,6 +9,7 @@
 #include <normscope/lnnet/net_file.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "samples.hpp"
 
 namespace normscope::cli {
@@ -40,9 +41,12 @@ checkpoint::Array side_by_side(const lnnet::Net& net, const std::vector<std::vec
 
 int run(const Session& session, const Options& options) {
   expect_writable({options.output, options.trace});
-  keep_apart({options.net, options.samples}, {options.output, options.trace, session.json});
+  Inputs inputs;
+  inputs.add_file(options.net);
+  const checkpoint::OpenedArray array = inputs.array(options.samples);
+  inputs.keep_apart({options.output, options.trace, session.json});
   const lnnet::Net net = lnnet::load_net(options.net);
-  const MatrixInput samples = read_samples(options.samples);
+  const MatrixInput samples = read_samples(array);
   expect_finite(options.samples, samples.view());
   const std::vector<std::int64_t> given =
       lnnet::labels(net, samples.view(), session.threads, session.progress(), lnnet::Overflow::error);

@@ -8,12 +8,12 @@
 
 namespace normscope::cli {
 
-/// Samples read from an array: the first axis counts them, the others are their features.
+/// Samples that an array holds: the first axis counts them, the others are their features.
 /// Errors    Io, Format, Shape
-[[nodiscard]] MatrixInput read_samples(const std::string& name);
+[[nodiscard]] MatrixInput read_samples(const checkpoint::OpenedArray& array);
 
 /// An array of one axis of integers.
 /// Errors    Io, Format, Shape; Argument naming the first entry that is none
-[[nodiscard]] std::vector<std::int64_t> read_labels(const std::string& name);
+[[nodiscard]] std::vector<std::int64_t> read_labels(const checkpoint::OpenedArray& array);
 
 }  // namespace normscope::cli

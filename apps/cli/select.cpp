@@ -14,6 +14,7 @@
 #include <normscope/selectability/select.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "key_certificates.hpp"
 #include "key_norm.hpp"
 #include "matrix_input.hpp"
@@ -30,7 +31,7 @@ constexpr std::chrono::seconds between_saves{10};
 
 struct Options {
   std::string input;
-  KeyNorm norm;
+  KeyNormOptions norm;
   selectability::Options search;
   std::string certificates;
   std::string state;
@@ -113,29 +114,32 @@ selectability::Selection decide(const Session& session, const Options& options, 
 
 int run(const Session& session, const Options& options) {
   expect_folders({options.certificates, options.figures});
-  if (options.random_table) return run_random_table(session, options.norm, options.table, options.figures);
-  if (options.input.empty()) throw CLI::RequiredError("KEYS or --random-table");
+  if (options.input.empty() && !options.random_table) throw CLI::RequiredError("KEYS or --random-table");
+  Inputs inputs;
+  const KeyNorm norm = options.norm.open(inputs);
+  if (options.random_table) return run_random_table(session, inputs, norm, options.table, options.figures);
   std::vector<std::string> outputs = certificate_files(options.certificates);
   outputs.push_back(session.json);
   outputs.push_back(options.state);
-  keep_apart(files_of_arrays({options.input, options.norm.norm.gain, options.norm.norm.bias}), outputs);
+  const checkpoint::OpenedArray array = inputs.array(options.input);
+  inputs.keep_apart(outputs);
   expect_writable({options.state});
-  MatrixInput keys = read_matrix(options.input, Rows::any);
-  const std::optional<GivenNorm> spec = options.norm.read(keys.width);
-  certificates::Inputs inputs;
+  MatrixInput keys = read_matrix(array, Rows::any);
+  const std::optional<GivenNorm> spec = norm.of_width(keys.width);
+  certificates::Inputs computed_from;
   if (session.wants_json()) {
-    add_array(inputs, "keys", options.input, keys, session.threads);
-    if (spec) add_norm(inputs, options.norm.norm, *spec);
+    add_array(computed_from, "keys", array.name(), keys, session.threads);
+    if (spec) add_norm(computed_from, options.norm.norm, *spec);
   }
-  options.norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
+  norm.apply(spec, {keys.values.data(), keys.rows, keys.width});
   selectability::Options search = options.search;
   search.threads = session.threads;
   selectability::Selection selection = decide(session, options, keys.view(), search);
   if (options.exact) {
     selectability::decide_exactly(keys.view(), selection, {}, session.threads, session.progress());
   }
-  JsonOutput machine_form(session, json_text(select_document({options.norm, spec, keys, selection,
-                                                              options.exact, inputs, options.certificates})));
+  JsonOutput machine_form(session, json_text(select_document({norm, spec, keys, selection, options.exact,
+                                                              computed_from, options.certificates})));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
   if (spec) spec->say_source(session);

@@ -9,6 +9,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
 
+#include "inputs.hpp"
+
 namespace normscope::cli {
 namespace {
 
@@ -31,7 +33,7 @@ Json to_json(const KeyNorm& norm, const selectability::RandomTable& table,
   }
   return {{"schema", "normscope.select-table/1"},
           {"version", version},
-          {"norm", norm.json(norm.read(table.least_width))},
+          {"norm", norm.json(norm.of_width(table.least_width))},
           {"runs", table.runs},
           {"seed", table.seed},
           {"cells", list}};
@@ -56,8 +58,8 @@ void describe(const Session& session, const selectability::RandomTable& table,
 
 }  // namespace
 
-int run_random_table(const Session& session, const KeyNorm& norm, selectability::RandomTable table,
-                     const std::string& figures) {
+int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm& norm,
+                     selectability::RandomTable table, const std::string& figures) {
   struct Figure {
     const char* name;
     double RandomCell::*share;
@@ -70,9 +72,9 @@ int run_random_table(const Session& session, const KeyNorm& norm, selectability:
   for (const Figure& figure : all) {
     if (!figures.empty()) outputs.push_back((fs::path(figures) / figure.name).string());
   }
-  keep_apart(files_of_arrays({norm.norm.gain, norm.norm.bias}), outputs);
-  if (norm.read(table.least_width)) {
-    table.transform = [&norm](MatrixView<double> keys) { norm.apply(norm.read(keys.width()), keys); };
+  inputs.keep_apart(outputs);
+  if (norm.of_width(table.least_width)) {
+    table.transform = [&norm](MatrixView<double> keys) { norm.apply(norm.of_width(keys.width()), keys); };
   }
   const std::vector<RandomCell> cells =
       selectability::random_table(table, session.threads, session.progress());

@@ -11,6 +11,7 @@
 #include <normscope/core/error.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "samples.hpp"
 #include "separate_document.hpp"
 
@@ -27,18 +28,26 @@ struct Options {
   bool exact = false;
 };
 
+/// The arrays of the samples.
+struct Arrays {
+  checkpoint::OpenedArray a;
+  std::optional<checkpoint::OpenedArray> b;
+  std::optional<checkpoint::OpenedArray> labels;
+};
+
 /// Takes down an array for the result.
 using Describe = std::function<void(const char* role, const std::string& name, const MatrixInput& matrix)>;
 
-Sample two_files(const Options& options, const Describe& describe) {
-  const MatrixInput a = read_matrix(options.a);
-  const MatrixInput b = read_matrix(options.b);
+Sample two_classes(const Arrays& arrays, const Describe& describe) {
+  const MatrixInput a = read_matrix(arrays.a);
+  const MatrixInput b = read_matrix(*arrays.b);
   if (a.width != b.width) {
-    throw Error(ErrorCode::Shape, fmt::format("{} has width {}, {} has width {}, expected the same",
-                                              printable(options.a), a.width, printable(options.b), b.width));
+    throw Error(ErrorCode::Shape,
+                fmt::format("{} has width {}, {} has width {}, expected the same", printable(arrays.a.name()),
+                            a.width, printable(arrays.b->name()), b.width));
   }
-  describe("a", options.a, a);
-  describe("b", options.b, b);
+  describe("a", arrays.a.name(), a);
+  describe("b", arrays.b->name(), b);
   Sample sample;
   sample.width = a.width;
   sample.class_rows.resize(2);
@@ -49,9 +58,9 @@ Sample two_files(const Options& options, const Describe& describe) {
 }
 
 /// Rows a label, the labels in `wanted` where some are.
-Sample labelled_rows(const Options& options, const Describe& describe) {
-  const MatrixInput x = read_samples(options.a);
-  const std::vector<std::int64_t> labels = read_labels(options.labels);
+Sample labelled_rows(const Options& options, const Arrays& arrays, const Describe& describe) {
+  const MatrixInput x = read_samples(arrays.a);
+  const std::vector<std::int64_t> labels = read_labels(*arrays.labels);
   if (labels.size() != x.rows) {
     throw Error(ErrorCode::Shape,
                 fmt::format("{} has {}, {} has {}, expected one label per row", printable(options.labels),
@@ -117,13 +126,16 @@ void check(const Options& options) {
 
 int run(const Session& session, const Options& options) {
   check(options);
-  keep_apart(files_of_arrays({options.a, options.b, options.labels}), {session.json});
-  certificates::Inputs inputs;
+  Inputs inputs;
+  const Arrays arrays{inputs.array(options.a), inputs.optional_array(options.b),
+                      inputs.optional_array(options.labels)};
+  inputs.keep_apart({session.json});
+  certificates::Inputs computed_from;
   const Describe describe = [&](const char* role, const std::string& name, const MatrixInput& matrix) {
-    if (session.wants_json()) add_array(inputs, role, name, matrix, session.threads);
+    if (session.wants_json()) add_array(computed_from, role, name, matrix, session.threads);
   };
   const Sample sample =
-      options.labels.empty() ? two_files(options, describe) : labelled_rows(options, describe);
+      arrays.labels ? labelled_rows(options, arrays, describe) : two_classes(arrays, describe);
   const std::size_t classes = sample.class_rows.size();
   if ((options.check || options.exact) && classes != 2) {
     throw Error(ErrorCode::Argument, fmt::format("separate: {} over {} classes, expected two (see --classes)",
@@ -142,7 +154,7 @@ int run(const Session& session, const Options& options) {
     }
   }
 
-  session.write_json(json_text(separate_document({sample, ssr, linear, separation, inputs})));
+  session.write_json(json_text(separate_document({sample, ssr, linear, separation, computed_from})));
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);

@@ -8,13 +8,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/lnnet/net_file.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "samples.hpp"
 #include "train_output.hpp"
 
@@ -106,24 +106,34 @@ std::vector<lnnet::TrainSpec> plan(const Options& options, const lnnet::Task* ta
   return all;
 }
 
-/// The files that samples come from.
-std::vector<fs::path> sample_files(const Options& options) {
+/// Arrays that are trained on instead of a task.
+struct Samples {
+  checkpoint::OpenedArray x;
+  checkpoint::OpenedArray labels;
+};
+
+checkpoint::OpenedArray open_samples(const Options& options, Inputs& inputs) {
   try {
-    static_cast<void>(checkpoint::array_file(options.what));
+    return inputs.array(options.what);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: is neither a task ({}) nor a file", printable(options.what),
-                                          lnnet::task_names()));
+    if (error.code() != ErrorCode::Io) throw;
+    throw Error(error.code(), fmt::format("{}: is neither a task ({}) nor a file that can be read: {}",
+                                          printable(options.what), lnnet::task_names(), error.what()));
   }
-  return files_of_arrays({options.what, options.labels});
 }
 
-std::shared_ptr<const lnnet::Dataset> read_data(const Options& options) {
+Samples open_samples_and_labels(const Options& options, Inputs& inputs) {
+  checkpoint::OpenedArray x = open_samples(options, inputs);
   if (options.labels.empty()) {
     throw Error(ErrorCode::Argument,
                 fmt::format("{}: is an array of samples, expected LABELS after it", printable(options.what)));
   }
-  MatrixInput x = read_samples(options.what);
-  const std::vector<std::int64_t> labels = read_labels(options.labels);
+  return {std::move(x), inputs.array(options.labels)};
+}
+
+std::shared_ptr<const lnnet::Dataset> read_data(const Options& options, const Samples& samples) {
+  MatrixInput x = read_samples(samples.x);
+  const std::vector<std::int64_t> labels = read_labels(samples.labels);
   if (labels.size() != x.rows) {
     throw Error(ErrorCode::Shape,
                 fmt::format("{}: has {} labels for {} rows of {}", printable(options.labels), labels.size(),
@@ -169,11 +179,12 @@ void expect_finite_weights(const lnnet::Trainer& trainer) {
 }
 
 /// The runs, and what the best of them is tested on.
-std::vector<TrainRun> train_all(const Session& session, const Options& options, const lnnet::Task* task) {
+std::vector<TrainRun> train_all(const Session& session, const Options& options, const lnnet::Task* task,
+                                const std::optional<Samples>& samples) {
   const Progress progress = session.progress();
   const std::vector<lnnet::TrainSpec> specs = plan(options, task);
   std::shared_ptr<const lnnet::Dataset> data;
-  if (task == nullptr) data = read_data(options);
+  if (samples) data = read_data(options, *samples);
   std::vector<TrainRun> runs;
   const std::size_t rows = task != nullptr && options.rows == 0 ? task->rows : options.rows;
   for (const lnnet::TrainSpec& spec : specs) {
@@ -212,9 +223,11 @@ int run(const Session& session, const Options& options) {
   }
   expect_writable({options.output, options.state});
   expect_folders({options.figures});
-  keep_apart(known != nullptr ? std::vector<fs::path>() : sample_files(options),
-             {options.output, options.state, session.json});
-  const std::vector<TrainRun> runs = train_all(session, options, known);
+  Inputs inputs;
+  std::optional<Samples> samples;
+  if (known == nullptr) samples = open_samples_and_labels(options, inputs);
+  inputs.keep_apart({options.output, options.state, session.json});
+  const std::vector<TrainRun> runs = train_all(session, options, known, samples);
   const TrainRun& best =
       *std::max_element(runs.begin(), runs.end(),
                         [](const TrainRun& a, const TrainRun& b) { return a.accuracy() < b.accuracy(); });

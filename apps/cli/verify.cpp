@@ -1,16 +1,15 @@
-#include <filesystem>
 #include <memory>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/certificates/result.hpp>
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>
 
 #include "command.hpp"
+#include "inputs.hpp"
 #include "verify_inputs.hpp"
 
 namespace normscope::cli {
@@ -52,13 +51,11 @@ void say_findings(const Session& session, const char* what, const std::vector<Fi
 
 int run(const Session& session, const Options& options) {
   const Result result = read_result(options.result);
-  const VerifyInputs inputs{options.inputs, options.certificates, session.threads, session.progress()};
-  std::vector<std::filesystem::path> read = {options.result};
-  for (const std::string& name : files_of_result(result, inputs)) {
-    if (const auto file = checkpoint::array_file(name)) read.push_back(*file);
-  }
-  keep_apart(read, {session.json});
-  const Verification found = verify_result(result, inputs);
+  Inputs inputs;
+  inputs.add_file(options.result);
+  const Verification found = verify_result(
+      result, {options.inputs, options.certificates, session.json, session.threads, session.progress()},
+      inputs);
   session.write_json(json_text({{"schema", "normscope.verify/1"},
                                 {"version", version},
                                 {"result", "normscope." + result.kind() + "/1"},

@@ -7,10 +7,8 @@
 #include <normscope/certificates/model_head.hpp>
 #include <normscope/certificates/model_heads.hpp>
 #include <normscope/checkpoint/array.hpp>
-#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/model/model.hpp>
 
 #include "command.hpp"
 #include "key_norm.hpp"
@@ -40,7 +38,8 @@ class CertificateFolder : public certificates::Folder {
 /// A result's inputs on their way from files.
 class Reader {
  public:
-  Reader(const Result& result, const VerifyInputs& given) : result_(result), given_(given) {
+  Reader(const Result& result, const VerifyInputs& given, Inputs& inputs)
+      : result_(result), given_(given), inputs_(inputs) {
     const std::vector<certificates::Argument>& arguments = result.inputs().arguments;
     const std::vector<std::string>& names = given.names;
     if (!names.empty() && names.size() != arguments.size()) {
@@ -57,12 +56,14 @@ class Reader {
     }
     const std::string folder = given.folder.empty() ? result.folder().value_or("") : given.folder;
     if (!folder.empty()) folder_.emplace(folder);
-  }
-
-  [[nodiscard]] std::vector<std::string> files() const {
-    std::vector<std::string> result;
-    for (const auto& [role, name] : names_) result.push_back(name);
-    return result;
+    for (const auto& [role, name] : names_) {
+      if (role == "model") {
+        static_cast<void>(inputs_.checkpoint(name));
+      } else {
+        static_cast<void>(inputs_.array(name));
+      }
+    }
+    inputs_.keep_apart({given.output});
   }
 
   [[nodiscard]] Verification verify() {
@@ -87,10 +88,10 @@ class Reader {
     return file;
   }
 
-  [[nodiscard]] MatrixInput take(const char* role, MatrixInput (*read)(const std::string&)) {
-    const std::string file = needed(role);
-    MatrixInput matrix = read(file);
-    add_array(found_, role, file, matrix, given_.threads);
+  [[nodiscard]] MatrixInput take(const char* role, MatrixInput (*read)(const checkpoint::OpenedArray&)) {
+    const checkpoint::OpenedArray array = inputs_.array(needed(role));
+    MatrixInput matrix = read(array);
+    add_array(found_, role, array.name(), matrix, given_.threads);
     return matrix;
   }
 
@@ -118,14 +119,14 @@ class Reader {
   [[nodiscard]] const certificates::Folder* folder() const { return folder_ ? &*folder_ : nullptr; }
 
   [[nodiscard]] Verification verify_select() {
-    MatrixInput keys = take("keys", [](const std::string& file) { return read_matrix(file, Rows::any); });
+    MatrixInput keys =
+        take("keys", [](const checkpoint::OpenedArray& array) { return read_matrix(array, Rows::any); });
     const bool behind_norm = result_.has({"norm"});
     if (behind_norm) {
-      KeyNorm norm;
-      norm.norm = norm_options();
-      norm.steps = result_.texts({"norm", "steps"});
-      const GivenNorm spec = norm.norm.read(keys.width);
-      add_norm(found_, norm.norm, spec);
+      const NormOptions options = norm_options();
+      KeyNorm norm{options.open(inputs_), result_.texts({"norm", "steps"})};
+      const GivenNorm spec = norm.norm->of_width(keys.width);
+      add_norm(found_, options, spec);
       // All four are the norm itself.
       if (norm.steps.size() == 4) norm.steps.clear();
       expect_inputs();
@@ -139,7 +140,7 @@ class Reader {
   [[nodiscard]] Verification verify_separate() {
     certificates::ClassRows classes;
     if (name("labels").empty()) {
-      const auto read = [](const std::string& file) { return read_matrix(file); };
+      const auto read = [](const checkpoint::OpenedArray& array) { return read_matrix(array); };
       const MatrixInput a = take("a", read);
       const MatrixInput b = take("b", read);
       expect_inputs();
@@ -148,7 +149,7 @@ class Reader {
       return verify(classes);
     }
     const MatrixInput samples = take("samples", read_samples);
-    const std::vector<std::int64_t> labels = read_labels(needed("labels"));
+    const std::vector<std::int64_t> labels = read_labels(inputs_.array(needed("labels")));
     add_array(found_, "labels", name("labels"), {{labels.begin(), labels.end()}, labels.size(), 1},
               given_.threads);
     expect_inputs();
@@ -184,30 +185,30 @@ class Reader {
 
   [[nodiscard]] Verification verify_reach() {
     if (const std::string file = name("model"); !file.empty()) {
-      const checkpoint::Checkpoint checkpoint(file);
+      const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(file);
       const certificates::ModelHead head =
-          certificates::read_model_head(checkpoint, model::describe(checkpoint));
+          certificates::read_model_head(checkpoint, inputs_.model_of(checkpoint));
       found_.arrays = head.arrays(given_.threads);
       expect_inputs();
       return certificates::verify_reach(result_, head.head(), folder(), options());
     }
     const MatrixInput weights =
-        take("unembedding", [](const std::string& file) { return read_matrix(file); });
+        take("unembedding", [](const checkpoint::OpenedArray& array) { return read_matrix(array); });
     std::vector<double> bias;
     if (const std::string file = name("unembedding bias"); !file.empty()) {
-      bias = checkpoint::read_row(file);
+      bias = inputs_.array(file).row();
       found_.arrays.push_back(certificates::describe_array("unembedding bias", {bias.size()}, bias));
     }
     const NormOptions norm = norm_options();
-    const GivenNorm spec = norm.read(weights.width);
+    const GivenNorm spec = norm.open(inputs_).of_width(weights.width);
     add_norm(found_, norm, spec);
     expect_inputs();
     return certificates::verify_reach(result_, {spec, weights.view(), bias}, folder(), options());
   }
 
   [[nodiscard]] Verification verify_heads() {
-    const checkpoint::Checkpoint checkpoint(needed("model"));
-    const model::Model model = model::describe(checkpoint);
+    const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(needed("model"));
+    const model::Model& model = inputs_.model_of(checkpoint);
     const certificates::ModelHeads heads(checkpoint, model);
     // Without certificates a result names no arrays.
     if (!result_.inputs().arrays.empty()) found_.arrays = heads.arrays(given_.threads);
@@ -217,6 +218,7 @@ class Reader {
 
   const Result& result_;
   const VerifyInputs& given_;
+  Inputs& inputs_;
   std::vector<std::pair<std::string, std::string>> names_{};
   std::optional<CertificateFolder> folder_{};
   certificates::Inputs found_{};
@@ -225,12 +227,8 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::string> files_of_result(const Result& result, const VerifyInputs& inputs) {
-  return Reader(result, inputs).files();
-}
-
-Verification verify_result(const Result& result, const VerifyInputs& inputs) {
-  return Reader(result, inputs).verify();
+Verification verify_result(const Result& result, const VerifyInputs& given, Inputs& inputs) {
+  return Reader(result, given, inputs).verify();
 }
 
 }  // namespace normscope::cli

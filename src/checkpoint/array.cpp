@@ -2,18 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/idx.hpp>
+#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
+#include "encoded.hpp"
 #include "file_format.hpp"
+#include "idx_elements.hpp"
 #include "npy.hpp"
 #include "npz.hpp"
 #include "quote.hpp"
@@ -73,19 +72,6 @@ std::string list_names(const Items& items, std::string_view what) {
   throw Error(ErrorCode::Argument, fmt::format("array: {}: {}; {}", file.string(), complaint, list));
 }
 
-Array read_member(Bytes bytes, const std::vector<ZipMember>& members, const ArrayName& name,
-                  const std::string& where) {
-  if (name.member) {
-    for (const std::string& spelling : {*name.member, *name.member + ".npy"}) {
-      const auto found = std::find_if(members.begin(), members.end(), [&spelling](const ZipMember& member) {
-        return member.name == spelling;
-      });
-      if (found != members.end()) return read_npz_member(bytes, *found, where);
-    }
-  }
-  fail_name(name.file, name.member, list_names(members, "members"));
-}
-
 struct Slice {
   std::string_view tensor;
   std::uint64_t index = 0;
@@ -103,112 +89,186 @@ std::optional<Slice> parse_slice(std::string_view name) {
   return Slice{name.substr(0, open), std::stoull(std::string(digits))};
 }
 
-/// Checks a shape before the values are read, and throws if it is not accepted.
-using ShapeCheck = std::function<void(std::span<const std::uint64_t>)>;
-
-Array read_slice(const Tensor& tensor, std::uint64_t index, const fs::path& file, const ShapeCheck& check) {
-  if (tensor.shape.empty() || index >= tensor.shape[0]) {
-    throw Error(
-        ErrorCode::Argument,
-        fmt::format("array: {}: no slice {} of tensor {}, which has {} along its first axis", file.string(),
-                    index, quote(tensor.name), tensor.shape.empty() ? 0 : tensor.shape[0]));
+const ZipMember& find_member(const std::vector<ZipMember>& members, const ArrayName& name) {
+  if (name.member) {
+    for (const std::string& spelling : {*name.member, *name.member + ".npy"}) {
+      const auto found = std::find_if(members.begin(), members.end(), [&spelling](const ZipMember& member) {
+        return member.name == spelling;
+      });
+      if (found != members.end()) return *found;
+    }
   }
-  check(tensor.shape.subspan(1));
-  const std::uint64_t size = tensor.elements() / tensor.shape[0];
-  return {{tensor.shape.begin() + 1, tensor.shape.end()}, tensor.dtype, read(tensor, index * size, size)};
+  fail_name(name.file, name.member, list_names(members, "members"));
 }
 
-Array read_tensor(const ArrayName& name, const ShapeCheck& check) {
-  const Checkpoint checkpoint(name.file);
+/// A tensor, or one of its slices along the first axis.
+struct TensorPart {
+  const Tensor* tensor = nullptr;
+  std::optional<std::uint64_t> slice{};
+};
+
+TensorPart find_tensor(const Checkpoint& checkpoint, const ArrayName& name) {
   if (name.member) {
-    if (const Tensor* tensor = checkpoint.find(*name.member)) {
-      check(tensor->shape);
-      return {{tensor->shape.begin(), tensor->shape.end()}, tensor->dtype, read(*tensor)};
-    }
+    if (const Tensor* tensor = checkpoint.find(*name.member)) return {tensor};
     if (const std::optional<Slice> slice = parse_slice(*name.member)) {
-      if (const Tensor* tensor = checkpoint.find(slice->tensor))
-        return read_slice(*tensor, slice->index, name.file, check);
+      if (const Tensor* tensor = checkpoint.find(slice->tensor)) {
+        if (!tensor->shape.empty() && slice->index < tensor->shape[0]) return {tensor, slice->index};
+        throw Error(ErrorCode::Argument,
+                    fmt::format("array: {}: no slice {} of tensor {}, which has {} along its first axis",
+                                name.file.string(), slice->index, quote(tensor->name),
+                                tensor->shape.empty() ? 0 : tensor->shape[0]));
+      }
     }
   }
   fail_name(name.file, name.member, list_names(checkpoint.tensors(), "tensors"));
 }
 
-Array read_checked(const std::string& name, const ShapeCheck& check) {
-  const std::optional<ArrayName> found = find_name(name);
-  if (!found) {
-    if (std::optional<Array> written = parse_written(name)) return std::move(*written);
-    fail_missing(name);
-  }
-  const ArrayName& parts = *found;
-  std::error_code ignored;
-  if (fs::is_directory(parts.file, ignored)) return read_tensor(parts, check);
-  const MappedFile file(parts.file);
-  const FileFormat format = file_format(parts.file, file.bytes());
-  switch (format) {
-    case FileFormat::npy:
-    case FileFormat::idx:
-      if (parts.member) {
-        throw Error(ErrorCode::Argument,
-                    fmt::format("array: {}: is a single array, expected no name after it, found {}",
-                                parts.file.string(), quote(*parts.member)));
-      }
-      return format == FileFormat::npy ? read_npy(file.bytes(), "npy: " + parts.file.string())
-                                       : read_idx(file.bytes(), "idx: " + parts.file.string());
-    case FileFormat::zip: {
-      const std::string where = "npz: " + parts.file.string();
-      const std::vector<ZipMember> members = read_zip_directory(file.bytes(), where);
-      return is_torch_zip(members) ? read_tensor(parts, check)
-                                   : read_member(file.bytes(), members, parts, where);
-    }
-    default: return read_tensor(parts, check);
-  }
-}
-
 }  // namespace
 
+/// Initializes an array from its name; one function per format.
+struct OpenedArray::Opener {
+  OpenedArray& array;
+  const OpenCheckpoint& open;
+
+  void name() const {
+    const std::optional<ArrayName> found = find_name(array.name_);
+    if (!found) return numbers();
+    array.file_ = found->file;
+    std::error_code ignored;
+    if (fs::is_directory(found->file, ignored)) return tensor(*found);
+    const auto file = std::make_shared<const MappedFile>(found->file);
+    const FileFormat format = file_format(found->file, file->bytes());
+    if (format == FileFormat::npy || format == FileFormat::idx) {
+      if (found->member) {
+        throw Error(ErrorCode::Argument,
+                    fmt::format("array: {}: is a single array, expected no name after it, found {}",
+                                found->file.string(), quote(*found->member)));
+      }
+      array.fills_file_ = true;
+      return format == FileFormat::npy ? npy(file) : idx(file);
+    }
+    if (format == FileFormat::zip) {
+      const std::string where = "npz: " + found->file.string();
+      const std::vector<ZipMember> members = read_zip_directory(file->bytes(), where);
+      if (!is_torch_zip(members)) return member(file, find_member(members, *found), where);
+    }
+    tensor(*found);
+  }
+
+  void numbers() const {
+    const std::optional<Array> written = parse_written(array.name_);
+    if (!written) fail_missing(array.name_);
+    array.shape_ = written->shape;
+    const auto bytes = std::make_shared<std::vector<std::byte>>(written->values.size() * sizeof(double));
+    encode(Dtype::F64, written->values, *bytes);
+    array.fetch_ = [bytes](std::vector<std::byte>&) { return Bytes(*bytes); };
+  }
+
+  void npy(const std::shared_ptr<const MappedFile>& file) const {
+    const NpyArray found = parse_npy(file->bytes(), "npy: " + array.file_->string());
+    take(found.header);
+    array.fetch_ = [file, found](std::vector<std::byte>& buffer) {
+      return npy_elements(found.header, found.data, buffer);
+    };
+  }
+
+  void idx(const std::shared_ptr<const MappedFile>& file) const {
+    auto found = std::make_shared<const IdxElements>(
+        read_idx_elements(file->bytes(), "idx: " + array.file_->string()));
+    array.shape_ = found->shape;
+    array.dtype_ = found->dtype;
+    array.fetch_ = [found](std::vector<std::byte>&) { return Bytes(found->bytes); };
+  }
+
+  void member(const std::shared_ptr<const MappedFile>& file, const ZipMember& found,
+              const std::string& where) const {
+    const NpyHeader header = read_npz_header(file->bytes(), found, where);
+    take(header);
+    array.fetch_ = [file, found, where, header](std::vector<std::byte>& buffer) {
+      std::vector<std::byte> data = read_npz_data(file->bytes(), found, where);
+      const Bytes elements = npy_elements(header, data, buffer);
+      if (elements.data() == data.data()) buffer = std::move(data);
+      return Bytes(buffer);
+    };
+  }
+
+  void tensor(const ArrayName& name) const {
+    array.checkpoint_ = open(name.file);
+    const TensorPart part = find_tensor(*array.checkpoint_, name);
+    const Tensor& tensor = *part.tensor;
+    array.tensor_ = *name.member;
+    array.dtype_ = tensor.dtype;
+    array.shape_.assign(tensor.shape.begin() + (part.slice ? 1 : 0), tensor.shape.end());
+    const std::uint64_t count = part.slice ? tensor.elements() / tensor.shape[0] : tensor.elements();
+    const std::uint64_t first = part.slice ? *part.slice * count : 0;
+    array.fetch_ = [owner = array.checkpoint_, found = part.tensor, first,
+                    count](std::vector<std::byte>& buffer) {
+      return encoded(*found, first, count).fetch(buffer);
+    };
+  }
+
+  void take(const NpyHeader& header) const {
+    array.shape_ = header.shape;
+    array.dtype_ = header.dtype;
+  }
+};
+
+std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {
+  return std::make_shared<const Checkpoint>(path);
+}
+
+OpenedArray::OpenedArray(std::string name, const OpenCheckpoint& open) : name_(std::move(name)) {
+  Opener{*this, open}.name();
+  elements_ = 1;
+  // Every format has held the product against the bytes that are there.
+  for (const std::uint64_t extent : shape_) elements_ *= extent;
+}
+
+std::span<const std::byte> OpenedArray::bytes(std::vector<std::byte>& buffer) const { return fetch_(buffer); }
+
+std::vector<double> OpenedArray::values() const {
+  std::vector<std::byte> buffer;
+  const Bytes elements = bytes(buffer);
+  std::vector<double> values(static_cast<std::size_t>(elements_));
+  decode(dtype_, elements, values);
+  return values;
+}
+
+std::vector<double> OpenedArray::row() const {
+  const auto long_axes = std::count_if(shape_.begin(), shape_.end(), [](std::uint64_t n) { return n != 1; });
+  if (long_axes > 1) {
+    throw Error(ErrorCode::Shape,
+                fmt::format("array: {}: has {} axes longer than 1, expected one row; TENSOR[i] takes the "
+                            "i-th slice",
+                            name_, long_axes));
+  }
+  return values();
+}
+
 Array read_array(const std::string& name) {
-  return read_checked(name, [](std::span<const std::uint64_t>) {});
+  const OpenedArray array(name);
+  return {array.shape(), array.dtype(), array.values()};
 }
 
-std::vector<double> read_row(const std::string& name) {
-  const ShapeCheck check = [&name](std::span<const std::uint64_t> shape) {
-    const auto long_axes = std::count_if(shape.begin(), shape.end(), [](std::uint64_t n) { return n != 1; });
-    if (long_axes > 1) {
-      throw Error(ErrorCode::Shape,
-                  fmt::format("array: {}: has {} axes longer than 1, expected one row; TENSOR[i] takes the "
-                              "i-th slice",
-                              name, long_axes));
-    }
-  };
-  Array array = read_checked(name, check);
-  check(array.shape);
-  return std::move(array.values);
+Dtype npy_dtype(Dtype dtype) {
+  if (dtype == Dtype::BF16) return Dtype::F32;
+  return dtype == Dtype::F32 || dtype == Dtype::F16 ? dtype : Dtype::F64;
 }
 
-std::optional<std::filesystem::path> array_file(const std::string& name) {
-  if (const std::optional<ArrayName> found = find_name(name)) return found->file;
-  if (parse_written(name)) return std::nullopt;
-  fail_missing(name);
+NpyWriter::NpyWriter(const fs::path& path, Dtype dtype, std::span<const std::uint64_t> shape)
+    : file_(path), missing_(element_count(shape).value_or(0) * (bits(dtype) / 8)) {
+  file_.write(npy_preamble(dtype, shape));
 }
 
-std::optional<TensorName> tensor_name(const std::string& name) {
-  const std::optional<ArrayName> found = find_name(name);
-  if (!found) {
-    if (parse_written(name)) return std::nullopt;
-    fail_missing(name);
-  }
-  if (!found->member) return std::nullopt;
-  std::error_code ignored;
-  if (!fs::is_directory(found->file, ignored)) {
-    const MappedFile file(found->file);
-    const FileFormat format = file_format(found->file, file.bytes());
-    if (format == FileFormat::npy || format == FileFormat::idx) return std::nullopt;
-    if (format == FileFormat::zip &&
-        !is_torch_zip(read_zip_directory(file.bytes(), "npz: " + found->file.string()))) {
-      return std::nullopt;
-    }
-  }
-  return TensorName{found->file, *found->member};
+void NpyWriter::write(std::span<const std::byte> elements) {
+  NORMSCOPE_ASSERT(elements.size() <= missing_);
+  missing_ -= elements.size();
+  file_.write(elements);
+}
+
+void NpyWriter::commit() {
+  NORMSCOPE_ASSERT(missing_ == 0);
+  file_.commit();
 }
 
 void write_npy(const fs::path& path, const Array& array) {
@@ -219,14 +279,11 @@ void write_npy(const fs::path& path, const Array& array) {
         fmt::format("write_npy: {}: the shape has {} elements, expected {}, the number of values",
                     path.string(), elements ? std::to_string(*elements) : "too many", array.values.size()));
   }
-  const Dtype dtype = array.dtype == Dtype::BF16                               ? Dtype::F32
-                      : array.dtype == Dtype::F32 || array.dtype == Dtype::F16 ? array.dtype
-                                                                               : Dtype::F64;
+  const Dtype dtype = npy_dtype(array.dtype);
   const std::size_t width = bits(dtype) / 8;
   constexpr std::size_t step = 8192;
   std::array<std::byte, step * sizeof(double)> buffer;
-  AtomicFile file(path);
-  file.write(npy_preamble(dtype, array.shape));
+  NpyWriter file(path, dtype, array.shape);
   for (std::size_t begin = 0; begin < array.values.size(); begin += step) {
     const std::size_t count = std::min(step, array.values.size() - begin);
     const std::span<std::byte> bytes(buffer.data(), count * width);

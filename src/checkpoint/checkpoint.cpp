@@ -10,6 +10,7 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
+#include "encoded.hpp"
 #include "file_format.hpp"
 #include "hub_folder.hpp"
 #include "onnx.hpp"
@@ -229,7 +230,7 @@ std::uint64_t Tensor::elements() const {
   return product;
 }
 
-std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
+StoredBytes encoded(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
   if (!is_decodable(tensor.dtype)) {
     throw Error(ErrorCode::Unsupported, fmt::format("read: tensor {} is {}, which has no decoder",
                                                     quote(tensor.name), to_string(tensor.dtype)));
@@ -240,6 +241,12 @@ std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64
                 fmt::format("read: {} elements from element {} on requested, but tensor {} has {}", count,
                             offset, quote(tensor.name), elements));
   }
+  const std::uint64_t width = bits(tensor.dtype) / 8;
+  return tensor.bytes.part(offset * width, count * width);
+}
+
+std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
+  const StoredBytes bytes = encoded(tensor, offset, count);
   if (count > largest_held / sizeof(double)) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("read: {} elements of tensor {} requested at once, expected at most {}", count,
@@ -249,11 +256,11 @@ std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64
   std::vector<double> values(static_cast<std::size_t>(count));
   // Bytes in memory are decoded at once, others piece by piece, so that there is never a second copy of all
   // of them.
-  const std::size_t step = tensor.bytes.in_memory() ? values.size() : std::size_t{1} << 17;
+  const std::size_t step = bytes.in_memory() ? values.size() : std::size_t{1} << 17;
   std::vector<std::byte> buffer;
   for (std::size_t at = 0; at < values.size(); at += step) {
     const std::span<double> piece = std::span(values).subspan(at, std::min(step, values.size() - at));
-    decode(tensor.dtype, tensor.bytes.part((offset + at) * width, piece.size() * width).fetch(buffer), piece);
+    decode(tensor.dtype, bytes.part(at * width, piece.size() * width).fetch(buffer), piece);
   }
   return values;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -9,6 +10,7 @@
 #include <normscope/core/error.hpp>
 
 #include "fail.hpp"
+#include "idx_elements.hpp"
 #include "packed_source.hpp"
 #include "shape.hpp"
 
@@ -31,7 +33,7 @@ std::optional<Dtype> element_type(std::byte code) {
 
 }  // namespace
 
-Array read_idx(Bytes bytes, const std::string& where) {
+IdxElements read_idx_elements(Bytes bytes, const std::string& where) {
   if (bytes.size() > 0xffffffffU)
     fail(ErrorCode::Unsupported, where, "is larger than 4 GiB, which is not supported");
   PackedSource source(bytes, where);
@@ -43,7 +45,7 @@ Array read_idx(Bytes bytes, const std::string& where) {
         ErrorCode::Format, where,
         "is not an IDX file, expected it to begin with two zero bytes, an element type and a number of axes");
   }
-  Array array;
+  IdxElements array;
   array.dtype = *dtype;
   for (int axis = 0; axis < std::to_integer<int>(magic[3]); ++axis) {
     std::byte length[4];
@@ -57,16 +59,22 @@ Array read_idx(Bytes bytes, const std::string& where) {
   if (!elements || *elements > 0xffffffffffffU || source.exceeds(*elements * size)) {
     fail(ErrorCode::Format, where, "has fewer bytes than the elements that its header states");
   }
-  std::vector<std::byte> data(*elements * size);
+  std::vector<std::byte>& data = array.bytes;
+  data.resize(*elements * size);
   source.read(data);
   source.finish();
   for (std::size_t at = 0; size > 1 && at < data.size(); at += size) {
     std::reverse(data.begin() + static_cast<std::ptrdiff_t>(at),
                  data.begin() + static_cast<std::ptrdiff_t>(at + size));
   }
-  array.values.resize(*elements);
-  decode(*dtype, data, array.values);
   return array;
+}
+
+Array read_idx(Bytes bytes, const std::string& where) {
+  IdxElements found = read_idx_elements(bytes, where);
+  std::vector<double> values(found.bytes.size() / (bits(found.dtype) / 8));
+  decode(found.dtype, found.bytes, values);
+  return {std::move(found.shape), found.dtype, std::move(values)};
 }
 
 }  // namespace normscope::checkpoint

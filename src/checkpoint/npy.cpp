@@ -1,6 +1,7 @@
 #include "npy.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -124,26 +125,24 @@ void set_type(NpyHeader& header, std::string_view descr, const std::string& wher
                           quote(descr)));
 }
 
-/// Converts column-major values to row-major.
-std::vector<double> from_fortran(const std::vector<double>& values, const std::vector<std::uint64_t>& shape) {
-  std::vector<double> result(values.size());
+/// Converts column-major elements of `width` bytes to row-major.
+std::vector<std::byte> from_fortran(std::span<const std::byte> data, std::size_t width,
+                                    const std::vector<std::uint64_t>& shape) {
+  std::vector<std::byte> result(data.size());
   std::vector<std::uint64_t> index(shape.size(), 0);
-  for (double& value : result) {
+  for (std::size_t at = 0; at < result.size(); at += width) {
     std::uint64_t position = 0;
     for (std::size_t axis = shape.size(); axis-- > 0;) position = position * shape[axis] + index[axis];
-    value = values[position];
+    std::memcpy(&result[at], &data[position * width], width);
     for (std::size_t axis = shape.size(); axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
   }
   return result;
 }
 
-std::vector<std::byte> byte_swapped(std::span<const std::byte> data, std::size_t width) {
-  std::vector<std::byte> swapped(data.begin(), data.end());
-  for (auto element = swapped.begin(); element != swapped.end();
-       element += static_cast<std::ptrdiff_t>(width)) {
+void swap_bytes(std::vector<std::byte>& data, std::size_t width) {
+  for (auto element = data.begin(); element != data.end(); element += static_cast<std::ptrdiff_t>(width)) {
     std::reverse(element, element + static_cast<std::ptrdiff_t>(width));
   }
-  return swapped;
 }
 
 }  // namespace
@@ -220,20 +219,19 @@ void check_data_size(const NpyHeader& header, std::uint64_t size, const std::str
                           header.data_bytes(), header.elements, to_string(header.dtype)));
 }
 
-Array decode_npy(NpyHeader header, std::span<const std::byte> data) {
+std::span<const std::byte> npy_elements(const NpyHeader& header, std::span<const std::byte> data,
+                                        std::vector<std::byte>& buffer) {
   NORMSCOPE_ASSERT(data.size() == header.data_bytes());
-  Array array{std::move(header.shape), header.dtype, std::vector<double>(header.elements)};
   const std::size_t width = bits(header.dtype) / 8;
-  if (header.big_endian && width > 1) {
-    decode(header.dtype, byte_swapped(data, width), array.values);
-  } else {
-    decode(header.dtype, data, array.values);
-  }
-  if (header.fortran_order && array.shape.size() > 1) array.values = from_fortran(array.values, array.shape);
-  return array;
+  const bool transpose = header.fortran_order && header.shape.size() > 1;
+  const bool swap = header.big_endian && width > 1;
+  if (!transpose && !swap) return data;
+  buffer = transpose ? from_fortran(data, width, header.shape) : std::vector(data.begin(), data.end());
+  if (swap) swap_bytes(buffer, width);
+  return buffer;
 }
 
-Array read_npy(std::span<const std::byte> bytes, const std::string& where) {
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
   const std::size_t begin = npy_data_begin(bytes.first(std::min(bytes.size(), npy_prefix)), where);
   if (begin > bytes.size()) {
     throw Error(ErrorCode::Format,
@@ -242,7 +240,7 @@ Array read_npy(std::span<const std::byte> bytes, const std::string& where) {
   NpyHeader header = parse_npy_header(bytes.first(begin), where);
   const std::span<const std::byte> data = bytes.subspan(begin);
   check_data_size(header, data.size(), where);
-  return decode_npy(std::move(header), data);
+  return {std::move(header), data};
 }
 
 std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape) {

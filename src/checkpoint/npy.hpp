@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/core/dtype.hpp>
 
 /// Layout of the `.npy` format:
 ///   1. 6 bytes: 0x93 "NUMPY"; 2 bytes: major and minor version
@@ -41,13 +41,21 @@ inline constexpr std::size_t npy_prefix = 12;
 /// Errors    Format; messages begin with `where`
 void check_data_size(const NpyHeader& header, std::uint64_t size, const std::string& where);
 
-/// The elements as an array.
+/// The elements, row-major and little-endian: `data` itself if it is stored so, else in `buffer`.
 /// Requires  data.size() == header.data_bytes()
-[[nodiscard]] Array decode_npy(NpyHeader header, std::span<const std::byte> data);
+[[nodiscard]] std::span<const std::byte> npy_elements(const NpyHeader& header,
+                                                      std::span<const std::byte> data,
+                                                      std::vector<std::byte>& buffer);
+
+/// A `.npy` file's header, and its elements as they lie in the file.
+struct NpyArray {
+  NpyHeader header;
+  std::span<const std::byte> data;
+};
 
 /// The array in the bytes of a `.npy` file.
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
-[[nodiscard]] Array read_npy(std::span<const std::byte> bytes, const std::string& where);
+[[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);
 
 /// The header of a row-major array, padded to 64-byte alignment.
 [[nodiscard]] std::string npy_preamble(Dtype dtype, std::span<const std::uint64_t> shape);

@@ -3,17 +3,22 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
-#include <normscope/checkpoint/array.hpp>
-
+#include "npy.hpp"
 #include "zip.hpp"
 
+/// Arrays in the members of a zip file; `bytes` are those of the file.
 namespace normscope::checkpoint {
 
-/// The array in one member of the zip in `bytes`. Memory for elements is allocated only after the member's
-/// size is known to equal that of its array.
+/// Reads the header of the array in `member` and checks the member's size against it.
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
-[[nodiscard]] Array read_npz_member(std::span<const std::byte> bytes, const ZipMember& member,
-                                    const std::string& where);
+[[nodiscard]] NpyHeader read_npz_header(std::span<const std::byte> bytes, const ZipMember& member,
+                                        const std::string& where);
+
+/// Unpacks the elements as they are stored. Memory is allocated only after the member's size is known to
+/// equal that of its array. Errors    as `read_npz_header`; Format for a wrong checksum
+[[nodiscard]] std::vector<std::byte> read_npz_data(std::span<const std::byte> bytes, const ZipMember& member,
+                                                   const std::string& where);
 
 }  // namespace normscope::checkpoint

@@ -1,6 +1,7 @@
 #include <normscope/checkpoint/array.hpp>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,64 @@ TEST_F(NamedArray, ReadsSlicesUnlessATensorHasThatName) {
   EXPECT_EQ(read_array(file() + ":w[0][0]").shape, Shape{});
 }
 
+TEST_F(NamedArray, IsOpenedWithItsFileCheckpointAndTensor) {
+  const OpenedArray slice(folder_.folder().string() + ":w[1]");
+  EXPECT_EQ(slice.file(), folder_.folder());
+  EXPECT_FALSE(slice.fills_file());
+  EXPECT_EQ(slice.tensor(), "w[1]");
+  EXPECT_EQ(slice.checkpoint()->files(), (std::vector<std::filesystem::path>{file()}));
+  EXPECT_EQ(slice.dtype(), Dtype::U8);
+  EXPECT_EQ(slice.elements(), 3U);
+
+  const std::string npy = (folder_ / "a.npy").string();
+  write_npy(npy, {{2}, Dtype::F32, {1, 2}});
+  const OpenedArray own(npy);
+  EXPECT_EQ(own.file(), std::filesystem::path(npy));
+  EXPECT_TRUE(own.fills_file());
+  EXPECT_EQ(own.checkpoint(), nullptr);
+  EXPECT_EQ(own.tensor(), "");
+}
+
+TEST_F(NamedArray, SharesACheckpointThatItsOpenerKeeps) {
+  std::shared_ptr<const Checkpoint> kept;
+  int opened = 0;
+  const OpenCheckpoint open = [&](const std::filesystem::path& path) {
+    if (!kept) {
+      kept = open_checkpoint(path);
+      ++opened;
+    }
+    return kept;
+  };
+  const OpenedArray whole(file() + ":w", open);
+  const OpenedArray slice(file() + ":w[1]", open);
+  EXPECT_EQ(opened, 1);
+  kept.reset();
+  EXPECT_EQ(whole.values(), (Values{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(slice.values(), (Values{4, 5, 6}));
+}
+
+TEST_F(NamedArray, GivesItsBytesInPlaceWhereTheyAreRowMajor) {
+  std::vector<std::byte> buffer;
+  const OpenedArray slice(file() + ":w[1]");
+  EXPECT_EQ(slice.bytes(buffer).size(), 3U);
+  EXPECT_TRUE(buffer.empty());
+
+  write_npy(folder_ / "a.npy", {{2, 2}, Dtype::F32, {1, 2, 3, 4}});
+  const OpenedArray own((folder_ / "a.npy").string());
+  EXPECT_EQ(own.bytes(buffer).size(), 16U);
+  EXPECT_TRUE(buffer.empty());
+}
+
+TEST_F(NamedArray, ARowIsHeldToItsShapeBeforeItIsRead) {
+  test::put(folder_ / "f4.safetensors",
+            test::safetensors_file(R"({"w":{"dtype":"F4","shape":[2,2],"data_offsets":[0,2]}})", "12"));
+  const OpenedArray array((folder_ / "f4.safetensors").string() + ":w");
+  EXPECT_NE(test::error_of(ErrorCode::Shape, [&] { (void)array.row(); }).find("has 2 axes longer than 1"),
+            std::string::npos);
+  EXPECT_NE(test::error_of(ErrorCode::Unsupported, [&] { (void)array.values(); }).find("no decoder"),
+            std::string::npos);
+}
+
 TEST_F(NamedArray, AllowsColonsInFilesAndTensors) {
   EXPECT_EQ(read_array(file() + ":x:0").values, Values{8});
   std::filesystem::rename(file(), folder_ / "a:b.safetensors");
@@ -58,12 +117,13 @@ TEST_F(NamedArray, AllowsColonsInFilesAndTensors) {
 
 TEST_F(NamedArray, MayBeWrittenOut) {
   EXPECT_EQ(read_array("1,-2.5,3e-1").shape, (Shape{3}));
-  EXPECT_EQ(read_row("1,-2.5,3e-1"), (Values{1, -2.5, 0.3}));
+  EXPECT_EQ(OpenedArray("1,-2.5,3e-1").row(), (Values{1, -2.5, 0.3}));
   const Array rows = read_array("0,0;1,0;0,1");
   EXPECT_EQ(rows.shape, (Shape{3, 2}));
   EXPECT_EQ(rows.values, (Values{0, 0, 1, 0, 0, 1}));
   EXPECT_EQ(read_array("1;2").shape, (Shape{2, 1}));
-  EXPECT_EQ(array_file("1,2"), std::nullopt);
+  EXPECT_EQ(OpenedArray("1,2").file(), std::nullopt);
+  EXPECT_FALSE(OpenedArray("1,2").fills_file());
 }
 
 TEST_F(NamedArray, WrittenOutMustBeNumbersInEqualRows) {
@@ -77,8 +137,8 @@ TEST_F(NamedArray, WrittenOutMustBeNumbersInEqualRows) {
             std::string::npos);
   EXPECT_NE(complaint(ErrorCode::Argument, "1,-2e-400").find("nearer to zero than any float64"),
             std::string::npos);
-  EXPECT_EQ(read_row("0e-400,0.0"), (Values{0, 0}));
-  EXPECT_EQ(read_row("1,5e-324"), (Values{1, 5e-324}));
+  EXPECT_EQ(OpenedArray("0e-400,0.0").row(), (Values{0, 0}));
+  EXPECT_EQ(OpenedArray("1,5e-324").row(), (Values{1, 5e-324}));
 }
 
 TEST_F(NamedArray, OneNumberAloneIsAFileThatIsNotThere) {

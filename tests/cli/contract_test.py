@@ -85,71 +85,6 @@ class Geometry(CommandTest):
         self.assertIn(f"{np.argmax(np.abs(self.gain))}: +", text)
 
 
-class Apply(CommandTest):
-    def setUp(self):
-        super().setUp()
-        random = np.random.default_rng(2)
-        self.x, self.gain, self.bias = random.normal(size=(7, 12)), random.normal(size=12), random.normal(size=12)
-        for name in ("x", "gain", "bias"):
-            np.save(self.folder / f"{name}.npy", getattr(self, name))
-
-    def apply(self, *options):
-        self.json("apply", "x.npy", "-o", "y.npy", *options)
-        return np.load(self.folder / "y.npy")
-
-    def test_layer_norm(self):
-        centred = self.x - self.x.mean(1, keepdims=True)
-        expected = centred / np.sqrt(centred.var(1, keepdims=True) + 1e-5) * self.gain + self.bias
-        np.testing.assert_allclose(self.apply("--gain", "gain.npy", "--bias", "bias.npy"), expected, rtol=1e-13)
-
-    def test_threads_do_not_change_a_bit(self):
-        np.save(self.folder / "x.npy", np.random.default_rng(3).normal(size=(5000, 12)))
-        for options in ([], ["--step", "scale"]):
-            one = self.apply(*options, "--threads", 1)
-            np.testing.assert_array_equal(one, self.apply(*options, "--threads", 5))
-
-    def test_four_steps_make_the_norm(self):
-        expected = self.apply("--gain", "gain.npy", "--bias", "bias.npy", "--groups", 3)
-        for step in ("project", "scale", "stretch", "shift"):
-            result = self.apply("--gain", "gain.npy", "--bias", "bias.npy", "--groups", 3, "--step", step)
-            np.save(self.folder / "x.npy", result)
-        np.testing.assert_allclose(result, expected, rtol=1e-13)
-
-    def test_steps_at_the_ends_of_the_range(self):
-        for step, x, expected in (("project", [1e308, 1.5e308], [-2.5e307, 2.5e307]),
-                                  ("scale", [1.5e308, 1.5e308], [1.0, 1.0]), ("scale", [5e-324, 5e-324], [1.0, 1.0]),
-                                  ("project", [5e-323, 1.5e-322], [-5e-323, 5e-323])):
-            np.save(self.folder / "x.npy", np.array([x]))
-            y = self.apply("--step", step, "--eps", "0")
-            np.testing.assert_allclose(y, [expected], rtol=4e-16)
-
-    def test_shape_and_precision_are_kept(self):
-        for dtype in (np.float64, np.float32, np.float16):
-            np.save(self.folder / "x.npy", self.x.reshape(7, 3, 4).astype(dtype))
-            y = self.apply()
-            self.assertEqual((y.shape, y.dtype), ((7, 3, 4), dtype))
-        np.save(self.folder / "x.npy", np.arange(12))
-        self.assertEqual(self.apply().dtype, np.float64)
-        np.save(self.folder / "x.npy", np.zeros((0, 12), np.float32))
-        self.assertEqual(self.apply().shape, (0, 12))
-
-    def test_literals_are_told_from_files(self):
-        hint = "; a literal array has two or more finite numbers: 1,2 is one row, 0;1 is two rows\n"
-        for name in ("3", "-1e5", "nan", "inf"):
-            for words in (["geometry", f"--gain={name}"], ["select", "--", name], ["apply", "-o", "y.npy", "--", name]):
-                self.assertEqual(self.fails(3, *words), f"normscope: array: {name}: no such file{hint}")
-        self.assertEqual(self.fails(3, "geometry", "--gain", "1,nan"),
-                         'normscope: array: "1,nan": "nan" is not a finite number\n')
-        self.assertEqual(self.fails(3, "geometry", "--gain", "none.npy"), "normscope: array: none.npy: no such file\n")
-
-    def test_width_must_fit(self):
-        np.save(self.folder / "short.npy", np.ones(3))
-        self.assertEqual(self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "short.npy"),
-                         "normscope: norm: gain has 3 entries, expected the width, 12\n")
-        self.assertIn("x.npy: has 2 axes longer than 1",
-                      self.fails(3, "apply", "x.npy", "-o", "y.npy", "--gain", "x.npy"))
-
-
 class Models(CommandTest):
     def checkpoints(self):
         yield OWN_MODEL
@@ -250,6 +185,15 @@ class Usage(CommandTest):
                 with self.subTest(words):
                     self.assertIn("x.npy is not a folder, expected one to write into", self.fails(3, *words, folder))
 
+    def test_literals_are_told_from_files(self):
+        hint = "; a literal array has two or more finite numbers: 1,2 is one row, 0;1 is two rows\n"
+        for name in ("3", "-1e5", "nan", "inf"):
+            for words in (["geometry", f"--gain={name}"], ["select", "--", name], ["apply", "-o", "y.npy", "--", name]):
+                self.assertEqual(self.fails(3, *words), f"normscope: array: {name}: no such file{hint}")
+        self.assertEqual(self.fails(3, "geometry", "--gain", "1,nan"),
+                         'normscope: array: "1,nan": "nan" is not a finite number\n')
+        self.assertEqual(self.fails(3, "geometry", "--gain", "none.npy"), "normscope: array: none.npy: no such file\n")
+
     def test_no_output_replaces_an_input_or_another_output(self):
         hub = self.folder / "hub"
         hub.mkdir()
@@ -257,14 +201,20 @@ class Usage(CommandTest):
         (hub / "config.json").write_text("{}")
         (self.folder / "link").symlink_to("hub/model.safetensors")
         np.save(self.folder / "x.npy", np.ones((2, 4)))
-        contents = {path: path.read_bytes() for path in (model, hub / "config.json", self.folder / "x.npy")}
+        np.savez(self.folder / "s.npz", x=np.eye(4), l=np.arange(4))
+        inputs = (model, hub / "config.json", self.folder / "x.npy", self.folder / "s.npz")
+        contents = {path: path.read_bytes() for path in inputs}
         for words in (["report", "hub", "-o", "hub/model.safetensors"], ["report", "hub", "-o", "link"],
                       ["report", "hub", "-o", "r.html", "--json", "hub/config.json"],
                       ["report", "hub", "-o", "r", "--json", "r"], ["report", "hub", "-o", "r", "--json", "./r"],
                       ["inspect", "hub", "--json", "hub/model.safetensors"],
                       ["geometry", "--gain", "hub:norm.weight", "--json", "hub/model.safetensors"],
                       ["apply", "x.npy", "-o", "y.npy", "--json", "x.npy"],
-                      ["apply", "hub:norm.weight", "-o", "hub/model.safetensors"]):
+                      ["apply", "hub:norm.weight", "-o", "hub/model.safetensors"],
+                      ["run", "n.safetensors", "s.npz:x", "-o", "s.npz"],
+                      ["build", "s.npz:x", "--random-labels", 2, "-o", "s.npz"],
+                      ["build", "x.npy", "s.npz:l", "-o", "n", "--trace", "s.npz"],
+                      ["build", "hub:norm.weight", "--random-labels", 2, "-o", "hub/config.json"]):
             with self.subTest(words):
                 self.assertIn("would overwrite", self.fails(3, *words))
                 for path, content in contents.items():

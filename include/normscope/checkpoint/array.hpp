@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/dtype.hpp>
+#include <normscope/core/file.hpp>
 
 namespace normscope::checkpoint {
 
@@ -19,7 +23,15 @@ struct Array {
   std::vector<double> values;
 };
 
-/// Reads an array by its command-line name:
+/// Opens the checkpoint at a path.
+using OpenCheckpoint = std::function<std::shared_ptr<const Checkpoint>(const std::filesystem::path&)>;
+
+/// Opens the checkpoint anew at each call.
+/// Errors    as `Checkpoint`
+[[nodiscard]] std::shared_ptr<const Checkpoint> open_checkpoint(const std::filesystem::path& path);
+
+/// The array that a name on the command line refers to. The constructor parses the name, maps the file and
+/// validates its header; elements are decoded on request. Copies share the open file.
 ///   X.npy                    NumPy formats 1.0 to 3.0, C or Fortran order, either byte order
 ///   X-ubyte, X-ubyte.gz, X.idx or X.idx.gz   IDX, as MNIST comes
 ///   X.npz:NAME               a member of a zip, stored or deflated (NAME with or without ".npy")
@@ -27,32 +39,83 @@ struct Array {
 ///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise
 ///   X.onnx:TENSOR or X.pt:TENSOR   likewise
 ///   1,2.5,-3 or 0,0;1,0;0,1  numbers written out: a row, or rows; a file of that name comes first
-/// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
-///           name that is not there; messages name the file
-[[nodiscard]] Array read_array(const std::string& name);
+class OpenedArray {
+ public:
+  /// `open` opens the checkpoint that holds a tensor, so that a caller can share it between names.
+  /// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
+  ///           name that is not there; messages name the file
+  explicit OpenedArray(std::string name, const OpenCheckpoint& open = open_checkpoint);
 
-/// The same for a vector: at most one axis may be longer than 1, which is checked before a tensor of a
-/// checkpoint is read.
-/// Errors    as `read_array`; Shape for more axes
-[[nodiscard]] std::vector<double> read_row(const std::string& name);
+  /// As it was given.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& shape() const { return shape_; }
+  /// The element type in the file; F64 for numbers written out.
+  [[nodiscard]] Dtype dtype() const { return dtype_; }
+  [[nodiscard]] std::uint64_t elements() const { return elements_; }
 
-/// The file or folder in an array's name; empty for numbers written out.
-/// Errors    Io if it does not exist
-[[nodiscard]] std::optional<std::filesystem::path> array_file(const std::string& name);
+  /// The file or folder in the name; empty for numbers written out.
+  [[nodiscard]] const std::optional<std::filesystem::path>& file() const { return file_; }
+  /// Whether the file contains this array alone: a `.npy` or an IDX file.
+  [[nodiscard]] bool fills_file() const { return fills_file_; }
+  /// The checkpoint that contains it as a tensor; null for other arrays.
+  [[nodiscard]] const std::shared_ptr<const Checkpoint>& checkpoint() const { return checkpoint_; }
+  /// The tensor's name in the checkpoint, or TENSOR[i]; empty for other arrays.
+  [[nodiscard]] const std::string& tensor() const { return tensor_; }
 
-/// A tensor of a checkpoint, named on the command line.
-struct TensorName {
-  std::filesystem::path checkpoint;  ///< a file or a folder
-  std::string tensor;                ///< its name, or TENSOR[i]
+  /// The elements, row-major and little-endian: in the mapped file if they are stored so, else in `buffer`.
+  /// They may be unaligned.
+  /// Errors    Format for a member of a zip that is damaged; Unsupported for a dtype without decoder
+  [[nodiscard]] std::span<const std::byte> bytes(std::vector<std::byte>& buffer) const;
+  /// The elements as float64.
+  /// Errors    as `bytes`
+  [[nodiscard]] std::vector<double> values() const;
+  /// The same for a vector: at most one axis may be longer than 1, which is checked before the elements are
+  /// read.
+  /// Errors    as `bytes`; Shape for more axes
+  [[nodiscard]] std::vector<double> row() const;
+
+ private:
+  using Fetch = std::function<std::span<const std::byte>(std::vector<std::byte>& buffer)>;
+
+  std::string name_;
+  std::optional<std::filesystem::path> file_{};
+  bool fills_file_ = false;
+  std::vector<std::uint64_t> shape_{};
+  Dtype dtype_ = Dtype::F64;
+  std::uint64_t elements_ = 0;
+  std::shared_ptr<const Checkpoint> checkpoint_{};
+  std::string tensor_{};
+  Fetch fetch_{};  ///< keeps its file open
+
+  struct Opener;
 };
 
-/// The tensor that an array's name refers to; empty for arrays of other files and for numbers written out.
-/// Does not check that the checkpoint has it.
-/// Errors    as `array_file`; Format for a damaged zip
-[[nodiscard]] std::optional<TensorName> tensor_name(const std::string& name);
+/// Opens the array of that name and decodes it.
+/// Errors    as `OpenedArray`
+[[nodiscard]] Array read_array(const std::string& name);
 
-/// Writes a `.npy` file, atomically: F64, F32 and F16 as they are, BF16, which NumPy lacks, as F32, and every
-/// other dtype as F64.
+/// The type in which a `.npy` file holds elements of `dtype`: F64, F32 and F16 as they are, BF16, which
+/// NumPy lacks, as F32, and every other dtype as F64.
+[[nodiscard]] Dtype npy_dtype(Dtype dtype);
+
+/// Writes a `.npy` file piece by piece, atomically: the file appears with `commit`.
+/// Errors    Io
+class NpyWriter {
+ public:
+  /// Requires  dtype is `npy_dtype` of some dtype
+  NpyWriter(const std::filesystem::path& path, Dtype dtype, std::span<const std::uint64_t> shape);
+
+  /// Appends elements of the dtype, little-endian.
+  void write(std::span<const std::byte> elements);
+  /// Requires  as many elements were written as the shape has
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::uint64_t missing_;  ///< bytes still to be written
+};
+
+/// Writes a `.npy` file, atomically, in `npy_dtype` of the array's.
 /// Errors    Io; Shape if values and shape disagree
 void write_npy(const std::filesystem::path& path, const Array& array);
 

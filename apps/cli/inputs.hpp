@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::cli {
+
+/// The inputs of a command: each name on the command line is resolved and opened once, and every file of
+/// theirs is known. Subcommands open their inputs before any work and then check their outputs with
+/// `keep_apart`.
+class Inputs {
+ public:
+  /// The array of that name; a checkpoint that holds several of them is opened once.
+  /// Errors    as `OpenedArray`
+  [[nodiscard]] checkpoint::OpenedArray array(const std::string& name);
+  /// The same for an option; empty if it is not given.
+  [[nodiscard]] std::optional<checkpoint::OpenedArray> optional_array(const std::string& name);
+
+  /// The checkpoint at that path; it stays open as long as this does.
+  /// Errors    as `Checkpoint`
+  [[nodiscard]] const checkpoint::Checkpoint& checkpoint(const std::filesystem::path& path);
+  /// The description of `checkpoint` as a model, computed once.
+  /// Errors    as `model::describe`
+  [[nodiscard]] const model::Model& model_of(const checkpoint::Checkpoint& checkpoint);
+
+  /// Adds a file that is not opened here but that outputs may not replace either.
+  void add_file(const std::filesystem::path& file) { files_.push_back(file); }
+
+  /// Every file of what was opened; of a checkpoint all its files, its configuration included.
+  [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
+  /// Throws unless every output (empty and "-" aside) names another file than each of those and each other
+  /// output.
+  /// Errors    Argument
+  void keep_apart(const std::vector<std::string>& outputs) const;
+
+ private:
+  std::shared_ptr<const checkpoint::Checkpoint> open(const std::filesystem::path& path);
+
+  std::map<std::string, checkpoint::OpenedArray> arrays_{};
+  std::map<std::filesystem::path, std::shared_ptr<const checkpoint::Checkpoint>> checkpoints_{};
+  std::map<const checkpoint::Checkpoint*, model::Model> models_{};
+  std::vector<std::filesystem::path> files_{};
+};
+
+}  // namespace normscope::cli

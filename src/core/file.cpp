@@ -1,15 +1,20 @@
 #include <normscope/core/file.hpp>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -90,6 +95,52 @@ path follow_links(path file) {
 
 path folder_of(const path& file) { return file.has_parent_path() ? file.parent_path() : path("."); }
 
+/// First digits of the running kernel's boot identifier; empty where there is none.
+std::string boot_tag() {
+  const Descriptor source(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 8> tag{};
+  if (source.value() < 0 || ::read(source.value(), tag.data(), tag.size()) != 8) return "";
+  return {tag.data(), tag.size()};
+}
+
+constexpr std::string_view temporary_prefix = ".normscope-";
+constexpr std::string_view hexadecimal = "0123456789abcdef";
+
+/// Whether `name` is that of a temporary file which a process of this boot created.
+bool is_temporary(std::string_view name, std::string_view boot) {
+  const std::size_t digits = temporary_prefix.size() + boot.size() + 1;
+  return name.size() == digits + 16 && name.substr(0, temporary_prefix.size()) == temporary_prefix &&
+         name.substr(temporary_prefix.size(), boot.size()) == boot && name[digits - 1] == '-' &&
+         name.substr(digits).find_first_not_of(hexadecimal) == std::string_view::npos;
+}
+
+/// Whether the open temporary file now belongs to this process. A process that removes the files of dead ones
+/// may have found it before it was locked.
+bool claim(int descriptor) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // or there are no locks here
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
+}
+
+/// Removes the temporary files of this user's processes that ended without removing them. The kernel frees a
+/// lock when its process ends, whatever ended it, and all processes of one boot see each other's locks; some
+/// network file systems do not show them those of other machines, whose files therefore stay.
+void remove_stale(const path& folder, std::string_view boot) {
+  if (boot.empty()) return;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!is_temporary(entry->path().filename().string(), boot)) continue;
+    // O_NONBLOCK: opening a FIFO must not wait for its reader.
+    const Descriptor file(
+        ::open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    struct stat status {};
+    if (file.value() < 0 || ::fstat(file.value(), &status) != 0) continue;
+    if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) continue;
+    if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+  }
+}
+
 std::uint64_t random_bits(const path& file) {
   std::uint64_t value = 0;
   if (::getentropy(&value, sizeof value) != 0) {
@@ -166,10 +217,19 @@ AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
     if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail_errno(path_, "cannot be replaced");
     mode = status.st_mode & 0777;
   }
+  const std::string boot = boot_tag();
+  remove_stale(folder_of(path_), boot);
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
-    temporary_ = folder_of(path_) / fmt::format(".normscope-{:016x}", random_bits(path_));
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && (errno != EEXIST || attempt == 100)) fail_errno(path_, "cannot be written");
+    temporary_ = folder_of(path_) / fmt::format("{}{}-{:016x}", temporary_prefix, boot, random_bits(path_));
+    Descriptor created(
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (created.value() < 0 && (errno != EEXIST || attempt == 100)) fail_errno(path_, "cannot be written");
+    if (created.value() < 0) continue;
+    if (claim(created.value())) {
+      descriptor_ = created.release();
+    } else if (attempt == 100) {
+      fail(path_, "cannot be written: its temporary file is removed each time");
+    }
   }
   if (mode && ::fchmod(descriptor_, *mode) != 0) {
     const int error = errno;
@@ -181,8 +241,8 @@ AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -201,12 +261,15 @@ void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(te
 
 void AtomicFile::commit() {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
-  const bool replaces = !temporary_.empty();
-  if (replaces && ::fsync(descriptor_) != 0) fail_errno(path_, "cannot be synced");
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(path_, "cannot be closed");
-  if (!replaces) return;
+  if (temporary_.empty()) {
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(path_, "cannot be closed");
+    return;
+  }
+  if (::fsync(descriptor_) != 0) fail_errno(path_, "cannot be synced");
+  // Renamed before it is closed, which unlocks it: an unlocked temporary file is that of a dead process.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "cannot be renamed into place");
   temporary_.clear();
+  ::close(std::exchange(descriptor_, -1));
   // The file is complete under its name already; some file systems cannot sync a folder.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.value() >= 0) ::fsync(folder.value());

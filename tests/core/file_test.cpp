@@ -1,12 +1,15 @@
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -170,6 +173,94 @@ TEST(AtomicFile, CreatesWhatADanglingLinkPointsTo) {
   file.commit();
   EXPECT_TRUE(fs::is_symlink(scratch / "link"));
   EXPECT_EQ(get(scratch / "later"), "new");
+}
+
+/// A process that has begun to write into `folder`, until it is killed.
+class Writer {
+ public:
+  explicit Writer(const fs::path& folder) {
+    const fs::path begun = folder / "begun";
+    process_ = ::fork();
+    if (process_ == 0) {
+      AtomicFile file(folder / "out");
+      file.write("half");
+      put(begun, "");
+      while (true) ::pause();
+    }
+    while (process_ > 0 && !fs::exists(begun)) ::usleep(1000);
+    fs::remove(begun);
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) temporary_ = entry.path();
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer() { kill(); }
+
+  void kill() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(std::exchange(process_, 0), nullptr, 0);
+  }
+  [[nodiscard]] const fs::path& temporary() const { return temporary_; }
+
+ private:
+  pid_t process_ = 0;
+  fs::path temporary_;
+};
+
+void write_once(const fs::path& path) {
+  AtomicFile file(path);
+  file.write("whole");
+  file.commit();
+}
+
+TEST(AtomicFile, RemovesWhatADeadProcessLeft) {
+  const Scratch scratch;
+  Writer writer(scratch.folder());
+  ASSERT_EQ(writer.temporary().filename().string().rfind(".normscope-", 0), 0u) << writer.temporary();
+  write_once(scratch / "other");
+  EXPECT_TRUE(fs::exists(writer.temporary())) << "its process lives";
+  {
+    AtomicFile first(scratch / "first");
+    AtomicFile second(scratch / "second");  // in one process, neither removes the other's file
+    first.commit();
+    second.commit();
+  }
+  EXPECT_EQ(count_files(scratch.folder()), 4u);
+  writer.kill();
+  ASSERT_TRUE(fs::exists(writer.temporary()));
+  write_once(scratch / "other");
+  EXPECT_FALSE(fs::exists(writer.temporary()));
+  EXPECT_EQ(count_files(scratch.folder()), 3u);
+}
+
+TEST(AtomicFile, RemovesNothingElse) {
+  const Scratch scratch;
+  Writer writer(scratch.folder());
+  writer.kill();
+  const std::string name = writer.temporary().filename().string();
+  fs::remove(writer.temporary());
+  // Names of its form: all but the last digits, which are random, tell where it was written.
+  const auto named = [&](const char* end) { return scratch / (name.substr(0, name.size() - 2) + end); };
+  put(scratch / "target", "kept");
+  fs::create_symlink("target", named("00"));
+  fs::create_directory(named("01"));
+  ASSERT_EQ(::mkfifo(named("02").c_str(), 0600), 0);
+  put(named("0x"), "not hexadecimal");
+  put(named("000"), "too long");
+  put(scratch / (".normscope-00000000" + name.substr(name.size() - 17)), "of another boot");
+  put(scratch / ".normscope-0123456789abcdef", "of a version that locked nothing");
+  std::size_t files = 8;
+  if (::geteuid() == 0) {
+    put(named("03"), "another user's");
+    ASSERT_EQ(::chown(named("03").c_str(), 65534, 65534), 0);
+    ++files;
+  }
+  write_once(scratch / "out");
+  EXPECT_EQ(count_files(scratch.folder()), files + 1);
+  EXPECT_EQ(get(scratch / "target"), "kept");
+  put(named("04"), "a dead process's");
+  write_once(scratch / "out");
+  EXPECT_FALSE(fs::exists(named("04")));
 }
 
 TEST(AtomicFile, WritesPlainlyToADevice) {

@@ -50,8 +50,11 @@ class RangedFile {
 
 /// A file that appears under its name complete or not at all: bytes go to a temporary file in the same
 /// folder, and `commit` syncs and renames it. Without `commit`, the destructor removes the temporary file and
-/// leaves an existing file unchanged. A process that is killed while it writes leaves a file
-/// `.normscope-<hex>` behind, which can be removed.
+/// leaves an existing file unchanged. A process that is killed while it writes leaves its temporary file,
+/// `.normscope-<boot>-<hex>`, which the same user's next `AtomicFile` in that folder removes: a process holds
+/// a lock on its temporary file, so one that is not locked has no process any more (test:
+/// AtomicFile.RemovesWhatADeadProcessLeft). Those from before a restart or of other machines stay, and can be
+/// removed once nothing writes there.
 /// Errors    Io, naming the file
 class AtomicFile {
  public:

@@ -13,7 +13,7 @@ spec.loader.exec_module(check_floors)
 
 
 class Floors(unittest.TestCase):
-    def violations(self, path, text, layers='{"core": [], "norm": ["core"], "geometry": ["core"]}'):
+    def violations(self, path, text, layers='{"core": [], "norm": [], "geometry": []}'):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             for name, content in (("cmake/layers.json", layers), (path, text)):
@@ -22,7 +22,8 @@ class Floors(unittest.TestCase):
             return check_floors.violations(root)
 
     def test_downward_and_own_includes_pass(self):
-        self.assertEqual(self.violations("src/norm/a.cpp", "#include <normscope/core/a.hpp>\n#include <vector>\n"), [])
+        self.assertEqual(self.violations("src/norm/a.cpp", "#include <normscope/core/a.hpp>\n#include <vector>\n",
+                                         '{"core": [], "norm": ["core"]}'), [])
 
     def test_siblings_and_upward_includes_are_found(self):
         self.assertIn("geometry may not include norm",
@@ -33,6 +34,12 @@ class Floors(unittest.TestCase):
     def test_back_doors_are_found(self):
         self.assertTrue(self.violations("src/norm/a.cpp", '#include "../geometry/b.hpp"\n'))
         self.assertTrue(self.violations("src/attic/a.cpp", "\n"))
+
+    def test_floors_that_no_include_uses_are_found(self):
+        self.assertEqual(self.violations("src/norm/a.cpp", "#include <normscope/core/a.hpp>\n",
+                                         '{"core": [], "geometry": ["core"], "norm": ["core", "geometry"]}'),
+                         ["cmake/layers.json: geometry never includes core",
+                          "cmake/layers.json: norm never includes geometry"])
 
     def test_circles_are_found(self):
         with self.assertRaises(ValueError):

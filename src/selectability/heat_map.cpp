@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 /// Digits of a share that can be distinguished by colour.
 constexpr double share_digits = 1e4;
 
-Json axis(const char* oracle, const char* title, const Json& extra) {
-  Json result = {{"field", oracle}, {"type", "ordinal"}, {"title", title}};
+Json axis(const char* field, const char* title, const Json& extra) {
+  Json result = {{"field", field}, {"type", "ordinal"}, {"title", title}};
   result.update(extra);
   return result;
 }

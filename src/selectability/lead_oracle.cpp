@@ -15,7 +15,7 @@
 namespace normscope::selectability {
 namespace {
 
-constexpr std::size_t block = 2048;
+constexpr std::size_t token_block = 2048;
 /// A lead larger than this many times its error is not recomputed in twice the precision.
 constexpr double enough_digits = 0x1p20;
 
@@ -164,11 +164,12 @@ void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& eval
     thresholds.push_back(static_cast<float>(
         std::scalbn(own.back() - evaluation.within - 2.0 * oracle.single->error, -exponent)));
   }
-  const std::size_t blocks = (tokens + block - 1) / block;
+  const std::size_t blocks = (tokens + token_block - 1) / token_block;
   std::vector<std::vector<ChunkCandidates>> seen(blocks);
   parallel_for(blocks, 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; ++k) {
-      seen[k] = see(oracle, evaluations, points, thresholds, k * block, std::min(tokens, (k + 1) * block));
+      seen[k] = see(oracle, evaluations, points, thresholds, k * token_block,
+                    std::min(tokens, (k + 1) * token_block));
     }
   });
   parallel_for(evaluations.size(), 1, threads, [&](std::size_t begin, std::size_t end) {

@@ -208,12 +208,19 @@ class OverAllDistances {
       const RotaryScores reachable = within(scores_, queries, 1.0);
       const RotaryUniform uniform = queries == 1.0 ? most_uniform(scores_, everywhere)
                                                    : most_uniform(reachable, RotaryWeights(reachable, 0.0));
+      // Points are rounded when they are written in the coordinates of the norm's output.
+      const double upper =
+          uniform.upper + uniform.upper_sensitivity * sides_.query.rounding_of_point(uniform.point, queries);
+      const double anywhere =
+          uniform.anywhere +
+          uniform.anywhere_sensitivity * sides_.query.rounding_of_point(uniform.anywhere_point, queries);
       // The widest context of any query is no wider than the sharpest.
-      result.most_uniform.upper = std::min(uniform.upper, result.sharpest.upper);
-      over.uniform_anywhere = std::min(uniform.anywhere, over.sharpest_anywhere);
+      result.most_uniform.upper = std::min(upper, result.sharpest.upper);
+      over.uniform_anywhere = std::min(anywhere, over.sharpest_anywhere);
       (void)set_query(uniform.point, result.most_uniform);
       over.anywhere_point = to_vector(sides_.query.point(uniform.anywhere_point, queries));
       over.anywhere_proof = uniform.anywhere_proof;
+      over.anywhere_proof.spread = anywhere;
       if (queries == 1.0 && keys == 1.0) return prove_uniform(uniform, result);
     }
     if (keys == 0.0) return;

@@ -98,13 +98,20 @@ class Dual {
   VectorXd shares_;
 };
 
+/// An upper bound of a query's spread, and its growth per unit of length by which the query's point moves.
+struct SpreadBound {
+  WeightProof proof{};
+  double sensitivity = 0.0;
+};
+
 /// An upper bound of the spread over every distance, by weights for this query.
-WeightProof anywhere(const RotaryScores& scores, const VectorXd& u) {
+SpreadBound bound_anywhere(const RotaryScores& scores, const VectorXd& u) {
   RotaryScores one = scores;
   one.query = MatrixXd::Zero(scores.dim(), 1);
   one.query_constant = scores.query_at(u);
   one.query_lost += rounding(scores.query.cols() + 1) * scores.query_size();
-  return RotaryWeights(one, 0.0).proof(0);
+  const RotaryWeights weights(one, 0.0);
+  return {weights.proof(0), weights.sensitivity(scores.query)};
 }
 
 /// The widest context of a query over all distances.
@@ -208,7 +215,9 @@ RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weig
                        .upper = outside.spread,
                        .anywhere = outside.spread,
                        .anywhere_point = outside.point,
-                       .anywhere_proof = weights.proof(0)};
+                       .anywhere_proof = weights.proof(0),
+                       .upper_sensitivity = weights.sensitivity(scores.query)};
+  result.anywhere_sensitivity = result.upper_sensitivity;
   result.anywhere_proof.spread = outside.spread;
   // If c is 0, u = 0 gives the query 0.
   if (scores.query_constant.squaredNorm() == 0.0 || !scores.knows_frequencies() || scores.distances < 3) {
@@ -230,20 +239,22 @@ RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weig
     descent.restart();
   }
   descent.fill(result);
-  const WeightProof everywhere = anywhere(scores, descent.best());
-  double within = everywhere.spread;
+  const SpreadBound everywhere = bound_anywhere(scores, descent.best());
+  double within = everywhere.proof.spread;
   if (scores.bounded && scores.distances <= most_swept) {
     const Sweep all(scores, all_distances(0, scores.distances));
     within = std::min(within, widest_over(scores, all, descent.best()));
   }
-  if (everywhere.spread < result.anywhere) {
-    result.anywhere = everywhere.spread;
+  if (everywhere.proof.spread < result.anywhere) {
+    result.anywhere = everywhere.proof.spread;
     result.anywhere_point = descent.best();
-    result.anywhere_proof = everywhere;
+    result.anywhere_proof = everywhere.proof;
+    result.anywhere_sensitivity = everywhere.sensitivity;
   }
   if (within < result.upper) {
     result.upper = within;
     result.point = descent.best();
+    result.upper_sensitivity = everywhere.sensitivity;
   }
   return result;
 }

@@ -15,6 +15,9 @@ struct RotaryUniform {
   double anywhere = 0.0;             ///< the same over all distances, whatever the frequencies
   Eigen::VectorXd anywhere_point{};  ///< u that attains `anywhere`, as proved by these weights
   WeightProof anywhere_proof{};
+  /// How much `upper` and `anywhere` grow per unit of length by which their points move.
+  double upper_sensitivity = 0.0;
+  double anywhere_sensitivity = 0.0;
   double lower = 0.0;  ///< every query has a context at least this wide
   /// Contexts with weights that sum to 1, which prove `lower`: context i has the spread qᵀ g_i, and with g =
   /// Σ λ_i g_i the widest context of every query is at least min over u of (C u + c)ᵀ g = cᵀ g − |Cᵀ g|.

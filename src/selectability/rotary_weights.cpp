@@ -127,9 +127,9 @@ RotaryWeights::Stacked RotaryWeights::stacked(const MatrixXd& map, const VectorX
   const Index still = static_cast<Index>(still_.size());
   const Index rows = still + scores_.turning();
   Stacked result{MatrixXd(rows, map.cols()), VectorXd::Zero(rows)};
-  const MatrixXd evaluation = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
-  result.map.topRows(still) = on_still * evaluation;
-  double size = evaluation.norm();
+  const MatrixXd still_map = inverse ? key_map_(still_, Eigen::all) : map(still_, Eigen::all);
+  result.map.topRows(still) = on_still * still_map;
+  double size = still_map.norm();
   // The part on coordinates that do not rotate shifts the scores of all keys alike.
   if (!inverse) {
     result.constant.head(still) = on_still * constant(still_);
@@ -169,9 +169,9 @@ void RotaryWeights::balance() {
   const Index still = static_cast<Index>(still_.size());
   factor_ = inverse_ = MatrixXd::Identity(still, still);
   if (still == 0) return;
-  const MatrixXd evaluation = key_map_(still_, Eigen::all);
+  const MatrixXd still_map = key_map_(still_, Eigen::all);
   const MatrixXd a = lifted(queries(still_, still_));
-  const MatrixXd b = lifted(evaluation * evaluation.transpose());
+  const MatrixXd b = lifted(still_map * still_map.transpose());
   const auto root = [](double value) { return std::sqrt(std::max(value, 0.0)); };
   const MatrixXd a_root = spectral(a, root);
   const MatrixXd a_back = spectral(a, [](double value) { return 1.0 / std::sqrt(std::max(value, 1e-300)); });
@@ -247,6 +247,12 @@ RotaryWeights::Query RotaryWeights::most_uniform() const {
   const convex::ExtremeLength least = convex::least_length(RowMajor(query.map), as_span(query.constant));
   return {.point = Eigen::Map<const VectorXd>(least.point.data(), static_cast<Index>(least.point.size())),
           .spread = (2.0 * (least.upper + query.lost) * key_length_ + slack_) * (1.0 + rounding(4))};
+}
+
+double RotaryWeights::sensitivity(const MatrixXd& map) const {
+  const Stacked query = stacked(map, VectorXd::Zero(map.rows()), factor_, false);
+  return 2.0 * (query.map.norm() * (1.0 + rounding(query.map.size())) + query.lost) * key_length_ *
+         (1.0 + rounding(4));
 }
 
 }  // namespace normscope::selectability

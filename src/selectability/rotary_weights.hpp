@@ -34,6 +34,9 @@ class RotaryWeights {
     double spread = 0.0;
   };
   [[nodiscard]] Query most_uniform() const;
+  /// How much the spread of a query can grow per unit of length by which its point moves, from above, for
+  /// queries that are the image of a ball under `map`.
+  [[nodiscard]] double sensitivity(const Eigen::MatrixXd& map) const;
 
   /// The certificate, in the head's order of coordinates: valid for distances below this, 0 for every
   /// distance.

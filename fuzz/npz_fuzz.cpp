@@ -15,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const checkpoint::ZipMember& member : checkpoint::read_zip_directory(bytes, "fuzz")) {
       try {
         const checkpoint::NpyHeader header = checkpoint::read_npz_header(bytes, member, "fuzz");
-        const std::vector<std::byte> data = checkpoint::read_npz_data(bytes, member, "fuzz");
+        const std::vector<std::byte> elements = checkpoint::read_npz_data(bytes, member, "fuzz");
         std::vector<std::byte> buffer;
-        fuzz_require(checkpoint::npy_elements(header, data, buffer).size() == header.data_bytes());
+        fuzz_require(checkpoint::npy_elements(header, elements, buffer).size() == header.data_bytes());
       } catch (const Error&) {
       }
     }

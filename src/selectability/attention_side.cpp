@@ -84,11 +84,7 @@ VectorXd AttentionSide::point(const VectorXd& w, double part) const {
 double AttentionSide::rounding_of_point(const VectorXd& w, double part) const {
   const VectorXd u = point(w, part);
   const MatrixXd& basis = reduced_.basis;
-  const VectorXd moved = basis.transpose() * u - part * w;
-  const VectorXd unseen = moved - seen_ * (seen_.transpose() * moved);
-  // What the map does not see weighs at most the tolerance of the rank.
-  const double seen = (seen_.transpose() * moved).norm() + rank_tolerance * unseen.norm();
-  return seen * (1.0 + rounding(2 * w.size())) +
+  return (basis.transpose() * u - part * w).norm() * (1.0 + rounding(w.size())) +
          2.0 * rounding(basis.rows() + w.size()) * (basis.norm() * u.norm() + w.norm());
 }
 

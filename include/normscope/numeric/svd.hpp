@@ -8,8 +8,9 @@
 namespace normscope {
 
 /// The singular value decomposition A = U diag(values) Vᵀ, with rank = min(rows, columns) values in
-/// decreasing order. Shapes    left (rows, rank) and right (columns, rank), row-major, columns of length 1;
-/// values (rank)
+/// decreasing order.
+///
+/// Shapes    left (rows, rank) and right (columns, rank), row-major, columns of length 1; values (rank)
 struct Svd {
   std::vector<double> left;
   std::vector<double> values;

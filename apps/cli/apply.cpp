@@ -14,14 +14,14 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct ApplyOptions {
   std::string input;
   std::string output;
   std::string step;
   NormOptions norm;
 };
 
-int run(const Session& session, const Options& options) {
+int run_apply(const Session& session, const ApplyOptions& options) {
   expect_writable({options.output});
   Inputs inputs;
   const NormInput norm = options.norm.open(inputs);
@@ -65,10 +65,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_apply(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ApplyOptions>();
   CLI::App* command =
       add_command(root, session, "apply", "Apply a norm, or one of its four steps, to an array",
-                  [&session, options] { return run(session, *options); });
+                  [&session, options] { return run_apply(session, *options); });
   command->add_option("X", options->input, "Rows to normalize, along the last axis")->required();
   command->add_option("-o,--output", options->output, "File to write, with X's shape and precision")
       ->type_name("Y.npy")

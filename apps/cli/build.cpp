@@ -21,7 +21,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct BuildOptions {
   std::string samples;
   std::string labels;
   std::string output;
@@ -36,7 +36,7 @@ struct Options {
   std::string figure;
 };
 
-std::vector<std::int64_t> wanted_labels(const Options& options,
+std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
                                         const std::optional<checkpoint::OpenedArray>& given,
                                         std::size_t rows) {
   if (given) return read_labels(*given);
@@ -76,7 +76,7 @@ class Outputs {
   std::vector<std::unique_ptr<AtomicFile>> files_{};
 };
 
-int run(const Session& session, const Options& options) {
+int run_build(const Session& session, const BuildOptions& options) {
   expect_writable({options.output, options.resume, options.trace, options.figure});
   if (options.labels.empty() == (options.random_labels == 0)) {
     throw Error(ErrorCode::Argument, "build: expected exactly one of LABELS and --random-labels");
@@ -137,10 +137,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_build(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BuildOptions>();
   CLI::App* command = add_command(root, session, "build",
                                   "Construct an LN-Net (linear layers and norms only) that fits every label",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_build(session, *options); });
   command->add_option("X", options->samples, "Samples along the first axis")->required();
   command->add_option("LABELS", options->labels, "Integer label of each sample");
   command->add_option("-o,--output", options->output, "File to write the net to")

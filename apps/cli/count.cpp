@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t test_words = 1000;
 constexpr std::size_t test_seed = 1;
 
-struct Options {
+struct CountOptions {
   std::string cell = "lstm";
   std::string language = "anbn";
   std::string head;
@@ -39,7 +39,7 @@ struct Options {
   std::string trace;
 };
 
-am::TrainSpec train_spec(const Options& options) {
+am::TrainSpec train_spec(const CountOptions& options) {
   am::TrainSpec spec =
       am::usual(am::cell_kind(options.cell), am::language(options.language),
                 options.head.empty() ? am::Head::next_symbol : am::head(options.head), options.seed);
@@ -62,7 +62,7 @@ struct Subject {
   std::string told;
 };
 
-Subject get(const Session& session, const Options& options) {
+Subject get(const Session& session, const CountOptions& options) {
   if (!options.train) {
     const am::CellKind cell = am::cell_kind(options.cell);
     const am::Language language = am::language(options.language);
@@ -106,7 +106,7 @@ std::string describe(const am::Network& network, const std::vector<am::UnitDrift
   return text.empty() ? "no unit counts" : text;
 }
 
-int run(const Session& session, const Options& options) {
+int run_count(const Session& session, const CountOptions& options) {
   expect_writable({options.figure, options.trace});
   keep_apart({}, {options.figure, options.trace, session.json});
   const Subject subject = get(session, options);
@@ -183,11 +183,11 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_count(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CountOptions>();
   CLI::App* command = add_command(
       root, session, "count",
       "Test how far a recurrent network can count letters (a^n b^n): a stored one, or one trained here",
-      [&session, options] { return run(session, *options); });
+      [&session, options] { return run_count(session, *options); });
   command->add_option("--cell", options->cell, "Recurrent cell (default lstm)")
       ->check(CLI::IsMember({"lstm", "gru", "elman_tanh", "elman_relu"}));
   command->add_option("--language", options->language, "Language: a^n b^n or a^n b^n c^n (default anbn)")

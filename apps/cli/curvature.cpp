@@ -19,7 +19,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct CurvatureOptions {
   std::string input;
   NormOptions norm;
   std::vector<std::size_t> groups;
@@ -29,7 +29,7 @@ struct Options {
   std::string rows_out;
 };
 
-MatrixInput rows_of(const Options& options, const std::optional<checkpoint::OpenedArray>& given) {
+MatrixInput rows_of(const CurvatureOptions& options, const std::optional<checkpoint::OpenedArray>& given) {
   if (given) return read_matrix(*given);
   if (options.width == 0 || options.rows == 0) {
     throw Error(ErrorCode::Argument, "curvature: neither X nor --width is given, expected one of them");
@@ -49,7 +49,7 @@ std::string number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "-";
 }
 
-int run(const Session& session, const Options& options) {
+int run_curvature(const Session& session, const CurvatureOptions& options) {
   expect_writable({options.rows_out});
   Inputs inputs;
   const std::optional<checkpoint::OpenedArray> given = inputs.optional_array(options.input);
@@ -106,11 +106,11 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_curvature(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CurvatureOptions>();
   CLI::App* command =
       add_command(root, session, "curvature",
                   "Measure a norm's curvature (squared Hessian norm) at given rows, per number of groups",
-                  [&session, options] { return run(session, *options); });
+                  [&session, options] { return run_curvature(session, *options); });
   command->add_option("X", options->input, "Rows x width (default: standard normal rows of --width)");
   options->norm.usual_eps = 0.0;
   options->norm.bias_is_used = false;

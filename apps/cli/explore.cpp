@@ -17,12 +17,12 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct ExploreOptions {
   std::string model;
   std::uint16_t port = 0;
 };
 
-int run(const Session& session, const Options& options) {
+int run_explore(const Session& session, const ExploreOptions& options) {
   std::vector<explorer::SiteFile> files = explorer::site();
   if (files.empty()) {
     throw Error(ErrorCode::Unsupported,
@@ -58,9 +58,9 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_explore(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExploreOptions>();
   CLI::App* command = add_command(root, session, "explore", "Serve the explorer to browsers on this machine",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_explore(session, *options); });
   command->remove_option(command->get_option("--json"));
   command->add_option("MODEL", options->model, "Checkpoint whose report is opened");
   command->add_option("--port", options->port, "Port of 127.0.0.1 to listen on (default: any free port)")

@@ -19,7 +19,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct GeometryOptions {
   NormOptions norm;
   std::size_t width = 0;
   std::size_t axes = 0;
@@ -41,7 +41,7 @@ void check_entries(const char* option, std::size_t rows, std::size_t width) {
 constexpr std::size_t shown_coordinates = 5;
 
 /// Directions, one per row.
-struct Rows {
+struct ShownRows {
   std::vector<double> values{};
   std::size_t width = 1;
 
@@ -52,27 +52,28 @@ struct Rows {
   [[nodiscard]] MatrixView<double> view() { return {values.data(), size(), width}; }
 };
 
-Rows empty_rows(std::size_t count, std::size_t width) {
+ShownRows empty_rows(std::size_t count, std::size_t width) {
   return {.values = std::vector<double>(count * width), .width = width};
 }
 
-nlohmann::ordered_json to_json(const Rows& rows) {
+nlohmann::ordered_json to_json(const ShownRows& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < rows.size(); ++i) list.emplace_back(rows.row(i));
   return list;
 }
 
-Rows leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted, unsigned threads) {
+ShownRows leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted,
+                       unsigned threads) {
   const std::size_t count = std::min(wanted, image.semi_axes().size());
   check_entries("--axes", count, width);
-  Rows axes = empty_rows(count, width);
+  ShownRows axes = empty_rows(count, width);
   image.axes(0, axes.view(), threads);
   return axes;
 }
 
-Rows null_space(const geometry::NormImage& image, std::size_t width) {
+ShownRows null_space(const geometry::NormImage& image, std::size_t width) {
   check_entries("--null-space", image.null_space_dim(), width);
-  Rows basis = empty_rows(image.null_space_dim(), width);
+  ShownRows basis = empty_rows(image.null_space_dim(), width);
   image.null_space(basis.view());
   return basis;
 }
@@ -97,7 +98,7 @@ std::string number(double value) {
 using Lines = std::vector<std::string>;
 
 /// Statistics of gain and bias, if they are given.
-void add_parameters(const Options& options, const NormSpec& spec, nlohmann::ordered_json& json,
+void add_parameters(const GeometryOptions& options, const NormSpec& spec, nlohmann::ordered_json& json,
                     Lines& lines) {
   if (!options.norm.gain.empty()) {
     const audit::ParameterStatistics gain = audit::statistics(spec.gain);
@@ -115,9 +116,9 @@ void add_parameters(const Options& options, const NormSpec& spec, nlohmann::orde
 }
 
 /// Similarity of the image to that of another gain of the same kind.
-void add_similarity(const Session& session, const Options& options, const std::optional<NormInput>& other,
-                    const NormSpec& spec, const geometry::NormImage& image, nlohmann::ordered_json& json,
-                    Lines& lines) {
+void add_similarity(const Session& session, const GeometryOptions& options,
+                    const std::optional<NormInput>& other, const NormSpec& spec,
+                    const geometry::NormImage& image, nlohmann::ordered_json& json, Lines& lines) {
   if (!other) return;
   const GivenNorm other_spec = other->of_width(0);
   const geometry::NormImage other_image(other_spec, session.threads, session.progress());
@@ -129,7 +130,7 @@ void add_similarity(const Session& session, const Options& options, const std::o
                               printable(options.similar_to), cosine));
 }
 
-int run(const Session& session, const Options& options) {
+int run_geometry(const Session& session, const GeometryOptions& options) {
   Inputs inputs;
   const NormInput norm = options.norm.open(inputs);
   std::optional<NormInput> other;
@@ -143,8 +144,8 @@ int run(const Session& session, const Options& options) {
   const geometry::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
   const double dimension = geometry::effective_dimension(spec);
-  const Rows axes = leading_axes(image, spec.width, options.axes, session.threads);
-  const Rows erased = options.null_space ? null_space(image, spec.width) : Rows{};
+  const ShownRows axes = leading_axes(image, spec.width, options.axes, session.threads);
+  const ShownRows erased = options.null_space ? null_space(image, spec.width) : ShownRows{};
 
   nlohmann::ordered_json json = {{"schema", "normscope.geometry/1"},
                                  {"version", version},
@@ -188,10 +189,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_geometry(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GeometryOptions>();
   CLI::App* command = add_command(root, session, "geometry",
                                   "Compute the null space, semi-axes and principal axes of a norm's image",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_geometry(session, *options); });
   options->norm.bias_is_used = false;  // the image is that of the norm before its bias
   options->norm.declare(*command);
   command->add_option("--width", options->width, "Width of the norm, if neither --gain nor --bias gives it")

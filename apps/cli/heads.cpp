@@ -18,7 +18,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct HeadsOptions {
   std::string model;
   audit::HeadDetails details;
   audit::HeadContexts contexts;
@@ -147,7 +147,7 @@ void expect_some_modelled(const std::string& path, const model::Model& model) {
   }
 }
 
-int run(const Session& session, const Options& options) {
+int run_heads(const Session& session, const HeadsOptions& options) {
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
   inputs.keep_apart({session.json});
@@ -176,10 +176,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_heads(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<HeadsOptions>();
   CLI::App* command = add_command(
       root, session, "heads", "Bound how uniform and how sharp each attention head can be, in any context",
-      [&session, options] { return run(session, *options); });
+      [&session, options] { return run_heads(session, *options); });
   command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
   command->add_option(
       "--context", options->contexts.positions,

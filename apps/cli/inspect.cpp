@@ -32,7 +32,7 @@ void print_norm(const Session& session, const model::Norm& norm) {
   session.say(fmt::format("    written by  {}{}", tensors_of(norm.writers), others));
 }
 
-int run(const Session& session, const std::string& file) {
+int run_inspect(const Session& session, const std::string& file) {
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file);
   inputs.keep_apart({session.json});
@@ -58,7 +58,7 @@ void add_inspect(CLI::App& root, Session& session) {
   const auto file = std::make_shared<std::string>();
   CLI::App* command =
       add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
-                  [&session, file] { return run(session, *file); });
+                  [&session, file] { return run_inspect(session, *file); });
   command->add_option("FILE", *file, "Checkpoint to check")->required();
   command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
 }

@@ -14,7 +14,7 @@ namespace normscope::cli {
 namespace {
 
 /// The rows were checked to be finite before.
-void expect_finite(std::string_view what, MatrixView<const double> keys) {
+void expect_finite_keys(std::string_view what, MatrixView<const double> keys) {
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     for (std::size_t i = 0; i < keys.width(); ++i) {
       if (std::isfinite(keys.row(row)[i])) continue;
@@ -53,9 +53,9 @@ void KeyNorm::apply(const std::optional<GivenNorm>& spec, MatrixView<double> key
   if (steps.empty()) norm::forward(*spec, keys, keys);
   for (const std::string& step : steps) {
     geometry::apply(geometry::step(step), *spec, keys, keys);
-    expect_finite(step, keys);
+    expect_finite_keys(step, keys);
   }
-  expect_finite("the norm", keys);
+  expect_finite_keys("the norm", keys);
 }
 
 nlohmann::ordered_json KeyNorm::json(const std::optional<GivenNorm>& spec) const {

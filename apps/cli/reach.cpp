@@ -28,9 +28,9 @@ using selectability::TokenReach;
 const std::map<std::string, Probabilities> probabilities = {
     {"quick", Probabilities::quick}, {"auto", Probabilities::extremes}, {"full", Probabilities::full}};
 constexpr std::size_t said = 5;
-constexpr std::chrono::seconds between_saves{30};
+constexpr std::chrono::seconds reach_saved_every{30};
 
-struct Options {
+struct ReachOptions {
   HeadOptions head;
   std::string resume;
   std::string certificates;
@@ -52,7 +52,7 @@ std::chrono::steady_clock::time_point in_seconds(double seconds) {
 }
 
 /// Decides the tokens and computes the extremes, with the state saved in the file of --resume.
-void survey(const Options& options, const selectability::Logits& logits, const Session& session,
+void survey(const ReachOptions& options, const selectability::Logits& logits, const Session& session,
             Survey& results) {
   const Progress progress = session.progress();
   selectability::ReachOptions how{.threads = session.threads,
@@ -64,7 +64,7 @@ void survey(const Options& options, const selectability::Logits& logits, const S
   auto saved = std::chrono::steady_clock::now();
   how.progress = Progress([&](std::string_view what, std::size_t done, std::size_t total) {
     progress(what, done, total);
-    if (what != "screen" && std::chrono::steady_clock::now() - saved >= between_saves) {
+    if (what != "screen" && std::chrono::steady_clock::now() - saved >= reach_saved_every) {
       state.save(results);
       saved = std::chrono::steady_clock::now();
     }
@@ -141,7 +141,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   say_notes(session, head.notes);
 }
 
-int run(const Session& session, const Options& options) {
+int run_reach(const Session& session, const ReachOptions& options) {
   expect_writable({options.resume});
   expect_folders({options.certificates});
   std::vector<std::string> outputs = witness_files(options.certificates);
@@ -178,11 +178,11 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_reach(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReachOptions>();
   CLI::App* command =
       add_command(root, session, "reach",
                   "Decide which tokens a model can output after its final norm, and bound their probability",
-                  [&session, options] { return run(session, *options); });
+                  [&session, options] { return run_reach(session, *options); });
   HeadOptions& head = options->head;
   CLI::Option* model = command->add_option("MODEL", head.model, "Checkpoint with a language-model head");
   CLI::Option* unembedding = command

@@ -15,7 +15,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string model;
   std::string output = "report.html";
   bool deep = false;
@@ -23,7 +23,7 @@ struct Options {
 
 constexpr std::size_t shown_findings = 5;
 
-void summarize(const Session& session, const Options& options, const audit::Report& report) {
+void summarize(const Session& session, const ReportOptions& options, const audit::Report& report) {
   session.say(fmt::format("{}: {}, {}, {}", printable(options.output), printable(report.model.title),
                           counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding")));
   for (std::size_t i = 0; i < std::min(shown_findings, report.findings.size()); ++i) {
@@ -31,7 +31,7 @@ void summarize(const Session& session, const Options& options, const audit::Repo
   }
 }
 
-int run(const Session& session, const Options& options) {
+int run_report(const Session& session, const ReportOptions& options) {
   expect_writable({options.output});
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
@@ -50,10 +50,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = add_command(root, session, "report",
                                   "Analyse a checkpoint's norms, heads and vocabulary; write one HTML page",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_report(session, *options); });
   command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
   command->add_option("-o,--output", options->output, "HTML file to write (default report.html)")
       ->type_name("FILE");

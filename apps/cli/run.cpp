@@ -15,7 +15,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string net;
   std::string samples;
   std::string output;
@@ -39,7 +39,7 @@ checkpoint::Array side_by_side(const lnnet::Net& net, const std::vector<std::vec
   return array;
 }
 
-int run(const Session& session, const Options& options) {
+int run_run(const Session& session, const RunOptions& options) {
   expect_writable({options.output, options.trace});
   Inputs inputs;
   inputs.add_file(options.net);
@@ -75,9 +75,9 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_run(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   CLI::App* command = add_command(root, session, "run", "Classify samples with an LN-Net",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_run(session, *options); });
   command->add_option("NET", options->net, "Net written by build or train")->required();
   command->add_option("X", options->samples, "Samples along the first axis")->required();
   command->add_option("-o,--output", options->output, "Write the predicted labels (float64)")

@@ -27,9 +27,9 @@ namespace {
 using selectability::Proof;
 using selectability::Selectability;
 
-constexpr std::chrono::seconds between_saves{10};
+constexpr std::chrono::seconds search_saved_every{10};
 
-struct Options {
+struct SelectOptions {
   std::string input;
   KeyNormOptions norm;
   selectability::Options search;
@@ -84,8 +84,8 @@ void save(const selectability::Search& search, const std::string& path) {
 }
 
 /// The search, its state kept in the file that --resume names.
-selectability::Selection decide(const Session& session, const Options& options, MatrixView<const double> keys,
-                                const selectability::Options& how) {
+selectability::Selection decide(const Session& session, const SelectOptions& options,
+                                MatrixView<const double> keys, const selectability::Options& how) {
   const Progress progress = session.progress();
   selectability::Search search(keys, how);
   const std::string& state = options.state;
@@ -98,7 +98,7 @@ selectability::Selection decide(const Session& session, const Options& options, 
     while (!search.done()) {
       search.report(progress);
       search.step();
-      if (!state.empty() && std::chrono::steady_clock::now() - saved >= between_saves) {
+      if (!state.empty() && std::chrono::steady_clock::now() - saved >= search_saved_every) {
         save(search, state);
         saved = std::chrono::steady_clock::now();
       }
@@ -112,7 +112,7 @@ selectability::Selection decide(const Session& session, const Options& options, 
   return std::move(search).result();
 }
 
-int run(const Session& session, const Options& options) {
+int run_select(const Session& session, const SelectOptions& options) {
   expect_folders({options.certificates, options.figures});
   if (options.input.empty() && !options.random_table) throw CLI::RequiredError("KEYS or --random-table");
   Inputs inputs;
@@ -150,10 +150,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_select(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SelectOptions>();
   CLI::App* command =
       add_command(root, session, "select", "Decide which keys some query can give the highest score",
-                  [&session, options] { return run(session, *options); });
+                  [&session, options] { return run_select(session, *options); });
   command->footer(
       "--tolerance applies to the whole distance and to each column; with 0 a key is inside only by proof.\n"
       "For float32 keys that lie in a subspace, use --rank-tolerance 1e-5. Ctrl-C saves the state of "

@@ -18,7 +18,7 @@
 namespace normscope::cli {
 namespace {
 
-struct Options {
+struct SeparateOptions {
   std::string a;
   std::string b;
   std::string labels;
@@ -58,7 +58,7 @@ Sample two_classes(const Arrays& arrays, const Describe& describe) {
 }
 
 /// Rows a label, the labels in `wanted` where some are.
-Sample labelled_rows(const Options& options, const Arrays& arrays, const Describe& describe) {
+Sample labelled_rows(const SeparateOptions& options, const Arrays& arrays, const Describe& describe) {
   const MatrixInput x = read_samples(arrays.a);
   const std::vector<std::int64_t> labels = read_labels(*arrays.labels);
   if (labels.size() != x.rows) {
@@ -110,7 +110,7 @@ std::string proof(const convex::Separation& separation) {
                      at_most(separation.residual, 2), why);
 }
 
-void check(const Options& options) {
+void check(const SeparateOptions& options) {
   if (options.b.empty() == options.labels.empty()) {
     throw CLI::ValidationError("B or --labels", "one of them is needed");
   }
@@ -124,7 +124,7 @@ void check(const Options& options) {
   }
 }
 
-int run(const Session& session, const Options& options) {
+int run_separate(const Session& session, const SeparateOptions& options) {
   check(options);
   Inputs inputs;
   const Arrays arrays{inputs.array(options.a), inputs.optional_array(options.b),
@@ -170,11 +170,11 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_separate(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SeparateOptions>();
   CLI::App* command =
       add_command(root, session, "separate",
                   "Measure how well classes separate, and decide whether a hyperplane separates two",
-                  [&session, options] { return run(session, *options); });
+                  [&session, options] { return run_separate(session, *options); });
   command->add_option("A", options->a, "Rows of the first class; with --labels, of all classes")->required();
   command->add_option("B", options->b, "Rows of the second class, of the same width");
   command

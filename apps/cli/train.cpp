@@ -27,10 +27,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t reports = 500;
 /// Between two saves of the state; the first comes soon, so that a short training has one too.
 constexpr std::chrono::milliseconds first_save{250};
-constexpr std::chrono::milliseconds between_saves{10'000};
+constexpr std::chrono::milliseconds training_saved_every{10'000};
 
 /// What is not given is the task's default.
-struct Options {
+struct TrainOptions {
   std::string what;
   std::string labels;
   std::string output;
@@ -55,7 +55,7 @@ struct Options {
   std::size_t seeds = 0;
 };
 
-lnnet::TrainSpec train_spec(const Options& options, lnnet::TrainSpec spec) {
+lnnet::TrainSpec train_spec(const TrainOptions& options, lnnet::TrainSpec spec) {
   const auto take = [](const auto& given, auto& value) {
     if (given) value = *given;
   };
@@ -78,7 +78,7 @@ lnnet::TrainSpec train_spec(const Options& options, lnnet::TrainSpec spec) {
 
 /// The specs to train: every seed with every count of groups, and where those are several, a linear
 /// classifier to hold them against.
-std::vector<lnnet::TrainSpec> plan(const Options& options, const lnnet::Task* task) {
+std::vector<lnnet::TrainSpec> plan(const TrainOptions& options, const lnnet::Task* task) {
   const lnnet::TrainSpec spec = train_spec(options, task != nullptr ? task->spec : lnnet::TrainSpec{});
   std::vector<lnnet::TrainSpec> kinds;
   if (options.groups.size() > 1) {
@@ -112,7 +112,7 @@ struct Samples {
   checkpoint::OpenedArray labels;
 };
 
-checkpoint::OpenedArray open_samples(const Options& options, Inputs& inputs) {
+checkpoint::OpenedArray open_samples(const TrainOptions& options, Inputs& inputs) {
   try {
     return inputs.array(options.what);
   } catch (const Error& error) {
@@ -122,7 +122,7 @@ checkpoint::OpenedArray open_samples(const Options& options, Inputs& inputs) {
   }
 }
 
-Samples open_samples_and_labels(const Options& options, Inputs& inputs) {
+Samples open_samples_and_labels(const TrainOptions& options, Inputs& inputs) {
   checkpoint::OpenedArray x = open_samples(options, inputs);
   if (options.labels.empty()) {
     throw Error(ErrorCode::Argument,
@@ -131,7 +131,7 @@ Samples open_samples_and_labels(const Options& options, Inputs& inputs) {
   return {std::move(x), inputs.array(options.labels)};
 }
 
-std::shared_ptr<const lnnet::Dataset> read_data(const Options& options, const Samples& samples) {
+std::shared_ptr<const lnnet::Dataset> read_data(const TrainOptions& options, const Samples& samples) {
   MatrixInput x = read_samples(samples.x);
   const std::vector<std::int64_t> labels = read_labels(samples.labels);
   if (labels.size() != x.rows) {
@@ -156,7 +156,7 @@ void advance(lnnet::Trainer& trainer, const Progress& progress, const std::strin
       if (!state.empty() && std::chrono::steady_clock::now() - saved >= pause) {
         trainer.save(state);
         saved = std::chrono::steady_clock::now();
-        pause = std::min(2 * pause, between_saves);
+        pause = std::min(2 * pause, training_saved_every);
       }
     }
   } catch (const Error& error) {
@@ -179,7 +179,7 @@ void expect_finite_weights(const lnnet::Trainer& trainer) {
 }
 
 /// The runs, and what the best of them is tested on.
-std::vector<TrainRun> train_all(const Session& session, const Options& options, const lnnet::Task* task,
+std::vector<TrainRun> train_all(const Session& session, const TrainOptions& options, const lnnet::Task* task,
                                 const std::optional<Samples>& samples) {
   const Progress progress = session.progress();
   const std::vector<lnnet::TrainSpec> specs = plan(options, task);
@@ -209,7 +209,7 @@ void say_conflicts(const Session& session, const lnnet::Dataset& data) {
       found.rows, data.rows(), found.rows == 1 ? "rows equals" : "rows equal", found.first, found.of));
 }
 
-int run(const Session& session, const Options& options) {
+int run_train(const Session& session, const TrainOptions& options) {
   const std::optional<lnnet::Task> task = lnnet::find_task(options.what);
   const lnnet::Task* const known = task ? &*task : nullptr;
   if (known != nullptr && !options.labels.empty()) {
@@ -248,10 +248,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_train(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TrainOptions>();
   CLI::App* command = add_command(root, session, "train",
                                   "Train an LN-Net: linear layers with a norm as the only nonlinearity",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_train(session, *options); });
   command->footer("Tasks: " + lnnet::task_names());
   command->add_option("WHAT", options->what, "Task (see below), or ARRAY of samples along its first axis")
       ->required();

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 /// Findings of a kind that a terminal shows.
 constexpr std::size_t said = 10;
 
-struct Options {
+struct VerifyOptions {
   std::string result;
   std::vector<std::string> inputs;
   std::string certificates;
@@ -49,7 +49,7 @@ void say_findings(const Session& session, const char* what, const std::vector<Fi
   if (findings.size() > said) session.say(fmt::format("  ... and {} more", findings.size() - said));
 }
 
-int run(const Session& session, const Options& options) {
+int run_verify(const Session& session, const VerifyOptions& options) {
   const Result result = read_result(options.result);
   Inputs inputs;
   inputs.add_file(options.result);
@@ -73,10 +73,10 @@ int run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_verify(CLI::App& root, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyOptions>();
   CLI::App* command = add_command(root, session, "verify",
                                   "Recheck every statement of a result from its JSON and its inputs alone",
-                                  [&session, options] { return run(session, *options); });
+                                  [&session, options] { return run_verify(session, *options); });
   command->add_option("RESULT", options->result, "Result of select, separate, reach or heads (their --json)")
       ->required();
   command->add_option(

@@ -12,7 +12,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/json/text.hpp>
+#include <normscope/documents/text.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/plan.hpp"

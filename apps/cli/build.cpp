@@ -10,8 +10,9 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/folds.hpp>
 #include <normscope/lnnet/construct.hpp>
-#include <normscope/lnnet/fold_figure.hpp>
 #include <normscope/lnnet/net_file.hpp>
 
 #include "command.hpp"
@@ -115,7 +116,7 @@ int run_build(const Session& session, const BuildOptions& options) {
   JsonOutput machine_form(session, json_text(json));
   Outputs outputs;
   outputs.add(options.trace, trace_lines(made.folds));
-  outputs.add(options.figure, lnnet::fold_figure(made.folds) + "\n");
+  outputs.add(options.figure, json_text(figures::folds(made.folds)) + "\n");
   lnnet::save_net(options.output, made.net);
   outputs.commit();
   machine_form.commit();

@@ -9,7 +9,7 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/json/text.hpp>
+#include <normscope/documents/text.hpp>
 
 #include "session.hpp"
 

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/automata/counting.hpp>
-#include <normscope/automata/figures.hpp>
 #include <normscope/automata/trained.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/documents/counting.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/counting.hpp>
 
 #include "command.hpp"
 
@@ -152,13 +154,13 @@ int run_count(const Session& session, const CountOptions& options) {
                                               {"output", network.output}}));
   std::optional<AtomicFile> figure;
   std::optional<AtomicFile> trace;
-  const auto write = [](std::optional<AtomicFile>& file, const std::string& path, const std::string& text) {
-    if (path.empty()) return;
+  const auto write = [](std::optional<AtomicFile>& file, const std::string& path, const Json& json) {
     file.emplace(path);
-    file->write(text + "\n");
+    file->write(json_text(json) + "\n");
   };
-  if (!options.figure.empty()) write(figure, options.figure, am::trace_figure(network, options.letters));
-  if (!options.trace.empty()) write(trace, options.trace, am::trace_json(network, options.letters));
+  if (!options.figure.empty())
+    write(figure, options.figure, figures::counting_trace(network, options.letters));
+  if (!options.trace.empty()) write(trace, options.trace, documents::trace(network, options.letters));
   if (figure) figure->commit();
   if (trace) trace->commit();
   machine_form.commit();

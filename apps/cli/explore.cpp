@@ -6,10 +6,14 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/documents/report.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/charts.hpp>
 
 #include "command.hpp"
 #include "server.hpp"
@@ -34,8 +38,8 @@ int run_explore(const Session& session, const ExploreOptions& options) {
   if (!options.model.empty()) {
     const checkpoint::Checkpoint checkpoint(options.model);
     const audit::Report found = audit::audit(checkpoint, session.threads, session.progress());
-    report = audit::to_json(found);
-    charts = audit::charts_json(found);
+    report = json_text(documents::report(found), 1);
+    charts = json_text(figures::charts(found));
     files.push_back(explorer::site_file("/served/report.json", "application/json", report));
     files.push_back(explorer::site_file("/served/charts.json", "application/json", charts));
   }

@@ -9,6 +9,8 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/documents/heads.hpp>
+#include <normscope/documents/text.hpp>
 #include <normscope/model/model.hpp>
 
 #include "command.hpp"
@@ -20,7 +22,7 @@ namespace {
 
 struct HeadsOptions {
   std::string model;
-  audit::HeadDetails details;
+  documents::HeadDetails details;
   audit::HeadContexts contexts;
 };
 
@@ -160,9 +162,9 @@ int run_heads(const Session& session, const HeadsOptions& options) {
     if (options.details.certificates) {
       computed_from.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
     }
-    audit::HeadDetails details = options.details;
-    details.inputs = inputs_json(computed_from).dump();
-    session.write_json(audit::heads_json(checkpoint, model, heads, details));
+    documents::HeadDetails details = options.details;
+    details.inputs = inputs_json(computed_from);
+    session.write_json(json_text(documents::heads(checkpoint, model, heads, details), 1));
   }
   if (heads.empty()) {
     session.say(fmt::format("{}: no attention heads were recognized", printable(options.model)));

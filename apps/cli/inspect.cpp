@@ -4,6 +4,8 @@
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/documents/report.hpp>
+#include <normscope/documents/text.hpp>
 #include <normscope/model/model.hpp>
 
 #include "command.hpp"
@@ -37,7 +39,7 @@ int run_inspect(const Session& session, const std::string& file) {
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file);
   inputs.keep_apart({session.json});
   const model::Model& model = inputs.model_of(checkpoint);
-  if (session.wants_json()) session.write_json(audit::inspection_json(checkpoint, model));
+  if (session.wants_json()) session.write_json(json_text(documents::inspection(checkpoint, model), 1));
   if (session.quiet) return ok;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
     session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype),

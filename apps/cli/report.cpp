@@ -3,10 +3,14 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/documents/report.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/charts.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -40,8 +44,8 @@ int run_report(const Session& session, const ReportOptions& options) {
       audit::audit(checkpoint, session.threads, session.progress(),
                    options.deep ? std::numeric_limits<double>::infinity() : audit::vocabulary_work);
   AtomicFile page(options.output);
-  page.write(report::fill(audit::to_json(report), audit::charts_json(report)));
-  if (session.wants_json()) session.write_json(audit::to_json(report, options.deep));
+  page.write(report::fill(json_text(documents::report(report), 1), json_text(figures::charts(report))));
+  if (session.wants_json()) session.write_json(json_text(documents::report(report, options.deep), 1));
   page.commit();
   summarize(session, options, report);
   return ok;

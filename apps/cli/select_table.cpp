@@ -8,6 +8,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/random_table.hpp>
 
 #include "inputs.hpp"
 
@@ -83,7 +85,7 @@ int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm
   for (const Figure& figure : all) {
     if (figures.empty()) break;
     AtomicFile file(fs::path(figures) / figure.name);
-    file.write(selectability::heat_map(cells, figure.share, figure.title) + "\n");
+    file.write(json_text(figures::random_table(cells, figure.share, figure.title)) + "\n");
     file.commit();
   }
   machine_form.commit();

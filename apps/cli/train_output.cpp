@@ -9,7 +9,9 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/core/version.hpp>
-#include <normscope/lnnet/figures.hpp>
+#include <normscope/documents/morph.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/training.hpp>
 
 #include "command.hpp"
 
@@ -91,17 +93,17 @@ void write_train_figures(const std::string& folder, const std::vector<TrainRun>&
   const lnnet::Net net = best.trainer.net();
   const lnnet::Dataset& data = best.trainer.data();
   const std::size_t every = best.spec().record_every;
-  const auto write = [&](const char* name, const std::string& text) {
-    write_text(fs::path(folder) / name, text);
+  const auto write = [&](const char* name, const Json& json) {
+    write_text(fs::path(folder) / name, json_text(json));
   };
   write("curves.vl.json",
-        lnnet::curves_figure(best.trainer.loss(), best.trainer.accuracy(), every, best.transitions()));
-  if (data.width == 2) write("boundary.vl.json", lnnet::boundary_figure(net, data));
+        figures::training_curves(best.trainer.loss(), best.trainer.accuracy(), every, best.transitions()));
+  if (data.width == 2) write("boundary.vl.json", figures::decision_boundary(net, data));
   if (data.width <= 3 && best.spec().width <= 3 && data.rows() <= most_moving) {
-    write("morph.json", lnnet::morph(net, data));
+    write("morph.json", documents::morph(net, data));
   }
-  std::vector<lnnet::RunCurves> alike;
-  std::vector<lnnet::GroupResult> results;
+  std::vector<figures::RunCurves> alike;
+  std::vector<figures::GroupResult> results;
   bool swept = false;
   for (const TrainRun& run : runs) {
     results.push_back({.groups = run.linear() ? 0 : run.spec().groups, .accuracy = run.score.accuracy});
@@ -109,8 +111,9 @@ void write_train_figures(const std::string& folder, const std::vector<TrainRun>&
     swept = swept || !same;
     if (same) alike.push_back({run.trainer.loss(), run.trainer.accuracy(), run.transitions()});
   }
-  if (alike.size() > 1) write("seeds.vl.json", lnnet::seeds_figure(alike, every));
-  if (swept) write("groups.vl.json", lnnet::groups_figure(results, best.spec().norm, best.spec().width));
+  if (alike.size() > 1) write("seeds.vl.json", figures::training_seeds(alike, every));
+  if (swept)
+    write("groups.vl.json", figures::accuracy_over_groups(results, best.spec().norm, best.spec().width));
 }
 
 std::string describe(const TrainRun& run, bool with_groups) {

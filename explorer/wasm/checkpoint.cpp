@@ -1,9 +1,13 @@
 #include <string>
 
 #include <emscripten/bind.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/documents/report.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/charts.hpp>
 
 #include "values.hpp"
 
@@ -21,8 +25,8 @@ val checkpoint_report(const std::string& path, double most_work, const val& prog
     });
     const audit::Report report = audit::audit(checkpoint, 1, tell, most_work);
     val result = val::object();
-    result.set("report", audit::to_json(report));
-    result.set("charts", audit::charts_json(report));
+    result.set("report", json_text(documents::report(report)));
+    result.set("charts", json_text(figures::charts(report)));
     return result;
   });
 }

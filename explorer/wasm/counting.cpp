@@ -1,11 +1,14 @@
 #include <string>
 
 #include <emscripten/bind.h>
+#include <nlohmann/json.hpp>
 
-#include <normscope/automata/figures.hpp>
 #include <normscope/automata/network.hpp>
 #include <normscope/automata/saturated.hpp>
 #include <normscope/automata/trained.hpp>
+#include <normscope/documents/counting.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/counting.hpp>
 
 #include "values.hpp"
 
@@ -27,8 +30,8 @@ val trace(const std::string& cell, const std::string& language, double n) {
   return guarded([&] {
     const automata::Network& net = network(cell, language);
     val result = val::object();
-    result.set("figure", automata::trace_figure(net, static_cast<std::size_t>(n)));
-    result.set("data", automata::trace_json(net, static_cast<std::size_t>(n)));
+    result.set("figure", json_text(figures::counting_trace(net, static_cast<std::size_t>(n))));
+    result.set("data", json_text(documents::trace(net, static_cast<std::size_t>(n))));
     return result;
   });
 }
@@ -59,13 +62,16 @@ val judge(const std::string& language_name, const std::string& text) {
   });
 }
 
+/// The classes of architectures and what they recognize, as JSON text.
+std::string hierarchy() { return json_text(documents::hierarchy()); }
+
 }  // namespace
 
 EMSCRIPTEN_BINDINGS(counting) {
   emscripten::function("countingTrace", &trace);
   emscripten::function("countingRange", &range);
   emscripten::function("countingJudge", &judge);
-  emscripten::function("countingHierarchy", &automata::hierarchy_json);
+  emscripten::function("countingHierarchy", &hierarchy);
 }
 
 }  // namespace normscope::wasm

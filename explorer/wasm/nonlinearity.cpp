@@ -1,10 +1,12 @@
 #include <emscripten/bind.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/core/random.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/curvature.hpp>
+#include <normscope/figures/folds.hpp>
 #include <normscope/lnnet/construct.hpp>
-#include <normscope/lnnet/curvature_figure.hpp>
 #include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/fold_figure.hpp>
 #include <normscope/lnnet/merge_trace.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/separability/scatter.hpp>
@@ -102,7 +104,7 @@ val merge(const val& x, const val& labels, const std::string& mode, double seed)
     result.set("direction", float64_array(story.direction));
     result.set("correct", static_cast<double>(made.correct));
     result.set("total", static_cast<double>(made.total));
-    result.set("figure", lnnet::fold_figure(made.folds));
+    result.set("figure", json_text(figures::folds(made.folds)));
     return result;
   });
 }
@@ -146,7 +148,7 @@ val curvature(const val& spec, double rows, double seed) {
     }
     val result = val::object();
     result.set("groups", groups);
-    result.set("figure", lnnet::curvature_figure(results));
+    result.set("figure", json_text(figures::group_curvature(results)));
     return result;
   });
 }

@@ -1,7 +1,11 @@
 #include <emscripten/bind.h>
+#include <nlohmann/json.hpp>
 
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/training.hpp>
 #include <normscope/lnnet/answers.hpp>
-#include <normscope/lnnet/figures.hpp>
+#include <normscope/lnnet/curves.hpp>
+#include <normscope/lnnet/morph.hpp>
 #include <normscope/lnnet/recording.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
@@ -207,7 +211,7 @@ val on_map(const val& points) {
 
 /// Loss and accuracy as a chart without records, to be given those of `curves`.
 std::string curves_figure(double steps) {
-  return lnnet::curves_figure({}, {}, 1, {}, static_cast<std::size_t>(steps));
+  return json_text(figures::training_curves({}, {}, 1, {}, static_cast<std::size_t>(steps)));
 }
 
 /// [{name, claim, rows, depth, rate, schedule, steps}]: what the tasks are trained with unless told

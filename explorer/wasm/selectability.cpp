@@ -1,8 +1,12 @@
 #include <cmath>
 
 #include <emscripten/bind.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/convex/faces.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/attention.hpp>
+#include <normscope/figures/random_table.hpp>
 #include <normscope/geometry/steps.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/selectability/random_table.hpp>
@@ -96,8 +100,8 @@ val weights(const val& values, double width, const val& query) {
 std::string figure(const val& values, double width, const val& query) {
   return guarded([&] {
     Keys keys = keys_of(values, width);
-    return selectability::attention_figure(selectability::attention_weights(keys.view(), numbers(query)),
-                                           selectability::keys(keys.view()));
+    return json_text(figures::attention_bars(selectability::attention_weights(keys.view(), numbers(query)),
+                                             selectability::keys(keys.view())));
   });
 }
 
@@ -137,8 +141,8 @@ std::string table_figure(const val& options, const val& cells, bool mean, const 
                       .any = flat[i + 2],
                       .mean = flat[i + 3]});
     }
-    return selectability::heat_map(table_of(options), rows, mean ? &RandomCell::mean : &RandomCell::any,
-                                   title);
+    return json_text(
+        figures::random_table(table_of(options), rows, mean ? &RandomCell::mean : &RandomCell::any, title));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <normscope/core/text.hpp>
+#include <normscope/figures/random_table.hpp>
 #include <normscope/norm/norm.hpp>
 #include <normscope/numeric/sum.hpp>
 #include <normscope/selectability/random_table.hpp>
@@ -136,7 +137,7 @@ std::vector<Figure> figures(const Results& results) {
   const Results runs = results.where("norm", "none");
   if (runs.runs().empty()) return {};
   const auto figure = [&](const char* name, double RandomCell::*share, const char* caption) {
-    return Figure{name, caption, Json::parse(heat_map(cells_of(runs.runs().front()), share, caption))};
+    return Figure{name, caption, figures::random_table(cells_of(runs.runs().front()), share, caption)};
   };
   return {
       figure("any", &RandomCell::any, "Random keys without a norm: sets with a key that cannot be selected."),

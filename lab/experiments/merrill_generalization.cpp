@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include <normscope/json/vega.hpp>
+#include <normscope/figures/vega.hpp>
 
 #include "counting/tagger_training.hpp"
 #include "frame/experiment.hpp"

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include <normscope/automata/theorems.hpp>
-#include <normscope/json/vega.hpp>
+#include <normscope/figures/vega.hpp>
 
 #include "frame/experiment.hpp"
 

@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/curvature_figure.hpp>
+#include <normscope/figures/curvature.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/norm/norm.hpp>
 
@@ -183,7 +183,7 @@ std::vector<Figure> figures(const Results& results) {
   return {
       {"ratio",
        "How many times as curved LN is in groups than in one, over normal rows of width 64, and the bound.",
-       Json::parse(lnnet::curvature_figure(all))}};
+       figures::group_curvature(all)}};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include <normscope/lnnet/figures.hpp>
+#include <normscope/figures/training.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
 #include "nets/training.hpp"
@@ -100,7 +100,7 @@ Finding order_of_the_bound(const Results& results) {
 }
 
 std::vector<Figure> figures(const Results& results) {
-  std::vector<lnnet::GroupResult> means;
+  std::vector<figures::GroupResult> means;
   const Results linear = results.where("arm", "linear");
   if (!linear.runs().empty()) means.push_back({0, linear.spread(learned).mean});
   const Results norms = results.where("activation", "norm").where("depth", 1);
@@ -111,7 +111,7 @@ std::vector<Figure> figures(const Results& results) {
       {"groups",
        "Random labels learned by one layer of 64 features over the number of groups, mean over seeds, beside "
        "the bound of the Hessian measure.",
-       Json::parse(lnnet::groups_figure(means, NormKind::layer, width))}};
+       figures::accuracy_over_groups(means, NormKind::layer, width)}};
 }
 
 }  // namespace

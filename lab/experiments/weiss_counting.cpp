@@ -7,8 +7,9 @@
 #include <fmt/core.h>
 
 #include <normscope/automata/counting.hpp>
-#include <normscope/automata/figures.hpp>
 #include <normscope/automata/trained.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/counting.hpp>
 
 #include "frame/experiment.hpp"
 #include "frame/figures.hpp"
@@ -79,7 +80,7 @@ void measure(Run& run, const am::Network& network, std::uint64_t step) {
   double counting = 0.0;
   for (const am::UnitDrift& unit : am::drifts(network, shown)) counting += unit.counts ? 1.0 : 0.0;
   run.measure("counting_units", step, counting);
-  run.keep("trace.vl.json", am::trace_figure(network, shown));
+  run.keep("trace.vl.json", json_text(figures::counting_trace(network, shown)));
 }
 
 void perform(Run& run) {
@@ -234,7 +235,7 @@ std::vector<Figure> figures(const Results& results) {
           {fmt::format("trace_{}_{}", am::to_string(cell), am::to_string(language)),
            fmt::format("{} on n = {} of every letter (next_symbol, seed {})",
                        cell == am::CellKind::lstm ? "LSTM" : "GRU", n, am::trained_spec(cell, language).seed),
-           Json::parse(am::trace_figure(am::trained(cell, language), n))});
+           figures::counting_trace(am::trained(cell, language), n)});
     }
   }
   return all;

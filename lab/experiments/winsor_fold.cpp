@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <normscope/figures/circle.hpp>
 #include <normscope/lnnet/circle.hpp>
-#include <normscope/lnnet/circle_figures.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -78,7 +78,7 @@ Finding fast_before(const Results& results) {
 
 std::vector<Figure> figures(const Results&) {
   return {{"fold", "A circle's points after a shift and normalization, and the activation curves.",
-           Json::parse(lnnet::folded_circle_figure())}};
+           figures::folded_circle()}};
 }
 
 }  // namespace

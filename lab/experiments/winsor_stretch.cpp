@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <normscope/figures/circle.hpp>
 #include <normscope/lnnet/circle.hpp>
-#include <normscope/lnnet/circle_figures.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -45,7 +45,7 @@ Finding gathers(const Results& results) {
 
 std::vector<Figure> figures(const Results&) {
   return {{"stretch", "A circle's points after a stretch and normalization, and the activation curves.",
-           Json::parse(lnnet::stretched_circle_figure())}};
+           figures::stretched_circle()}};
 }
 
 }  // namespace

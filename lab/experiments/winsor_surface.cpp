@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <normscope/figures/circle.hpp>
 #include <normscope/lnnet/circle.hpp>
-#include <normscope/lnnet/circle_figures.hpp>
 
 #include "frame/experiment.hpp"
 
@@ -42,7 +42,7 @@ Finding slices(const Results& results) {
 
 std::vector<Figure> figures(const Results&) {
   return {{"surface", "x/sqrt(x^2 + y^2), and the curves along which stretches and shifts slice it.",
-           Json::parse(lnnet::circle_surface_figure())}};
+           figures::circle_surface()}};
 }
 
 }  // namespace

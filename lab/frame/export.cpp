@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <normscope/json/text.hpp>
+#include <normscope/documents/text.hpp>
 
 #include "show.hpp"
 

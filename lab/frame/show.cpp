@@ -7,7 +7,7 @@
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/json/text.hpp>
+#include <normscope/documents/text.hpp>
 
 namespace normscope::lab {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <normscope/core/assert.hpp>
 #include <normscope/core/packed.hpp>
+#include <normscope/figures/training.hpp>
 
 namespace normscope::lab::nets {
 namespace {
@@ -132,7 +133,7 @@ Figure curves(const Results& results, const char* name, const std::string& capti
     losses.push_back(curve(run, "loss"));
     accuracies.push_back(curve(run, "accuracy"));
   }
-  std::vector<lnnet::RunCurves> runs;
+  std::vector<figures::RunCurves> runs;
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const Done& run = results.runs()[i];
     runs.push_back({.loss = losses[i], .accuracy = accuracies[i], .transitions = {}});
@@ -145,7 +146,7 @@ Figure curves(const Results& results, const char* name, const std::string& capti
                               .record_every = configuration.at("record_every").get<std::size_t>()};
   return {.name = name,
           .caption = caption,
-          .specification = Json::parse(lnnet::seeds_figure(runs, kept_every(spec) * spec.record_every))};
+          .specification = figures::training_seeds(runs, kept_every(spec) * spec.record_every)};
 }
 
 }  // namespace normscope::lab::nets

@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include <normscope/lnnet/figures.hpp>
 #include <normscope/lnnet/train.hpp>
 
 #include "frame/experiment.hpp"

@@ -15,9 +15,6 @@ using Findings = std::vector<Finding>;
 /// Largest number of norms that a finding names; the others are counted.
 inline constexpr std::size_t named_per_rule = 3;
 
-/// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
-inline constexpr double singling_out = 6.930495165951;
-
 /// 0 at `low`, 1 at `high`, logarithmic in between.
 [[nodiscard]] double log_severity(double value, double low, double high);
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
-#include "text.hpp"
 
 namespace normscope::audit {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <set>
 
+#include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
-#include "text.hpp"
 
 namespace normscope::audit {
 namespace {

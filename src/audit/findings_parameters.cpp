@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
-#include "text.hpp"
 
 namespace normscope::audit {
 namespace {

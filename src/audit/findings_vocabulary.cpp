@@ -1,5 +1,5 @@
+#include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
-#include "text.hpp"
 
 namespace normscope::audit {
 namespace {

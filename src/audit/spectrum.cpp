@@ -1,4 +1,4 @@
-#include "spectrum.hpp"
+#include <normscope/audit/spectrum.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -62,4 +62,8 @@ std::vector<UnitDrift> drifts(const Network& network, std::size_t n) {
   return all;
 }
 
+std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n) {
+  return n >= least_drift_length ? drifts(network, n) : std::vector<UnitDrift>{};
+}
+
 }  // namespace normscope::automata

@@ -174,4 +174,14 @@ Range range(const Network& network, std::size_t most) {
   return range;
 }
 
+std::vector<std::string> output_names(const Network& network) {
+  if (network.head == Head::membership) return {"in the language"};
+  std::vector<std::string> names;
+  for (std::size_t letter = 0; letter < letters(network.language); ++letter) {
+    names.push_back(text(Word{static_cast<std::uint8_t>(letter)}));
+  }
+  names.emplace_back("end");
+  return names;
+}
+
 }  // namespace normscope::automata

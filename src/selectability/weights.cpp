@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
-#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 namespace normscope::selectability {
@@ -32,37 +30,6 @@ std::vector<double> attention_weights(MatrixView<const double> keys, std::span<c
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
   for (double& weight : weights) weight /= sum;
   return weights;
-}
-
-std::string attention_figure(std::span<const double> weights, const Selection& selection) {
-  using Json = nlohmann::ordered_json;
-  NORMSCOPE_ASSERT(weights.size() == selection.keys.size());
-  Json rows = Json::array();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    rows.push_back({{"key", i}, {"weight", weights[i]}, {"answer", to_string(selection.keys[i].answer)}});
-  }
-  const Json colour = {{"field", "answer"},
-                       {"type", "nominal"},
-                       {"legend", nullptr},
-                       {"scale", {{"domain", {"selectable", "unselectable", "undecided"}}}}};
-  const Json x = {{"field", "key"},
-                  {"type", "ordinal"},
-                  {"title", "key"},
-                  {"axis", {{"labelAngle", 0}, {"labelOverlap", true}, {"ticks", false}}}};
-  const Json y = {{"field", "weight"},
-                  {"type", "quantitative"},
-                  {"title", "attention"},
-                  {"scale", {{"domain", {0, 1}}}},
-                  {"axis", {{"format", ".0%"}, {"tickCount", 5}}}};
-  const Json tips = {{{"field", "key"}}, {{"field", "weight"}, {"format", ".3f"}}, {{"field", "answer"}}};
-  return Json{{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-              {"description", "What the query pays to each key."},
-              {"width", "container"},
-              {"height", 150},
-              {"data", {{"name", "weights"}, {"values", std::move(rows)}}},
-              {"mark", "bar"},
-              {"encoding", {{"x", x}, {"y", y}, {"color", colour}, {"tooltip", tips}}}}
-      .dump();
 }
 
 }  // namespace normscope::selectability

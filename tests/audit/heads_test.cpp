@@ -1,38 +1,17 @@
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/random.hpp>
 
+#include "audit/head_reports.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::audit {
 namespace {
-
-/// A report of nothing but heads with these extremes, most uniform and sharpest; refused where sharpest is 0.
-Report report_of(const std::vector<std::pair<double, double>>& extremes) {
-  Report report;
-  report.path = "model.safetensors";
-  report.norms.emplace_back();
-  report.model.norms.emplace_back();
-  for (std::size_t i = 0; i < extremes.size(); ++i) {
-    const auto [uniform, sharp] = extremes[i];
-    model::Head& head = report.model.heads.emplace_back();
-    head.layer = static_cast<int>(i / 2);
-    head.head = static_cast<int>(i % 2);
-    HeadReach reach{.refused = "the norm it reads is not known"};
-    if (sharp > 0.0) {
-      reach = {.attention = selectability::Attention{.most_uniform = {.lower = uniform, .upper = uniform},
-                                                     .sharpest = {.lower = sharp, .upper = sharp}}};
-    }
-    reach.head = i;
-    report.heads.push_back(reach);
-  }
-  return report;
-}
 
 const Finding* of_kind(const std::vector<Finding>& findings, const std::string& kind) {
   const auto at = std::find_if(findings.begin(), findings.end(),
@@ -59,52 +38,6 @@ TEST(HeadFindings, AreSilentWhereHeadsCanDoBoth) {
   const std::vector<Finding> findings = find(report_of({{0.0, 50.0}, {0.5, 7.0}}));
   EXPECT_EQ(of_kind(findings, "never_uniform"), nullptr);
   EXPECT_EQ(of_kind(findings, "never_sharp"), nullptr);
-}
-
-TEST(HeadFigure, ShowsWhatIsMoreThanNothing) {
-  const auto figure = [](const Report& report) {
-    for (const auto& chart : nlohmann::json::parse(charts_json(report))) {
-      if (chart["id"] == "head-spread") return chart;
-    }
-    return nlohmann::json();
-  };
-  const nlohmann::json chart = figure(report_of({{1e-9, 50.0}, {2.5, 40.0}, {0.0, 0.0}}));
-  const nlohmann::json& rows = chart["spec"]["layer"][1]["data"]["values"];
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0],
-            (nlohmann::json{
-                {"layer", 0}, {"place", "0"}, {"head", 0}, {"what", "sharpest query"}, {"spread", 50.0}}));
-  EXPECT_EQ(rows[2]["what"], "most uniform query");
-  EXPECT_NE(chart["answer"].get<std::string>().find("differ by 40 to 50. 1 head cannot attend"),
-            std::string::npos);
-  EXPECT_TRUE(figure(report_of({{0.0, 0.0}})).is_null());
-}
-
-/// As weights that passes share give: each head stands twice, the first pass before the later ones.
-Report report_of_passes() {
-  Report report = report_of({{0.0, 5.0123}, {2.5, 300.25}});
-  report.model.heads.pop_back();
-  report.heads[0].pass = "first";
-  report.heads[1].pass = "later";
-  report.heads[1].head = 0;
-  return report;
-}
-
-TEST(HeadFigure, TellsPassesApart) {
-  for (const auto& chart : nlohmann::json::parse(charts_json(report_of_passes()))) {
-    if (chart["id"] != "head-spread") continue;
-    const nlohmann::json& points = chart["spec"]["layer"][1];
-    EXPECT_EQ(points["encoding"]["x"]["field"], "place");
-    EXPECT_EQ(points["data"]["values"][0]["place"], "0, first pass");
-    EXPECT_EQ(points["data"]["values"][1]["place"], "0, later passes");
-    // Bounds are printed rounded up.
-    EXPECT_NE(chart["answer"].get<std::string>().find("differ by 5.02 to 301. 1 head cannot attend"),
-              std::string::npos)
-        << chart["answer"];
-    EXPECT_NE(chart["description"].get<std::string>().find("for 1 head by layer"), std::string::npos);
-    return;
-  }
-  FAIL() << "no figure";
 }
 
 TEST(HeadFindings, TellPassesApartAndCountAHeadOnce) {
@@ -187,11 +120,6 @@ TEST_F(OneHead, IsBoundedForEachNormThatItsPassesRead) {
   const std::vector<HeadReach> later = reach();
   EXPECT_EQ(later[0].refused, "the norm it reads is not known");
   EXPECT_EQ(later[1].attention->sharpest.upper, second);
-  const auto json = nlohmann::json::parse(
-      heads_json(checkpoint::Checkpoint(scratch_ / "m.safetensors"), model_, later, {}));
-  EXPECT_EQ(json["heads"][0]["pass"], "first");
-  EXPECT_EQ(json["heads"][1]["pass"], "later");
-  EXPECT_EQ(json["heads"][1]["norm"], "second");
 }
 
 TEST_F(OneHead, IsRefusedWhereItsScoresAreNotModelled) {
@@ -229,44 +157,6 @@ TEST_F(OneHead, WithWeightsAtTheEndsOfTheRangeIsRefused) {
   const std::vector<HeadReach> heads =
       reach_of_heads(checkpoint::Checkpoint(scratch_ / "n.safetensors"), model_, 1);
   EXPECT_EQ(heads.at(0).refused, "its weights are too large or too small: scores leave the range of float64");
-}
-
-TEST(HeadFigure, ShowsSharpnessByDistance) {
-  Report report = report_of({{0.0, 50.0}, {0.0, 40.0}});
-  selectability::OverDistances over;
-  over.within = 512;
-  over.curve = {{0, 10.0, 0.0}, {5, 60.0, 0.0}, {511, 20.0, 0.0}};
-  for (HeadReach& head : report.heads) head.attention->distances = over;
-  const auto charts = nlohmann::json::parse(charts_json(report));
-  const auto at = std::find_if(charts.begin(), charts.end(),
-                               [](const auto& chart) { return chart["id"] == "head-distance"; });
-  ASSERT_NE(at, charts.end());
-  const nlohmann::json& rows = (*at)["spec"]["data"]["values"];
-  ASSERT_EQ(rows.size(), 6u);
-  EXPECT_EQ(rows[1],
-            (nlohmann::json{{"line", "layer 0 head 0"}, {"layer", 0}, {"distance", 5}, {"spread", 60.0}}));
-  EXPECT_NE((*at)["answer"].get<std::string>().find(
-                "The scores of two keys at one distance from the query can differ by 60, where that "
-                "distance is 5 positions; at distance 0 by 10. Computed at 3 distances and joined by lines, "
-                "which do not show what lies between."),
-            std::string::npos);
-  EXPECT_EQ((*at)["spec"]["layer"][1]["mark"]["type"], "point");
-  const auto spreads = std::find_if(charts.begin(), charts.end(),
-                                    [](const auto& chart) { return chart["id"] == "head-spread"; });
-  EXPECT_NE((*spreads)["answer"].get<std::string>().find("Over contexts of at most 512 positions"),
-            std::string::npos);
-  // Of many heads each layer has one line, that of the sharpest at each distance.
-  std::vector<std::pair<double, double>> many(130, {0.0, 50.0});
-  Report deep = report_of(many);
-  for (std::size_t i = 0; i < many.size(); ++i) {
-    deep.heads[i].attention->distances = over;
-    deep.heads[i].attention->distances->curve[1].spread = 60.0 + static_cast<double>(i % 2);
-  }
-  for (const auto& chart : nlohmann::json::parse(charts_json(deep))) {
-    if (chart["id"] != "head-distance") continue;
-    EXPECT_EQ(chart["spec"]["data"]["values"].size(), 65u * 3u);
-    EXPECT_EQ(chart["spec"]["data"]["values"][1]["spread"], 61.0);
-  }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/sum.hpp>
@@ -75,24 +74,6 @@ TEST(RandomTable, ThreadsDoNotChangeIt) {
   EXPECT_TRUE(std::any_of(one.begin(), one.end(), [&](const RandomCell& cell) {
     return cell.mean != differently[static_cast<std::size_t>(&cell - one.data())].mean;
   }));
-}
-
-TEST(RandomTable, HeatMapHoldsEveryCell) {
-  const std::vector<RandomCell> cells{{.width = 3, .count = 4, .any = 0.5, .mean = 0.125},
-                                      {.width = 4, .count = 4, .any = 0.25, .mean = 0.0}};
-  const auto spec = nlohmann::json::parse(heat_map(cells, &RandomCell::any, "A title"));
-  EXPECT_EQ(spec["data"]["values"].size(), 2);
-  EXPECT_EQ(spec["data"]["values"][1]["share"], 0.25);
-  EXPECT_EQ(spec["title"]["text"], "A title");
-}
-
-TEST(RandomTable, HeatMapOfAnUnfinishedTableHasRoomForAll) {
-  const RandomTable table{.most_width = 5, .most_count = 9};
-  const auto spec = nlohmann::json::parse(
-      heat_map(table, {{.width = 3, .count = 4, .any = 0.5}}, &RandomCell::any, "A title"));
-  EXPECT_EQ(spec["encoding"]["x"]["scale"]["domain"], (nlohmann::json{3, 4, 5}));
-  EXPECT_EQ(spec["encoding"]["y"]["scale"]["domain"].size(), 7);
-  EXPECT_EQ(spec["data"]["values"].size(), 1);
 }
 
 TEST(RandomTable, BadInputIsNamed) {

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/selectability/select.hpp>
 #include <normscope/selectability/weights.hpp>
 
 namespace normscope::selectability {
@@ -35,17 +35,6 @@ RC_GTEST_PROP(Weights, OfAKeyInsideNeverLead, ()) {
   const auto best =
       static_cast<std::size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
   RC_ASSERT(selection.keys[best].answer == Selectability::selectable);
-}
-
-TEST(Weights, AreBarsWithTheirAnswers) {
-  const std::vector<double> keys{0, 0, 1, 0, 0.5, 0};
-  const MatrixView<const double> view(keys.data(), 3, 2);
-  const auto figure = nlohmann::json::parse(
-      attention_figure(attention_weights(view, std::vector{0.0, 0.0}), selectability::keys(view)));
-  EXPECT_EQ(figure["data"]["name"], "weights");
-  ASSERT_EQ(figure["data"]["values"].size(), 3);
-  EXPECT_EQ(figure["data"]["values"][2]["answer"], "unselectable");
-  EXPECT_NEAR(figure["data"]["values"][1]["weight"].get<double>(), 1.0 / 3.0, 1e-15);
 }
 
 TEST(Weights, SayWhatTheyExpect) {

@@ -49,15 +49,4 @@ struct HeadContexts {
                                                     const Progress& progress = {},
                                                     const HeadContexts& contexts = {});
 
-/// What the document holds beyond the bounds.
-struct HeadDetails {
-  bool queries = false;       ///< queries, keys and rows that attain the extremes
-  bool certificates = false;  ///< what a checker needs to prove each bound from the weights
-  std::string inputs{};       ///< JSON of what it was computed from, put in as `inputs` where there is any
-};
-
-/// The document, schema "normscope.heads/1" (docs/schemas/heads.schema.json).
-[[nodiscard]] std::string heads_json(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                                     const std::vector<HeadReach>& heads, const HeadDetails& details);
-
 }  // namespace normscope::audit

@@ -99,6 +99,9 @@ inline constexpr double outlier_ratio = 4.0;
 /// Outliers of one norm that documents and figures show; `find` looks at all.
 inline constexpr std::size_t listed_outliers = 16;
 
+/// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
+inline constexpr double singling_out = 6.930495165951;
+
 /// A sentence worth writing down, with its numbers and the command that shows them again.
 struct Finding {
   std::string kind;
@@ -136,20 +139,6 @@ struct Report {
 
 /// The sentences that follow from `norms` and `model` of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
-
-/// The document, schema "normscope.report/1" (docs/schemas/report.schema.json). A spectrum is a
-/// selection of ranks, dense at the top; `whole_spectra` lists every rank. Of a norm's outliers the
-/// first `listed_outliers` are there.
-[[nodiscard]] std::string to_json(const Report& report, bool whole_spectra = false);
-
-/// The report's figures as Vega-Lite specifications with their data: an array of
-/// {id, question, answer, description, spec}.
-[[nodiscard]] std::string charts_json(const Report& report);
-
-/// A checkpoint's tensors and the model found in it, schema "normscope.inspect/1"
-/// (docs/schemas/inspect.schema.json).
-[[nodiscard]] std::string inspection_json(const checkpoint::Checkpoint& checkpoint,
-                                          const model::Model& model);
 
 /// `text` as a shell takes it for one word, whatever its bytes.
 [[nodiscard]] std::string shell_quoted(const std::string& text);

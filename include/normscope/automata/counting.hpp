@@ -33,4 +33,8 @@ inline constexpr std::size_t least_drift_length = 30;
 /// Errors    Argument for n < least_drift_length; as `accepts`
 [[nodiscard]] std::vector<UnitDrift> drifts(const Network& network, std::size_t n);
 
+/// `drifts` for n of at least `least_drift_length`; none for smaller ones.
+/// Errors    as `accepts`
+[[nodiscard]] std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n);
+
 }  // namespace normscope::automata

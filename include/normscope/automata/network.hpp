@@ -37,6 +37,9 @@ struct Network {
   bool operator==(const Network&) const = default;
 };
 
+/// The events that the output probabilities refer to: membership, or each letter and the end of the word.
+[[nodiscard]] std::vector<std::string> output_names(const Network& network);
+
 /// Throws unless cell and output have the sizes that language and head ask for.
 /// Errors    Argument, Shape
 void validate(const Network& network);

@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <normscope/core/progress.hpp>
@@ -51,13 +49,5 @@ struct FigureRow {
 /// Fifteen rows of figure 1c, decoded to 0.01; each of 100 sets of keys per cell.
 /// Source    [Brody, Alon, Yahav 2023, figure 1c]
 [[nodiscard]] const std::vector<FigureRow>& figure_1c();
-
-/// The table as a heat map, a Vega-Lite specification that holds its data: JSON text.
-[[nodiscard]] std::string heat_map(const std::vector<RandomCell>& cells, double RandomCell::*share,
-                                   std::string_view title);
-
-/// The same for an unfinished table: its axes cover all of `table`.
-[[nodiscard]] std::string heat_map(const RandomTable& table, const std::vector<RandomCell>& cells,
-                                   double RandomCell::*share, std::string_view title);
 
 }  // namespace normscope::selectability

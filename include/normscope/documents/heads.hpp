@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/heads.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::documents {
+
+/// What the document holds beyond the bounds.
+struct HeadDetails {
+  bool queries = false;             ///< queries, keys and rows that attain the extremes
+  bool certificates = false;        ///< what a checker needs to prove each bound from the weights
+  nlohmann::ordered_json inputs{};  ///< what it was computed from, `inputs` of the document; null for none
+};
+
+/// The heads of a checkpoint and their bounds, schema "normscope.heads/1" (docs/schemas/heads.schema.json).
+[[nodiscard]] nlohmann::ordered_json heads(const checkpoint::Checkpoint& checkpoint,
+                                           const model::Model& model,
+                                           const std::vector<audit::HeadReach>& bounded,
+                                           const HeadDetails& details);
+
+}  // namespace normscope::documents

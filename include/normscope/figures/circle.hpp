@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+/// The post's figures of normalization on a circle, as Vega-Lite specifications.
+namespace normscope::figures {
+
+[[nodiscard]] nlohmann::ordered_json stretched_circle();
+[[nodiscard]] nlohmann::ordered_json folded_circle();
+/// A heat map of x/sqrt(x² + y²), with the slices that the other two figures show.
+[[nodiscard]] nlohmann::ordered_json circle_surface();
+
+}  // namespace normscope::figures

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+#include <normscope/lnnet/dataset.hpp>
+#include <normscope/lnnet/net.hpp>
+
+/// The animation of a data set from layer to layer.
+namespace normscope::lnnet {
+
+/// Rows after every layer, padded to the width of the widest: entry 0 is the input, entry l the output of
+/// layer l.
+struct MorphStates {
+  std::size_t width = 0;
+  std::vector<std::vector<double>> list{};
+};
+
+/// Shapes    x (rows, net.in()) → layers + 1 times rows × width
+/// Errors    Shape, Argument: see `evaluate`
+[[nodiscard]] MorphStates morph_states(const Net& net, MatrixView<const double> x);
+
+/// Positions of the samples at time `at` in [l, l + 1]:  (1 − (at − l)) states[l] + (at − l) states[l + 1].
+/// Shapes    rows × widest layer
+/// Requires  0 <= at <= layers
+[[nodiscard]] std::vector<double> morph_frame(const Net& net, const Dataset& data, double at);
+
+}  // namespace normscope::lnnet

@@ -1,0 +1,296 @@
+#include <normscope/documents/report.hpp>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/spectrum.hpp>
+#include <normscope/core/version.hpp>
+#include <normscope/selectability/survey.hpp>
+
+#include "head.hpp"
+
+namespace normscope::documents {
+namespace {
+
+/// Number of points of a spectrum, unless the whole is requested.
+constexpr std::size_t spectrum_points = 128;
+
+using Json = nlohmann::ordered_json;
+using audit::Axis;
+using audit::Component;
+using audit::FileSize;
+using audit::Finding;
+using audit::HeadReach;
+using audit::Image;
+using audit::Neighbour;
+using audit::NormReport;
+using audit::NullSpace;
+using audit::Outlier;
+using audit::ParameterStatistics;
+using audit::Report;
+
+const char* to_text(model::Source source) {
+  switch (source) {
+    case model::Source::config: return "config";
+    case model::Source::tensors: return "tensors";
+    case model::Source::metadata: return "metadata";
+    case model::Source::assumed: return "assumed";
+  }
+  return "";
+}
+
+const char* to_text(model::Placement placement) {
+  switch (placement) {
+    case model::Placement::pre: return "pre";
+    case model::Placement::post: return "post";
+    case model::Placement::inside: return "inside";
+    case model::Placement::unknown: return "unknown";
+  }
+  return "";
+}
+
+template <typename T, typename Convert>
+Json list(const std::vector<T>& items, Convert convert) {
+  Json result = Json::array();
+  for (const T& item : items) result.push_back(convert(item));
+  return result;
+}
+
+template <typename T, typename Convert>
+Json optional(const std::optional<T>& item, Convert convert) {
+  return item ? Json(convert(*item)) : Json(nullptr);
+}
+
+Json to_json(const model::Linear& linear) {
+  return {{"role", linear.role},
+          {"tensor", linear.weight.selector()},
+          {"bias", optional(linear.bias, [](const model::Slice& bias) { return bias.selector(); })},
+          {"layout", linear.layout == model::Layout::in_out ? "in_out" : "out_in"},
+          {"in", linear.in},
+          {"first_out", linear.first_out},
+          {"out", linear.out}};
+}
+
+Json to_json(const Component& component) {
+  return {{"coordinate", component.coordinate}, {"weight", component.weight}};
+}
+
+Json to_json(const ParameterStatistics& statistics, const model::Slice& slice) {
+  return {{"tensor", slice.selector()},  {"min", statistics.min},
+          {"max", statistics.max},       {"mean", statistics.mean},
+          {"std", statistics.std},       {"median_abs", statistics.median_abs},
+          {"length", statistics.length}, {"negative", statistics.negative},
+          {"zero", statistics.zero},     {"not_finite", statistics.not_finite}};
+}
+
+Json to_json(const NullSpace& space) {
+  return {{"dim", space.dim},
+          {"cosine_to_ones", optional(space.cosine_to_ones, [](double cosine) { return cosine; })},
+          {"top", list(space.top, [](const Component& component) { return to_json(component); })}};
+}
+
+Json to_json(const Image& image, bool whole_spectrum) {
+  Json spectrum = Json::array();
+  for (const std::size_t rank : audit::thinned_ranks(image.lengths.size(), spectrum_points)) {
+    spectrum.push_back({{"rank", rank}, {"length", image.lengths[rank - 1]}});
+  }
+  Json json = {{"semi_axes", image.semi_axes},
+               {"longest", image.longest},
+               {"median", image.median},
+               {"shortest", image.shortest},
+               {"condition", image.condition},
+               {"effective_dimension", image.effective_dimension},
+               {"rms_radius", image.rms_radius},
+               {"energy", image.energy},
+               {"energy_top_1", image.energy_top_1},
+               {"energy_top_8", image.energy_top_8},
+               {"spectrum", spectrum},
+               {"top_axes", list(image.top_axes, [](const Axis& axis) {
+                  return Json{{"rank", axis.rank},
+                              {"length", axis.length},
+                              {"ratio_to_median", axis.ratio_to_median},
+                              {"coordinate", axis.largest.coordinate},
+                              {"weight", axis.largest.weight}};
+                })}};
+  if (whole_spectrum) json["lengths"] = image.lengths;
+  return json;
+}
+
+Json identity(const model::Norm& norm) {
+  return {{"name", norm.name},
+          {"role", norm.role},
+          {"layer", optional(norm.layer, [](int layer) { return layer; })},
+          {"stack", norm.stack},
+          {"kind", std::string(to_string(norm.kind))},
+          {"width", norm.width},
+          {"groups", norm.groups},
+          {"eps", norm.eps},
+          {"eps_source", to_text(norm.eps_source)},
+          {"placement", to_text(norm.placement)},
+          {"applications", norm.applications},
+          {"gain_offset", norm.gain_offset}};
+}
+
+void add_connections(Json& json, const model::Norm& norm) {
+  json["connections_known"] = norm.connections_known;
+  json["readers"] = list(norm.readers, [](const model::Linear& linear) { return to_json(linear); });
+  json["writers"] = list(norm.writers, [](const model::Linear& linear) { return to_json(linear); });
+  json["writing_norms"] = norm.writing_norms;
+}
+
+Json to_json(const NormReport& report, std::size_t index, const Report& whole, bool whole_spectra) {
+  Json json = {{"index", index}};
+  json.update(identity(report.norm));
+  const auto parameter = [](const std::optional<ParameterStatistics>& statistics,
+                            const std::optional<model::Slice>& slice) {
+    return statistics && slice ? to_json(*statistics, *slice) : Json(nullptr);
+  };
+  json["gain"] = parameter(report.gain, report.norm.gain);
+  json["bias"] = parameter(report.bias, report.norm.bias);
+  json["null_space"] = optional(report.null_space, [](const NullSpace& space) { return to_json(space); });
+  json["image"] = optional(report.image, [&](const Image& image) { return to_json(image, whole_spectra); });
+  json["shift_over_radius"] = optional(report.shift_over_radius, [](double shift) { return shift; });
+  json["outlier_count"] = report.outliers.size();
+  json["outliers"] = Json::array();
+  for (std::size_t i = 0; i < std::min(report.outliers.size(), audit::listed_outliers); ++i) {
+    const Outlier& outlier = report.outliers[i];
+    json["outliers"].push_back({{"coordinate", outlier.coordinate},
+                                {"gain", outlier.gain},
+                                {"ratio_to_median", outlier.ratio_to_median}});
+  }
+  json["next"] = optional(report.next, [&](const Neighbour& next) {
+    return Json{{"index", next.index},
+                {"name", whole.norms[next.index].norm.name},
+                {"similarity", next.similarity},
+                {"top_axis_cosine", next.top_axis_cosine}};
+  });
+  add_connections(json, report.norm);
+  json["reproduce"] = report.reproduce;
+  return json;
+}
+
+Json model_json(const model::Model& model) {
+  return {{"architecture", model.architecture},
+          {"title", model.title},
+          {"evidence", model.evidence},
+          {"layers", model.layers},
+          {"width", model.width},
+          {"heads_per_layer", model.heads_per_layer},
+          {"key_value_heads", model.key_value_heads},
+          {"parameters", model.parameters},
+          {"missing", model.missing},
+          {"notes", model.notes}};
+}
+
+/// The first entries of each list; `normscope reach` has all.
+constexpr std::size_t listed_tokens = 20;
+
+Json survey_json(const selectability::Survey& survey, const std::vector<std::string>& names) {
+  const auto tokens = [&](std::vector<std::size_t> which) {
+    which.resize(std::min(which.size(), listed_tokens));
+    Json result = Json::array();
+    for (const std::size_t token : which) {
+      const bool named = token < names.size() && !names[token].empty();
+      result.push_back(
+          {{"token", token},
+           {"name", named ? Json(names[token]) : Json(nullptr)},
+           {"lead_at_most", survey.tokens[token].upper},
+           {"probability", {survey.probabilities[token].lower, survey.probabilities[token].upper}}});
+    }
+    return result;
+  };
+  const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
+  const std::vector<std::size_t> undecided = survey.with(convex::Answer::undecided);
+  const selectability::Survey::LeftOut& left = survey.left_out;
+  return {
+      {"reachable", survey.with(convex::Answer::yes).size()},
+      {"unreachable", unreachable.size()},
+      {"undecided", undecided.size()},
+      {"unreachable_without_ball", survey.unargmaxable()},
+      {"unreachable_tokens", tokens(unreachable)},
+      {"nearest", tokens(survey.nearest(listed_tokens))},
+      {"least_probable", tokens(survey.least_probable(listed_tokens))},
+      {"left_out", {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}}}};
+}
+
+}  // namespace
+
+Json report(const Report& audited, bool whole_spectra) {
+  Json json = {{"schema", "normscope.report/1"}, {"version", version}};
+  Json model = {{"name", audited.name},
+                {"path", audited.path},
+                {"format", audited.format},
+                {"files", list(audited.files,
+                               [](const FileSize& file) {
+                                 return Json{{"name", file.name}, {"bytes", file.bytes}};
+                               })},
+                {"tensors", audited.tensors}};
+  model.update(model_json(audited.model));
+  model["metadata"] = Json::object();
+  for (const auto& [key, value] : audited.metadata) model["metadata"][key] = value;
+  json["model"] = model;
+  json["norms"] = Json::array();
+  for (std::size_t i = 0; i < audited.norms.size(); ++i) {
+    json["norms"].push_back(to_json(audited.norms[i], i, audited, whole_spectra));
+  }
+  json["heads"] = Json::array();
+  for (const HeadReach& reach : audited.heads) {
+    json["heads"].push_back(head_json(audited.model.heads[reach.head], reach, {}));
+  }
+  json["vocabulary"] = optional(audited.model.vocabulary, [&](const model::Vocabulary& vocabulary) {
+    Json result = {
+        {"size", vocabulary.size},
+        {"tied", vocabulary.tied},
+        {"unembedding", optional(vocabulary.unembedding,
+                                 [](const model::Linear& linear) { return linear.weight.selector(); })},
+        {"final_norm", vocabulary.final_norm},
+        {"logit_scale", vocabulary.logit_scale},
+        {"soft_cap", vocabulary.soft_cap}};
+    if (audited.vocabulary.survey) {
+      result["reach"] = survey_json(*audited.vocabulary.survey, audited.vocabulary.names);
+    } else {
+      result["refused"] = audited.vocabulary.refused;
+    }
+    return result;
+  });
+  json["findings"] = list(audited.findings, [&](const Finding& finding) {
+    Json numbers = Json::object();
+    for (const auto& [name, value] : finding.numbers) numbers[name] = value;
+    return Json{{"kind", finding.kind},
+                {"norm", optional(finding.norm, [&](std::size_t i) { return audited.norms[i].norm.name; })},
+                {"norm_index", optional(finding.norm, [](std::size_t i) { return i; })},
+                {"text", finding.text},
+                {"numbers", numbers},
+                {"severity", finding.severity},
+                {"reproduce", finding.reproduce}};
+  });
+  return json;
+}
+
+Json inspection(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
+  Json json = {{"schema", "normscope.inspect/1"},    {"version", version},
+               {"path", checkpoint.path().string()}, {"format", std::string(checkpoint.format())},
+               {"metadata", Json::object()},         {"tensors", Json::array()}};
+  for (const auto& [key, value] : checkpoint.metadata()) json["metadata"][key] = value;
+  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+    json["tensors"].push_back(
+        {{"name", std::string(tensor.name)},
+         {"dtype", std::string(to_string(tensor.dtype))},
+         {"shape", std::vector<std::uint64_t>(tensor.shape.begin(), tensor.shape.end())},
+         {"bytes", tensor.bytes.size()},
+         {"file", checkpoint.file_of(tensor).filename().string()}});
+  }
+  json["architecture"] = model_json(model);
+  json["norms"] = list(model.norms, [](const model::Norm& norm) {
+    Json item = identity(norm);
+    const auto selector = [](const model::Slice& slice) { return slice.selector(); };
+    item["gain"] = optional(norm.gain, selector);
+    item["bias"] = optional(norm.bias, selector);
+    add_connections(item, norm);
+    return item;
+  });
+  return json;
+}
+
+}  // namespace normscope::documents

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/audit/text.hpp>
+#include <normscope/figures/vega.hpp>
+#include <normscope/numeric/rounded.hpp>
+
+/// What the figures of a report are put together from.
+namespace normscope::figures {
+
+using Json = nlohmann::ordered_json;
+using audit::HeadReach;
+using audit::NormReport;
+using audit::number;
+using audit::number_at_least;
+using audit::number_at_most;
+using audit::Report;
+using vega::logarithmic;
+using vega::quantity;
+using vega::values;
+
+/// Five digits draw the same curve and keep the pages of deep models small.
+[[nodiscard]] inline double rounded(double value) { return rounded_to_digits(value, 5); }
+
+/// One question, its figure, and what the figure says in words.
+[[nodiscard]] inline Json chart(const char* id, const char* question, const std::string& answer,
+                                const std::string& description, Json spec) {
+  spec["width"] = "container";
+  return {{"id", id},
+          {"question", question},
+          {"answer", answer},
+          {"description", description},
+          {"spec", vega::specification(std::move(spec))}};
+}
+
+/// What each head can do, appended to `charts` where heads are known.
+void head_spreads(const Report& report, Json& charts);
+/// How that changes with distance, where heads are rotary.
+void head_distances(const Report& report, Json& charts);
+
+}  // namespace normscope::figures

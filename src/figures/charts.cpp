@@ -1,0 +1,339 @@
+#include <normscope/figures/charts.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/spectrum.hpp>
+
+#include "chart_parts.hpp"
+
+namespace normscope::figures {
+namespace {
+
+/// Points that draw one spectrum.
+constexpr std::size_t spectrum_points = 64;
+/// Depth up to which the axis marks every norm.
+constexpr std::size_t named_positions = 40;
+/// Largest over smallest value from which an axis is logarithmic.
+constexpr double logarithmic_from = 8.0;
+
+/// Position in the forward pass, the x axis of everything that runs through depth.
+Json depth_axis(const Json& rows) {
+  Json axis = {{"format", "d"}};
+  const auto last = rows.back()["position"].get<std::size_t>();
+  if (last < named_positions) {
+    axis["values"] = Json::array();
+    for (std::size_t i = 0; i <= last; ++i) axis["values"].push_back(i);
+  }
+  return {{"field", "position"},
+          {"type", "quantitative"},
+          {"title", "norm, in the order of the forward pass"},
+          {"axis", axis},
+          {"scale", {{"nice", false}, {"padding", 12}}}};
+}
+
+Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
+
+std::pair<double, double> extent(const Json& rows, const char* field) {
+  double low = INFINITY;
+  double high = -INFINITY;
+  for (const Json& row : rows) {
+    low = std::min(low, row[field].get<double>());
+    high = std::max(high, row[field].get<double>());
+  }
+  return {low, high};
+}
+
+/// An axis for positive ratios: logarithmic where they differ by powers, else as close as they are.
+Json ratio_axis(const Json& rows, const char* field, const char* title) {
+  const auto [low, high] = extent(rows, field);
+  if (high >= logarithmic_from * low) return logarithmic(field, title);
+  Json axis = quantity(field, title);
+  axis["scale"] = {{"zero", false}};
+  return axis;
+}
+
+Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) {
+  Json result = {{{"field", "name"}, {"title", "norm"}}};
+  for (const auto& [field, title] : fields) {
+    result.push_back({{"field", field}, {"title", title}, {"type", "quantitative"}, {"format", ".4~g"}});
+  }
+  return result;
+}
+
+/// Points over depth, joined by a thin line for each role.
+Json depth_figure(Json rows, Json y, Json tips) {
+  const Json encoding = {
+      {"x", depth_axis(rows)}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
+  return {{"data", values(std::move(rows))},
+          {"height", 220},
+          {"encoding", encoding},
+          {"layer",
+           {{{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}},
+            {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}}}}};
+}
+
+/// One row a norm that `keep` accepts: position, name, role, and what `fill` adds.
+template <typename Keep, typename Fill>
+Json rows(const Report& report, Keep keep, Fill fill) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    const NormReport& norm = report.norms[i];
+    if (!keep(norm)) continue;
+    Json row = {{"position", i}, {"name", norm.norm.name}, {"role", norm.norm.role}};
+    fill(norm, row);
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
+bool has_image(const NormReport& norm) { return norm.image && norm.image->semi_axes > 0; }
+
+std::string percent(double value) { return number(100.0 * value) + "%"; }
+
+/// "from 2.1 to 41" over a field of the rows.
+std::string range(const Json& table, const char* field, std::string (*text)(double) = number) {
+  const auto [low, high] = extent(table, field);
+  return fmt::format("from {} to {}", text(low), text(high));
+}
+
+std::string text_alternative(const char* what, const Json& table, const char* field) {
+  return fmt::format("{} for {} norms in the order of the forward pass, {}.", what, table.size(),
+                     range(table, field));
+}
+
+void condition(const Report& report, Json& charts) {
+  const Json table = rows(report, has_image, [](const NormReport& norm, Json& row) {
+    row["condition"] = norm.image->condition;
+    row["ratio"] = norm.image->top_axes[0].ratio_to_median;
+  });
+  if (table.empty()) return;
+  charts.push_back(
+      chart("condition", "How stretched is each norm's image?",
+            fmt::format("The longest axis over the shortest runs {}.", range(table, "condition")),
+            text_alternative("Condition number of the image", table, "condition"),
+            depth_figure(table, ratio_axis(table, "condition", "longest over shortest axis"),
+                         tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
+  charts.push_back(chart("longest-axis", "Does one axis stand out?",
+                         fmt::format("The longest axis is {} times the median one.", range(table, "ratio")),
+                         text_alternative("Longest over median semi-axis", table, "ratio"),
+                         depth_figure(table, ratio_axis(table, "ratio", "longest over median axis"),
+                                      tooltip({{"ratio", "longest over median"}}))));
+}
+
+void spectra(const Report& report, Json& charts) {
+  Json table = Json::array();
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    if (!has_image(report.norms[i])) continue;
+    const std::vector<double>& lengths = report.norms[i].image->lengths;
+    for (const std::size_t rank : audit::thinned_ranks(lengths.size(), spectrum_points)) {
+      table.push_back({{"position", i},
+                       {"name", report.norms[i].norm.name},
+                       {"rank", rank},
+                       {"length", rounded(lengths[rank - 1])}});
+    }
+  }
+  if (table.empty()) return;
+  charts.push_back(chart(
+      "spectra", "What shape is each ellipsoid?",
+      "Each line holds one norm's semi-axes, longest first: flat is a sphere, a cliff at the left is a few "
+      "outlier axes.",
+      fmt::format("Semi-axes by rank on logarithmic axes, one line for each of {} norms; lengths run {}.",
+                  report.norms.size(), range(table, "length")),
+      {{"data", values(table)},
+       {"height", 280},
+       {"mark", {{"type", "line"}, {"opacity", 0.7}, {"strokeWidth", 1.3}}},
+       {"encoding",
+        {{"x", logarithmic("rank", "rank of the axis")},
+         {"y", ratio_axis(table, "length", "semi-axis")},
+         {"detail", {{"field", "position"}, {"type", "nominal"}}},
+         {"color",
+          {{"field", "position"},
+           {"type", "quantitative"},
+           {"title", "depth"},
+           {"legend", {{"format", "d"}, {"tickMinStep", 1}}}}},
+         {"tooltip", tooltip({{"rank", "rank"}, {"length", "semi-axis"}})}}}}));
+}
+
+void effective_dimension(const Report& report, Json& charts) {
+  const Json table = rows(report, has_image, [](const NormReport& norm, Json& row) {
+    row["share"] = norm.image->effective_dimension / static_cast<double>(norm.image->semi_axes);
+    row["dimension"] = norm.image->effective_dimension;
+    row["top1"] = norm.image->energy_top_1;
+    row["top8"] = norm.image->energy_top_8;
+  });
+  if (table.empty()) return;
+  charts.push_back(chart(
+      "effective-dimension", "How many directions does each image really use?",
+      fmt::format("The effective dimension is {} of the axes there are.", range(table, "share", percent)),
+      text_alternative("Participation ratio of the image over its axes", table, "share"),
+      depth_figure(table,
+                   {{"field", "share"},
+                    {"type", "quantitative"},
+                    {"title", "effective dimension over axes"},
+                    {"axis", {{"format", "%"}}},
+                    {"scale", {{"domain", {0, 1}}}}},
+                   tooltip({{"dimension", "effective dimension"},
+                            {"top1", "energy of the longest"},
+                            {"top8", "energy of the eight longest"}}))));
+  Json shares = Json::array();
+  for (const Json& row : table) {
+    for (const auto& [field, what] :
+         {std::pair{"top1", "the longest axis"}, std::pair{"top8", "the eight longest"}}) {
+      shares.push_back(
+          {{"position", row["position"]}, {"name", row["name"]}, {"role", what}, {"share", row[field]}});
+    }
+  }
+  Json figure = depth_figure(shares,
+                             {{"field", "share"},
+                              {"type", "quantitative"},
+                              {"title", "share of the energy"},
+                              {"axis", {{"format", "%"}}}},
+                             tooltip({{"share", "share"}}));
+  figure["encoding"]["color"]["title"] = "held by";
+  charts.push_back(chart("energy", "How much do the top axes hold?",
+                         fmt::format("The longest axis alone holds {} of the squared semi-axes' sum.",
+                                     range(table, "top1", percent)),
+                         text_alternative("Share of the energy in the longest axis", table, "top1"), figure));
+}
+
+void gains(const Report& report, Json& charts) {
+  const auto has_gain = [](const NormReport& norm) { return norm.gain && norm.gain->not_finite == 0; };
+  const Json table = rows(report, has_gain, [](const NormReport& norm, Json& row) {
+    row["min"] = norm.gain->min;
+    row["max"] = norm.gain->max;
+    row["mean"] = norm.gain->mean;
+    row["low"] = norm.gain->mean - norm.gain->std;
+    row["high"] = norm.gain->mean + norm.gain->std;
+  });
+  if (table.empty()) return;
+  const Json tips = tooltip({{"min", "min"}, {"mean", "mean"}, {"max", "max"}});
+  charts.push_back(
+      chart("gains", "How do the gains spread through depth?",
+            fmt::format(
+                "Mean gains run {}; thin bars reach to the extremes, thick ones over one standard deviation.",
+                range(table, "mean")),
+            text_alternative("Mean gain", table, "mean"),
+            {{"data", values(table)},
+             {"height", 240},
+             {"encoding", {{"x", depth_axis(table)}, {"color", role_colour()}, {"tooltip", tips}}},
+             {"layer",
+              {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
+                {"encoding", {{"y", quantity("min", "gain")}, {"y2", {{"field", "max"}}}}}},
+               {{"mark", {{"type", "rule"}, {"strokeWidth", 4}, {"opacity", 0.8}}},
+                {"encoding", {{"y", quantity("low", "gain")}, {"y2", {{"field", "high"}}}}}},
+               {{"mark", {{"type", "point"}, {"filled", true}, {"size", 40}, {"opacity", 1}}},
+                {"encoding", {{"y", quantity("mean", "gain")}}}}}}}));
+}
+
+void outliers(const Report& report, Json& charts) {
+  Json table = Json::array();
+  for (std::size_t i = 0; i < report.norms.size(); ++i) {
+    const std::vector<audit::Outlier>& all = report.norms[i].outliers;
+    for (std::size_t k = 0; k < std::min(all.size(), audit::listed_outliers); ++k) {
+      const audit::Outlier& outlier = all[k];
+      table.push_back({{"position", i},
+                       {"name", report.norms[i].norm.name},
+                       {"coordinate", outlier.coordinate},
+                       {"gain", outlier.gain},
+                       {"ratio", outlier.ratio_to_median}});
+    }
+  }
+  if (table.empty()) return;
+  charts.push_back(chart(
+      "outliers", "Do the same features stand out in many norms?",
+      "Each mark is a gain at least four times its norm's median; marks in one row are one feature through "
+      "depth.",
+      fmt::format("{} outlier gains by norm and coordinate; ratios to the median run {}.", table.size(),
+                  range(table, "ratio")),
+      {{"data", values(table)},
+       {"height", 260},
+       {"mark", {{"type", "circle"}, {"opacity", 0.75}}},
+       {"encoding",
+        {{"x", depth_axis(table)},
+         {"y", quantity("coordinate", "coordinate")},
+         {"size",
+          {{"field", "ratio"},
+           {"type", "quantitative"},
+           {"title", "times the median"},
+           {"legend", {{"values", {4, 8, 16, 32, 64}}}},
+           {"scale",
+            {{"type", "sqrt"},
+             {"domain", {audit::outlier_ratio, 64}},
+             {"range", {25, 500}},
+             {"clamp", true}}}}},
+         {"tooltip",
+          tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
+}
+
+void null_directions(const Report& report, Json& charts) {
+  const Json table = rows(
+      report, [](const NormReport& norm) { return norm.null_space && norm.null_space->cosine_to_ones; },
+      [](const NormReport& norm, Json& row) { row["cosine"] = *norm.null_space->cosine_to_ones; });
+  if (table.empty()) return;
+  charts.push_back(
+      chart("null-direction", "Which direction can no output of the norm have?",
+            fmt::format("Before the gain it is all-ones; after it, the cosine to all-ones is {}.",
+                        range(table, "cosine")),
+            text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
+            depth_figure(table,
+                         {{"field", "cosine"},
+                          {"type", "quantitative"},
+                          {"title", "cosine to all-ones"},
+                          {"scale", {{"domain", {0, 1}}}}},
+                         tooltip({{"cosine", "cosine to all-ones"}}))));
+}
+
+void neighbours(const Report& report, Json& charts) {
+  Json table = rows(
+      report, [](const NormReport& norm) { return norm.next.has_value(); },
+      [&](const NormReport& norm, Json& row) {
+        row["similarity"] = norm.next->similarity;
+        row["top"] = norm.next->top_axis_cosine;
+        row["name"] = norm.norm.name + " → " + report.norms[norm.next->index].norm.name;
+      });
+  if (table.empty()) return;
+  charts.push_back(
+      chart("similarity", "Does the next norm stretch the same directions?",
+            fmt::format("Similarity of each image to the next one's is {}.", range(table, "similarity")),
+            text_alternative("Similarity to the next norm's image", table, "similarity"),
+            depth_figure(table, quantity("similarity", "similarity to the next"),
+                         tooltip({{"similarity", "similarity"}, {"top", "cosine of the longest axes"}}))));
+}
+
+void biases(const Report& report, Json& charts) {
+  const Json table = rows(
+      report, [](const NormReport& norm) { return norm.shift_over_radius.has_value(); },
+      [](const NormReport& norm, Json& row) { row["shift"] = *norm.shift_over_radius; });
+  if (table.empty()) return;
+  charts.push_back(chart(
+      "shift", "How far is the ellipsoid moved from the origin?",
+      fmt::format("The bias is {} times the image's root-mean-square radius; above 1, most of every output "
+                  "is the same "
+                  "constant vector.",
+                  range(table, "shift")),
+      text_alternative("Length of the bias over the image's radius", table, "shift"),
+      depth_figure(table, quantity("shift", "bias over radius"), tooltip({{"shift", "bias over radius"}}))));
+}
+
+}  // namespace
+
+Json charts(const Report& report) {
+  Json all = Json::array();
+  condition(report, all);
+  spectra(report, all);
+  effective_dimension(report, all);
+  gains(report, all);
+  outliers(report, all);
+  null_directions(report, all);
+  neighbours(report, all);
+  biases(report, all);
+  head_spreads(report, all);
+  head_distances(report, all);
+  return all;
+}
+
+}  // namespace normscope::figures

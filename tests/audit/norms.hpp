@@ -1,0 +1,48 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/audit/report.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+
+#include "support/scratch.hpp"
+
+namespace normscope::audit {
+
+/// A checkpoint of norms alone: norms.<i>.weight and .bias.
+class Norms : public testing::Test {
+ protected:
+  void add(std::vector<double> gain, std::vector<double> bias = {}) {
+    bias.resize(gain.size(), 0.0);
+    const std::string name = "norms." + std::to_string(arrays_.size() / 2) + ".norm.";
+    arrays_.push_back({name + "weight", std::move(gain)});
+    arrays_.push_back({name + "bias", std::move(bias)});
+  }
+
+  Report report() const {
+    std::vector<checkpoint::NewTensor> tensors;
+    for (const auto& [name, values] : arrays_) {
+      tensors.push_back({name, Dtype::F64, {values.size()}, std::as_bytes(std::span(values))});
+    }
+    checkpoint::write_safetensors(scratch_ / "m.safetensors", tensors);
+    return audit(checkpoint::Checkpoint(scratch_ / "m.safetensors"));
+  }
+
+  static const Finding* find_kind(const Report& report, const std::string& kind) {
+    for (const Finding& finding : report.findings) {
+      if (finding.kind == kind) return &finding;
+    }
+    return nullptr;
+  }
+
+ private:
+  test::Scratch scratch_;
+  std::vector<std::pair<std::string, std::vector<double>>> arrays_;
+};
+
+}  // namespace normscope::audit

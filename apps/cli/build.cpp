@@ -12,8 +12,8 @@
 #include <normscope/core/version.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/folds.hpp>
-#include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/net_file.hpp>
+#include <normscope/merge/construct.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -48,14 +48,14 @@ std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
 }
 
 /// One line of JSON per layer; an infinite gap, where no other class is on the opposite side, is null.
-std::string trace_lines(const std::vector<lnnet::Fold>& folds) {
+std::string trace_lines(const std::vector<merge::Fold>& folds) {
   std::string lines;
   for (std::size_t l = 0; l < folds.size(); ++l) {
-    const lnnet::Fold& fold = folds[l];
+    const merge::Fold& fold = folds[l];
     nlohmann::ordered_json line = {
         {"layer", l},      {"pair", nullptr},  {"midpoint", fold.midpoint}, {"radius", fold.radius},
         {"gap", fold.gap}, {"runs", fold.runs}};
-    if (fold.first != lnnet::no_row) line["pair"] = {fold.first, fold.second};
+    if (fold.first != merge::no_row) line["pair"] = {fold.first, fold.second};
     lines += line.dump() + "\n";
   }
   return lines;
@@ -87,8 +87,8 @@ int run_build(const Session& session, const BuildOptions& options) {
   const std::optional<checkpoint::OpenedArray> labels = inputs.optional_array(options.labels);
   inputs.keep_apart({options.output, options.resume, options.trace, options.figure, session.json});
   const MatrixInput samples = read_samples(array);
-  const lnnet::ConstructOptions how{
-      .mode = options.mode == "paper" ? lnnet::Mode::paper : lnnet::Mode::stable,
+  const merge::ConstructOptions how{
+      .mode = options.mode == "paper" ? merge::Mode::paper : merge::Mode::stable,
       .seed = options.seed,
       // Random labels belong to samples, not to rows.
       .first_label_wins = options.drop_conflicts || options.random_labels != 0,
@@ -97,8 +97,8 @@ int run_build(const Session& session, const BuildOptions& options) {
       .eps = options.eps,
       .resume = options.resume,
       .threads = session.threads};
-  const lnnet::Construction made =
-      lnnet::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
+  const merge::Construction made =
+      merge::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
   const std::size_t width = made.net.layers.empty() ? 0 : 3;
   const nlohmann::ordered_json json = {{"schema", "normscope.build/1"},
                                        {"version", version},

@@ -5,9 +5,9 @@
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/curvature.hpp>
 #include <normscope/figures/folds.hpp>
-#include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/merge_trace.hpp>
+#include <normscope/merge/construct.hpp>
+#include <normscope/merge/trace.hpp>
 #include <normscope/norm/curvature.hpp>
 #include <normscope/separability/scatter.hpp>
 
@@ -16,8 +16,8 @@
 namespace normscope::wasm {
 namespace {
 
-using lnnet::Fold;
-using lnnet::Mode;
+using merge::Fold;
+using merge::Mode;
 
 Mode mode_of(const std::string& name) { return name == "paper" ? Mode::paper : Mode::stable; }
 
@@ -54,13 +54,13 @@ val fold_once(const val& x, const val& direction, double midpoint, double radius
     const std::vector<double> values = numbers(x);
     const MatrixView<const double> rows = matrix(values, along.size());
     lnnet::Net net;
-    net.layers = {lnnet::one_fold(along, midpoint, radius)};
+    net.layers = {merge::one_fold(along, midpoint, radius)};
     net.head = {.in = 3, .out = 1, .weight = {0.0, 0.0, 1.0}, .bias = {0.0}};
     const std::vector<double> neurons = lnnet::trace(net, rows, 1).front();
     net.layers.front().activation = lnnet::Activation::none;
     std::vector<double> circle;
     for (std::size_t row = 0; row < rows.rows(); ++row) {
-      for (const double value : lnnet::circle_point(Mode::paper, {neurons.data() + 3 * row, 3})) {
+      for (const double value : merge::circle_point(Mode::paper, {neurons.data() + 3 * row, 3})) {
         circle.push_back(value);
       }
     }
@@ -74,7 +74,7 @@ val fold_once(const val& x, const val& direction, double midpoint, double radius
 
 val fold_object(const Fold& fold) {
   val result = val::object();
-  const bool merges = fold.first != lnnet::no_row;
+  const bool merges = fold.first != merge::no_row;
   result.set("first", merges ? val(static_cast<double>(fold.first)) : val::null());
   result.set("second", merges ? val(static_cast<double>(fold.second)) : val::null());
   result.set("midpoint", fold.midpoint);
@@ -88,12 +88,12 @@ val merge(const val& x, const val& labels, const std::string& mode, double seed)
   return guarded([&] {
     const std::vector<double> values = numbers(x);
     const MatrixView<const double> rows = matrix(values, 2);
-    const lnnet::Construction made = lnnet::construct(rows, labels_of(labels),
+    const merge::Construction made = merge::construct(rows, labels_of(labels),
                                                       {.mode = mode_of(mode),
                                                        .seed = static_cast<std::uint64_t>(seed),
                                                        .first_label_wins = true,
                                                        .threads = 1});
-    const lnnet::MergeTrace story = lnnet::merge_trace(made, mode_of(mode), rows);
+    const merge::MergeTrace story = merge::merge_trace(made, mode_of(mode), rows);
     val folds = val::array();
     for (const Fold& fold : made.folds) folds.call<void>("push", fold_object(fold));
     val result = val::object();
@@ -116,7 +116,7 @@ val folded(const std::string& mode, double midpoint, double radius, const val& p
     Fold fold;
     fold.midpoint = midpoint;
     fold.radius = radius;
-    for (double& value : values) value = lnnet::folded_place(mode_of(mode), fold, value);
+    for (double& value : values) value = merge::folded_place(mode_of(mode), fold, value);
     return float64_array(values);
   });
 }

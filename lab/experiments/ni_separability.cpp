@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/evaluate.hpp>
-#include <normscope/lnnet/merge_trace.hpp>
+#include <normscope/merge/construct.hpp>
+#include <normscope/merge/trace.hpp>
 #include <normscope/separability/scatter.hpp>
 
 #include "frame/experiment.hpp"
@@ -86,8 +86,8 @@ void clouds(Run& run) {
   run.measure("best_map", 1, best);
   const std::vector<std::int64_t> labels(samples.labels.begin(), samples.labels.end());
   // To the end, where each class is one point.
-  const lnnet::Construction made =
-      lnnet::construct(samples.view(), labels, {.seed = run.seed(), .early_stop = false, .threads = 1});
+  const merge::Construction made =
+      merge::construct(samples.view(), labels, {.seed = run.seed(), .early_stop = false, .threads = 1});
   run.measure("lssr_of_net", 1, behind(made.net, samples).least());
   run.measure("layers", 1, static_cast<double>(made.net.layers.size()));
 }
@@ -96,7 +96,7 @@ void exclusive_or(Run& run) {
   const Samples samples{.width = 2, .x = {0, 0, 1, 1, 0, 1, 1, 0}, .labels = {0, 0, 1, 1}};
   run.measure("lssr", 1, samples.least());
   run.measure("ssr", 1, samples.ratio());
-  lnnet::Net net{.layers = {lnnet::one_fold(std::vector{1.0, 1.0}, 1.0, 1.0)},
+  lnnet::Net net{.layers = {merge::one_fold(std::vector{1.0, 1.0}, 1.0, 1.0)},
                  .head = {.in = 3, .out = 2, .weight = std::vector<double>(6), .bias = {0.0, 0.0}}};
   const Samples image = behind(net, samples);
   run.measure("lssr_of_net", 1, image.least());

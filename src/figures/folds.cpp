@@ -12,8 +12,8 @@ namespace normscope::figures {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using lnnet::Fold;
-using lnnet::no_row;
+using merge::Fold;
+using merge::no_row;
 using vega::quantity;
 using vega::values;
 

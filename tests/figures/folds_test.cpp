@@ -6,7 +6,7 @@
 
 #include <normscope/figures/folds.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
 
 nlohmann::json drawn(const std::vector<Fold>& folds) { return figures::folds(folds)["data"]["values"]; }
@@ -40,4 +40,4 @@ TEST(FoldFigure, FoldsWithoutAGapHaveNone) {
 }
 
 }  // namespace
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -1,4 +1,4 @@
-"""What makes LN-Nets and what judges them share no code: neither reaches the other by its includes."""
+"""What constructs LN-Nets and what evaluates them share no code but the net itself."""
 
 import os
 import re
@@ -6,37 +6,45 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
-SOURCES = ROOT / "src/lnnet"
-INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(normscope/lnnet/[^>]+)>)', re.MULTILINE)
-# The driver asks both sides; construct.hpp, which the makers include for its options, is its header.
-DRIVER = "construct.cpp"
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(normscope/(?:lnnet|merge)/[^>]+)>)', re.MULTILINE)
+# The driver asks both sides; construct.hpp, which the constructors include for its options, is its header.
+DRIVER = ROOT / "src/merge/construct.cpp"
 
 
-def reached(name, beyond=()):
-    """The files of the module that `name` includes, and those that define what they declare."""
-    seen, todo = set(), [SOURCES / name]
+def sources(path):
+    """What defines the declarations of `path`."""
+    return [ROOT / "src" / module / path.with_suffix(".cpp").name for module in ("lnnet", "merge")
+            if f"/{module}/" in str(path)]
+
+
+def reached(start, beyond=()):
+    """The files of lnnet and merge that `start` includes, and those that define what they declare."""
+    seen, todo = set(), [start]
     while todo:
         path = todo.pop()
-        if path in seen or path.name in beyond or not path.exists():
+        if path in seen or path in beyond or not path.exists():
             continue
         seen.add(path)
-        todo.append(SOURCES / path.with_suffix(".cpp").name)
+        todo += sources(path)
         for private, public in INCLUDE.findall(path.read_text()):
-            todo.append(SOURCES / private if private else ROOT / "include" / public)
-    return {path.name for path in seen}
+            todo.append(path.parent / private if private else ROOT / "include" / public)
+    return {str(path.relative_to(ROOT)) for path in seen}
 
 
 class Evaluator(unittest.TestCase):
-    def test_makers_and_judge_meet_in_the_net_alone(self):
-        judge = reached("evaluate.cpp")
-        self.assertIn("evaluate.hpp", judge)
-        for maker in ("stable_mode.cpp", "paper_mode.cpp"):
-            made_of = reached(maker, beyond={DRIVER})
-            self.assertLessEqual({"projection.cpp", "head.cpp", "line.cpp", "predict.hpp"}, made_of)
-            self.assertEqual(made_of & judge, {"net.hpp", "net.cpp"}, maker)
+    def test_constructors_and_evaluator_meet_in_the_net_alone(self):
+        evaluator = reached(ROOT / "src/lnnet/evaluate.cpp")
+        self.assertIn("include/normscope/lnnet/evaluate.hpp", evaluator)
+        self.assertFalse({path for path in evaluator if "/merge/" in path})
+        for constructor in ("stable_mode", "paper_mode"):
+            made_of = reached(ROOT / f"src/merge/{constructor}.cpp", beyond={DRIVER})
+            self.assertLessEqual({f"src/merge/{name}" for name in ("projection.cpp", "head.cpp", "line.cpp",
+                                                                   "predict.hpp")}, made_of)
+            self.assertEqual({path for path in made_of if "/lnnet/" in path},
+                             {"include/normscope/lnnet/net.hpp", "src/lnnet/net.cpp"}, constructor)
 
     def test_a_shortcut_would_be_seen(self):
-        self.assertIn("evaluate.cpp", reached(DRIVER))
+        self.assertIn("src/lnnet/evaluate.cpp", reached(DRIVER))
 
 
 if __name__ == "__main__":

@@ -76,9 +76,10 @@ export default chapter<State>({
   ],
   doors: () => ({
     cpp: cppOf(
-      ["audit/report", "checkpoint/checkpoint"],
+      ["audit/report", "checkpoint/checkpoint", "documents/report", "documents/text"],
       `const normscope::checkpoint::Checkpoint checkpoint("model.safetensors");
-fmt::print("{}\\n", normscope::audit::to_json(normscope::audit::audit(checkpoint)));`,
+const auto report = normscope::audit::audit(checkpoint);
+fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1));`,
     ),
   }),
   mount(page) {

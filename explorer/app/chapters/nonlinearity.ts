@@ -48,11 +48,11 @@ export default chapter<State>({
   doors: (state) => ({
     command: `normscope ${wordsOf(state).slice(0, -2).join(" ")} '${rowsOf(state.points)}' ${numbersOf(state.labels)}`,
     cpp: cppOf(
-      ["lnnet/construct"],
+      ["merge/construct"],
       `const std::vector<double> points{${numbersOf(state.points)}};
 const std::vector<std::int64_t> labels{${numbersOf(state.labels)}};
-const auto made = normscope::lnnet::construct({points.data(), labels.size(), 2}, labels,
-                                              {.mode = normscope::lnnet::Mode::${state.mode}, .seed = ${state.seed}, .first_label_wins = true});
+const auto made = normscope::merge::construct({points.data(), labels.size(), 2}, labels,
+                                              {.mode = normscope::merge::Mode::${state.mode}, .seed = ${state.seed}, .first_label_wins = true});
 fmt::print("{} layers, {} of {} right\\n", made.net.layers.size(), made.correct, made.total);`,
     ),
     python: pythonOf(wordsOf(state)),

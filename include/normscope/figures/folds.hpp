@@ -4,13 +4,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 
 namespace normscope::figures {
 
 /// The trace of a construction as a Vega-Lite specification with its data: for each fold, the smallest
-/// distance between two classes (`lnnet::Fold::gap`; median and minimum over neighbouring layers) and the
+/// distance between two classes (`merge::Fold::gap`; median and minimum over neighbouring layers) and the
 /// number of runs left. Layers without a fold are marked.
-[[nodiscard]] nlohmann::ordered_json folds(std::span<const lnnet::Fold> folds);
+[[nodiscard]] nlohmann::ordered_json folds(std::span<const merge::Fold> folds);
 
 }  // namespace normscope::figures

@@ -13,7 +13,10 @@
 #include "predict.hpp"
 #include "projection.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Layer;
+using lnnet::Net;
 namespace {
 
 /// The square roots in the two columns of U.
@@ -179,4 +182,4 @@ template Net construct_paper<double>(MatrixView<const double>, const Samples&, c
 template Net construct_paper<DoubleDouble>(MatrixView<const double>, const Samples&, const ConstructOptions&,
                                            const Progress&, std::vector<Fold>&);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 #include <normscope/numeric/double_double.hpp>
 
 /// The line of clusters in stable mode. Three neurons store q = √2/w in the third of them: with
@@ -13,7 +13,7 @@
 /// the mean is exactly h₃/3 in floating point, so LN gives a third entry with full relative accuracy, however
 /// small it is, and 1/q' = sqrt(1 + ((1/q − C)/R)²)/√2. With the columns (1, −1, 0)/√2 and (1, 1, −2)/√6 the
 /// error would be relative to the other two entries.
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// The operation of one layer, in the numbers that the layer is made of.
 template <typename T>
@@ -41,10 +41,10 @@ struct Line {
 
 /// A layer after the first; its output equals `fold_step`, bit by bit.
 template <typename T>
-[[nodiscard]] Layer fold_layer(const Crease<T>& fold);
+[[nodiscard]] lnnet::Layer fold_layer(const Crease<T>& fold);
 /// The first layer: a fold of the projection onto `direction`.
 template <typename T>
-[[nodiscard]] Layer first_layer(const std::vector<double>& direction, const Crease<T>& fold);
+[[nodiscard]] lnnet::Layer first_layer(const std::vector<double>& direction, const Crease<T>& fold);
 /// The value of a row in the first layer's third neuron.
 template <typename T>
 [[nodiscard]] T first_step(std::span<const double> row, const std::vector<double>& direction,
@@ -71,4 +71,4 @@ enum class LineState { folding, done, lost };
 template <typename T>
 [[nodiscard]] LineState advance(Line<T>& line, const FoldRules& rules, std::size_t most);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

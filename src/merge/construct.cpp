@@ -1,4 +1,4 @@
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,11 @@
 
 // Tries settings in order and checks the nets. stable_mode and paper_mode construct, evaluate checks, and the
 // two are independent of each other.
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Layer;
+using lnnet::Net;
+using lnnet::Precision;
 namespace {
 
 /// The order of attempts: each κ for one projection, then the next projection; double-double last.
@@ -147,15 +151,14 @@ void construct_stable(const Attempts& task, Construction& construction) {
       const SaveLine<double> save = [&](const Line<double>& unfinished) {
         save_state(options.resume, fingerprint, {attempt, widened(unfinished)});
       };
-      made = lnnet::construct_stable<double>(x, task.samples, plan, std::move(line), save, task.progress);
+      made = construct_stable<double>(x, task.samples, plan, std::move(line), save, task.progress);
     } else {
       std::optional<Line<DoubleDouble>> line;
       if (resumed) line = std::move(resumed->line);
       const SaveLine<DoubleDouble> save = [&](const Line<DoubleDouble>& unfinished) {
         save_state(options.resume, fingerprint, {attempt, unfinished});
       };
-      made =
-          lnnet::construct_stable<DoubleDouble>(x, task.samples, plan, std::move(line), save, task.progress);
+      made = construct_stable<DoubleDouble>(x, task.samples, plan, std::move(line), save, task.progress);
     }
     resumed.reset();
     separable = separable || made.separable;
@@ -176,10 +179,9 @@ void construct_stable(const Attempts& task, Construction& construction) {
 
 void construct_paper(const Attempts& task, Construction& construction) {
   std::vector<Fold> folds;
-  Net net =
-      task.options.precision == Precision::double_double
-          ? lnnet::construct_paper<DoubleDouble>(task.x, task.samples, task.options, task.progress, folds)
-          : lnnet::construct_paper<double>(task.x, task.samples, task.options, task.progress, folds);
+  Net net = task.options.precision == Precision::double_double
+                ? construct_paper<DoubleDouble>(task.x, task.samples, task.options, task.progress, folds)
+                : construct_paper<double>(task.x, task.samples, task.options, task.progress, folds);
   offer(task, std::move(net), std::move(folds), construction);
 }
 
@@ -232,4 +234,4 @@ Construction construct(MatrixView<const double> x, std::span<const std::int64_t>
   return construction;
 }
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

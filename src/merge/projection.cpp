@@ -9,7 +9,7 @@
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/double_double.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
 
 constexpr std::size_t directions = 16;
@@ -70,4 +70,4 @@ template Projection<double> best_projection(MatrixView<const double>, const std:
 template Projection<DoubleDouble> best_projection(MatrixView<const double>, const std::vector<std::uint32_t>&,
                                                   std::uint64_t, unsigned);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

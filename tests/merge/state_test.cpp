@@ -7,13 +7,13 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 
 #include "lnnet/nets.hpp"
 #include "support/scratch.hpp"
 #include "support/snapshots.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
 
 TEST(ConstructState, AForgedOneLeadsToNoWrongNet) {
@@ -57,4 +57,4 @@ TEST(ConstructState, AForgedOneLeadsToNoWrongNet) {
 }
 
 }  // namespace
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -7,7 +7,7 @@
 
 #include <normscope/numeric/double_double.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
 
 /// Distance, relative to half the pair's, below which classes count as coincident.
@@ -110,4 +110,4 @@ template FoldPlan<double> plan_fold(std::span<const double>, std::span<const std
 template FoldPlan<DoubleDouble> plan_fold(std::span<const DoubleDouble>, std::span<const std::uint32_t>,
                                           std::size_t, double, bool);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

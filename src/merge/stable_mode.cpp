@@ -11,7 +11,9 @@
 #include "predict.hpp"
 #include "projection.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Net;
 namespace {
 
 /// The line after the first layer, which folds the projection itself.
@@ -107,4 +109,4 @@ template StableAttempt construct_stable(MatrixView<const double>, const Samples&
                                         std::optional<Line<DoubleDouble>>, const SaveLine<DoubleDouble>&,
                                         const Progress&);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -7,7 +7,7 @@
 
 #include <normscope/core/view.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// The distinct rows, with the class index of each.
 struct Samples {
@@ -25,4 +25,4 @@ struct Samples {
 /// The rows of `samples` as a matrix of their own.
 [[nodiscard]] std::vector<double> gather(MatrixView<const double> x, const std::vector<std::size_t>& rows);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

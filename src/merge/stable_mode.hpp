@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 
 #include "line.hpp"
 #include "samples.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// One attempt of the stable mode.
 struct StablePlan {
@@ -22,8 +22,8 @@ struct StablePlan {
 
 /// The result of an attempt.
 struct StableAttempt {
-  bool separable = false;    ///< the projection separates the classes
-  std::optional<Net> net{};  ///< empty if the precision did not suffice
+  bool separable = false;           ///< the projection separates the classes
+  std::optional<lnnet::Net> net{};  ///< empty if the precision did not suffice
   std::vector<Fold> folds{};
 };
 
@@ -38,4 +38,4 @@ template <typename T>
                                              const StablePlan& plan, std::optional<Line<T>> resumed,
                                              const SaveLine<T>& save, const Progress& progress);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

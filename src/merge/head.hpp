@@ -5,7 +5,7 @@
 
 #include <normscope/lnnet/net.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// A linear head whose largest output identifies the class's interval on the line that contains a value:
 ///   s_k = k v − t_1 − … − t_k,   v = readout · a
@@ -13,8 +13,10 @@ namespace normscope::lnnet {
 /// the ranges overlap. `order` receives the labels in the order of the outputs.
 /// Shapes    values, classes (clusters); readout (3)
 template <typename T>
-[[nodiscard]] Layer threshold_head(const std::vector<T>& values, const std::vector<std::uint32_t>& classes,
-                                   const std::vector<T>& readout, const std::vector<std::int64_t>& names,
-                                   std::vector<std::int64_t>& order);
+[[nodiscard]] lnnet::Layer threshold_head(const std::vector<T>& values,
+                                          const std::vector<std::uint32_t>& classes,
+                                          const std::vector<T>& readout,
+                                          const std::vector<std::int64_t>& names,
+                                          std::vector<std::int64_t>& order);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -1,11 +1,15 @@
-#include <normscope/lnnet/merge_trace.hpp>
+#include <normscope/merge/trace.hpp>
 
 #include <cmath>
 
 #include <normscope/core/error.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Activation;
+using lnnet::Layer;
+using lnnet::Net;
 namespace {
 
 /// The direction onto which the net projects its rows, up to a factor.
@@ -68,4 +72,4 @@ MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<c
   return story;
 }
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

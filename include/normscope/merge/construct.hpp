@@ -21,7 +21,7 @@
 /// classes.
 ///
 /// Source    [Ni et al. 2024, Algorithm 1]
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// How folds are chosen and represented by three neurons.
 enum class Mode : std::uint8_t {
@@ -38,7 +38,7 @@ struct ConstructOptions {
   std::uint64_t seed = 1;         ///< of the projections
   bool first_label_wins = false;  ///< equal rows with different labels: keep the first label, or throw
   /// Precision of the computation. If empty: float64, and in stable mode double-double if that fails.
-  std::optional<Precision> precision{};
+  std::optional<lnnet::Precision> precision{};
   double eps = 0.0;                ///< eps of the norm the net is for, at most 1; see `construct`
   bool early_stop = true;          ///< stop when every class is one run rather than one cluster
   std::filesystem::path resume{};  ///< state of an unfinished construction, read and written; empty for none
@@ -61,7 +61,7 @@ struct Fold {
 };
 
 struct Construction {
-  Net net;
+  lnnet::Net net;
   std::vector<Fold> folds;     ///< one a layer
   std::size_t distinct = 0;    ///< number of distinct rows
   std::size_t relabelled = 0;  ///< rows that took the label of an equal earlier row
@@ -97,4 +97,4 @@ struct Construction {
 [[nodiscard]] Construction construct(MatrixView<const double> x, std::span<const std::int64_t> labels,
                                      const ConstructOptions& options = {}, const Progress& progress = {});
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

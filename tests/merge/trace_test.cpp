@@ -1,4 +1,4 @@
-#include <normscope/lnnet/merge_trace.hpp>
+#include <normscope/merge/trace.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,12 @@
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
+
+using lnnet::labels;
+using lnnet::Net;
+using lnnet::trace;
 
 TEST(MergeTrace, OneFoldSolvesExclusiveOr) {
   // p = x + y is 0 and 2 for one class, 1 for the other.
@@ -88,4 +92,4 @@ TEST(MergeTrace, OfWhatNeedsNoLayerIsTheProjection) {
 }
 
 }  // namespace
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

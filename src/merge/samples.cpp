@@ -10,7 +10,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
 
 void check_input(MatrixView<const double> x, std::span<const std::int64_t> labels) {
@@ -97,4 +97,4 @@ std::vector<double> gather(MatrixView<const double> x, const std::vector<std::si
   return values;
 }
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -12,8 +12,8 @@
 #include <normscope/checkpoint/array.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/evaluate.hpp>
+#include <normscope/merge/construct.hpp>
 
 using namespace normscope;
 
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> wanted(rows);
   for (std::int64_t& label : wanted) label = static_cast<std::int64_t>(random.below(classes));
 
-  const lnnet::Construction made = lnnet::construct(x, wanted);
+  const merge::Construction made = merge::construct(x, wanted);
   const std::size_t layers = made.net.layers.size();
   std::printf("%zu layers, %zu of %zu rows right, %zu distinct, attempt %zu\n", layers, made.correct, rows,
               made.distinct, made.attempts);

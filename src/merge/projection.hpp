@@ -6,7 +6,7 @@
 
 #include <normscope/core/view.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// A direction w, and the projected samples.
 template <typename T>
@@ -25,4 +25,4 @@ template <typename T>
                                             const std::vector<std::uint32_t>& classes, std::uint64_t seed,
                                             unsigned threads);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <normscope/core/view.hpp>
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 
 /// The effect of Projection Merge on samples, layer by layer, for plotting.
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// LN of three neurons is x/|x| in the plane: outputs are √3 U (x/|x|), where the columns of U are an
 /// orthonormal basis of the plane orthogonal to (1, 1, 1). This layer is U (wᵀx − midpoint, radius); the
@@ -18,7 +18,7 @@ namespace normscope::lnnet {
 /// Source    [Ni et al. 2024, XOR by one layer]
 /// Errors    Shape for a direction without entries
 /// Accuracy  against the definition (test: MergeTrace.OneFoldSolvesExclusiveOr)
-[[nodiscard]] Layer one_fold(std::span<const double> direction, double midpoint, double radius);
+[[nodiscard]] lnnet::Layer one_fold(std::span<const double> direction, double midpoint, double radius);
 
 /// The point of the unit circle that three neurons represent after LN; `mode` determines the signs of U.
 [[nodiscard]] std::array<double, 2> circle_point(Mode mode, std::span<const double> neurons);
@@ -46,4 +46,4 @@ struct MergeTrace {
 ///           (test: MergeTrace.PlacesAreFoldedLayerByLayer)
 [[nodiscard]] MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<const double> x);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -7,7 +7,9 @@
 #include "fold_plan.hpp"
 #include "predict.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Layer;
 namespace {
 
 /// Number of clusters whose folds are decided before the others follow.
@@ -213,4 +215,4 @@ template DoubleDouble first_step(std::span<const double>, const std::vector<doub
 template LineState advance(Line<double>&, const FoldRules&, std::size_t);
 template LineState advance(Line<DoubleDouble>&, const FoldRules&, std::size_t);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -9,7 +9,9 @@
 #include <normscope/core/packed.hpp>
 #include <normscope/core/snapshot.hpp>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Precision;
 namespace {
 
 constexpr SnapshotKind build_state{.name = "build",
@@ -88,4 +90,4 @@ std::optional<ResumeState> load_state(const std::filesystem::path& path, const D
   return state;
 }
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -11,14 +11,21 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/evaluate.hpp>
+#include <normscope/merge/construct.hpp>
 
 #include "lnnet/nets.hpp"
 #include "support/scratch.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
+
+using lnnet::evaluate;
+using lnnet::labels;
+using lnnet::Layer;
+using lnnet::Net;
+using lnnet::Precision;
+using lnnet::trace;
 
 using test::random_values;
 
@@ -367,4 +374,4 @@ TEST(Construct, BadInputIsNamed) {
 }
 
 }  // namespace
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// A fold w' = sqrt(1 + ((w − midpoint)/radius)²) of clusters at ascending w.
 template <typename T>
@@ -29,4 +29,4 @@ template <typename T>
 /// Number of clusters at the front in which `plan_fold` searches for pairs.
 [[nodiscard]] inline std::size_t front_size(std::size_t class_count) { return 4 * class_count + 4; }
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

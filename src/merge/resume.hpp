@@ -6,11 +6,11 @@
 #include <vector>
 
 #include <normscope/core/sha256.hpp>
-#include <normscope/lnnet/construct.hpp>
+#include <normscope/merge/construct.hpp>
 
 #include "line.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 /// An unfinished construction.
 struct ResumeState {
@@ -38,4 +38,4 @@ void save_state(const std::filesystem::path& path, const Digest& fingerprint, co
 [[nodiscard]] std::optional<ResumeState> load_state(const std::filesystem::path& path,
                                                     const Digest& fingerprint, const StateBounds& bounds);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

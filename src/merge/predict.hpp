@@ -10,12 +10,12 @@
 
 /// Predicts the outputs of constructed layers in T, double or DoubleDouble. It is written only for layers of
 /// constructions and independent of `evaluate`, which checks them; the two agree bit by bit.
-namespace normscope::lnnet {
+namespace normscope::merge {
 
 template <typename T>
-inline constexpr Precision precision_of = Precision::double_double;
+inline constexpr lnnet::Precision precision_of = lnnet::Precision::double_double;
 template <>
-inline constexpr Precision precision_of<double> = Precision::float64;
+inline constexpr lnnet::Precision precision_of<double> = lnnet::Precision::float64;
 
 /// √3.
 template <typename T>
@@ -52,8 +52,8 @@ inline void append(std::vector<double>& high, std::vector<double>& low, const Do
 
 /// An affine map of those numbers; `weight` (out, in), `bias` (out).
 template <typename T>
-[[nodiscard]] Layer affine_layer(const std::vector<T>& weight, const std::vector<T>& bias) {
-  Layer layer{.in = weight.size() / bias.size(), .out = bias.size()};
+[[nodiscard]] lnnet::Layer affine_layer(const std::vector<T>& weight, const std::vector<T>& bias) {
+  lnnet::Layer layer{.in = weight.size() / bias.size(), .out = bias.size()};
   for (const T& value : weight) append(layer.weight, layer.weight_low, value);
   for (const T& value : bias) append(layer.bias, layer.bias_low, value);
   return layer;
@@ -61,11 +61,11 @@ template <typename T>
 
 /// The same followed by LN of three neurons.
 template <typename T>
-[[nodiscard]] Layer norm_layer(const std::vector<T>& weight, const std::vector<T>& bias) {
-  Layer layer = affine_layer(weight, bias);
-  layer.activation = Activation::norm;
+[[nodiscard]] lnnet::Layer norm_layer(const std::vector<T>& weight, const std::vector<T>& bias) {
+  lnnet::Layer layer = affine_layer(weight, bias);
+  layer.activation = lnnet::Activation::norm;
   layer.norm = {.width = 3, .eps = 0.0};
   return layer;
 }
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

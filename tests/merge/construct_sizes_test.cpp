@@ -5,14 +5,21 @@
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
-#include <normscope/lnnet/construct.hpp>
 #include <normscope/lnnet/evaluate.hpp>
+#include <normscope/merge/construct.hpp>
 #include <normscope/norm/norm.hpp>
 
 #include "lnnet/nets.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
 namespace {
+
+using lnnet::Activation;
+using lnnet::labels;
+using lnnet::Layer;
+using lnnet::Net;
+using lnnet::Precision;
+using lnnet::trace;
 
 using test::random_values;
 
@@ -104,9 +111,9 @@ TEST(Net, LabelsMayRefuseRowsThatOverflow) {
   const Net net = construct({x.data(), 4, 3}, wanted).net;
   const std::vector<double> huge(3, 1.7e308);
   EXPECT_EQ(labels(net, {huge.data(), 1, 3}).size(), 1U);
-  EXPECT_THROW(static_cast<void>(labels(net, {huge.data(), 1, 3}, 1, {}, Overflow::error)), Error);
-  EXPECT_EQ(labels(net, {x.data(), 4, 3}, 1, {}, Overflow::error), wanted);
+  EXPECT_THROW(static_cast<void>(labels(net, {huge.data(), 1, 3}, 1, {}, lnnet::Overflow::error)), Error);
+  EXPECT_EQ(labels(net, {x.data(), 4, 3}, 1, {}, lnnet::Overflow::error), wanted);
 }
 
 }  // namespace
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

@@ -7,7 +7,9 @@
 
 #include "predict.hpp"
 
-namespace normscope::lnnet {
+namespace normscope::merge {
+
+using lnnet::Layer;
 namespace {
 
 template <typename T>
@@ -63,4 +65,4 @@ template Layer threshold_head(const std::vector<DoubleDouble>&, const std::vecto
                               const std::vector<DoubleDouble>&, const std::vector<std::int64_t>&,
                               std::vector<std::int64_t>&);
 
-}  // namespace normscope::lnnet
+}  // namespace normscope::merge

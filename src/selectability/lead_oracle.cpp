@@ -6,16 +6,15 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/exact.hpp>
-#include <normscope/numeric/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "duplicates.hpp"
+#include "scan.hpp"
 
 namespace normscope::selectability {
 namespace {
 
-constexpr std::size_t token_block = 2048;
 /// A lead larger than this many times its error is not recomputed in twice the precision.
 constexpr double enough_digits = 0x1p20;
 
@@ -28,12 +27,6 @@ struct Candidate {
   }
 };
 
-/// Comparison of one point with a range of tokens.
-struct ChunkCandidates {
-  std::vector<Candidate> candidates{};
-  float best = -std::numeric_limits<float>::infinity();
-};
-
 double own_score(const LeadOracle& oracle, const EvaluationPoint& evaluation) {
   const std::span<const double> row = oracle.logits->view().row(evaluation.token);
   CompensatedSum total;
@@ -42,29 +35,51 @@ double own_score(const LeadOracle& oracle, const EvaluationPoint& evaluation) {
   return total.value();
 }
 
-/// Candidates are the tokens of [begin, end) whose score is within twice the float32 error of the token's own
-/// score.
-std::vector<ChunkCandidates> see(const LeadOracle& oracle, const std::vector<EvaluationPoint>& evaluations,
-                                 const std::vector<float>& points, const std::vector<float>& thresholds,
-                                 std::size_t begin, std::size_t end) {
-  const std::size_t width = oracle.logits->width;
-  std::vector<float> scores(evaluations.size() * (end - begin));
-  const MatrixView<float> view(scores.data(), evaluations.size(), end - begin);
-  multiply(Factor<float>(points.data(), evaluations.size(), width, width),
-           Factor<float>(oracle.single->rows.data() + begin * width, end - begin, width, width).transposed(),
-           view);
-  std::vector<ChunkCandidates> seen(evaluations.size());
-  for (std::size_t s = 0; s < evaluations.size(); ++s) {
-    const float* line = view.row(s).data();
-    for (std::size_t j = begin; j < end; ++j) {
-      if (j == evaluations[s].token) continue;
-      const float score = line[j - begin] + oracle.single->offsets[j];
-      seen[s].best = std::max(seen[s].best, score);
-      if (score >= thresholds[s]) seen[s].candidates.push_back({score, j});
-    }
+/// A block of tokens.
+struct TokenBlock {
+  const float* offsets;
+  std::size_t first;
+  std::size_t count;
+};
+
+struct TokenRows {
+  const Logits& logits;
+  const SinglePrecision& single;
+
+  [[nodiscard]] std::size_t size() const { return logits.tokens; }
+  [[nodiscard]] std::size_t width() const { return logits.width; }
+  [[nodiscard]] const float* values(std::size_t token) const { return single.rows.data() + token * width(); }
+  [[nodiscard]] TokenBlock block_at(std::size_t first, std::size_t count) const {
+    return {single.offsets.data() + first, first, count};
   }
-  return seen;
-}
+};
+
+/// The tokens whose score at a point is at least the threshold.
+struct PointState {
+  std::size_t token = 0;
+  float threshold = lowest;
+  std::vector<Candidate> candidates{};
+  float best = lowest;  ///< the highest score of all tokens
+
+  void meet(float* scores, const TokenBlock& met) {
+    for (std::size_t i = 0; i < met.count; ++i) scores[i] += met.offsets[i];
+    if (token >= met.first && token - met.first < met.count) scores[token - met.first] = lowest;
+    visit_high(
+        scores, met.count, [this] { return threshold; },
+        [this](float highest) { best = std::max(best, highest); },
+        [&](std::size_t i) {
+          best = std::max(best, scores[i]);
+          if (scores[i] >= threshold && met.first + i != token) {
+            candidates.push_back({scores[i], met.first + i});
+          }
+        });
+  }
+
+  void merge(PointState&& other) {
+    best = std::max(best, other.best);
+    candidates.insert(candidates.end(), other.candidates.begin(), other.candidates.end());
+  }
+};
 
 /// Selects the constraints and computes the lead from the candidates; no other token leads by less than
 /// `floor`.
@@ -153,33 +168,22 @@ std::vector<double> own_direction(const Logits& logits, std::size_t token) {
 }
 
 void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& evaluations, unsigned threads) {
-  const std::size_t tokens = oracle.logits->tokens;
   const int exponent = oracle.single->exponent;
   std::vector<float> points;
   std::vector<double> own;
-  std::vector<float> thresholds;
+  std::vector<PointState> states;
   for (const EvaluationPoint& evaluation : evaluations) {
     for (const double value : evaluation.point) points.push_back(static_cast<float>(value));
     own.push_back(own_score(oracle, evaluation));
-    thresholds.push_back(static_cast<float>(
-        std::scalbn(own.back() - evaluation.within - 2.0 * oracle.single->error, -exponent)));
+    // Twice the float32 error: of the token's own score and of the other one.
+    const double threshold = own.back() - evaluation.within - 2.0 * oracle.single->error;
+    states.push_back({evaluation.token, static_cast<float>(std::scalbn(threshold, -exponent))});
   }
-  const std::size_t blocks = (tokens + token_block - 1) / token_block;
-  std::vector<std::vector<ChunkCandidates>> seen(blocks);
-  parallel_for(blocks, 1, threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t k = begin; k < end; ++k) {
-      seen[k] = see(oracle, evaluations, points, thresholds, k * token_block,
-                    std::min(tokens, (k + 1) * token_block));
-    }
-  });
+  scan(points, TokenRows{*oracle.logits, *oracle.single}, threads, states);
   parallel_for(evaluations.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
     for (std::size_t s = begin; s < end; ++s) {
-      std::vector<Candidate> candidates;
-      float best = -std::numeric_limits<float>::infinity();
-      for (const std::vector<ChunkCandidates>& part : seen) {
-        candidates.insert(candidates.end(), part[s].candidates.begin(), part[s].candidates.end());
-        best = std::max(best, part[s].best);
-      }
+      std::vector<Candidate>& candidates = states[s].candidates;
+      const float best = states[s].best;
       // Over all tokens that are no candidates, the lead is the float32 value minus its error.
       const double others = own[s] - std::scalbn(static_cast<double>(best), exponent) - oracle.single->error;
       const double floor = candidates.empty() ? others : evaluations[s].within + 0.5 * oracle.single->error;

@@ -4,7 +4,7 @@
 
 #include <normscope/core/parallel.hpp>
 
-#include "products.hpp"
+#include "pair_screen.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -12,7 +12,29 @@ namespace {
 /// The longest keys, which are compared with all others first.
 constexpr std::size_t longest = 2 * block;
 
-std::size_t blocks(std::size_t count) { return (count + block - 1) / block; }
+/// The keys in the order of the search. The query is the key itself, so a product is a score both ways.
+struct Products {
+  static constexpr std::size_t tile = block;
+  const KeySet& key_set;
+  const std::vector<float>& gathered;
+
+  [[nodiscard]] std::size_t size() const { return key_set.size(); }
+  [[nodiscard]] std::size_t width() const { return key_set.width(); }
+  [[nodiscard]] const float* values(std::size_t rank) const {
+    return gathered.empty() ? key_set.values(rank) : gathered.data() + rank * width();
+  }
+  [[nodiscard]] HighestScore across(const float* products, std::size_t, std::size_t,
+                                    std::size_t count) const {
+    return {.score = largest(products, count)};
+  }
+  void down(const float* products, std::size_t, std::size_t, std::size_t count, float* best) const {
+    keep_larger(products, count, best);
+  }
+  [[nodiscard]] HighestScore find(const float*, std::size_t, std::size_t, std::size_t, std::size_t,
+                                  std::size_t, float score) const {
+    return {.score = score};
+  }
+};
 
 }  // namespace
 
@@ -23,7 +45,7 @@ OwnDirection::OwnDirection(const KeySet& key_set)
 
 std::size_t OwnDirection::steps() const {
   if (key_set_.size() <= longest || step_ == 0) return 1;
-  return 1 + blocks(open_);
+  return 1 + row_blocks(open_);
 }
 
 void OwnDirection::step(unsigned threads) {
@@ -39,7 +61,7 @@ void OwnDirection::step(unsigned threads) {
 void OwnDirection::meet_the_longest(unsigned threads) {
   const std::size_t n = key_set_.size();
   const std::size_t columns = std::min(n, longest);
-  parallel_for(blocks(n), 1, threads, [&](std::size_t begin, std::size_t end) {
+  parallel_for(row_blocks(n), 1, threads, [&](std::size_t begin, std::size_t end) {
     std::vector<float> scores(block * columns);
     for (std::size_t first = begin * block; first < std::min(n, end * block); first += block) {
       const std::size_t rows = std::min(block, n - first);
@@ -76,48 +98,22 @@ void OwnDirection::gather() {
   }
 }
 
-const float* OwnDirection::values(std::size_t rank) const {
-  return gathered_.empty() ? key_set_.values(rank) : gathered_.data() + rank * key_set_.width();
-}
-
 void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
   const std::size_t n = key_set_.size();
   const std::size_t first = row_block * block;
-  const std::size_t rows = std::min(block, open_ - first);
-  // Each pair of undecided keys is multiplied once: earlier blocks have covered this one.
-  const std::size_t tail = blocks(n - first);
-  std::vector<float> bests(tail * block, lowest);
-  std::vector<double> errors(tail);
-  parallel_for(tail, 1, threads, [&](std::size_t begin, std::size_t end) {
-    std::vector<float> scores(block * block);
-    std::vector<float> columns_best(block);
-    for (std::size_t index = begin; index < end; ++index) {
-      const std::size_t other = first + index * block;
-      const std::size_t columns = std::min(block, n - other);
-      multiply(values(first), rows, values(other), columns, key_set_.width(), scores.data());
-      std::fill(columns_best.begin(), columns_best.end(), lowest);
-      for (std::size_t row = 0; row < rows; ++row) {
-        float* own = scores.data() + row * columns;
-        if (index == 0) own[row] = lowest;
-        bests[index * block + row] = largest(own, columns);
-        keep_larger(own, columns, columns_best.data());
-      }
-      // Undecided keys and decided keys are each sorted longest first; a block may contain the boundary.
-      const double reach =
-          std::max(length(other), length(std::min(std::max(open_, other), other + columns - 1)));
-      errors[index] = key_set_.product_error(length(first), reach);
-      for (std::size_t column = 0; index > 0 && column < columns && other + column < open_; ++column) {
-        double& constraint = rivals_[order_[other + column]];
-        constraint = std::max(constraint, static_cast<double>(columns_best[column]) + errors[index]);
-      }
-    }
-  });
-  for (std::size_t row = 0; row < rows; ++row) {
-    double& constraint = rivals_[order_[first + row]];
-    for (std::size_t index = 0; index < tail; ++index) {
-      constraint = std::max(constraint, static_cast<double>(bests[index * block + row]) + errors[index]);
-    }
+  std::vector<double> errors;
+  for (std::size_t other = first; other < n; other += block) {
+    // Undecided keys and decided keys are each sorted longest first; a block may contain the boundary.
+    const std::size_t last = std::min(n, other + block) - 1;
+    const double reach = std::max(length(other), length(std::min(std::max(open_, other), last)));
+    errors.push_back(key_set_.product_error(length(first), reach));
   }
+  screen_row_blocks(Products{key_set_, gathered_}, row_block, row_block + 1, open_, threads,
+                    [&](std::size_t rank, HighestScore highest, std::size_t column) {
+                      double& rival = rivals_[order_[rank]];
+                      rival = std::max(rival,
+                                       static_cast<double>(highest.score) + errors[(column - first) / block]);
+                    });
 }
 
 double OwnDirection::margin(std::size_t place) const {

@@ -31,7 +31,6 @@ class OwnDirection {
   void meet_the_longest(unsigned threads);
   void gather();
   void meet_one_another(std::size_t row_block, unsigned threads);
-  [[nodiscard]] const float* values(std::size_t rank) const;
   [[nodiscard]] double length(std::size_t rank) const { return key_set_.length(order_[rank]); }
 
   const KeySet& key_set_;

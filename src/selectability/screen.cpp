@@ -3,147 +3,77 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <mutex>
 
-#include <normscope/core/parallel.hpp>
 #include <normscope/numeric/binary_scale.hpp>
-#include <normscope/numeric/product.hpp>
 #include <normscope/numeric/sum.hpp>
+
+#include "pair_screen.hpp"
 
 namespace normscope::selectability {
 namespace {
 
-constexpr std::size_t tile = 512;
-constexpr float lowest = -std::numeric_limits<float>::infinity();
 /// Rows shorter than this fraction of the longest are left to float64.
 constexpr double shortest = 0x1p-40;
+/// Blocks of rows screened between two checks for cancellation.
+constexpr std::size_t together = 8;
 
-/// For each token, the highest score of another token at the token's own direction.
-struct Highest {
-  std::vector<float> score;
-  std::vector<std::size_t> constraint;
+/// The tokens' rows. The direction of row i is A_i/|A_i|, so the score of row j there is their product over
+/// |A_i| plus the offset of j.
+class Products {
+ public:
+  static constexpr std::size_t tile = 512;
 
-  explicit Highest(std::size_t tokens) : score(tokens, lowest), constraint(tokens, 0) {}
+  Products(const Logits& logits, const SinglePrecision& single, std::vector<float> inverse_lengths)
+      : logits_(logits), single_(single), inverse_(std::move(inverse_lengths)), highest_(logits.tokens) {}
 
-  // Ties go to the lower index, so that the result does not depend on the order of tiles.
-  void see(std::size_t token, float value, std::size_t other) {
-    if (value > score[token] || (value == score[token] && other < constraint[token])) {
-      score[token] = value;
-      constraint[token] = other;
+  [[nodiscard]] std::size_t size() const { return logits_.tokens; }
+  [[nodiscard]] std::size_t width() const { return logits_.width; }
+  [[nodiscard]] const float* values(std::size_t token) const { return single_.rows.data() + token * width(); }
+
+  [[nodiscard]] HighestScore across(const float* products, std::size_t token, std::size_t column,
+                                    std::size_t count) const {
+    const float* const offsets = single_.offsets.data() + column;
+    const float inverse = inverse_[token];
+    const float score = largest(count, [&](std::size_t c) { return products[c] * inverse + offsets[c]; });
+    // A lower score than the known one needs no token.
+    for (std::size_t c = 0; score >= highest_[token].score && c < count; ++c) {
+      if (products[c] * inverse + offsets[c] == score) return {score, column + c};
+    }
+    return {};
+  }
+  void down(const float* products, std::size_t token, std::size_t column, std::size_t count,
+            float* best) const {
+    const float* const inverse = inverse_.data() + column;
+    const float offset = single_.offsets[token];
+    for (std::size_t c = 0; c < count; ++c) {
+      const float score = products[c] * inverse[c] + offset;
+      best[c] = score > best[c] ? score : best[c];
     }
   }
-};
-
-class Tiles {
- public:
-  Tiles(const Logits& logits, const SinglePrecision& single, std::vector<float> inverse_lengths)
-      : logits_(logits), single_(single), inverse_(std::move(inverse_lengths)) {}
-
-  [[nodiscard]] std::size_t strips() const { return (logits_.tokens + tile - 1) / tile; }
-
-  /// Processes all pairs of a token of `strip` with a token of the same or an earlier strip.
-  void see_strip(std::size_t strip, Highest& highest, std::vector<float>& products) const {
-    products.resize(tile * tile);
-    for (std::size_t other = 0; other <= strip; ++other) see_tile(strip, other, highest, products);
+  [[nodiscard]] HighestScore find(const float* products, std::size_t token, std::size_t tokens,
+                                  std::size_t column, std::size_t columns, std::size_t c, float score) const {
+    for (std::size_t r = 0; score >= highest_[column + c].score && r < tokens; ++r) {
+      if (products[r * columns + c] * inverse_[column + c] + single_.offsets[token + r] == score) {
+        return {score, token + r};
+      }
+    }
+    return {};
   }
+
+  // Ties go to the lower index, so that the result does not depend on the order of blocks.
+  void see(std::size_t token, HighestScore other) {
+    HighestScore& known = highest_[token];
+    const bool is_first = other.score == known.score && other.other < known.other;
+    if (other.score > known.score || is_first) known = other;
+  }
+  [[nodiscard]] const std::vector<HighestScore>& highest() const { return highest_; }
 
  private:
-  void see_tile(std::size_t strip, std::size_t other, Highest& highest, std::vector<float>& products) const {
-    const std::size_t i0 = strip * tile;
-    const std::size_t j0 = other * tile;
-    const std::size_t rows = std::min(tile, logits_.tokens - i0);
-    const std::size_t columns = std::min(tile, logits_.tokens - j0);
-    const std::size_t width = logits_.width;
-    multiply(Factor<float>(single_.rows.data() + i0 * width, rows, width, width),
-             Factor<float>(single_.rows.data() + j0 * width, columns, width, width).transposed(),
-             MatrixView<float>(products.data(), rows, columns));
-    if (strip == other) {
-      for (std::size_t r = 0; r < rows; ++r) products[r * columns + r] = lowest;
-    }
-    std::vector<float> down(columns, lowest);
-    for (std::size_t r = 0; r < rows; ++r) {
-      const float* line = products.data() + r * columns;
-      const float across = highest_across(line, j0, columns, inverse_[i0 + r]);
-      if (across >= highest.score[i0 + r]) find_across(line, j0, columns, i0 + r, across, highest);
-      const float offset = single_.offsets[i0 + r];
-      const float* inverse = inverse_.data() + j0;
-      for (std::size_t c = 0; c < columns; ++c) {
-        const float score = line[c] * inverse[c] + offset;
-        down[c] = score > down[c] ? score : down[c];
-      }
-    }
-    if (strip == other) return;  // a tile on the diagonal is symmetric
-    for (std::size_t c = 0; c < columns; ++c) {
-      if (down[c] >= highest.score[j0 + c])
-        find_down(products, i0, rows, columns, c, j0 + c, down[c], highest);
-    }
-  }
-
-  [[nodiscard]] float highest_across(const float* line, std::size_t j0, std::size_t columns,
-                                     float inverse) const {
-    constexpr std::size_t lanes = 16;
-    float best[lanes];
-    std::fill(best, best + lanes, lowest);
-    const float* offsets = single_.offsets.data() + j0;
-    std::size_t c = 0;
-    for (; c + lanes <= columns; c += lanes) {
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const float score = line[c + lane] * inverse + offsets[c + lane];
-        best[lane] = score > best[lane] ? score : best[lane];
-      }
-    }
-    for (; c < columns; ++c) best[0] = std::max(best[0], line[c] * inverse + offsets[c]);
-    return *std::max_element(best, best + lanes);
-  }
-
-  void find_across(const float* line, std::size_t j0, std::size_t columns, std::size_t token, float score,
-                   Highest& highest) const {
-    for (std::size_t c = 0; c < columns; ++c) {
-      if (line[c] * inverse_[token] + single_.offsets[j0 + c] == score) {
-        return highest.see(token, score, j0 + c);
-      }
-    }
-  }
-
-  void find_down(const std::vector<float>& products, std::size_t i0, std::size_t rows, std::size_t columns,
-                 std::size_t c, std::size_t token, float score, Highest& highest) const {
-    for (std::size_t r = 0; r < rows; ++r) {
-      if (products[r * columns + c] * inverse_[token] + single_.offsets[i0 + r] == score) {
-        return highest.see(token, score, i0 + r);
-      }
-    }
-  }
-
   const Logits& logits_;
   const SinglePrecision& single_;
   std::vector<float> inverse_;  ///< 1/|A_i|
+  std::vector<HighestScore> highest_;
 };
-
-Highest highest_others(const Tiles& tiles, std::size_t tokens, unsigned threads, const Progress& progress) {
-  Highest all(tokens);
-  std::mutex merging;
-  const std::size_t strips = tiles.strips();
-  const std::size_t group = 4 * thread_count(threads);
-  for (std::size_t done = 0; done < strips; done += group) {
-    progress("screen", done, strips);
-    const std::size_t count = std::min(group, strips - done);
-    parallel_for(count, 1, threads, [&](std::size_t begin, std::size_t end) {
-      Highest some(tokens);
-      std::vector<float> products;
-      for (std::size_t k = begin; k < end; ++k) {
-        // Later strips have more tiles; taking strips from both ends in turn balances the pieces.
-        const std::size_t strip = done + k;
-        tiles.see_strip(strip % 2 == 0 ? strip / 2 : strips - 1 - strip / 2, some, products);
-      }
-      const std::scoped_lock lock(merging);
-      for (std::size_t token = 0; token < tokens; ++token) {
-        all.see(token, some.score[token], some.constraint[token]);
-      }
-    });
-  }
-  progress("screen", strips, strips);
-  return all;
-}
 
 }  // namespace
 
@@ -169,14 +99,23 @@ std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, un
     const double scaled = std::scalbn(lengths[token], -single.exponent);
     inverse[token] = scaled > shortest ? static_cast<float>(1.0 / scaled) : 0.0F;
   }
-  const Highest highest =
-      highest_others(Tiles(logits, single, std::move(inverse)), logits.tokens, threads, progress);
+  Products products(logits, single, std::move(inverse));
+  const auto see = [&](std::size_t token, HighestScore highest, std::size_t) {
+    products.see(token, highest);
+  };
+  const std::size_t blocks = (logits.tokens + Products::tile - 1) / Products::tile;
+  for (std::size_t done = 0; done < blocks; done += together) {
+    progress("screen", done, blocks);
+    screen_row_blocks(products, done, done + together, logits.tokens, threads, see);
+  }
+  progress("screen", blocks, blocks);
+  const std::vector<HighestScore>& highest = products.highest();
   std::vector<Lead> leads(logits.tokens);
   const double error = single.error + 64.0 * 0x1p-53 * logits.scale + 2.0 * logits.rounding;
   for (std::size_t token = 0; token < logits.tokens; ++token) {
     const bool has_direction = std::scalbn(lengths[token], -single.exponent) > shortest;
-    const double other = std::scalbn(static_cast<double>(highest.score[token]), single.exponent);
-    leads[token].constraint = highest.constraint[token];
+    const double other = std::scalbn(static_cast<double>(highest[token].score), single.exponent);
+    leads[token].constraint = highest[token].other;
     leads[token].lower = has_direction ? lengths[token] + logits.offsets[token] - other - error
                                        : -std::numeric_limits<double>::infinity();
   }

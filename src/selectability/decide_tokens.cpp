@@ -4,9 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include <normscope/core/parallel.hpp>
-
 #include "sphere.hpp"
+#include "working_sets.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -162,25 +161,24 @@ struct TokenSearch {
   }
 };
 
-std::vector<Outcome> hold(const LeadOracle& oracle, std::vector<TokenSearch> searches, double gap,
-                          double enough, const ReachOptions& options) {
-  for (std::size_t round = 0; round < options.rounds; ++round) {
-    std::vector<TokenSearch*> open;
-    std::vector<EvaluationPoint> evaluations;
-    for (TokenSearch& search : searches) {
-      if (!search.open) continue;
-      open.push_back(&search);
-      evaluations.push_back(std::move(search.evaluation));
-      evaluations.back().most_constraints =
-          std::clamp(search.solver.rows() / 2, fewest_constraints, most_constraints);
-    }
-    if (open.empty()) break;
-    evaluate_leads(oracle, evaluations, options.threads);
-    for (std::size_t i = 0; i < open.size(); ++i) open[i]->evaluation = std::move(evaluations[i]);
-    parallel_for(open.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) open[i]->advance(oracle, options.tolerance, gap, enough);
-    });
+/// Scores the points of the searches, with room for more constraints as their working sets grow.
+void evaluate(const LeadOracle& oracle, std::vector<TokenSearch*>& searches, unsigned threads) {
+  std::vector<EvaluationPoint> evaluations;
+  for (TokenSearch* const search : searches) {
+    evaluations.push_back(std::move(search->evaluation));
+    evaluations.back().most_constraints =
+        std::clamp(search->solver.rows() / 2, fewest_constraints, most_constraints);
   }
+  evaluate_leads(oracle, evaluations, threads);
+  for (std::size_t i = 0; i < searches.size(); ++i) searches[i]->evaluation = std::move(evaluations[i]);
+}
+
+std::vector<Outcome> solve(const LeadOracle& oracle, std::vector<TokenSearch> searches, double gap,
+                           double enough, const ReachOptions& options) {
+  run_working_sets(
+      searches, options.rounds, options.threads,
+      [&](std::vector<TokenSearch*>& open) { evaluate(oracle, open, options.threads); },
+      [&](TokenSearch& search) { search.advance(oracle, options.tolerance, gap, enough); });
   std::vector<Outcome> outcomes;
   for (TokenSearch& search : searches) outcomes.push_back(std::move(search.outcome));
   return outcomes;
@@ -201,7 +199,7 @@ std::vector<Outcome> decide_tokens(const LeadOracle& oracle, const std::vector<s
   searches.reserve(tokens.size());
   for (const std::size_t token : tokens) searches.emplace_back(oracle, token);
   constexpr double any = std::numeric_limits<double>::infinity();
-  return hold(oracle, std::move(searches), any, any, options);
+  return solve(oracle, std::move(searches), any, any, options);
 }
 
 std::vector<Outcome> largest_leads(const LeadOracle& oracle, std::vector<Start> starts, double gap,
@@ -216,7 +214,7 @@ std::vector<Outcome> largest_leads(const LeadOracle& oracle, std::vector<Start> 
   std::vector<TokenSearch> searches;
   searches.reserve(starts.size());
   for (Start& start : starts) searches.emplace_back(oracle, std::move(start));
-  return hold(oracle, std::move(searches), gap, enough, options);
+  return solve(oracle, std::move(searches), gap, enough, options);
 }
 
 }  // namespace normscope::selectability

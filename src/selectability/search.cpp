@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <normscope/core/assert.hpp>
-#include <normscope/core/parallel.hpp>
 #include <normscope/selectability/verify.hpp>
 
 #include "extents.hpp"
+#include "working_sets.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -36,8 +37,9 @@ struct Search::Parts::KeySearch {
   Query query{};
   std::vector<std::size_t> working{};
   std::size_t passes = 0;
-  bool asked_front = false;  ///< whether only keys outside the front remain to be checked
-  bool over = false;
+  bool asked_front = false;   ///< whether only keys outside the front remain to be checked
+  bool has_violated = false;  ///< whether the last scores added to the working set
+  bool open = true;
 };
 
 Search::Parts::Parts(MatrixView<const double> keys, const Options& how)
@@ -125,9 +127,8 @@ void Search::Parts::next_query(KeySearch& search) {
 void Search::Parts::solve_working_set(KeySearch& search) {
   Nearest found = nearest(key_set, *span, search.place, search.working, options.tolerance);
   Verdict& verdict = verdicts[key_set.row(search.place)];
-  search.asked_front = false;
   if (found.kind == Nearest::Kind::inside) {
-    search.over = true;
+    search.open = false;
     verdict.answer = Selectability::unselectable;
     verdict.proof = Proof::weights;
     verdict.residual = found.residual;
@@ -135,7 +136,7 @@ void Search::Parts::solve_working_set(KeySearch& search) {
     return;
   }
   if (found.query.empty() || found.kind == Nearest::Kind::unclear || search.passes >= most_passes) {
-    search.over = true;
+    search.open = false;
     verdict.residual = found.residual;
     verdict.weights = std::move(found.weights);
     return;
@@ -153,23 +154,23 @@ void Search::Parts::mark_selectable(const KeySearch& search, double margin) {
   }
 }
 
-/// Scores the queries against the constraints. Keys with a violated constraint add it to their working set
-/// and re-solve. The others are decided if the constraints are all keys (`proves`); otherwise only the front
-/// is checked.
+/// Scores the queries against the constraints. Keys with a violated constraint add it to their working set.
+/// The others are decided if the constraints are all keys (`proves`); otherwise only the front is checked.
 void Search::Parts::score(std::vector<KeySearch*>& searches, const Constraints& constraints, bool proves) {
+  if (searches.empty()) return;
   std::vector<Query> queries;
   queries.reserve(searches.size());
   for (const KeySearch* search : searches) queries.push_back(search->query);
   const std::vector<ScoredQuery> answers = score_queries(
       key_set, constraints, queries, constraints_per_iteration(key_set.width()), options.threads);
-  std::vector<KeySearch*> beaten;
   for (std::size_t i = 0; i < searches.size(); ++i) {
     KeySearch& search = *searches[i];
     ++search.passes;
-    if (answers[i].violated.empty()) {
-      search.asked_front = true;
+    search.has_violated = !answers[i].violated.empty();
+    search.asked_front = !search.has_violated;
+    if (!search.has_violated) {
       if (!proves) continue;
-      search.over = true;
+      search.open = false;
       mark_selectable(search, answers[i].margin * (1.0 - length_error));
       front.add(search.place);
       continue;
@@ -182,45 +183,42 @@ void Search::Parts::score(std::vector<KeySearch*>& searches, const Constraints& 
       if (proves) front.add(winner);
     }
     // No new constraint, although one is violated: rounding decides, and the key stays undecided.
-    if (search.stage == KeySearch::Stage::hull && search.working.size() == before) {
-      search.over = true;
-      continue;
-    }
-    beaten.push_back(&search);
+    search.open = search.stage != KeySearch::Stage::hull || search.working.size() > before;
   }
-  parallel_for(beaten.size(), 1, options.threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      KeySearch& search = *beaten[i];
-      if (search.stage == KeySearch::Stage::own) {
-        search.stage = KeySearch::Stage::whitened;
-        next_query(search);
-      } else {
-        search.stage = KeySearch::Stage::hull;
-        solve_working_set(search);
-      }
-      search.asked_front = false;
-    }
-  });
+}
+
+void Search::Parts::evaluate(std::vector<KeySearch*>& searches) {
+  std::vector<KeySearch*> at_front;
+  std::vector<KeySearch*> before_everyone;
+  for (KeySearch* const search : searches) {
+    // Queries whose own direction is too close to call are compared with all keys; so are all queries if
+    // the front is no smaller.
+    const bool skip = search->asked_front || search->stage == KeySearch::Stage::own || front.size() == 0 ||
+                      2 * front.size() > key_set.size();
+    (skip ? before_everyone : at_front).push_back(search);
+  }
+  score(at_front, front, false);
+  score(before_everyone, Constraints(key_set), true);
+}
+
+void Search::Parts::next_stage(KeySearch& search) {
+  if (!search.has_violated) return;
+  if (search.stage == KeySearch::Stage::own) {
+    search.stage = KeySearch::Stage::whitened;
+    next_query(search);
+  } else {
+    search.stage = KeySearch::Stage::hull;
+    solve_working_set(search);
+  }
 }
 
 void Search::Parts::run_block(std::vector<KeySearch> searches) {
   for (KeySearch& search : searches) next_query(search);
-  const Constraints everyone(key_set);
-  while (true) {
-    std::vector<KeySearch*> at_front;
-    std::vector<KeySearch*> before_everyone;
-    for (KeySearch& search : searches) {
-      if (search.over) continue;
-      // Queries whose own direction is too close to call are compared with all keys; so are all queries if
-      // the front is no smaller.
-      const bool skip = search.asked_front || search.stage == KeySearch::Stage::own || front.size() == 0 ||
-                        2 * front.size() > key_set.size();
-      (skip ? before_everyone : at_front).push_back(&search);
-    }
-    if (at_front.empty() && before_everyone.empty()) break;
-    if (!at_front.empty()) score(at_front, front, false);
-    if (!before_everyone.empty()) score(before_everyone, everyone, true);
-  }
+  // A key that is not decided ends at `most_passes`.
+  run_working_sets(
+      searches, std::numeric_limits<std::size_t>::max(), options.threads,
+      [this](std::vector<KeySearch*>& some) { evaluate(some); },
+      [this](KeySearch& search) { next_stage(search); });
 }
 
 Search::Search(MatrixView<const double> keys, const Options& options)

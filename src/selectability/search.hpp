@@ -59,7 +59,9 @@ struct Search::Parts {
   struct KeySearch;
   mutable std::optional<Digest> fingerprint{};  ///< of keys and options, on first request
   void run_block(std::vector<KeySearch> searches);
+  void evaluate(std::vector<KeySearch*>& searches);
   void score(std::vector<KeySearch*>& searches, const Constraints& constraints, bool proves);
+  void next_stage(KeySearch& search);
   void select(std::size_t place, Proof proof, double margin, std::vector<double> query);
   void mark_selectable(const KeySearch& search, double margin);
   void solve_working_set(KeySearch& search);

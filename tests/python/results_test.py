@@ -1,0 +1,102 @@
+"""The types of the command's results are those of their schemas."""
+
+import importlib.util
+import json
+import os
+import tempfile
+import typing
+import unittest
+from pathlib import Path
+
+from normscope import results
+
+SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
+SCHEMAS = {path.name[:-len(".schema.json")]: json.loads(path.read_text())
+           for path in (SOURCE / "docs/schemas").glob("*.schema.json")}
+spec = importlib.util.spec_from_file_location("make_results", SOURCE / "python/make_results.py")
+make_results = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make_results)
+
+
+def made(schema, name="thing"):
+    """The module of one schema, executed."""
+    module = {"__name__": "made"}
+    exec(make_results.module_of({name: schema}), module)
+    return module
+
+
+def thing(properties, *required, **more):
+    return {"type": "object", "properties": {"schema": {"const": "thing/1"}, **properties},
+            "required": ["schema", *required], **more}
+
+
+class Types(unittest.TestCase):
+    def test_every_document_has_the_fields_of_its_schema(self):
+        self.assertEqual(len(SCHEMAS), len(list((SOURCE / "docs/schemas").glob("*.json"))))
+        for name, schema in SCHEMAS.items():
+            objects = {"": schema, **schema.get("$defs", {})}
+            for definition, value in objects.items():
+                if "properties" not in value:
+                    continue
+                made_class = getattr(results, make_results.pascal(name) + make_results.pascal(definition))
+                self.assertEqual(made_class.__required_keys__, frozenset(value.get("required", [])), made_class)
+                self.assertEqual(made_class.__required_keys__ | made_class.__optional_keys__,
+                                 frozenset(value["properties"]), made_class)
+
+    def test_every_schema_that_a_document_names_has_its_class(self):
+        tags = {schema["properties"]["schema"]["const"]: make_results.pascal(name)
+                for name, schema in SCHEMAS.items() if "const" in schema.get("properties", {}).get("schema", {})}
+        self.assertEqual({tag: made_class.__name__ for tag, made_class in results.SCHEMAS.items()}, tags)
+
+    def test_every_type_can_be_evaluated(self):
+        for made_class in vars(results).values():
+            if isinstance(made_class, type) and made_class.__module__ == results.__name__:
+                typing.get_type_hints(made_class)
+
+    def test_values_have_their_types(self):
+        module = made(thing({"in": {"type": "integer"}, "b": {"type": ["number", "null"]},
+                             "c": {"type": "array", "items": {"$ref": "#/$defs/part"}},
+                             "d": {"type": "object", "additionalProperties": {"type": "string"}}}, "in",
+                            **{"$defs": {"part": {"type": "object", "properties": {"x": {"enum": ["p", None]}},
+                                                  "required": ["x"]}}}))
+        hints = typing.get_type_hints(module["Thing"], module)
+        self.assertEqual(hints["in"], int)
+        self.assertEqual(hints["b"], typing.Union[float, None])
+        self.assertEqual(hints["c"], typing.List[module["ThingPart"]])
+        self.assertEqual(hints["d"], typing.Dict[str, str])
+        self.assertEqual(module["Thing"].__required_keys__, {"schema", "in"})
+        self.assertEqual(typing.get_type_hints(module["ThingPart"], module)["x"], typing.Literal["p", None])
+
+    def test_what_has_no_type_is_named(self):
+        for schema, message in ((thing({"a": {"allOf": []}}), 'thing.schema.json: the keyword "allOf" has no type yet'),
+                                (thing({}, "a"), 'thing.schema.json: "a" is required and not among the properties'),
+                                (thing({"a": {"$ref": "other.json"}}),
+                                 'thing.schema.json: "other.json" is not one of its own definitions')):
+            with self.assertRaises(ValueError) as caught:
+                make_results.module_of({"thing": schema})
+            self.assertEqual(str(caught.exception), message)
+
+
+class Reader(unittest.TestCase):
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "result.json"
+            path.write_text(text)
+            return results.read(path)
+
+    def test_documents_are_read(self):
+        document = {"schema": "normscope.apply/1", "rows": 3}
+        self.assertEqual(self.read(json.dumps(document)), document)
+
+    def test_other_files_are_refused_in_one_line(self):
+        for text, message in (("[", "expected a JSON document"), ("[]", "the schema is None, expected one of"),
+                              ('{"schema": ["x"]}', "the schema is ['x'], expected one of"),
+                              ('{"schema": "normscope.apply/9"}', "normscope.apply/9', expected one of")):
+            with self.assertRaises(ValueError) as caught:
+                self.read(text)
+            self.assertIn(message, str(caught.exception))
+            self.assertNotIn("\n", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

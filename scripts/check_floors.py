@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that modules include what cmake/layers.json lets them and all of it, and that no pages import in circles."""
+"""Checks that modules include what cmake/layers.json lets them and all of it, that no pages import in circles, and that
+docs/design/house.md shows the floors as they are; with --picture, writes them there."""
 
 import json
 import re
@@ -58,8 +59,44 @@ def circles(root: Path) -> list[str]:
     return []
 
 
+def picture(floors: dict[str, list[str]]) -> str:
+    """The floors as a Mermaid diagram. A module stands one floor above the highest that it includes; an arrow is left
+    out where others lead to the same module."""
+    height, below = {}, {}
+    for module in TopologicalSorter(floors).static_order():
+        height[module] = 1 + max((height[other] for other in floors[module]), default=-1)
+        below[module] = set(floors[module]).union(*(below[other] for other in floors[module]))
+    lines = ["flowchart BT"]
+    for floor in range(max(height.values()) + 1):
+        lines.append(f"  subgraph floor{floor} [floor {floor}]")
+        lines += [f"    {module}" for module in floors if height[module] == floor]
+        lines.append("  end")
+    lines += [f"  {other} --> {module}" for module in floors for other in floors[module]
+              if not any(other in below[another] for another in floors[module])]
+    return "\n".join(lines)
+
+
+def page_with_picture(root: Path) -> tuple[Path, str, str]:
+    """The page that shows the floors, its text, and the text that it should have."""
+    page = root / "docs/design/house.md"
+    text = page.read_text()
+    drawn = f"```mermaid\n{picture(json.loads((root / 'cmake/layers.json').read_text()))}\n```"
+    return page, text, re.sub(r"```mermaid\n.*?\n```", lambda _: drawn, text, count=1, flags=re.DOTALL)
+
+
+def stale_picture(root: Path) -> list[str]:
+    page, text, wanted = page_with_picture(root)
+    if "```mermaid" in text and text == wanted:
+        return []
+    return [f"{page.relative_to(root)}: shows other floors than cmake/layers.json; run scripts/check_floors.py --picture"]
+
+
 if __name__ == "__main__":
-    house = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    problems = violations(house) + circles(house)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--picture"]
+    house = Path(arguments[0] if arguments else ".")
+    if "--picture" in sys.argv:
+        path, _, content = page_with_picture(house)
+        path.write_text(content)
+    problems = violations(house) + circles(house) + stale_picture(house)
     print("\n".join(problems) or "floors: includes point down, each module uses all it may, no imports in circles")
     sys.exit(1 if problems else 0)

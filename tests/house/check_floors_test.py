@@ -1,6 +1,7 @@
 """The checker of the floors finds what it is there to find."""
 
 import importlib.util
+import json
 import os
 import tempfile
 import unittest
@@ -44,6 +45,36 @@ class Floors(unittest.TestCase):
     def test_circles_are_found(self):
         with self.assertRaises(ValueError):
             self.violations("src/core/a.cpp", "\n", '{"core": ["norm"], "norm": ["core"]}')
+
+
+class Picture(unittest.TestCase):
+    FLOORS = {"core": [], "norm": ["core"], "audit": ["core", "norm"]}
+
+    def test_modules_stand_above_what_they_include(self):
+        self.assertEqual(check_floors.picture(self.FLOORS), """flowchart BT
+  subgraph floor0 [floor 0]
+    core
+  end
+  subgraph floor1 [floor 1]
+    norm
+  end
+  subgraph floor2 [floor 2]
+    audit
+  end
+  core --> norm
+  norm --> audit""")
+
+    def test_a_page_with_other_floors_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name in ("cmake", "docs/design"):
+                (root / name).mkdir(parents=True)
+            (root / "cmake/layers.json").write_text(json.dumps(self.FLOORS))
+            page = root / "docs/design/house.md"
+            for text, stale in (("no picture", 1), (f"```mermaid\n{check_floors.picture(self.FLOORS)}\n```\n", 0),
+                                (f"```mermaid\n{check_floors.picture({'core': []})}\n```\n", 1)):
+                page.write_text(text)
+                self.assertEqual(len(check_floors.stale_picture(root)), stale, text)
 
 
 class Imports(unittest.TestCase):

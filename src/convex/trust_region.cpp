@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/eigen/row_major.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/svd.hpp>
 
@@ -156,16 +157,13 @@ struct Decomposition {
     const auto columns = static_cast<std::size_t>(p.matrix.cols());
     const Svd svd = singular_value_decomposition({p.matrix.data(), rows, columns, 1, rows});
     s = map(svd.values);
-    c = RowMajor(svd.left.data(), p.matrix.rows(), s.size()).transpose() * p.offset;
-    v = RowMajor(svd.right.data(), p.matrix.cols(), s.size());
+    c = row_major(svd.left, p.matrix.rows(), s.size()).transpose() * p.offset;
+    v = row_major(svd.right, p.matrix.cols(), s.size());
   }
 
   VectorXd s;
   VectorXd c;
   MatrixXd v;
-
- private:
-  using RowMajor = Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
 };
 
 /// The shift in (0, most] at which the decreasing function `length` passes 1; the length there is at most 1.

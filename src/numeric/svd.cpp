@@ -5,15 +5,16 @@
 
 #include <Eigen/SVD>
 
+#include <normscope/numeric/eigen/row_major.hpp>
+
 namespace normscope {
 namespace {
 
 using Eigen::Index;
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-std::vector<double> row_major(const Eigen::MatrixXd& matrix) {
+std::vector<double> to_row_major(const Eigen::MatrixXd& matrix) {
   std::vector<double> result(static_cast<std::size_t>(matrix.size()));
-  Eigen::Map<RowMajor>(result.data(), matrix.rows(), matrix.cols()) = matrix;
+  row_major(result, matrix.rows(), matrix.cols()) = matrix;
   return result;
 }
 
@@ -35,9 +36,9 @@ Svd singular_value_decomposition(Factor<double> a, SingularVectors wanted) {
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(
       matrix, Eigen::ComputeThinU | (both ? Eigen::ComputeThinV : Eigen::DecompositionOptions(0)));
   const Eigen::VectorXd& values = svd.singularValues();
-  return {row_major(svd.matrixU()),
+  return {to_row_major(svd.matrixU()),
           {values.data(), values.data() + values.size()},
-          both ? row_major(svd.matrixV()) : std::vector<double>()};
+          both ? to_row_major(svd.matrixV()) : std::vector<double>()};
 }
 
 }  // namespace normscope

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <normscope/numeric/eigen/row_major.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/svd.hpp>
 
@@ -59,8 +60,7 @@ AttentionSide::AttentionSide(const NormSpec& norm, MatrixView<const double> weig
       singular_value_decomposition({matrix.data(), rows, columns, 1, rows}, SingularVectors::left);
   const auto least = std::find_if(svd.values.begin(), svd.values.end(),
                                   [&](double value) { return value <= rank_tolerance * svd.values[0]; });
-  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  seen_ = Eigen::Map<const RowMajor>(svd.left.data(), matrix.rows(), static_cast<Index>(svd.values.size()))
+  seen_ = row_major(svd.left, matrix.rows(), static_cast<Index>(svd.values.size()))
               .leftCols(least - svd.values.begin());
 }
 
@@ -81,8 +81,7 @@ VectorXd AttentionSide::point(const VectorXd& w, double part) const {
   return u;
 }
 
-double AttentionSide::rounding_of_point(const VectorXd& w, double part) const {
-  const VectorXd u = point(w, part);
+double AttentionSide::rounding_of_point(const VectorXd& u, const VectorXd& w, double part) const {
   const MatrixXd& basis = reduced_.basis;
   return (basis.transpose() * u - part * w).norm() * (1.0 + rounding(w.size())) +
          2.0 * rounding(basis.rows() + w.size()) * (basis.norm() * u.norm() + w.norm());

@@ -32,8 +32,9 @@ class AttentionSide {
   /// map does not see are 0, so the point is orthogonal to 1 behind a projection, whatever the rank of the
   /// map.
   [[nodiscard]] Eigen::VectorXd point(const Eigen::VectorXd& w, double part) const;
-  /// An upper bound of the distance, in reduced coordinates, of `point(w, part)` from `part` · w.
-  [[nodiscard]] double rounding_of_point(const Eigen::VectorXd& w, double part) const;
+  /// An upper bound of the distance, in reduced coordinates, of u = `point(w, part)` from `part` · w.
+  [[nodiscard]] double rounding_of_point(const Eigen::VectorXd& u, const Eigen::VectorXd& w,
+                                         double part) const;
   /// The output of the head's input norm that yields the query or key of that point; empty if no such row is
   /// known.
   [[nodiscard]] std::vector<double> row(const Eigen::VectorXd& point) const;

@@ -9,6 +9,7 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "certificates.hpp"
 #include "duplicates.hpp"
 #include "scan.hpp"
 
@@ -115,36 +116,6 @@ void settle(const LeadOracle& oracle, EvaluationPoint& evaluation, double own,
   }
 }
 
-/// Number of interleaved partial sums, so that the compiler vectorizes the loop.
-constexpr std::size_t term_lanes = 8;
-
-/// directionᵀ(a − b) in float64, and a bound of its error.
-Bounded plain_lead(std::span<const double> direction, std::span<const double> a, std::span<const double> b) {
-  double sums[term_lanes] = {};
-  double sizes[term_lanes] = {};
-  std::size_t i = 0;
-  for (; i + term_lanes <= a.size(); i += term_lanes) {
-    for (std::size_t lane = 0; lane < term_lanes; ++lane) {
-      const double term = direction[i + lane] * (a[i + lane] - b[i + lane]);
-      sums[lane] += term;
-      sizes[lane] += std::abs(term);
-    }
-  }
-  for (; i < a.size(); ++i) {
-    const double term = direction[i] * (a[i] - b[i]);
-    sums[0] += term;
-    sizes[0] += std::abs(term);
-  }
-  double sum = 0.0;
-  double size = 0.0;
-  for (std::size_t lane = 0; lane < term_lanes; ++lane) {
-    sum += sums[lane];
-    size += sizes[lane];
-  }
-  const std::ptrdiff_t terms = static_cast<std::ptrdiff_t>(a.size() + term_lanes);
-  return {sum, rounding(terms) * size + static_cast<double>(terms) * std::numeric_limits<double>::min()};
-}
-
 }  // namespace
 
 double LeadOracle::difference(std::size_t token, std::size_t other, std::span<double> row) const {
@@ -208,7 +179,7 @@ double lower_bound(const LeadOracle& oracle, std::size_t token, std::span<const 
   const std::span<const double> a = oracle.logits->view().row(token);
   const std::span<const double> b = oracle.logits->view().row(other);
   const DoubleDouble offset = two_sum(oracle.logits->offsets[token], -oracle.logits->offsets[other]);
-  const Bounded plain = plain_lead(point, a, b);
+  const Bounded plain = quick_difference_dot(point, a, b);
   const double quick =
       plain.low() + offset.high - 4.0 * unit_roundoff * (std::abs(offset.high) + plain.error);
   // If rounding could change the sign, the difference is summed again in twice the precision.
@@ -222,13 +193,8 @@ double lower_bound(const LeadOracle& oracle, std::size_t token, std::span<const 
 double upper_bound(const LeadOracle& oracle, std::size_t token,
                    const std::vector<convex::PointWeight>& weights) {
   const Logits& logits = *oracle.logits;
-  CompensatedSum total;
-  for (const convex::PointWeight& share : weights) {
-    const bool known = share.id < oracle.rows() && share.id != token;
-    if (!(share.weight >= 0.0) || !known) return std::numeric_limits<double>::infinity();
-    total.add(share.weight);
-  }
-  if (!(total.value() > 0.0) || !std::isfinite(total.value())) return std::numeric_limits<double>::infinity();
+  const double total = total_weight(weights, oracle.rows(), token);
+  if (total == 0.0) return std::numeric_limits<double>::infinity();
   // Each entry is summed as a pair of numbers, so that only the terms themselves round.
   std::vector<double> row(logits.width);
   std::vector<double> sums(logits.width);
@@ -238,7 +204,7 @@ double upper_bound(const LeadOracle& oracle, std::size_t token,
   double rounds = 0.0;
   double weighed = 0.0;
   for (const convex::PointWeight& share : weights) {
-    const double weight = share.weight / total.value();
+    const double weight = share.weight / total;
     const double by = oracle.difference(token, share.id, row);
     double square = 0.0;
     for (std::size_t i = 0; i < row.size(); ++i) {

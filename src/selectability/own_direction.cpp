@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t longest = 2 * block;
 
 /// The keys in the order of the search. The query is the key itself, so a product is a score both ways.
-struct Products {
+struct KeyProducts {
   static constexpr std::size_t tile = block;
   const KeySet& key_set;
   const std::vector<float>& gathered;
@@ -108,7 +108,7 @@ void OwnDirection::meet_one_another(std::size_t row_block, unsigned threads) {
     const double reach = std::max(length(other), length(std::min(std::max(open_, other), last)));
     errors.push_back(key_set_.product_error(length(first), reach));
   }
-  screen_row_blocks(Products{key_set_, gathered_}, row_block, row_block + 1, open_, threads,
+  screen_row_blocks(KeyProducts{key_set_, gathered_}, row_block, row_block + 1, open_, threads,
                     [&](std::size_t rank, HighestScore highest, std::size_t column) {
                       double& rival = rivals_[order_[rank]];
                       rival = std::max(rival,

@@ -133,13 +133,16 @@ class OverAllDistances {
     return pair;
   }
 
-  /// Fills in the input row and the query of the reduced point u.
-  [[nodiscard]] VectorXd set_query(const VectorXd& u, Spread& spread) const {
-    const VectorXd point = sides_.query.point(u, sides_.query.fills());
+  /// The point of the reduced coordinates w, within the fraction that rows fill.
+  [[nodiscard]] VectorXd query_point(const VectorXd& w) const {
+    return sides_.query.point(w, sides_.query.fills());
+  }
+
+  /// Fills in the point of a query, its input row and the query itself.
+  void set_query(const VectorXd& point, Spread& spread) const {
     spread.point = to_vector(point);
     spread.row = sides_.query.row(point);
     spread.query = to_vector(sides_.query.image().map * point + sides_.query.image().constant);
-    return point;
   }
 
   std::optional<RotaryContext> attained_by_search(Attention& result) const {
@@ -147,7 +150,8 @@ class OverAllDistances {
     const RotaryScores inner = within(scores_, sides_.query.fills(), sides_.key.fills());
     std::optional<RotaryContext> found = sharpest_context(inner);
     if (!found) return {};
-    const VectorXd query = set_query(found->query_point, result.sharpest);
+    const VectorXd query = query_point(found->query_point);
+    set_query(query, result.sharpest);
     result.sharpest_keys = pair_of(*found, true);
     // Evaluates the stored points themselves, independently of what the search computed.
     const auto as_points = [](const std::vector<double>& point) -> VectorXd {
@@ -209,16 +213,18 @@ class OverAllDistances {
       const RotaryUniform uniform = queries == 1.0 ? most_uniform(scores_, everywhere)
                                                    : most_uniform(reachable, RotaryWeights(reachable, 0.0));
       // Points are rounded when they are written in the coordinates of the norm's output.
-      const double upper =
-          uniform.upper + uniform.upper_sensitivity * sides_.query.rounding_of_point(uniform.point, queries);
-      const double anywhere =
-          uniform.anywhere +
-          uniform.anywhere_sensitivity * sides_.query.rounding_of_point(uniform.anywhere_point, queries);
+      const VectorXd point = query_point(uniform.point);
+      const VectorXd anywhere_point = query_point(uniform.anywhere_point);
+      const double upper = uniform.upper + uniform.upper_sensitivity *
+                                               sides_.query.rounding_of_point(point, uniform.point, queries);
+      const double anywhere = uniform.anywhere + uniform.anywhere_sensitivity *
+                                                     sides_.query.rounding_of_point(
+                                                         anywhere_point, uniform.anywhere_point, queries);
       // The widest context of any query is no wider than the sharpest.
       result.most_uniform.upper = std::min(upper, result.sharpest.upper);
       over.uniform_anywhere = std::min(anywhere, over.sharpest_anywhere);
-      (void)set_query(uniform.point, result.most_uniform);
-      over.anywhere_point = to_vector(sides_.query.point(uniform.anywhere_point, queries));
+      set_query(point, result.most_uniform);
+      over.anywhere_point = to_vector(anywhere_point);
       over.anywhere_proof = uniform.anywhere_proof;
       over.anywhere_proof.spread = anywhere;
       if (queries == 1.0 && keys == 1.0) return prove_uniform(uniform, result);

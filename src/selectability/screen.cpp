@@ -15,15 +15,15 @@ namespace {
 /// Rows shorter than this fraction of the longest are left to float64.
 constexpr double shortest = 0x1p-40;
 /// Blocks of rows screened between two checks for cancellation.
-constexpr std::size_t together = 8;
+constexpr std::size_t blocks_at_once = 8;
 
 /// The tokens' rows. The direction of row i is A_i/|A_i|, so the score of row j there is their product over
 /// |A_i| plus the offset of j.
-class Products {
+class TokenProducts {
  public:
   static constexpr std::size_t tile = 512;
 
-  Products(const Logits& logits, const SinglePrecision& single, std::vector<float> inverse_lengths)
+  TokenProducts(const Logits& logits, const SinglePrecision& single, std::vector<float> inverse_lengths)
       : logits_(logits), single_(single), inverse_(std::move(inverse_lengths)), highest_(logits.tokens) {}
 
   [[nodiscard]] std::size_t size() const { return logits_.tokens; }
@@ -99,14 +99,14 @@ std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, un
     const double scaled = std::scalbn(lengths[token], -single.exponent);
     inverse[token] = scaled > shortest ? static_cast<float>(1.0 / scaled) : 0.0F;
   }
-  Products products(logits, single, std::move(inverse));
+  TokenProducts products(logits, single, std::move(inverse));
   const auto see = [&](std::size_t token, HighestScore highest, std::size_t) {
     products.see(token, highest);
   };
-  const std::size_t blocks = (logits.tokens + Products::tile - 1) / Products::tile;
-  for (std::size_t done = 0; done < blocks; done += together) {
+  const std::size_t blocks = (logits.tokens + TokenProducts::tile - 1) / TokenProducts::tile;
+  for (std::size_t done = 0; done < blocks; done += blocks_at_once) {
     progress("screen", done, blocks);
-    screen_row_blocks(products, done, done + together, logits.tokens, threads, see);
+    screen_row_blocks(products, done, done + blocks_at_once, logits.tokens, threads, see);
   }
   progress("screen", blocks, blocks);
   const std::vector<HighestScore>& highest = products.highest();

@@ -13,6 +13,7 @@
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "certificates.hpp"
 #include "extents.hpp"
 #include "scaled_columns.hpp"
 #include "scaled_keys.hpp"
@@ -21,20 +22,6 @@ namespace normscope::selectability {
 namespace {
 
 constexpr double u = 0x1p-53;
-
-/// directionᵀ(a − b) in float64, and a bound of its error.
-Bounded plain_margin(std::span<const double> direction, std::span<const double> a,
-                     std::span<const double> b) {
-  double sum = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double term = direction[i] * (a[i] - b[i]);
-    sum += term;
-    size += std::abs(term);
-  }
-  const double terms = static_cast<double>(a.size()) + 4.0;
-  return {sum, 1.01 * terms * u * size + terms * std::numeric_limits<double>::min()};
-}
 
 /// Ratio of column extents, as a power of two, up to which products use the columns unscaled.
 constexpr int largest_spread = 200;
@@ -93,13 +80,6 @@ struct QueriedColumns {
   }
 };
 
-bool are_weights(std::span<const convex::PointWeight> weights, std::size_t rows, std::size_t index) {
-  for (const convex::PointWeight& share : weights) {
-    if (!(share.weight >= 0.0) || share.id >= rows || share.id == index) return false;
-  }
-  return true;
-}
-
 /// Whether the integers prove the answer.
 bool verify_exactly(MatrixView<const double> keys, const Selection& selection, std::size_t index) {
   const auto found = std::find_if(selection.exact.begin(), selection.exact.end(),
@@ -145,7 +125,7 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
   double least = infinity;
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     if (row == index) continue;
-    const double quick = plain_margin(unit, keys.row(index), keys.row(row)).low();
+    const double quick = quick_difference_dot(unit, keys.row(index), keys.row(row)).low();
     if (quick >= least) continue;
     const double low = difference_dot(unit, keys.row(index), keys.row(row)).low();
     least = std::isnan(low) ? -infinity : std::min(least, low);
@@ -156,10 +136,8 @@ double verified_margin(MatrixView<const double> keys, std::size_t index, std::sp
 
 std::vector<double> verified_distances(MatrixView<const double> keys, std::size_t index,
                                        std::span<const convex::PointWeight> weights) {
-  if (!are_weights(weights, keys.rows(), index)) return {};
-  CompensatedSum total;
-  for (const convex::PointWeight& share : weights) total.add(share.weight);
-  if (!(total.value() > 0.0) || !std::isfinite(total.value())) return {};
+  const double total = total_weight(weights, keys.rows(), index);
+  if (total == 0.0) return {};
   std::vector<double> distances(keys.width());
   for (std::size_t i = 0; i < distances.size(); ++i) {
     // Each column is measured in its own units, since sizes may differ widely.
@@ -181,7 +159,7 @@ std::vector<double> verified_distances(MatrixView<const double> keys, std::size_
     }
     const Bounded entry = sum.result();
     const double off = std::abs(entry.value) + entry.error;
-    double distance = (off / total.value() + lost) * (1.0 + 8.0 * u);
+    double distance = (off / total + lost) * (1.0 + 8.0 * u);
     if (!by.is_one() && distance > 0.0) distance = std::nextafter(by.multiply(distance), infinity);
     distances[i] = std::isnan(distance) ? infinity : distance;
   }

@@ -5,6 +5,7 @@
 #include <Eigen/Dense>
 
 #include <normscope/core/view.hpp>
+#include <normscope/numeric/eigen/row_major.hpp>
 
 /// Conversions of Eigen vectors and matrices to the library's views.
 namespace normscope::selectability {
@@ -19,7 +20,7 @@ class RowMajor {
   }
 
  private:
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows_;
+  RowMajorMatrix rows_;
 };
 
 [[nodiscard]] inline std::span<const double> as_span(const Eigen::VectorXd& values) {

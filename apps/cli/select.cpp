@@ -45,7 +45,7 @@ struct SelectOptions {
 /// What rational arithmetic was asked and could not answer.
 std::string exact_summary(const selectability::Selection& selection) {
   const std::size_t asked = selection.exact.size();
-  const std::size_t decided = count_proofs(selection, Proof::exact);
+  const std::size_t decided = selection.count(Proof::exact);
   if (decided == asked) return fmt::format("decided exactly: {}", counted(asked, "key"));
   const auto open = std::find_if(selection.exact.begin(), selection.exact.end(), [](const auto& verdict) {
     return verdict.separation.answer == convex::Answer::undecided;
@@ -62,18 +62,17 @@ void describe(const Session& session, const MatrixInput& keys, const selectabili
                           selection.count(Selectability::unselectable), undecided,
                           undecided > 0 && !exact ? " (--exact decides them)" : ""));
   std::string proofs;
-  for (const Proof proof :
-       {Proof::alone, Proof::own_direction, Proof::query, Proof::weights, Proof::duplicate, Proof::exact}) {
-    const std::size_t number = count_proofs(selection, proof);
-    if (number > 0) proofs += fmt::format("{}{} {}", proofs.empty() ? "" : ", ", to_string(proof), number);
+  for (const Proof proof : selectability::every_proof) {
+    std::string name(to_string(proof));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    const std::size_t number = selection.count(proof);
+    if (number > 0) proofs += fmt::format("{}{} {}", proofs.empty() ? "" : ", ", name, number);
   }
   if (!proofs.empty()) session.say("proved by: " + proofs);
   if (exact) session.say(exact_summary(selection));
-  const nlohmann::ordered_json margin = margins_json(selection);
-  if (!margin.is_null()) {
+  if (const std::optional<Margins> margins = margins_of(selection)) {
     session.say(fmt::format("distance from the hull of the others, at least: {} (least), {} (median)",
-                            at_least(margin["least"].get<double>(), 4),
-                            at_least(margin["median"].get<double>(), 4)));
+                            at_least(margins->least, 4), at_least(margins->median, 4)));
   }
 }
 

@@ -22,19 +22,6 @@ std::vector<std::size_t> rows_with(const selectability::Selection& selection, Se
   return result;
 }
 
-const char* name_of(Proof proof) {
-  switch (proof) {
-    case Proof::none: return "none";
-    case Proof::alone: return "alone";
-    case Proof::own_direction: return "own_direction";
-    case Proof::query: return "query";
-    case Proof::weights: return "weights";
-    case Proof::duplicate: return "twin";
-    case Proof::exact: return "exact";
-  }
-  return "";
-}
-
 /// How many numbers the queries and weights of all keys are.
 std::size_t numbers_of(const selectability::Selection& selection) {
   std::size_t numbers = 0;
@@ -45,7 +32,8 @@ std::size_t numbers_of(const selectability::Selection& selection) {
 }
 
 Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
-  Json json = {{"answer", std::string(to_string(verdict.answer))}, {"proof", name_of(verdict.proof)}};
+  Json json = {{"answer", std::string(to_string(verdict.answer))},
+               {"proof", std::string(to_string(verdict.proof))}};
   if (verdict.answer == Selectability::selectable) {
     json["margin"] = std::isfinite(verdict.margin) ? Json(std::max(0.0, verdict.margin)) : Json();
     const bool with_query = verdict.proof == Proof::query || verdict.proof == Proof::exact;
@@ -81,21 +69,15 @@ Json to_json(const convex::ExactSeparation& exact) {
 
 }  // namespace
 
-std::size_t count_proofs(const selectability::Selection& selection, Proof proof) {
-  return static_cast<std::size_t>(
-      std::count_if(selection.keys.begin(), selection.keys.end(),
-                    [proof](const selectability::Verdict& verdict) { return verdict.proof == proof; }));
-}
-
-Json margins_json(const selectability::Selection& selection) {
+std::optional<Margins> margins_of(const selectability::Selection& selection) {
   std::vector<double> margins;
   for (const selectability::Verdict& verdict : selection.keys) {
     if (verdict.answer == Selectability::selectable && std::isfinite(verdict.margin))
       margins.push_back(std::max(0.0, verdict.margin));
   }
-  if (margins.empty()) return nullptr;
+  if (margins.empty()) return {};
   std::sort(margins.begin(), margins.end());
-  return {{"least", margins.front()}, {"median", margins[margins.size() / 2]}, {"largest", margins.back()}};
+  return Margins{margins.front(), margins[margins.size() / 2], margins.back()};
 }
 
 Json select_document(const SelectResult& result) {
@@ -109,6 +91,15 @@ Json select_document(const SelectResult& result) {
     verdicts[verdict.key]["exact"] = to_json(verdict.separation);
     if (selection.keys[verdict.key].proof == Proof::exact) exact.push_back(verdict.key);
   }
+  Json proofs = Json::object();
+  for (const Proof proof : selectability::every_proof) {
+    proofs[std::string(to_string(proof))] = selection.count(proof);
+  }
+  const std::optional<Margins> margins = margins_of(selection);
+  Json margin = nullptr;
+  if (margins) {
+    margin = {{"least", margins->least}, {"median", margins->median}, {"largest", margins->largest}};
+  }
   Json json = {{"schema", "normscope.select/1"},
                {"version", version},
                {"inputs", inputs_json(result.inputs)},
@@ -118,14 +109,8 @@ Json select_document(const SelectResult& result) {
                {"selectable", selection.count(Selectability::selectable)},
                {"unselectable", rows_with(selection, Selectability::unselectable)},
                {"undecided", rows_with(selection, Selectability::undecided)},
-               {"proofs",
-                {{"alone", count_proofs(selection, Proof::alone)},
-                 {"own_direction", count_proofs(selection, Proof::own_direction)},
-                 {"query", count_proofs(selection, Proof::query)},
-                 {"weights", count_proofs(selection, Proof::weights)},
-                 {"twin", count_proofs(selection, Proof::duplicate)},
-                 {"exact", count_proofs(selection, Proof::exact)}}},
-               {"margin", margins_json(selection)},
+               {"proofs", proofs},
+               {"margin", margin},
                {"scale", selection.scale},
                {"tolerance", selection.tolerance},
                {"center", selection.keys.empty() ? std::vector<double>{} : selection.center},

@@ -14,11 +14,15 @@
 
 namespace normscope::cli {
 
-/// Keys decided by that proof.
-[[nodiscard]] std::size_t count_proofs(const selectability::Selection& selection, selectability::Proof proof);
+/// Least, median and largest margin of the selectable keys.
+struct Margins {
+  double least = 0.0;
+  double median = 0.0;
+  double largest = 0.0;
+};
 
-/// Least, median and largest margin of the selectable keys; null where none has a finite one.
-[[nodiscard]] nlohmann::ordered_json margins_json(const selectability::Selection& selection);
+/// Of the finite margins; nothing where there is none.
+[[nodiscard]] std::optional<Margins> margins_of(const selectability::Selection& selection);
 
 /// What `select` was asked and found.
 struct SelectResult {

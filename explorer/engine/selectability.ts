@@ -2,13 +2,11 @@ import type { Select } from "../generated/select";
 import type { Engine } from "./client";
 
 type Known = Select["verdicts"][number];
-/** Words as the core says them, with spaces where its JSON has underscores. */
-type Said<T> = T extends `${infer First}_${infer Rest}` ? `${First} ${Said<Rest>}` : T;
 
 /** What is known of a key, and what proves it. */
 export interface Verdict {
   answer: Known["answer"];
-  proof: Said<Known["proof"]>;
+  proof: Known["proof"];
   /** Selectable: by how much its query, scaled to length one, prefers it at least. */
   margin: number;
   /** Not selectable: how far the combination of others is from it, at most. */

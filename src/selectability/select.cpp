@@ -17,13 +17,18 @@ std::string_view to_string(Proof proof) {
   switch (proof) {
     case Proof::none: return "none";
     case Proof::alone: return "alone";
-    case Proof::own_direction: return "own direction";
+    case Proof::own_direction: return "own_direction";
     case Proof::query: return "query";
     case Proof::weights: return "weights";
     case Proof::duplicate: return "twin";
     case Proof::exact: return "exact";
   }
   return "";
+}
+
+std::size_t Selection::count(Proof proof) const {
+  return static_cast<std::size_t>(std::count_if(
+      keys.begin(), keys.end(), [&](const Verdict& verdict) { return verdict.proof == proof; }));
 }
 
 std::size_t Selection::count(Selectability answer) const {

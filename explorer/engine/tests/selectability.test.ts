@@ -44,7 +44,7 @@ describe("selectKeys", () => {
     expect(scaled.verdicts.every(({ answer }) => answer === "selectable")).toBe(true);
     expect(Math.hypot(...scaled.keys.subarray(0, 3))).toBeCloseTo(Math.sqrt(3), 12);
     const two = await selectKeys(engine, square, 2, { project: true, scale: true });
-    expect(two.verdicts.map(({ proof }) => proof)).toEqual(["twin", "twin", "twin", "own direction", "twin"]);
+    expect(two.verdicts.map(({ proof }) => proof)).toEqual(["twin", "twin", "twin", "own_direction", "twin"]);
   });
 
   it("says what is wrong with keys", async () => {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -32,7 +33,12 @@ enum class Proof {
 };
 
 /// The name as written above, with spaces.
+/// As results spell it: "own_direction", "twin" for a duplicate.
 [[nodiscard]] std::string_view to_string(Proof proof);
+
+/// What proves an answer, in the order of results.
+inline constexpr std::array every_proof{Proof::alone,   Proof::own_direction, Proof::query,
+                                        Proof::weights, Proof::duplicate,     Proof::exact};
 
 struct Verdict {
   Selectability answer = Selectability::undecided;
@@ -76,6 +82,7 @@ struct Selection {
   std::vector<ExactVerdict> exact{};  ///< of the keys that `decide_exactly` took up, in order
 
   [[nodiscard]] std::size_t count(Selectability answer) const;
+  [[nodiscard]] std::size_t count(Proof proof) const;
   /// The query that selects key `index`; empty unless it is selectable.
   /// Requires  `keys` are those that were asked about
   [[nodiscard]] std::vector<double> query(MatrixView<const double> all, std::size_t index) const;

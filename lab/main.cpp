@@ -19,6 +19,7 @@
 #include "frame/ranks.hpp"
 #include "frame/show.hpp"
 #include "frame/work.hpp"
+#include "list_command.hpp"
 #include "session.hpp"
 
 namespace {
@@ -156,10 +157,9 @@ void add_size_and_folder(CLI::App& command, Options& options) {
 int main_program(int argc, char** argv, const Ranks& ranks) {
   Session session;
   Options options;
-  CLI::App root("Reproduce the papers' experiments and compare our numbers with theirs.", "normscope-lab");
+  CLI::App root(description, "normscope-lab");
   root.require_subcommand(1);
-  CLI::App* names =
-      cli::add_command(root, session, "list", "List the experiments", [&] { return list(session); });
+  add_list(root, session, [&] { return list(session); });
   CLI::App* runs = cli::add_command(root, session, "run", "Run an experiment; interrupted runs continue",
                                     [&] { return run(session, options, ranks); });
   CLI::App* shows = cli::add_command(root, session, "show", "Show the results of an experiment's runs",
@@ -169,7 +169,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
                        [&] { return export_runs(session, options); });
   for (CLI::App* command : {runs, shows, exports}) add_name_and_store(*command, options);
   for (CLI::App* command : {runs, shows}) add_size_and_folder(*command, options);
-  for (CLI::App* command : {names, shows, exports}) command->remove_option(command->get_option("--threads"));
+  for (CLI::App* command : {shows, exports}) command->remove_option(command->get_option("--threads"));
   exports->remove_option(exports->get_option("--json"));
   runs->get_option("--threads")->description("Number of processes, one thread each (default: all cores)");
   runs->add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")

@@ -84,8 +84,13 @@ class Lab(CommandTest):
         papers = {entry["paper"] for entry in listed}
         for author in ("Brody", "Riechers", "Winsor", "Ni", "Weiss", "Merrill"):
             self.assertTrue(any(paper.startswith(author) for paper in papers), papers)
+        printed = self.ok("lab", "list")
         for name in names:
-            self.assertIn(name, self.ok("lab", "list"))
+            self.assertIn(name, printed)
+
+    def test_the_list_comes_from_a_program_that_loads_no_torch(self):
+        linked = subprocess.run(["ldd", LAB], capture_output=True, encoding="utf-8", check=True).stdout
+        self.assertIsNone(re.search(r"torch|mpi|sqlite", linked), linked)
 
     def test_a_run_is_shown_plotted_and_exported(self):
         got = self.json("lab", "run", "brody-random-keys", "--quick", "-o", "figures")["experiments"][0]

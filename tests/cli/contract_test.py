@@ -86,6 +86,15 @@ class Geometry(CommandTest):
 
 
 class Models(CommandTest):
+    written = {}
+
+    def report(self, path):
+        """The report of a checkpoint as JSON and as a page, written once for all tests."""
+        if path not in self.written:
+            document = self.json("report", path, "-o", "r.html")
+            self.written[path] = (document, (self.folder / "r.html").read_text())
+        return self.written[path]
+
     def checkpoints(self):
         yield OWN_MODEL
         if not CHECKPOINTS.exists():
@@ -95,8 +104,7 @@ class Models(CommandTest):
     def test_every_checkpoint_yields_a_report(self):
         for path in self.checkpoints():
             with self.subTest(path.name):
-                document = self.json("report", path, "-o", "r.html")
-                page = (self.folder / "r.html").read_text()
+                document, page = self.report(path)
                 self.assertLess(len(page), 10e6)
                 self.assertNotIn('id="report-data">null<', page)
                 charts = page.split('id="chart-data">', 1)[1].split("</script>", 1)[0]
@@ -115,7 +123,7 @@ class Models(CommandTest):
 
     def test_every_norm_can_be_measured_again(self):
         for path in self.checkpoints():
-            document = self.json("report", path, "-o", "r.html")
+            document, _ = self.report(path)
             for norm in document["norms"][:2] + document["norms"][-1:]:
                 again = self.again(norm["reproduce"])
                 self.assertEqual(again["condition"], norm["image"]["condition"], norm["name"])
@@ -132,7 +140,7 @@ class Models(CommandTest):
                  "gain_range": lambda a: {"most": a["gain"]["median_abs"]},
                  "large_bias": lambda a: {"shift_over_radius": a["shift_over_radius"]}}
         for path in self.checkpoints():
-            for finding in self.json("report", path, "-o", "r.html")["findings"]:
+            for finding in self.report(path)[0]["findings"]:
                 with self.subTest(f"{path.name}: {finding['kind']}"):
                     again = self.again(finding["reproduce"])
                     for name, number in shown.get(finding["kind"], lambda _: {})(again).items():

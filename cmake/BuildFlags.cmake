@@ -26,9 +26,9 @@ if(NORMSCOPE_SANITIZE)
   add_compile_options(-fsanitize=${NORMSCOPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${NORMSCOPE_SANITIZE})
   if(NORMSCOPE_SANITIZE MATCHES "address.*undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Two checks at every access, which GCC takes half as long again to compile, and without an end where thousands
-    # of calls are inlined, as in the kernels and in Eigen. AddressSanitizer stops at a null pointer too.
-    add_compile_options(-fno-sanitize=null,alignment)
+    # Checks at every access: GCC takes half as long again to compile them, and never ends in the kernels, where
+    # thousands of calls are inlined. AddressSanitizer stops at null pointers and outside of objects too.
+    add_compile_options(-fno-sanitize=null,alignment,object-size)
   endif()
 endif()
 if(NORMSCOPE_COVERAGE)

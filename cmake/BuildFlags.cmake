@@ -28,7 +28,7 @@ if(NORMSCOPE_SANITIZE)
   if(NORMSCOPE_SANITIZE MATCHES "address.*undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Checks at every access: GCC takes half as long again to compile them, and never ends in the kernels, where
     # thousands of calls are inlined. AddressSanitizer stops at null pointers and outside of objects too.
-    add_compile_options(-fno-sanitize=null,alignment,object-size)
+    add_compile_options(-fno-sanitize=null,alignment,vptr,object-size)
   endif()
 endif()
 if(NORMSCOPE_COVERAGE)

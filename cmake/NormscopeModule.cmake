@@ -9,14 +9,18 @@ foreach(index RANGE ${normscope_last})
   list(APPEND normscope_modules ${module})
 endforeach()
 
-# normscope_unity(<target> [SKIP <regex>]): with NORMSCOPE_UNITY, compiles the target's sources several at a time, as
-# one file. Files that Highway compiles once per instruction set stay alone, and so do those that match SKIP.
+# normscope_unity(<target> [SKIP <regex>] [BATCH <number>]): with NORMSCOPE_UNITY, compiles the target's sources several
+# at a time, 8 or the given number, as one file. Files that Highway compiles once per instruction set stay alone, and so
+# do those that match SKIP.
 function(normscope_unity target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP;BATCH" "")
+  if(NOT arg_BATCH)
+    set(arg_BATCH 8)
+  endif()
   if(NOT NORMSCOPE_UNITY)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     if(source MATCHES "\\.cpp$" AND EXISTS "${source}")
@@ -64,6 +68,6 @@ function(normscope_module name)
     endforeach()
   endif()
   # Architectures are all of one shape, and name their parts alike.
-  normscope_unity(normscope_${name} SKIP "/architectures/")
+  normscope_unity(normscope_${name} BATCH 16 SKIP "/architectures/")
   install(TARGETS normscope_${name} EXPORT normscopeTargets FILE_SET HEADERS)
 endfunction()

@@ -27,7 +27,7 @@ using selectability::TokenReach;
 
 const std::map<std::string, Probabilities> probabilities = {
     {"quick", Probabilities::quick}, {"auto", Probabilities::extremes}, {"full", Probabilities::full}};
-constexpr std::size_t said = 5;
+constexpr std::size_t tokens_said = 5;
 constexpr std::chrono::seconds reach_saved_every{30};
 
 struct ReachOptions {
@@ -94,7 +94,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
       fmt::format("{} reachable, {} unreachable, {} undecided; {} unreachable even without the norm's bound",
                   results.with(Answer::yes).size(), unreachable.size(),
                   results.with(Answer::undecided).size(), results.unargmaxable()));
-  for (std::size_t k = 0; k < std::min(said, unreachable.size()); ++k) {
+  for (std::size_t k = 0; k < std::min(tokens_said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
     // Without weights, the constraint that limits the lead is the next rival, or one at either point of the
     // sphere.
@@ -104,21 +104,22 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                             head.shown(i), counted(others, "other token"),
                             at_most(results.probabilities[i].upper, 3)));
   }
-  if (unreachable.size() > said) session.say(fmt::format("  ... and {} more", unreachable.size() - said));
+  if (unreachable.size() > tokens_said)
+    session.say(fmt::format("  ... and {} more", unreachable.size() - tokens_said));
   std::vector<std::size_t> inside = results.with(Answer::undecided);
   inside.erase(std::remove_if(inside.begin(), inside.end(),
                               [&](std::size_t i) { return !results.tokens[i].only_inside; }),
                inside.end());
-  for (std::size_t k = 0; k < std::min(said, inside.size()); ++k) {
+  for (std::size_t k = 0; k < std::min(tokens_said, inside.size()); ++k) {
     session.say(fmt::format("  undecided: {} is known to lead only inside the ball, which eps = 0 excludes",
                             head.shown(inside[k])));
   }
-  for (const std::size_t i : results.nearest(said)) {
+  for (const std::size_t i : results.nearest(tokens_said)) {
     if (!std::isfinite(results.tokens[i].upper)) continue;  // the only token: there is no other to lead
     session.say(fmt::format("  nearly unreachable: {}, margin at most {}", head.shown(i),
                             at_most(results.tokens[i].upper, 4)));
   }
-  for (const std::size_t i : results.least_probable(said)) {
+  for (const std::size_t i : results.least_probable(tokens_said)) {
     session.say(fmt::format("  smallest maximum probability: {}, between {} and {}", head.shown(i),
                             at_least(results.probabilities[i].lower, 6),
                             at_most(results.probabilities[i].upper, 6)));

@@ -88,9 +88,9 @@ bool is_point(const std::vector<double>& point, std::size_t width) {
 }
 
 /// Reads tokens with ascending indices.
-class Reader {
+class StateReader {
  public:
-  Reader(std::span<const std::byte> payload, const Logits& logits, std::string source)
+  StateReader(std::span<const std::byte> payload, const Logits& logits, std::string source)
       : from_(payload, fmt::format("{}: {}", source, misfit)), logits_(logits), source_(std::move(source)) {}
 
   /// Reads the number of tokens that follow.
@@ -200,7 +200,7 @@ Survey ReachState::load() const {
   Survey survey;
   survey.tokens.resize(logits_.tokens);
   std::vector<std::size_t> saved;
-  Reader reader(payload, logits_, path_.string());
+  StateReader reader(payload, logits_, path_.string());
   for (std::uint64_t left = reader.count(); left > 0; --left) saved.push_back(reader.next(survey.tokens));
   reader.leads(survey);
   std::vector<std::vector<double>> points;

@@ -21,7 +21,7 @@ using certificates::Verification;
 using Json = nlohmann::ordered_json;
 
 /// Findings of a kind that a terminal shows.
-constexpr std::size_t said = 10;
+constexpr std::size_t findings_said = 10;
 
 struct VerifyOptions {
   std::string result;
@@ -43,10 +43,11 @@ Json findings_json(const std::vector<Finding>& findings) {
 }
 
 void say_findings(const Session& session, const char* what, const std::vector<Finding>& findings) {
-  for (std::size_t i = 0; i < findings.size() && i < said; ++i) {
+  for (std::size_t i = 0; i < findings.size() && i < findings_said; ++i) {
     session.say(fmt::format("  {}: {}: {}", what, printable(findings[i].item), findings[i].reason));
   }
-  if (findings.size() > said) session.say(fmt::format("  ... and {} more", findings.size() - said));
+  if (findings.size() > findings_said)
+    session.say(fmt::format("  ... and {} more", findings.size() - findings_said));
 }
 
 int run_verify(const Session& session, const VerifyOptions& options) {

@@ -36,9 +36,9 @@ class CertificateFolder : public certificates::Folder {
 };
 
 /// A result's inputs on their way from files.
-class Reader {
+class ResultReader {
  public:
-  Reader(const Result& result, const VerifyInputs& given, Inputs& inputs)
+  ResultReader(const Result& result, const VerifyInputs& given, Inputs& inputs)
       : result_(result), given_(given), inputs_(inputs) {
     const std::vector<certificates::Argument>& arguments = result.inputs().arguments;
     const std::vector<std::string>& names = given.names;
@@ -228,7 +228,7 @@ class Reader {
 }  // namespace
 
 Verification verify_result(const Result& result, const VerifyInputs& given, Inputs& inputs) {
-  return Reader(result, given, inputs).verify();
+  return ResultReader(result, given, inputs).verify();
 }
 
 }  // namespace normscope::cli

@@ -13,9 +13,9 @@
 namespace normscope::lab::majority {
 namespace {
 
-constexpr double beta1 = 0.9;
-constexpr double beta2 = 0.999;
-constexpr double adam_eps = 1e-8;
+constexpr double majority_beta1 = 0.9;
+constexpr double majority_beta2 = 0.999;
+constexpr double majority_eps = 1e-8;
 
 /// Independent random streams: for the data, the initial values, and each epoch's order.
 std::uint64_t stream(std::uint64_t seed, std::uint64_t which) {
@@ -95,13 +95,14 @@ void Training::advance() {
   const double epochs = static_cast<double>(step_) / static_cast<double>(steps_an_epoch());
   const double rate = recipe_.rate * std::max(0.0, 1.0 - epochs / recipe_.schedule_epochs);
   const double time = static_cast<double>(step_ + 1);
-  const double correction1 = 1.0 / (1.0 - std::pow(beta1, time));
-  const double correction2 = 1.0 / (1.0 - std::pow(beta2, time));
+  const double correction1 = 1.0 / (1.0 - std::pow(majority_beta1, time));
+  const double correction2 = 1.0 / (1.0 - std::pow(majority_beta2, time));
   for (std::size_t i = 0; i < parameter_count; ++i) {
-    first_moments_[i] = beta1 * first_moments_[i] + (1.0 - beta1) * gradient_[i];
-    second_moments_[i] = beta2 * second_moments_[i] + (1.0 - beta2) * gradient_[i] * gradient_[i];
+    first_moments_[i] = majority_beta1 * first_moments_[i] + (1.0 - majority_beta1) * gradient_[i];
+    second_moments_[i] =
+        majority_beta2 * second_moments_[i] + (1.0 - majority_beta2) * gradient_[i] * gradient_[i];
     parameters_[i] -=
-        rate * first_moments_[i] * correction1 / (std::sqrt(second_moments_[i] * correction2) + adam_eps);
+        rate * first_moments_[i] * correction1 / (std::sqrt(second_moments_[i] * correction2) + majority_eps);
   }
   ++step_;
   if (losses_.size() == steps_an_epoch()) {

@@ -17,7 +17,7 @@ using convex::ExactShare;
 using convex::ExactStart;
 
 /// Keys decided between two checks for cancellation.
-constexpr std::size_t together = 64;
+constexpr std::size_t keys_together = 64;
 /// Widths from which on a single key uses all threads.
 constexpr std::size_t wide = 128;
 
@@ -135,7 +135,7 @@ void decide_exactly(MatrixView<const double> keys, Selection& selection, const c
     verdict.separation = decide(keys, verdict.key, known.weights, limits, workers, inner);
     take(keys, verdict.key, verdict.separation, known);
   };
-  const std::size_t step = keys.width() < wide ? together : 1;
+  const std::size_t step = keys.width() < wide ? keys_together : 1;
   for (std::size_t first = 0; first < open.size(); first += step) {
     progress("exact key", first, open.size());
     if (step == 1) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <normscope/core/assert.hpp>
+#include <normscope/core/float16.hpp>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied as they lie in the file");
 
@@ -29,14 +30,6 @@ constexpr std::array<DtypeFacts, 22> dtype_facts = {{
 
 const DtypeFacts& facts(Dtype dtype) { return dtype_facts[static_cast<std::size_t>(dtype)]; }
 
-template <typename To, typename From>
-To reinterpret(From value) {
-  static_assert(sizeof(To) == sizeof(From));
-  To result;
-  std::memcpy(&result, &value, sizeof result);
-  return result;
-}
-
 // The loops read through memcpy because a tensor may start at any byte; compilers still vectorize.
 template <typename Stored, typename Convert>
 void decode_each(std::span<const std::byte> bytes, std::span<double> values, Convert convert) {
@@ -54,17 +47,6 @@ template <typename Stored>
 void decode_number(std::span<const std::byte> bytes, std::span<double> values) {
   decode_each<Stored>(bytes, values, [](Stored stored) { return static_cast<double>(stored); });
 }
-
-double decode_f16(std::uint16_t half) {
-  const std::uint32_t magnitude = (half & 0x7fffu) << 13;
-  // Read as float, the shifted bits are 2^-112 times the value, subnormals included.
-  const float scaled = reinterpret<float>(magnitude) * 0x1p112f;
-  const std::uint32_t special = magnitude | 0x7f800000u;
-  const std::uint32_t absolute = magnitude >= (0x7c00u << 13) ? special : reinterpret<std::uint32_t>(scaled);
-  return reinterpret<float>(absolute | (half & 0x8000u) << 16);
-}
-
-double decode_bf16(std::uint16_t bits) { return reinterpret<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 /// The meaning of codes of an 8-bit float beyond its finite numbers.
 enum class Specials {
@@ -102,35 +84,6 @@ Table table_of(int exponent_bits, int bias, Specials specials) {
 
 void decode_by(const Table& table, std::span<const std::byte> bytes, std::span<double> values) {
   decode_each<std::uint8_t>(bytes, values, [&table](std::uint8_t code) { return table[code]; });
-}
-
-/// The nearest code of a 16-bit IEEE-like format, ties to even.
-template <int mantissa_bits>
-std::uint16_t encode_16(double value) {
-  constexpr int exponent_bits = 15 - mantissa_bits;
-  constexpr std::uint64_t bias = (std::uint64_t{1} << (exponent_bits - 1)) - 1;
-  constexpr std::uint64_t infinity = ((std::uint64_t{1} << exponent_bits) - 1) << mantissa_bits;
-  constexpr int shift = 52 - mantissa_bits;
-  constexpr std::uint64_t exponent_shift = (1023 - bias) << 52;
-  constexpr std::uint64_t smallest_normal = exponent_shift + (std::uint64_t{1} << 52);
-
-  const auto bits = reinterpret<std::uint64_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 63 << 15);
-  const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
-  std::uint64_t code;
-  if (magnitude > 0x7ff0000000000000u) {
-    code = infinity | (std::uint64_t{1} << (mantissa_bits - 1));
-  } else if (magnitude >= smallest_normal) {
-    const std::uint64_t wide = magnitude - exponent_shift;
-    const std::uint64_t half_less_tie = (std::uint64_t{1} << (shift - 1)) - 1 + (wide >> shift & 1);
-    code = (wide + half_less_tie) >> shift;
-    if (code > infinity) code = infinity;
-  } else {
-    // In units of the smallest subnormal; a round up to 2^mantissa_bits is the smallest normal's code.
-    constexpr int unit = 1 - static_cast<int>(bias) - mantissa_bits;
-    code = static_cast<std::uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), -unit)));
-  }
-  return static_cast<std::uint16_t>(sign | code);
 }
 
 template <typename Stored, typename Convert>
@@ -192,8 +145,8 @@ void decode(Dtype dtype, std::span<const std::byte> bytes, std::span<double> val
   switch (dtype) {
     case Dtype::F64: decode_number<double>(bytes, values); return;
     case Dtype::F32: decode_number<float>(bytes, values); return;
-    case Dtype::F16: decode_each<std::uint16_t>(bytes, values, decode_f16); return;
-    case Dtype::BF16: decode_each<std::uint16_t>(bytes, values, decode_bf16); return;
+    case Dtype::F16: decode_each<std::uint16_t>(bytes, values, decode_float16); return;
+    case Dtype::BF16: decode_each<std::uint16_t>(bytes, values, decode_bfloat16); return;
     case Dtype::F8_E4M3: decode_by(e4m3, bytes, values); return;
     case Dtype::F8_E5M2: decode_by(e5m2, bytes, values); return;
     case Dtype::F8_E4M3FNUZ: decode_by(e4m3fnuz, bytes, values); return;
@@ -225,8 +178,8 @@ void encode(Dtype dtype, std::span<const double> values, std::span<std::byte> by
     case Dtype::F32:
       encode_each<float>(values, bytes, [](double value) { return static_cast<float>(value); });
       return;
-    case Dtype::F16: encode_each<std::uint16_t>(values, bytes, encode_16<10>); return;
-    case Dtype::BF16: encode_each<std::uint16_t>(values, bytes, encode_16<7>); return;
+    case Dtype::F16: encode_each<std::uint16_t>(values, bytes, encode_float16); return;
+    case Dtype::BF16: encode_each<std::uint16_t>(values, bytes, encode_bfloat16); return;
     default: return;
   }
 }

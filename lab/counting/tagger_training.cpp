@@ -12,6 +12,7 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/packed.hpp>
+#include <normscope/numeric/adam.hpp>
 
 #include "kernels.hpp"
 
@@ -59,8 +60,7 @@ struct TaggerTraining::Work {
         pass(s.shape),
         parameters(counting::parameters(s.shape)),
         gradient(parameters.size()),
-        first(parameters.size()),
-        second(parameters.size()) {
+        adam(parameters.size()) {
     Random random(s.seed);
     const double bound = 1.0 / std::sqrt(static_cast<double>(s.shape.width));
     for (float& value : parameters) value = static_cast<float>(bound * (2.0 * random.uniform() - 1.0));
@@ -80,24 +80,8 @@ struct TaggerTraining::Work {
   }
 
   void update() {
-    double squares = 0.0;
-    for (const float value : gradient) squares += static_cast<double>(value) * value;
-    const double norm = std::sqrt(squares);
-    // A step that is not finite is skipped.
-    if (!std::isfinite(norm)) return;
-    const double scale = norm > spec.clip ? spec.clip / norm : 1.0;
-    constexpr double beta1 = 0.9;
-    constexpr double beta2 = 0.999;
-    constexpr double eps = 1e-8;
-    power1 *= beta1;
-    power2 *= beta2;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const double slope = scale * gradient[i];
-      first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
-      second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
-      const double move = first[i] / (1.0 - power1) / (std::sqrt(second[i] / (1.0 - power2)) + eps);
-      parameters[i] = static_cast<float>(parameters[i] - spec.rate * move);
-    }
+    adam.step<float>(spec.rate, spec.clip, gradient,
+                     [this](std::size_t i) -> float& { return parameters[i]; });
   }
 
   TaggerSpec spec;
@@ -105,10 +89,7 @@ struct TaggerTraining::Work {
   TaggerPass<float> pass;
   std::vector<float> parameters;
   std::vector<float> gradient;
-  std::vector<double> first;
-  std::vector<double> second;
-  double power1 = 1.0;
-  double power2 = 1.0;
+  Adam adam;
   std::size_t step = 0;
   double losses = 0.0;      ///< of this epoch's batches
   std::size_t batches = 0;  ///< of this epoch
@@ -125,15 +106,15 @@ TaggerTraining::TaggerTraining(const TaggerSpec& spec, std::span<const std::byte
   const std::size_t size = work.parameters.size();
   Unpacker from(saved);
   from.get(work.parameters);
-  from.get(work.first);
-  from.get(work.second);
-  from.get(work.power1);
-  from.get(work.power2);
+  from.get(work.adam.first);
+  from.get(work.adam.second);
+  from.get(work.adam.power1);
+  from.get(work.adam.power2);
   from.get(work.step);
   from.get(work.losses);
   from.get(work.batches);
   from.finish();
-  if (work.parameters.size() != size || work.first.size() != size || work.second.size() != size ||
+  if (work.parameters.size() != size || work.adam.first.size() != size || work.adam.second.size() != size ||
       work.step > total()) {
     throw Error(
         ErrorCode::Format,
@@ -194,10 +175,10 @@ std::vector<std::byte> TaggerTraining::save() const {
   const Work& work = *work_;
   Packer to;
   to.put(work.parameters);
-  to.put(work.first);
-  to.put(work.second);
-  to.put(work.power1);
-  to.put(work.power2);
+  to.put(work.adam.first);
+  to.put(work.adam.second);
+  to.put(work.adam.power1);
+  to.put(work.adam.power2);
   to.put(work.step);
   to.put(work.losses);
   to.put(work.batches);

@@ -12,6 +12,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/packed.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/numeric/adam.hpp>
 
 #include "unroll.hpp"
 
@@ -140,12 +141,13 @@ Gradient gradient(const Network& network, std::span<const Labelled> words) {
 
 struct Trainer::Work {
   explicit Work(const TrainSpec& s)
-      : spec(s), random(s.seed), network(begin(s, random)), words(training_words(s)), unroll(network) {
-    const std::size_t size = network.cell.parameters.size() + network.output.size();
-    values.resize(size);
-    first.resize(size);
-    second.resize(size);
-  }
+      : spec(s),
+        random(s.seed),
+        network(begin(s, random)),
+        words(training_words(s)),
+        unroll(network),
+        values(network.cell.parameters.size() + network.output.size()),
+        adam(values.size()) {}
 
   /// Batches of words of similar length, so that few wait for a long one; shuffled, so that their composition
   /// varies.
@@ -173,27 +175,11 @@ struct Trainer::Work {
 
   void update() {
     unroll.gradient(values);
-    double squares = 0.0;
-    for (const double value : values) squares += value * value;
-    const double norm = std::sqrt(squares);
-    // A rectifier may diverge; a step that is not finite is skipped.
-    if (!std::isfinite(norm)) return;
-    const double scale = norm > spec.clip ? spec.clip / norm : 1.0;
-    constexpr double beta1 = 0.9;
-    constexpr double beta2 = 0.999;
-    constexpr double eps = 1e-8;
-    const double rate = spec.rate * rate_share();
-    power1 *= beta1;
-    power2 *= beta2;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double slope = scale * values[i];
-      first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
-      second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
-      const double move = first[i] / (1.0 - power1) / (std::sqrt(second[i] / (1.0 - power2)) + eps);
+    // A rectifier may diverge: a step that is not finite is skipped.
+    adam.step<double>(spec.rate * rate_share(), spec.clip, values, [this](std::size_t i) -> double& {
       const std::size_t of_cell = network.cell.parameters.size();
-      double& parameter = i < of_cell ? network.cell.parameters[i] : network.output[i - of_cell];
-      parameter -= rate * move;
-    }
+      return i < of_cell ? network.cell.parameters[i] : network.output[i - of_cell];
+    });
   }
 
   TrainSpec spec;
@@ -205,11 +191,8 @@ struct Trainer::Work {
   std::size_t next_batch = 0;
   double epoch_loss = 0.0;
   std::size_t epoch_right = 0;
-  std::vector<double> values{};
-  std::vector<double> first{};
-  std::vector<double> second{};
-  double power1 = 1.0;
-  double power2 = 1.0;
+  std::vector<double> values;  ///< of the gradient
+  Adam adam;
   std::vector<double> loss{};
   std::vector<double> accuracy{};
 };
@@ -219,15 +202,16 @@ Trainer::Trainer(const TrainSpec& spec, std::span<const std::byte> saved) : Trai
   Work& work = *work_;
   Unpacker from(saved);
   from.get(work.random);
-  from.get(work.power1);
-  from.get(work.power2);
-  for (std::vector<double>* const values : {&work.network.cell.parameters, &work.network.output, &work.first,
-                                            &work.second, &work.loss, &work.accuracy}) {
+  from.get(work.adam.power1);
+  from.get(work.adam.power2);
+  for (std::vector<double>* const values :
+       {&work.network.cell.parameters, &work.network.output, &work.adam.first, &work.adam.second, &work.loss,
+        &work.accuracy}) {
     from.get(*values);
   }
   from.finish();
   const std::size_t size = work.network.cell.parameters.size() + work.network.output.size();
-  if (size != work.values.size() || work.first.size() != size || work.second.size() != size ||
+  if (size != work.values.size() || work.adam.first.size() != size || work.adam.second.size() != size ||
       work.loss.size() > spec.epochs || work.accuracy.size() != work.loss.size()) {
     throw Error(ErrorCode::Format,
                 fmt::format("train: saved with {} parameters after {} epochs, expected {} and at most {}",
@@ -281,10 +265,11 @@ std::vector<std::byte> Trainer::save() const {
   NORMSCOPE_ASSERT(work.next_batch == 0);
   Packer to;
   to.put(work.random);
-  to.put(work.power1);
-  to.put(work.power2);
-  for (const std::vector<double>* const values : {&work.network.cell.parameters, &work.network.output,
-                                                  &work.first, &work.second, &work.loss, &work.accuracy}) {
+  to.put(work.adam.power1);
+  to.put(work.adam.power2);
+  for (const std::vector<double>* const values :
+       {&work.network.cell.parameters, &work.network.output, &work.adam.first, &work.adam.second, &work.loss,
+        &work.accuracy}) {
     to.put(*values);
   }
   return to.bytes();

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace normscope {
+
+/// The optimizer Adam with gradients clipped to length c, in operations that round alike on every machine:
+///   g ← g min(1, c/|g|), m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g²
+///   w ← w − rate m / (1 − β₁ᵗ) / (sqrt(v / (1 − β₂ᵗ)) + ε), β₁ = 0.9, β₂ = 0.999, ε = 1e-8
+///
+/// Source    [Kingma, Ba 2015, algorithm 1]
+/// Accuracy  same bits natively and in the browser (test: Train.GivesTheSameBitsEverywhere)
+struct Adam {
+  static constexpr double beta1 = 0.9;
+  static constexpr double beta2 = 0.999;
+  static constexpr double eps = 1e-8;
+
+  explicit Adam(std::size_t parameters) : first(parameters), second(parameters) {}
+
+  /// Makes one step on the parameters; `parameter(i)` returns a reference to the i-th. A gradient that is not
+  /// finite, as that of a network which diverges, leaves everything as it is.
+  /// Shapes    gradient (parameters)
+  template <typename Real, typename Parameter>
+  void step(double rate, double clip, std::span<const Real> gradient, const Parameter& parameter) {
+    double squares = 0.0;
+    for (const Real value : gradient) squares += static_cast<double>(value) * value;
+    const double norm = std::sqrt(squares);
+    if (!std::isfinite(norm)) return;
+    const double scale = norm > clip ? clip / norm : 1.0;
+    power1 *= beta1;
+    power2 *= beta2;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const double slope = scale * gradient[i];
+      first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
+      second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
+      const double move = first[i] / (1.0 - power1) / (std::sqrt(second[i] / (1.0 - power2)) + eps);
+      Real& value = parameter(i);
+      value = static_cast<Real>(value - rate * move);
+    }
+  }
+
+  std::vector<double> first;   ///< m
+  std::vector<double> second;  ///< v
+  double power1 = 1.0;         ///< β₁ᵗ after t steps
+  double power2 = 1.0;         ///< β₂ᵗ
+};
+
+}  // namespace normscope

@@ -23,8 +23,8 @@ void digest_rows(bool quick, const Show& show) {
                {"normscope", [=] { *own = sha256(bytes); }, [=] { return numbers(*own); }},
                {{"OpenSSL",
                  [=] {
-                   EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(theirs->data()), nullptr,
-                              EVP_sha256(), nullptr);
+                   EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(theirs->data()),
+                              nullptr, EVP_sha256(), nullptr);
                  },
                  [=] { return numbers(*theirs); }}},
                11, 0.0));

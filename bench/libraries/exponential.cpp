@@ -1,11 +1,11 @@
-// tanh of automata and taggers, the same bits on every machine, against the C library and Highway's, whose bits
-// depend on whether the instruction set has fused multiplication and addition.
+// tanh of automata and taggers, the same bits on every machine, against the C library and Highway's, whose
+// bits depend on whether the instruction set has fused multiplication and addition.
 
 #include <cmath>
 #include <memory>
 
-#include <hwy/highway.h>
 #include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
 
 #include <normscope/core/random.hpp>
 

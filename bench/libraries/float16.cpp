@@ -53,17 +53,18 @@ void float16_rows(bool /*quick*/, const Show& show) {
   };
   const auto own_bytes = std::make_shared<std::vector<std::byte>>(2 * count);
   const auto their_bytes = std::make_shared<std::vector<std::byte>>(2 * count);
-  show(compare("encode", shape,
-               {"normscope", [=] { encode(Dtype::F16, *values, *own_bytes); }, [=] { return bits_of(*own_bytes); }},
-               {{"_Float16",
-                 [=] {
-                   for (std::size_t i = 0; i < count; ++i) {
-                     const auto half = static_cast<Half>((*values)[i]);
-                     std::memcpy(their_bytes->data() + 2 * i, &half, 2);
-                   }
-                 },
-                 [=] { return bits_of(*their_bytes); }}},
-               11, 0.0));
+  show(compare(
+      "encode", shape,
+      {"normscope", [=] { encode(Dtype::F16, *values, *own_bytes); }, [=] { return bits_of(*own_bytes); }},
+      {{"_Float16",
+        [=] {
+          for (std::size_t i = 0; i < count; ++i) {
+            const auto half = static_cast<Half>((*values)[i]);
+            std::memcpy(their_bytes->data() + 2 * i, &half, 2);
+          }
+        },
+        [=] { return bits_of(*their_bytes); }}},
+      11, 0.0));
 }
 
 }  // namespace normscope::bench

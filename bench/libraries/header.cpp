@@ -1,5 +1,5 @@
-// The JSON header of a safetensors file: our events with all checks, against simdjson on demand, which reads the
-// same fields and checks nothing of what they say.
+// The JSON header of a safetensors file: our events with all checks, against simdjson on demand, which reads
+// the same fields and checks nothing of what they say.
 
 #include <cstring>
 #include <memory>
@@ -17,9 +17,10 @@ namespace {
 std::string header_of(std::size_t tensors) {
   std::string text = "{\"__metadata__\":{\"format\":\"pt\"}";
   for (std::size_t i = 0; i < tensors; ++i) {
-    text += fmt::format(",\"model.layers.{}.mlp.experts.{}.weight\":{{\"dtype\":\"BF16\",\"shape\":[4,{}],"
-                        "\"data_offsets\":[{},{}]}}",
-                        i / 64, i % 64, 2, 16 * i, 16 * (i + 1));
+    text += fmt::format(
+        ",\"model.layers.{}.mlp.experts.{}.weight\":{{\"dtype\":\"BF16\",\"shape\":[4,{}],"
+        "\"data_offsets\":[{},{}]}}",
+        i / 64, i % 64, 2, 16 * i, 16 * (i + 1));
   }
   return text + "}";
 }
@@ -71,10 +72,11 @@ void header_rows(bool quick, const Show& show) {
     const auto padded = std::make_shared<simdjson::padded_string>(text);
     const auto parser = std::make_shared<simdjson::ondemand::parser>();
     const auto theirs = std::make_shared<Summary>();
-    show(compare("header", {.text = std::to_string(tensors), .dtype = "JSON"},
-                 {"normscope", run, [=] { return *own; }},
-                 {{"simdjson", [=] { *theirs = read_with_simdjson(*parser, *padded); }, [=] { return *theirs; }}},
-                 11, 0.0));
+    show(compare(
+        "header", {.text = std::to_string(tensors), .dtype = "JSON"},
+        {"normscope", run, [=] { return *own; }},
+        {{"simdjson", [=] { *theirs = read_with_simdjson(*parser, *padded); }, [=] { return *theirs; }}}, 11,
+        0.0));
   }
 }
 

@@ -34,13 +34,13 @@ Contender contender(const std::string& name, Draw draw) {
 }  // namespace
 
 void random_rows(bool /*quick*/, const Show& show) {
-  show(compare("normal", {.text = std::to_string(count)},
-               contender("normscope", [random = Random(1)]() mutable { return random.normal(); }),
-               {contender("std::normal_distribution",
-                          [engine = std::mt19937_64(1), normal = std::normal_distribution<double>()]() mutable {
-                            return normal(engine);
-                          })},
-               11, 0.01));
+  show(
+      compare("normal", {.text = std::to_string(count)},
+              contender("normscope", [random = Random(1)]() mutable { return random.normal(); }),
+              {contender("std::normal_distribution",
+                         [engine = std::mt19937_64(1),
+                          normal = std::normal_distribution<double>()]() mutable { return normal(engine); })},
+              11, 0.01));
 }
 
 }  // namespace normscope::bench

@@ -1,10 +1,10 @@
-// Rational, 127 bits and checked, against Boost.Multiprecision and GMP: products of weight matrices, as weighted
-// automata form them.
+// Rational, 127 bits and checked, against Boost.Multiprecision and GMP: products of weight matrices, as
+// weighted automata form them.
 
 #include <memory>
 
-#include <boost/multiprecision/cpp_int.hpp>
 #include <gmpxx.h>
+#include <boost/multiprecision/cpp_int.hpp>
 
 #include <normscope/core/random.hpp>
 #include <normscope/numeric/rational.hpp>
@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t states = 8;
 constexpr std::size_t steps = 1000;
 
-/// Weights 0, 1/2 and 1, and the state after `steps` of them, halved every other step so that its size is bounded.
+/// Weights 0, 1/2 and 1, and the state after `steps` of them, halved every other step so that its size is
+/// bounded.
 template <typename Number>
 std::vector<Number> weighted_word() {
   Random random(1);
@@ -52,12 +53,13 @@ Contender contender(const std::string& name, Value value) {
 
 void rational_rows(bool /*quick*/, const Show& show) {
   using Boost = boost::multiprecision::cpp_rational;
-  show(compare("rational", {.text = std::to_string(steps), .dtype = "exact"},
-               contender<Rational>("normscope", [](const Rational& number) { return number.value(); }),
-               {contender<Boost>("Boost cpp_rational",
-                                 [](const Boost& number) { return number.convert_to<double>(); }),
-                contender<mpq_class>("GMP mpq_class", [](const mpq_class& number) { return number.get_d(); })},
-               11, 1e-15));
+  show(
+      compare("rational", {.text = std::to_string(steps), .dtype = "exact"},
+              contender<Rational>("normscope", [](const Rational& number) { return number.value(); }),
+              {contender<Boost>("Boost cpp_rational",
+                                [](const Boost& number) { return number.convert_to<double>(); }),
+               contender<mpq_class>("GMP mpq_class", [](const mpq_class& number) { return number.get_d(); })},
+              11, 1e-15));
 }
 
 }  // namespace normscope::bench

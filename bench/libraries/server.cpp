@@ -1,5 +1,5 @@
-// The explorer's server against cpp-httplib: one page, alone and while 16 clients have begun a request that they
-// do not finish.
+// The explorer's server against cpp-httplib: one page, alone and while 16 clients have begun a request that
+// they do not finish.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -41,7 +41,8 @@ void send_text(int client, const std::string& text) {
 /// Number of bytes of the answer's body.
 double fetch(std::uint16_t port) {
   const int client = connect_to(port);
-  send_text(client, "GET /page HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\nConnection: close\r\n\r\n");
+  send_text(client, "GET /page HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+                        "\r\nConnection: close\r\n\r\n");
   std::string answer;
   char buffer[65536];
   for (ssize_t count = 0; (count = ::recv(client, buffer, sizeof buffer, 0)) > 0;) {
@@ -99,7 +100,8 @@ void server_rows(bool quick, const Show& show) {
   for (const std::size_t slow : quick ? std::vector<std::size_t>{0} : std::vector<std::size_t>{0, 16}) {
     show(compare("page", {.text = slow == 0 ? "alone" : "16 slow", .dtype = "HTTP"},
                  contender("normscope", own.port(), slow),
-                 {contender("cpp-httplib", static_cast<std::uint16_t>(port), slow)}, slow == 0 ? 11 : 1, 0.0));
+                 {contender("cpp-httplib", static_cast<std::uint16_t>(port), slow)}, slow == 0 ? 11 : 1,
+                 0.0));
   }
   go_on = false;
   theirs.stop();

@@ -32,7 +32,8 @@ void sum_rows(const float* x, double* sums, std::size_t begin, std::size_t end) 
 
 void thread_rows(bool quick, const Show& show) {
   const unsigned threads = thread_count(0);
-  for (const std::size_t rows : {std::size_t{32}, std::size_t{512}, quick ? std::size_t{2048} : std::size_t{16384}}) {
+  for (const std::size_t rows :
+       {std::size_t{32}, std::size_t{512}, quick ? std::size_t{2048} : std::size_t{16384}}) {
     const auto x = std::make_shared<std::vector<float>>(rows * width);
     Random random(rows);
     for (float& value : *x) value = static_cast<float>(random.uniform());

@@ -11,7 +11,8 @@ namespace normscope::cli {
 [[nodiscard]] std::vector<std::string> array_files(const std::string& folder,
                                                    std::initializer_list<const char*> names);
 
-/// A folder to which .npy files are written. Errors    Io
+/// A folder to which .npy files are written.
+/// Errors    Io
 class ArrayFolder {
  public:
   explicit ArrayFolder(const std::string& folder);

@@ -13,7 +13,9 @@ namespace normscope::cli {
 
 /// Writes keys.npy (keys × width, after the norm), selectable.npy (their rows), queries.npy (one per
 /// selectable key), margins.npy, unselectable.npy (rows), residuals.npy and weights.npy (key, other key, λ).
-/// Does nothing if the name is empty. Errors    Io
+/// Does nothing if the name is empty.
+///
+/// Errors    Io
 void write_certificates(const std::string& folder, MatrixView<const double> keys,
                         const selectability::Selection& selection);
 

@@ -13,7 +13,9 @@ namespace normscope::cli {
 /// Writes rows.npy and offsets.npy (the logits A u + a, with means of all tokens subtracted), reachable.npy
 /// (tokens), witnesses.npy (a point u of the ball for each) and leads.npy (the lead there). In the same way,
 /// writes the tokens and points of probability_ (lower bounds of largest probabilities), tangent_ (upper
-/// bounds) and far_ ((u, height) of leads without the ball). Does nothing if the name is empty. Errors    Io
+/// bounds) and far_ ((u, height) of leads without the ball). Does nothing if the name is empty.
+///
+/// Errors    Io
 void write_witnesses(const std::string& folder, const selectability::Logits& logits,
                      const selectability::Survey& results, double tolerance);
 

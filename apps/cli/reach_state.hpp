@@ -15,7 +15,8 @@ namespace normscope::cli {
 /// them again. A resumed run writes the same bytes.
 class ReachState {
  public:
-  /// No file if the name is empty. Requires  `logits` outlive the state
+  /// No file if the name is empty.
+  /// Requires  `logits` outlive the state
   ReachState(std::filesystem::path path, const selectability::Logits& logits,
              selectability::ReachOptions options, double probability_gap);
 
@@ -24,7 +25,8 @@ class ReachState {
   /// Errors    Io; Format for a file that is not a state, is damaged, or has a proof that does not hold for
   ///           the logits; Argument for one of other logits
   [[nodiscard]] selectability::Survey load() const;
-  /// Does nothing if there is no file name. Errors    Io
+  /// Does nothing if there is no file name.
+  /// Errors    Io
   void save(const selectability::Survey& survey) const;
 
  private:

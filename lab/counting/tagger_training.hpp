@@ -37,7 +37,8 @@ class TaggerTraining {
   TaggerTraining& operator=(TaggerTraining&&) noexcept;
   ~TaggerTraining();
 
-  /// One batch. Requires  steps() < total()
+  /// One batch.
+  /// Requires  steps() < total()
   void step();
   [[nodiscard]] std::size_t steps() const;
   [[nodiscard]] std::size_t total() const;

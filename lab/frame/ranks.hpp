@@ -7,7 +7,8 @@ namespace normscope::lab {
 /// The processes that one mpirun or srun started; a single process otherwise.
 class Ranks {
  public:
-  /// Joins the others. Requires  at most one object a process
+  /// Joins the others.
+  /// Requires  at most one object a process
   Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

@@ -18,9 +18,11 @@ struct Done {
   std::vector<Metric> metrics{};  ///< in the order of steps, then names
 
   [[nodiscard]] bool is(std::string_view key, const Json& value) const;
-  /// The last value of that name. Errors    Argument if there is none
+  /// The last value of that name.
+  /// Errors    Argument if there is none
   [[nodiscard]] double last(std::string_view name) const;
-  /// The value at that step, or else at the last before it. Errors    Argument if there is none
+  /// The value at that step, or else at the last before it.
+  /// Errors    Argument if there is none
   [[nodiscard]] double at(std::string_view name, std::uint64_t step) const;
   [[nodiscard]] bool has(std::string_view name) const;
 };
@@ -45,7 +47,8 @@ class Results {
   /// The distinct values of `key`, in the order they were planned.
   [[nodiscard]] std::vector<Json> all(std::string_view key) const;
 
-  /// Statistics of one number per run. Requires  at least one run
+  /// Statistics of one number per run.
+  /// Requires  at least one run
   [[nodiscard]] Spread spread(const std::function<double(const Done&)>& number) const;
   [[nodiscard]] Spread last(std::string_view name) const;
   [[nodiscard]] Spread at(std::string_view name, std::uint64_t step) const;

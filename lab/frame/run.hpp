@@ -45,8 +45,9 @@ class Run {
   [[nodiscard]] std::uint64_t step() const { return lease_.step; }
   [[nodiscard]] std::span<const std::byte> progress() const { return lease_.progress; }
 
-  /// Records a number measured at `step`, once per name and step. Requires  step >= the one to continue from,
-  /// and > it unless that is 0
+  /// Records a number measured at `step`, once per name and step.
+  /// Requires  step >= the one to continue from,
+  ///           and > it unless that is 0
   void measure(std::string name, std::uint64_t step, double value);
 
   /// Stores bytes with the run, under a name with the usual file extension of their type.

@@ -31,7 +31,8 @@ class Children {
     for (const pid_t child : running_) waitpid(child, nullptr, 0);
   }
 
-  /// Whether some processes are still running. Errors    Io if one has failed, after it has reported why
+  /// Whether some processes are still running.
+  /// Errors    Io if one has failed, after it has reported why
   bool running() {
     for (std::size_t i = 0; i < running_.size();) {
       int status = 0;

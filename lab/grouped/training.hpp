@@ -44,7 +44,9 @@ struct Text {
 
 /// The images of CIFAR-10 in that folder, `train` of them and `test` of the test set. A batch is `rows`
 /// images in a new order every epoch, each mirrored at random; with `halved`, images are averaged over 2 × 2
-/// to 16 pixels. Errors    Io, Format naming the file; Argument if there are fewer
+/// to 16 pixels.
+///
+/// Errors    Io, Format naming the file; Argument if there are fewer
 [[nodiscard]] Data image_data(const std::string& folder, std::size_t train, std::size_t test,
                               std::size_t rows, bool halved);
 

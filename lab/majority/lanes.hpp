@@ -55,7 +55,8 @@ constexpr std::array<Real, Simd<Real>::terms + 1> inverse_factorials() {
   return result;
 }
 
-/// x becomes e^x, or that of `least` where it is less. Requires  x <= 0
+/// x becomes e^x, or that of `least` where it is less.
+/// Requires  x <= 0
 /// Accuracy  4 ulp (test: LanesOf.ExponentiateIsTheExponential)
 template <class Real>
 NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
@@ -79,7 +80,8 @@ NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
   x = sum * factor;
 }
 
-/// x becomes 1/sqrt(x). Requires  x > 0
+/// x becomes 1/sqrt(x).
+/// Requires  x > 0
 /// Accuracy  4 ulp (test: LanesOf.InvertRootIsTheInverseOfTheRoot)
 template <class Real>
 NORMSCOPE_LAB_INLINE void invert_root(Lanes<Real>& x) {

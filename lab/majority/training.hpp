@@ -41,7 +41,8 @@ class Training {
   [[nodiscard]] std::size_t steps_an_epoch() const;
   void advance();
 
-  /// Mean over the training batches of the last epoch, or of fewer at the start. Requires  at least one step
+  /// Mean over the training batches of the last epoch, or of fewer at the start.
+  /// Requires  at least one step
   [[nodiscard]] Outcome trained() const;
   [[nodiscard]] Outcome tested();
   [[nodiscard]] AttentionMeasures attention() const;

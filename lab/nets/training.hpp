@@ -25,11 +25,13 @@ void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Da
 
 /// Number of runs whose last value of `metric` is above `level`.
 [[nodiscard]] std::size_t above(const Results& results, const char* metric, double level);
-/// The median of the runs' last values. Requires  at least one run
+/// The median of the runs' last values.
+/// Requires  at least one run
 [[nodiscard]] double median(const Results& results, const char* metric);
 
-/// The distribution of loss and accuracy over the runs at every step. Requires  at least one run, all of one
-/// configuration
+/// The distribution of loss and accuracy over the runs at every step.
+/// Requires  at least one run, all of one
+///           configuration
 [[nodiscard]] Figure curves(const Results& results, const char* name, const std::string& caption);
 
 }  // namespace normscope::lab::nets

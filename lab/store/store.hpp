@@ -67,7 +67,9 @@ class Store {
   std::vector<std::int64_t> add(std::span<const RunKey> runs);
 
   /// Leases the first of `runs` that is waiting, or whose lease has expired, for `seconds`; empty if all are
-  /// done or leased. Only one process gets a run. Requires  seconds > 0
+  /// done or leased. Only one process gets a run.
+  ///
+  /// Requires  seconds > 0
   [[nodiscard]] std::optional<Lease> lease(std::span<const std::int64_t> runs, double seconds);
 
   /// Number of `runs` that are not done.

@@ -68,7 +68,8 @@ struct Network::Torch {
     return result;
   }
 
-  /// Causal attention of every head. Shapes  qkv (rows · length × 3 width), result (rows · length × width)
+  /// Causal attention of every head.
+  /// Shapes    qkv (rows · length × 3 width), result (rows · length × width)
   Tensor attend(const Tensor& qkv, const Batch& batch) const {
     const auto rows = static_cast<std::int64_t>(batch.rows);
     const auto length = static_cast<std::int64_t>(batch.length);

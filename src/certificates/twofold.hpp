@@ -24,7 +24,8 @@ struct Twofold {
 [[nodiscard]] Twofold dot(std::span<const double> direction, std::span<const double> x,
                           std::span<const double> origin);
 
-/// An upper bound of |Σ λ a/Σλ − Σ μ b/Σμ|. Requires  weights with a positive sum each
+/// An upper bound of |Σ λ a/Σλ − Σ μ b/Σμ|.
+/// Requires  weights with a positive sum each
 [[nodiscard]] double distance_at_most(MatrixView<const double> a, const std::vector<Weight>& weights_a,
                                       MatrixView<const double> b, const std::vector<Weight>& weights_b);
 

@@ -17,7 +17,9 @@ namespace normscope::checkpoint {
                                         const std::string& where);
 
 /// Unpacks the elements as they are stored. Memory is allocated only after the member's size is known to
-/// equal that of its array. Errors    as `read_npz_header`; Format for a wrong checksum
+/// equal that of its array.
+///
+/// Errors    as `read_npz_header`; Format for a wrong checksum
 [[nodiscard]] std::vector<std::byte> read_npz_data(std::span<const std::byte> bytes, const ZipMember& member,
                                                    const std::string& where);
 

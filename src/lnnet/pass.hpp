@@ -84,7 +84,9 @@ struct Update {
 };
 
 /// Adds `count` gradients of `stride` parameters in order, and updates the parameters [begin, end) by the
-/// sum. Requires  begin and end multiples of row_multiple
+/// sum.
+///
+/// Requires  begin and end multiples of row_multiple
 void update(const Update& how, const double* gradients, std::size_t count, std::size_t stride,
             std::size_t begin, std::size_t end, double* parameters, double* first, double* second);
 void update(const Update& how, const float* gradients, std::size_t count, std::size_t stride,

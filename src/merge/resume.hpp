@@ -29,7 +29,8 @@ struct StateBounds {
 [[nodiscard]] Digest fingerprint_of(const std::vector<double>& x, const std::vector<std::uint32_t>& classes,
                                     const ConstructOptions& options);
 
-/// Writes a snapshot; nothing where `path` is empty. Errors    Io
+/// Writes a snapshot; nothing where `path` is empty.
+/// Errors    Io
 void save_state(const std::filesystem::path& path, const Digest& fingerprint, const ResumeState& state);
 
 /// The state at `path`; nothing where `path` is empty or no file.

@@ -24,7 +24,9 @@ PoleSum sum_poles(std::span<const double> poles, std::span<const double> weights
                   double offset);
 
 /// Adds to `coefficients` (expansion_terms) those of  Σ weights/(poles − ζ) = Σ_j c_j ((ζ −
-/// center)/radius)^j. Requires  |poles − center| >= far_ratio * radius
+/// center)/radius)^j.
+///
+/// Requires  |poles − center| >= far_ratio * radius
 void expand_poles(std::span<const double> poles, std::span<const double> weights, double center,
                   double radius, double* coefficients);
 

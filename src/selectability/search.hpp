@@ -48,7 +48,8 @@ struct Search::Parts {
   [[nodiscard]] std::size_t searched() const;
   void collect();
   [[nodiscard]] Searched found() const;
-  /// Uses restored results instead of searching again. Errors    Format if they are not of these keys
+  /// Uses restored results instead of searching again.
+  /// Errors    Format if they are not of these keys
   void use_restored();
   [[nodiscard]] std::size_t first_unproved(const Searched& searched) const;
   [[nodiscard]] const Digest& inputs() const;

@@ -57,8 +57,10 @@ inline constexpr double vocabulary_work = 3e12;
 
 /// Surveys the vocabulary of `model`, unless that takes more than `most_work`. Tokens that the product of all
 /// with all leaves open may take another fifth of that; `Survey::left_out` counts what it does not suffice
-/// for. Errors    as `model::read_token_names`; Cancelled Cost      as `selectability::decide`,
-/// `selectability::finish`
+/// for.
+///
+/// Errors    as `model::read_token_names`; Cancelled
+/// Cost      as `selectability::decide`, `selectability::finish`
 [[nodiscard]] VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint,
                                                   const model::Model& model, double most_work,
                                                   unsigned threads = 0, const Progress& progress = {});

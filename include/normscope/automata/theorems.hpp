@@ -30,7 +30,9 @@ struct Comparison {
 [[nodiscard]] Comparison compare(const Acceptor& acceptor, Language language, std::size_t longest);
 
 /// The number of mistakes of an acceptor on the member with n of every letter and its neighbours, which have
-/// one more or one less of one letter. Requires  n >= 1
+/// one more or one less of one letter.
+///
+/// Requires  n >= 1
 [[nodiscard]] std::size_t mistakes_around(const Acceptor& acceptor, Language language, std::size_t n);
 
 /// The largest error of an lstm unit that computes max(0, i − j) on a^i b^j in the limit, with gates f and o

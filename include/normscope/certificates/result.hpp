@@ -56,7 +56,8 @@ struct Verification {
 /// A result read from its JSON.
 class Result {
  public:
-  /// `source` names it in messages. Errors    Format for text that is no result of a kind that can be checked
+  /// `source` names it in messages.
+  /// Errors    Format for text that is no result of a kind that can be checked
   Result(std::string_view text, std::string source);
   Result(Result&&) noexcept;
   Result& operator=(Result&&) noexcept;

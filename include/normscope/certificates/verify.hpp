@@ -19,7 +19,8 @@ struct VerifyOptions {
 class Folder {
  public:
   virtual ~Folder() = default;
-  /// The values of NAME.npy. Errors    as a reader of arrays
+  /// The values of NAME.npy.
+  /// Errors    as a reader of arrays
   [[nodiscard]] virtual std::vector<double> read(const std::string& name) const = 0;
 };
 
@@ -46,7 +47,9 @@ struct ClassRows {
                                            const VerifyOptions& options = {});
 
 /// A vocabulary's head: logits are l = scale · (W h + c), h what the norm puts out, and C tanh(l/C) with a
-/// soft cap C. Shapes    unembedding (tokens × norm.width), bias (tokens, or none)
+/// soft cap C.
+///
+/// Shapes    unembedding (tokens × norm.width), bias (tokens, or none)
 struct VocabularyHead {
   NormSpec norm{};
   MatrixView<const double> unembedding{};

@@ -46,7 +46,9 @@ struct ExactLimits {
                                                const Progress& progress = {});
 
 /// Decides exactly, starting from the rows and the normal that `separate` found: sets
-/// `exact`, and `answer` to what that proves. Errors    as `separate_exactly`
+/// `exact`, and `answer` to what that proves.
+///
+/// Errors    as `separate_exactly`
 void decide_exactly(MatrixView<const double> a, MatrixView<const double> b, Separation& separation,
                     const ExactLimits& limits = {}, unsigned threads = 0, const Progress& progress = {});
 

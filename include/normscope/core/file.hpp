@@ -11,7 +11,9 @@
 namespace normscope {
 
 /// A regular file's bytes, mapped read-only, or read where its file system maps nothing; empty files map to
-/// an empty span. Errors    Io, naming the file, when it is missing, unreadable or not a regular file
+/// an empty span.
+///
+/// Errors    Io, naming the file, when it is missing, unreadable or not a regular file
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

@@ -40,7 +40,9 @@ class Sha256 {
 inline constexpr std::size_t sha256_piece = std::size_t{1} << 20U;
 
 /// SHA-256 of the SHA-256 of each piece of 2²⁰ bytes, the last as short as it is, one after the other: large
-/// arrays are hashed on all threads. Accuracy  test: Sha256.PiecesAreHashedOnAnyNumberOfThreads
+/// arrays are hashed on all threads.
+///
+/// Accuracy  test: Sha256.PiecesAreHashedOnAnyNumberOfThreads
 [[nodiscard]] Digest piecewise_sha256(std::span<const std::byte> bytes, unsigned threads = 0);
 
 }  // namespace normscope

@@ -34,7 +34,8 @@ struct SnapshotKind {
 [[nodiscard]] std::vector<std::byte> read_snapshot(std::span<const std::byte> bytes, const SnapshotKind& kind,
                                                    const Digest& fingerprint, const std::string& source);
 
-/// The same for a file, which is written atomically. Errors    Io
+/// The same for a file, which is written atomically.
+/// Errors    Io
 void save_snapshot(const std::filesystem::path& path, const SnapshotKind& kind, const Digest& fingerprint,
                    std::span<const std::byte> payload);
 [[nodiscard]] std::vector<std::byte> load_snapshot(const std::filesystem::path& path,

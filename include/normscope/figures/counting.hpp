@@ -9,8 +9,10 @@ namespace normscope::figures {
 
 /// A network reading the member of its language with n of every letter: c of an lstm, h of other cells, one
 /// line per unit over the letters read, with counters in colour and blocks separated; below, the output
-/// probabilities. At most about 400 points per line. Source    [Weiss, Goldberg, Yahav 2018, figure 1] Errors
-/// as `automata::accepts`
+/// probabilities. At most about 400 points per line.
+///
+/// Source    [Weiss, Goldberg, Yahav 2018, figure 1]
+/// Errors    as `automata::accepts`
 [[nodiscard]] nlohmann::ordered_json counting_trace(const automata::Network& network, std::size_t n);
 
 }  // namespace normscope::figures

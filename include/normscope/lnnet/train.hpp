@@ -136,7 +136,8 @@ class Trainer {
   /// Errors    Format if its sizes do not match the spec or it has values that are not finite
   void resume(const TrainState& state);
 
-  /// Writes `state` as a snapshot that belongs to spec and data. Errors    Io
+  /// Writes `state` as a snapshot that belongs to spec and data.
+  /// Errors    Io
   void save(const std::filesystem::path& path) const;
   /// Continues from a saved state, bitwise as without the interruption (test: Train.ResumesBitwise).
   /// Errors    Io; Format for a file that is no state or is damaged; Argument if the state is of another spec

@@ -96,8 +96,8 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
                   results.with(Answer::undecided).size(), results.unargmaxable()));
   for (std::size_t k = 0; k < std::min(tokens_said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
-    // Without weights, the constraint that limits the lead is the next rival, or one at either point of the
-    // sphere.
+    // Without weights, the constraint that limits the lead is the token with the next highest logit, or one
+    // at either point of the sphere.
     const TokenReach& token = results.tokens[i];
     const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
     session.say(fmt::format("  unreachable: {}, always beaten by one of {}, probability at most {}",

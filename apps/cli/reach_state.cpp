@@ -52,7 +52,7 @@ void put(Packer& to, std::size_t index, const TokenReach& token) {
   to.put<std::uint8_t>(token.unbounded == Answer::yes ? 1 : 0);
   to.put(token.lower);
   to.put(token.upper);
-  to.put<std::uint64_t>(token.rival);
+  to.put<std::uint64_t>(token.runner_up);
   to.put(token.weights);
   to.put(token.unbounded_weights);
   to.put(token.witness);
@@ -113,10 +113,10 @@ class StateReader {
     from_.get(token.lower);
     from_.get(token.upper);
     expect(!std::isnan(token.lower) && !std::isnan(token.upper));
-    std::uint64_t rival = 0;
-    from_.get(rival);
-    expect(rival < logits_.tokens);
-    token.rival = rival;
+    std::uint64_t runner_up = 0;
+    from_.get(runner_up);
+    expect(runner_up < logits_.tokens);
+    token.runner_up = runner_up;
     from_.get(token.weights);
     from_.get(token.unbounded_weights);
     expect(are_shares(token.weights, logits_.tokens) &&

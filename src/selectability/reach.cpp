@@ -38,7 +38,7 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     TokenReach& token = tokens[i];
     if (token.done) continue;
-    token.rival = leads[i].constraint;
+    token.runner_up = leads[i].constraint;
     double lower = leads[i].lower;
     if (logits.sphere && lower > 0.0) {
       lower -= 2.0 * logits.scale * distance_to_sphere(logits, own_direction(logits, i));
@@ -49,7 +49,8 @@ void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
     token.unbounded = Answer::yes;
     token.lower = scaled.lower(lower);
     // No point leads over this one constraint by more.
-    token.upper = scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.rival, 1.0}}));
+    token.upper =
+        scaled.upper(upper_bound({.logits = &logits, .single = &single}, i, {{token.runner_up, 1.0}}));
   }
 }
 

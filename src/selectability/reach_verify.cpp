@@ -107,7 +107,7 @@ std::vector<double> witness(const Logits& logits, std::size_t token, const Token
 
 std::vector<convex::PointWeight> upper_weights(const TokenReach& reach) {
   if (!reach.weights.empty() || !std::isfinite(reach.upper)) return reach.weights;
-  return {{reach.rival, 1.0}};
+  return {{reach.runner_up, 1.0}};
 }
 
 WithoutBall without_ball(const Logits& logits, double tolerance) {

@@ -24,14 +24,15 @@ struct TokenReach {
   double upper = std::numeric_limits<double>::infinity();
   /// |u| <= 1, with eps = 0 within 2⁻³⁰ of 1; empty where it is the token's own row divided by its length.
   std::vector<double> witness{};
-  /// Weights on other tokens that prove `upper`; empty where `rival` alone or `ends` prove it.
+  /// Weights on other tokens that prove `upper`; empty where `runner_up` alone or `ends` prove it.
   std::vector<convex::PointWeight> weights{};
   /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
   std::vector<convex::PointWeight> unbounded_weights{};
   /// A point of the unit ball one wider, where argmaxable but not reachable: at (u, s) the token leads by the
   /// rows (A, stretch a₀) of `without_ball`, and s is positive.
   std::vector<double> unbounded_witness{};
-  std::size_t rival = 0;  ///< the token with the highest other logit in the direction of the token's own row
+  std::size_t runner_up =
+      0;  ///< the token with the highest other logit in the direction of the token's own row
   /// eps = 0, where the norm gives points of the sphere only: the token leads at some point inside the ball,
   /// and a point of the sphere was neither found nor excluded. The answer is undecided.
   bool only_inside = false;

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-/// How a benchmark is run here: contenders solve the same problem in turn, their answers are
-/// compared before any time is believed, and what is reported is the ratio of a peer's time to
-/// ours, the median over paired runs. Machines are noisy; a ratio from one minute is less so.
+/// Benchmarks: contenders solve the same problem in turn, and their answers are compared. The result is the
+/// ratio of a peer's time to ours, the median over paired runs, which depends less on other load of the
+/// machine than the times do.
 namespace normscope::bench {
 
-/// One program for the job. `run` does the work once and leaves its answer in `answer`, which a mere limit to
-/// compare with (a copy of the bytes) does not have.
+/// A program that solves the problem. `run` does the work once; `answer` returns its result, and is empty for
+/// lower limits of the time, such as a copy of the bytes.
 struct Contender {
   std::string name;
   std::function<void()> run;
@@ -20,7 +20,7 @@ struct Contender {
   std::size_t calls = 1;  ///< that a run makes
 };
 
-/// Where and on what.
+/// Size, element type and number of threads of a problem.
 struct Shape {
   std::string text;  ///< "4096"
   std::string dtype = "float64";
@@ -41,8 +41,8 @@ struct Row {
 };
 
 /// Runs `ours` and each peer `pairs` times alternately. With several threads every run comes after a rest and
-/// a few runs that are not timed: the threads of some peers look out for work for a while and would take ours
-/// away.
+/// a few runs that are not timed, because the threads of some peers spin for a while after a run and would
+/// occupy our CPUs.
 [[nodiscard]] std::vector<Row> compare(const std::string& task, const Shape& shape, const Contender& ours,
                                        const std::vector<Contender>& peers, int pairs, double tolerance);
 

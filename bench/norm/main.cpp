@@ -69,7 +69,7 @@ std::vector<double> some(const Values& values) {
   return result;
 }
 
-/// A run makes so many calls that the clock's own time does not count. Gradients of gain and bias are not
+/// A run makes enough calls for the clock's overhead to be negligible. Gradients of gain and bias are not
 /// compared: libtorch sums them in the type of the rows, which accuracy.py shows.
 Contender contender(const Solver& solver, const Problem& problem) {
   const std::size_t calls = 1 + (std::size_t{1} << 18U) / problem.size();

@@ -3,7 +3,7 @@
 
 As in bench.hpp: answers are compared before any time is believed; ours and a peer run in turn, and what is told is
 the median of the ratios of such pairs, with its quartiles. Where several threads compute, every run comes after a
-rest and a run that is not timed: the threads of some peers look out for work for a while and would take ours away.
+rest and a run that is not timed, because the threads of some peers spin for a while after a run and occupy our CPUs.
 """
 
 import argparse

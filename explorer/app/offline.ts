@@ -28,7 +28,7 @@ self.addEventListener("activate", (event) => {
 self.addEventListener("fetch", (event) => {
   const { request } = event as Fetch;
   if (request.method !== "GET" || new URL(request.url).origin !== location.origin) return;
-  // A site served anew comes first; what is kept answers when nobody serves it.
+  // Network first; the cache answers when the server cannot be reached.
   const answer = fetch(request).catch(async (error: unknown) => {
     const kept = await caches.match(request, { ignoreSearch: true });
     if (kept === undefined) throw error;

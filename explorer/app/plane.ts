@@ -7,22 +7,22 @@ export type Point = [x: number, y: number];
 export type Range = [least: number, most: number];
 type Attributes = Record<string, string | number>;
 
-/** A point that can be dragged, or moved by arrow keys. */
+/** A point that can be dragged or moved by arrow keys. */
 export interface Handle {
-  /** The same one keeps the focus from one painting to the next. */
+  /** Identifies the handle between paintings, so that it keeps the focus. */
   id: string;
   label: string;
-  /** Where the state has it: keys pressed faster than pictures are made each move it on. */
+  /** Its position in the state, so that each of several key presses between two paintings moves it. */
   at(): Point;
-  /** A class for its looks, beside "handle". */
+  /** A CSS class in addition to "handle". */
   look?: string;
   radius?: number;
   move(to: Point): void;
-  /** The move is over: a step of the history. */
+  /** Called after a move, which becomes one step of the history. */
   done?(): void;
-  /** It was pressed, or the keyboard came to it. */
+  /** Called when it is pressed or gets the focus. */
   chosen?(): void;
-  /** Delete or Backspace. */
+  /** Called on Delete or Backspace. */
   remove?(): void;
 }
 
@@ -35,15 +35,15 @@ interface PlaneOptions {
   y: Range;
   xTitle?: string;
   yTitle?: string;
-  /** Height over width of the picture; without it both axes have one unit. */
+  /** Height divided by width; by default both axes have the same scale. */
   aspect?: number;
-  /** Somebody pressed the plane where nothing else is. */
+  /** Called when the plane is pressed outside of any handle. */
   pressed?: (at: Point) => void;
 }
 
 const space = "http://www.w3.org/2000/svg";
 
-/** An SVG element. Colours may be written as var(--…): saved pictures get what they are at the time. */
+/** Creates an SVG element. Colours may be CSS variables, var(--…); saved pictures contain their current values. */
 export function mark<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -55,7 +55,7 @@ export function mark<K extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/** Round numbers inside `range`, about `count` of them. */
+/** About `count` round numbers inside a range, for the ticks of an axis. */
 export function ticks([least, most]: Range, count: number): number[] {
   const rough = (most - least) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -71,9 +71,9 @@ interface Held {
 }
 
 /**
- * A picture in the plane, painted in its own coordinates. `painted` draws all of it, each time it is asked to
- * and when its size changes, through `line`, `circle` and the like; handles stay what they are and only move.
- * `data-frames` counts the paintings, for tests.
+ * A figure of the plane, drawn in the plane's coordinates. The function given to `painted` draws all of it with
+ * `line`, `circle` and the like, whenever `changed` is called or the size changes; handles persist and only move.
+ * The attribute `data-frames` counts the paintings, for tests.
  */
 export class PlaneFigure {
   readonly element: HTMLElement;
@@ -121,7 +121,7 @@ export class PlaneFigure {
     });
   }
 
-  /** What draws the picture; it runs once a frame at most, when `changed` or a new size asks for it. */
+  /** Sets the function that draws the figure; it runs at most once per frame, after `changed` or a resize. */
   painted(paint: () => void): void {
     this.paint = paint;
     this.changed();
@@ -136,7 +136,7 @@ export class PlaneFigure {
     });
   }
 
-  /** The part of the plane that is seen. */
+  /** Sets the visible part of the plane. */
   ranges(x: Range, y: Range): void {
     if (String([x, y]) === String([this.x, this.y])) return;
     [this.x, this.y] = [x, y];
@@ -147,7 +147,7 @@ export class PlaneFigure {
     this.sizes.disconnect();
   }
 
-  // What a painting is made of; all places are in the plane's coordinates.
+  // Shapes of a painting; all positions are in the plane's coordinates.
 
   line(from: Point, to: Point, attributes: Attributes = {}): void {
     const [[x1, y1], [x2, y2]] = [this.place(from), this.place(to)];

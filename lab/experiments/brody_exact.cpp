@@ -66,7 +66,7 @@ std::size_t wins(Keys& keys, std::size_t inside, std::size_t queries, Random& ra
     for (std::size_t row = 0; row < all.rows(); ++row) {
       double score = 0.0;
       for (std::size_t f = 0; f < keys.width; ++f) score += query[f] * all.row(row)[f];
-      // A tie is no loss.
+      // Of tied keys, the one inside the hull wins: the theorem is tested strictly.
       if (score > highest || (score == highest && row + inside >= all.rows())) {
         highest = score;
         best = row;
@@ -109,7 +109,7 @@ void perform(Run& run) {
   run.reached(1, 1, [] { return Bytes(); });
 }
 
-/// The most over all runs, judged where three seeds of at least a thousand keys have been run.
+/// Judges the maximum of `metric` over all runs; conclusive after three seeds of at least a thousand keys.
 Finding judge(const Results& results, const char* metric, double most_allowed, const char* what) {
   if (results.runs().empty()) return {"nothing has been run", std::nullopt};
   const double most = results.last(metric).most;

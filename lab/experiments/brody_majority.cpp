@@ -22,7 +22,7 @@ constexpr const char* small = "projection, length 1/sqrt(d)";
 constexpr const char* projection = "projection only";
 constexpr const char* neither = "neither";
 
-/// Where the paper's curves are read off, and where ours end; the paper's run to 17,000.
+/// Steps at which the paper's curves are read, and at which our runs end; the paper's end at 17,000.
 constexpr std::uint64_t early = 1554;
 constexpr std::uint64_t late = 5180;
 
@@ -98,7 +98,7 @@ void perform(Run& run) {
 
 Results arm(const Results& results, const char* name) { return results.where("arm", name); }
 
-/// The runs of these arms that have come to `step`, and enough seeds of each for a verdict.
+/// Whether some runs of every arm have reached a step, and enough seeds of each for a verdict.
 struct Evidence {
   bool some = true;
   bool enough = true;
@@ -124,7 +124,7 @@ Finding judged(const Evidence& found, std::string ours, bool holds) {
 
 Finding missing() { return {"not every arm has been run", std::nullopt}; }
 
-/// Of runs paired by seed, in how many nine of ten the second's number must be the larger.
+/// Whether the second number is larger in at least nine of ten of the runs, which are paired by seed.
 bool nearly_all(std::size_t larger, std::size_t count) { return 10 * larger >= 9 * count; }
 
 double loss_at_early(const Done& run) { return run.at("loss", early); }
@@ -160,7 +160,7 @@ Finding judge_steps(const Results& results) {
                 without >= 1.5 * with);
 }
 
-/// What of the published gap an arm shows against LayerNorm.
+/// The gap between an arm and LayerNorm, divided by the published arm's gap.
 double part_of_gap(const Results& results, const char* name) {
   const double base = arm(results, layer_norm).spread(loss_at_early).mean;
   return (arm(results, name).spread(loss_at_early).mean - base) /
@@ -248,7 +248,7 @@ Finding judge_accuracy_matched(const Results& results) {
 std::vector<Figure> figures(const Results& results) {
   const auto figure = [&](const char* name, const char* metric, const char* title, const char* caption) {
     Figure curves = over_steps(name, caption, results, {.series = "arm", .metric = metric, .title = title});
-    // The arms' names begin alike.
+    // No limit: the arms' names begin with the same words and would be cut to the same label.
     curves.specification["config"]["legend"]["labelLimit"] = 0;
     return curves;
   };

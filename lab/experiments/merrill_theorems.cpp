@@ -11,13 +11,13 @@
 
 #include "frame/experiment.hpp"
 
-// The theorems as computations, exact: every word, every window, ranks in fractions.
+// Exact checks of the theorems: every word and window up to a length, and ranks in rational arithmetic.
 namespace normscope::lab {
 namespace {
 
 namespace am = automata;
 
-/// What a verdict asks for.
+/// Smallest sizes for a conclusive verdict.
 constexpr std::size_t least_longest = 13;
 constexpr std::size_t least_machines = 300;
 constexpr std::size_t least_layers = 2000;
@@ -31,7 +31,7 @@ Plan plan(Size size) {
           1};
 }
 
-/// A check measures at its own step and draws from a stream of its own.
+/// One check of a run; it has a step and a random stream of its own.
 struct Check {
   const Run& run;
   Random random;
@@ -139,7 +139,7 @@ am::Cell draw_cell(am::CellKind kind, std::size_t width, Random& random) {
   return cell;
 }
 
-/// The most configurations that some of a few cells or machines has after n letters.
+/// The largest number of configurations, over a few cells or machines of each kind, after n letters.
 void spaces(Check& check) {
   const auto report = [&](const char* name, const std::vector<std::size_t>& counts) {
     for (std::size_t n = 0; n <= most_letters; ++n)
@@ -164,7 +164,7 @@ void spaces(Check& check) {
   both.set(0, 0, 0, std::vector{am::Update{true, 1}, am::Update{}});
   both.set(1, 0, 0, std::vector{am::Update{}, am::Update{true, 1}});
   report("both_counts", both.space(most_letters));
-  // Of a weighted automaton what it says: all distinct numbers with so many digits.
+  // For the weighted automaton, count its distinct values over all words of n digits.
   const am::WeightedAutomaton binary = am::binary_value();
   std::set<double> values;
   std::vector<std::size_t> counts;
@@ -188,7 +188,7 @@ void perform(Run& run) {
   }
 }
 
-/// The run; null where there is none.
+/// The first run; null if there is none.
 const Done* only(const Results& results) { return results.runs().empty() ? nullptr : results.runs().data(); }
 
 struct Part {
@@ -197,7 +197,7 @@ struct Part {
   const char* says;  ///< in front of the number
 };
 
-/// Each number as expected, and a run with at least `least` under `key`.
+/// Reproduced if each number is as expected, in a run whose configuration has at least `least` under `key`.
 Finding expect(const Results& results, std::initializer_list<Part> parts, const char* key,
                std::size_t least) {
   const Done* const run = only(results);

@@ -71,7 +71,7 @@ void formula(Run& run, const NormSpec& spec, const std::vector<double>& x) {
   for (std::size_t i = 0; i < x.size(); ++i) largest = std::max(largest, std::abs(whole[i] - stepped[i]));
   run.measure("formula", 1, largest);
 
-  // What the image's null space says of outputs: nothing, once the bias is off.
+  // Without the bias, outputs have no component in the null space of the image.
   const geometry::NormImage image(spec);
   std::vector<double> basis(image.null_space_dim() * spec.width);
   image.null_space({basis.data(), image.null_space_dim(), spec.width});
@@ -100,7 +100,7 @@ void axes(Run& run, const NormSpec& spec) {
   double off = 0.0;
   for (std::size_t i = 0; i < spec.width; ++i) {
     const double length = i < lengths.size() ? lengths[i] : 0.0;
-    // Squares, as the matrix has them: its own rounding is relative to the largest.
+    // Compares squares, the eigenvalues of the matrix, whose rounding is relative to the largest one.
     off = std::max(off, std::abs(length * length - solved.values[i]) / (longest * longest));
   }
   run.measure("semi_axes", 1, off);

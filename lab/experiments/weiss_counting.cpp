@@ -227,7 +227,7 @@ std::vector<Figure> figures(const Results& results) {
                          fmt::format("{}: words near members, 0.5 for who always says the same", name), runs,
                          {"head", "balanced", "balanced accuracy"}, "cell", "cell"));
   }
-  // The networks of the runs whose configuration and seed the library's own have.
+  // The stored networks of the library, which are from runs with the same configuration and seed.
   for (const am::CellKind cell : {am::CellKind::lstm, am::CellKind::gru}) {
     for (const am::Language language : {am::Language::anbn, am::Language::anbncn}) {
       const std::size_t n = language == am::Language::anbn ? 1000 : 100;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t steps = 60;
 
-/// A walk whose place after every step is measured; it takes a while so that it can be killed.
+/// A random walk whose position is measured after every step; slow enough to be killed in between.
 void walk(Run& run) {
   struct State {
     std::uint64_t random = 0;
@@ -124,7 +124,7 @@ TEST_F(Working, StopsWithEverythingSavedAndGoesOn) {
   std::size_t calls = 0;
   const Progress stopping([&](std::string_view, std::size_t, std::size_t) { return ++calls < 100; });
   EXPECT_THROW(work(the_work, stopping), Error);
-  // The second run stands where it was stopped, and nobody holds it.
+  // The second run is saved at the step where it was stopped, and has no lease.
   EXPECT_EQ(Store(the_work.store).runs()[1].state, RunState::waiting);
   EXPECT_EQ(Store(the_work.store).runs()[1].step, 100 - steps);
   work(the_work, {});

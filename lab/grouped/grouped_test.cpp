@@ -38,7 +38,7 @@ Batch tiny_batch(Kind kind, std::uint64_t seed) {
   return batch;
 }
 
-/// Values where no gain, bias or weight is special.
+/// Parameters with random gains, biases and weights.
 std::vector<float> shaken(const Network& network) {
   std::vector<float> values = initial_values(network.parameters(), 3);
   Random random(11);
@@ -120,7 +120,7 @@ TEST(Grouped, LaterTokensAreNotSeen) {
            .tokens = {batch.tokens.begin(), batch.tokens.begin() + 6},
            .labels = {batch.labels.begin(), batch.labels.begin() + 6}};
   std::vector<float> first(values.size()), second(values.size());
-  // The positions' gradients say which of them the first label's loss reads.
+  // The gradients of the positions show which of them the loss of the first label depends on.
   batch.labels = {1, -100, -100, -100, -100, -100};
   network.loss_and_gradient(values, batch, first);
   batch.tokens[4] = (batch.tokens[4] + 1) % 5;

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
-/// Sixteen floats or eight doubles abreast, computed in one order of basic operations, which every
-/// instruction set rounds alike. Inlined into whatever copies for instruction sets are made of the caller.
+/// Vectors of sixteen floats or eight doubles, computed in a fixed order of basic operations, which every
+/// instruction set rounds alike. Functions are inlined into the caller's copy for each instruction set.
 #define NORMSCOPE_LAB_INLINE [[gnu::always_inline]] inline
 
 namespace normscope::lab::majority {
@@ -34,7 +34,7 @@ using Ints = typename Simd<Real>::Ints;
 template <class Real>
 constexpr std::size_t lane_count = 64 / sizeof(Real);
 
-/// Lane by lane; an index into a vector is many times slower where it is not known beforehand.
+/// The lanes as an array: indexing a vector by a variable is many times slower.
 template <class Real>
 using IntArray = typename Simd<Real>::Int[lane_count<Real>];
 
@@ -96,7 +96,7 @@ NORMSCOPE_LAB_INLINE void invert_root(Lanes<Real>& x) {
   x = root;
 }
 
-/// Lane after lane.
+/// Sum of the lanes, in order.
 template <class Real>
 double total(const Lanes<Real>& lanes) {
   double sum = 0.0;

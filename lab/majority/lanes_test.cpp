@@ -16,7 +16,7 @@ class LanesOf : public ::testing::Test {};
 using Reals = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(LanesOf, Reals);
 
-/// Any number of [0, 1].
+/// An arbitrary number in [0, 1].
 double anywhere() { return *rc::gen::inRange(0, 1'000'000'001) * 1e-9; }
 
 TYPED_TEST(LanesOf, ExponentiateIsTheExponential) {

@@ -89,7 +89,7 @@ TEST_F(RunStore, ALeaseThatRanOutIsTakenOver) {
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const Lease heir = store.lease(ids, 60).value();
   EXPECT_EQ(heir.run, dead.run);
-  // Whoever comes back late changes nothing.
+  // A process that returns after its lease has expired changes nothing.
   const std::vector<Metric> late{{"loss", 1, 1.0}};
   EXPECT_FALSE(store.renew(dead, 60));
   EXPECT_THROW(store.save(dead, 1, late, {}, 60), Error);

@@ -9,7 +9,7 @@
 
 namespace normscope::lab::test {
 
-/// A recipe that trains in a moment.
+/// A recipe small enough to be trained in a test.
 inline Recipe tiny_recipe() {
   Recipe recipe;
   recipe.seed = 7;

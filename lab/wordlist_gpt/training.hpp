@@ -20,14 +20,14 @@ struct CurvePoint {
   double validation_loss = 0.0;
 };
 
-/// What a training is about: with one machine and one `Job`, the trained values are always the same.
+/// The inputs of a training. On one machine, equal jobs give equal parameters, bit by bit.
 struct Job {
   Recipe recipe;
   WordLists words;
   int threads = 1;
 };
 
-/// A training between two steps.
+/// State of a training after some number of steps.
 struct TrainingState {
   std::size_t step = 0;
   std::vector<float> values;
@@ -46,7 +46,7 @@ void save_state(const std::filesystem::path& path, const Job& job, const Trainin
 /// Errors    Io, Format; Argument when it belongs to another recipe, word list or number of threads
 [[nodiscard]] TrainingState load_state(const std::filesystem::path& path, const Job& job);
 
-/// Takes the steps that are left, saving the state to `path` now and then and when `progress` cancels.
+/// Runs the remaining steps; saves the state to `path` periodically and when `progress` cancels.
 /// Errors    Cancelled, with the state saved; Io
 void train(const Job& job, Network& network, TrainingState& state, const std::filesystem::path& path,
            const Progress& progress);

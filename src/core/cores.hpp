@@ -27,18 +27,18 @@ class Cores {
 
   [[nodiscard]] bool may_have(int core) const { return known_ && core >= 0 && core != avoided_; }
   /// Sets the initial affinity of a new worker.
-  void give(pthread_t helper) const {
+  void give(pthread_t worker) const {
     if (!known_) return;
     const cpu_set_t others = all_but_avoided();
-    pthread_setaffinity_np(helper, sizeof(others), &others);
+    pthread_setaffinity_np(worker, sizeof(others), &others);
   }
-  void avoid(int core, pthread_t helper) {
+  void avoid(int core, pthread_t worker) {
     cpu_set_t now;
     const cpu_set_t given = all_but_avoided();
     // If something else has changed the affinity, it is left as it is.
-    known_ = pthread_getaffinity_np(helper, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &given);
+    known_ = pthread_getaffinity_np(worker, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &given);
     avoided_ = core;
-    give(helper);
+    give(worker);
   }
 
  private:
@@ -61,8 +61,8 @@ class Cores {
  public:
   explicit Cores(int /*avoided*/) {}
   [[nodiscard]] static bool may_have(int /*core*/) { return false; }
-  static void give(pthread_t /*helper*/) {}
-  static void avoid(int /*core*/, pthread_t /*helper*/) {}
+  static void give(pthread_t /*worker*/) {}
+  static void avoid(int /*core*/, pthread_t /*worker*/) {}
 };
 
 #endif

@@ -186,19 +186,19 @@ class Pool {
 
  private:
   /// State of one thread, on its stack.
-  struct Helper {
+  struct Worker {
     Cores cores;
     pthread_t thread;
     /// The index of its range in the last call, parts of which may still be in the CPU's cache.
     std::size_t range = 0;
     /// The next sleeping worker, or the next one woken by the same call.
-    Helper* next = nullptr;
+    Worker* next = nullptr;
     /// The thread that sets it does not access the worker afterwards.
     std::atomic<int> woken{0};
   };
 
   void open(Job& job, std::size_t workers) {
-    Helper* to_wake = nullptr;
+    Worker* to_wake = nullptr;
     {
       const std::lock_guard lock(mutex_);
       while (started_ < workers && start()) {
@@ -209,7 +209,7 @@ class Pool {
       open_ = &job;
       places_ += job.places;
       while (asleep_ != nullptr && idle_ < places_) {
-        Helper* const worker = asleep_;
+        Worker* const worker = asleep_;
         asleep_ = worker->next;
         worker->next = to_wake;
         to_wake = worker;
@@ -217,7 +217,7 @@ class Pool {
       }
     }
     while (to_wake != nullptr) {
-      Helper& worker = *to_wake;
+      Worker& worker = *to_wake;
       to_wake = worker.next;
       if (worker.cores.may_have(job.core)) worker.cores.avoid(job.core, worker.thread);
       worker.woken.store(1, std::memory_order_release);
@@ -261,7 +261,7 @@ class Pool {
   }
 
   void serve(const Cores& cores) {
-    Helper self{cores, pthread_self()};
+    Worker self{cores, pthread_self()};
     std::unique_lock lock(mutex_);
     for (;;) {
       if (open_ != nullptr && self.cores.may_have(open_->core)) {
@@ -295,7 +295,7 @@ class Pool {
     }
   }
 
-  Job* join(Helper& worker) {
+  Job* join(Worker& worker) {
     Job* const job = open_;
     if (job == nullptr) return nullptr;
     worker.range = job->range_for(worker.range);
@@ -321,7 +321,7 @@ class Pool {
   /// Workers that are awake, or being woken, and have no job.
   std::size_t idle_ = 0;
   /// Sleeping workers, most recent first, because their caches are the warmest.
-  Helper* asleep_ = nullptr;
+  Worker* asleep_ = nullptr;
 };
 
 alignas(Pool) unsigned char memory_of_pool[sizeof(Pool)];

@@ -14,7 +14,7 @@
 namespace normscope::automata {
 namespace {
 
-/// The counter of one threshold with a start symbol that all but leaves the state alone, saturated.
+/// The saturated threshold counter, with a start symbol that leaves its state almost unchanged.
 Network counter() {
   const Acceptor acceptor = lstm_threshold_counter();
   Network network{.language = Language::anbn, .head = Head::membership};
@@ -25,7 +25,7 @@ Network counter() {
       for (std::size_t letter = 0; letter < 2; ++letter) {
         network.cell.weight(gate)[unit * 3 + letter] = 40.0 * small.weight(gate)[unit * 2 + letter];
       }
-      // The start shuts every input gate.
+      // The start symbol closes every input gate.
       if (gate == 0) network.cell.weight(gate)[unit * 3 + 2] = -4000.0;
       network.cell.bias(gate)[unit] = 40.0 * small.bias(gate)[unit];
       for (std::size_t from = 0; from < small.width; ++from) {
@@ -96,16 +96,16 @@ TEST(Network, RangeIsWhatIsAccepted) {
 }
 
 TEST(Network, ProbabilitiesAreOfTheNextSymbol) {
-  // No weights: every symbol is as likely as the others, always.
+  // Without weights, all symbols are always equally likely.
   Network network{.language = Language::anbncn, .cell = Cell::zeros(CellKind::gru, 4, 2)};
   network.output.assign(4 * 3, 0.0);
   for (const double p : probabilities(network, word("abc", 3))) EXPECT_EQ(p, 0.25);
   EXPECT_TRUE(accepts(network, word("cab", 3)));
-  // b all but ruled out.
+  // b almost impossible.
   network.output[4 * 2 + 1] = -5.0;
   EXPECT_FALSE(accepts(network, word("cab", 3)));
   EXPECT_TRUE(accepts(network, word("caa", 3)));
-  // The end all but ruled out.
+  // The end symbol almost impossible.
   network.output[4 * 2 + 3] = -5.0;
   EXPECT_FALSE(accepts(network, word("caa", 3)));
   EXPECT_EQ(trace(network, word("caa", 3)).steps, 4U);

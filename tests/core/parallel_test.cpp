@@ -37,9 +37,9 @@ bool wait_for(const Ready& ready) {
   return true;
 }
 
-/// Runs `in_helper` once on a thread that is not the caller's; false where there is none.
+/// Runs `in_worker` once on a thread that is not the caller's; false where there is none.
 template <typename Action>
-bool run_in_helper(const Action& in_helper) {
+bool run_in_worker(const Action& in_worker) {
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<bool> done = false;
   std::atomic<bool> there = true;
@@ -47,7 +47,7 @@ bool run_in_helper(const Action& in_helper) {
     if (std::this_thread::get_id() == caller) {
       there = wait_for([&] { return done.load(); });
     } else if (!done) {
-      in_helper();
+      in_worker();
       done = true;
     }
   });
@@ -111,9 +111,9 @@ TEST(ParallelFor, CallsAnyCallableByReference) {
   EXPECT_NO_THROW(parallel_for(10, 10, 1, function));
 }
 
-TEST(ParallelFor, HelpersWorkBesideTheCallerAndNoMoreThanAskedFor) {
-  EXPECT_TRUE(run_in_helper([] {}));
-  // Eight helpers are there from now on.
+TEST(ParallelFor, WorkersAreNoMoreThanAskedFor) {
+  EXPECT_TRUE(run_in_worker([] {}));
+  // Eight workers exist from now on.
   parallel_for(64, 1, 9, [](std::size_t, std::size_t) {});
   std::set<std::thread::id> seen;
   std::mutex mutex;
@@ -180,7 +180,7 @@ TEST(ParallelFor, ManyTinyCalls) {
     parallel_for(visits.size(), 1, 3, [&](std::size_t begin, std::size_t end) {
       for (; begin < end; ++begin) ++visits[begin];
     });
-    // Helpers fall asleep now and then.
+    // Workers fall asleep now and then.
     if (call % 5'000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_EQ(visits, std::vector<int>(8, 20'000));
@@ -199,10 +199,10 @@ TEST(ParallelFor, ThrowsAgainWhatAPieceThrew) {
                  std::runtime_error);
     EXPECT_EQ(inside, 0);
   }
-  EXPECT_TRUE(run_in_helper([] {}));
+  EXPECT_TRUE(run_in_worker([] {}));
 }
 
-TEST(ParallelFor, ThrowsAgainWhatAHelperThrew) {
+TEST(ParallelFor, ThrowsAgainWhatAWorkerThrew) {
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<bool> thrown = false;
   EXPECT_THROW(parallel_for(2, 1, 2,
@@ -211,7 +211,7 @@ TEST(ParallelFor, ThrowsAgainWhatAHelperThrew) {
                                 EXPECT_TRUE(wait_for([&] { return thrown.load(); }));
                               } else {
                                 thrown = true;
-                                throw std::length_error("helper");
+                                throw std::length_error("worker");
                               }
                             }),
                std::length_error);
@@ -220,7 +220,7 @@ TEST(ParallelFor, ThrowsAgainWhatAHelperThrew) {
 TEST(ParallelFor, WorkersBlockSignals) {
   sigset_t before;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  ASSERT_TRUE(run_in_helper([] {
+  ASSERT_TRUE(run_in_worker([] {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
@@ -276,7 +276,7 @@ TEST(ParallelFor, EachThreadBeginsWithTheRangeItHadBefore) {
     for (int call = 0; call < 20; ++call) first_indices(64, 2);
     return first_indices(64, 4).size() == 4 ? 7 : 4;
   };
-  // A child's helpers are no more than are asked for.
+  // A child has no more workers than are asked for.
   EXPECT_EQ(status_of_child(in_child), 7);
 }
 
@@ -294,8 +294,8 @@ void stay_on(int core) {
   EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-/// Calls from each core of `all`; whether `helpers` helpers had all cores but that one.
-bool helpers_keep_off(const cpu_set_t& all, unsigned helpers) {
+/// Calls from each core of `all`; whether `workers` workers had all cores but that one.
+bool workers_avoid_the_caller(const cpu_set_t& all, unsigned workers) {
   bool answer = true;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &all)) continue;
@@ -303,7 +303,7 @@ bool helpers_keep_off(const cpu_set_t& all, unsigned helpers) {
     const std::thread::id caller = std::this_thread::get_id();
     std::atomic<unsigned> there = 0;
     std::atomic<bool> on_it = false;
-    parallel_for(helpers + 1, 1, helpers + 1, [&](std::size_t, std::size_t) {
+    parallel_for(workers + 1, 1, workers + 1, [&](std::size_t, std::size_t) {
       if (std::this_thread::get_id() != caller) {
         cpu_set_t others = cores_of_this_thread();
         if (CPU_ISSET(core, &others) || sched_getcpu() == core) on_it = true;
@@ -311,7 +311,7 @@ bool helpers_keep_off(const cpu_set_t& all, unsigned helpers) {
         if (!CPU_EQUAL(&others, &all)) on_it = true;
       }
       ++there;
-      if (!wait_for([&] { return there == helpers + 1; })) on_it = true;
+      if (!wait_for([&] { return there == workers + 1; })) on_it = true;
     });
     answer = answer && !on_it;
   }
@@ -319,7 +319,7 @@ bool helpers_keep_off(const cpu_set_t& all, unsigned helpers) {
   return answer;
 }
 
-/// Two cores to pin threads to, in children: their helpers are new, and no more than are asked for.
+/// Two cores to pin threads to, in children: their workers are new, and no more than are asked for.
 class ParallelForCores : public testing::Test {
  protected:
   void SetUp() override {
@@ -333,45 +333,46 @@ class ParallelForCores : public testing::Test {
   int second = 0;
 };
 
-TEST_F(ParallelForCores, HelpersKeepOffTheCallers) {
-  EXPECT_EQ(status_of_child([&] { return run_in_helper([] {}) && helpers_keep_off(all, 1) ? 7 : 1; }), 7);
+TEST_F(ParallelForCores, WorkersKeepOffTheCallers) {
+  EXPECT_EQ(status_of_child([&] { return run_in_worker([] {}) && workers_avoid_the_caller(all, 1) ? 7 : 1; }),
+            7);
 }
 
-TEST_F(ParallelForCores, HelpersThatAHelperStartedHaveAllOthers) {
+TEST_F(ParallelForCores, WorkersThatAWorkerStartedHaveAllOthers) {
   const auto in_child = [&] {
-    if (!run_in_helper([] { nested_sum(1, 4); })) return 1;
-    return helpers_keep_off(all, 3) ? 7 : 2;
+    if (!run_in_worker([] { nested_sum(1, 4); })) return 1;
+    return workers_avoid_the_caller(all, 3) ? 7 : 2;
   };
   EXPECT_EQ(status_of_child(in_child), 7);
 }
 
-TEST_F(ParallelForCores, HelpersThatAPinnedThreadStartedHaveAllOthers) {
+TEST_F(ParallelForCores, WorkersThatAPinnedThreadStartedHaveAllOthers) {
   const auto in_child = [&] {
     std::thread pinned([&] {
       stay_on(first);
-      run_in_helper([] {});
+      run_in_worker([] {});
     });
     pinned.join();
-    return helpers_keep_off(all, 1) ? 7 : 1;
+    return workers_avoid_the_caller(all, 1) ? 7 : 1;
   };
   EXPECT_EQ(status_of_child(in_child), 7);
 }
 
-TEST_F(ParallelForCores, HelpersStayWhereSomebodyElsePutsThem) {
+TEST_F(ParallelForCores, WorkersStayWhereSomebodyElsePutsThem) {
   const auto in_child = [&] {
-    if (!run_in_helper([] {})) return 1;
+    if (!run_in_worker([] {})) return 1;
     // It keeps off the first core, until it is put there.
     stay_on(first);
-    if (!run_in_helper([&] { stay_on(first); })) return 2;
+    if (!run_in_worker([&] { stay_on(first); })) return 2;
     stay_on(second);
-    if (!run_in_helper([] {})) return 3;
+    if (!run_in_worker([] {})) return 3;
     stay_on(first);
     bool stays = false;
     const auto look = [&] {
       const cpu_set_t cores = cores_of_this_thread();
       stays = CPU_COUNT(&cores) == 1 && CPU_ISSET(first, &cores);
     };
-    if (!run_in_helper(look)) return 4;
+    if (!run_in_worker(look)) return 4;
     return stays ? 7 : 5;
   };
   EXPECT_EQ(status_of_child(in_child), 7);
@@ -379,32 +380,32 @@ TEST_F(ParallelForCores, HelpersStayWhereSomebodyElsePutsThem) {
 #endif
 
 TEST(ParallelFor, WorksInTheChildOfAFork) {
-  ASSERT_TRUE(run_in_helper([] {}));
-  const auto in_child = [] { return run_in_helper([] {}) && nested_sum(3, 3) == 125 ? 7 : 1; };
+  ASSERT_TRUE(run_in_worker([] {}));
+  const auto in_child = [] { return run_in_worker([] {}) && nested_sum(3, 3) == 125 ? 7 : 1; };
   EXPECT_EQ(status_of_child(in_child), 7);
-  // Of one made while helpers are busy, and of that one's child.
+  // Of a child made while workers are busy, and of that child's child.
   int from_inside = 0;
   ASSERT_TRUE(
-      run_in_helper([&] { from_inside = status_of_child([&] { return status_of_child(in_child); }); }));
+      run_in_worker([&] { from_inside = status_of_child([&] { return status_of_child(in_child); }); }));
   EXPECT_EQ(from_inside, 7);
-  EXPECT_TRUE(run_in_helper([] {}));
+  EXPECT_TRUE(run_in_worker([] {}));
 }
 
-TEST(ParallelForDeathTest, TheProcessEndsWhileHelpersSleepOrWork) {
+TEST(ParallelForDeathTest, TheProcessEndsWhileWorkersSleepOrWork) {
   EXPECT_EXIT(
       {
-        run_in_helper([] {});
+        run_in_worker([] {});
         std::exit(3);
       },
       testing::ExitedWithCode(3), "");
-  EXPECT_EXIT(run_in_helper([] { std::exit(4); }), testing::ExitedWithCode(4), "");
-  EXPECT_EXIT(run_in_helper([] { std::quick_exit(5); }), testing::ExitedWithCode(5), "");
+  EXPECT_EXIT(run_in_worker([] { std::exit(4); }), testing::ExitedWithCode(4), "");
+  EXPECT_EXIT(run_in_worker([] { std::quick_exit(5); }), testing::ExitedWithCode(5), "");
 }
 
 TEST(ParallelForDeathTest, StaticDestructorsMayCall) {
   struct Late {
     ~Late() {
-      if (nested_sum(3, 3) == 125 && run_in_helper([] {})) _exit(6);
+      if (nested_sum(3, 3) == 125 && run_in_worker([] {})) _exit(6);
     }
   };
   EXPECT_EXIT(

@@ -12,7 +12,7 @@
 namespace normscope {
 namespace {
 
-/// A matrix in a memory of its own, with elements beside and between its rows that nobody may touch.
+/// A matrix with guard elements before, after and between its rows, which must not change.
 template <typename T>
 struct Stored {
   Stored(std::size_t row_count, std::size_t column_count, Random& random)

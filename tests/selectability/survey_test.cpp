@@ -52,7 +52,7 @@ TEST(Survey, NoTokenIsNearerThanThoseNamed) {
 
 TEST(Survey, NearestTokensStandInTheOrderOfTheirBounds) {
   Survey survey;
-  // Brackets that overlap, in another order at their lower ends than at their upper ends.
+  // Overlapping intervals whose lower ends are sorted differently from their upper ends.
   for (const auto& [lower, upper] : {std::pair{1.0, 4.0}, {2.0, 3.0}, {0.5, 5.0}, {2.5, 2.75}, {0.1, 9.0}}) {
     TokenReach token;
     token.done = true;
@@ -82,7 +82,7 @@ TEST(Survey, WhatIsLeftOutIsCountedAndWorkedOutLater) {
         part.tokens.begin(), part.tokens.end(), [](const TokenReach& token) { return !token.done; }));
     EXPECT_GT(open, 0U);
     EXPECT_EQ(part.left_out.tokens, open);
-    // Whoever is not decided has bounds of nothing.
+    // Undecided tokens have trivial bounds.
     for (const Probability& probability : part.probabilities) {
       EXPECT_LE(probability.lower, probability.upper);
     }
@@ -119,7 +119,7 @@ TEST(Survey, PointsOfProbabilitiesProveTheSameBoundsAgain) {
     EXPECT_EQ(again[i].lower, found[i].lower) << i;
     EXPECT_EQ(again[i].upper, found[i].upper) << i;
   }
-  // Points that are no maxima prove less, never more; outside the ball they prove nothing.
+  // Points other than maxima prove weaker bounds; points outside the ball prove none.
   for (std::vector<double>& point : points) {
     for (double& value : point) value *= -0.5;
   }

@@ -148,7 +148,7 @@ export default chapter<State>({
       const [field, score] = await Promise.all([
         ground.grid === null ? null : ground.map ? training.answers(ground.map, step) : training.field(ground.grid, step),
         training.score(step),
-        // While the training runs, what nobody sees waits.
+        // During training, parts outside the viewport are not updated.
         playing && !morphSeen ? null : drawMorph(state, run, step),
       ]);
       if (left || running !== run) return;

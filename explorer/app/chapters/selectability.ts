@@ -167,7 +167,8 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
 
     mountControls(page, removeKey);
     page.onChange(draw);
-    // The story moves the picture for those who only read: not a link's own keys, nor for those who play.
+    // Scrolling changes the figure only while it shows the chapter's own keys: not those of a link, and not after
+    // a change by the reader.
     const told = String([defaults.keys, defaults.solid]) === String([store.get().keys, store.get().solid]);
     onReading(page, page.slot("picture").closest("article") ?? document.body, (step) => {
       if (told && !store.canUndo) store.show(reading[step] ?? {});

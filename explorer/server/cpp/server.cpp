@@ -23,14 +23,14 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::size_t most_connections = 64;
-constexpr auto time_to_ask = 10s;
-constexpr auto time_to_take = 30s;  // between two pieces of an answer
-constexpr auto time_to_close = 2s;
-constexpr int patience_ms = 200;
+constexpr auto request_timeout = 10s;
+constexpr auto send_timeout = 30s;  // between two pieces of an answer
+constexpr auto close_timeout = 2s;
+constexpr int poll_ms = 200;
 
-[[noreturn]] void fail(std::uint16_t port, const char* what) {
+[[noreturn]] void fail(std::uint16_t port, const char* what, const char* remedy = "") {
   throw Error(ErrorCode::Io,
-              fmt::format("explore: port {} of 127.0.0.1: {}: {}", port, what, std::strerror(errno)));
+              fmt::format("explore: {} 127.0.0.1:{}: {}{}", what, port, std::strerror(errno), remedy));
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ struct Server::Connection {
   int socket;
   Clock::time_point deadline;
   State state = State::asking;
-  std::string sent{};  ///< by the client
+  std::string sent{};  ///< received from the client
   std::string head{};  ///< of the answer
   std::string_view body{};
-  std::size_t done = 0;  ///< bytes of head and body that are on their way
+  std::size_t done = 0;  ///< bytes of head and body that are sent
 };
 
 Server::Server(std::vector<SiteFile> files, std::string policy, std::uint16_t port)
@@ -53,7 +53,7 @@ Server::Server(std::vector<SiteFile> files, std::string policy, std::uint16_t po
   std::sort(files_.begin(), files_.end(),
             [](const SiteFile& a, const SiteFile& b) { return a.path < b.path; });
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener_ < 0) fail(port, "no socket");
+  if (listener_ < 0) fail(port, "cannot open a socket for");
   const int yes = 1;
   ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};
@@ -66,7 +66,7 @@ Server::Server(std::vector<SiteFile> files, std::string policy, std::uint16_t po
     const int error = errno;
     ::close(listener_);
     errno = error;
-    fail(port, "cannot be listened at");
+    fail(port, "cannot listen on", "; choose another port with --port");
   }
   port_ = ntohs(address.sin_port);
 }
@@ -86,8 +86,8 @@ void Server::serve(const std::function<bool()>& go_on) {
       const bool answering = connection.state == Connection::State::answered;
       polled.push_back({connection.socket, static_cast<short>(answering ? POLLOUT : POLLIN), 0});
     }
-    if (::poll(polled.data(), polled.size(), patience_ms) < 0 && errno != EINTR)
-      fail(port_, "cannot be polled");
+    if (::poll(polled.data(), polled.size(), poll_ms) < 0 && errno != EINTR)
+      fail(port_, "cannot wait for connections on");
     const Clock::time_point now = Clock::now();
     std::size_t kept = 0;
     for (std::size_t i = 0; i < connections_.size(); ++i) {
@@ -111,8 +111,8 @@ void Server::serve(const std::function<bool()>& go_on) {
 void Server::accept() {
   while (connections_.size() < most_connections) {
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;  // nobody left, or nothing that waiting would not mend
-    connections_.push_back({socket, Clock::now() + time_to_ask});
+    if (socket < 0) return;  // no client is waiting, or the error is temporary
+    connections_.push_back({socket, Clock::now() + request_timeout});
   }
 }
 
@@ -136,12 +136,12 @@ bool Server::step(Connection& connection) const {
     const ssize_t count = ::send(connection.socket, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     connection.done += static_cast<std::size_t>(count);
-    connection.deadline = Clock::now() + time_to_take;
+    connection.deadline = Clock::now() + send_timeout;
   }
-  // Closed while the client still sends, the answer would be lost: its end is read first.
+  // If the socket were closed while the client still sends, the answer would be lost: read to the end first.
   ::shutdown(connection.socket, SHUT_WR);
   connection.state = Connection::State::closing;
-  connection.deadline = Clock::now() + time_to_close;
+  connection.deadline = Clock::now() + close_timeout;
   return true;
 }
 
@@ -158,8 +158,8 @@ void Server::answer(Connection& connection, int status, const Request& request) 
       if (request.if_none_match == file->etag) status = 304;
     }
   }
-  static constexpr std::string_view sorry = "Normscope's explorer serves its own pages only.\n";
-  connection.body = file != nullptr ? file->body : sorry;
+  static constexpr std::string_view refusal = "Normscope's explorer serves its own pages only.\n";
+  connection.body = file != nullptr ? file->body : refusal;
   connection.head = fmt::format(
       "HTTP/1.1 {} {}\r\n"
       "Connection: close\r\n"
@@ -180,7 +180,7 @@ void Server::answer(Connection& connection, int status, const Request& request) 
   connection.head += "\r\n";
   if (request.head_only || status == 304) connection.body = {};
   connection.state = Connection::State::answered;
-  connection.deadline = Clock::now() + time_to_take;
+  connection.deadline = Clock::now() + send_timeout;
   connection.sent.clear();
 }
 

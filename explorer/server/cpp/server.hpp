@@ -10,11 +10,11 @@
 
 namespace normscope::explorer {
 
-/// Serves a table of files on this machine's loopback address and nothing else: no file system behind it, a
-/// bound on the size and the time of every request, one thread.
+/// Serves a table of files in memory on this machine's loopback address, on one thread. It does not access
+/// the file system; the size and the time of every request are bounded.
 class Server {
  public:
-  /// Listens at `port` of 127.0.0.1; 0 takes any that is free.
+  /// Listens on `port` of 127.0.0.1; 0 chooses a free one.
   /// Errors    Io, naming the port
   Server(std::vector<SiteFile> files, std::string policy, std::uint16_t port);
   Server(const Server&) = delete;
@@ -22,14 +22,14 @@ class Server {
   ~Server();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  /// Answers requests until `go_on`, which is asked several times a second, returns false or throws.
+  /// Answers requests until `go_on`, which is called several times a second, returns false or throws.
   void serve(const std::function<bool()>& go_on);
 
  private:
   struct Connection;
 
   void accept();
-  /// Moves a connection on; false when it is over.
+  /// Reads or writes what the connection is ready for; returns false when it is to be closed.
   bool step(Connection& connection) const;
   void answer(Connection& connection, int status, const Request& request) const;
 

@@ -6,20 +6,20 @@
 
 namespace normscope::explorer {
 
-/// A file that is served: all that a request can reach.
+/// A file that is served. Requests can reach nothing else.
 struct SiteFile {
-  std::string path;  ///< as a request names it, from "/"
+  std::string path;  ///< as in requests, with the leading "/"
   std::string type;  ///< its media type
-  std::string etag;  ///< in quotes, another one for other contents
+  std::string etag;  ///< in quotes; differs for different contents
   std::string_view body;
 };
 
-/// A file of `body`, which outlives it, with the tag that its contents have.
+/// A file with contents `body`, which must outlive it, and the tag of these contents.
 [[nodiscard]] SiteFile site_file(std::string path, std::string type, std::string_view body);
 
-/// The explorer as it was built into this program; empty where it was not.
+/// The explorer's files, if this program was built with them; otherwise empty.
 [[nodiscard]] std::vector<SiteFile> site();
-/// The content security policy of its page.
+/// The content security policy of the explorer's page.
 [[nodiscard]] std::string_view policy();
 
 }  // namespace normscope::explorer

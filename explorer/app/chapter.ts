@@ -1,14 +1,14 @@
 import type { Engine } from "../engine/client";
 import type { State, Store } from "./store";
 
-/** A state worth showing, and what to look for in it. */
+/** A preset state of a chapter, with a claim to check in it. */
 export interface Preset<S extends State> {
   name: string;
   claim: string;
   state: Partial<S>;
 }
 
-/** The same picture by other doors; a door that cannot make it is left out. */
+/** The command, C++ and Python that compute the same figure; what cannot is left out. */
 export interface Doors {
   command?: string;
   cpp?: string;
@@ -24,7 +24,7 @@ export interface Page<S extends State> {
   onChange(draw: (state: S) => void): void;
   /** Runs when the chapter is left. */
   onLeave(clean: () => void): void;
-  /** Tells the reader of a screen what has changed, politely and not more than once a second. */
+  /** Announces a change to screen readers, politely and at most once a second. */
   say(text: string): void;
 }
 

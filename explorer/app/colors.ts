@@ -1,4 +1,4 @@
-/** A colour for each point by its direction, so that a point is known again wherever it goes. */
+/** A colour for each point by its direction, so that it can be followed when it moves. */
 export function directionColors(points: Float64Array): Float32Array {
   const colors = new Float32Array(points.length);
   for (let i = 0; i < points.length; i += 3) {

@@ -9,7 +9,7 @@ import { mark } from "./plane";
 const pointCount = 260;
 const spec = { kind: "layer" as const, width: 3, eps: 1e-4, gain: [1, 1.8, 0.6], bias: [1.2, -0.6, 0.9] };
 
-/** The way into the explorer: what it is about, the four steps as a strip of pictures, the chapters. */
+/** The start page: an introduction, the four steps as a strip of figures, and the chapters. */
 export function showContents(main: HTMLElement, engine: Engine): void {
   const strip = el("div", { class: "strip-of-steps" });
   main.replaceChildren(

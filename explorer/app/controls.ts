@@ -19,7 +19,7 @@ interface SliderOptions {
 const plain = (value: number): string =>
   Math.abs(value) >= 1e-3 || value === 0 ? String(Number(value.toPrecision(4))) : value.toExponential(1);
 
-/** A slider over `read` and `write`, with its value beside it. */
+/** A slider for the value behind `read` and `write`, with the value next to it. */
 function sliderOf<S extends State>(
   page: Page<S>,
   label: string,

@@ -25,7 +25,7 @@ function dropped(data: DataTransfer): Promise<NamedFile[]> {
   return Promise.all(entries.map(filesOf)).then((all) => all.flat());
 }
 
-/** A place to drop files or a folder on, with buttons that choose them; `more` stands beside those. */
+/** An area to drop files or a folder on, with buttons to choose them, followed by `more`. */
 export function dropZone(taken: (files: Promise<NamedFile[]>) => void, ...more: HTMLElement[]): HTMLElement {
   const chooser = (label: string, attributes: Record<string, boolean>) => {
     const input = el("input", { type: "file", hidden: true, "aria-label": label, ...attributes });

@@ -20,13 +20,13 @@ interface FigureParts {
   id: string;
   content: HTMLElement;
   caption?: string | undefined;
-  /** What PNG saves; `table` is what CSV saves. */
+  /** The contents of the PNG file; `table` is that of the CSV file. */
   png?: () => Promise<Blob | null>;
   svg?: () => Promise<string>;
   table?: (() => Table) | undefined;
 }
 
-/** A picture with its caption and the buttons that save it. */
+/** A figure with its caption and the buttons that save it. */
 export function figure(parts: FigureParts): HTMLElement {
   const saves: [string, (() => Promise<Blob | null>) | undefined][] = [
     ["png", parts.png],
@@ -57,10 +57,10 @@ export function figure(parts: FigureParts): HTMLElement {
   );
 }
 
-/** Room for an axis and its labels beside what is plotted. */
+/** Width of an axis and its labels in pixels. */
 const axisRoom = 64;
 
-/** `spec` as wide as the place it goes to; of charts above one another each is. */
+/** `spec` with the width of its container; of stacked charts, each gets that width. */
 function fitted(spec: Record<string, unknown>, room: number): Record<string, unknown> {
   const parts = spec["vconcat"];
   if (!Array.isArray(parts)) return { ...spec, width: "container" };
@@ -108,7 +108,7 @@ export class ChartFigure {
       spec: fitted(spec, this.host.clientWidth),
     };
     const old = this.view;
-    // Drawn out of sight but in its place, whose width it takes.
+    // Drawn invisibly in its container, whose width it takes.
     const place = el("div", { class: "plot coming", "aria-hidden": "true" });
     this.host.append(place);
     const view = await drawChart(chart, place);

@@ -196,7 +196,7 @@ export class PlaneFigure {
     );
   }
 
-  /** The points that can be dragged; those of the same id as before only move. */
+  /** Sets the points that can be dragged; existing ones of the same id are moved. */
   handles(all: Handle[]): void {
     const kept = new Set(all.map(({ id }) => id));
     for (const [id, { element }] of this.held) {
@@ -307,7 +307,7 @@ export class PlaneFigure {
     ];
   }
 
-  /** Inside what is seen, and no finer than a thousandth: links stay short. */
+  /** Clamped to the visible range and rounded to thousandths, so that links stay short. */
   private clamped([x, y]: Point): Point {
     const into = (value: number, [least, most]: Range) =>
       Number(Math.min(most, Math.max(least, value)).toFixed(3));
@@ -385,7 +385,7 @@ export class PlaneFigure {
     this.axes.replaceChildren(...parts);
   }
 
-  /** The picture as it is, with its colours written out: a saved file knows nothing of the page's. */
+  /** The current figure as SVG, with colours resolved: a saved file has no access to the page's variables. */
   private toSVG(): string {
     const copy = this.svg.cloneNode(true) as SVGSVGElement;
     const originals = [this.svg, ...this.svg.querySelectorAll("*")];

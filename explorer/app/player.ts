@@ -14,7 +14,7 @@ interface Run<S extends State> {
 
 const rounded = (value: number): number => Number(value.toFixed(3));
 
-/** A button that lets a number of the state run on; where motion is unwelcome, each press goes on by one. */
+/** A button that animates a number of the state; with reduced motion, each press advances it by one. */
 export function player<S extends State>(page: Page<S>, run: Run<S>): HTMLButtonElement {
   let stop: (() => void) | null = null;
   const end = () => {

@@ -18,7 +18,7 @@ import { color } from "../shared/theme";
 import { figure } from "./figure";
 import type { Table } from "./figure";
 
-/** What becomes of objects that can be dragged; each is known by its `userData.id`. */
+/** Callbacks of draggable objects, which are identified by their `userData.id`. */
 interface Dragging {
   objects(): Object3D[];
   chosen(id: string): void;
@@ -31,7 +31,7 @@ interface SceneOptions {
   description: string;
   caption?: string;
   table?: () => Table;
-  /** Where the eye stands; it looks at the origin, and z points up. */
+  /** Position of the camera, which looks at the origin with z up. */
   eye: [number, number, number];
 }
 
@@ -108,7 +108,7 @@ export class SpaceFigure {
       aim(event);
       const hit = caster.intersectObjects(dragging.objects(), false)[0];
       if (hit === undefined || event.button !== 0) return;
-      // The same press would turn the picture.
+      // The same press would also rotate the figure.
       event.stopPropagation();
       held = String(hit.object.userData["id"]);
       plane.setFromNormalAndCoplanarPoint(this.camera.getWorldDirection(new Vector3()), hit.object.position);
@@ -130,7 +130,7 @@ export class SpaceFigure {
     this.host.addEventListener("pointercancel", release);
   }
 
-  /** Frees what the picture holds of the graphics card. */
+  /** Frees the figure's memory on the graphics card. */
   dispose(): void {
     this.sizes.disconnect();
     this.orbit.dispose();

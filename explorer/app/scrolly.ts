@@ -12,7 +12,7 @@ export function onReading<S extends State>(page: Page<S>, article: HTMLElement, 
   const sections = [...article.querySelectorAll<HTMLElement>("section[data-step]")];
   let last = "";
   const look = () => {
-    // On a phone the picture takes the upper half of the screen, so the line that counts lies below the middle.
+    // On a phone the figure takes the upper half of the screen, so the reading line is below the middle.
     const line = innerHeight * 0.6;
     const now = sections.filter((section) => section.getBoundingClientRect().top < line).at(-1);
     const step = now?.dataset["step"] ?? "";

@@ -1,4 +1,4 @@
-/** What a chapter's picture depends on: flat, so that it fits into a link. */
+/** The state of a chapter's figure: flat, so that it fits into a link. */
 export type Value = number | boolean | string | number[];
 export type State = Record<string, Value>;
 
@@ -23,7 +23,7 @@ export function toQuery<S extends State>(state: S, defaults: S): string {
   return query.toString();
 }
 
-/** `defaults` with what a query says of them; what it says of others, or cannot be read, is left out. */
+/** `defaults`, with the values that a query string gives; unknown names and malformed values are ignored. */
 export function fromQuery<S extends State>(query: string, defaults: S): S {
   const state: State = { ...defaults };
   for (const [key, text] of new URLSearchParams(query)) {

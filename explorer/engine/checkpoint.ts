@@ -14,7 +14,7 @@ export interface Documents {
 
 export type Tell = (what: string, done: number, total: number) => void;
 
-/** Asked of the worker, and what it says. */
+/** Requests to the worker, and its replies. */
 export interface CheckpointQuestion {
   files: NamedFile[];
 }
@@ -46,7 +46,7 @@ const safeName = (name: string): string =>
     .filter((part) => part !== "" && part !== "." && part !== "..")
     .join("/") || "file";
 
-/** What to open of `files`, and under which names they lie: one file, one folder, or several as a folder "model". */
+/** The path to open and the name of each of `files`: one file, one folder, or several files as a folder "model". */
 export function arrange(files: NamedFile[]): { path: string; files: NamedFile[] } {
   const named = files.map(({ name, data }) => ({ name: safeName(name), data }));
   const [first] = named;

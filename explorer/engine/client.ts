@@ -21,7 +21,7 @@ export class Remote {
   }
 }
 
-/** The core in a worker. Every answer comes later; what the core throws rejects the promise. */
+/** The core in a worker. Calls return promises, which errors of the core reject. */
 export class Engine {
   private readonly pending = new Map<number, Pending>();
   private next = 0;

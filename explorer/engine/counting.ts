@@ -20,7 +20,7 @@ export interface Judgement {
   constructed: boolean;
 }
 
-/** What a network does inside on one word; rows are letters, the first after the start symbol. */
+/** States of a network over one word; one row per letter, the first after the start symbol. */
 export async function trace(
   engine: Engine,
   cell: Cell,

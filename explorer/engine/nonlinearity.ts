@@ -5,7 +5,7 @@ import type { NormSpec } from "./geometry";
 export interface Ratios {
   ssr: number;
   lssr: number;
-  /** The direction whose projection has the least. */
+  /** The direction of the projection with the lowest ratio. */
   direction: Float64Array;
 }
 
@@ -37,7 +37,7 @@ export const foldOnce = (
 export type Mode = "paper" | "stable";
 
 export interface Fold {
-  /** The rows whose clusters become one; null where the layer only moves clusters apart. */
+  /** The rows whose clusters are merged; null if the layer only separates clusters. */
   first: number | null;
   second: number | null;
   midpoint: number;
@@ -97,7 +97,7 @@ export interface GroupCurvature {
   bound: number | null;
 }
 
-/** What groups do to a norm's curvature, at `rows` normal rows of that seed. */
+/** Effect of groups on a norm's curvature, at `rows` standard normal rows from that seed. */
 export async function groupCurvature(
   engine: Engine,
   spec: NormSpec,

@@ -48,7 +48,7 @@ export interface Answers {
   probabilities: Float32Array;
 }
 
-/** Points as they are and after every layer, `width` numbers each. */
+/** The points and their images after every layer, `width` numbers each. */
 export interface States {
   width: number;
   states: Float32Array[];
@@ -119,7 +119,7 @@ export class Training {
 export const samples = (engine: Engine, data: Data, cells: number): Promise<Samples> =>
   engine.call("playgroundSamples", data, cells);
 
-/** What a chart of loss and accuracy shows, by the names of its data sets. */
+/** Data of the chart of loss and accuracy, by the names of its data sets. */
 export interface CurveData {
   records: { step: number; loss: number; accuracy: number }[];
   transitions: Train["transitions"];

@@ -1,4 +1,4 @@
-/** What a page may ask of the core: to call a function, or to make, use and drop an object that lives there. */
+/** Requests of a page to the core: call a function, or create, use and delete an object in the worker. */
 export type Request =
   | { kind: "call"; name: string; args: unknown[] }
   | { kind: "new"; type: string; args: unknown[] }

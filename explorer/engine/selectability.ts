@@ -3,7 +3,7 @@ import type { Engine } from "./client";
 
 type Known = Select["verdicts"][number];
 
-/** What is known of a key, and what proves it. */
+/** The answer for a key, and its proof. */
 export interface Verdict {
   answer: Known["answer"];
   proof: Known["proof"];
@@ -26,7 +26,7 @@ export interface Selection {
   faces: Int32Array[];
 }
 
-/** Which keys of `width` numbers a query can select, after the steps of LayerNorm asked for. */
+/** Decides which keys of `width` numbers a query can select, after the chosen steps of LayerNorm. */
 export const selectKeys = (
   engine: Engine,
   keys: ArrayLike<number>,
@@ -34,7 +34,7 @@ export const selectKeys = (
   steps: { project: boolean; scale: boolean },
 ): Promise<Selection> => engine.call("selectKeys", Float64Array.from(keys), width, steps.project, steps.scale);
 
-/** What the query pays to each key: softmax of their products. */
+/** Attention weights of the query: softmax of its products with the keys. */
 export const attentionWeights = (
   engine: Engine,
   keys: ArrayLike<number>,

@@ -1,9 +1,9 @@
 import type { NormKind } from "../generated/report";
 
-/** A number that may not be known. */
+/** A number, or null if it is unknown. */
 export type Maybe = number | null;
 
-/** What stands where a number is not known. */
+/** Text for an unknown number. */
 export const unknown = "–";
 
 const minus = (text: string): string => text.replace("-", "\u2212");

@@ -126,7 +126,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       host.querySelector<HTMLElement>("#model-name")?.focus({ preventScroll: true });
     };
 
-    /** Shows what `documents` come to, unless something else is asked for meanwhile. */
+    /** Shows the result of `documents`, unless another request has been made since. */
     const arrive = async (documents: () => Promise<Documents>) => {
       clear();
       const mine = run;

@@ -17,7 +17,7 @@ type State = typeof defaults;
 
 const languages: Record<Language, string> = { anbn: "aⁿbⁿ", anbncn: "aⁿbⁿcⁿ" };
 const cells: Cell[] = ["lstm", "gru"];
-/** Members asked about for the table of ranges; what it costs grows with its square. */
+/** Number of members tested for the table of ranges; the cost grows with its square. */
 const most = 250;
 
 const languageOf = ({ language }: State): Language => (language === "anbncn" ? "anbncn" : "anbn");

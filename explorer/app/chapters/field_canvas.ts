@@ -26,7 +26,7 @@ const stride = 1 / 40;
 /** Pixels within which a point is meant. */
 const reach = 12;
 
-/** What a net says of a plane, with points in it that can be added and removed. */
+/** Predictions of a net over the plane, with points that can be added and removed. */
 export class FieldCanvas {
   readonly canvas = el("canvas", { class: "boundary", role: "img" });
   private readonly cells = document.createElement("canvas");

@@ -48,7 +48,7 @@ const specOf = (state: State): NormSpec => ({
   bias: state.bias,
 });
 
-/** Axes of the image: one less where the mean goes, one less for each gain of zero. */
+/** Number of axes of the image: one less if the mean is removed, and one less for each zero gain. */
 const axesOf = ({ kind, gain }: State): number => {
   const zero = gain.filter((value) => value === 0).length;
   return kind === "layer" && zero === 0 ? 2 : 3 - zero;
@@ -121,7 +121,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
 
     let found: Image | null = null;
     let solved = "";
-    /** What depends on the norm alone; moving along the way does not ask the core again. */
+    /** Results that depend only on the norm, which the steps between input and output reuse. */
     const solve = async (spec: NormSpec) => {
       [found, stages] = await Promise.all([image(page.engine, spec), steps(page.engine, spec, input)]);
       axesTable.replaceChildren(tableOf(found));

@@ -21,7 +21,7 @@ export function paintPoint(plane: PlaneFigure, at: Point, label: number, radius 
   plane.dot(at, label === 1 ? radius - 1 : radius, { ...looks[label], opacity });
 }
 
-/** XOR: what no linear map separates and one LN does. */
+/** XOR, which no linear map separates, and one LayerNorm does. */
 export function mountXor(page: Page<State>): void {
   const { store } = page;
   let circle = new Float64Array() as Float64Array;

@@ -20,7 +20,7 @@ import text from "./playground.html";
 /** Records in a chart, and milliseconds between two drawings of it while the training runs. */
 const mostRecords = 400;
 const chartEvery = 250;
-/** Milliseconds of training between two looks at what the reader wants. */
+/** Milliseconds of training between two checks for input. */
 const slice = 20;
 /** Milliseconds of a frame that training may take. */
 const framePart = 12;
@@ -139,7 +139,7 @@ export default chapter<State>({
       return running;
     }
 
-    /** Where the pictures stand: the step on show, of what is kept. */
+    /** The recorded step that the figures show. */
     const shownStep = (state: State, run: Running) => (playing || state.at < 0 ? run.steps : Math.min(state.at, run.steps));
 
     async function drawPictures(state: State, run: Running): Promise<void> {
@@ -214,7 +214,7 @@ export default chapter<State>({
       void run;
     };
 
-    /** The slider of recorded time, which knows what has been trained. */
+    /** The slider over the recorded steps. */
     const timeInput = el("input", { type: "range", min: 0, max: 1, step: 1, id: "playground-time" });
     const timeOutput = el("output", { for: "playground-time" });
     const showTime = (run: Running, step: number) => {
@@ -385,7 +385,7 @@ export default chapter<State>({
     let last = "";
     let first: Promise<void> | null = null;
     page.onChange((state) => {
-      // The slider of layers moves what is there; everything else may need the core.
+      // The slider of layers only moves existing points; other changes may need the core.
       const now = JSON.stringify([keyOf(state), state.trained, state.at, color("--paper")]);
       if (now === last) return morph.place(state.layer);
       last = now;

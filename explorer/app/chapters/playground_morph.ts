@@ -39,7 +39,7 @@ export interface Picture {
   colors: string[];
 }
 
-/** What makes dots of the squares that points are. */
+/** Texture that draws points as discs instead of squares. */
 function disc(): CanvasTexture {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 64;

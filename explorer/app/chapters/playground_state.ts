@@ -34,7 +34,7 @@ export const taskNames: [value: string, label: string][] = [
   ["own", "Your own points"],
 ];
 
-/** What may stand between two layers. */
+/** Activations that may stand between two layers. */
 export const between: Record<TrainSpec["norm"] | Exclude<TrainSpec["activation"], "norm" | "gelu">, string> = {
   spherical: "u(x) = x/|x|",
   layer: "LayerNorm",
@@ -78,10 +78,10 @@ export const packed = (width: number, x: ArrayLike<number>, labels: ArrayLike<nu
 export const dataOf = (state: State): Data =>
   state.data === "own" ? ownPoints(state) : { task: state.data, rows: state.rows, seed: state.seed };
 
-/** What a training depends on; when it changes, the training begins anew. */
+/** The inputs of a training; if they change, the training restarts. */
 export const keyOf = (state: State): string => JSON.stringify([specOf(state), dataOf(state)]);
 
-/** Points of one's own are put into this rectangle as long as they fit. */
+/** Points added by the reader are limited to this rectangle. */
 export const ownGrid = (cells: number): Grid => ({ left: -1.4, right: 1.4, bottom: -1.4, top: 1.4, columns: cells, rows: cells });
 
 const flags = (state: State): string[] => {

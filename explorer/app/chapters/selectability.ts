@@ -177,7 +177,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
   },
 });
 
-/** What a reader sees at each section of the story. */
+/** The state shown at each section of the text. */
 const reading: Record<string, Partial<State>> = {
   hull: { dimension: 2, project: false, scale: false },
   proof: { dimension: 2, project: false, scale: false },

@@ -19,7 +19,7 @@ import { percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import type { PlaneFigure, Point } from "../plane";
 
-/** What both pictures show. */
+/** The data of both figures. */
 export interface Scene {
   /** Before the steps. */
   original: number[];
@@ -113,7 +113,7 @@ const ball = (at: Vector3, radius: number, tinted: string, id?: string): Mesh =>
   return mesh;
 };
 
-/** The same in space. What it gives back can be dragged. */
+/** The same in three dimensions. Returns the objects that can be dragged. */
 export function paintSpace(marks: Group, scene: Scene): Object3D[] {
   for (const old of [...marks.children]) {
     marks.remove(old);

@@ -8,7 +8,7 @@ import type { State } from "./selectability_state";
 /** Rows of the table between two drawings of it. */
 const together = 6;
 
-/** The table of random keys: worked out row by row once it comes into sight, drawn as it grows. */
+/** The table of random keys, computed row by row when it becomes visible and drawn as it grows. */
 export function mountTable(page: Page<State>): void {
   const [least, most] = tableCounts;
   let cells: number[] = [];

@@ -1,6 +1,6 @@
 // Opens the explorer in a browser and fails on anything a reader would notice:
 // `node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only CHAPTER]`
-// Each file of e2e/chapters/ is the test of one chapter: it moves controls and sees the picture's data change.
+// Each file of e2e/chapters/ tests one chapter: it moves controls and checks that the figure's data change.
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -95,7 +95,7 @@ async function settled(page, figure) {
   throw new Error(`${figure} is drawn on and on though nothing changes`);
 }
 
-/** What every chapter owes its readers. */
+/** Requirements on every chapter. */
 async function common(page, id) {
   await open(page, id);
   await accessible(page, id);

@@ -39,7 +39,7 @@ try {
     loader: { ".html": "text" },
     logLevel: "error",
   });
-  // What modules ask of a page when they are loaded.
+  // The browser functions that modules use when they are loaded.
   globalThis.matchMedia = () => ({ matches: false, addEventListener() {} });
   globalThis.document = { documentElement: { dataset: {} } };
   const { chapters } = await import(pathToFileURL(join(work, "chapters.mjs")).href);

@@ -54,7 +54,7 @@ const ofText = (name: string, text: string | Buffer, size?: number): NamedFile =
 
 let core: Core;
 beforeAll(async () => {
-  // What a worker has and Node lacks.
+  // Functions that workers have and Node lacks.
   Object.assign(globalThis, {
     importScripts: () => undefined,
     self: { location: { href: "" } },
@@ -133,7 +133,7 @@ describe("a dropped checkpoint", () => {
   });
 });
 
-/** Where two documents differ by more than `bound`, relative to what is compared. */
+/** Paths at which two documents differ by more than the relative bound `bound`. */
 function differences(a: unknown, b: unknown, bound: number, path = "$"): string[] {
   if (typeof a === "number" && typeof b === "number")
     return Math.abs(a - b) <= bound * Math.max(1, Math.abs(a), Math.abs(b)) ? [] : [`${path}: ${a}, ${b}`];

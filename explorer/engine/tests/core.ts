@@ -15,7 +15,7 @@ export async function loadCore(): Promise<Core> {
   return module.default({ wasmBinary: readFileSync(path("normscope.wasm")) });
 }
 
-/** The core itself, without a worker around it, for tests of what chapters ask of it. */
+/** The core without a worker, for tests of the calls that chapters make. */
 export async function coreEngine(): Promise<Engine> {
   const host = new Host(await loadCore());
   const { Remote } = await import("../client");

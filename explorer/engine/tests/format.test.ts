@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { atLeast, atMost } from "../../shared/format";
 
-/** The number that a text of the page stands for. */
+/** Parses a number that the page has formatted. */
 function read(text: string): number {
   const exponent = (power: string) =>
     [...power].map((sign) => (sign === "⁻" ? "-" : String("⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(sign)))).join("");

@@ -74,7 +74,7 @@ class Figure {
   }
 }
 
-/** Fills the section of charts: each is drawn when it comes near the window, all before printing. */
+/** Fills the section of charts: each is drawn when it is scrolled near the window, and all before printing. */
 export function showCharts(charts: Chart[], signal?: AbortSignal): { redraw: () => void } {
   const figures = charts.map((chart, index) => new Figure(chart, index));
   slot("charts-body").append(

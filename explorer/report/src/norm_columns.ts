@@ -4,7 +4,7 @@ import { count, kindName, measured, number, percent, unknown } from "../../share
 
 type Value = number | string | null;
 
-/** A column of the table of norms: what it sorts by and how it looks. */
+/** A column of the table of norms: its sort key and its contents. */
 export interface Column {
   title: string;
   about: string;

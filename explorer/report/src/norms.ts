@@ -5,7 +5,7 @@ import { cell, columnsFor, compare } from "./norm_columns";
 import type { Column } from "./norm_columns";
 import { detail } from "./norm_detail";
 
-/** What to show of a norm beside its numbers; null for nothing. */
+/** Additional content for a norm's row; null for none. */
 export type Beside = (norm: Norm) => HTMLElement | null;
 
 interface Row {

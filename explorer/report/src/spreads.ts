@@ -5,7 +5,7 @@ import type { Maybe } from "../../shared/format";
 
 /** Rows put on the page; a column head brings the others' extremes to the top. */
 const shownRows = 200;
-/** Beside the sharpest, a most uniform spread of this part is none. */
+/** Most uniform spreads below this fraction of the sharpest are shown as zero. */
 const nothing = 1e-8;
 /** Bounds as near as this part of the upper one are printed as one number. */
 const attainedWithin = 1e-3;
@@ -86,7 +86,7 @@ const spreads = (
   ends(titles[1], `Spread under the sharpest query${about}`, (head) => mostEnd(sharp(head), isExact(head))),
 ];
 
-/** What is known of rotary heads beside the bounds over their contexts. */
+/** Results for rotary heads other than the bounds over their contexts. */
 const overDistances: Column[] = [
   bound("Sharpest attained", "Spread of a context that a search found", "≥", (head) =>
     head.distances ? (head.sharp_bounds?.[0] ?? null) : null,

@@ -25,7 +25,7 @@ export async function check({ page, open, expect, host }) {
   await link.click();
   await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);
 
-  // A file of the reader's own, without its folder: the same norms, and nothing but this site is asked.
+  // A local file without its folder: the same norms, and no request to another site.
   await open("checkpoint");
   const before = host.requests.length;
   await files(page).setInputFiles(join(model, "model.safetensors"));

@@ -1,6 +1,6 @@
 import { serve } from "../serve.mjs";
 
-/** Once seen, the site opens with nobody serving it. */
+/** After the first visit, the site opens without a server. */
 async function offline(page, site, expect) {
   const host = await serve(site);
   const visitor = await page.context().newPage();

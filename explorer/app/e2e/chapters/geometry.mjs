@@ -23,7 +23,7 @@ export async function check({ page, open, expect, settled }) {
   await open(link.split("#/")[1]);
   await page.waitForFunction((wanted) => document.querySelector("#figure-geometry").dataset.semiAxes === wanted, moved);
 
-  // One frame a change: dragging never draws more than it is asked to.
+  // One frame per change: dragging draws no additional frames.
   const step = page.getByRole("slider", { name: "Step" });
   await step.scrollIntoViewIfNeeded();
   const before = await settled("#figure-geometry");

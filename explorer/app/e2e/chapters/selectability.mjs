@@ -39,7 +39,7 @@ export async function check({ page, open, expect, settled }) {
 
   // By keys: the chosen one walks out of the square to the right and can be selected.
   await page.locator('[data-handle="key 4"]').focus();
-  // All at once, before any picture can be made of the first: none may be lost.
+  // All at once, before the first one is drawn: none may be lost.
   await page.evaluate(() => {
     for (let i = 0; i < 8; ++i)
       document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }));

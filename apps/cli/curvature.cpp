@@ -120,7 +120,7 @@ void add_curvature(CLI::App& root, Session& session) {
   command->remove_option(command->get_option("--groups"));
   command
       ->add_option("--groups", options->groups,
-                   "Numbers of groups to compare (default: all that leave some curvature)")
+                   "Numbers of groups to compare (default: all whose curvature is not zero)")
       ->type_name("K1,K2,...")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);

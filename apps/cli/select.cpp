@@ -154,7 +154,8 @@ void add_select(CLI::App& root, Session& session) {
       add_command(root, session, "select", "Decide which keys some query can give the highest score",
                   [&session, options] { return run_select(session, *options); });
   command->footer(
-      "--tolerance applies to the whole distance and to each column; with 0, only a proof puts a key inside the hull.\n"
+      "--tolerance applies to the whole distance and to each column; with 0, only a proof puts a key inside "
+      "the hull.\n"
       "For float32 keys that lie in a subspace, use --rank-tolerance 1e-5. Ctrl-C saves the state of "
       "--resume.");
   CLI::Option* input = command->add_option(

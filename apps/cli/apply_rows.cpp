@@ -88,7 +88,9 @@ void normalize_as(const NormSpec& spec, const StoredRows& x, const std::function
                              .groups = spec.groups,
                              .eps = spec.eps,
                              .gain = gain,
-                             .bias = bias};
+                             .bias = bias,
+                             .alpha = spec.alpha,
+                             .shift = spec.shift};
   const Dtype written = checkpoint::npy_dtype(x.dtype);
   std::vector<T> results;
   std::vector<std::byte> encoded;

@@ -67,7 +67,7 @@ void NormOptions::declare(CLI::App& command) {
   command
       .add_option("--norm", kind,
                   "Kind of norm (default: the model's if --gain is the gain of a model's norm, else layer)")
-      ->check(CLI::IsMember({"layer", "rms", "spherical"}));
+      ->check(CLI::IsMember(norm_kind_names()));
   command.add_option("--gain", gain, "Gain: G.npy, G.npz:NAME, MODEL:TENSOR or 1,2,0.5 (default: ones)")
       ->type_name("ARRAY");
   command
@@ -88,11 +88,21 @@ void NormOptions::declare(CLI::App& command) {
                               usual_eps))
       ->type_name("E")
       ->check(numbers(0.0, 1e300));
+  command
+      .add_option("--alpha", alpha,
+                  "Factor of x in an elementwise norm, dyt or derf (default: the model's, else 1)")
+      ->type_name("A")
+      ->check(numbers(-1e300, 1e300));
+  command.add_option("--shift", shift, "Added to alpha times x in derf (default: the model's, else 0)")
+      ->type_name("S")
+      ->check(numbers(-1e300, 1e300));
 }
 
 NormInput NormOptions::open(Inputs& inputs) const {
   GivenNorm norm;
   norm.kind = norm_kind(kind.value_or("layer"));
+  norm.alpha = alpha.value_or(1.0);
+  norm.shift = shift.value_or(0.0);
   norm.groups = groups.value_or(1);
   norm.eps = eps.value_or(usual_eps);
   norm.gain = read_parameter(inputs, gain);
@@ -109,7 +119,16 @@ NormInput NormOptions::open(Inputs& inputs) const {
       norm.kind = found->spec.kind;
       take("norm", fmt::format("kind {}", to_string(norm.kind)));
     }
-    if (!eps) {
+    if (found->spec.elementwise()) {
+      if (!alpha) {
+        norm.alpha = found->spec.alpha;
+        take("alpha", fmt::format("alpha {:g}", norm.alpha));
+      }
+      if (!shift && facts(found->spec.kind).has_shift) {
+        norm.shift = found->spec.shift;
+        take("shift", fmt::format("shift {:g}", norm.shift));
+      }
+    } else if (!eps) {
       norm.eps = found->spec.eps;
       const bool assumed = found->norm.eps_source == model::Source::assumed;
       take("eps", fmt::format("eps {:g}{}", norm.eps, assumed ? " (assumed)" : ""));

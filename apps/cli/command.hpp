@@ -62,6 +62,8 @@ struct NormOptions {
   std::optional<double> gain_offset;
   std::optional<std::size_t> groups;
   std::optional<double> eps;
+  std::optional<double> alpha{};
+  std::optional<double> shift{};
   double usual_eps = 1e-5;      ///< without --eps and without a model
   bool bias_is_used = true;     ///< whether a bias of the model that is not finite is an error
   bool groups_are_used = true;  ///< whether the model's groups are used

@@ -130,6 +130,24 @@ void add_similarity(const Session& session, const GeometryOptions& options,
                               printable(options.similar_to), cosine));
 }
 
+/// What the semi-axes mean for a norm that does not normalize.
+void add_effect(const NormSpec& spec, std::span<const double> lengths, Lines& lines) {
+  if (spec.elementwise()) {
+    lines.push_back(fmt::format(
+        "{} acts on every feature separately: its image is a box, and the semi-axes are its half-widths",
+        facts(spec.kind).title));
+  }
+  if (spec.effect() == NormEffect::off && !lengths.empty()) {
+    const double factor = spec.radius() * std::sqrt(spec.eps);
+    lines.push_back(fmt::format(
+        "normalization is off: eps {:g} exceeds the mean square m of any row, and the norm is a linear map "
+        "of singular values {:.6g} to {:.6g} within m/(2 eps) relative; the semi-axes are its limit for m "
+        "far "
+        "above eps",
+        spec.eps, lengths.back() / factor, lengths.front() / factor));
+  }
+}
+
 int run_geometry(const Session& session, const GeometryOptions& options) {
   Inputs inputs;
   const NormInput norm = options.norm.open(inputs);
@@ -153,6 +171,7 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
                                  {"width", spec.width},
                                  {"groups", spec.groups},
                                  {"eps", spec.eps},
+                                 {"effect", std::string(to_string(spec.effect()))},
                                  {"null_space_dim", image.null_space_dim()},
                                  {"semi_axes", lengths},
                                  {"median", image.median()},
@@ -160,6 +179,10 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
                                  {"effective_dimension", dimension},
                                  {"rms_radius", geometry::rms_radius(spec)},
                                  {"energy", geometry::energy(spec)}};
+  if (spec.elementwise()) {
+    json["alpha"] = spec.alpha;
+    json["shift"] = spec.shift;
+  }
   if (spec.model) json["source"] = spec.source();
   json["axes"] = to_json(axes);
   if (options.null_space) json["null_space"] = to_json(erased);
@@ -174,6 +197,7 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
         "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {}, effective dimension {:.6g}",
         lengths.front(), image.median(), lengths.back(), number(image.condition()), dimension));
   }
+  add_effect(spec, lengths, lines);
   if (spec.model) lines.push_back(spec.model->line());
   add_parameters(options, spec, json, lines);
   add_similarity(session, options, other, spec, image, json, lines);

@@ -269,7 +269,7 @@ void add_train(CLI::App& root, Session& session) {
   command->add_option("--activation", options->activation, "Activation after each layer (default norm)")
       ->check(CLI::IsMember({"norm", "relu", "gelu", "none"}));
   command->add_option("--norm", options->norm, "Kind of norm (default: the task's, else spherical)")
-      ->check(CLI::IsMember({"layer", "rms", "spherical"}));
+      ->check(CLI::IsMember(normalizing_kind_names()));
   command
       ->add_option(
           "--groups", options->groups,

@@ -90,7 +90,16 @@ export const kindNames: Record<NormKind, string> = {
   layer: "LayerNorm",
   rms: "RMSNorm",
   spherical: "spherical norm",
+  dyt: "Dynamic Tanh",
+  derf: "Dynamic erf",
 };
+
+/** The kinds that normalize: their image is an ellipsoid a group. */
+export const normalizingKinds = ["layer", "rms", "spherical"] as const;
+export type NormalizingKind = (typeof normalizingKinds)[number];
+
+export const isNormalizingKind = (text: string): text is NormalizingKind =>
+  (normalizingKinds as readonly string[]).includes(text);
 
 export const isNormKind = (text: string): text is NormKind => Object.hasOwn(kindNames, text);
 

@@ -36,7 +36,9 @@ NormSpec norm_spec(const val& spec) {
                   .groups = size(spec, "groups", 1),
                   .eps = get<double>(spec, "eps", 0.0),
                   .gain = numbers(spec["gain"]),
-                  .bias = numbers(spec["bias"])};
+                  .bias = numbers(spec["bias"]),
+                  .alpha = get<double>(spec, "alpha", 1.0),
+                  .shift = get<double>(spec, "shift", 0.0)};
   validate(result);
   return result;
 }

@@ -2,7 +2,7 @@ from typing import Any, Literal, Optional, Tuple, TypeVar, Union
 
 # numpy.ndarray or torch.Tensor; a result is what x is.
 Array = TypeVar("Array")
-Kind = Literal["layer", "rms", "spherical"]
+Kind = Literal["layer", "rms", "spherical", "dyt", "derf"]
 
 __version__: str
 
@@ -14,6 +14,8 @@ def normalize(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     out: Optional[Array] = None,
     threads: int = 0,
 ) -> Array: ...
@@ -26,6 +28,8 @@ def add_normalize(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     out: Optional[Tuple[Optional[Array], Optional[Array]]] = None,
     threads: int = 0,
 ) -> Tuple[Array, Array]: ...
@@ -37,10 +41,14 @@ def normalize_backward(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     parameters: bool = True,
     out: Optional[Array] = None,
     threads: int = 0,
-) -> Tuple[Array, Optional[Array], Optional[Array]]: ...
+) -> Union[
+    Tuple[Array, Optional[Array], Optional[Array]], Tuple[Array, Array, Array, float, float]
+]: ...
 def jacobian_vector(
     x: Array,
     v: Array,
@@ -49,6 +57,8 @@ def jacobian_vector(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     out: Optional[Array] = None,
     threads: int = 0,
 ) -> Array: ...
@@ -60,6 +70,8 @@ def vector_jacobian(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     out: Optional[Array] = None,
     threads: int = 0,
 ) -> Array: ...
@@ -72,6 +84,8 @@ def hessian_vector(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     out: Optional[Array] = None,
     threads: int = 0,
 ) -> Array: ...
@@ -82,5 +96,7 @@ def curvature(
     kind: Kind = "layer",
     groups: int = 1,
     eps: float = 1e-5,
+    alpha: float = 1.0,
+    shift: float = 0.0,
     threads: int = 0,
 ) -> Union[Array, float]: ...

@@ -4,7 +4,7 @@
 namespace normscope::python::docstrings {
 
 inline constexpr const char* normalize =
-    R"(normalize(x, gain=None, bias=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+    R"(normalize(x, gain=None, bias=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, out=None, threads=0)
 --
 
 Normalize each row of x, a row being what lies along the last axis.
@@ -12,8 +12,10 @@ Normalize each row of x, a row being what lies along the last axis.
     layer      y = gain * (x - mean(x)) / sqrt(var(x) + eps) + bias        LayerNorm
     rms        y = gain * x / sqrt(mean(x**2) + eps) + bias                RMSNorm
     spherical  y = gain * x / sqrt(sum(x**2) + eps) + bias                 projection onto the unit sphere
+    dyt        y = gain * tanh(alpha * x) + bias                           Dynamic Tanh
+    derf       y = gain * erf(alpha * x + shift) + bias                    Dynamic erf
 
-With groups > 1 a row is cut into that many consecutive blocks, each normalized on its own (LN-G).
+The last two are elementwise: groups must be 1, and eps is not used. With groups > 1 a row is cut into that many consecutive blocks, each normalized on its own (LN-G).
 Statistics are float32 or better, whatever the type of x. A row that is constant gives the bias.
 
 Shapes   x (..., width); gain, bias (width,); result as x
@@ -26,7 +28,7 @@ Threads  at most; 0 for as many as the machine has. The bits of the result do no
 Errors   ValueError for shapes and values, TypeError for types.)";
 
 inline constexpr const char* add_normalize =
-    R"(add_normalize(x, residual, gain=None, bias=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+    R"(add_normalize(x, residual, gain=None, bias=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, out=None, threads=0)
 --
 
 Return sum = x + residual and normalize(sum), in one pass.
@@ -36,7 +38,7 @@ out      None or a pair (sum, y), either of which may be None, x or residual
 The rest is as for normalize.)";
 
 inline constexpr const char* normalize_backward =
-    R"(normalize_backward(x, dy, gain=None, *, kind='layer', groups=1, eps=1e-5, parameters=True, out=None, threads=0)
+    R"(normalize_backward(x, dy, gain=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, parameters=True, out=None, threads=0)
 --
 
 Return (dx, dgain, dbias), the gradients of a loss, from dy, its gradient with respect to y = normalize(x, ...).
@@ -44,6 +46,7 @@ Return (dx, dgain, dbias), the gradients of a loss, from dy, its gradient with r
     dx = J^T dy,   dgain = sum of dy * (y - bias) / gain over the rows,   dbias = sum of dy over the rows
 
 Nothing of the forward pass needs to be kept but x. Without parameters the last two are None.
+For kind 'dyt' and 'derf' two numbers follow with the parameters: dalpha and dshift.
 
 Shapes   x, dy (..., width) of one type; dx as x; dgain, dbias (width,), in float32, or in float64 where x is
          float64
@@ -51,7 +54,7 @@ out      where dx goes; out=dy works in place
 The rest is as for normalize.)";
 
 inline constexpr const char* jacobian_vector =
-    R"(jacobian_vector(x, v, gain=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+    R"(jacobian_vector(x, v, gain=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, out=None, threads=0)
 --
 
 Return J v for each row of x and of v, J the Jacobian of normalize at that row of x.
@@ -61,7 +64,7 @@ Computed in float64, to which other types are converted.
 Shapes   x, v (..., width); result as x, in float64)";
 
 inline constexpr const char* vector_jacobian =
-    R"(vector_jacobian(x, w, gain=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+    R"(vector_jacobian(x, w, gain=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, out=None, threads=0)
 --
 
 Return J^T w for each row of x and of w, J the Jacobian of normalize at that row of x.
@@ -71,7 +74,7 @@ Computed in float64, to which other types are converted.
 Shapes   x, w (..., width); result as x, in float64)";
 
 inline constexpr const char* hessian_vector =
-    R"(hessian_vector(x, w, v, gain=None, *, kind='layer', groups=1, eps=1e-5, out=None, threads=0)
+    R"(hessian_vector(x, w, v, gain=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, out=None, threads=0)
 --
 
 Return H v for each row of x, of w and of v, H the Hessian of sum(w * normalize(x)) at that row of x.
@@ -81,7 +84,7 @@ Computed in float64, to which other types are converted.
 Shapes   x, w, v (..., width); result as x, in float64)";
 
 inline constexpr const char* curvature =
-    R"(curvature(x, gain=None, *, kind='layer', groups=1, eps=1e-5, threads=0)
+    R"(curvature(x, gain=None, *, kind='layer', groups=1, eps=1e-5, alpha=1.0, shift=0.0, threads=0)
 --
 
 Return how nonlinear normalize is at each row of x: the squared size of all its second derivatives.

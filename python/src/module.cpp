@@ -60,10 +60,13 @@ NormKind kind_of(std::string_view who, const py::object& given) {
 /// The keywords that every function has.
 struct Options {
   Options(std::string_view who, const py::object& kind_name, const py::object& group_count,
-          const py::object& epsilon, const py::object& most)
+          const py::object& epsilon, const py::object& factor, const py::object& addend,
+          const py::object& most)
       : kind(kind_of(who, kind_name)),
         groups(integer(who, "groups", group_count, 1)),
         eps(real(who, "eps", epsilon)),
+        alpha(real(who, "alpha", factor)),
+        shift(real(who, "shift", addend)),
         threads(
             static_cast<unsigned>(std::min<std::size_t>(integer(who, "threads", most, 0), most_threads))) {}
 
@@ -73,6 +76,8 @@ struct Options {
   NormKind kind;
   std::size_t groups;
   double eps;
+  double alpha;
+  double shift;
   unsigned threads;
 };
 
@@ -130,14 +135,17 @@ norm::Layer<T> layer_of(const Options& options, const Array& x, const std::optio
           .groups = options.groups,
           .eps = options.eps,
           .gain = entries<const norm::Wide<T>>(gain),
-          .bias = entries<const norm::Wide<T>>(bias)};
+          .bias = entries<const norm::Wide<T>>(bias),
+          .alpha = options.alpha,
+          .shift = options.shift};
 }
 
 py::object normalize(const py::object& x, const py::object& gain, const py::object& bias,
                      const py::object& kind, const py::object& groups, const py::object& eps,
-                     const py::object& out, const py::object& threads) {
+                     const py::object& alpha, const py::object& shift, const py::object& out,
+                     const py::object& threads) {
   constexpr std::string_view who = "normalize";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   const Array given(who, "x", x);
   const Array y = result(who, out, given);
   const Array from = readable(given, {&y}, true);
@@ -162,9 +170,10 @@ std::pair<py::object, py::object> two(std::string_view who, const py::object& ou
 
 py::tuple add_normalize(const py::object& x, const py::object& residual, const py::object& gain,
                         const py::object& bias, const py::object& kind, const py::object& groups,
-                        const py::object& eps, const py::object& out, const py::object& threads) {
+                        const py::object& eps, const py::object& alpha, const py::object& shift,
+                        const py::object& out, const py::object& threads) {
   constexpr std::string_view who = "add_normalize";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   const Array given(who, "x", x);
   const Array other(who, "residual", residual);
   other.expect_like(given, "x");
@@ -189,9 +198,10 @@ py::tuple add_normalize(const py::object& x, const py::object& residual, const p
 
 py::tuple normalize_backward(const py::object& x, const py::object& dy, const py::object& gain,
                              const py::object& kind, const py::object& groups, const py::object& eps,
-                             const py::object& parameters, const py::object& out, const py::object& threads) {
+                             const py::object& alpha, const py::object& shift, const py::object& parameters,
+                             const py::object& out, const py::object& threads) {
   constexpr std::string_view who = "normalize_backward";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   const Array given(who, "x", x);
   const Array back(who, "dy", dy);
   back.expect_like(given, "x");
@@ -207,14 +217,23 @@ py::tuple normalize_backward(const py::object& x, const py::object& dy, const py
     dgain = from.empty(given.shape().last(1), wide);
     dbias = from.empty(given.shape().last(1), wide);
   }
+  double dalpha = 0.0;
+  double dshift = 0.0;
+  const bool scalars = wanted && is_elementwise(options.kind);
   with_type(dx.element(), [&]<typename T>(T) {
     const py::gil_scoped_release others_may_run;
+    norm::Wide<T> of_alpha{};
+    norm::Wide<T> of_shift{};
     norm::normalize_backward<T>(layer_of<T>(options, from, g, {}), from.rows()->view<const T>(),
                                 through.rows()->view<const T>(), dx.rows()->view<T>(),
-                                {entries<norm::Wide<T>>(dgain), entries<norm::Wide<T>>(dbias)},
+                                {entries<norm::Wide<T>>(dgain), entries<norm::Wide<T>>(dbias),
+                                 scalars ? &of_alpha : nullptr, scalars ? &of_shift : nullptr},
                                 options.threads);
+    dalpha = of_alpha;
+    dshift = of_shift;
   });
   if (!wanted) return py::make_tuple(dx.object(), py::none(), py::none());
+  if (scalars) return py::make_tuple(dx.object(), dgain->object(), dbias->object(), dalpha, dshift);
   return py::make_tuple(dx.object(), dgain->object(), dbias->object());
 }
 
@@ -225,7 +244,9 @@ NormSpec spec_of(const Options& options, const Array& x, const std::optional<Arr
           .width = x.width(),
           .groups = options.groups,
           .eps = options.eps,
-          .gain = {gains.begin(), gains.end()}};
+          .gain = {gains.begin(), gains.end()},
+          .alpha = options.alpha,
+          .shift = options.shift};
 }
 
 /// A vector a row, and what messages call it.
@@ -263,32 +284,36 @@ py::object product(std::string_view who, const py::object& x, const Vectors (&ve
 
 py::object jacobian_vector(const py::object& x, const py::object& v, const py::object& gain,
                            const py::object& kind, const py::object& groups, const py::object& eps,
-                           const py::object& out, const py::object& threads) {
+                           const py::object& alpha, const py::object& shift, const py::object& out,
+                           const py::object& threads) {
   constexpr std::string_view who = "jacobian_vector";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   return product(who, x, {{"v", v}}, gain, options, out, norm::jacobian_vector);
 }
 
 py::object vector_jacobian(const py::object& x, const py::object& w, const py::object& gain,
                            const py::object& kind, const py::object& groups, const py::object& eps,
-                           const py::object& out, const py::object& threads) {
+                           const py::object& alpha, const py::object& shift, const py::object& out,
+                           const py::object& threads) {
   constexpr std::string_view who = "vector_jacobian";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   return product(who, x, {{"w", w}}, gain, options, out, norm::vector_jacobian);
 }
 
 py::object hessian_vector(const py::object& x, const py::object& w, const py::object& v,
                           const py::object& gain, const py::object& kind, const py::object& groups,
-                          const py::object& eps, const py::object& out, const py::object& threads) {
+                          const py::object& eps, const py::object& alpha, const py::object& shift,
+                          const py::object& out, const py::object& threads) {
   constexpr std::string_view who = "hessian_vector";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   return product(who, x, {{"w", w}, {"v", v}}, gain, options, out, norm::hessian_vector);
 }
 
 py::object curvature(const py::object& x, const py::object& gain, const py::object& kind,
-                     const py::object& groups, const py::object& eps, const py::object& threads) {
+                     const py::object& groups, const py::object& eps, const py::object& alpha,
+                     const py::object& shift, const py::object& threads) {
   constexpr std::string_view who = "curvature";
-  const Options options(who, kind, groups, eps, threads);
+  const Options options(who, kind, groups, eps, alpha, shift, threads);
   const Array from = readable(Array(who, "x", x).converted(Element::float64), {}, false);
   const NormSpec spec = spec_of(options, from, parameter(who, "gain", gain, from, {}));
   std::vector<double> measures;
@@ -309,25 +334,26 @@ void define(py::module_& module) {
   using namespace py::literals;
   const py::none none;
   module.def("normalize", &normalize, "x"_a, "gain"_a = none, "bias"_a = none, py::kw_only(),
-             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
-             docstrings::normalize);
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0, "shift"_a = 0.0,
+             "out"_a = none, "threads"_a = 0, docstrings::normalize);
   module.def("add_normalize", &add_normalize, "x"_a, "residual"_a, "gain"_a = none, "bias"_a = none,
-             py::kw_only(), "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none,
-             "threads"_a = 0, docstrings::add_normalize);
+             py::kw_only(), "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0,
+             "shift"_a = 0.0, "out"_a = none, "threads"_a = 0, docstrings::add_normalize);
   module.def("normalize_backward", &normalize_backward, "x"_a, "dy"_a, "gain"_a = none, py::kw_only(),
-             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "parameters"_a = true, "out"_a = none,
-             "threads"_a = 0, docstrings::normalize_backward);
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0, "shift"_a = 0.0,
+             "parameters"_a = true, "out"_a = none, "threads"_a = 0, docstrings::normalize_backward);
   module.def("jacobian_vector", &jacobian_vector, "x"_a, "v"_a, "gain"_a = none, py::kw_only(),
-             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
-             docstrings::jacobian_vector);
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0, "shift"_a = 0.0,
+             "out"_a = none, "threads"_a = 0, docstrings::jacobian_vector);
   module.def("vector_jacobian", &vector_jacobian, "x"_a, "w"_a, "gain"_a = none, py::kw_only(),
-             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
-             docstrings::vector_jacobian);
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0, "shift"_a = 0.0,
+             "out"_a = none, "threads"_a = 0, docstrings::vector_jacobian);
   module.def("hessian_vector", &hessian_vector, "x"_a, "w"_a, "v"_a, "gain"_a = none, py::kw_only(),
-             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "out"_a = none, "threads"_a = 0,
-             docstrings::hessian_vector);
+             "kind"_a = "layer", "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0, "shift"_a = 0.0,
+             "out"_a = none, "threads"_a = 0, docstrings::hessian_vector);
   module.def("curvature", &curvature, "x"_a, "gain"_a = none, py::kw_only(), "kind"_a = "layer",
-             "groups"_a = 1, "eps"_a = 1e-5, "threads"_a = 0, docstrings::curvature);
+             "groups"_a = 1, "eps"_a = 1e-5, "alpha"_a = 1.0, "shift"_a = 0.0, "threads"_a = 0,
+             docstrings::curvature);
 }
 
 }  // namespace

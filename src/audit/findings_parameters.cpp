@@ -187,9 +187,32 @@ void what_the_file_says(const Report& report, Findings& findings) {
   }
 }
 
+void norms_that_do_not_normalize(const Report& report, Findings& findings) {
+  about_all(
+      report, findings, "normalization_off", 1.0,
+      [](const NormReport& norm) { return norm.norm.effect() == NormEffect::off; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format(
+            "Normalization is off in {}: eps {:g} exceeds the mean square m of any row, so each is a linear "
+            "map "
+            "within m/(2 eps) relative. No bounds are given for what reads them.",
+            which, first.norm.eps);
+      });
+  about_all(
+      report, findings, "elementwise_norm", 0.5,
+      [](const NormReport& norm) { return norm.norm.effect() == NormEffect::elementwise; },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format(
+            "{} in {} acts on every feature separately: the image is a box of half-widths |g|, nothing is "
+            "projected or scaled, and no bounds are given for what reads it.",
+            facts(first.norm.kind).title, which);
+      });
+}
+
 }  // namespace
 
 void add_parameter_findings(const Report& report, Findings& findings) {
+  norms_that_do_not_normalize(report, findings);
   shared_outliers(report, findings);
   gain_through_depth(report, findings);
   signs_and_zeros(report, findings);

@@ -32,6 +32,12 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
   return at == model.norms.end() ? nullptr : &*at;
 }
 
+std::string not_normalizing(const model::Norm& norm) {
+  return norm.effect() == NormEffect::off
+             ? fmt::format("not modelled: {} has eps {:g}, so normalization is off", norm.name, norm.eps)
+             : fmt::format("not modelled: {} is {}, an elementwise kind", norm.name, facts(norm.kind).title);
+}
+
 /// Why a head's scores are not q·k for two linear maps of the output of this norm, apart from norms of the
 /// head's own; empty if they are.
 std::string refusal(const model::Model& model, const model::Head& head, const std::string& read,
@@ -39,6 +45,7 @@ std::string refusal(const model::Model& model, const model::Head& head, const st
   if (!head.query || !head.key) return "its query or key weights are not in the file";
   const model::Norm* const norm = norm_named(model, read);
   if (norm == nullptr) return "the norm it reads is not known";
+  if (norm->effect() != NormEffect::normalizes) return not_normalizing(*norm);
   if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);
   if (!names(norm->readers, between == nullptr ? *head.key : *between)) {
     return "its keys do not read the norm that its queries read";
@@ -48,6 +55,7 @@ std::string refusal(const model::Model& model, const model::Head& head, const st
   if (between != nullptr && between->in != norm->width) return "it reads a part of its norm";
   for (const model::Linear* part : {&*head.query, &*head.key}) {
     const model::Norm* const own = own_norm(model, *part);
+    if (own != nullptr && own->effect() != NormEffect::normalizes) return not_normalizing(*own);
     if (own != nullptr && (own->width != head.head_dim || own->groups != 1)) {
       return "its queries or keys pass a norm that is not one of each head";
     }

@@ -129,6 +129,7 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   if (report.gain) add_outliers(report, spec.gain);
   if (!std::isfinite(spec.radius() * largest_size(spec.gain))) return report;
 
+  if (norm.effect() == NormEffect::off) return report;
   // The image is that of the norm before its bias, which may have any values.
   if (report.bias && report.bias->not_finite == 0)
     report.shift_over_radius = geometry::shift_over_radius(spec);
@@ -205,6 +206,7 @@ std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const mod
   if (norm.gain_offset != 0.0) command += fmt::format(" --gain-offset {}", norm.gain_offset);
   command += fmt::format(" --norm {}", to_string(norm.kind));
   if (norm.groups != 1) command += fmt::format(" --groups {}", norm.groups);
+  if (is_elementwise(norm.kind)) return command + fmt::format(" --axes {}", axes);
   return command + fmt::format(" --eps {} --axes {}", norm.eps, axes);
 }
 

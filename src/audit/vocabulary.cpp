@@ -70,6 +70,13 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   if (norm == model.norms.end()) {
     throw unsupported("its language head does not read a norm directly, expected a final norm before it");
   }
+  if (norm->effect() != NormEffect::normalizes) {
+    throw unsupported(
+        norm->effect() == NormEffect::off
+            ? fmt::format("not modelled: {} has eps {:g}, so normalization is off", norm->name, norm->eps)
+            : fmt::format("not modelled: {} is {}, an elementwise kind", norm->name,
+                          facts(norm->kind).title));
+  }
   if (!model.vocabulary->not_modelled.empty()) {
     throw unsupported("not modelled: " + model.vocabulary->not_modelled);
   }

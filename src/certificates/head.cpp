@@ -12,6 +12,7 @@ namespace normscope::certificates {
 
 Head::Head(const VocabularyHead& head) : norm_(head.norm), factor_(head.scale), soft_cap_(head.soft_cap) {
   validate(norm_);
+  require_normalizing("verify", norm_);
   if (norm_.groups != 1) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("verify: the norm has {} groups, expected one", norm_.groups));

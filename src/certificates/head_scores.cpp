@@ -21,10 +21,7 @@ void center_rows(Matrix& map) {
   }
 }
 
-DoubleDouble radius_of(const NormSpec& norm) {
-  if (norm.kind == NormKind::spherical) return 1.0;
-  return sqrt(DoubleDouble(static_cast<double>(norm.width)));
-}
+DoubleDouble radius_of(const NormSpec& norm) { return sqrt(DoubleDouble(norm.squared_radius())); }
 
 struct Affine {
   Matrix map{};
@@ -80,7 +77,7 @@ HeadSide side_of(const AttentionHead& head, const HeadMap& map, bool projects) {
   side.constant = std::move(outer.constant);
   side.has_own_norm = true;
   side.own_centers = own.centers() && projects;
-  side.input_eps = own.kind == NormKind::spherical ? own.eps : own.eps * static_cast<double>(dim);
+  side.input_eps = own.eps * own.squared_radius();
   side.input = std::move(input.map);
   side.input_constant = std::move(input.constant);
   if (side.own_centers) {

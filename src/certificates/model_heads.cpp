@@ -39,6 +39,7 @@ AttentionHead ModelHeads::read(std::size_t index) const {
   const auto norm = std::find_if(model_.norms.begin(), model_.norms.end(),
                                  [&](const model::Norm& n) { return n.name == reading.norm; });
   if (reading.norm.empty() || norm == model_.norms.end()) return refuse("the norm it reads is not known");
+  if (is_elementwise(norm->kind)) return refuse("its norm is elementwise");
   if (norm->groups != 1) return refuse("its norm has groups");
   const bool mapped = head.between && reading.norm == head.norm;
   const model::Linear& first = mapped ? *head.between : *head.key;

@@ -3,32 +3,64 @@
 #include <cmath>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 
 namespace normscope {
 
-std::string_view to_string(NormKind kind) {
-  switch (kind) {
-    case NormKind::layer: return "layer";
-    case NormKind::rms: return "rms";
-    case NormKind::spherical: return "spherical";
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+constexpr bool kinds_are_in_order() {
+  for (std::size_t i = 0; i < norm_kinds.size(); ++i) {
+    if (norm_kinds[i].kind != static_cast<NormKind>(i)) return false;
+  }
+  return true;
+}
+static_assert(kinds_are_in_order());
+
+}  // namespace
+
+std::vector<std::string> norm_kind_names() {
+  std::vector<std::string> names;
+  for (const NormKindFacts& row : norm_kinds) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<std::string> normalizing_kind_names() {
+  std::vector<std::string> names;
+  for (const NormKindFacts& row : norm_kinds) {
+    if (!is_elementwise(row.kind)) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+std::string_view to_string(NormEffect effect) {
+  switch (effect) {
+    case NormEffect::normalizes: return "normalizes";
+    case NormEffect::elementwise: return "elementwise";
+    case NormEffect::off: return "off";
   }
   return "";
 }
 
-NormKind norm_kind(std::string_view name) {
-  for (NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
-    if (to_string(kind) == name) return kind;
-  }
-  throw Error(ErrorCode::Argument,
-              fmt::format("unknown norm kind \"{}\", expected layer, rms or spherical", name));
+NormEffect effect_of(NormKind kind, double eps, std::size_t width) {
+  if (is_elementwise(kind)) return NormEffect::elementwise;
+  const double entries = facts(kind).divisor == Divisor::length ? static_cast<double>(width) : 1.0;
+  return eps >= eps_of_off * entries ? NormEffect::off : NormEffect::normalizes;
 }
 
-double NormSpec::radius() const {
-  return kind == NormKind::spherical ? 1.0 : std::sqrt(static_cast<double>(block_width()));
+NormKind norm_kind(std::string_view name) {
+  for (const NormKindFacts& row : norm_kinds) {
+    if (row.name == name) return row.kind;
+  }
+  throw Error(ErrorCode::Argument,
+              fmt::format("unknown norm kind \"{}\", expected {}", name, listed(norm_kind_names())));
 }
 
 namespace {
@@ -47,6 +79,12 @@ void validate_parameter(std::string_view what, const std::vector<double>& values
   }
 }
 
+void validate_scalar(std::string_view what, double value) {
+  if (std::isfinite(value)) return;
+  throw Error(ErrorCode::Argument,
+              fmt::format("norm: {} is {}, expected a finite number", what, shown(value)));
+}
+
 }  // namespace
 
 void validate(const NormSpec& spec) {
@@ -58,6 +96,14 @@ void validate(const NormSpec& spec) {
   if (!(spec.eps >= 0.0) || !std::isfinite(spec.eps)) {
     throw Error(ErrorCode::Argument,
                 fmt::format("norm: eps is {}, expected a finite number >= 0", shown(spec.eps)));
+  }
+  if (spec.elementwise()) {
+    if (spec.groups != 1) {
+      throw Error(ErrorCode::Argument, fmt::format("norm: {} has {} groups, expected 1: it is elementwise",
+                                                   to_string(spec.kind), spec.groups));
+    }
+    validate_scalar("alpha", spec.alpha);
+    validate_scalar("shift", spec.shift);
   }
   validate_parameter("gain", spec.gain, spec.width);
   validate_parameter("bias", spec.bias, spec.width);
@@ -71,6 +117,13 @@ void validate(std::string_view who, const NormSpec& spec, MatrixView<const doubl
                 fmt::format("{}: x is {} x {}, y is {} x {}, expected equal rows of width {}", who, x.rows(),
                             x.width(), y.rows(), y.width(), spec.width));
   }
+}
+
+void require_normalizing(std::string_view who, const NormSpec& spec) {
+  if (!spec.elementwise()) return;
+  throw Error(ErrorCode::Argument,
+              fmt::format("{}: the norm is {} ({}), which is elementwise; expected {}", who,
+                          to_string(spec.kind), facts(spec.kind).title, listed(normalizing_kind_names())));
 }
 
 }  // namespace normscope

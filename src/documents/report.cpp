@@ -118,18 +118,22 @@ Json to_json(const Image& image, bool whole_spectrum) {
 }
 
 Json identity(const model::Norm& norm) {
-  return {{"name", norm.name},
-          {"role", norm.role},
-          {"layer", optional(norm.layer, [](int layer) { return layer; })},
-          {"stack", norm.stack},
-          {"kind", std::string(to_string(norm.kind))},
-          {"width", norm.width},
-          {"groups", norm.groups},
-          {"eps", norm.eps},
-          {"eps_source", to_text(norm.eps_source)},
-          {"placement", to_text(norm.placement)},
-          {"applications", norm.applications},
-          {"gain_offset", norm.gain_offset}};
+  Json json = {{"name", norm.name},
+               {"role", norm.role},
+               {"layer", optional(norm.layer, [](int layer) { return layer; })},
+               {"stack", norm.stack},
+               {"kind", std::string(to_string(norm.kind))},
+               {"width", norm.width},
+               {"groups", norm.groups},
+               {"eps", norm.eps},
+               {"eps_source", to_text(norm.eps_source)},
+               {"placement", to_text(norm.placement)},
+               {"applications", norm.applications},
+               {"gain_offset", norm.gain_offset}};
+  json["effect"] = std::string(to_string(norm.effect()));
+  if (norm.alpha) json["alpha"] = norm.alpha->selector();
+  if (norm.shift) json["shift"] = norm.shift->selector();
+  return json;
 }
 
 void add_connections(Json& json, const model::Norm& norm) {

@@ -36,9 +36,10 @@ NormImage::NormImage(const NormSpec& spec, unsigned threads, const Progress& pro
   validate(spec);
   std::vector<double> gain = spec.gain;
   gain.resize(spec.width, 1.0);
-  const std::size_t block_width = spec.block_width();
+  // A box has the axes of the ellipsoid in it.
+  const std::size_t block_width = spec.elementwise() ? spec.width : spec.block_width();
   std::vector<Origin>& origins = blocks_->origins;
-  for (std::size_t block = 0; block < spec.groups; ++block) {
+  for (std::size_t block = 0; block < spec.width / block_width; ++block) {
     blocks_->images.emplace_back(std::span<const double>(gain).subspan(block * block_width, block_width),
                                  spec.centers(), threads, progress);
     for (std::size_t i = 0; i < blocks_->images.back().lengths().size(); ++i) origins.push_back({block, i});

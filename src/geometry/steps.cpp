@@ -18,6 +18,7 @@ template <typename Map>
 void for_each_block(std::string_view name, const NormSpec& spec, MatrixView<const double> x,
                     MatrixView<double> y, Map map) {
   validate(name, spec, x, y);
+  require_normalizing(name, spec);
   const std::size_t block = spec.block_width();
   for (std::size_t row = 0; row < x.rows(); ++row) {
     for (std::size_t begin = 0; begin < spec.width; begin += block) {

@@ -147,6 +147,8 @@ class Reader {
                     .width = layer.out,
                     .groups = count_of(norm, "groups"),
                     .eps = norm.at("eps").get<double>()};
+      if (layer.norm.elementwise())
+        fail(fmt::format("entry {} of its layers has an elementwise norm", index));
       if (norm.at("gain").get<bool>()) gain = values(prefix + "norm_gain", {count, layer.out});
       if (norm.at("bias").get<bool>()) norm_bias = values(prefix + "norm_bias", {count, layer.out});
     }

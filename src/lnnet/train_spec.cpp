@@ -66,6 +66,12 @@ void validate(const TrainSpec& spec) {
     throw Error(ErrorCode::Argument,
                 fmt::format("train: {} groups do not divide width {}", spec.groups, spec.width));
   }
+  if (is_elementwise(spec.norm)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("train: the norm is {}, which is elementwise; expected a kind "
+                            "that normalizes",
+                            to_string(spec.norm)));
+  }
   if (spec.activation == Activation::norm && spec.norm == NormKind::layer && spec.depth > 0 &&
       spec.width == spec.groups) {
     throw Error(ErrorCode::Argument,

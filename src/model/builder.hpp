@@ -180,6 +180,7 @@ class Builder {
   void add_layers(std::int64_t count);
   void in_scope(Scope scope, const std::function<void()>& body);
   std::optional<Parameter> find(std::string_view name, std::initializer_list<std::string_view> endings);
+  std::optional<Parameter> find_scalar(const std::string& name);
   std::optional<Slice> find_bias(const std::string& name, std::initializer_list<std::string_view> endings,
                                  std::uint64_t width);
   std::optional<Linear> find_linear(std::string_view role, std::string_view name, std::uint64_t in,

@@ -146,6 +146,14 @@ void Builder::partial_input(std::string_view name) {
   }
 }
 
+/// The parameters of an elementwise norm that an architecture has in place of its usual one.
+std::optional<Builder::Parameter> Builder::find_scalar(const std::string& name) {
+  if (!has(name)) return {};
+  std::optional<Parameter> scalar = find(name, {""});
+  if (scalar && scalar->slice.count != 1) reject(*scalar, "[1]");
+  return scalar;
+}
+
 std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_view role,
                                              Placement placement, std::uint64_t width, std::uint64_t groups) {
   const std::string stem(name);
@@ -175,6 +183,15 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
   norm.gain = gain->slice;
   norm.bias = find_bias(stem, {".bias", ".beta", ".b"}, norm.width);
   norm.gain_offset = style_.gain_offset;
+  if (const std::optional<Parameter> alpha = find_scalar(stem + ".alpha")) {
+    norm.alpha = alpha->slice;
+    norm.kind = NormKind::dyt;
+    norm.gain_offset = 0.0;
+    if (const std::optional<Parameter> shift = find_scalar(stem + ".shift")) {
+      norm.shift = shift->slice;
+      norm.kind = NormKind::derf;
+    }
+  }
   norm.placement = placement;
   norm.applications = applications_;
   norm.connections_known = true;

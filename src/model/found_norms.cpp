@@ -18,7 +18,15 @@ struct Found {
   std::string stem;
   const Tensor* gain = nullptr;
   const Tensor* bias = nullptr;
+  const Tensor* alpha = nullptr;  ///< of an elementwise norm
+  const Tensor* shift = nullptr;
 };
+
+/// The tensor of that name if it is one number.
+const Tensor* scalar_at(const Checkpoint& checkpoint, const std::string& name) {
+  const Tensor* const tensor = checkpoint.find(name);
+  return tensor != nullptr && tensor->elements() == 1 ? tensor : nullptr;
+}
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -51,9 +59,17 @@ std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor)
         found.bias = beside;
       }
     }
+    found.alpha = scalar_at(checkpoint, stem + ".alpha");
+    if (found.alpha != nullptr) found.shift = scalar_at(checkpoint, stem + ".shift");
     return found;
   }
   return {};
+}
+
+NormKind kind_of(const Found& found, bool any_bias) {
+  if (found.alpha != nullptr) return found.shift != nullptr ? NormKind::derf : NormKind::dyt;
+  const bool named_rms = lower(found.stem).find("rms") != std::string::npos;
+  return found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
 }
 
 // Whether a component of the name says that the tensor belongs to a vision tower or to a text tower.
@@ -113,15 +129,18 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     norm.name = found.stem;
     norm.role = "unknown";
     norm.layer = first_number(found.stem);
-    norm.kind = found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
+    norm.kind = kind_of(found, any_bias);
     norm.width = found.gain->shape[0];
     const std::optional<Config::Eps> told = eps_of(config, found.stem);
-    if (!told) ++assumed_eps;
+    if (!told && found.alpha == nullptr) ++assumed_eps;
     norm.eps = told ? told->value : published_eps(config, found.stem);
     norm.eps_source = told ? told->source : Source::assumed;
     norm.gain = whole(*found.gain);
     if (found.bias != nullptr) norm.bias = whole(*found.bias);
-    if (found.bias == nullptr && !named_rms) ++(any_bias ? assumed_layer : assumed_rms);
+    if (found.alpha != nullptr) norm.alpha = whole(*found.alpha);
+    if (found.shift != nullptr) norm.shift = whole(*found.shift);
+    if (found.bias == nullptr && !named_rms && found.alpha == nullptr)
+      ++(any_bias ? assumed_layer : assumed_rms);
     model.norms.push_back(std::move(norm));
   }
   model.notes.push_back(

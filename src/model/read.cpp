@@ -47,6 +47,8 @@ NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
     spec.gain = read_slice(checkpoint, *norm.gain);
     for (double& gain : spec.gain) gain += norm.gain_offset;
   }
+  if (norm.alpha) spec.alpha = read_slice(checkpoint, *norm.alpha)[0];
+  if (norm.shift) spec.shift = read_slice(checkpoint, *norm.shift)[0];
   if (norm.bias) spec.bias = read_slice(checkpoint, *norm.bias);
   return spec;
 }

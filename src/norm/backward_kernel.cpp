@@ -133,8 +133,7 @@ HWY_NOINLINE void PullAll(D d, const BackwardJob<T>& job, std::size_t row, std::
     }
     if (!by.Ordinary(k)) {
       const auto of = [&](auto matrix) { return matrix.data() + (row + r) * matrix.stride() + begin; };
-      plain_backward<Stored<T>>(Usual(job.layer), begin, of(job.x), of(job.dy), of(job.dx),
-                                {to.gain, to.bias});
+      plain_backward<Stored<T>>(job.layer, begin, of(job.x), of(job.dy), of(job.dx), {to.gain, to.bias});
     } else if (by.Near(k)) {
       Pull<1, true>(d, job, row + r, begin, n, by, k, to);
     } else {
@@ -213,7 +212,7 @@ HWY_INLINE void RowsOf(const BackwardJob<T>& job, std::size_t first, std::size_t
 
 template <typename T>
 HWY_INLINE void AnyRows(const BackwardJob<T>& job, std::size_t first, std::size_t last, Shares<T> to) {
-  if (job.layer.kind == NormKind::layer) {
+  if (job.layer.centers()) {
     RowsOf<true>(job, first, last, to);
   } else {
     RowsOf<false>(job, first, last, to);
@@ -232,10 +231,9 @@ void BackwardBF16(const BackwardJob<Bfloat16>& job, std::size_t first, std::size
                   Shares<Bfloat16> to) {
 #if NORMSCOPE_ROUNDS_BFLOAT16
   if (RoundsBfloat16(job.layer)) {
-    const Layer<FastBfloat16> layer = Fast(job.layer);
     return AnyRows<FastBfloat16>(
-        {layer, Fast(job.x), Fast(job.dy), Fast(job.dx), job.stream, job.at_hand, job.columns}, first, last,
-        {to.gain, to.bias});
+        {job.layer, Fast(job.x), Fast(job.dy), Fast(job.dx), job.stream, job.at_hand, job.columns}, first,
+        last, {to.gain, to.bias});
   }
 #endif
   AnyRows(job, first, last, to);

@@ -12,6 +12,7 @@
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "elementwise.hpp"
 #include "scaled_curvature.hpp"
 
 namespace normscope::norm {
@@ -177,6 +178,15 @@ std::vector<int> detail::scaled_curvature_of_groups(const NormSpec& given, Matri
   }
   std::vector<int> exponents(x.rows());
   if (groups.empty()) return exponents;
+  if (spec.elementwise()) {
+    for (std::size_t row = 0; row < x.rows(); ++row) {
+      // All counts are 1.
+      const double measure = elementwise_curvature(spec, x.row(row));
+      std::fill(measures.row(row).begin(), measures.row(row).end(), measure);
+      exponents[row] = 2 * gain_size.exponent();
+    }
+    return exponents;
+  }
   parallel_for(x.rows(), rows_per_task, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> z(spec.width);
     std::vector<Statistics> cells(spec.width / cell_width);
@@ -217,6 +227,8 @@ std::optional<double> curvature_ratio_bound(const NormSpec& spec) {
     case NormKind::layer: return groups * (width - 2.0 * groups) / (width - 2.0);
     case NormKind::rms: return groups * (width - groups) / (width - 1.0);
     case NormKind::spherical: return groups * groups * (width - groups) / (width - 1.0);
+    case NormKind::dyt:
+    case NormKind::derf: return std::nullopt;
   }
   return std::nullopt;
 }

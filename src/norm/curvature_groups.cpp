@@ -74,6 +74,7 @@ std::vector<GroupCurvature> compare_groups(const NormSpec& spec, MatrixView<cons
 }
 
 std::vector<std::size_t> curving_group_counts(NormKind kind, std::size_t width) {
+  if (is_elementwise(kind)) return {1};
   std::vector<std::size_t> counts;
   for (std::size_t count = 1; count * least_curved_block(kind) <= width; ++count) {
     if (width % count == 0) counts.push_back(count);

@@ -49,9 +49,6 @@ HWY_INLINE auto ToBits(hn::ScalableTag<float> /*d*/, hn::Vec<hn::ScalableTag<flo
   return hn::Vec<Halves<hn::ScalableTag<float>>>{bits};
 }
 
-inline Layer<FastBfloat16> Fast(const Layer<Bfloat16>& layer) {
-  return {layer.kind, layer.width, layer.groups, layer.eps, layer.gain, layer.bias};
-}
 inline MatrixView<FastBfloat16> Fast(MatrixView<Bfloat16> matrix) {
   return {reinterpret_cast<FastBfloat16*>(matrix.data()), matrix.rows(), matrix.width(), matrix.stride()};
 }
@@ -59,19 +56,9 @@ inline MatrixView<const FastBfloat16> Fast(MatrixView<const Bfloat16> matrix) {
   return {reinterpret_cast<const FastBfloat16*>(matrix.data()), matrix.rows(), matrix.width(),
           matrix.stride()};
 }
-
-/// The same for code that is not compiled for this instruction set alone.
-inline Layer<Bfloat16> Usual(const Layer<FastBfloat16>& layer) {
-  return {layer.kind, layer.width, layer.groups, layer.eps, layer.gain, layer.bias};
-}
 #else
 #define NORMSCOPE_ROUNDS_BFLOAT16 0
 #endif
-
-template <typename T>
-const Layer<T>& Usual(const Layer<T>& layer) {
-  return layer;
-}
 
 /// The type of what is stored as T.
 template <typename T>

@@ -114,7 +114,7 @@ template <class D, typename T>
 HWY_NOINLINE void ApplyOne(D d, const ForwardJob<T>& job, const Blocks<T>& of, std::size_t k, std::size_t n,
                            std::size_t ahead) {
   if (!of.by.Ordinary(k)) {
-    return plain_forward<Stored<T>>(Usual(job.layer), of.begin[k], of.x[k].x, of.y[k]);
+    return plain_forward<Stored<T>>(job.layer, of.begin[k], of.x[k].x, of.y[k]);
   }
   if (of.by.Near(k)) return Apply<1, true>(d, job, of, k, n, ahead);
   Apply<1, false>(d, job, of, k, n, ahead);
@@ -220,7 +220,7 @@ HWY_INLINE void RowsOf(const ForwardJob<T>& job, std::size_t first, std::size_t 
 
 template <typename T>
 HWY_INLINE void AnyRows(const ForwardJob<T>& job, std::size_t first, std::size_t last) {
-  if (job.layer.kind == NormKind::layer) {
+  if (job.layer.centers()) {
     RowsOf<true>(job, first, last);
   } else {
     RowsOf<false>(job, first, last);
@@ -238,8 +238,7 @@ void ForwardF32(const ForwardJob<float>& job, std::size_t first, std::size_t las
 void ForwardBF16(const ForwardJob<Bfloat16>& job, std::size_t first, std::size_t last) {
 #if NORMSCOPE_ROUNDS_BFLOAT16
   if (RoundsBfloat16(job.layer)) {
-    const Layer<FastBfloat16> layer = Fast(job.layer);
-    return AnyRows(ForwardJob<FastBfloat16>{layer, Fast(job.x), Fast(job.residual), Fast(job.sum),
+    return AnyRows(ForwardJob<FastBfloat16>{job.layer, Fast(job.x), Fast(job.residual), Fast(job.sum),
                                             Fast(job.y), job.stream, job.at_hand, job.columns},
                    first, last);
   }

@@ -7,6 +7,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "elementwise.hpp"
 #include "plain_block.hpp"
 
 namespace normscope::norm {
@@ -43,6 +44,7 @@ void product(std::string_view who, bool transposed, const NormSpec& spec, Matrix
   validate(who, spec, x, out);
   detail::require_vectors(who, x, u);
   detail::require_vectors(who, x, v);
+  if (spec.elementwise()) return detail::elementwise_second(spec, x, u, v, out, threads);
   const std::size_t block = spec.block_width();
   parallel_for(x.rows(), hessian_rows_per_task, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> q(block);

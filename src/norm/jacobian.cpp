@@ -7,6 +7,7 @@
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "elementwise.hpp"
 #include "plain_block.hpp"
 
 namespace normscope::norm {
@@ -29,6 +30,7 @@ void product(std::string_view who, bool transposed, const NormSpec& spec, Matrix
              MatrixView<const double> v, MatrixView<double> out, unsigned threads) {
   validate(who, spec, x, out);
   detail::require_vectors(who, x, v);
+  if (spec.elementwise()) return detail::elementwise_jacobian(spec, x, v, out, threads);
   const std::size_t block = spec.block_width();
   parallel_for(x.rows(), jacobian_rows_per_task, threads, [&](std::size_t first, std::size_t last) {
     std::vector<double> q(block);

@@ -8,6 +8,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
+#include "element_value.hpp"
+#include "elementwise.hpp"
 #include "kernel_jobs.hpp"
 #include "slices.hpp"
 
@@ -30,9 +32,14 @@ void check_parameter(std::string_view who, std::string_view what, std::span<T> v
               fmt::format("{}: {} has {} entries, width is {}", who, what, values.size(), width));
 }
 
-template <typename T>
-void check_layer(std::string_view who, const Layer<T>& layer) {
-  validate({.kind = layer.kind, .width = layer.width, .groups = layer.groups, .eps = layer.eps});
+template <typename Values>
+void check_layer(std::string_view who, const BasicNorm<Values>& layer) {
+  validate({.kind = layer.kind,
+            .width = layer.width,
+            .groups = layer.groups,
+            .eps = layer.eps,
+            .alpha = layer.alpha,
+            .shift = layer.shift});
   check_parameter(who, "gain", layer.gain, layer.width);
   check_parameter(who, "bias", layer.bias, layer.width);
 }
@@ -137,6 +144,17 @@ void run(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsig
   });
 }
 
+template <typename T>
+void add_elementwise(const Layer<T>& layer, MatrixView<const T> x, MatrixView<const T> residual,
+                     MatrixView<T> sum, MatrixView<T> y, unsigned threads) {
+  for (std::size_t row = 0; row < x.rows(); ++row) {
+    for (std::size_t i = 0; i < layer.width; ++i) {
+      detail::put(detail::number(x.row(row)[i]) + detail::number(residual.row(row)[i]), sum.row(row)[i]);
+    }
+  }
+  detail::elementwise_forward<T>(layer, sum, y, threads);
+}
+
 }  // namespace
 
 template <typename T>
@@ -145,6 +163,7 @@ void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> 
   check_layer("normalize", layer);
   check_matrix("normalize", "x", x, x, layer.width);
   check_matrix("normalize", "y", y, x, layer.width);
+  if (layer.elementwise()) return detail::elementwise_forward<T>(layer, x, y, threads);
   run<T>({layer, x, {}, {}, y, beyond_caches(y) && y.data() != x.data(), at_hand(y)}, threads);
 }
 
@@ -159,6 +178,7 @@ void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<
   check_matrix("add_normalize", "sum", sum, x, layer.width);
   check_matrix("add_normalize", "y", y, x, layer.width);
   if (x.rows() == 0) return;
+  if (layer.elementwise()) return add_elementwise<T>(layer, x, residual, sum, y, threads);
   const bool apart = y.data() != x.data() && y.data() != residual.data() && y.data() != sum.data();
   run<T>({layer, x, residual, sum, y, beyond_caches(y) && apart, at_hand(y)}, threads);
 }
@@ -173,6 +193,12 @@ void normalize_backward(const Layer<T>& layer, MatrixView<const std::type_identi
   check_matrix("normalize_backward", "dx", dx, x, layer.width);
   check_parameter("normalize_backward", "the gain's gradient", gradients.gain, layer.width);
   check_parameter("normalize_backward", "the bias's gradient", gradients.bias, layer.width);
+  if (layer.elementwise()) return detail::elementwise_backward<T>(layer, x, dy, dx, gradients, threads);
+  if (gradients.alpha != nullptr || gradients.shift != nullptr) {
+    throw Error(ErrorCode::Argument, fmt::format("normalize_backward: {} has no alpha and no shift, expected "
+                                                 "no place for their gradients",
+                                                 to_string(layer.kind)));
+  }
   run<T>({layer, x, dy, dx, beyond_caches(dx) && dx.data() != dy.data(), at_hand(dx)}, gradients, threads);
 }
 

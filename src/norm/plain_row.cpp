@@ -3,20 +3,11 @@
 
 #include <normscope/numeric/sum.hpp>
 
+#include "element_value.hpp"
 #include "kernel_jobs.hpp"
 
 namespace normscope::norm::detail {
 namespace {
-
-double number(double value) { return value; }
-double number(float value) { return static_cast<double>(value); }
-double number(Bfloat16 value) { return static_cast<double>(to_float(value)); }
-double number(Float16 value) { return static_cast<double>(to_float(value)); }
-
-void put(double value, double& to) { to = value; }
-void put(double value, float& to) { to = static_cast<float>(value); }
-void put(double value, Bfloat16& to) { to = to_bfloat16(static_cast<float>(value)); }
-void put(double value, Float16& to) { to = to_float16(static_cast<float>(value)); }
 
 /// A block's entries before gain and bias, each computed on request.
 template <typename T>
@@ -28,13 +19,13 @@ class Normalized {
     if (largest > 0.0 && std::isfinite(largest)) exponent_ = std::ilogb(largest);
     // If eps dominates the squares, it must stay in range.
     if (layer.eps > 0.0) exponent_ = std::max(exponent_, -500);
-    if (layer.kind == NormKind::layer) {
+    if (layer.centers()) {
       mean_ = mean();
       rest_ = mean();
     }
     CompensatedSum squares;
     for (std::size_t i = 0; i < n_; ++i) squares.add(deviation(i) * deviation(i));
-    const double radius = layer.kind == NormKind::spherical ? 1.0 : std::sqrt(static_cast<double>(n_));
+    const double radius = layer.radius();
     const double length = std::isinf(largest) ? largest : std::sqrt(squares.value());
     // Beside no deviation, eps counts in full and must not lose digits to a large row's scaling.
     if (length > 0.0 || exponent_ < 0) slope_exponent_ = -exponent_;
@@ -70,18 +61,13 @@ class Normalized {
   bool flat_ = false;
 };
 
-template <typename W>
-double entry(std::span<const W> parameter, std::size_t i, double otherwise) {
-  return parameter.empty() ? otherwise : static_cast<double>(parameter[i]);
-}
-
 }  // namespace
 
 template <typename T>
 void plain_forward(const Layer<T>& layer, std::size_t begin, const T* x, T* y) {
   const Normalized<T> normalized(layer, x);
   for (std::size_t i = 0; i < normalized.size(); ++i) {
-    put(normalized.at(i) * entry(layer.gain, begin + i, 1.0) + entry(layer.bias, begin + i, 0.0), y[i]);
+    put(normalized.at(i) * layer.gain_at(begin + i) + layer.bias_at(begin + i), y[i]);
   }
 }
 
@@ -89,8 +75,8 @@ template <typename T>
 void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const T* dy, T* dx, Shares<T> to) {
   const Normalized<T> normalized(layer, x);
   const std::size_t n = normalized.size();
-  const double divisor = layer.kind == NormKind::spherical ? 1.0 : static_cast<double>(n);
-  const auto a = [&](std::size_t i) { return number(dy[i]) * entry(layer.gain, begin + i, 1.0); };
+  const double divisor = layer.squared_radius();
+  const auto a = [&](std::size_t i) { return number(dy[i]) * layer.gain_at(begin + i); };
   CompensatedSum total;
   CompensatedSum along;
   for (std::size_t i = 0; i < n; ++i) {
@@ -99,7 +85,7 @@ void plain_backward(const Layer<T>& layer, std::size_t begin, const T* x, const 
     if (to.gain != nullptr) to.gain[begin + i] += static_cast<Wide<T>>(number(dy[i]) * normalized.at(i));
     if (to.bias != nullptr) to.bias[begin + i] += static_cast<Wide<T>>(number(dy[i]));
   }
-  const double mean = layer.kind == NormKind::layer ? total.value() / divisor : 0.0;
+  const double mean = layer.centers() ? total.value() / divisor : 0.0;
   for (std::size_t i = 0; i < n; ++i) {
     const double slope = (a(i) - mean) - normalized.at(i) * (along.value() / divisor);
     put(normalized.scaled(slope), dx[i]);

@@ -45,13 +45,16 @@ void take(const detail::BackwardJob<T>& job, std::size_t first, std::size_t last
 }
 
 /// Groups [first, last).
-template <typename T>
-Layer<T> part(const Layer<T>& layer, std::size_t first, std::size_t last) {
+template <typename W>
+BasicNorm<std::span<const W>> part(const BasicNorm<std::span<const W>>& layer, std::size_t first,
+                                   std::size_t last) {
   const std::size_t n = layer.width / layer.groups;
-  const auto of = [&](std::span<const Wide<T>> parameter) {
-    return parameter.empty() ? parameter : parameter.subspan(first * n, (last - first) * n);
-  };
-  return {layer.kind, (last - first) * n, last - first, layer.eps, of(layer.gain), of(layer.bias)};
+  BasicNorm<std::span<const W>> result = layer;
+  result.width = (last - first) * n;
+  result.groups = last - first;
+  if (!layer.gain.empty()) result.gain = layer.gain.subspan(first * n, result.width);
+  if (!layer.bias.empty()) result.bias = layer.bias.subspan(first * n, result.width);
+  return result;
 }
 
 template <typename T>

@@ -283,11 +283,10 @@ HWY_INLINE std::uint32_t BitsOf(D d, hn::Mask<D> mask) {
 }
 
 /// The scales of blocks [k, k + lanes of d); the mean is `base` + `offset`.
-template <bool centers, bool slopes, class D, typename T>
-HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base, hn::Vec<D> offset,
-                           hn::Vec<D> squares, hn::Vec<D> total, hn::Vec<D> along, Scales<Wide<T>>& to,
-                           std::size_t k) {
-  using W = Wide<T>;
+template <bool centers, bool slopes, class D, typename W>
+HWY_INLINE void FindScales(D d, const BasicNorm<std::span<const W>>& layer, double n, hn::Vec<D> base,
+                           hn::Vec<D> offset, hn::Vec<D> squares, hn::Vec<D> total, hn::Vec<D> along,
+                           Scales<W>& to, std::size_t k) {
   const hn::Rebind<W, D> narrow;
   const auto round = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
     if constexpr (std::is_same_v<W, double>) return v;
@@ -299,7 +298,7 @@ HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
   };
   const auto put = [&](hn::Vec<D> v, W* at) NORMSCOPE_IN_PLACE { hn::StoreU(round(v), narrow, at + k); };
   const auto share = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
-    if (layer.kind == NormKind::spherical) return v;
+    if (layer.squared_radius() == 1.0) return v;
     return std::is_same_v<W, double> ? hn::Div(v, hn::Set(d, n)) : hn::Mul(v, hn::Set(d, 1.0 / n));
   };
   const auto square = hn::Add(share(squares), hn::Set(d, layer.eps));
@@ -334,8 +333,9 @@ HWY_INLINE void FindScales(D d, const Layer<T>& layer, double n, hn::Vec<D> base
 }
 
 /// The scales of one block, stored as entry k.
-template <typename T>
-HWY_NOINLINE void ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<T>>& to, std::size_t k) {
+template <typename W>
+HWY_NOINLINE void ScalesOf(const BasicNorm<std::span<const W>>& layer, const Run& block, Scales<W>& to,
+                           std::size_t k) {
   const Moments& m = block.moments;
   const hn::CappedTag<double, 1> one;
   const auto set = [&](double value) NORMSCOPE_IN_PLACE { return hn::Set(one, value); };
@@ -344,9 +344,9 @@ HWY_NOINLINE void ScalesOf(const Layer<T>& layer, const Run& block, Scales<Wide<
 }
 
 /// The same for a block of any length, computed from its entries.
-template <bool centers, class D, class Source, typename T>
-HWY_INLINE void LongScales(D d, const Layer<T>& layer, const Source& x, std::size_t n, Scales<Wide<T>>& to,
-                           std::size_t k) {
+template <bool centers, class D, class Source, typename W>
+HWY_INLINE void LongScales(D d, const BasicNorm<std::span<const W>>& layer, const Source& x, std::size_t n,
+                           Scales<W>& to, std::size_t k) {
   ScalesOf(layer, BlockMoments<centers>(d, x, n), to, k);
 }
 
@@ -360,8 +360,9 @@ HWY_INLINE void MeasureColumns(D d, const Source& x, std::size_t first, std::siz
 }
 
 /// Merges the runs of all rows.
-template <class D, typename T>
-HWY_NOINLINE void JoinColumns(D d, const Layer<T>& layer, std::size_t rows, ByColumns& columns) {
+template <class D, typename W>
+HWY_NOINLINE void JoinColumns(D d, const BasicNorm<std::span<const W>>& layer, std::size_t rows,
+                              ByColumns& columns) {
   const std::size_t run = run_vectors * hn::Lanes(d);
   columns.ordinary = true;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -369,7 +370,7 @@ HWY_NOINLINE void JoinColumns(D d, const Layer<T>& layer, std::size_t rows, ByCo
     Cascade cascade(runs[0]);
     for (std::size_t i = run; i < layer.width; i += run) cascade.add(runs[i / run]);
     runs[0] = cascade.total();
-    Scales<Wide<T>> by;
+    Scales<W> by;
     ScalesOf(layer, runs[0], by, 0);
     columns.ordinary = columns.ordinary && by.Ordinary(0);
   }
@@ -420,10 +421,9 @@ HWY_INLINE void FourSums(D d, const Source* x, std::size_t q, std::size_t count,
 
 /// The scales of `count` short blocks, computed together step by step, because each is a long dependent chain
 /// of a few operations. Every block is treated alike, whatever their number.
-template <bool centers, class D, class Source, typename T>
-HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::size_t count, std::size_t n,
-                            Scales<Wide<T>>& to) {
-  using W = Wide<T>;
+template <bool centers, class D, class Source, typename W>
+HWY_INLINE void ShortScales(D d, const BasicNorm<std::span<const W>>& layer, const Source* x,
+                            std::size_t count, std::size_t n, Scales<W>& to) {
   const double size = static_cast<double>(n);
   const std::size_t blocks = (count + 3) / 4 * 4;
   W guess[most_blocks];
@@ -471,9 +471,9 @@ HWY_INLINE void ShortScales(D d, const Layer<T>& layer, const Source* x, std::si
 }
 
 /// The scales of `count` blocks of any length.
-template <bool centers, class D, class Source, typename T>
-HWY_INLINE void MeasureAll(D d, const Layer<T>& layer, const Source* x, std::size_t count, std::size_t n,
-                           Scales<Wide<T>>& to) {
+template <bool centers, class D, class Source, typename W>
+HWY_INLINE void MeasureAll(D d, const BasicNorm<std::span<const W>>& layer, const Source* x,
+                           std::size_t count, std::size_t n, Scales<W>& to) {
   if (n <= short_vectors * hn::Lanes(d)) return ShortScales<centers>(d, layer, x, count, n, to);
   for (std::size_t k = 0; k < count; ++k) LongScales<centers>(d, layer, x[k], n, to, k);
 }

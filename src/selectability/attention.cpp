@@ -25,6 +25,7 @@ bool finite(std::span<const double> values) {
 
 void check(const NormSpec& norm) {
   validate(norm);
+  require_normalizing("heads", norm);
   if (norm.groups != 1) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("heads: the norm has {} groups, expected 1", norm.groups));

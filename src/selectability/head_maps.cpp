@@ -133,7 +133,7 @@ Reduced::Reduced(const AffineImage& image) {
 
 OwnNorm::OwnNorm(const NormSpec& own, AffineImage input, bool centers)
     : input_(input.through({.kind = own.kind, .width = own.width, .eps = own.eps}, centers)),
-      eps_(own.kind == NormKind::spherical ? own.eps : own.eps * static_cast<double>(own.width)) {
+      eps_(own.eps * own.squared_radius()) {
   const double stretch = least_stretch(input_.map, centers) - input_.map_lost;
   const double constant = input_.constant.norm() * (1.0 + rounding(input_.constant.size()));
   radius_ = (stretch - constant - input_.constant_lost) * (1.0 - rounding(1));

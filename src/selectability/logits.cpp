@@ -17,6 +17,7 @@ namespace {
 
 void check(const NormSpec& norm, MatrixView<const double> unembedding, std::span<const double> bias) {
   validate(norm);
+  require_normalizing("reach", norm);
   if (norm.groups != 1) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("reach: the norm has {} groups, expected one", norm.groups));

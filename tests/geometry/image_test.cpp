@@ -289,5 +289,15 @@ TEST(NormImage, GainThatIsNotFiniteIsRefused) {
   EXPECT_THROW(NormImage({.width = 2, .gain = {1.0, NAN}}), Error);
 }
 
+TEST(NormImage, OfAnElementwiseNormIsABox) {
+  const NormImage image({.kind = NormKind::dyt, .width = 4, .gain = {3, 0, -5, 4}});
+  EXPECT_EQ(std::vector<double>(image.semi_axes().begin(), image.semi_axes().end()),
+            (std::vector<double>{5, 4, 3}));
+  EXPECT_EQ(image.null_space_dim(), 1U);
+  std::vector<double> axis(4);
+  image.axis(0, axis);
+  EXPECT_EQ(axis, (std::vector<double>{0, 0, 1, 0}));
+}
+
 }  // namespace
 }  // namespace normscope::geometry

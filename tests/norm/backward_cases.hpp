@@ -29,7 +29,7 @@ ExactGradients exact_backward(const Layer<T>& layer, const Rows<T>& x, const Row
       for (std::size_t i = 0; i < n; ++i) {
         const DoubleDouble slope = number(dy.at(row, begin + i));
         const DoubleDouble y = block.normalized[i];
-        a[i] = slope * DoubleDouble(gain_at(layer, begin + i));
+        a[i] = slope * DoubleDouble(layer.gain_at(begin + i));
         if (layer.kind == NormKind::layer) {
           mean += a[i] / DoubleDouble(divisor);
           mean_size += std::abs(a[i].high) / divisor;

@@ -203,11 +203,6 @@ struct ExactBlock {
   }
 };
 
-template <typename T>
-double gain_at(const Layer<T>& layer, std::size_t i) {
-  return layer.gain.empty() ? 1.0 : static_cast<double>(layer.gain[i]);
-}
-
 /// The formulas at `NormKind`, of one row as stored.
 template <typename T>
 std::vector<double> exact(const Layer<T>& layer, const T* x) {
@@ -218,7 +213,7 @@ std::vector<double> exact(const Layer<T>& layer, const T* x) {
     for (std::size_t i = 0; i < n; ++i) {
       const double bias = layer.bias.empty() ? 0.0 : static_cast<double>(layer.bias[begin + i]);
       y[begin + i] =
-          to_double(block.normalized[i] * DoubleDouble(gain_at(layer, begin + i)) + DoubleDouble(bias));
+          to_double(block.normalized[i] * DoubleDouble(layer.gain_at(begin + i)) + DoubleDouble(bias));
     }
   }
   return y;

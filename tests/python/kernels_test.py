@@ -174,5 +174,26 @@ def add_tests():
 
 
 add_tests()
+
+
+class Elementwise(unittest.TestCase):
+    def test_forward_and_gradients_are_those_of_numpy(self):
+        random = np.random.default_rng(7)
+        x, dy = random.normal(size=(2, 50, 8))
+        gain = random.normal(size=8)
+        y = normscope.normalize(x, gain, kind="dyt", alpha=0.7)
+        f = np.tanh(0.7 * x)
+        np.testing.assert_allclose(y, f * gain, rtol=1e-14)
+        dx, dgain, dbias, dalpha, dshift = normscope.normalize_backward(x, dy, gain, kind="dyt", alpha=0.7)
+        inner = dy * gain * (1 - f**2)
+        np.testing.assert_allclose(dx, 0.7 * inner, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(dgain, (dy * f).sum(0), rtol=1e-12)
+        np.testing.assert_allclose(dbias, dy.sum(0), rtol=1e-12)
+        np.testing.assert_allclose([dalpha, dshift], [(inner * x).sum(), inner.sum()], rtol=1e-12)
+        v = random.normal(size=x.shape)
+        np.testing.assert_allclose(normscope.jacobian_vector(x, v, gain, kind="dyt", alpha=0.7),
+                                   0.7 * gain * (1 - f**2) * v, rtol=1e-12, atol=1e-14)
+
+
 if __name__ == "__main__":
     unittest.main()

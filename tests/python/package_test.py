@@ -53,7 +53,7 @@ class Package(unittest.TestCase):
     def test_values_are_refused_in_one_line(self):
         x = np.ones((2, 8), np.float32)
         refused = lambda *rest, **named: self.refused(ValueError, *rest, **named)
-        refused('unknown norm kind "batch", expected layer, rms or spherical', normscope.normalize, x, kind="batch")
+        refused('unknown norm kind "batch", expected layer, rms, spherical, dyt or derf', normscope.normalize, x, kind="batch")
         refused("norm: 3 groups do not divide width 8", normscope.normalize, x, groups=3)
         refused("normalize: groups is -1, expected at least 1", normscope.normalize, x, groups=-1)
         refused("curvature: threads is -1, expected at least 0", normscope.curvature, x, threads=-1)

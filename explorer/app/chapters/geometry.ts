@@ -16,7 +16,7 @@ import { normals } from "../../engine/random";
 import { image, stepNames, steps } from "../../engine/geometry";
 import type { Image, NormSpec } from "../../engine/geometry";
 import { table } from "../../shared/dom";
-import { kindNames, number } from "../../shared/format";
+import { kindNames, normalizingKinds, number } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
 import { choice, controls, entrySlider, slider } from "../controls";
@@ -152,7 +152,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       step: 0.01,
       show: (value) => places[Math.round(value)] ?? "",
     });
-    const kind = choice(page, "Kind", "kind", Object.entries(kindNames));
+    const kind = choice(page, "Kind", "kind", normalizingKinds.map((kind) => [kind, kindNames[kind]]));
     page.slot("steps").append(controls("Step", at, player(page, { read: (state) => state.at, write: (value) => ({ at: value }), from: 0, to: () => 4, pace: 1500 }), kind));
     page.slot("scaling").append(slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }));
     const three = (name: string, key: "gain" | "bias", most: number) =>

@@ -1,5 +1,5 @@
 import type { Data, Grid, TrainSpec } from "../../engine/playground";
-import { isNormKind } from "../../shared/format";
+import { isNormalizingKind } from "../../shared/format";
 import type { Doors } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
 
@@ -46,9 +46,9 @@ export const between: Record<TrainSpec["norm"] | Exclude<TrainSpec["activation"]
 export const specOf = (state: State): TrainSpec => ({
   width: state.width,
   depth: state.depth,
-  activation: isNormKind(state.kind) ? "norm" : (state.kind as TrainSpec["activation"]),
-  norm: isNormKind(state.kind) ? state.kind : "spherical",
-  groups: isNormKind(state.kind) ? state.groups : 1,
+  activation: isNormalizingKind(state.kind) ? "norm" : (state.kind as TrainSpec["activation"]),
+  norm: isNormalizingKind(state.kind) ? state.kind : "spherical",
+  groups: isNormalizingKind(state.kind) ? state.groups : 1,
   eps: 1e-5,
   optimizer: state.optimizer as TrainSpec["optimizer"],
   rate: state.rate,

@@ -1,53 +1,58 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <vector>
 
+#include <normscope/core/norm_kind.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope {
 
-/// The family a normalization layer belongs to. With x a row of `width` N, Π x = x − mean(x):
-///   layer      y = g · Πx / sqrt(|Πx|²/N + eps) + b           LayerNorm
-///   rms        y = g · x  / sqrt(|x|²/N + eps) + b            RMSNorm
-///   spherical  y = g · x  / sqrt(|x|² + eps) + b              projection onto the unit sphere
-/// With `groups` k > 1 the row is split into k consecutive blocks of N/k entries, each normalized separately
-/// (LN-G); gain and bias still have N entries.
-///
-/// Source    [Riechers 2024, eq. 6]; [Ni et al. 2024, LN-G]; [Winsor 2022, u_eps]
-enum class NormKind { layer, rms, spherical };
-
-/// "layer", "rms" or "spherical".
-[[nodiscard]] std::string_view to_string(NormKind kind);
-
-/// The kind of that name.
-/// Errors    Argument if `name` is none of the three
-[[nodiscard]] NormKind norm_kind(std::string_view name);
-
-/// One normalization layer.
+/// One normalization layer, with its gain and bias in containers of type `Values`: `NormSpec` owns them in
+/// double, `norm::Layer<T>` views those of the kernels' precision.
 /// Shapes    gain, bias (width), or empty for all ones and all zeros
-struct NormSpec {
+template <typename Values>
+struct BasicNorm {
   NormKind kind = NormKind::layer;
   std::size_t width = 0;
-  std::size_t groups = 1;
-  double eps = 1e-5;
-  std::vector<double> gain{};
-  std::vector<double> bias{};
+  std::size_t groups = 1;  ///< 1 for elementwise kinds
+  double eps = 1e-5;       ///< unused by elementwise kinds
+  Values gain{};
+  Values bias{};
+  double alpha = 1.0;  ///< α of elementwise kinds
+  double shift = 0.0;  ///< s of derf
 
   /// Gain of feature `index`, 1 without a gain.
-  [[nodiscard]] double gain_at(std::size_t index) const { return gain.empty() ? 1.0 : gain[index]; }
-  [[nodiscard]] double bias_at(std::size_t index) const { return bias.empty() ? 0.0 : bias[index]; }
-  /// Number of entries normalized together.
-  [[nodiscard]] std::size_t block_width() const { return width / groups; }
+  [[nodiscard]] double gain_at(std::size_t index) const {
+    return gain.empty() ? 1.0 : static_cast<double>(gain[index]);
+  }
+  [[nodiscard]] double bias_at(std::size_t index) const {
+    return bias.empty() ? 0.0 : static_cast<double>(bias[index]);
+  }
+  /// Whether every output depends on the input of its own feature alone.
+  [[nodiscard]] bool elementwise() const { return is_elementwise(kind); }
+  [[nodiscard]] NormEffect effect() const { return effect_of(kind, eps, block_width()); }
+  /// Whether all entries are normalized together, so that the image is one ellipsoid.
+  [[nodiscard]] bool normalizes_as_one() const { return groups == 1 && !elementwise(); }
+  /// Number of entries normalized together; 1 for elementwise kinds.
+  [[nodiscard]] std::size_t block_width() const { return elementwise() ? 1 : width / groups; }
   /// Whether the mean is subtracted before scaling.
-  [[nodiscard]] bool centers() const { return kind == NormKind::layer; }
-  /// Radius of the sphere that `scale` fills: sqrt of the block width, or 1 for spherical.
-  [[nodiscard]] double radius() const;
+  [[nodiscard]] bool centers() const { return facts(kind).centers; }
+  /// The square of `radius`: what turns a squared length into what `eps` is added to.
+  [[nodiscard]] double squared_radius() const {
+    return facts(kind).divisor == Divisor::length ? 1.0 : static_cast<double>(block_width());
+  }
+  /// Radius of the sphere that `scale` fills: sqrt of the block width, or 1 for spherical and, as the largest
+  /// |tanh| and |erf|, for elementwise kinds.
+  [[nodiscard]] double radius() const { return std::sqrt(squared_radius()); }
 };
 
-/// Throws unless `spec` describes a layer: width >= 1, groups >= 1 and dividing width,
-/// eps >= 0 and finite, gain and bias absent or of `width` finite entries.
+using NormSpec = BasicNorm<std::vector<double>>;
+
+/// Throws unless `spec` describes a layer: width >= 1, groups >= 1 and dividing width (1 for elementwise
+/// kinds), eps >= 0 and finite, alpha and shift finite, gain and bias absent or of `width` finite entries.
 /// Errors    Argument, Shape
 void validate(const NormSpec& spec);
 
@@ -55,5 +60,9 @@ void validate(const NormSpec& spec);
 /// Errors    Argument, Shape
 void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x,
               MatrixView<const double> y);
+
+/// Throws if `spec` is elementwise, for what is defined for normalizing kinds alone; `who` begins the
+/// message. Errors    Argument
+void require_normalizing(std::string_view who, const NormSpec& spec);
 
 }  // namespace normscope

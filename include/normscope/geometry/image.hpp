@@ -15,7 +15,8 @@ namespace normscope::geometry {
 /// {R · G Π u : |u| <= 1}, G = diag(gain), R = `spec.radius()`; with groups, the product of one
 /// such ellipsoid a block. Its principal axes are the eigenvectors of R² G Π G, a diagonal minus a
 /// rank-one matrix; its semi-axes are R √ζ for the eigenvalues ζ of G Π G. For rms and spherical
-/// Π = I and the axes are the coordinates.
+/// Π = I and the axes are the coordinates. For elementwise kinds the set is the open box |y_i| < |g_i|, whose
+/// semi-axes are its half-widths |g_i|.
 ///
 /// Source    [Riechers 2024, II.1] null space and axes; docs/design/secular.md for the cost
 /// Accuracy  semi-axes 1e-12 relative for well-separated gains

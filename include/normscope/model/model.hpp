@@ -66,7 +66,9 @@ struct Norm {
   Source eps_source = Source::assumed;
   std::optional<Slice> gain{};
   std::optional<Slice> bias{};
-  double gain_offset = 0.0;  ///< 1 where the file stores gain − 1 (Gemma)
+  std::optional<Slice> alpha{};  ///< of elementwise kinds
+  std::optional<Slice> shift{};  ///< of derf
+  double gain_offset = 0.0;      ///< 1 where the file stores gain − 1 (Gemma)
   Placement placement = Placement::unknown;
   int applications = 1;
   bool connections_known = false;  ///< whether `readers` and `writers` are complete
@@ -77,6 +79,8 @@ struct Norm {
   /// Names of norms whose output itself has entered that stream since then: the previous norm of a post-norm
   /// block, or the norm at the end of a branch (Gemma 2).
   std::vector<std::string> writing_norms{};
+
+  [[nodiscard]] NormEffect effect() const { return effect_of(kind, eps, width / groups); }
 };
 
 /// A rotary position embedding: at position t, pair j of the first `dims` coordinates of a query or key is

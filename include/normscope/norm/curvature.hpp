@@ -71,10 +71,12 @@ struct GroupCurvature {
 
 /// Smallest block in which the norm varies in two dimensions; for smaller ones nothing is curved at eps = 0.
 [[nodiscard]] constexpr std::size_t least_curved_block(NormKind kind) {
-  return kind == NormKind::layer ? 3 : 2;
+  if (is_elementwise(kind)) return 1;
+  return facts(kind).centers ? 3 : 2;
 }
 
-/// The divisors of `width` that leave blocks of at least `least_curved_block` entries, ascending.
+/// The divisors of `width` that leave blocks of at least `least_curved_block` entries, ascending; 1 alone for
+/// elementwise kinds.
 [[nodiscard]] std::vector<std::size_t> curving_group_counts(NormKind kind, std::size_t width);
 
 }  // namespace normscope::norm

@@ -41,16 +41,13 @@
 namespace normscope::norm {
 
 /// A norm whose gain and bias are views, in the precision the kernels compute in.
-/// Shapes    gain, bias (width), or empty for all ones and all zeros
 template <typename T>
-struct Layer {
-  NormKind kind = NormKind::layer;
-  std::size_t width = 0;
-  std::size_t groups = 1;
-  double eps = 1e-5;
-  std::span<const Wide<T>> gain{};
-  std::span<const Wide<T>> bias{};
-};
+using Layer = BasicNorm<std::span<const Wide<T>>>;
+
+/// `spec` as a layer, which views its gain and bias.
+[[nodiscard]] inline Layer<double> view(const NormSpec& spec) {
+  return {spec.kind, spec.width, spec.groups, spec.eps, spec.gain, spec.bias, spec.alpha, spec.shift};
+}
 
 /// y = norm(x) for each row.
 /// Requires  y is x itself or does not overlap it
@@ -67,16 +64,21 @@ void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<
                    MatrixView<std::type_identity_t<T>> sum, MatrixView<std::type_identity_t<T>> y,
                    unsigned threads = 0);
 
-/// Outputs for the gradients of gain and bias; empty for a gradient that is not wanted.
+/// Outputs for the gradients of the parameters; empty or null for a gradient that is not wanted. Only
+/// elementwise kinds have those of α and s.
 /// Shapes    gain, bias (width)
 template <typename T>
 struct Gradients {
   std::span<Wide<T>> gain{};
   std::span<Wide<T>> bias{};
+  Wide<T>* alpha = nullptr;
+  Wide<T>* shift = nullptr;
 };
 
 /// The gradients of a loss from dy = ∂loss/∂y; of the forward pass only x is needed:
 ///   dx = Jᵀ dy (formula at `vector_jacobian`),  dgain = Σ_rows dy · (y − b)/g,  dbias = Σ_rows dy
+/// and for elementwise kinds, with t = αx + s,
+///   dα = Σ_rows Σ_i dy_i g_i f'(t_i) x_i,  ds = Σ_rows Σ_i dy_i g_i f'(t_i)
 ///
 /// Requires  dx is dy itself or overlaps neither dy nor x
 /// Accuracy  dx: 64 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy, ŷ the output without gain

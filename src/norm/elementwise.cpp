@@ -1,0 +1,167 @@
+#include "elementwise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <normscope/core/assert.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/sum.hpp>
+
+#include "element_value.hpp"
+
+namespace normscope::norm::detail {
+namespace {
+
+/// Entries a thread processes at a time.
+constexpr std::size_t entries_a_task = std::size_t{1} << 13U;
+/// Largest number of ranges of rows whose gradients are summed separately; it must not depend on the threads.
+constexpr std::size_t most_ranges = 64;
+constexpr std::size_t rows_a_range = 64;
+
+std::size_t rows_a_task(std::size_t width) { return std::max<std::size_t>(1, entries_a_task / width); }
+
+/// αx + s, rounded once.
+template <typename Values>
+double argument(const BasicNorm<Values>& norm, double x) {
+  return std::fma(norm.alpha, x, norm.shift);
+}
+
+/// The gradients of gain, bias, α and s over a range of rows.
+struct Sums {
+  explicit Sums(std::size_t width) : gain(width), bias(width) {}
+  std::vector<CompensatedSum> gain;
+  std::vector<CompensatedSum> bias;
+  CompensatedSum alpha;
+  CompensatedSum shift;
+
+  void add(const Sums& other) {
+    for (std::size_t i = 0; i < gain.size(); ++i) gain[i].add(other.gain[i].value());
+    for (std::size_t i = 0; i < bias.size(); ++i) bias[i].add(other.bias[i].value());
+    alpha.add(other.alpha.value());
+    shift.add(other.shift.value());
+  }
+};
+
+template <typename W>
+void store(const std::vector<CompensatedSum>& sums, std::span<W> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<W>(sums[i].value());
+}
+
+/// One row of gradients. `sums` may be null.
+template <typename T>
+void backward_row(const Layer<T>& layer, const Activation& f, std::span<const T> x, std::span<const T> dy,
+                  std::span<T> dx, Sums* sums) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = number(x[i]);
+    const double upstream = number(dy[i]);
+    const double t = argument(layer, at);
+    const double inner = upstream * layer.gain_at(i) * f.slope(t);
+    if (sums != nullptr) {
+      sums->gain[i].add(upstream * f.value(t));
+      sums->bias[i].add(upstream);
+      sums->alpha.add(inner * at);
+      sums->shift.add(inner);
+    }
+    put(layer.alpha * inner, dx[i]);
+  }
+}
+
+/// to_row(row) for all rows, among threads.
+template <typename ToRow>
+void each_row(std::size_t rows, std::size_t width, unsigned threads, const ToRow& to_row) {
+  parallel_for(rows, rows_a_task(width), threads, [&](std::size_t first, std::size_t last) {
+    for (std::size_t row = first; row < last; ++row) to_row(row);
+  });
+}
+
+}  // namespace
+
+const Activation& activation(NormKind kind) {
+  NORMSCOPE_ASSERT(is_elementwise(kind));
+  return kind == NormKind::dyt ? dyt : derf;
+}
+
+template <typename T>
+void elementwise_forward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<T> y, unsigned threads) {
+  const Activation& f = activation(layer.kind);
+  each_row(x.rows(), layer.width, threads, [&](std::size_t row) {
+    for (std::size_t i = 0; i < layer.width; ++i) {
+      const double t = argument(layer, number(x.row(row)[i]));
+      put(layer.gain_at(i) * f.value(t) + layer.bias_at(i), y.row(row)[i]);
+    }
+  });
+}
+
+template <typename T>
+void elementwise_backward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<const T> dy,
+                          MatrixView<T> dx, const Gradients<T>& gradients, unsigned threads) {
+  const Activation& f = activation(layer.kind);
+  const std::size_t rows = x.rows();
+  const auto to_row = [&](std::size_t row, Sums* sums) {
+    backward_row<T>(layer, f, x.row(row), dy.row(row), dx.row(row), sums);
+  };
+  if (gradients.gain.empty() && gradients.bias.empty() && gradients.alpha == nullptr &&
+      gradients.shift == nullptr) {
+    return each_row(rows, layer.width, threads, [&](std::size_t row) { to_row(row, nullptr); });
+  }
+  const std::size_t range = std::max(rows_a_range, (rows + most_ranges - 1) / most_ranges);
+  const std::size_t ranges = std::max<std::size_t>(1, (rows + range - 1) / range);
+  std::vector<Sums> sums(ranges, Sums(layer.width));
+  parallel_for(ranges, 1, threads, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r) {
+      for (std::size_t row = r * range; row < std::min(rows, (r + 1) * range); ++row) to_row(row, &sums[r]);
+    }
+  });
+  for (std::size_t r = 1; r < ranges; ++r) sums[0].add(sums[r]);
+  store(sums[0].gain, gradients.gain);
+  store(sums[0].bias, gradients.bias);
+  if (gradients.alpha != nullptr) *gradients.alpha = static_cast<Wide<T>>(sums[0].alpha.value());
+  if (gradients.shift != nullptr) *gradients.shift = static_cast<Wide<T>>(sums[0].shift.value());
+}
+
+void elementwise_jacobian(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> v,
+                          MatrixView<double> out, unsigned threads) {
+  const Activation& f = activation(spec.kind);
+  each_row(x.rows(), spec.width, threads, [&](std::size_t row) {
+    for (std::size_t i = 0; i < spec.width; ++i) {
+      const double slope = spec.gain_at(i) * spec.alpha * f.slope(argument(spec, x.row(row)[i]));
+      out.row(row)[i] = slope * v.row(row)[i];
+    }
+  });
+}
+
+void elementwise_second(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> u,
+                        MatrixView<const double> v, MatrixView<double> out, unsigned threads) {
+  const Activation& f = activation(spec.kind);
+  each_row(x.rows(), spec.width, threads, [&](std::size_t row) {
+    for (std::size_t i = 0; i < spec.width; ++i) {
+      const double bend =
+          spec.gain_at(i) * spec.alpha * spec.alpha * f.curvature(argument(spec, x.row(row)[i]));
+      out.row(row)[i] = bend * u.row(row)[i] * v.row(row)[i];
+    }
+  });
+}
+
+double elementwise_curvature(const NormSpec& spec, std::span<const double> x) {
+  const Activation& f = activation(spec.kind);
+  CompensatedSum sum;
+  for (std::size_t i = 0; i < spec.width; ++i) {
+    const double bend = spec.gain_at(i) * spec.alpha * spec.alpha * f.curvature(argument(spec, x[i]));
+    sum.add(bend * bend);
+  }
+  return sum.value();
+}
+
+#define NORMSCOPE_ELEMENTWISE(T)                                                                       \
+  template void elementwise_forward<T>(const Layer<T>&, MatrixView<const T>, MatrixView<T>, unsigned); \
+  template void elementwise_backward<T>(const Layer<T>&, MatrixView<const T>, MatrixView<const T>,     \
+                                        MatrixView<T>, const Gradients<T>&, unsigned);
+NORMSCOPE_ELEMENTWISE(double)
+NORMSCOPE_ELEMENTWISE(float)
+NORMSCOPE_ELEMENTWISE(Bfloat16)
+NORMSCOPE_ELEMENTWISE(Float16)
+#undef NORMSCOPE_ELEMENTWISE
+
+}  // namespace normscope::norm::detail

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/norm/kernels.hpp>
+
+/// The elementwise kinds: y_i = g_i f(α x_i + s) + b_i, for a function f a kind.
+namespace normscope::norm::detail {
+
+/// f and its first two derivatives, each within 4 u of its largest value, and 0 or ±1 where |t| is infinite.
+struct Activation {
+  double (*value)(double t);
+  double (*slope)(double t);
+  double (*curvature)(double t);
+};
+
+extern const Activation dyt;
+extern const Activation derf;
+
+/// f of an elementwise kind.
+/// Requires  is_elementwise(kind)
+const Activation& activation(NormKind kind);
+
+/// Every kernel and the reference in double use these two. Rows of width `layer.width`.
+template <typename T>
+void elementwise_forward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<T> y, unsigned threads);
+template <typename T>
+void elementwise_backward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<const T> dy,
+                          MatrixView<T> dx, const Gradients<T>& gradients, unsigned threads);
+
+/// out = g α f'(αx + s) v, for J v and Jᵀ v alike.
+void elementwise_jacobian(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> v,
+                          MatrixView<double> out, unsigned threads);
+/// out = g α² f''(αx + s) u v.
+void elementwise_second(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> u,
+                        MatrixView<const double> v, MatrixView<double> out, unsigned threads);
+/// Σ_i (g_i α² f''(αx_i + s))² of a row.
+double elementwise_curvature(const NormSpec& spec, std::span<const double> x);
+
+}  // namespace normscope::norm::detail

@@ -298,7 +298,7 @@ HWY_INLINE void FindScales(D d, const BasicNorm<std::span<const W>>& layer, doub
   };
   const auto put = [&](hn::Vec<D> v, W* at) NORMSCOPE_IN_PLACE { hn::StoreU(round(v), narrow, at + k); };
   const auto share = [&](hn::Vec<D> v) NORMSCOPE_IN_PLACE {
-    if (layer.squared_radius() == 1.0) return v;
+    if (facts(layer.kind).divisor == Divisor::length) return v;
     return std::is_same_v<W, double> ? hn::Div(v, hn::Set(d, n)) : hn::Mul(v, hn::Set(d, 1.0 / n));
   };
   const auto square = hn::Add(share(squares), hn::Set(d, layer.eps));

@@ -127,7 +127,7 @@ class Explore(CommandTest):
         self.serve()
         done = self.run_command("explore", "--port", self.port)
         self.assertEqual(done.returncode, 3)
-        self.assertIn(f"port {self.port} of 127.0.0.1", done.stderr)
+        self.assertIn(f"127.0.0.1:{self.port}: Address already in use", done.stderr)
 
     def test_serves_the_report_of_a_model(self):
         self.serve(OWN_MODEL)

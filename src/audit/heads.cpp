@@ -8,6 +8,7 @@
 #include <normscope/core/parallel.hpp>
 
 #include "head_weights.hpp"
+#include "not_normalizing.hpp"
 
 namespace normscope::audit {
 namespace {
@@ -30,12 +31,6 @@ const model::Norm* own_norm(const model::Model& model, const model::Linear& part
     return norm.placement == model::Placement::inside && names(norm.writers, part);
   });
   return at == model.norms.end() ? nullptr : &*at;
-}
-
-std::string not_normalizing(const model::Norm& norm) {
-  return norm.effect() == NormEffect::off
-             ? fmt::format("not modelled: {} has eps {:g}, so normalization is off", norm.name, norm.eps)
-             : fmt::format("not modelled: {} is {}, an elementwise kind", norm.name, facts(norm.kind).title);
 }
 
 /// Why a head's scores are not q·k for two linear maps of the output of this norm, apart from norms of the

@@ -9,6 +9,8 @@
 #include <normscope/model/token_names.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "not_normalizing.hpp"
+
 namespace normscope::audit {
 namespace {
 
@@ -70,13 +72,7 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   if (norm == model.norms.end()) {
     throw unsupported("its language head does not read a norm directly, expected a final norm before it");
   }
-  if (norm->effect() != NormEffect::normalizes) {
-    throw unsupported(
-        norm->effect() == NormEffect::off
-            ? fmt::format("not modelled: {} has eps {:g}, so normalization is off", norm->name, norm->eps)
-            : fmt::format("not modelled: {} is {}, an elementwise kind", norm->name,
-                          facts(norm->kind).title));
-  }
+  if (norm->effect() != NormEffect::normalizes) throw unsupported(not_normalizing(*norm));
   if (!model.vocabulary->not_modelled.empty()) {
     throw unsupported("not modelled: " + model.vocabulary->not_modelled);
   }

@@ -140,10 +140,8 @@ void add_effect(const NormSpec& spec, std::span<const double> lengths, Lines& li
   if (spec.effect() == NormEffect::off && !lengths.empty()) {
     const double factor = spec.radius() * std::sqrt(spec.eps);
     lines.push_back(fmt::format(
-        "normalization is off: eps {:g} exceeds the mean square m of any row, and the norm is a linear map "
-        "of singular values {:.6g} to {:.6g} within m/(2 eps) relative; the semi-axes are its limit for m "
-        "far "
-        "above eps",
+        "normalization is off: eps {:g} exceeds the mean square m of any row, and within m/(2 eps) relative "
+        "the norm is a linear map of singular values {:.6g} to {:.6g}; the semi-axes are for m far above eps",
         spec.eps, lengths.back() / factor, lengths.front() / factor));
   }
 }

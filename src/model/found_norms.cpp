@@ -66,10 +66,11 @@ std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor)
   return {};
 }
 
+bool named_rms(const Found& found) { return lower(found.stem).find("rms") != std::string::npos; }
+
 NormKind kind_of(const Found& found, bool any_bias) {
   if (found.alpha != nullptr) return found.shift != nullptr ? NormKind::derf : NormKind::dyt;
-  const bool named_rms = lower(found.stem).find("rms") != std::string::npos;
-  return found.bias == nullptr && (named_rms || !any_bias) ? NormKind::rms : NormKind::layer;
+  return found.bias == nullptr && (named_rms(found) || !any_bias) ? NormKind::rms : NormKind::layer;
 }
 
 // Whether a component of the name says that the tensor belongs to a vision tower or to a text tower.
@@ -124,7 +125,6 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     return first_number(a.stem).value_or(-1) < first_number(b.stem).value_or(-1);
   });
   for (const Found& found : norms) {
-    const bool named_rms = lower(found.stem).find("rms") != std::string::npos;
     Norm norm;
     norm.name = found.stem;
     norm.role = "unknown";
@@ -139,7 +139,7 @@ void append_found_norms(const Checkpoint& checkpoint, const Config& config,
     if (found.bias != nullptr) norm.bias = whole(*found.bias);
     if (found.alpha != nullptr) norm.alpha = whole(*found.alpha);
     if (found.shift != nullptr) norm.shift = whole(*found.shift);
-    if (found.bias == nullptr && !named_rms && found.alpha == nullptr)
+    if (found.bias == nullptr && !named_rms(found) && found.alpha == nullptr)
       ++(any_bias ? assumed_layer : assumed_rms);
     model.norms.push_back(std::move(norm));
   }

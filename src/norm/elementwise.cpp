@@ -84,23 +84,29 @@ const Activation& activation(NormKind kind) {
 }
 
 template <typename T>
-void elementwise_forward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<T> y, unsigned threads) {
+void elementwise_forward(const ForwardJob<T>& job, unsigned threads) {
+  const Layer<T>& layer = job.layer;
   const Activation& f = activation(layer.kind);
-  each_row(x.rows(), layer.width, threads, [&](std::size_t row) {
+  const bool adds = job.residual.data() != nullptr;
+  each_row(job.x.rows(), layer.width, threads, [&](std::size_t row) {
     for (std::size_t i = 0; i < layer.width; ++i) {
-      const double t = argument(layer, number(x.row(row)[i]));
-      put(layer.gain_at(i) * f.value(t) + layer.bias_at(i), y.row(row)[i]);
+      T x = job.x.row(row)[i];
+      if (adds) {
+        put(number(x) + number(job.residual.row(row)[i]), x);
+        job.sum.row(row)[i] = x;
+      }
+      put(layer.gain_at(i) * f.value(argument(layer, number(x))) + layer.bias_at(i), job.y.row(row)[i]);
     }
   });
 }
 
 template <typename T>
-void elementwise_backward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<const T> dy,
-                          MatrixView<T> dx, const Gradients<T>& gradients, unsigned threads) {
+void elementwise_backward(const BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads) {
+  const Layer<T>& layer = job.layer;
   const Activation& f = activation(layer.kind);
-  const std::size_t rows = x.rows();
+  const std::size_t rows = job.x.rows();
   const auto to_row = [&](std::size_t row, Sums* sums) {
-    backward_row<T>(layer, f, x.row(row), dy.row(row), dx.row(row), sums);
+    backward_row<T>(layer, f, job.x.row(row), job.dy.row(row), job.dx.row(row), sums);
   };
   if (gradients.gain.empty() && gradients.bias.empty() && gradients.alpha == nullptr &&
       gradients.shift == nullptr) {
@@ -154,10 +160,9 @@ double elementwise_curvature(const NormSpec& spec, std::span<const double> x) {
   return sum.value();
 }
 
-#define NORMSCOPE_ELEMENTWISE(T)                                                                       \
-  template void elementwise_forward<T>(const Layer<T>&, MatrixView<const T>, MatrixView<T>, unsigned); \
-  template void elementwise_backward<T>(const Layer<T>&, MatrixView<const T>, MatrixView<const T>,     \
-                                        MatrixView<T>, const Gradients<T>&, unsigned);
+#define NORMSCOPE_ELEMENTWISE(T)                                        \
+  template void elementwise_forward<T>(const ForwardJob<T>&, unsigned); \
+  template void elementwise_backward<T>(const BackwardJob<T>&, const Gradients<T>&, unsigned);
 NORMSCOPE_ELEMENTWISE(double)
 NORMSCOPE_ELEMENTWISE(float)
 NORMSCOPE_ELEMENTWISE(Bfloat16)

@@ -4,7 +4,8 @@
 
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>
-#include <normscope/norm/kernels.hpp>
+
+#include "kernel_jobs.hpp"
 
 /// The elementwise kinds: y_i = g_i f(α x_i + s) + b_i, for a function f a kind.
 namespace normscope::norm::detail {
@@ -23,12 +24,11 @@ extern const Activation derf;
 /// Requires  is_elementwise(kind)
 const Activation& activation(NormKind kind);
 
-/// Every kernel and the reference in double use these two. Rows of width `layer.width`.
+/// `normalize`, `add_normalize` and `normalize_backward` of these kinds, and their reference.
 template <typename T>
-void elementwise_forward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<T> y, unsigned threads);
+void elementwise_forward(const ForwardJob<T>& job, unsigned threads);
 template <typename T>
-void elementwise_backward(const Layer<T>& layer, MatrixView<const T> x, MatrixView<const T> dy,
-                          MatrixView<T> dx, const Gradients<T>& gradients, unsigned threads);
+void elementwise_backward(const BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads);
 
 /// out = g α f'(αx + s) v, for J v and Jᵀ v alike.
 void elementwise_jacobian(const NormSpec& spec, MatrixView<const double> x, MatrixView<const double> v,

@@ -8,7 +8,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 
-#include "element_value.hpp"
 #include "elementwise.hpp"
 #include "kernel_jobs.hpp"
 #include "slices.hpp"
@@ -64,6 +63,7 @@ bool at_hand(MatrixView<T> result) {
 
 template <typename T>
 void run(const detail::ForwardJob<T>& job, unsigned threads) {
+  if (job.layer.elementwise()) return detail::elementwise_forward(job, threads);
   if (job.x.rows() * job.layer.width <= entries_a_thread) return detail::forward_rows(job, 0, job.x.rows());
   if (sliced(job, detail::Shares<T>{nullptr, nullptr}, job.x.rows(), threads)) return;
   parallel_for(job.x.rows(), whole(entries_a_thread, job.layer.width), threads,
@@ -116,6 +116,7 @@ void run_at_once(const detail::BackwardJob<T>& job, const Gradients<T>& gradient
 
 template <typename T>
 void run(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsigned threads) {
+  if (job.layer.elementwise()) return detail::elementwise_backward(job, gradients, threads);
   const std::size_t rows = job.x.rows();
   const std::size_t width = job.layer.width;
   const std::size_t rows_a_thread = whole(entries_a_thread, width);
@@ -144,17 +145,6 @@ void run(const detail::BackwardJob<T>& job, const Gradients<T>& gradients, unsig
   });
 }
 
-template <typename T>
-void add_elementwise(const Layer<T>& layer, MatrixView<const T> x, MatrixView<const T> residual,
-                     MatrixView<T> sum, MatrixView<T> y, unsigned threads) {
-  for (std::size_t row = 0; row < x.rows(); ++row) {
-    for (std::size_t i = 0; i < layer.width; ++i) {
-      detail::put(detail::number(x.row(row)[i]) + detail::number(residual.row(row)[i]), sum.row(row)[i]);
-    }
-  }
-  detail::elementwise_forward<T>(layer, sum, y, threads);
-}
-
 }  // namespace
 
 template <typename T>
@@ -163,7 +153,6 @@ void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> 
   check_layer("normalize", layer);
   check_matrix("normalize", "x", x, x, layer.width);
   check_matrix("normalize", "y", y, x, layer.width);
-  if (layer.elementwise()) return detail::elementwise_forward<T>(layer, x, y, threads);
   run<T>({layer, x, {}, {}, y, beyond_caches(y) && y.data() != x.data(), at_hand(y)}, threads);
 }
 
@@ -178,7 +167,6 @@ void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<
   check_matrix("add_normalize", "sum", sum, x, layer.width);
   check_matrix("add_normalize", "y", y, x, layer.width);
   if (x.rows() == 0) return;
-  if (layer.elementwise()) return add_elementwise<T>(layer, x, residual, sum, y, threads);
   const bool apart = y.data() != x.data() && y.data() != residual.data() && y.data() != sum.data();
   run<T>({layer, x, residual, sum, y, beyond_caches(y) && apart, at_hand(y)}, threads);
 }
@@ -193,8 +181,7 @@ void normalize_backward(const Layer<T>& layer, MatrixView<const std::type_identi
   check_matrix("normalize_backward", "dx", dx, x, layer.width);
   check_parameter("normalize_backward", "the gain's gradient", gradients.gain, layer.width);
   check_parameter("normalize_backward", "the bias's gradient", gradients.bias, layer.width);
-  if (layer.elementwise()) return detail::elementwise_backward<T>(layer, x, dy, dx, gradients, threads);
-  if (gradients.alpha != nullptr || gradients.shift != nullptr) {
+  if (!layer.elementwise() && (gradients.alpha != nullptr || gradients.shift != nullptr)) {
     throw Error(ErrorCode::Argument, fmt::format("normalize_backward: {} has no alpha and no shift, expected "
                                                  "no place for their gradients",
                                                  to_string(layer.kind)));

@@ -7,9 +7,9 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/norm/jacobian.hpp>
+#include <normscope/norm/kernels.hpp>
 #include <normscope/numeric/sum.hpp>
 
-#include "elementwise.hpp"
 #include "plain_block.hpp"
 
 namespace normscope::norm {
@@ -38,7 +38,7 @@ void round(const std::vector<CompensatedSum>& sums, std::span<double> gradient) 
 
 void forward(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y) {
   validate("norm", spec, x, y);
-  if (spec.elementwise()) return detail::elementwise_forward<double>(view(spec), x, y, 1);
+  if (spec.elementwise()) return normalize<double>(view(spec), x, y, 1);
   for (std::size_t row = 0; row < x.rows(); ++row) {
     normalize(spec, x.row(row), y.row(row));
     for (std::size_t i = 0; i < spec.width; ++i) {
@@ -54,7 +54,7 @@ void backward(const NormSpec& spec, MatrixView<const double> x, MatrixView<const
   require_width("dgain", dgain, spec.width);
   require_width("dbias", dbias, spec.width);
   if (spec.elementwise()) {
-    return detail::elementwise_backward<double>(view(spec), x, dy, dx, {.gain = dgain, .bias = dbias}, 1);
+    return normalize_backward<double>(view(spec), x, dy, dx, {.gain = dgain, .bias = dbias}, 1);
   }
   std::vector<CompensatedSum> of_gain(spec.width);
   std::vector<CompensatedSum> of_bias(spec.width);

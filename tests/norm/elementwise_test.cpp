@@ -168,6 +168,25 @@ TEST(Elementwise, EveryElementTypeIsRoundedOnce) {
   }
 }
 
+TEST(Elementwise, AddNormalizeIsAnAdditionAndANorm) {
+  constexpr std::size_t width = 5;
+  constexpr std::size_t rows = 4000;
+  const std::vector<double> x = test::random_values(rows * width, 3);
+  const std::vector<double> residual = test::random_values(rows * width, 4);
+  const Layer<double> layer{.kind = NormKind::derf, .width = width, .alpha = 0.5, .shift = 0.25};
+  std::vector<double> expected_sum(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) expected_sum[i] = x[i] + residual[i];
+  std::vector<double> expected(x.size());
+  normalize<double>(layer, {expected_sum.data(), rows, width}, {expected.data(), rows, width});
+  // Over the arguments themselves.
+  std::vector<double> sum = residual;
+  std::vector<double> y = x;
+  add_normalize<double>(layer, {y.data(), rows, width}, {sum.data(), rows, width}, {sum.data(), rows, width},
+                        {y.data(), rows, width});
+  EXPECT_EQ(sum, expected_sum);
+  EXPECT_EQ(y, expected);
+}
+
 TEST(Elementwise, EndsOfTheRangeAreThoseOfTheFunction) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> x = {infinity, -infinity, 1e308, std::nan("")};

@@ -34,8 +34,6 @@ struct BasicNorm {
   /// Whether every output depends on the input of its own feature alone.
   [[nodiscard]] bool elementwise() const { return is_elementwise(kind); }
   [[nodiscard]] NormEffect effect() const { return effect_of(kind, eps, block_width()); }
-  /// Whether all entries are normalized together, so that the image is one ellipsoid.
-  [[nodiscard]] bool normalizes_as_one() const { return groups == 1 && !elementwise(); }
   /// Number of entries normalized together; 1 for elementwise kinds.
   [[nodiscard]] std::size_t block_width() const { return elementwise() ? 1 : width / groups; }
   /// Whether the mean is subtracted before scaling.
@@ -62,7 +60,9 @@ void validate(std::string_view who, const NormSpec& spec, MatrixView<const doubl
               MatrixView<const double> y);
 
 /// Throws if `spec` is elementwise, for what is defined for normalizing kinds alone; `who` begins the
-/// message. Errors    Argument
+/// message.
+///
+/// Errors    Argument
 void require_normalizing(std::string_view who, const NormSpec& spec);
 
 }  // namespace normscope

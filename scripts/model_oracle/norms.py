@@ -1,0 +1,216 @@
+"""Recognises normalizations by comparing what a module computes with every candidate formula."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from .trace import Call, Graph, Ref
+from .weights import SavedTensors, is_norm_class
+
+EPS_NAMES = ("eps", "variance_epsilon", "epsilon", "layer_norm_eps", "norm_eps", "rms_norm_eps")
+TOLERANCE = 3e-5
+
+
+@dataclass
+class Fit:
+    kind: str  # layer, rms, l2
+    axes: str
+    width: int
+    groups: int
+    eps: float
+    gain: str | None  # parameter of the module
+    bias: str | None
+    gain_offset: float
+    value: int  # what is normalized
+
+
+def _centred(x: np.ndarray, kind: str) -> np.ndarray:
+    return x - x.mean(-1, keepdims=True) if kind == "layer" else x
+
+
+def _divisor(x: np.ndarray, kind: str, eps: float) -> np.ndarray:
+    if kind == "l2":
+        return np.sqrt((x**2).sum(-1, keepdims=True) + eps)
+    if kind == "l2_max":
+        return np.maximum(np.sqrt((x**2).sum(-1, keepdims=True)), eps)
+    return np.sqrt((x**2).mean(-1, keepdims=True) + eps)
+
+
+def _grouped(x: np.ndarray, axes: str, groups: int) -> np.ndarray:
+    """With what one row of the norm sees on the last axis."""
+    if axes == "channels":
+        return np.moveaxis(x, 1, -1)
+    if axes == "group and positions":
+        return x.reshape(x.shape[0], groups, -1)
+    return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
+
+
+def _ungrouped(y: np.ndarray, axes: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.moveaxis(y, -1, 1) if axes == "channels" else y.reshape(shape)
+
+
+def _parameter(module: torch.nn.Module, name: str | None, axes: str, dims: int) -> np.ndarray | None:
+    if name is None:
+        return None
+    values = module.get_parameter(name).detach().double().numpy()
+    return values.reshape(-1, *[1] * (dims - 2)) if axes in ("channels", "group and positions") else values
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == tuple(to)
+    except ValueError:
+        return False
+
+
+def _attribute_eps(module: torch.nn.Module) -> float | None:
+    for name in EPS_NAMES:
+        if isinstance(eps := getattr(module, name, None), (int, float)):
+            return float(eps)
+    return None
+
+
+def _forms(module: torch.nn.Module, x: np.ndarray) -> list[tuple[str, int]]:
+    groups = {1, int(getattr(module, "num_groups", 1) or 1), int(getattr(module, "n_groups", 1) or 1)}
+    if size := getattr(module, "group_size", None):
+        groups.add(x.shape[-1] // int(size))
+    forms = [("last", g) for g in sorted(groups) if x.shape[-1] % g == 0]
+    if x.ndim >= 3:
+        forms.append(("channels", 1))
+        forms += [("group and positions", g) for g in sorted(groups) if x.shape[1] % g == 0]
+    return forms
+
+
+def _candidates(module: torch.nn.Module) -> list[tuple[str | None, str | None]]:
+    names = [name for name, _ in module.named_parameters(recurse=False)]
+    pairs: list[tuple[str | None, str | None]] = [(None, None)] if not names else []
+    pairs += [(gain, None) for gain in names] + list(itertools.permutations(names, 2))
+    return sorted(pairs, key=lambda pair: -sum(name is not None for name in pair))
+
+
+def fit(module: torch.nn.Module, graph: Graph, call: Call) -> Fit | None:
+    """The formula that the module's call evaluates, or None."""
+    y = graph.data(call.outputs[0]).double().numpy()
+    inside = [output for node in graph.nodes[call.first_node : call.last_node] for output in node.outputs]
+    for value in dict.fromkeys(call.inputs + list(call.keyword_inputs.values()) + inside):
+        tensor = graph.data(value)
+        if value in call.outputs or tensor.shape != y.shape or not tensor.is_floating_point():
+            continue
+        if (found := _fit_input(module, tensor.double().numpy(), y)) is not None:
+            found.value = value
+            return found
+    return None
+
+
+def _fit_input(module: torch.nn.Module, x: np.ndarray, y: np.ndarray) -> Fit | None:
+    eps = _attribute_eps(module)
+    for (axes, groups), kind in itertools.product(_forms(module, x), ("layer", "rms", "l2", "l2_max")):
+        rows = _centred(_grouped(x, axes, groups), kind)
+        normal = _ungrouped(rows / _divisor(rows, kind, 1e-6 if eps is None else eps), axes, x.shape)
+        for gain, bias in _candidates(module):
+            g, b = _parameter(module, gain, axes, x.ndim), _parameter(module, bias, axes, x.ndim)
+            if any(p is not None and not _broadcasts(p.shape, x.shape) for p in (g, b)):
+                continue
+            for offset in (0.0, 1.0) if g is not None else (0.0,):
+                made = normal * (1 if g is None else g + offset) + (0 if b is None else b)
+                if np.abs(made - y).max() <= TOLERANCE * np.abs(y).max():
+                    width = rows.shape[-1] if axes == "last" else x.shape[1]
+                    return Fit(kind.removesuffix("_max"), axes, width * groups if axes == "last" else width, groups,
+                               0.0 if eps is None else eps, gain, bias, offset, -1)
+    return None
+
+
+def measured_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> float:
+    """eps from the module's outputs on inputs so small that it matters."""
+    wanted = found.eps or 1e-6
+    random = np.random.default_rng(3)
+    small = random.standard_normal(x.shape) * np.sqrt(wanted)
+    small = torch.from_numpy(small.astype(np.float32))
+    with torch.no_grad():
+        y = module(small).double().numpy()
+    g = _parameter(module, found.gain, found.axes, x.ndim)
+    b = _parameter(module, found.bias, found.axes, x.ndim)
+    normal = _grouped((y - (0 if b is None else b)) / (1 if g is None else g + found.gain_offset), found.axes,
+                      found.groups)
+    rows = _centred(_grouped(small.double().numpy(), found.axes, found.groups), found.kind)
+    total = (lambda a: (a**2).sum(-1)) if found.kind == "l2" else (lambda a: (a**2).mean(-1))
+    # Rows of `normal` have the length |row| / sqrt(size + eps), whatever the rounding of single entries.
+    return float(np.median((rows**2).sum(-1) / (normal**2).sum(-1) - total(rows)))
+
+
+def confirmed_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> tuple[float, bool]:
+    """The attribute's eps where the measured one agrees, else the measured one rounded; and whether it agrees."""
+    measured = measured_eps(module, found, x)
+    if abs(measured - found.eps) <= 1e-3 * found.eps + 1e-12:
+        return found.eps, True
+    return float(f"{max(measured, 0.0):.3g}"), False
+
+
+@dataclass
+class Norm:
+    module: str
+    fit: Fit
+    calls: list[Call]
+    eps_agrees: bool
+    class_name: str
+
+
+def find(model: torch.nn.Module, graph: Graph) -> list[Norm]:
+    """Every module that is a normalization, in order of first execution."""
+    modules = dict(model.named_modules())
+    norms: dict[str, Norm] = {}
+    for call in sorted(graph.calls, key=lambda call: call.first_node):
+        module = modules[call.module]
+        if list(module.children()) or len(call.outputs) != 1:
+            continue
+        if call.module in norms:
+            norms[call.module].calls.append(call)
+            continue
+        if type(module).__name__ in ("Linear", "Embedding", "Conv1D", "Dropout") or not module_may_be_norm(module):
+            continue
+        found = fit(module, graph, call)
+        if found is None:
+            if is_norm_class(module):
+                raise ValueError(f"{call.module} ({type(module).__name__}) matches no formula of a norm")
+            continue
+        eps, agrees = confirmed_eps(module, found, graph.data(call.outputs[0]))
+        found.eps = eps
+        norms[call.module] = Norm(call.module, found, [call], agrees, type(module).__name__)
+    return list(norms.values())
+
+
+def module_may_be_norm(module: torch.nn.Module) -> bool:
+    return all(p.ndim <= 2 or max(p.shape) == p.numel() for p in module.parameters())
+
+
+def describe(norm: Norm, model: torch.nn.Module, saved: SavedTensors) -> dict[str, Any]:
+    module = model.get_submodule(norm.module)
+
+    def stored(name: str | None) -> str | None:
+        return None if name is None else saved.name_of(module.get_parameter(name).detach().numpy())
+
+    gain_shape = list(module.get_parameter(norm.fit.gain).shape) if norm.fit.gain else None
+    return {
+        "module": norm.module, "class": norm.class_name, "kind": norm.fit.kind, "width": norm.fit.width,
+        "groups": norm.fit.groups, "axes": norm.fit.axes, "eps": norm.fit.eps,
+        "eps_is_the_module_attribute": norm.eps_agrees,
+        "gain": stored(norm.fit.gain), "gain_offset": norm.fit.gain_offset, "gain_shape": gain_shape,
+        "bias": stored(norm.fit.bias), "executions": len(norm.calls),
+    }
+
+
+# Operations that normalize; outside a recognised module they are reported, so that no norm is overlooked.
+NORMALIZING = frozenset("native_layer_norm native_group_norm rsqrt linalg_vector_norm var_mean norm _fused_rms_norm "
+                        "native_batch_norm _native_batch_norm_legit_no_training cudnn_batch_norm".split())
+
+
+def overlooked(graph: Graph, norms: list[Norm]) -> list[dict[str, str]]:
+    covered = {index for norm in norms for call in norm.calls for index in range(call.first_node, call.last_node)}
+    return [{"op": node.op, "module": node.module} for node in graph.nodes
+            if node.op in NORMALIZING and node.index not in covered
+            and any(graph.values[item.value].from_input for item in node.args if isinstance(item, Ref))]

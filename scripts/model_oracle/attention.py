@@ -68,12 +68,15 @@ def _visibility(p: np.ndarray) -> dict[str, Any]:
     ahead = [(j - i) for i in range(queries) for j in range(keys) if seen[i, j]]
     future, past = max(ahead), -min(ahead)
     if queries != keys:
-        return {"visible": "all" if seen.all() else "some", "window": None}
+        return {"visible": "all" if seen.all() else "some", "window": None, "ahead": None}
     causal = future <= 0
     dense = all(seen[i, j] == (-past <= j - i <= future) for i in range(queries) for j in range(keys))
     window = None if past == queries - 1 else past + 1
     name = ("causal" if causal else "all") if dense else "irregular"
-    return {"visible": name, "window": window}
+    for size in range(2, queries):
+        if all(seen[i, j] == (j <= i and j // size == i // size) for i in range(queries) for j in range(keys)):
+            name = "causal in chunks"
+    return {"visible": name, "window": window, "ahead": None if future == queries - 1 else max(future, 0)}
 
 
 def _score_path(flow: Flow, value: int) -> tuple[list[dict[str, Any]], Node | None, str | None]:
@@ -88,7 +91,8 @@ def _score_path(flow: Flow, value: int) -> tuple[list[dict[str, Any]], Node | No
             return path[::-1], node, sinks
         factor = next((f for v in node.inputs if (f := flow.scalar_factor(node, v)) is not None), None)
         if factor is not None:
-            path.append({"op": "mul", "number": shortest(factor)})
+            if factor != 1.0:
+                path.append({"op": "mul", "number": shortest(factor)})
         elif node.op in REARRANGING:
             pass
         elif node.op == "cat" and len(node.inputs) == 2 and flow.graph.weight(node.inputs[1]):
@@ -98,7 +102,7 @@ def _score_path(flow: Flow, value: int) -> tuple[list[dict[str, Any]], Node | No
             others = [v for v in node.inputs if not _leads_to_product(flow, v)]
             path += [{"op": node.op, "what": _kind_of_addend(flow, v)} for v in others]
             if len(node.inputs) - len(others) > 1:
-                path.append({"op": node.op, "what": "product of other activations"})
+                path.append({"op": node.op, "what": _kind_of_activation(flow, node)})
         else:
             path.append({"op": node.op})
         value = next((v for v in node.inputs if _leads_to_product(flow, v)), node.inputs[0])
@@ -137,6 +141,13 @@ def _kind_of_addend(flow: Flow, value: int) -> str:
     return "activation"
 
 
+def _kind_of_activation(flow: Flow, node: Node) -> str:
+    makers = [flow.graph.maker(v) for v in node.inputs]
+    if node.op == "sub" and any(maker is not None and maker.op in ("amax", "max") for maker in makers):
+        return "the largest score"
+    return "product of other activations"
+
+
 def _parameters(flow: Flow, value: int) -> list[str]:
     queue, names = deque([value]), set()
     while queue:
@@ -155,7 +166,8 @@ def _side(flow: Flow, value: int | None, heads: int) -> dict[str, Any]:
     norms: list[str] = []
     reads: list[list[dict[str, Any]]] = []
     ends: list[int] = []
-    scale, table, other = 1.0, False, set()
+    added: list[str] = []
+    scale, table, by_position, other = 1.0, False, False, set()
     queue, seen = deque([] if value is None else [value]), {value}
     while queue:
         current = queue.popleft()
@@ -177,38 +189,51 @@ def _side(flow: Flow, value: int | None, heads: int) -> dict[str, Any]:
             factors = [f for v in node.inputs if (f := flow.scalar_factor(node, v)) is not None]
             scale *= float(np.prod(factors))
             large = [v for v in node.inputs if flow.graph.constant(v) and flow.graph.data(v).numel() > 1]
-            table = table or (node.op == "mul" and bool(large))
+            rotates = [v for v in large if flow.graph.data(v).shape[-1] > 1]
+            table = table or (node.op == "mul" and bool(rotates))
+            by_position = by_position or (node.op == "mul" and len(large) > len(rotates))
             if node.op not in REARRANGING and not factors:
                 other.add(node.op)
+            if node.op == "add":
+                added += [name for v in node.inputs if flow.graph.weight(v) for name in _parameters(flow, v)]
         for v in following:
             if v not in seen:
                 seen.add(v)
                 queue.append(v)
-    return {"maps": maps, "reads": reads, "norms": norms, "position_table": table, "operations": sorted(other),
-            "scale": scale, "features": None if value is None else _features(flow, value, heads, ends)}
+    return {"maps": maps, "reads": reads, "added": sorted(set(added)), "norms": norms, "position_table": table, "scaled_by_position": by_position,
+            "operations": sorted(other),
+            "scale": scale, "features": None if value is None else _features(flow, value, heads, ends, norms)}
 
 
-def _features(flow: Flow, operand: int, heads: int, ends: list[int]) -> list[list[list[int]]] | None:
+def _features(flow: Flow, operand: int, heads: int, ends: list[int], norms: list[str]) -> list[list[list[int]]] | None:
     """For each head, the output features of its projection that its queries (or keys) depend on, as runs [first,
-    count]; found by running the operations in between with one feature not a number. None where that is no answer:
-    several projections, or a norm over all heads together, after which every head depends on all features."""
+    count]; behind a norm over all heads together, the features of that norm. Found by running the operations in between
+    with one feature not a number. None with several projections."""
     if len(ends) != 1 or flow.graph.data(operand).shape[0] != heads:
         return None
-    end = ends[0]
-    width = flow.graph.data(end).shape[-1]
+    starts = list(ends)
+    for norm in flow.norms:
+        if norm.module in norms and norm.fit.width == flow.graph.data(ends[0]).shape[-1]:
+            starts += [call.outputs[0] for call in norm.calls]
+    for start in starts:
+        dependent = _dependence(flow, start, operand, heads)
+        if dependent is not None and (heads == 1 or dependent[0] != dependent[-1] or not norms):
+            return [_runs(features) for features in dependent]
+    return None
+
+
+def _dependence(flow: Flow, start: int, operand: int, heads: int) -> list[list[int]] | None:
     dependent: list[list[int]] = [[] for _ in range(heads)]
-    for feature in range(width):
-        changed = flow.graph.data(end).clone()
+    for feature in range(flow.graph.data(start).shape[-1]):
+        changed = flow.graph.data(start).clone()
         changed[..., feature] = float("nan")
-        result = replay(flow.graph, end, changed, operand)
+        result = replay(flow.graph, start, changed, operand)
         if result is None:
             return None
         for head in range(heads):
             if result[head].isnan().any():
                 dependent[head].append(feature)
-    if heads > 1 and all(len(features) == width for features in dependent):
-        return None
-    return [_runs(features) for features in dependent]
+    return dependent
 
 
 def _runs(features: list[int]) -> list[list[int]]:

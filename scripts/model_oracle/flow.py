@@ -13,6 +13,8 @@ from .norms import Norm
 from .trace import REARRANGING, Graph, Node, Ref
 from .weights import SavedTensors
 
+# Operations that read the shape of their input only.
+SHAPE_ONLY = frozenset("zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full".split())
 Term = dict[str, Any]
 
 
@@ -77,6 +79,8 @@ class Flow:
         else:
             return None
         maps = self._maps(weight)
+        if node.op == "bmm" and all(entry["weight"] is None for entry in maps):
+            return None  # attention with queries that are parameters
         if node.op == "convolution":
             shape = list(graph.data(refs[1]).shape)  # type: ignore[index]
             maps = [dict(entry, kernel=shape[2:], groups=node.args[-1]) for entry in maps]
@@ -104,7 +108,7 @@ class Flow:
             if consumer.op == "add":
                 for value in consumer.inputs:
                     data = self.graph.data(value)
-                    if self.graph.weight(value) and data.numel() == data.shape[-1]:
+                    if self.graph.weight(value) and data.numel() == self.graph.data(node.outputs[0]).shape[-1]:
                         return self.saved.name_of(data.numpy())
         return None
 
@@ -119,6 +123,8 @@ class Flow:
             current = queue.popleft()
             for index in self.graph.consumers.get(current, ()):
                 node = self.graph.nodes[index]
+                if node.op in SHAPE_ONLY:
+                    continue
                 if node.op in REARRANGING and node.inputs[0] == current and index not in self.norm_of_node:
                     for output in node.outputs:
                         if output not in seen:
@@ -175,9 +181,10 @@ class Flow:
         number: float | None = None
         if isinstance(second, (int, float)):
             number = float(second)
-        elif isinstance(second, Ref) and self.graph.data(second.value).numel() == 1:
-            if self.graph.constant(second.value):
-                number = float(self.graph.data(second.value))
+        elif isinstance(second, Ref) and self.graph.constant(second.value):
+            entries = self.graph.data(second.value)
+            if entries.numel() and bool((entries == entries.flatten()[0]).all()):  # a number, or a mask of ones
+                number = float(entries.flatten()[0])
         if number is None:
             return None
         return number if node.op == "mul" else 1.0 / number
@@ -199,6 +206,8 @@ class Flow:
         stated = {key: item for key, item in term.items() if key not in ("at", "maps", "module", "parts")}
         if "factor" in stated:
             stated["factor"] = shortest(stated["factor"])
+            if stated["factor"] == 1.0:
+                del stated["factor"]
         if term["kind"] == "linear":
             stated["weights"] = list(dict.fromkeys(selector(entry) for entry in term["maps"]))
         if term["kind"] == "concatenation":
@@ -268,6 +277,8 @@ class Flow:
                 names.append("norm " + self.norms[self.norm_of_value[current]].module)
             elif node is not None and (use := self.linear(node)) is not None:
                 names += [selector(entry) for entry in use.maps]
+            elif node is not None and node.op == "embedding":
+                names.append(str(self._parameter_name(node.inputs[0])))
             elif node is not None:
                 for previous in node.inputs:
                     if previous not in seen and self.graph.values[previous].from_input:

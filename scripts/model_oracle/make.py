@@ -40,11 +40,18 @@ def build(case: Case) -> torch.nn.Module:
     else:
         model_class = getattr(transformers, case.model)
         config = model_class.config_class(**case.config)
-        model = model_class._from_config(config, attn_implementation="eager", dtype=torch.float32)
-    model.eval()
+        model = model_class._from_config(config, attn_implementation=case.attention, dtype=torch.float32)
+    eager_experts(model.eval())
     randomize(model)
     if case.prepare:
         case.prepare(model)
+    return model
+
+
+def eager_experts(model: torch.nn.Module) -> torch.nn.Module:
+    """Experts one after the other: other implementations ask for aligned strides."""
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")
     return model
 
 
@@ -69,16 +76,14 @@ def load(case: Case, folder: Path) -> torch.nn.Module:
         model.load_state_dict(load_file(folder / "model.safetensors"))
     else:
         model_class = getattr(transformers, case.model)
-        model, report = model_class.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
+        model, report = model_class.from_pretrained(folder, attn_implementation=case.attention, dtype=torch.float32,
                                                     output_loading_info=True)
         if report["missing_keys"] or report["unexpected_keys"] or report["mismatched_keys"]:
             raise ValueError(f"{case.name}: the saved file does not load: {report}")
-        if hasattr(model, "set_experts_implementation"):
-            model.set_experts_implementation("eager")
         for module in model.modules():
             if hasattr(module, "config"):
                 module.config.use_cache = False
-    return model.eval()
+    return eager_experts(model.eval())
 
 
 def picked(output: Any, names: tuple[str, ...]) -> dict[str, torch.Tensor]:

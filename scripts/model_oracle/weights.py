@@ -31,7 +31,7 @@ def _values(name: str, old: np.ndarray, in_norm: bool, random: np.random.Generat
         # A gain that starts at 0 is stored without its offset of 1.
         offset = 1.0 if old.size and np.all(old == 0) else 0.0
         return _gain(old.size, random).reshape(old.shape) - offset
-    noise = random.standard_normal(old.shape)
+    noise = np.asarray(random.standard_normal(old.shape))
     if last.startswith("bias") or last.endswith("bias") or last == "beta":
         return 0.3 * noise
     if old.ndim <= 1 or max(old.shape) == old.size:
@@ -45,14 +45,16 @@ def _values(name: str, old: np.ndarray, in_norm: bool, random: np.random.Generat
 def randomize(model: torch.nn.Module, seed: int = 16) -> None:
     """Overwrites every parameter, and the buffers that a checkpoint holds, by values that depend on its name only."""
     norms = {name for name, module in model.named_modules() if is_norm_class(module)}
-    stored = set(model.state_dict())
-    named = [(n, p) for n, p in model.named_parameters()]
+    # What save_pretrained leaves out is a fixed table (sinusoids of positions).
+    left_out = [re.compile(pattern) for pattern in getattr(model, "_keys_to_ignore_on_save", None) or []]
+    stored = {name for name in model.state_dict() if not any(pattern.search(name) for pattern in left_out)}
+    named = [(n, p) for n, p in model.named_parameters() if n in stored]
     named += [(n, b) for n, b in model.named_buffers() if n in stored and "correction_bias" in n]
     with torch.no_grad():
         for name, tensor in named:
             random = np.random.default_rng([seed, zlib.crc32(name.encode())])
             values = _values(name, tensor.detach().numpy(), name.rpartition(".")[0] in norms, random)
-            tensor.copy_(torch.from_numpy(values.astype(np.float32)))
+            tensor.copy_(torch.from_numpy(np.asarray(values, dtype=np.float32)))
 
 
 @dataclass(frozen=True)

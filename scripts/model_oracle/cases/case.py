@@ -21,6 +21,7 @@ class Case:
     towers: dict[str, str] = field(default_factory=lambda: {"": "text"})  # by prefix of a module's path
     options: dict[str, Any] = field(default_factory=dict)  # further arguments of the forward pass
     prepare: Callable[[torch.nn.Module], None] | None = None  # after the weights are random
+    attention: str = "eager"
     note: str = ""
 
 

@@ -1,0 +1,77 @@
+"""Encoders, encoder-decoder models and models of two towers."""
+
+from __future__ import annotations
+
+from .case import Case
+from .known import BERT
+
+STACKS = {"encoder": "encoder", "model.encoder": "encoder", "decoder": "decoder", "model.decoder": "decoder"}
+PAIR = {"input_ids": 7, "decoder_input_ids": [2, 13, 6, 20, 9, 17]}
+T5 = dict(vocab_size=29, d_model=14, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=2, num_heads=3,
+          relative_attention_num_buckets=6, relative_attention_max_distance=5, layer_norm_epsilon=3e-4,
+          pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
+BART = dict(vocab_size=29, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
+            decoder_attention_heads=2, encoder_ffn_dim=20, decoder_ffn_dim=28, max_position_embeddings=12,
+            pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2)
+TWO_TOWERS = {"text_model": "text", "vision_model": "vision"}
+CLIP_TEXT = dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3,
+                 max_position_embeddings=10, layer_norm_eps=3e-4, bos_token_id=1, eos_token_id=28, pad_token_id=0)
+CLIP_VISION = dict(hidden_size=16, intermediate_size=28, num_hidden_layers=2, num_attention_heads=2, image_size=8,
+                   patch_size=4, layer_norm_eps=2e-4)
+TEXT_AND_IMAGE = {"input_ids": [1, 7, 19, 3, 26, 28], "pixel_values": (1, 3, 8, 8)}
+DEBERTA = BERT | dict(layer_norm_eps=3e-4, relative_attention=True, pos_att_type=["c2p", "p2c"],
+                      position_biased_input=False, max_relative_positions=-1, type_vocab_size=0)
+
+CASES = [
+    Case("t5", "T5ForConditionalGeneration", T5 | dict(feed_forward_proj="relu"), PAIR, towers=STACKS),
+    Case("t5_gated", "T5ForConditionalGeneration",
+         T5 | dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False), PAIR, towers=STACKS),
+    Case("t5_encoder", "T5EncoderModel", T5 | dict(feed_forward_proj="gated-gelu"), {"input_ids": 8},
+         outputs=("last_hidden_state",), towers={"": "encoder"}),
+    Case("umt5", "UMT5ForConditionalGeneration", T5 | dict(feed_forward_proj="gated-gelu"), PAIR, towers=STACKS),
+    Case("bart", "BartForConditionalGeneration", BART | dict(scale_embedding=True), PAIR, towers=STACKS),
+    Case("mbart", "MBartForConditionalGeneration", BART, PAIR, towers=STACKS),
+    Case("pegasus", "PegasusForConditionalGeneration", BART, PAIR, towers=STACKS),
+    Case("marian", "MarianMTModel", BART | dict(pad_token_id=28, decoder_start_token_id=28), PAIR, towers=STACKS),
+    Case("whisper", "WhisperForConditionalGeneration",
+         dict(vocab_size=29, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
+              decoder_attention_heads=2, encoder_ffn_dim=20, decoder_ffn_dim=28, num_mel_bins=5,
+              max_source_positions=6, max_target_positions=12, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+              decoder_start_token_id=1, begin_suppress_tokens=None),
+         {"input_features": (1, 5, 12), "decoder_input_ids": [1, 13, 6, 20, 9, 17]}, towers=STACKS),
+    Case("clip", "CLIPModel", dict(text_config=CLIP_TEXT, vision_config=CLIP_VISION, projection_dim=10),
+         TEXT_AND_IMAGE, ("text_embeds", "image_embeds", "logits_per_text"), TWO_TOWERS),
+    Case("clip_text", "CLIPTextModelWithProjection", CLIP_TEXT | dict(projection_dim=10),
+         {"input_ids": TEXT_AND_IMAGE["input_ids"]}, ("text_embeds",)),
+    Case("clip_vision", "CLIPVisionModelWithProjection", CLIP_VISION | dict(projection_dim=10),
+         {"pixel_values": (1, 3, 8, 8)}, ("image_embeds",), {"": "vision"}),
+    Case("siglip", "SiglipModel",
+         dict(text_config=CLIP_TEXT | dict(projection_size=16), vision_config=CLIP_VISION),
+         {"input_ids": [7, 19, 3, 26, 11, 28, 5, 14, 21, 9], "pixel_values": (1, 3, 8, 8)},
+         ("text_embeds", "image_embeds", "logits_per_text"), TWO_TOWERS),
+    Case("distilbert", "DistilBertForMaskedLM",
+         dict(vocab_size=29, dim=12, hidden_dim=20, n_layers=2, n_heads=3, max_position_embeddings=18,
+              pad_token_id=0)),
+    Case("electra", "ElectraForMaskedLM", BERT | dict(embedding_size=10)),
+    Case("electra_discriminator", "ElectraForPreTraining", BERT | dict(embedding_size=12)),
+    Case("deberta", "DebertaForMaskedLM", DEBERTA),
+    Case("deberta_v2", "DebertaV2ForMaskedLM",
+         DEBERTA | dict(position_buckets=4, norm_rel_ebd="layer_norm", share_att_key=False, conv_kernel_size=3,
+                        conv_act="gelu"), note="as DeBERTa-v2-xlarge: keys and queries of positions of their own, a "
+                                               "convolution beside the first layer"),
+    Case("deberta_v3", "DebertaV2ForMaskedLM",
+         DEBERTA | dict(position_buckets=4, norm_rel_ebd="layer_norm", share_att_key=True)),
+    Case("modernbert", "ModernBertForMaskedLM",
+         dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=3, num_attention_heads=3,
+              max_position_embeddings=18, norm_eps=3e-4, local_attention=4, global_attn_every_n_layers=3,
+              pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2,
+              global_rope_theta=900.0, local_rope_theta=50.0)),
+    Case("esm", "EsmForMaskedLM",
+         BERT | dict(position_embedding_type="rotary", emb_layer_norm_before=False, token_dropout=True,
+                     mask_token_id=28, pad_token_id=1), note="as ESM-2"),
+    Case("esm_absolute", "EsmForMaskedLM",
+         BERT | dict(position_embedding_type="absolute", emb_layer_norm_before=True, token_dropout=False,
+                     mask_token_id=28, pad_token_id=1), note="as ESM-1b"),
+    Case("xlm_roberta", "XLMRobertaForMaskedLM", BERT | dict(pad_token_id=1)),
+    Case("mpnet", "MPNetForMaskedLM", BERT | dict(pad_token_id=1)),
+]

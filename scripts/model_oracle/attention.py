@@ -22,7 +22,7 @@ def find(flow: Flow) -> list[dict[str, Any]]:
     """Every softmax over keys, in order of execution."""
     layers = []
     for node in flow.graph.nodes:
-        if node.op != "_softmax":
+        if node.op not in ("_softmax", "_safe_softmax"):
             continue
         shape = flow.graph.data(node.outputs[0]).shape
         mixes = any(_is_product_of_activations(flow, use) for use in _weighted(flow, node.outputs[0]))
@@ -44,6 +44,7 @@ def _weighted(flow: Flow, value: int) -> list[Node]:
 def _describe(flow: Flow, node: Node) -> dict[str, Any]:
     graph = flow.graph
     p = graph.data(node.outputs[0]).numpy()
+    windows = p.shape[0] if p.ndim == 4 else 1
     p = p.reshape(-1, *p.shape[-2:])
     path, product, sinks = _score_path(flow, node.inputs[0])
     if sinks:
@@ -54,7 +55,7 @@ def _describe(flow: Flow, node: Node) -> dict[str, Any]:
     for side in sides.values():
         scale *= side.pop("scale")
     entry: dict[str, Any] = {
-        "module": node.module, "heads": p.shape[0], "scale": shortest(scale), "soft_cap": cap,
+        "module": node.module, "heads": p.shape[0] // windows, "windows": windows, "scale": shortest(scale), "soft_cap": cap,
         "score_operations": path, **sides, **_visibility(p), "sinks": sinks,
     }
     entry["probabilities"] = p
@@ -96,7 +97,7 @@ def _score_path(flow: Flow, value: int) -> tuple[list[dict[str, Any]], Node | No
         elif node.op in REARRANGING:
             pass
         elif node.op == "cat" and len(node.inputs) == 2 and flow.graph.weight(node.inputs[1]):
-            name = flow._parameter_name(graph.source(node.inputs[1]))
+            name = flow.parameter_name(graph.source(node.inputs[1]))
             sinks = name or "unknown"
         elif node.op in ("add", "sub", "mul"):
             others = [v for v in node.inputs if not _leads_to_product(flow, v)]
@@ -128,7 +129,7 @@ def _kind_of_addend(flow: Flow, value: int) -> str:
     graph = flow.graph
     data = graph.data(value).double().numpy()
     if graph.weight(value):
-        return "bias from " + ", ".join(_parameters(flow, value))
+        return "bias from " + ", ".join(flow.parameters_of(value))
     if graph.constant(value):
         large = (data < -1e4) | ~np.isfinite(data)
         if not data.any():
@@ -146,18 +147,6 @@ def _kind_of_activation(flow: Flow, node: Node) -> str:
     if node.op == "sub" and any(maker is not None and maker.op in ("amax", "max") for maker in makers):
         return "the largest score"
     return "product of other activations"
-
-
-def _parameters(flow: Flow, value: int) -> list[str]:
-    queue, names = deque([value]), set()
-    while queue:
-        current = queue.popleft()
-        record = flow.graph.values[current]
-        if record.parameter is not None:
-            names.add(flow._parameter_name(current) or record.parameter)
-        elif record.node is not None:
-            queue.extend(v for v in flow.graph.nodes[record.node].inputs if flow.graph.values[v].from_parameter)
-    return sorted(names)
 
 
 def _side(flow: Flow, value: int | None, heads: int) -> dict[str, Any]:
@@ -195,7 +184,7 @@ def _side(flow: Flow, value: int | None, heads: int) -> dict[str, Any]:
             if node.op not in REARRANGING and not factors:
                 other.add(node.op)
             if node.op == "add":
-                added += [name for v in node.inputs if flow.graph.weight(v) for name in _parameters(flow, v)]
+                added += [name for v in node.inputs if flow.graph.weight(v) for name in flow.parameters_of(v)]
         for v in following:
             if v not in seen:
                 seen.add(v)

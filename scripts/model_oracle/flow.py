@@ -20,7 +20,9 @@ Term = dict[str, Any]
 
 def selector(entry: dict[str, Any]) -> str:
     """A map's tensor as `normscope` names it: "name" or "name[3]"."""
-    return str(entry["weight"]) + (f"[{entry['slice']}]" if "slice" in entry else "")
+    if entry["weight"] is None:
+        return "computed from " + ", ".join(entry["computed_from"])
+    return entry["weight"] + (f"[{entry['slice']}]" if "slice" in entry else "")
 
 
 @dataclass
@@ -81,6 +83,8 @@ class Flow:
         maps = self._maps(weight)
         if node.op == "bmm" and all(entry["weight"] is None for entry in maps):
             return None  # attention with queries that are parameters
+        if maps[0]["weight"] is None:
+            maps = [dict(maps[0], computed_from=self.parameters_of(left if reads == right else right))]
         if node.op == "convolution":
             shape = list(graph.data(refs[1]).shape)  # type: ignore[index]
             maps = [dict(entry, kernel=shape[2:], groups=node.args[-1]) for entry in maps]
@@ -161,13 +165,26 @@ class Flow:
         others = [v for v in node.inputs if v != current]
         if node.op == "mul" and any(self.graph.constant(v) for v in others):
             return [{"op": "position table", **extra}]
-        parameters = [name for v in others if self.graph.weight(v) and (name := self._parameter_name(v))]
+        parameters = [name for v in others if self.graph.weight(v) and (name := self.parameter_name(v))]
         if parameters:
             extra["parameters"] = parameters
         return [{"op": node.op, **extra}]
 
-    def _parameter_name(self, value: int) -> str | None:
+    def parameter_name(self, value: int) -> str | None:
         return self.saved.name_of(self.graph.data(value).numpy())
+
+    def parameters_of(self, value: int) -> list[str]:
+        """The saved tensors that the value is computed from."""
+        queue, names = deque([value]), set()
+        while queue:
+            current = queue.popleft()
+            record = self.graph.values[current]
+            if record.parameter is not None:
+                names.add(self.parameter_name(current) or record.parameter)
+            elif record.node is not None:
+                inputs = self.graph.nodes[record.node].inputs
+                queue.extend(v for v in inputs if self.graph.values[v].from_parameter)
+        return sorted(names)
 
     def scalar_factor(self, node: Node, of: int) -> float | None:
         """c where the node multiplies the value `of` by the number c."""
@@ -221,7 +238,7 @@ class Flow:
             return [{"kind": "norm", "norm": self.norms[self.norm_of_value[value]].module}]
         node = self.graph.maker(value)
         if node is None:
-            name = self._parameter_name(value)
+            name = self.parameter_name(value)
             return [{"kind": "parameter", "tensor": name}] if name else [{"kind": "input"}]
         if (use := self.linear(node)) is not None:
             return [{"kind": "linear", "maps": use.maps, "bias": use.bias, "module": node.module}]
@@ -230,19 +247,19 @@ class Flow:
         if node.op in ("add", "sub", "rsub") and len(node.inputs) == 2:
             return self._sum(node)
         if node.op == "embedding":
-            return [{"kind": "embedding", "tensor": self._parameter_name(node.inputs[0]), "module": node.module}]
+            return [{"kind": "embedding", "tensor": self.parameter_name(node.inputs[0]), "module": node.module}]
         for operand in node.inputs:
             if (factor := self.scalar_factor(node, operand)) is not None:
                 return [dict(term, factor=term.get("factor", 1.0) * factor) for term in self.terms(operand)]
         if node.op == "mul" and len(node.inputs) == 2:
             for operand, other in (node.inputs, node.inputs[::-1]):
-                if self.graph.weight(other) and (name := self._parameter_name(other)):
+                if self.graph.weight(other) and (name := self.parameter_name(other)):
                     return [dict(term, scaled_by=[*term.get("scaled_by", []), name]) for term in self.terms(operand)]
         if node.op in ("cat", "stack"):
             parts = [self.terms(part) for part in node.inputs]
             return [{"kind": "concatenation", "parts": parts}]
         if self.graph.weight(value):
-            return [{"kind": "parameter", "tensor": self._parameter_name(value)}]
+            return [{"kind": "parameter", "tensor": self.parameter_name(value)}]
         if self.graph.constant(value):
             return [{"kind": "constant"}]
         return [{"kind": "op", "op": node.op, "module": node.module, "from": self.origins(value)}]
@@ -263,7 +280,7 @@ class Flow:
         if not self.graph.weight(operand) or data.numel() != data.shape[-1]:
             return False
         other = node.inputs[1] if node.inputs[0] == operand else node.inputs[0]
-        name, terms = self._parameter_name(operand), self.terms(other)
+        name, terms = self.parameter_name(operand), self.terms(other)
         return len(terms) == 1 and terms[0]["kind"] == "linear" and terms[0]["bias"] == name
 
     def origins(self, value: int) -> list[str]:
@@ -278,7 +295,7 @@ class Flow:
             elif node is not None and (use := self.linear(node)) is not None:
                 names += [selector(entry) for entry in use.maps]
             elif node is not None and node.op == "embedding":
-                names.append(str(self._parameter_name(node.inputs[0])))
+                names.append(str(self.parameter_name(node.inputs[0])))
             elif node is not None:
                 for previous in node.inputs:
                     if previous not in seen and self.graph.values[previous].from_input:

@@ -58,7 +58,7 @@ def eager_experts(model: torch.nn.Module) -> torch.nn.Module:
 def save(case: Case, model: torch.nn.Module, folder: Path) -> None:
     if callable(case.model):
         folder.mkdir(parents=True, exist_ok=True)
-        tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+        tensors = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
         save_file(tensors, folder / "model.safetensors")
         return
     model.save_pretrained(folder)
@@ -123,6 +123,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown case {unknown[0]}; known are {', '.join(CASES)}")
     torch.set_num_threads(1)
+    torch.backends.mha.set_fastpath_enabled(False)  # one operation for a whole layer
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     failed = []

@@ -148,7 +148,7 @@ def confirmed_eps(module: torch.nn.Module, found: Fit, x: torch.Tensor) -> tuple
     measured = measured_eps(module, found, x)
     if abs(measured - found.eps) <= 1e-3 * found.eps + 1e-12:
         return found.eps, True
-    return float(f"{max(measured, 0.0):.3g}"), False
+    return (float(f"{measured:.3g}") if measured > 1e-3 * (found.eps or 1e-6) else 0.0), False
 
 
 @dataclass
@@ -166,7 +166,7 @@ def find(model: torch.nn.Module, graph: Graph) -> list[Norm]:
     norms: dict[str, Norm] = {}
     for call in sorted(graph.calls, key=lambda call: call.first_node):
         module = modules[call.module]
-        if list(module.children()) or len(call.outputs) != 1:
+        if list(module.children()) or len(call.outputs) != 1 or not graph.values[call.outputs[0]].from_input:
             continue
         if call.module in norms:
             norms[call.module].calls.append(call)

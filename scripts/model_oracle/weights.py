@@ -90,13 +90,20 @@ class SavedTensors:
                                                  Place(name, "in_out", i, index))
 
     def matrix(self, used: np.ndarray) -> list[dict[str, Any]]:
-        """The saved tensors whose output features are the columns of `used` (y = x used), as runs of features."""
+        """The saved tensors whose output features are the columns of `used` (y = x used), as runs of features. A matrix
+        that the model divides by a power of two before it runs (RWKV) is found too, with that factor in `times`."""
+        for scale in (1.0, 0.5, 0.25, 2.0, 4.0):
+            if found := self._stored_matrix(used / np.float32(scale)):
+                return [dict(entry, times=scale) for entry in found] if scale != 1.0 else found
+        return [{"weight": None, "in": int(used.shape[0]), "out": int(used.shape[1])}]
+
+    def _stored_matrix(self, used: np.ndarray) -> list[dict[str, Any]]:
         columns = [np.ascontiguousarray(column).tobytes() for column in used.T.astype(np.float32)]
         for table in (self._rows, self._columns):
             places = [table.get(column) for column in columns]
             if any(places) and all(place or not used[:, j].any() for j, place in enumerate(places)):
                 return self._runs(places, used.shape[0])
-        return [{"weight": None, "in": int(used.shape[0]), "out": int(used.shape[1])}]
+        return []
 
     def _runs(self, places: list[Place | None], width: int) -> list[dict[str, Any]]:
         """Groups output features by tensor; consecutive ones are a first and a count."""

@@ -3,7 +3,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/bytes/npy_writer.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/version.hpp>
 
@@ -38,7 +39,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
   const std::size_t width = x.shape().back();
   const std::size_t rows = x.elements() / width;
   const GivenNorm spec = norm.of_width(width);
-  const Dtype dtype = checkpoint::npy_dtype(x.dtype());
+  const Dtype dtype = bytes::npy_dtype(x.dtype());
 
   const nlohmann::ordered_json json = {{"schema", "normscope.apply/1"},
                                        {"version", version},
@@ -50,7 +51,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
   JsonOutput machine_form(session, json_text(json));
   std::vector<std::byte> buffer;
   const StoredRows stored{x.dtype(), x.bytes(buffer), rows, width};
-  checkpoint::NpyWriter output(options.output, dtype, x.shape());
+  bytes::NpyWriter output(options.output, dtype, x.shape());
   apply_rows(
       spec, options.step, stored, [&output](std::span<const std::byte> block) { output.write(block); },
       session.threads);

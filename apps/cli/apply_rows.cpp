@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/bytes/npy_writer.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/geometry/steps.hpp>
 #include <normscope/norm/kernels.hpp>
@@ -91,7 +91,7 @@ void normalize_as(const NormSpec& spec, const StoredRows& x, const std::function
                              .bias = bias,
                              .alpha = spec.alpha,
                              .shift = spec.shift};
-  const Dtype written = checkpoint::npy_dtype(x.dtype);
+  const Dtype written = bytes::npy_dtype(x.dtype);
   std::vector<T> results;
   std::vector<std::byte> encoded;
   for_blocks(x, [&](Bytes bytes, std::size_t rows) {
@@ -119,7 +119,7 @@ void step_by_step(const NormSpec& spec, geometry::Step step, const StoredRows& x
       const MatrixView<double> piece(values.data() + first * x.width, last - first, x.width);
       geometry::apply(step, spec, piece, piece);
     });
-    write_as(checkpoint::npy_dtype(x.dtype), values, encoded, write);
+    write_as(bytes::npy_dtype(x.dtype), values, encoded, write);
   });
 }
 

@@ -5,7 +5,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/bytes/npy_writer.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
@@ -59,7 +60,7 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
   const GivenNorm spec = norm.of_width(x.width);
   const std::vector<std::size_t> groups =
       options.groups.empty() ? norm::curving_group_counts(spec.kind, spec.width) : options.groups;
-  checkpoint::Array of_rows{{x.rows, groups.size()}, Dtype::F64, {}};
+  bytes::Array of_rows{{x.rows, groups.size()}, Dtype::F64, {}};
   if (!options.rows_out.empty()) of_rows.values.resize(x.rows * groups.size());
   const std::vector<norm::GroupCurvature> results = norm::compare_groups(
       spec, x.view(), groups, session.threads,
@@ -85,7 +86,7 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
                                        {"groups", list},
                                        {"source", spec.source()}};
   JsonOutput machine_form(session, json_text(json));
-  if (!options.rows_out.empty()) checkpoint::write_npy(options.rows_out, of_rows);
+  if (!options.rows_out.empty()) bytes::write_npy(options.rows_out, of_rows);
   machine_form.commit();
 
   session.say(

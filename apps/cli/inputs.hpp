@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/model/model.hpp>
 
 namespace normscope::cli {

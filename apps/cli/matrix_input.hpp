@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/view.hpp>
 
 namespace normscope::cli {

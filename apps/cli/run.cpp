@@ -3,7 +3,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/bytes/npy_writer.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/version.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/net_file.hpp>
@@ -23,11 +24,11 @@ struct RunOptions {
 };
 
 /// What each layer gives, side by side: rows × (sum of the layers' widths).
-checkpoint::Array side_by_side(const lnnet::Net& net, const std::vector<std::vector<double>>& activations,
-                               std::size_t rows) {
+bytes::Array side_by_side(const lnnet::Net& net, const std::vector<std::vector<double>>& activations,
+                          std::size_t rows) {
   std::size_t width = 0;
   for (const lnnet::Layer& layer : net.layers) width += layer.out;
-  checkpoint::Array array{{rows, width}, Dtype::F64, {}};
+  bytes::Array array{{rows, width}, Dtype::F64, {}};
   array.values.reserve(rows * width);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t l = 0; l < net.layers.size(); ++l) {
@@ -51,11 +52,11 @@ int run_run(const Session& session, const RunOptions& options) {
   const std::vector<std::int64_t> given =
       lnnet::labels(net, samples.view(), session.threads, session.progress(), lnnet::Overflow::error);
   if (!options.trace.empty()) {
-    checkpoint::write_npy(
-        options.trace, side_by_side(net, lnnet::trace(net, samples.view(), session.threads), samples.rows));
+    bytes::write_npy(options.trace,
+                     side_by_side(net, lnnet::trace(net, samples.view(), session.threads), samples.rows));
   }
   if (!options.output.empty()) {
-    checkpoint::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
+    bytes::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
   }
   const nlohmann::ordered_json json = {{"schema", "normscope.run/1"},
                                        {"version", version},

@@ -6,7 +6,7 @@
 
 #include <normscope/certificates/model_head.hpp>
 #include <normscope/certificates/model_heads.hpp>
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/text.hpp>
 

@@ -18,7 +18,7 @@ namespace {
 /// `progress(what, done, total)` hears where the work is; vocabularies beyond `most_work` are not surveyed.
 val checkpoint_report(const std::string& path, double most_work, const val& progress) {
   return guarded([&] {
-    const checkpoint::Checkpoint checkpoint(path, checkpoint::read_file);
+    const checkpoint::Checkpoint checkpoint(path, bytes::read_file);
     const Progress tell([&](std::string_view what, std::size_t done, std::size_t total) {
       progress(std::string(what), static_cast<double>(done), static_cast<double>(total));
       return true;

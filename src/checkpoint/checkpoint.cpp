@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
@@ -15,7 +16,6 @@
 #include "hub_folder.hpp"
 #include "onnx.hpp"
 #include "parsed_file.hpp"
-#include "quote.hpp"
 #include "shard_index.hpp"
 #include "torch_zip.hpp"
 
@@ -30,24 +30,25 @@ constexpr std::uint64_t told_by = 4096;
 
 /// One open file, after its tensors have been moved out.
 struct Shard {
-  std::unique_ptr<Source> file;
+  std::unique_ptr<bytes::Source> file;
   SafetensorsContents contents{};
   std::vector<std::byte> held{};  ///< the whole file, if it is needed in memory and not mapped
 };
 
-Shard open_shard(std::unique_ptr<Source> file, const fs::path& path) {
-  SafetensorsContents contents = parse_safetensors(StoredBytes(*file), "safetensors: " + path.string());
+Shard open_shard(std::unique_ptr<bytes::Source> file, const fs::path& path) {
+  SafetensorsContents contents =
+      parse_safetensors(bytes::StoredBytes(*file), "safetensors: " + path.string());
   return {std::move(file), std::move(contents)};
 }
 
 /// All bytes of `shard`, for formats that store tensors at arbitrary places.
 std::span<const std::byte> whole(Shard& shard, const fs::path& path) {
-  const StoredBytes bytes(*shard.file);
-  if (!bytes.in_memory() && bytes.size() > largest_held) {
+  const bytes::StoredBytes bytes(*shard.file);
+  if (!bytes.in_memory() && bytes.size() > bytes::largest_held) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("checkpoint: {}: has {} bytes, expected at most {} for a format that is loaded "
                             "whole; safetensors files may have any size",
-                            path.string(), bytes.size(), largest_held));
+                            path.string(), bytes.size(), bytes::largest_held));
   }
   return bytes.fetch(shard.held);
 }
@@ -60,7 +61,7 @@ void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
       throw Error(
           ErrorCode::Unsupported,
           fmt::format("checkpoint: {}: tensor {} has a dimension of {}, expected one that fits into {} bits",
-                      path.string(), quote(tensor.name), extent, 8 * sizeof(std::size_t)));
+                      path.string(), bytes::quote(tensor.name), extent, 8 * sizeof(std::size_t)));
     }
   }
 }
@@ -83,9 +84,9 @@ struct Checkpoint::Contents {
   std::optional<Arena> arena;  ///< memory that tensors of other formats may point into
   std::vector<StatedNorm> norms;
 
-  void open_single(std::unique_ptr<Source> file, const fs::path& at);
-  void open_index(const Source& file, const fs::path& at, const OpenSource& open);
-  void open_parsed(std::unique_ptr<Source> file, const fs::path& at, const std::string& where,
+  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at);
+  void open_index(const bytes::Source& file, const fs::path& at, const bytes::OpenSource& open);
+  void open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& at, const std::string& where,
                    ParsedFile (*parse)(std::span<const std::byte>, const std::string&));
   void add(Shard shard, const fs::path& at);
 };
@@ -97,13 +98,13 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
   shards.push_back(std::move(shard));
 }
 
-void Checkpoint::Contents::open_single(std::unique_ptr<Source> file, const fs::path& at) {
+void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at) {
   add(open_shard(std::move(file), at), at);
   tensors = std::move(shards.front().contents.tensors);
   file_of.assign(tensors.size(), 0);
 }
 
-void Checkpoint::Contents::open_parsed(std::unique_ptr<Source> file, const fs::path& at,
+void Checkpoint::Contents::open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& at,
                                        const std::string& where,
                                        ParsedFile (*parse)(std::span<const std::byte>, const std::string&)) {
   Shard shard{std::move(file)};
@@ -116,12 +117,13 @@ void Checkpoint::Contents::open_parsed(std::unique_ptr<Source> file, const fs::p
   norms = std::move(parsed.norms);
 }
 
-void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, const OpenSource& open) {
+void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path& at,
+                                      const bytes::OpenSource& open) {
   if (file.size() > largest_index) {
     fail_index(at, fmt::format("has {} bytes, expected at most {}", file.size(), largest_index));
   }
   std::vector<std::byte> buffer;
-  const std::span<const std::byte> text = StoredBytes(file).fetch(buffer);
+  const std::span<const std::byte> text = bytes::StoredBytes(file).fetch(buffer);
   const auto shard_of = parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()},
                                           "checkpoint: " + at.string());
   std::map<std::string_view, std::uint32_t> numbers;
@@ -130,7 +132,7 @@ void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, co
     number = static_cast<std::uint32_t>(files.size());
     const fs::path shard_path = at.parent_path() / name;
     if (std::error_code ignored; !fs::exists(shard_path, ignored))
-      fail_index(at, fmt::format("names the shard {}, which is missing", quote(name)));
+      fail_index(at, fmt::format("names the shard {}, which is missing", bytes::quote(name)));
     add(open_shard(open(shard_path), shard_path), shard_path);
   }
 
@@ -143,8 +145,8 @@ void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, co
     const auto found = std::lower_bound(held.begin(), held.end(), name,
                                         [](const Tensor& a, const std::string& b) { return a.name < b; });
     if (found == held.end() || found->name != name) {
-      fail_index(at,
-                 fmt::format("lists tensor {} in {}, which does not contain it", quote(name), quote(shard)));
+      fail_index(at, fmt::format("lists tensor {} in {}, which does not contain it", bytes::quote(name),
+                                 bytes::quote(shard)));
     }
     tensors.push_back(*found);
     file_of.push_back(number);
@@ -153,24 +155,25 @@ void Checkpoint::Contents::open_index(const Source& file, const fs::path& at, co
     for (const Tensor& tensor : shards[number].contents.tensors) {
       const auto listed = shard_of.find(tensor.name);
       if (listed == shard_of.end()) {
-        fail_index(at, fmt::format("does not list tensor {} of {}", quote(tensor.name), quote(name)));
+        fail_index(
+            at, fmt::format("does not list tensor {} of {}", bytes::quote(tensor.name), bytes::quote(name)));
       }
       if (listed->second != name) {
-        fail_index(at, fmt::format("tensor {} is in both {} and {}", quote(tensor.name),
-                                   quote(listed->second), quote(name)));
+        fail_index(at, fmt::format("tensor {} is in both {} and {}", bytes::quote(tensor.name),
+                                   bytes::quote(listed->second), bytes::quote(name)));
       }
     }
   }
   for (Shard& shard : shards) shard.contents.tensors = {};
 }
 
-Checkpoint::Checkpoint(const fs::path& path, const OpenSource& open)
+Checkpoint::Checkpoint(const fs::path& path, const bytes::OpenSource& open)
     : contents_(std::make_unique<Contents>()) {
   contents_->path = path;
   const fs::path at = entry_file(path);
-  std::unique_ptr<Source> file = open(at);
+  std::unique_ptr<bytes::Source> file = open(at);
   std::vector<std::byte> buffer;
-  const StoredBytes bytes(*file);
+  const bytes::StoredBytes bytes(*file);
   const FileFormat format = file_format(at, bytes.part(0, std::min(bytes.size(), told_by)).fetch(buffer));
   switch (format) {
     case FileFormat::safetensors:
@@ -230,27 +233,27 @@ std::uint64_t Tensor::elements() const {
   return product;
 }
 
-StoredBytes encoded(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
+bytes::StoredBytes encoded(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
   if (!is_decodable(tensor.dtype)) {
     throw Error(ErrorCode::Unsupported, fmt::format("read: tensor {} is {}, which has no decoder",
-                                                    quote(tensor.name), to_string(tensor.dtype)));
+                                                    bytes::quote(tensor.name), to_string(tensor.dtype)));
   }
   const std::uint64_t elements = tensor.elements();
   if (offset > elements || count > elements - offset) {
     throw Error(ErrorCode::Shape,
                 fmt::format("read: {} elements from element {} on requested, but tensor {} has {}", count,
-                            offset, quote(tensor.name), elements));
+                            offset, bytes::quote(tensor.name), elements));
   }
   const std::uint64_t width = bits(tensor.dtype) / 8;
   return tensor.bytes.part(offset * width, count * width);
 }
 
 std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
-  const StoredBytes bytes = encoded(tensor, offset, count);
-  if (count > largest_held / sizeof(double)) {
+  const bytes::StoredBytes bytes = encoded(tensor, offset, count);
+  if (count > bytes::largest_held / sizeof(double)) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("read: {} elements of tensor {} requested at once, expected at most {}", count,
-                            quote(tensor.name), largest_held / sizeof(double)));
+                            bytes::quote(tensor.name), bytes::largest_held / sizeof(double)));
   }
   const std::size_t width = bits(tensor.dtype) / 8;
   std::vector<double> values(static_cast<std::size_t>(count));

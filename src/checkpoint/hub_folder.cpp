@@ -9,11 +9,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
 #include "file_format.hpp"
-#include "quote.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -42,7 +42,7 @@ std::vector<fs::path> list(const fs::path& folder) {
   return paths;
 }
 
-std::string quoted_name(const fs::path& path) { return quote(path.filename().string()); }
+std::string quoted_name(const fs::path& path) { return bytes::quote(path.filename().string()); }
 
 /// The only .safetensors file, otherwise PyTorch's weights file.
 fs::path other_weights(const fs::path& folder) {

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "quote.hpp"
+#include <normscope/bytes/quote.hpp>
 
 namespace normscope::checkpoint {
 namespace {
@@ -42,7 +42,7 @@ bool JsonEvents::number_float(number_float_t /*value*/, const std::string& text)
   unexpected(text.substr(0, 40));
 }
 
-bool JsonEvents::string(std::string& text) { unexpected(quote(text)); }
+bool JsonEvents::string(std::string& text) { unexpected(bytes::quote(text)); }
 
 void JsonEvents::not_json(std::size_t position) const {
   fail(ErrorCode::Format, fmt::format("not one JSON object: syntax error at byte {}", position));

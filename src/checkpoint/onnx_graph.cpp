@@ -5,11 +5,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 
 #include "onnx_tensor.hpp"
 #include "protobuf.hpp"
-#include "quote.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -146,8 +146,8 @@ void OnnxGraph::link(std::span<const Tensor> tensors) {
     for (const ValueId output : node.outputs) {
       if (output == no_value) continue;
       if (makers_[output] != no_node) {
-        throw Error(ErrorCode::Format,
-                    fmt::format("{}: value {} is the output of two nodes", where_, quote(names_[output])));
+        throw Error(ErrorCode::Format, fmt::format("{}: value {} is the output of two nodes", where_,
+                                                   bytes::quote(names_[output])));
       }
       makers_[output] = i;
     }

@@ -9,11 +9,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
+#include <normscope/bytes/shape.hpp>
 #include <normscope/core/error.hpp>
 
 #include "protobuf.hpp"
-#include "quote.hpp"
-#include "shape.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -80,13 +80,14 @@ class TensorProto {
     if (type_ == string_type) return std::nullopt;
     if (is_external_) {
       fail(ErrorCode::Unsupported,
-           fmt::format("tensor {} has its data in another file, expected it in this one", quote(name_)));
+           fmt::format("tensor {} has its data in another file, expected it in this one",
+                       bytes::quote(name_)));
     }
     const auto* type = std::find_if(std::begin(data_types), std::end(data_types),
                                     [this](const DataType& known) { return known.code == type_; });
     if (type == std::end(data_types)) {
       fail(ErrorCode::Unsupported, fmt::format("tensor {} has data type {}, which is not supported",
-                                               quote(name_), describe_type(type_)));
+                                               bytes::quote(name_), describe_type(type_)));
     }
     const std::span<std::uint64_t> shape = arena_.allocate<std::uint64_t>(shape_.size());
     std::copy(shape_.begin(), shape_.end(), shape.begin());
@@ -119,8 +120,8 @@ class TensorProto {
 
   void add_extent(std::uint64_t extent) {
     if (extent > std::numeric_limits<std::int64_t>::max()) {
-      fail(ErrorCode::Format, fmt::format("tensor {} has a dimension of {}, expected 0 or more", quote(name_),
-                                          static_cast<std::int64_t>(extent)));
+      fail(ErrorCode::Format, fmt::format("tensor {} has a dimension of {}, expected 0 or more",
+                                          bytes::quote(name_), static_cast<std::int64_t>(extent)));
     }
     if (shape_.size() == most_axes) {
       fail(ErrorCode::Unsupported, fmt::format("a tensor has more than {} axes", most_axes));

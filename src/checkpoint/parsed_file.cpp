@@ -7,10 +7,9 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
+#include <normscope/bytes/shape.hpp>
 #include <normscope/core/error.hpp>
-
-#include "quote.hpp"
-#include "shape.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -43,20 +42,20 @@ void sort_tensors(std::vector<Tensor>& tensors, const std::string& who) {
   const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
                                         [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
   if (twice != tensors.end()) {
-    throw Error(ErrorCode::Format, fmt::format("{} has tensor {} twice", who, quote(twice->name)));
+    throw Error(ErrorCode::Format, fmt::format("{} has tensor {} twice", who, bytes::quote(twice->name)));
   }
 }
 
 void check_tensor_size(const Tensor& tensor, const std::string& where) {
-  const std::optional<std::uint64_t> elements = element_count(tensor.shape);
+  const std::optional<std::uint64_t> elements = bytes::element_count(tensor.shape);
   std::uint64_t expected = 0;
   if (!elements || __builtin_mul_overflow(*elements, bits(tensor.dtype) / 8, &expected)) {
     throw Error(ErrorCode::Shape,
-                fmt::format("{}: size of tensor {} overflows 64 bits", where, quote(tensor.name)));
+                fmt::format("{}: size of tensor {} overflows 64 bits", where, bytes::quote(tensor.name)));
   }
   if (expected != tensor.bytes.size()) {
     throw Error(ErrorCode::Shape, fmt::format("{}: tensor {} has {} bytes, expected {} for {} elements of {}",
-                                              where, quote(tensor.name), tensor.bytes.size(), expected,
+                                              where, bytes::quote(tensor.name), tensor.bytes.size(), expected,
                                               *elements, to_string(tensor.dtype)));
   }
 }

@@ -6,11 +6,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/little_endian.hpp>
+#include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 
-#include "bytes.hpp"
 #include "pickle_globals.hpp"
-#include "quote.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -162,7 +162,7 @@ class Machine {
     const std::optional<std::size_t> index = find_pickle_global(module, name);
     if (!index) {
       fail(ErrorCode::Unsupported, fmt::format("refused: names {}, code that unpickling would run",
-                                               quote(fmt::format("{}.{}", module, name))));
+                                               bytes::quote(fmt::format("{}.{}", module, name))));
     }
     push({Kind::global, 0, *index});
   }
@@ -266,11 +266,11 @@ class Machine {
 
   Bytes take(std::size_t size) {
     if (size > rest_.size()) fail(fmt::format("{} bytes are needed, {} are left", size, rest_.size()));
-    return take_front(rest_, size);
+    return bytes::take_front(rest_, size);
   }
   template <typename Number>
   Number number() {
-    return load<Number>(take(sizeof(Number)));
+    return bytes::load<Number>(take(sizeof(Number)));
   }
 
   [[noreturn]] void fail_storage() const { fail("a persistent id is not that of a storage"); }

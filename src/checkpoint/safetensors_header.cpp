@@ -5,11 +5,11 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "parsed_file.hpp"
-#include "quote.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -25,13 +25,13 @@ HeaderSizes SafetensorsHeader::read() {
 
 std::string SafetensorsHeader::place() const {
   const auto field = [this](std::string_view name) {
-    return fmt::format("{} of tensor {}", name, quote(name_));
+    return fmt::format("{} of tensor {}", name, bytes::quote(name_));
   };
   switch (expect_) {
     case Expect::header:
     case Expect::name: return "header";
     case Expect::tensor:
-    case Expect::field: return "tensor " + quote(name_);
+    case Expect::field: return "tensor " + bytes::quote(name_);
     case Expect::dtype: return field("dtype");
     case Expect::shape:
     case Expect::extent: return field("shape");
@@ -39,7 +39,7 @@ std::string SafetensorsHeader::place() const {
     case Expect::offset: return field("data_offsets");
     case Expect::metadata:
     case Expect::metadata_key: return "__metadata__";
-    case Expect::metadata_value: return "__metadata__ entry " + quote(metadata_key_);
+    case Expect::metadata_value: return "__metadata__ entry " + bytes::quote(metadata_key_);
   }
   return "";
 }
@@ -122,10 +122,10 @@ void SafetensorsHeader::begin_field(std::string_view field) {
     seen = &has_offsets_;
     expect_ = Expect::data_offsets;
   } else {
-    fail(ErrorCode::Format,
-         fmt::format("{} has the key {}, expected dtype, shape and data_offsets", place(), quote(field)));
+    fail(ErrorCode::Format, fmt::format("{} has the key {}, expected dtype, shape and data_offsets", place(),
+                                        bytes::quote(field)));
   }
-  if (*seen) fail(ErrorCode::Format, fmt::format("tensor {} has {} twice", quote(name_), field));
+  if (*seen) fail(ErrorCode::Format, fmt::format("tensor {} has {} twice", bytes::quote(name_), field));
   *seen = true;
 }
 
@@ -134,19 +134,19 @@ bool SafetensorsHeader::string(std::string& text) {
     const std::optional<Dtype> found = normscope::dtype(text);
     if (!found) {
       fail(ErrorCode::Format,
-           fmt::format("{} is {}, expected a dtype of the format such as F32", place(), quote(text)));
+           fmt::format("{} is {}, expected a dtype of the format such as F32", place(), bytes::quote(text)));
     }
     dtype_ = *found;
     expect_ = Expect::field;
     return true;
   }
-  if (expect_ != Expect::metadata_value) unexpected(quote(text));
+  if (expect_ != Expect::metadata_value) unexpected(bytes::quote(text));
   expect_ = Expect::metadata_key;
   sizes_.metadata_bytes += metadata_entry_bytes + metadata_key_.size() + text.size();
   if (contents_ == nullptr) {
     check_memory();
   } else if (!contents_->metadata.emplace(metadata_key_, text).second) {
-    fail(ErrorCode::Format, fmt::format("__metadata__ has the key {} twice", quote(metadata_key_)));
+    fail(ErrorCode::Format, fmt::format("__metadata__ has the key {} twice", bytes::quote(metadata_key_)));
   }
   return true;
 }

@@ -34,7 +34,7 @@ struct HeaderSizes {
 class SafetensorsHeader : public JsonEvents {
  public:
   /// Only measures if `contents` is null; otherwise it must have the measured capacity.
-  SafetensorsHeader(std::string_view text, const StoredBytes& data, const std::string& where,
+  SafetensorsHeader(std::string_view text, const bytes::StoredBytes& data, const std::string& where,
                     std::size_t memory_limit, SafetensorsContents* contents)
       : JsonEvents(where), text_(text), data_(data), memory_limit_(memory_limit), contents_(contents) {}
 
@@ -77,7 +77,7 @@ class SafetensorsHeader : public JsonEvents {
   void check_memory() const;
 
   std::string_view text_;
-  StoredBytes data_;
+  bytes::StoredBytes data_;
   std::size_t memory_limit_;
   SafetensorsContents* contents_;
   std::size_t position_ = 0;

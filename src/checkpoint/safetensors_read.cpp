@@ -3,13 +3,13 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/fail.hpp>
+#include <normscope/bytes/little_endian.hpp>
+#include <normscope/bytes/quote.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
-#include "bytes.hpp"
-#include "fail.hpp"
 #include "parsed_file.hpp"
-#include "quote.hpp"
 #include "safetensors_header.hpp"
 
 namespace normscope::checkpoint {
@@ -22,16 +22,16 @@ constexpr std::size_t longest_run = std::size_t{64} << 10;
 
 struct Parts {
   std::string_view header;  ///< without trailing spaces
-  StoredBytes data;
+  bytes::StoredBytes data;
 };
 
 /// `buffer` receives the header of a file that is not in memory.
-Parts split(const StoredBytes& file, const std::string& where, std::vector<std::byte>& buffer) {
-  const auto reject = [&where](const std::string& what) { fail(ErrorCode::Format, where, what); };
+Parts split(const bytes::StoredBytes& file, const std::string& where, std::vector<std::byte>& buffer) {
+  const auto reject = [&where](const std::string& what) { bytes::fail(ErrorCode::Format, where, what); };
   if (file.size() < length_bytes) {
     reject(fmt::format("file has {} bytes, expected at least {}", file.size(), length_bytes));
   }
-  const auto length = load<std::uint64_t>(file.part(0, length_bytes).fetch(buffer));
+  const auto length = bytes::load<std::uint64_t>(file.part(0, length_bytes).fetch(buffer));
   if (length > longest_safetensors_header) {
     reject(fmt::format("header length is {}, expected at most {}", length, longest_safetensors_header));
   }
@@ -60,11 +60,12 @@ void bound_tokens(std::string_view text, const std::string& where) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (i - begin >= (in_string ? longest_string : longest_run)) {
-      fail(ErrorCode::Unsupported, where,
-           in_string
-               ? fmt::format("header has a string of more than {} bytes at byte {}", longest_string, begin)
-               : fmt::format("header has more than {} bytes without a string or comma at byte {}",
-                             longest_run, begin));
+      bytes::fail(
+          ErrorCode::Unsupported, where,
+          in_string
+              ? fmt::format("header has a string of more than {} bytes at byte {}", longest_string, begin)
+              : fmt::format("header has more than {} bytes without a string or comma at byte {}", longest_run,
+                            begin));
     }
     if (c == '"') {
       in_string = !in_string;
@@ -78,12 +79,13 @@ void bound_tokens(std::string_view text, const std::string& where) {
 }
 
 /// Tensors must fill the data without gaps or overlaps.
-void check_layout(const std::vector<Tensor>& tensors, const StoredBytes& data, const std::string& where) {
+void check_layout(const std::vector<Tensor>& tensors, const bytes::StoredBytes& data,
+                  const std::string& where) {
   std::vector<std::uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const StoredBytes& left = tensors[a].bytes;
-    const StoredBytes& right = tensors[b].bytes;
+    const bytes::StoredBytes& left = tensors[a].bytes;
+    const bytes::StoredBytes& right = tensors[b].bytes;
     const std::uint64_t left_begin = left.offset_in(data);
     const std::uint64_t right_begin = right.offset_in(data);
     return left_begin != right_begin ? left_begin < right_begin : left.size() < right.size();
@@ -93,26 +95,27 @@ void check_layout(const std::vector<Tensor>& tensors, const StoredBytes& data, c
     const Tensor& tensor = tensors[index];
     const std::uint64_t begin = tensor.bytes.offset_in(data);
     if (begin != filled) {
-      fail(ErrorCode::Format, where,
-           fmt::format("tensor {} begins at byte {}, expected {}, where the one before ends ({})",
-                       quote(tensor.name), begin, filled, begin < filled ? "overlap" : "hole"));
+      bytes::fail(ErrorCode::Format, where,
+                  fmt::format("tensor {} begins at byte {}, expected {}, where the one before ends ({})",
+                              bytes::quote(tensor.name), begin, filled, begin < filled ? "overlap" : "hole"));
     }
     filled = begin + tensor.bytes.size();
   }
   if (filled != data.size()) {
-    fail(ErrorCode::Format, where, fmt::format("tensors end at byte {}, data has {}", filled, data.size()));
+    bytes::fail(ErrorCode::Format, where,
+                fmt::format("tensors end at byte {}, data has {}", filled, data.size()));
   }
 }
 
 }  // namespace
 
-SafetensorsContents parse_safetensors(const StoredBytes& file, const std::string& where) {
+SafetensorsContents parse_safetensors(const bytes::StoredBytes& file, const std::string& where) {
   SafetensorsContents contents;
   const auto [header, data] = split(file, where, contents.header);
   bound_tokens(header, where);
 
   const auto memory_limit =
-      static_cast<std::size_t>(std::min(file.size(), largest_held)) + memory_beyond_file;
+      static_cast<std::size_t>(std::min(file.size(), bytes::largest_held)) + memory_beyond_file;
   const HeaderSizes sizes = SafetensorsHeader(header, data, where, memory_limit, nullptr).read();
   contents.tensors.reserve(sizes.tensors);
   contents.extents.reserve(sizes.extents);

@@ -5,13 +5,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/bytes/quote.hpp>
+#include <normscope/bytes/shape.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 
-#include "quote.hpp"
 #include "safetensors_header.hpp"
-#include "shape.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -21,18 +21,18 @@ std::string json_string(const std::string& text, const std::string& where) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::type_error&) {
-    throw Error(ErrorCode::Argument, fmt::format("{}: {} is not UTF-8", where, quote(text)));
+    throw Error(ErrorCode::Argument, fmt::format("{}: {} is not UTF-8", where, bytes::quote(text)));
   }
 }
 
 void check_size(const NewTensor& tensor, const std::string& where) {
-  const std::optional<std::uint64_t> elements = element_count(tensor.shape);
+  const std::optional<std::uint64_t> elements = bytes::element_count(tensor.shape);
   std::uint64_t size_bits = 0;
   const bool fits = elements && !__builtin_mul_overflow(*elements, bits(tensor.dtype), &size_bits);
   if (!fits || size_bits % 8 != 0 || size_bits / 8 != tensor.bytes.size()) {
     throw Error(ErrorCode::Shape,
                 fmt::format("{}: tensor {} has {} bytes, expected {} elements of {}", where,
-                            quote(tensor.name), tensor.bytes.size(),
+                            bytes::quote(tensor.name), tensor.bytes.size(),
                             fits ? std::to_string(*elements) : "too many", to_string(tensor.dtype)));
   }
 }
@@ -47,7 +47,8 @@ std::vector<const NewTensor*> in_file_order(std::span<const NewTensor> tensors, 
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::string& name = order[i]->name;
     if (i > 0 && order[i - 1]->name == name) {
-      throw Error(ErrorCode::Argument, fmt::format("{}: two tensors are named {}", where, quote(name)));
+      throw Error(ErrorCode::Argument,
+                  fmt::format("{}: two tensors are named {}", where, bytes::quote(name)));
     }
     if (name == "__metadata__") {
       throw Error(ErrorCode::Argument, where + ": a tensor is named __metadata__, which the format reserves");

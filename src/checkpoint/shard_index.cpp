@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 
 #include "json_events.hpp"
-#include "quote.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -65,10 +65,10 @@ class IndexReader : public JsonEvents {
     if (text.empty() || text == "." || text == ".." ||
         text.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
       fail(ErrorCode::Format, fmt::format("weight_map puts tensor {} into {}, expected a plain file name",
-                                          quote(tensor_), quote(text)));
+                                          bytes::quote(tensor_), bytes::quote(text)));
     }
     if (!map_.emplace(tensor_, text).second)
-      fail(ErrorCode::Format, fmt::format("weight_map has tensor {} twice", quote(tensor_)));
+      fail(ErrorCode::Format, fmt::format("weight_map has tensor {} twice", bytes::quote(tensor_)));
     return true;
   }
 
@@ -76,7 +76,7 @@ class IndexReader : public JsonEvents {
   [[nodiscard]] std::string misplaced(std::string_view found) const override {
     if (depth_ == 0) return fmt::format("index is {}, expected an object", found);
     if (depth_ == 1) return fmt::format("weight_map is {}, expected an object", found);
-    return fmt::format("weight_map has {} for tensor {}, expected a file name", found, quote(tensor_));
+    return fmt::format("weight_map has {} for tensor {}, expected a file name", found, bytes::quote(tensor_));
   }
 
  private:

@@ -7,12 +7,12 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/fail.hpp>
+#include <normscope/bytes/quote.hpp>
+#include <normscope/bytes/shape.hpp>
 #include <normscope/core/error.hpp>
 
-#include "fail.hpp"
 #include "pickle.hpp"
-#include "quote.hpp"
-#include "shape.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -23,7 +23,7 @@ using Kind = PickleValue::Kind;
 constexpr std::string_view pickle_member = "/data.pkl";
 
 /// The part of a pickle's name before "/data.pkl", nothing for other members.
-std::optional<std::string_view> pickle_prefix(const ZipMember& member) {
+std::optional<std::string_view> pickle_prefix(const bytes::ZipMember& member) {
   const std::size_t slash = std::min(member.name.find('/'), member.name.size());
   if (member.name.substr(slash) != pickle_member) return std::nullopt;
   return member.name.substr(0, slash);
@@ -33,24 +33,24 @@ std::optional<std::string_view> pickle_prefix(const ZipMember& member) {
 class Archive {
  public:
   Archive(Bytes bytes, Arena& arena, const std::string& where)
-      : bytes_(bytes), where_(where), members_(read_zip_directory(bytes, where)) {
-    arena.charge(members_.size(), sizeof(ZipMember));
+      : bytes_(bytes), where_(where), members_(bytes::read_zip_directory(bytes, where)) {
+    arena.charge(members_.size(), sizeof(bytes::ZipMember));
     prefix_ = find_prefix();
     std::sort(members_.begin(), members_.end(),
-              [](const ZipMember& a, const ZipMember& b) { return a.name < b.name; });
+              [](const bytes::ZipMember& a, const bytes::ZipMember& b) { return a.name < b.name; });
   }
 
   /// A member's bytes in place; empty if it does not exist.
   [[nodiscard]] std::optional<Bytes> find(std::string_view name) const {
-    const ZipMember* member = entry(name);
+    const bytes::ZipMember* member = entry(name);
     if (member == nullptr) return std::nullopt;
-    return stored_member(bytes_, *member, where_);
+    return bytes::stored_member(bytes_, *member, where_);
   }
 
   /// The pickle, copied to the arena; unlike the elements, its CRC is checked.
   [[nodiscard]] Bytes pickle(Arena& arena) const {
-    const ZipMember& member = *entry(pickle_member);
-    ZipStream stream(bytes_, member, where_);
+    const bytes::ZipMember& member = *entry(pickle_member);
+    bytes::ZipStream stream(bytes_, member, where_);
     const std::span<std::byte> bytes = arena.allocate<std::byte>(member.size);
     stream.read(bytes);
     stream.finish();
@@ -60,27 +60,29 @@ class Archive {
  private:
   [[nodiscard]] std::string_view find_prefix() const {
     std::optional<std::string_view> prefix;
-    for (const ZipMember& member : members_) {
+    for (const bytes::ZipMember& member : members_) {
       const std::optional<std::string_view> found = pickle_prefix(member);
       if (!found) continue;
-      if (prefix) fail(ErrorCode::Format, where_, "has two members data.pkl, expected one");
+      if (prefix) bytes::fail(ErrorCode::Format, where_, "has two members data.pkl, expected one");
       prefix = found;
     }
     if (!prefix) {
-      fail(ErrorCode::Unsupported, where_, "is a zip without data.pkl, expected what torch.save writes");
+      bytes::fail(ErrorCode::Unsupported, where_,
+                  "is a zip without data.pkl, expected what torch.save writes");
     }
     return *prefix;
   }
-  [[nodiscard]] const ZipMember* entry(std::string_view rest) const {
+  [[nodiscard]] const bytes::ZipMember* entry(std::string_view rest) const {
     const std::string name = fmt::format("{}{}", prefix_, rest);
-    const auto found = std::lower_bound(members_.begin(), members_.end(), name,
-                                        [](const ZipMember& a, const std::string& b) { return a.name < b; });
+    const auto found =
+        std::lower_bound(members_.begin(), members_.end(), name,
+                         [](const bytes::ZipMember& a, const std::string& b) { return a.name < b; });
     return found != members_.end() && found->name == name ? &*found : nullptr;
   }
 
   Bytes bytes_;
   const std::string& where_;
-  std::vector<ZipMember> members_;
+  std::vector<bytes::ZipMember> members_;
   std::string_view prefix_;
 };
 
@@ -92,9 +94,10 @@ class Tensors {
 
   void add(std::string_view name, const PickledTensor& pickled) {
     Tensor tensor{name, pickled.dtype, pickled.shape, {}};
-    const std::optional<std::uint64_t> elements = element_count(tensor.shape);
+    const std::optional<std::uint64_t> elements = bytes::element_count(tensor.shape);
     if (!elements) {
-      fail(ErrorCode::Shape, where_, fmt::format("size of tensor {} overflows 64 bits", quote(name)));
+      bytes::fail(ErrorCode::Shape, where_,
+                  fmt::format("size of tensor {} overflows 64 bits", bytes::quote(name)));
     }
     if (*elements != 0) {
       const std::size_t width = bits(pickled.dtype) / 8;
@@ -115,14 +118,16 @@ class Tensors {
     const std::string member = fmt::format("/data/{}", storage.key);
     const std::optional<Bytes> bytes = archive_.find(member);
     if (!bytes) {
-      fail(ErrorCode::Format, where_,
-           fmt::format("tensor {} is in member {}, which is missing", quote(name), quote(member.substr(1))));
+      bytes::fail(ErrorCode::Format, where_,
+                  fmt::format("tensor {} is in member {}, which is missing", bytes::quote(name),
+                              bytes::quote(member.substr(1))));
     }
     const std::size_t width = storage.is_untyped ? 1 : bits(storage.dtype) / 8;
     if (storage.elements != bytes->size() / width || bytes->size() % width != 0) {
-      fail(ErrorCode::Shape, where_,
-           fmt::format("member {} has {} bytes, expected {} elements of {}", quote(member.substr(1)),
-                       bytes->size(), storage.elements, to_string(storage.dtype)));
+      bytes::fail(
+          ErrorCode::Shape, where_,
+          fmt::format("member {} has {} bytes, expected {} elements of {}", bytes::quote(member.substr(1)),
+                      bytes->size(), storage.elements, to_string(storage.dtype)));
     }
     return *bytes;
   }
@@ -137,8 +142,9 @@ class Tensors {
       overflows |= __builtin_add_overflow(last, way, &last);
     }
     if (overflows || last >= held) {
-      fail(ErrorCode::Format, where_,
-           fmt::format("tensor {} extends beyond its storage of {} elements", quote(name), held));
+      bytes::fail(
+          ErrorCode::Format, where_,
+          fmt::format("tensor {} extends beyond its storage of {} elements", bytes::quote(name), held));
     }
     return last;
   }
@@ -191,7 +197,7 @@ bool holds_tensors(const Items& dict) {
 /// contain other tensors, such as a step count.
 const Items& state_dict(const Pickled& pickled, const std::string& where) {
   if (pickled.root.kind != Kind::dict) {
-    fail(ErrorCode::Unsupported, where, "does not hold a dict, expected a state dict");
+    bytes::fail(ErrorCode::Unsupported, where, "does not hold a dict, expected a state dict");
   }
   const Items& root = pickled.containers[pickled.root.index];
   for (const std::string_view wrapper : {"state_dict", "model_state_dict", "model"}) {
@@ -202,17 +208,17 @@ const Items& state_dict(const Pickled& pickled, const std::string& where) {
     }
   }
   if (!root.empty() && !holds_tensors(root)) {
-    fail(ErrorCode::Unsupported, where,
-         "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+    bytes::fail(ErrorCode::Unsupported, where,
+                "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
   }
   return root;
 }
 
 }  // namespace
 
-bool is_torch_zip(std::span<const ZipMember> members) {
+bool is_torch_zip(std::span<const bytes::ZipMember> members) {
   return std::any_of(members.begin(), members.end(),
-                     [](const ZipMember& member) { return pickle_prefix(member).has_value(); });
+                     [](const bytes::ZipMember& member) { return pickle_prefix(member).has_value(); });
 }
 
 ParsedFile parse_torch_zip(Bytes bytes, const std::string& where) {
@@ -221,7 +227,8 @@ ParsedFile parse_torch_zip(Bytes bytes, const std::string& where) {
   if (const std::optional<Bytes> order = archive.find("/byteorder")) {
     const std::string_view text(reinterpret_cast<const char*>(order->data()), order->size());
     if (text != "little") {
-      fail(ErrorCode::Unsupported, where, fmt::format("byte order is {}, expected little", quote(text)));
+      bytes::fail(ErrorCode::Unsupported, where,
+                  fmt::format("byte order is {}, expected little", bytes::quote(text)));
     }
   }
   const Pickled pickled = read_pickle(archive.pickle(file.arena), file.arena, where + ": data.pkl");

@@ -4,8 +4,9 @@
 #include <span>
 #include <string>
 
+#include <normscope/bytes/zip.hpp>
+
 #include "parsed_file.hpp"
-#include "zip.hpp"
 
 /// The format of torch.save: a zip of stored members
 ///   PREFIX/data.pkl     a pickle; tensors name storages by key
@@ -14,7 +15,7 @@
 namespace normscope::checkpoint {
 
 /// Whether a zip with these members was written by PyTorch, recognised by its pickle.
-[[nodiscard]] bool is_torch_zip(std::span<const ZipMember> members);
+[[nodiscard]] bool is_torch_zip(std::span<const bytes::ZipMember> members);
 
 /// The state dict of a PyTorch zip in memory. Row-major tensors are views; others are copied into the arena.
 /// Errors    Format, Shape; Unsupported for a pickle that names code not needed for tensors, for compressed

@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include <normscope/checkpoint/array.hpp>
-#include <normscope/checkpoint/cifar.hpp>
+#include <normscope/bytes/cifar.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
@@ -43,8 +43,8 @@ fs::path need_file(const fs::path& folder, const std::string& name) {
 }
 
 /// The first rows of images and labels, with pixels scaled.
-Dataset take_rows(const std::string& where, checkpoint::Array images, const checkpoint::Array& labels,
-                  std::size_t rows, Scaling scaling) {
+Dataset take_rows(const std::string& where, bytes::Array images, const bytes::Array& labels, std::size_t rows,
+                  Scaling scaling) {
   const std::size_t there = images.shape.empty() ? 0 : images.shape[0];
   if (there == 0 || images.values.empty() || labels.values.size() != there) {
     throw Error(ErrorCode::Shape, fmt::format("{}: has {} images and {} labels, expected equal numbers",
@@ -102,11 +102,11 @@ Dataset cifar10(const fs::path& folder, Part part, std::size_t rows) {
       if (!more.empty()) files.push_back(more);
     }
   }
-  checkpoint::Array images;
-  checkpoint::Array labels;
+  bytes::Array images;
+  bytes::Array labels;
   for (const fs::path& file : files) {
     const MappedFile mapped(file);
-    checkpoint::LabelledImages batch = checkpoint::read_cifar10(mapped.bytes(), file.string());
+    bytes::LabelledImages batch = bytes::read_cifar10(mapped.bytes(), file.string());
     images.values.insert(images.values.end(), batch.images.values.begin(), batch.images.values.end());
     labels.values.insert(labels.values.end(), batch.labels.values.begin(), batch.labels.values.end());
     if (rows != 0 && labels.values.size() >= rows) break;

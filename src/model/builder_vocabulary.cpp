@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <normscope/bytes/source.hpp>
+
 #include "builder.hpp"
 
 namespace normscope::model {
@@ -21,7 +23,7 @@ bool Builder::repeats_token_embedding(const Linear& map) const {
   if (!token_embedding_) return false;
   const checkpoint::Tensor* stored = checkpoint_.find(map.weight.tensor);
   const checkpoint::Tensor* table = checkpoint_.find(token_embedding_->weight.tensor);
-  return stored->dtype == table->dtype && checkpoint::equal(stored->bytes, table->bytes);
+  return stored->dtype == table->dtype && bytes::equal(stored->bytes, table->bytes);
 }
 
 void Builder::unembedding(std::initializer_list<std::string_view> names, bool tied, bool reads_norm,

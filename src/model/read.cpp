@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <normscope/bytes/source.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/model.hpp>
@@ -57,12 +58,12 @@ std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const 
                                 std::uint64_t first, std::uint64_t count) {
   NORMSCOPE_ASSERT(first + count <= linear.out);
   const checkpoint::Tensor& tensor = tensor_of(checkpoint, linear.weight);
-  if (linear.in != 0 && count > checkpoint::largest_held / sizeof(double) / linear.in) {
+  if (linear.in != 0 && count > bytes::largest_held / sizeof(double) / linear.in) {
     throw Error(
         ErrorCode::Unsupported,
         fmt::format("model: {}: {} x {} elements of tensor \"{}\" requested at once, expected at most {}",
                     checkpoint.file_of(tensor).string(), count, linear.in, linear.weight.tensor,
-                    checkpoint::largest_held / sizeof(double)));
+                    bytes::largest_held / sizeof(double)));
   }
   std::vector<double> weight(static_cast<std::size_t>(count * linear.in));
   if (linear.layout == Layout::out_in) {

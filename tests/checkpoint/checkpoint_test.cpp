@@ -1,5 +1,3 @@
-#include <normscope/checkpoint/checkpoint.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 
 #include <sys/stat.h>
 
@@ -15,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
 #include "checkpoint/test_files.hpp"

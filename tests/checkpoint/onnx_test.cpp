@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/zip_files.hpp"
+#include "bytes/zip_files.hpp"
 
 namespace normscope::test {
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <normscope/checkpoint/array.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 
 #include "checkpoint/test_files.hpp"
 #include "checkpoint/torch_files.hpp"

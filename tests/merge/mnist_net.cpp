@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <normscope/checkpoint/array.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/evaluate.hpp>
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s is not there\n", images.c_str());
     return 77;
   }
-  const checkpoint::Array array = checkpoint::read_array(images);
+  const bytes::Array array = checkpoint::read_array(images);
   const std::size_t rows = array.shape[0];
   const MatrixView<const double> x(array.values.data(), rows, array.values.size() / rows);
   Random random(1);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <normscope/checkpoint/source.hpp>
+#include <normscope/bytes/source.hpp>
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/norm_spec.hpp>
 
@@ -23,7 +23,7 @@ struct Tensor {
   std::string_view name;
   Dtype dtype = Dtype::F32;
   std::span<const std::uint64_t> shape;
-  StoredBytes bytes;
+  bytes::StoredBytes bytes;
 
   /// Product of the shape; 1 for a scalar.
   [[nodiscard]] std::uint64_t elements() const;
@@ -63,7 +63,7 @@ class Checkpoint {
   /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
   ///           each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
   ///           beyond `largest_held` that is not mapped
-  explicit Checkpoint(const std::filesystem::path& path, const OpenSource& open = map_file);
+  explicit Checkpoint(const std::filesystem::path& path, const bytes::OpenSource& open = bytes::map_file);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();

@@ -33,7 +33,7 @@ struct SafetensorsContents {
   std::vector<char> escaped_names;     ///< names that contain JSON escapes, decoded and concatenated
   std::vector<std::byte> header;       ///< of a file that is not in memory
 };
-[[nodiscard]] SafetensorsContents parse_safetensors(const StoredBytes& file, const std::string& where);
+[[nodiscard]] SafetensorsContents parse_safetensors(const bytes::StoredBytes& file, const std::string& where);
 
 /// A tensor to write.
 struct NewTensor {

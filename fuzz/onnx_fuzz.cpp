@@ -4,6 +4,7 @@
 
 #include "checkpoint/onnx.hpp"
 #include "fuzz_target.hpp"
+#include "model/onnx_norms.hpp"
 
 using namespace normscope;
 
@@ -21,7 +22,7 @@ std::string node(const std::string& op, const std::string& inputs, const std::st
   return field('\x0a', fields + field('\x12', output) + field('\x22', op) + attributes);
 }
 
-std::string model(const std::string& graph) {
+std::string onnx_file(const std::string& graph) {
   std::string length(1, static_cast<char>((graph.size() & 0x7f) | 0x80));
   length += static_cast<char>(graph.size() >> 7);
   return "\x08\x08\x3a" + length + graph;
@@ -38,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzz_require(tensor.elements() * bits(tensor.dtype) == tensor.bytes.size() * 8);
       if (is_decodable(tensor.dtype)) fuzz_require(read(tensor).size() == tensor.elements());
     }
-    for (const checkpoint::StatedNorm& norm : file.norms) {
+    for (const model::StatedNorm& norm : model::find_onnx_norms(*file.graph)) {
       fuzz_require(norm.width > 0 && norm.eps >= 0.0 && norm.axis < 0);
     }
   } catch (const Error&) {
@@ -55,15 +56,16 @@ std::vector<std::string> fuzz_seeds() {
   const std::string epsilon = field('\x2a', field('\x0a', "epsilon") + "\x15\0\0\0\x3f"s);
   const std::string value = field('\x2a', field('\x0a', "value") + field('\x2a', "\x08\3\x10\7\x3a\3\1\2\3"));
   return {
-      model(gain + node("LayerNormalization", "xgg", "y", epsilon) + node("MatMul", "yw", "z") +
-            field('\x2a', "\x08\2\x08\1\x10\1\x42\1w\x4a\x08" + std::string(8, '1'))),
-      model(gain + eps + two + node("ReduceMean", "x", "m", axis) + node("Sub", "xm", "c") +
-            node("Pow", "ct", "s") + node("ReduceMean", "s", "v", axis) + node("Add", "ve", "p") +
-            node("Sqrt", "p", "r") + node("Div", "cr", "n") + node("Mul", "ng", "o") +
-            node("Add", "og", "b")),
-      model(gain + eps + node("Mul", "xx", "s") + node("ReduceSum", "sa", "q") + node("Mul", "qe", "m") +
-            node("Add", "me", "p") + node("Sqrt", "p", "r") + node("Reciprocal", "r", "i") +
-            node("Mul", "ig", "f") + node("Mul", "xf", "o") + field('\x2a', "\x08\1\x10\7\x42\1a\x3a\1\1")),
-      model(node("Constant", "", "c", value) + field('\x2a', "\x08\2\x10\x0a\x42\1h\x28\x80\x78\x28\0"s)),
+      onnx_file(gain + node("LayerNormalization", "xgg", "y", epsilon) + node("MatMul", "yw", "z") +
+                field('\x2a', "\x08\2\x08\1\x10\1\x42\1w\x4a\x08" + std::string(8, '1'))),
+      onnx_file(gain + eps + two + node("ReduceMean", "x", "m", axis) + node("Sub", "xm", "c") +
+                node("Pow", "ct", "s") + node("ReduceMean", "s", "v", axis) + node("Add", "ve", "p") +
+                node("Sqrt", "p", "r") + node("Div", "cr", "n") + node("Mul", "ng", "o") +
+                node("Add", "og", "b")),
+      onnx_file(gain + eps + node("Mul", "xx", "s") + node("ReduceSum", "sa", "q") + node("Mul", "qe", "m") +
+                node("Add", "me", "p") + node("Sqrt", "p", "r") + node("Reciprocal", "r", "i") +
+                node("Mul", "ig", "f") + node("Mul", "xf", "o") +
+                field('\x2a', "\x08\1\x10\7\x42\1a\x3a\1\1")),
+      onnx_file(node("Constant", "", "c", value) + field('\x2a', "\x08\2\x10\x0a\x42\1h\x28\x80\x78\x28\0"s)),
   };
 }

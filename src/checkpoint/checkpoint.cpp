@@ -81,8 +81,8 @@ struct Checkpoint::Contents {
   std::map<std::string, std::string, std::less<>> metadata;
   std::optional<std::string> config_text;
   std::string_view format = "safetensors";
-  std::optional<Arena> arena;  ///< memory that tensors of other formats may point into
-  std::vector<StatedNorm> norms;
+  std::optional<Arena> arena;      ///< memory that tensors of other formats may point into
+  std::optional<OnnxGraph> graph;  ///< its constants are elements of `tensors`
 
   void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at);
   void open_index(const bytes::Source& file, const fs::path& at, const bytes::OpenSource& open);
@@ -114,7 +114,7 @@ void Checkpoint::Contents::open_parsed(std::unique_ptr<bytes::Source> file, cons
   file_of.assign(tensors.size(), 0);
   metadata = std::move(parsed.metadata);
   arena = std::move(parsed.arena);
-  norms = std::move(parsed.norms);
+  graph = std::move(parsed.graph);
 }
 
 void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path& at,
@@ -211,7 +211,7 @@ std::span<const Tensor> Checkpoint::tensors() const { return contents_->tensors;
 const std::map<std::string, std::string, std::less<>>& Checkpoint::metadata() const {
   return contents_->metadata;
 }
-std::span<const StatedNorm> Checkpoint::stated_norms() const { return contents_->norms; }
+const OnnxGraph* Checkpoint::graph() const { return contents_->graph ? &*contents_->graph : nullptr; }
 const std::optional<std::string>& Checkpoint::config_text() const { return contents_->config_text; }
 
 const Tensor* Checkpoint::find(std::string_view name) const {

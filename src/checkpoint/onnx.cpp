@@ -4,8 +4,7 @@
 
 #include <normscope/core/error.hpp>
 
-#include "onnx_graph.hpp"
-#include "onnx_norms.hpp"
+#include "onnx_graph_reader.hpp"
 #include "onnx_tensor.hpp"
 #include "protobuf.hpp"
 
@@ -45,7 +44,7 @@ Bytes find_graph(Bytes model, ParsedFile& file, const std::string& where) {
 ParsedFile parse_onnx(Bytes bytes, const std::string& where) {
   ParsedFile file{Arena(bytes.size(), where)};
   const Bytes message = find_graph(bytes, file, where);
-  OnnxGraph graph(file.arena, where);
+  OnnxGraphReader graph(file.arena, where);
   WireReader reader(message, "GraphProto", where);
   while (const std::optional<WireField> field = reader.next()) {
     if (field->number == 1) graph.add_node(reader.bytes(*field), file.tensors);
@@ -59,8 +58,7 @@ ParsedFile parse_onnx(Bytes bytes, const std::string& where) {
     }
   }
   sort_tensors(file.tensors, where + ":");
-  graph.link(file.tensors);
-  file.norms = find_onnx_norms(graph, file.arena);
+  file.graph = graph.link(file.tensors, message.size());
   return file;
 }
 

@@ -7,10 +7,10 @@
 #include "parsed_file.hpp"
 
 /// The supported part of ONNX: a ModelProto with one GraphProto, whose initializers and Constant nodes are
-/// the tensors and whose nodes state the norms.
+/// the tensors.
 namespace normscope::checkpoint {
 
-/// The tensors and norms of an `.onnx` file held in memory. Tensors of strings are left out.
+/// The tensors and the graph of an `.onnx` file held in memory. Tensors of strings are left out.
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 /// Cost      O(nodes + tensors · log tensors), and sorting the names of the graph's values
 [[nodiscard]] ParsedFile parse_onnx(std::span<const std::byte> bytes, const std::string& where);

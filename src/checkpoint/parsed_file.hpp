@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/onnx_graph.hpp>
 
 namespace normscope::checkpoint {
 
@@ -51,7 +53,7 @@ struct ParsedFile {
   Arena arena;
   std::vector<Tensor> tensors{};  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata{};
-  std::vector<StatedNorm> norms{};
+  std::optional<OnnxGraph> graph{};  ///< of ONNX; its constants are elements of `tensors`
 };
 
 /// Sorts tensors by name; names must be unique.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -86,7 +87,7 @@ std::optional<Match> recognise(const std::vector<const Architecture*>& architect
 // An architecture is described completely, or not at all if it was only guessed and the shapes contradict it.
 // A file that states its norms itself can omit the description: exporters keep names but transpose matrices.
 bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& whole,
-                 const Inventory& inventory, Model& model) {
+                 const Inventory& inventory, std::span<const StatedNorm> stated_norms, Model& model) {
   Model described;
   described.architecture = match.architecture->name;
   described.title = match.architecture->title;
@@ -97,7 +98,7 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   try {
     match.architecture->describe(builder);
   } catch (const Error& error) {
-    const bool is_needed = match.other_type.empty() && checkpoint.stated_norms().empty();
+    const bool is_needed = match.other_type.empty() && stated_norms.empty();
     if (is_needed || error.code() != ErrorCode::Shape) throw;
     model.notes.push_back(
         fmt::format("not {}, though the tensor names fit: {}", match.architecture->title, error.what()));
@@ -113,23 +114,24 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
   }
   append_found_norms(
       checkpoint, whole, [&](const Tensor& tensor) { return builder.used(tensor); }, described);
-  take_stated_eps(checkpoint, described);
+  take_stated_eps(stated_norms, described);
   model = std::move(described);
   return true;
 }
 
-void describe_unknown(const Checkpoint& checkpoint, const Config& config, Model& model) {
+void describe_unknown(const Checkpoint& checkpoint, const Config& config,
+                      std::span<const StatedNorm> stated_norms, Model& model) {
   model.architecture = "unknown";
   model.title = "unknown architecture";
-  const bool states_norms = !checkpoint.stated_norms().empty();
+  const bool states_norms = !stated_norms.empty();
   model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
   std::set<std::string_view> stated;
-  for (const checkpoint::StatedNorm& norm : checkpoint.stated_norms()) stated.insert({norm.gain, norm.bias});
+  for (const StatedNorm& norm : stated_norms) stated.insert({norm.gain, norm.bias});
   for (const Tensor& tensor : checkpoint.tensors()) {
     // Integer tensors of a graph hold shapes and axes.
     if (!states_norms || is_floating(tensor.dtype)) model.parameters += tensor.elements();
   }
-  if (states_norms) append_stated_norms(checkpoint, model);
+  if (states_norms) append_stated_norms(checkpoint, stated_norms, model);
   append_found_norms(
       checkpoint, config, [&](const Tensor& tensor) { return stated.contains(tensor.name); }, model);
   std::map<std::size_t, std::size_t> widths;
@@ -144,10 +146,11 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
                          const Checkpoint& checkpoint) {
   const Config config(checkpoint);
   const Inventory inventory(checkpoint);
+  const std::vector<StatedNorm> stated = stated_norms(checkpoint);
   Model model;
   const std::optional<Match> match = recognise(architectures, config, inventory);
-  if (match && describe_as(*match, checkpoint, config, inventory, model)) return model;
-  describe_unknown(checkpoint, config, model);
+  if (match && describe_as(*match, checkpoint, config, inventory, stated, model)) return model;
+  describe_unknown(checkpoint, config, stated, model);
   return model;
 }
 

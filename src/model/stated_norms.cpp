@@ -16,8 +16,6 @@ namespace normscope::model {
 namespace {
 
 using checkpoint::Checkpoint;
-using checkpoint::StatedNorm;
-using checkpoint::StatedReader;
 
 std::optional<Slice> whole(const Checkpoint& checkpoint, const std::string& name) {
   const checkpoint::Tensor* tensor = checkpoint.find(name);
@@ -55,10 +53,10 @@ Norm norm_of(const Checkpoint& checkpoint, const StatedNorm& stated) {
 
 }  // namespace
 
-void append_stated_norms(const Checkpoint& checkpoint, Model& model) {
+void append_stated_norms(const Checkpoint& checkpoint, std::span<const StatedNorm> all, Model& model) {
   std::map<std::tuple<std::string, std::string, double>, std::size_t> by_parameters;
   std::map<std::string, int> times_named;
-  for (const StatedNorm& stated : checkpoint.stated_norms()) {
+  for (const StatedNorm& stated : all) {
     std::size_t index = model.norms.size();
     if (!stated.gain.empty() || !stated.bias.empty()) {
       index = by_parameters.try_emplace({stated.gain, stated.bias, stated.eps}, index).first->second;
@@ -86,9 +84,9 @@ void append_stated_norms(const Checkpoint& checkpoint, Model& model) {
       "readers, and their writers are not known");
 }
 
-void take_stated_eps(const Checkpoint& checkpoint, Model& model) {
+void take_stated_eps(std::span<const StatedNorm> all, Model& model) {
   std::map<std::string_view, double> eps_of;  // by gain
-  for (const StatedNorm& stated : checkpoint.stated_norms()) eps_of.try_emplace(stated.gain, stated.eps);
+  for (const StatedNorm& stated : all) eps_of.try_emplace(stated.gain, stated.eps);
   for (Norm& norm : model.norms) {
     if (norm.eps_source != Source::assumed || !norm.gain) continue;
     const auto found = eps_of.find(norm.gain->tensor);

@@ -1,15 +1,19 @@
 #pragma once
 
+#include <span>
+
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/model/stated_norm.hpp>
 
 namespace normscope::model {
 
-/// Appends the norms that the checkpoint itself states, in its order; repeated parameters count as another
-/// application. Linear maps that read them directly are listed; their writers are unknown.
-void append_stated_norms(const checkpoint::Checkpoint& checkpoint, Model& model);
+/// Appends the norms that the checkpoint itself states, `all`, in their order; repeated parameters count as
+/// another application. Linear maps that read them directly are listed; their writers are unknown.
+void append_stated_norms(const checkpoint::Checkpoint& checkpoint, std::span<const StatedNorm> all,
+                         Model& model);
 
-/// Replaces an assumed eps of a norm by the eps that the checkpoint states for its gain.
-void take_stated_eps(const checkpoint::Checkpoint& checkpoint, Model& model);
+/// Replaces an assumed eps of a norm by the eps that one of `all` has for its gain.
+void take_stated_eps(std::span<const StatedNorm> all, Model& model);
 
 }  // namespace normscope::model

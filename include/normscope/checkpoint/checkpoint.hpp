@@ -13,7 +13,6 @@
 
 #include <normscope/bytes/source.hpp>
 #include <normscope/core/dtype.hpp>
-#include <normscope/core/norm_spec.hpp>
 
 namespace normscope::checkpoint {
 
@@ -29,26 +28,7 @@ struct Tensor {
   [[nodiscard]] std::uint64_t elements() const;
 };
 
-/// A linear map that reads a norm's output, given by the names of its tensors.
-struct StatedReader {
-  std::string weight;
-  std::string bias{};   ///< empty for none
-  bool in_out = false;  ///< whether the weight is stored [in, out]
-};
-
-/// A normalization layer that the file states explicitly (ONNX), as opposed to one recognised by tensor
-/// names.
-struct StatedNorm {
-  std::string name;
-  NormKind kind = NormKind::layer;
-  std::uint64_t width = 0;
-  double eps = 0.0;
-  std::string gain{};  ///< tensor of `width` elements, or empty
-  std::string bias{};  ///< likewise
-  std::int64_t axis =
-      -1;  ///< normalized axis, counted from the end; -1 also for several last axes taken as one
-  std::vector<StatedReader> readers{};
-};
+class OnnxGraph;
 
 /// A checkpoint open for reading, as named tensor views. It does not interpret architectures. Files are
 /// memory-mapped, or read in ranges if they are opened so, and validated in full before the constructor
@@ -81,8 +61,8 @@ class Checkpoint {
   /// Free-form metadata of the files (`__metadata__`, `metadata_props`); the first file's value if files
   /// disagree.
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const;
-  /// The norms that the file states, in the order of the forward pass; only ONNX files do.
-  [[nodiscard]] std::span<const StatedNorm> stated_norms() const;
+  /// The graph that an ONNX file states; null for other formats.
+  [[nodiscard]] const OnnxGraph* graph() const;
   /// Text of the `config.json` next to the weights, if it exists (at most 16 MiB).
   [[nodiscard]] const std::optional<std::string>& config_text() const;
   /// The file that holds `tensor`.

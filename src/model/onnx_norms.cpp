@@ -8,10 +8,42 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/error.hpp>
+
 #include "onnx_pattern.hpp"
 
-namespace normscope::checkpoint {
+namespace normscope::model {
 namespace {
+
+using checkpoint::no_value;
+using checkpoint::OnnxGraph;
+using checkpoint::OnnxNode;
+using checkpoint::Tensor;
+using checkpoint::ValueId;
+
+/// Limits the memory of the list of norms: a graph may name a long tensor many times by a short alias.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
+
+  /// Counts `count` objects of `size` bytes.
+  void charge(std::size_t count, std::size_t size) {
+    if (size != 0 && count > (limit_ - used_) / size) {
+      throw Error(
+          ErrorCode::Unsupported,
+          fmt::format("onnx: the list of the graph's norms needs more than {} bytes of memory", limit_));
+    }
+    used_ += count * size;
+  }
+
+ private:
+  std::size_t limit_;
+  std::size_t used_ = 0;
+};
+
+constexpr std::size_t memory_beyond_graph = std::size_t{32} << 20;
+/// Peak memory of a growing vector per element, in elements.
+constexpr std::size_t growth = 3;
 
 /// An operator that is a norm, and the positions of its parameters among its inputs.
 struct NormOp {
@@ -32,7 +64,7 @@ constexpr NormOp norm_ops[] = {
 };
 
 /// Properties of a norm collected for a StatedNorm.
-struct Found {
+struct Candidate {
   const OnnxNode* node = nullptr;
   NormKind kind = NormKind::layer;
   double eps = 0.0;
@@ -56,11 +88,11 @@ std::optional<std::int64_t> axis_along(const Tensor& parameter) {
   return first - shape.end();
 }
 
-std::optional<Found> found_as_op(const OnnxGraph& graph, const OnnxNode& node) {
+std::optional<Candidate> found_as_op(const OnnxGraph& graph, const OnnxNode& node) {
   const auto* op = std::find_if(std::begin(norm_ops), std::end(norm_ops),
                                 [&node](const NormOp& known) { return known.op == node.op; });
   if (op == std::end(norm_ops)) return {};
-  Found found{&node, op->kind, node.epsilon.value_or(op->eps)};
+  Candidate found{&node, op->kind, node.epsilon.value_or(op->eps)};
   found.gain = spread_constant(graph, node.input(op->gain));
   found.bias = spread_constant(graph, node.input(op->bias));
   found.output = node.output();
@@ -87,10 +119,10 @@ const Tensor* bias_after(const OnnxGraph& graph, ValueId& value, std::uint64_t w
   return bias;
 }
 
-std::optional<Found> found_written_out(const OnnxGraph& graph, const OnnxNode& node) {
+std::optional<Candidate> found_written_out(const OnnxGraph& graph, const OnnxNode& node) {
   const std::optional<WrittenNorm> written = match_norm(graph, node);
   if (!written) return {};
-  Found found{&node, written->kind, written->eps, written->gain};
+  Candidate found{&node, written->kind, written->eps, written->gain};
   found.width = written->width;
   found.axis = written->axis;
   found.root = written->root;
@@ -100,7 +132,7 @@ std::optional<Found> found_written_out(const OnnxGraph& graph, const OnnxNode& n
 }
 
 /// Adds the linear maps that read `value` directly, and the width if only they determine it.
-void add_readers(const OnnxGraph& graph, ValueId value, StatedNorm& norm, Arena& arena) {
+void add_readers(const OnnxGraph& graph, ValueId value, StatedNorm& norm, MemoryBudget& budget) {
   for (const std::uint32_t taker : graph.takers(value)) {
     const OnnxNode& node = graph.nodes()[taker];
     const bool is_gemm = node.op == "Gemm" && !node.transposes_a;
@@ -116,29 +148,29 @@ void add_readers(const OnnxGraph& graph, ValueId value, StatedNorm& norm, Arena&
     ValueId product = node.output();
     const Tensor* bias = is_gemm ? graph.constant(node.input(2)) : bias_after(graph, product, out);
     if (bias != nullptr && bias->elements() == out) reader.bias = bias->name;
-    arena.charge(growth, sizeof reader);
-    arena.charge(1, reader.weight.size() + reader.bias.size());
+    budget.charge(growth, sizeof reader);
+    budget.charge(1, reader.weight.size() + reader.bias.size());
     norm.readers.push_back(std::move(reader));
   }
 }
 
 /// The part of a name before its last component; empty if it has only one.
-std::string_view stem(std::string_view name) {
+std::string_view graph_stem(std::string_view name) {
   const std::size_t end = name.find_last_of("./");
   return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
 }
 
-std::string_view name_of(const OnnxGraph& graph, const Found& found) {
+std::string_view name_of(const OnnxGraph& graph, const Candidate& found) {
   for (const std::string_view name : {found.gain != nullptr ? found.gain->name : std::string_view(),
                                       found.bias != nullptr ? found.bias->name : std::string_view(),
                                       found.node->name, graph.name(found.output)}) {
-    if (!stem(name).empty()) return stem(name);
+    if (!graph_stem(name).empty()) return graph_stem(name);
   }
   return found.gain != nullptr ? found.gain->name : graph.name(found.output);
 }
 
 /// The norm, unless its parameters are inconsistent or its width is unknown.
-std::optional<StatedNorm> stated(const OnnxGraph& graph, const Found& found, Arena& arena) {
+std::optional<StatedNorm> stated(const OnnxGraph& graph, const Candidate& found, MemoryBudget& budget) {
   if (found.output == no_value || !std::isfinite(found.eps) || found.eps < 0.0) return {};
   StatedNorm norm;
   norm.kind = found.kind;
@@ -156,40 +188,46 @@ std::optional<StatedNorm> stated(const OnnxGraph& graph, const Found& found, Are
   }
   if (found.gain == nullptr && found.bias == nullptr && found.axis && *found.axis < 0)
     norm.axis = *found.axis;
-  if (norm.axis == -1) add_readers(graph, found.output, norm, arena);
+  if (norm.axis == -1) add_readers(graph, found.output, norm, budget);
   if (norm.width == 0) return {};
   norm.name = name_of(graph, found);
   if (found.gain != nullptr) norm.gain = found.gain->name;
   if (found.bias != nullptr) norm.bias = found.bias->name;
-  arena.charge(growth, sizeof norm);
-  arena.charge(1, norm.name.size() + norm.gain.size() + norm.bias.size());
+  budget.charge(growth, sizeof norm);
+  budget.charge(1, norm.name.size() + norm.gain.size() + norm.bias.size());
   return norm;
 }
 
 }  // namespace
 
-std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph, Arena& arena) {
-  std::vector<Found> candidates;
+std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph) {
+  MemoryBudget budget(graph.stored_bytes() + memory_beyond_graph);
+  std::vector<Candidate> candidates;
   std::set<const OnnxNode*> with_gain;
   for (const OnnxNode& node : graph.nodes()) {
-    std::optional<Found> found = found_as_op(graph, node);
+    std::optional<Candidate> found = found_as_op(graph, node);
     if (!found) found = found_written_out(graph, node);
     if (!found) continue;
-    arena.charge(growth, sizeof(Found));
+    budget.charge(growth, sizeof(Candidate));
     if (found->root != nullptr && found->gain != nullptr) with_gain.insert(found->root);
     candidates.push_back(*found);
   }
 
   std::vector<StatedNorm> norms;
   std::set<const OnnxNode*> seen;
-  for (const Found& found : candidates) {
+  for (const Candidate& found : candidates) {
     // A norm expressed as arithmetic matches both before and after the multiplication by its gain.
     if (found.root != nullptr && found.gain == nullptr) {
       if (with_gain.contains(found.root) || !seen.insert(found.root).second) continue;
     }
-    if (std::optional<StatedNorm> norm = stated(graph, found, arena)) norms.push_back(std::move(*norm));
+    if (std::optional<StatedNorm> norm = stated(graph, found, budget)) norms.push_back(std::move(*norm));
   }
   return norms;
 }
 
-}  // namespace normscope::checkpoint
+std::vector<StatedNorm> stated_norms(const checkpoint::Checkpoint& checkpoint) {
+  const OnnxGraph* graph = checkpoint.graph();
+  return graph == nullptr ? std::vector<StatedNorm>() : find_onnx_norms(*graph);
+}
+
+}  // namespace normscope::model

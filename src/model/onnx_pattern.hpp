@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <optional>
 
-#include "onnx_graph.hpp"
+#include <normscope/checkpoint/onnx_graph.hpp>
+#include <normscope/core/norm_spec.hpp>
 
-namespace normscope::checkpoint {
+namespace normscope::model {
 
 /// A norm expressed as arithmetic.
 struct WrittenNorm {
   NormKind kind = NormKind::layer;
-  const OnnxNode* root = nullptr;  ///< computes the square root; identifies the norm
-  const Tensor* gain = nullptr;    ///< of more than one element, or null
+  const checkpoint::OnnxNode* root = nullptr;  ///< computes the square root; identifies the norm
+  const checkpoint::Tensor* gain = nullptr;    ///< of more than one element, or null
   double eps = 0.0;
   std::optional<std::int64_t> axis{};  ///< as in the graph: counted from either end
   std::uint64_t width = 0;             ///< if a sum is divided by it, else 0
@@ -25,9 +26,11 @@ struct WrittenNorm {
 /// in any order and grouping, over one axis, with casts anywhere and with reshapes where statistics and gain
 /// are broadcast over x.
 /// Cost      bounded, for every graph
-[[nodiscard]] std::optional<WrittenNorm> match_norm(const OnnxGraph& graph, const OnnxNode& node);
+[[nodiscard]] std::optional<WrittenNorm> match_norm(const checkpoint::OnnxGraph& graph,
+                                                    const checkpoint::OnnxNode& node);
 
 /// The constant tensor that `value` is, up to casts and reshapes, or null.
-[[nodiscard]] const Tensor* spread_constant(const OnnxGraph& graph, ValueId value);
+[[nodiscard]] const checkpoint::Tensor* spread_constant(const checkpoint::OnnxGraph& graph,
+                                                        checkpoint::ValueId value);
 
-}  // namespace normscope::checkpoint
+}  // namespace normscope::model

@@ -6,8 +6,14 @@
 #include <string_view>
 #include <vector>
 
-namespace normscope::checkpoint {
+namespace normscope::model {
 namespace {
+
+using checkpoint::no_value;
+using checkpoint::OnnxGraph;
+using checkpoint::OnnxNode;
+using checkpoint::Tensor;
+using checkpoint::ValueId;
 
 constexpr double largest_axis = 64;
 constexpr int longest_chain = 16;
@@ -266,4 +272,4 @@ const Tensor* spread_constant(const OnnxGraph& graph, ValueId value) {
   return Matcher(graph).constant(value);
 }
 
-}  // namespace normscope::checkpoint
+}  // namespace normscope::model

@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/model/stated_norm.hpp>
 
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
+#include "support/data.hpp"
 #include "support/scratch.hpp"
 
-namespace normscope::checkpoint {
+namespace normscope::model {
 namespace {
 
 using test::axes_attribute;
@@ -22,8 +25,7 @@ using test::real_attribute;
 std::vector<StatedNorm> norms_of(const OnnxFile& file) {
   const test::Scratch scratch;
   test::put(scratch / "m.onnx", file.text());
-  const Checkpoint checkpoint(scratch / "m.onnx");
-  return {checkpoint.stated_norms().begin(), checkpoint.stated_norms().end()};
+  return stated_norms(checkpoint::Checkpoint(scratch / "m.onnx"));
 }
 
 /// The only norm of a file.
@@ -239,5 +241,36 @@ TEST(OnnxNorms, SurviveGraphsThatGoInCircles) {
                   .empty());
 }
 
+TEST(OnnxNorms, AreBoundedInMemoryWhereAliasesRepeatALongName) {
+  OnnxFile file;
+  const std::string name(1'000'000, 'n');
+  file.weights(name, {4}).node("Identity", {name}, "g");
+  for (int i = 0; i < 60; ++i) file.node("RMSNormalization", {"x", "g"}, "y" + std::to_string(i));
+  EXPECT_NE(test::error_of(ErrorCode::Unsupported, [&] { (void)norms_of(file); }).find("bytes of memory"),
+            std::string::npos);
+}
+
+TEST(OnnxNorms, OfMagikaAreItsTwo) {
+  NORMSCOPE_NEED_DATA(path, "checkpoints/magika_v3_3.onnx");
+  const std::vector<StatedNorm> norms = stated_norms(checkpoint::Checkpoint(path));
+  ASSERT_EQ(norms.size(), 2u);
+  const std::string place = "jax2tf_get_logits_/pjit_get_logits_/MagikaV2/LayerNorm_";
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string name = place + std::to_string(i);
+    EXPECT_EQ(norms[i].name, name);
+    EXPECT_EQ(norms[i].kind, NormKind::layer);
+    EXPECT_EQ(norms[i].width, 512u);
+    EXPECT_EQ(norms[i].eps, static_cast<double>(1e-6f));
+    EXPECT_EQ(norms[i].gain, name + "/Reshape_2:0");
+    EXPECT_EQ(norms[i].bias, name + "/Reshape_3:0");
+  }
+  EXPECT_EQ(norms[0].axis, -2);
+  EXPECT_TRUE(norms[0].readers.empty());
+  EXPECT_EQ(norms[1].axis, -1);
+  ASSERT_EQ(norms[1].readers.size(), 1u);
+  EXPECT_EQ(norms[1].readers[0].weight, "jax2tf_get_logits_/Const_24:0");
+  EXPECT_TRUE(norms[1].readers[0].in_out);
+}
+
 }  // namespace
-}  // namespace normscope::checkpoint
+}  // namespace normscope::model

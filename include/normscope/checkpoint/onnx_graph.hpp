@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "parsed_file.hpp"
+#include <normscope/checkpoint/checkpoint.hpp>
 
+/// The computation that an ONNX file states.
 namespace normscope::checkpoint {
 
 /// A value of a graph, as an index into the graph's sorted list of names.
@@ -17,7 +17,7 @@ using ValueId = std::uint32_t;
 /// A missing value: an omitted input, or a constant without a name.
 inline constexpr ValueId no_value = ~ValueId{0};
 
-/// A NodeProto, with the attributes that identify norms and their readers.
+/// A NodeProto with the attributes below; others are not kept. Views point into the file.
 struct OnnxNode {
   std::string_view name;
   std::string_view op;
@@ -36,17 +36,13 @@ struct OnnxNode {
   [[nodiscard]] ValueId output() const { return outputs.empty() ? no_value : outputs[0]; }
 };
 
-/// The nodes of a graph in order, with the producer and consumers of each value. Subgraphs are ignored.
+/// The nodes of a graph in order, with the producer and consumers of each value. Subgraphs are ignored. Names
+/// and constants are valid as long as the `Checkpoint` that holds the graph.
 class OnnxGraph {
  public:
-  OnnxGraph(Arena& arena, const std::string& where) : arena_(arena), where_(where) {}
-
-  /// Adds a NodeProto; the value of a Constant is appended to `tensors`.
-  /// Errors    Format, Unsupported
-  void add_node(std::span<const std::byte> message, std::vector<Tensor>& tensors);
-  /// To be called after the last node; `tensors`, sorted by name, become the graph's constants.
-  /// Errors    Format for a value with two producers
-  void link(std::span<const Tensor> tensors);
+  // The nodes' operands are views into the graph's own list, which a move keeps in place.
+  OnnxGraph(OnnxGraph&&) = default;
+  OnnxGraph& operator=(OnnxGraph&&) = default;
 
   [[nodiscard]] std::span<const OnnxNode> nodes() const { return nodes_; }
   [[nodiscard]] std::string_view name(ValueId value) const { return names_[value]; }
@@ -56,28 +52,23 @@ class OnnxGraph {
   [[nodiscard]] std::span<const std::uint32_t> takers(ValueId value) const;
   /// The stored tensor of that value, or null.
   [[nodiscard]] const Tensor* constant(ValueId value) const;
+  /// Size of the graph in its file.
+  [[nodiscard]] std::size_t stored_bytes() const { return stored_bytes_; }
 
  private:
-  struct Arity {
-    std::size_t inputs = 0;
-    std::size_t outputs = 0;
-  };
-  void add_attribute(std::span<const std::byte> message, OnnxNode& node, std::vector<Tensor>& tensors);
-  void add_constant(std::string_view name, Dtype dtype, std::span<const std::uint64_t> shape,
-                    std::span<const std::byte> bytes, std::vector<Tensor>& tensors);
-  void name_values();
+  friend class OnnxGraphReader;
+  OnnxGraph() = default;
 
-  Arena& arena_;
-  const std::string& where_;
+  static constexpr std::uint32_t no_node = ~std::uint32_t{0};
+
   std::vector<OnnxNode> nodes_;
-  std::vector<Arity> arities_;               // per node
-  std::vector<std::string_view> operands_;   // node by node, inputs before outputs
   std::vector<ValueId> ids_;                 // per operand
   std::vector<std::string_view> names_;      // per value
   std::vector<std::uint32_t> makers_;        // per value
   std::vector<std::uint32_t> takers_;        // consumers grouped by value
   std::vector<std::uint32_t> takers_begin_;  // offsets into `takers_` per value, and the end
   std::vector<const Tensor*> constants_;     // per value
+  std::size_t stored_bytes_ = 0;
 };
 
 }  // namespace normscope::checkpoint

@@ -16,7 +16,7 @@ class Case:
     name: str
     model: str | Callable[[], torch.nn.Module]  # a class of transformers, or what makes a torch module
     config: dict[str, Any] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=lambda: {"input_ids": 8})
+    inputs: dict[str, Any] = field(default_factory=lambda: {"input_ids": 7})
     outputs: tuple[str, ...] = ("logits",)
     towers: dict[str, str] = field(default_factory=lambda: {"": "text"})  # by prefix of a module's path
     options: dict[str, Any] = field(default_factory=dict)  # further arguments of the forward pass

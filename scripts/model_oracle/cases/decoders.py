@@ -11,7 +11,7 @@ RMS = dict(rms_norm_eps=3e-4)
 LAYER = dict(layer_norm_eps=3e-4)
 FALCON = dict(vocab_size=29, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=3e-4,
               ffn_hidden_size=20, bos_token_id=1, eos_token_id=2, max_position_embeddings=32)
-GPT = dict(vocab_size=29, n_embd=24, n_layer=2, n_head=3, n_positions=12, n_inner=20, layer_norm_epsilon=3e-4,
+GPT = dict(vocab_size=29, n_embd=18, n_layer=2, n_head=3, n_positions=12, n_inner=20, layer_norm_epsilon=3e-4,
            bos_token_id=1, eos_token_id=2)
 # Global layers of SmolLM3, Cohere 2, EXAONE 4 and Llama 4 have no rotary embedding.
 NO_ROPE = dict(no_rope_layers=[1, 0])
@@ -53,7 +53,7 @@ CASES = [
          dict(vocab_size=29, hidden_size=24, num_layers=2, num_heads=3, intermediate_size=20, window_size=4,
               attention_types=[[["global", "local"], 1]], max_position_embeddings=12, layer_norm_epsilon=3e-4,
               bos_token_id=1, eos_token_id=2)),
-    Case("codegen", "CodeGenForCausalLM", GPT | dict(n_head=4, rotary_dim=4, n_ctx=12)),
+    Case("codegen", "CodeGenForCausalLM", GPT | dict(n_embd=24, n_head=4, rotary_dim=4, n_ctx=12)),
     Case("gpt_bigcode", "GPTBigCodeForCausalLM", GPT | dict(multi_query=True)),
     Case("gpt_bigcode_multi_head", "GPTBigCodeForCausalLM", GPT | dict(multi_query=False)),
     Case("starcoder2", "Starcoder2ForCausalLM", GROUPED_EVEN | dict(norm_epsilon=3e-4, sliding_window=4)),
@@ -85,12 +85,8 @@ CASES = [
              head_dim=8, intermediate_size_mlp=22, num_local_experts=3, num_experts_per_tok=1,
              interleave_moe_layer_step=2, attention_chunk_size=4, attn_temperature_tuning=True, floor_scale=3,
              attn_scale=0.5, use_qk_norm=True)),
-    Case("helium", "HeliumForCausalLM", GROUPED_EVEN | RMS | dict(head_dim=6)),
     Case("ministral", "MinistralForCausalLM",
          GROUPED | RMS | dict(sliding_window=4, layer_types=LOCAL_GLOBAL)),
     Case("seed_oss", "SeedOssForCausalLM", GROUPED | RMS | dict(attention_bias=True, attention_out_bias=False)),
     Case("apertus", "ApertusForCausalLM", GROUPED_EVEN | RMS),
-    Case("xglm", "XGLMForCausalLM",
-         dict(vocab_size=29, d_model=24, ffn_dim=20, num_layers=2, attention_heads=3, max_position_embeddings=12,
-              scale_embedding=True, bos_token_id=1, eos_token_id=2, pad_token_id=0)),
 ]

@@ -6,8 +6,8 @@ from .case import Case
 from .known import EVEN, GROUPED
 
 RMS = dict(rms_norm_eps=3e-4)
-EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=10)
-LATENT = dict(vocab_size=29, hidden_size=16, intermediate_size=20, moe_intermediate_size=10, num_hidden_layers=2,
+EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=6)
+LATENT = dict(vocab_size=29, hidden_size=16, intermediate_size=20, moe_intermediate_size=6, num_hidden_layers=2,
               num_attention_heads=4, num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=8, qk_nope_head_dim=6,
               qk_rope_head_dim=4, v_head_dim=5, n_routed_experts=4, n_shared_experts=2, num_experts_per_tok=2,
               n_group=2, topk_group=1, first_k_dense_replace=1, routed_scaling_factor=1.7, max_position_embeddings=32,
@@ -23,7 +23,7 @@ CASES = [
     Case("qwen3_moe", "Qwen3MoeForCausalLM",
          GROUPED | RMS | EXPERTS | dict(decoder_sparse_step=1, mlp_only_layers=[1], norm_topk_prob=True)),
     Case("olmoe", "OlmoeForCausalLM",
-         EVEN | RMS | dict(num_key_value_heads=2, intermediate_size=10, num_experts=3, num_experts_per_tok=2,
+         EVEN | RMS | dict(num_key_value_heads=2, intermediate_size=6, num_experts=3, num_experts_per_tok=2,
                            clip_qkv=0.9), note="queries, keys and values are clamped behind norms over all heads"),
     Case("deepseek_v2", "DeepseekV2ForCausalLM", LATENT | RMS | dict(topk_method="group_limited_greedy")),
     Case("deepseek_v2_lite", "DeepseekV2ForCausalLM",
@@ -33,16 +33,12 @@ CASES = [
                              rope_parameters=dict(rope_type="yarn", rope_theta=300.0, factor=4.0, beta_fast=32.0,
                                                   beta_slow=1.0, mscale=0.7, mscale_all_dim=0.9,
                                                   original_max_position_embeddings=8))),
-    Case("granitemoe", "GraniteMoeForCausalLM",
-         {k: v for k, v in GROUPED.items() if k != "head_dim"} | RMS
-         | dict(hidden_size=24, intermediate_size=10, num_local_experts=3, num_experts_per_tok=2,
-                embedding_multiplier=3.0, logits_scaling=5.0, residual_multiplier=0.22, attention_multiplier=0.3)),
     Case("phimoe", "PhimoeForCausalLM",
          {k: v for k, v in GROUPED.items() if k != "head_dim"} | RMS
-         | dict(hidden_size=24, intermediate_size=10, num_local_experts=3, num_experts_per_tok=2, sliding_window=4,
+         | dict(hidden_size=24, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, sliding_window=4,
                 attention_bias=True, lm_head_bias=True)),
     Case("glm4_moe", "Glm4MoeForCausalLM",
-         GROUPED | RMS | dict(head_dim=8, partial_rotary_factor=0.5, moe_intermediate_size=10, n_routed_experts=4,
+         GROUPED | RMS | dict(head_dim=8, partial_rotary_factor=0.5, moe_intermediate_size=6, n_routed_experts=4,
                               num_experts_per_tok=2, n_shared_experts=1, n_group=1, topk_group=1,
                               first_k_dense_replace=1, use_qk_norm=True, attention_bias=True)),
 ]

@@ -9,14 +9,14 @@ GROUPED = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_l
                num_key_value_heads=2, head_dim=6, max_position_embeddings=32, pad_token_id=0, bos_token_id=1,
                eos_token_id=2)
 # For families whose heads share the width out evenly.
-EVEN = dict(vocab_size=29, hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+EVEN = dict(vocab_size=29, hidden_size=24, intermediate_size=14, num_hidden_layers=2, num_attention_heads=4,
             max_position_embeddings=32, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 BERT = dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3,
             max_position_embeddings=18, type_vocab_size=2, layer_norm_eps=3e-4, pad_token_id=0)
 LOCAL_GLOBAL = ["sliding_attention", "full_attention"]
 
 CASES = [
-    Case("gpt2", "GPT2LMHeadModel", dict(vocab_size=29, n_embd=24, n_layer=2, n_head=3, n_positions=12, n_inner=20,
+    Case("gpt2", "GPT2LMHeadModel", dict(vocab_size=29, n_embd=18, n_layer=2, n_head=3, n_positions=12, n_inner=20,
                                         layer_norm_epsilon=3e-4, bos_token_id=1, eos_token_id=2)),
     Case("gpt2_scaled", "GPT2LMHeadModel",
          dict(vocab_size=29, n_embd=12, n_layer=2, n_head=3, n_positions=12, layer_norm_epsilon=2e-5,
@@ -45,11 +45,11 @@ CASES = [
     Case("gpt_neox_sequential", "GPTNeoXForCausalLM",
          EVEN | dict(rotary_pct=0.34, layer_norm_eps=2e-5, use_parallel_residual=False,
                      attention_bias=False)),
-    Case("opt", "OPTForCausalLM", dict(vocab_size=29, hidden_size=24, ffn_dim=20, num_hidden_layers=2,
-                                       num_attention_heads=3, max_position_embeddings=12, word_embed_proj_dim=24,
+    Case("opt", "OPTForCausalLM", dict(vocab_size=29, hidden_size=18, ffn_dim=20, num_hidden_layers=2,
+                                       num_attention_heads=3, max_position_embeddings=12, word_embed_proj_dim=18,
                                        bos_token_id=2, eos_token_id=2)),
     Case("opt_post", "OPTForCausalLM",
-         dict(vocab_size=29, hidden_size=24, ffn_dim=20, num_hidden_layers=2, num_attention_heads=3,
+         dict(vocab_size=29, hidden_size=18, ffn_dim=20, num_hidden_layers=2, num_attention_heads=3,
               max_position_embeddings=12, word_embed_proj_dim=10, do_layer_norm_before=False, bos_token_id=2,
               eos_token_id=2), note="as OPT-350M: post-norm, embeddings narrower than the stream, no final norm"),
     Case("stablelm", "StableLmForCausalLM",

@@ -10,6 +10,8 @@ from typing import Any, Iterator
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .weights import is_learned_buffer
+
 # Operations whose output holds elements of their first tensor, unchanged and perhaps in another place.
 REARRANGING = frozenset(
     """view _unsafe_view reshape transpose t permute expand unsqueeze squeeze clone contiguous alias detach slice select
@@ -99,7 +101,7 @@ class Recorder(TorchDispatchMode):
         for name, parameter in model.named_parameters():
             self._add(parameter, parameter=name)
         for name, buffer in model.named_buffers():
-            if "correction_bias" in name:  # the one buffer that is learned
+            if is_learned_buffer(name):
                 self._add(buffer, parameter=name)
 
     def input(self, tensor: torch.Tensor) -> int:

@@ -29,6 +29,8 @@ def _unembedding(flow: Flow, logits: int, positions: list[int]) -> dict[str, Any
             terms = flow.stated_terms(use.reads)
             return {"maps": use.maps, "bias": use.bias, "reads": terms, "operations": steps[::-1],
                     "hidden": numbers(hidden[positions] if len(hidden) > max(positions) else hidden)}
+        if value in flow.norm_of_value:
+            break
         following = node.inputs[0]
         factor = next((f for v in node.inputs if (f := flow.scalar_factor(node, v)) is not None), None)
         if factor is not None:
@@ -39,7 +41,7 @@ def _unembedding(flow: Flow, logits: int, positions: list[int]) -> dict[str, Any
         elif node.op not in REARRANGING:
             steps.append({"op": node.op})
         value = following
-    return {"maps": [], "operations": steps[::-1]}
+    return {"maps": [], "reads": flow.stated_terms(value), "operations": steps[::-1]}
 
 
 def observe(model: torch.nn.Module, graph: Graph, recorder: Recorder, outputs: dict[str, torch.Tensor],

@@ -42,6 +42,11 @@ def _values(name: str, old: np.ndarray, in_norm: bool, random: np.random.Generat
     return 1.3 * noise / np.sqrt(fan_in)
 
 
+def is_learned_buffer(name: str) -> bool:
+    """Biases that are no parameters of the module, yet values of the checkpoint: DeepSeek's routers, BART's logits."""
+    return name.endswith(("e_score_correction_bias", "final_logits_bias"))
+
+
 def randomize(model: torch.nn.Module, seed: int = 16) -> None:
     """Overwrites every parameter, and the buffers that a checkpoint holds, by values that depend on its name only."""
     norms = {name for name, module in model.named_modules() if is_norm_class(module)}
@@ -49,7 +54,7 @@ def randomize(model: torch.nn.Module, seed: int = 16) -> None:
     left_out = [re.compile(pattern) for pattern in getattr(model, "_keys_to_ignore_on_save", None) or []]
     stored = {name for name in model.state_dict() if not any(pattern.search(name) for pattern in left_out)}
     named = [(n, p) for n, p in model.named_parameters() if n in stored]
-    named += [(n, b) for n, b in model.named_buffers() if n in stored and "correction_bias" in n]
+    named += [(n, b) for n, b in model.named_buffers() if n in stored and is_learned_buffer(n)]
     with torch.no_grad():
         for name, tensor in named:
             random = np.random.default_rng([seed, zlib.crc32(name.encode())])

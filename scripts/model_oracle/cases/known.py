@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from .case import Case
 
 # Every dimension differs from the others: width 16, queries 4 x 6, keys 2 x 6, inner 20, vocabulary 29.
@@ -13,6 +15,16 @@ EVEN = dict(vocab_size=29, hidden_size=24, intermediate_size=14, num_hidden_laye
             max_position_embeddings=32, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 BERT = dict(vocab_size=29, hidden_size=12, intermediate_size=20, num_hidden_layers=2, num_attention_heads=3,
             max_position_embeddings=18, type_vocab_size=2, layer_norm_eps=3e-4, pad_token_id=0)
+
+
+def large_biases(model: torch.nn.Module) -> None:
+    """Biases of queries and keys that no query of the maps outweighs, so that no attention is uniform."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("c_attn.bias", "q_proj.bias", "k_proj.bias")):
+                parameter.mul_(25.0)
+
+
 LOCAL_GLOBAL = ["sliding_attention", "full_attention"]
 
 CASES = [
@@ -20,12 +32,14 @@ CASES = [
                                         layer_norm_epsilon=3e-4, bos_token_id=1, eos_token_id=2)),
     Case("gpt2_scaled", "GPT2LMHeadModel",
          dict(vocab_size=29, n_embd=12, n_layer=2, n_head=3, n_positions=12, layer_norm_epsilon=2e-5,
-              scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)),
+              scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2),
+         prepare=large_biases),
     Case("llama", "LlamaForCausalLM", GROUPED | dict(rms_norm_eps=3e-4, rope_theta=500.0)),
     Case("llama_biased", "LlamaForCausalLM",
          GROUPED | dict(head_dim=8, rms_norm_eps=2e-5, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
                         rope_parameters=dict(rope_type="llama3", rope_theta=900.0, factor=4.0, low_freq_factor=1.0,
-                                             high_freq_factor=4.0, original_max_position_embeddings=16))),
+                                             high_freq_factor=4.0, original_max_position_embeddings=16)),
+         prepare=large_biases),
     Case("gemma", "GemmaForCausalLM", GROUPED | dict(rms_norm_eps=3e-4)),
     Case("gemma2", "Gemma2ForCausalLM",
          GROUPED | dict(rms_norm_eps=3e-4, query_pre_attn_scalar=11, sliding_window=4, attn_logit_softcapping=2.5,

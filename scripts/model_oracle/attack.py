@@ -29,7 +29,7 @@ import transformers  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case  # noqa: E402
 from model_oracle.make import FIXTURES, load  # noqa: E402
-from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch  # noqa: E402
+from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, modules_read  # noqa: E402
 
 
 def run_command(command: Path, what: str, folder: Path, *options: str) -> Bounds | str:
@@ -42,18 +42,15 @@ def run_command(command: Path, what: str, folder: Path, *options: str) -> Bounds
 
 
 def matching(truth: Bounds, heads: list[Bounds]) -> list[tuple[int, Bounds]]:
-    """Each printed head with the attention that it is about."""
+    """Each printed head with the attentions that it is about: those with its weights, that read its norm."""
+    names = {norm["module"]: {norm["module"], str(norm["gain"]).rpartition(".")[0]} for norm in truth["norms"]}
     pairs = []
     for head in heads:
         of_weight = [i for i, entry in enumerate(truth["attention"])
-                     if any(m["weight"] == head["query"] for m in entry["query"]["maps"])]
-        through_map = [i for i in of_weight
-                       if [t["kind"] for t in truth["attention"][i]["query"]["reads"][0]] == ["linear"]]
-        if head.get("pass") == "first":
-            of_weight = through_map or of_weight[:1]
-        elif head.get("pass") == "later":
-            of_weight = [i for i in of_weight if i not in through_map]
-        pairs += [(i, head) for i in of_weight]
+                     if any(entry_map["weight"] == head["query"] for entry_map in entry["query"]["maps"])]
+        of_norm = [i for i in of_weight if any(head["norm"] in names.get(module, ())
+                                               for module in modules_read(truth, truth["attention"][i], "query"))]
+        pairs += [(i, head) for i in of_norm or of_weight]
     return pairs
 
 
@@ -146,7 +143,7 @@ def attack_reach(case: Case, folder: Path, truth: Bounds, command: Path, roundin
               if probability[t] > upper_probability[t] + slack]
     for t, what, attained, bound in wrong:
         print(f"{case.name}: token {t}: {what} {attained:.9g} is above the bound {bound:.9g}")
-    ratio = lead / upper_lead.clamp(min=1e-30)
+    ratio = (lead / upper_lead)[upper_lead > 1e-6]  # of tokens that can lead
     gap = (upper_probability - probability).clamp(min=0.0)
     print(f"{case.name}: reach: {tokens} tokens, lead attained / bound {_range(ratio.tolist())}, probability attained / "
           f"bound {_range((-gap).exp().tolist())}")

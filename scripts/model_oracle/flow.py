@@ -13,6 +13,7 @@ from .norms import Norm
 from .trace import REARRANGING, Graph, Node, Ref
 from .weights import SavedTensors
 
+NOT_STATED = ("at", "maps", "module", "parts", "added_bias", "whole", "whole_factor")
 # Operations that read the shape of their input only.
 SHAPE_ONLY = frozenset("zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full".split())
 Term = dict[str, Any]
@@ -105,6 +106,11 @@ class Flow:
             return self._added_bias(node)
         found = self.saved.vector(self.graph.data(bias).numpy())
         return found["tensor"] if found else None
+
+    def _has_own_bias(self, node: Node) -> bool:
+        """Whether the operation itself adds its bias."""
+        which = {"addmm": 0, "baddbmm": 0, "linear": 2, "convolution": 2}.get(node.op, 99)
+        return len(node.args) > which and isinstance(node.args[which], Ref)
 
     def _added_bias(self, node: Node) -> str | None:
         """A bias added by an operation of its own."""
@@ -215,12 +221,34 @@ class Flow:
             self._terms[value] = sorted(terms, key=lambda term: term["at"])
         return self._terms[value]
 
+    def check_terms(self, value: int) -> bool:
+        """Whether the terms add up to the value; false where they cannot be compared because positions were moved."""
+        wanted = self.graph.data(value).double().numpy()
+        wanted = wanted.reshape(-1, wanted.shape[-1])
+        total = np.zeros_like(wanted)
+        for term in self.terms(value):
+            data = self.graph.data(term.get("whole", term["at"])).double().numpy()
+            if data.shape[-1] != wanted.shape[1] or "scaled_by" in term or term["kind"] == "concatenation":
+                return False
+            part = data.reshape(-1, wanted.shape[1])
+            if part.shape[0] not in (1, total.shape[0]):
+                return False
+            if term.get("added_bias"):
+                part = part + self.saved.tensors[term["bias"]]
+            total += part * (term.get("factor", 1.0) / term.get("whole_factor", 1.0))
+        size = max(1.0, float(np.abs(wanted).max()))
+        if np.abs(total - wanted).max() <= 1e-4 * size:
+            return True
+        if np.abs(total.sum(0) - wanted.sum(0)).max() > 1e-4 * size * len(wanted):
+            raise ValueError(f"value {value} is not the sum of its terms")
+        return False
+
     def stated_terms(self, value: int) -> list[Term]:
         """The same for truth.json: oldest first, linear maps by name."""
         return [self._stated(term) for term in self.terms(value)]
 
     def _stated(self, term: Term) -> Term:
-        stated = {key: item for key, item in term.items() if key not in ("at", "maps", "module", "parts")}
+        stated = {key: item for key, item in term.items() if key not in NOT_STATED}
         if "factor" in stated:
             stated["factor"] = shortest(stated["factor"])
             if stated["factor"] == 1.0:
@@ -241,9 +269,10 @@ class Flow:
             name = self.parameter_name(value)
             return [{"kind": "parameter", "tensor": name}] if name else [{"kind": "input"}]
         if (use := self.linear(node)) is not None:
-            return [{"kind": "linear", "maps": use.maps, "bias": use.bias, "module": node.module}]
+            return [{"kind": "linear", "maps": use.maps, "bias": use.bias, "module": node.module,
+                     "added_bias": use.bias is not None and not self._has_own_bias(node)}]
         if node.op in REARRANGING:
-            return self.terms(node.inputs[0])
+            return self._rearranged(node, value)
         if node.op in ("add", "sub", "rsub") and len(node.inputs) == 2:
             return self._sum(node)
         if node.op == "embedding":
@@ -264,6 +293,18 @@ class Flow:
             return [{"kind": "constant"}]
         return [{"kind": "op", "op": node.op, "module": node.module, "from": self.origins(value)}]
 
+    def _rearranged(self, node: Node, value: int) -> list[Term]:
+        if node.op == "index" and self.graph.weight(node.inputs[0]) and self.graph.values[value].from_input:
+            table = self.parameter_name(self.graph.source(node.inputs[0]))
+            return [{"kind": "embedding", "tensor": table, "module": node.module}]
+        terms = self.terms(node.inputs[0])
+        return [self._whole(terms[0], value)] if len(terms) == 1 else terms
+
+    @staticmethod
+    def _whole(term: Term, value: int) -> Term:
+        """The term, with `value` as what it adds: its factor and its bias are in it."""
+        return dict(term, whole=value, whole_factor=term.get("factor", 1.0), added_bias=False)
+
     def _sum(self, node: Node) -> list[Term]:
         left, right = node.inputs
         sign = {"add": (1.0, 1.0), "sub": (1.0, -1.0), "rsub": (-1.0, 1.0)}[node.op]
@@ -273,6 +314,8 @@ class Flow:
                 continue
             terms += [dict(t, factor=t.get("factor", 1.0) * factor) if factor != 1.0 else t
                       for t in self.terms(operand)]
+        if any(self._is_bias_of_other(operand, node) for operand in (left, right)):
+            return [self._whole(terms[0], node.outputs[0])]
         return terms
 
     def _is_bias_of_other(self, operand: int, node: Node) -> bool:

@@ -48,15 +48,16 @@ def observe(model: torch.nn.Module, graph: Graph, recorder: Recorder, outputs: d
             saved: SavedTensors, towers: dict[str, str]) -> dict[str, Any]:
     found = norms.find(model, graph)
     flow = Flow(graph, saved, found)
-    entries = []
+    entries, checked = [], 0
     for norm in found:
         reads = [flow.stated_terms(flow.input_of(norm, k)) for k in range(len(norm.calls))]
+        checked += sum(flow.check_terms(flow.input_of(norm, k)) for k in range(len(norm.calls)))
         readers: list[dict[str, Any]] = []
         for call in norm.calls:
             readers += [reader for reader in flow.readers(call.outputs[0]) if reader not in readers]
         entries.append({"tower": _tower(norm.module, towers), **norms.describe(norm, model, saved),
                         "readers": readers, "reads": reads})
-    truth: dict[str, Any] = {"norms": entries}
+    truth: dict[str, Any] = {"norms": entries, "sums_checked": checked}
     if missed := norms.overlooked(graph, found):
         truth["other_normalizing_operations"] = missed
     truth["residual_additions"] = flow.additions()

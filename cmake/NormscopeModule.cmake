@@ -69,5 +69,8 @@ function(normscope_module name)
   endif()
   # Architectures are all of one shape, and name their parts alike.
   normscope_unity(normscope_${name} BATCH 16 SKIP "/architectures/")
+  if(name STREQUAL "model")
+    normscope_precompile(normscope_model "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")
+  endif()
   install(TARGETS normscope_${name} EXPORT normscopeTargets FILE_SET HEADERS)
 endfunction()

@@ -119,12 +119,12 @@ NormInput NormOptions::open(Inputs& inputs) const {
       norm.kind = found->spec.kind;
       take("norm", fmt::format("kind {}", to_string(norm.kind)));
     }
-    if (found->spec.elementwise()) {
+    if (is_elementwise(norm.kind) && found->spec.elementwise()) {
       if (!alpha) {
         norm.alpha = found->spec.alpha;
         take("alpha", fmt::format("alpha {:g}", norm.alpha));
       }
-      if (!shift && facts(found->spec.kind).has_shift) {
+      if (!shift && facts(norm.kind).has_shift && facts(found->spec.kind).has_shift) {
         norm.shift = found->spec.shift;
         take("shift", fmt::format("shift {:g}", norm.shift));
       }

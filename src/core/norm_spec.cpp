@@ -85,6 +85,12 @@ void validate_scalar(std::string_view what, double value) {
               fmt::format("norm: {} is {}, expected a finite number", what, shown(value)));
 }
 
+void refuse_unused(std::string_view what, double value, double neutral, NormKind kind, bool used) {
+  if (used || value == neutral) return;
+  throw Error(ErrorCode::Argument, fmt::format("norm: {} is {}, but {} has no {}; expected {}", what,
+                                               shown(value), to_string(kind), what, shown(neutral)));
+}
+
 }  // namespace
 
 void validate(const NormSpec& spec) {
@@ -105,6 +111,8 @@ void validate(const NormSpec& spec) {
     validate_scalar("alpha", spec.alpha);
     validate_scalar("shift", spec.shift);
   }
+  refuse_unused("alpha", spec.alpha, 1.0, spec.kind, spec.elementwise());
+  refuse_unused("shift", spec.shift, 0.0, spec.kind, facts(spec.kind).has_shift);
   validate_parameter("gain", spec.gain, spec.width);
   validate_parameter("bias", spec.bias, spec.width);
 }

@@ -209,6 +209,9 @@ TEST(Elementwise, EndsOfTheRangeAreThoseOfTheFunction) {
 TEST(Elementwise, GroupsAndForeignGradientsAreRefused) {
   EXPECT_THROW(validate(NormSpec{.kind = NormKind::dyt, .width = 4, .groups = 2}), Error);
   EXPECT_THROW(validate(NormSpec{.kind = NormKind::dyt, .width = 4, .alpha = std::nan("")}), Error);
+  EXPECT_THROW(validate(NormSpec{.kind = NormKind::dyt, .width = 4, .shift = 0.5}), Error);
+  EXPECT_THROW(validate(NormSpec{.kind = NormKind::layer, .width = 4, .alpha = 0.5}), Error);
+  EXPECT_THROW(validate(NormSpec{.kind = NormKind::rms, .width = 4, .shift = 0.5}), Error);
   const std::vector<double> x(4);
   std::vector<double> dx(4);
   double dalpha = 0.0;

@@ -50,7 +50,8 @@ struct BasicNorm {
 using NormSpec = BasicNorm<std::vector<double>>;
 
 /// Throws unless `spec` describes a layer: width >= 1, groups >= 1 and dividing width (1 for elementwise
-/// kinds), eps >= 0 and finite, alpha and shift finite, gain and bias absent or of `width` finite entries.
+/// kinds), eps >= 0 and finite, alpha and shift finite and, where the kind has none, 1 and 0, gain and bias
+/// absent or of `width` finite entries.
 /// Errors    Argument, Shape
 void validate(const NormSpec& spec);
 

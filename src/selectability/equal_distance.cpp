@@ -6,6 +6,7 @@
 #include <normscope/convex/trust_region.hpp>
 #include <normscope/numeric/rounding.hpp>
 
+#include "triangle.hpp"
 #include "views.hpp"
 
 namespace normscope::selectability {
@@ -106,8 +107,8 @@ KeyPair EqualDistance::keys_of(const VectorXd& query) const {
 bool EqualDistance::uniform_without_scaling() const {
   if (!sides_.query.has_own_norm() && !sides_.key.has_own_norm()) return has_zero(matrix_, offset_);
   const AffineImage query = sides_.query.without_scaling();
-  const MatrixXd keys = sides_.key.without_scaling().map.transpose();
-  return has_zero(keys * query.map, keys * query.constant);
+  const MatrixXd keys = triangle_of(sides_.key.without_scaling().map.transpose());
+  return has_zero(keys * triangle_of(query.map.transpose()).transpose(), keys * query.constant);
 }
 
 /// The point of the ball, the input row that yields it, and its query.

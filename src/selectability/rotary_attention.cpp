@@ -9,6 +9,7 @@
 #include "rotary_search.hpp"
 #include "rotary_uniform.hpp"
 #include "rotary_weights.hpp"
+#include "triangle.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -266,18 +267,21 @@ bool uniform_without_scaling_over_distances(const AttentionSides& sides, const H
   RotaryScores scores = layout(maps);
   const AffineImage query = sides.query.without_scaling();
   const AffineImage key = sides.key.without_scaling();
-  const MatrixXd queries = query.map(scores.order, Eigen::all);
+  // Of the query's map only the image matters, of the key's only the lengths |Kᵀq|: both as small as the
+  // head.
+  const MatrixXd queries = triangle_of(MatrixXd(query.map(scores.order, Eigen::all)).transpose()).transpose();
   const VectorXd constant = query.constant(scores.order);
   const MatrixXd keys = key.map(scores.order, Eigen::all);
   const VectorXd key_constant = key.constant(scores.order);
   const double size = keys.norm() + key_constant.norm();
   const Index stay = queries.rows() - scores.turning();
-  MatrixXd conditions = MatrixXd::Zero(scores.turning() + keys.cols(), queries.rows());
+  const MatrixXd still = triangle_of(keys.bottomRows(stay).transpose());
+  MatrixXd conditions = MatrixXd::Zero(scores.turning() + still.rows(), queries.rows());
   for (Index j = 0; j < scores.pairs; ++j) {
     const double pair = keys.middleRows(2 * j, 2).norm() + key_constant.segment(2 * j, 2).norm();
     if (pair > 1e-12 * size) conditions.block(2 * j, 2 * j, 2, 2).setIdentity();
   }
-  conditions.bottomRightCorner(keys.cols(), stay) = keys.bottomRows(stay).transpose();
+  conditions.bottomRightCorner(still.rows(), stay) = still;
   const MatrixXd matrix = conditions * queries;
   const VectorXd offset = conditions * constant;
   const VectorXd solution = matrix.completeOrthogonalDecomposition().solve(-offset);

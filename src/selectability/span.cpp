@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "triangle.hpp"
+
 namespace normscope::selectability {
 namespace {
 
@@ -13,14 +15,8 @@ using Eigen::VectorXd;
 /// Rows folded into the triangle at a time.
 constexpr std::size_t fold = 1024;
 
-MatrixXd triangle_of(const MatrixXd& rows) {
-  const Index side = std::min(rows.rows(), rows.cols());
-  const Eigen::HouseholderQR<MatrixXd> factors(rows);
-  return factors.matrixQR().topRows(side).triangularView<Eigen::Upper>();
-}
-
 /// R with RᵀR = Σ z zᵀ, computed without squaring.
-MatrixXd triangle_of(const KeySet& key_set) {
+MatrixXd triangle_of_keys(const KeySet& key_set) {
   const Index width = static_cast<Index>(key_set.width());
   MatrixXd result(0, width);
   std::vector<double> z(key_set.width());
@@ -49,13 +45,13 @@ double mean_rounding(const KeySet& key_set) {
 
 Span::Span(const KeySet& key_set, double rank_tolerance) {
   const Index width = static_cast<Index>(key_set.width());
-  const MatrixXd triangle = triangle_of(key_set);
+  const MatrixXd triangle = triangle_of_keys(key_set);
   const Eigen::ColPivHouseholderQR<MatrixXd> factors(triangle.transpose());
   const auto pivots = factors.matrixQR().diagonal().cwiseAbs();
   const double least = std::max(rank_tolerance * pivots.maxCoeff(), mean_rounding(key_set));
   rank_ = std::max<Index>(1, (pivots.array() > least).count());
   if (rank_ < width) basis_ = factors.householderQ() * MatrixXd::Identity(width, rank_);
-  triangle_ = rank_ == width ? triangle : triangle_of(MatrixXd(triangle * basis_));
+  triangle_ = rank_ == width ? triangle : triangle_of(triangle * basis_);
   triangle_ /= std::sqrt(static_cast<double>(key_set.size()));
 }
 

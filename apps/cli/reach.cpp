@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/bound_text.hpp>
+#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/selectability/survey.hpp>
 
@@ -43,14 +44,6 @@ struct ReachOptions {
   bool check = false;
 };
 
-/// The time that many seconds from now, limited to the range of the clock.
-std::chrono::steady_clock::time_point in_seconds(double seconds) {
-  constexpr double longest = 1e9;
-  if (!(seconds < longest)) return std::chrono::steady_clock::time_point::max();
-  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                std::chrono::duration<double>(seconds));
-}
-
 /// Decides the tokens and computes the extremes, with the state saved in the file of --resume.
 void survey(const ReachOptions& options, const selectability::Logits& logits, const Session& session,
             Survey& results) {
@@ -58,7 +51,7 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
   selectability::ReachOptions how{.threads = session.threads,
                                   .tolerance = options.tolerance,
                                   .progress = progress,
-                                  .until = in_seconds(options.budget)};
+                                  .until = deadline_after(options.budget)};
   const ReachState state(options.resume, logits, how, options.probability_gap);
   if (state.exists()) results = state.load();
   auto saved = std::chrono::steady_clock::now();

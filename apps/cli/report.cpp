@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -23,15 +24,30 @@ struct ReportOptions {
   std::string model;
   std::string output = "report.html";
   bool deep = false;
+  bool no_vocabulary = false;
+  std::optional<double> budget;
 };
 
 constexpr std::size_t shown_findings = 5;
+/// Seconds for tokens after the screen.
+constexpr double usual_budget = 20.0;
+
+audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
+  constexpr double no_limit = std::numeric_limits<double>::infinity();
+  audit::VocabularyOptions result{.seconds = options.budget.value_or(options.deep ? no_limit : usual_budget),
+                                  .skip = options.no_vocabulary};
+  if (options.deep) result.most_work = no_limit;
+  return result;
+}
 
 void summarize(const Session& session, const ReportOptions& options, const audit::Report& report) {
   session.say(fmt::format("{}: {}, {}, {}", printable(options.output), printable(report.model.title),
                           counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding")));
   for (std::size_t i = 0; i < std::min(shown_findings, report.findings.size()); ++i) {
     session.say("  - " + printable(report.findings[i].text));
+  }
+  if (report.findings.size() > shown_findings) {
+    session.say(fmt::format("  and {} more in the page", report.findings.size() - shown_findings));
   }
 }
 
@@ -41,8 +57,7 @@ int run_report(const Session& session, const ReportOptions& options) {
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
   inputs.keep_apart({options.output, session.json});
   const audit::Report report =
-      audit::audit(checkpoint, session.threads, session.progress(),
-                   options.deep ? std::numeric_limits<double>::infinity() : audit::vocabulary_work);
+      audit::audit(checkpoint, session.threads, session.progress(), vocabulary_options(options));
   AtomicFile page(options.output);
   page.write(report::fill(json_text(documents::report(report), 1), json_text(figures::charts(report))));
   if (session.wants_json()) session.write_json(json_text(documents::report(report, options.deep), 1));
@@ -63,6 +78,16 @@ void add_report(CLI::App& root, Session& session) {
       ->type_name("FILE");
   command->add_flag("--deep", options->deep,
                     "Put every semi-axis into the JSON, and analyse vocabularies of any size");
+  CLI::Option* const budget =
+      command
+          ->add_option(
+              "--budget", options->budget,
+              "Time limit in seconds for the tokens that a first matrix product leaves undecided; the "
+              "page lists what was skipped (default 20, with --deep no limit)")
+          ->type_name("SECONDS")
+          ->check(numbers(0.0, 1e9));
+  command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse norms and heads alone")
+      ->excludes(budget);
 }
 
 }  // namespace normscope::cli

@@ -23,7 +23,7 @@ val checkpoint_report(const std::string& path, double most_work, const val& prog
       progress(std::string(what), static_cast<double>(done), static_cast<double>(total));
       return true;
     });
-    const audit::Report report = audit::audit(checkpoint, 1, tell, most_work);
+    const audit::Report report = audit::audit(checkpoint, 1, tell, {.most_work = most_work});
     val result = val::object();
     result.set("report", json_text(documents::report(report)));
     result.set("charts", json_text(figures::charts(report)));

@@ -211,7 +211,7 @@ std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const mod
 }
 
 Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const Progress& progress,
-             double most_work) {
+             const VocabularyOptions& vocabulary) {
   Report report;
   report.path = checkpoint.path().string();
   const std::filesystem::path whole = std::filesystem::absolute(checkpoint.path()).lexically_normal();
@@ -256,7 +256,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
   }
   progress("measuring norms", norms.size(), norms.size());
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
-  report.vocabulary = reach_of_vocabulary(checkpoint, report.model, most_work, threads, progress);
+  report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
   report.findings = find(report);
   return report;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/token_names.hpp>
 #include <normscope/numeric/sum.hpp>
@@ -96,8 +97,14 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
 }
 
 VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                                    double most_work, unsigned threads, const Progress& progress) {
+                                    const VocabularyOptions& options, unsigned threads,
+                                    const Progress& progress) {
   VocabularyReach result;
+  const auto until = deadline_after(options.seconds);
+  if (options.skip) {
+    result.refused = "it was left out on request";
+    return result;
+  }
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     result.refused = "the file holds no unembedding";
     return result;
@@ -108,20 +115,20 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
   }
   const model::Linear& map = *model.vocabulary->unembedding;
   const double tokens = static_cast<double>(map.out);
-  if (tokens * tokens * static_cast<double>(map.in) > most_work) {
+  if (tokens * tokens * static_cast<double>(map.in) > options.most_work) {
     result.refused = fmt::format(
-        "a vocabulary of {} x {} takes longer than a report should; `normscope reach` "
-        "decides it",
+        "a vocabulary of {} x {} takes longer than a report should; `normscope report "
+        "--deep` and `normscope reach` decide it",
         map.out, map.in);
     return result;
   }
   try {
     const VocabularyHead head = vocabulary_head(checkpoint, model);
-    const selectability::ReachOptions options{
-        .threads = threads, .progress = progress, .work = work_on_tokens * most_work};
+    const selectability::ReachOptions limits{
+        .threads = threads, .progress = progress, .until = until, .work = work_on_tokens * options.most_work};
     selectability::Survey survey;
-    selectability::decide(head.logits, survey.tokens, options);
-    selectability::finish(head.logits, survey, {}, options);
+    selectability::decide(head.logits, survey.tokens, limits);
+    selectability::finish(head.logits, survey, {}, limits);
     if (head.soft_cap > 0.0) cap_probabilities(head, survey, threads);
     result.survey = std::move(survey);
   } catch (const Error& error) {

@@ -14,8 +14,12 @@ using convex::Answer;
 constexpr double small_work = 1e8;
 /// Tokens processed at most for each token requested.
 constexpr std::size_t worked_for_one = 26;
-/// Probabilities computed between two checks of the time limit.
-constexpr std::size_t group = 256;
+/// Tokens whose probabilities are computed between two checks of the time limit.
+std::size_t group_size(const Logits& logits) {
+  constexpr double entries = 2e8;
+  return static_cast<std::size_t>(
+      std::clamp(entries / static_cast<double>(logits.tokens * logits.width), 4.0, 256.0));
+}
 
 /// The indices of the `most` smallest values, the smallest first.
 std::vector<std::size_t> smallest(const std::vector<double>& values, std::size_t most) {
@@ -67,6 +71,7 @@ void refine(const Logits& logits, Survey& survey, const SurveyOptions& wanted, c
   const std::vector<std::size_t> all = wanted_probabilities(logits, survey, wanted);
   std::set_difference(all.begin(), all.end(), survey.refined.begin(), survey.refined.end(),
                       std::back_inserter(left));
+  const std::size_t group = group_size(logits);
   std::size_t done = 0;
   while (done < left.size() && std::chrono::steady_clock::now() < options.until) {
     const std::vector<std::size_t> some(

@@ -131,11 +131,11 @@ struct Report {
   std::vector<Finding> findings;  ///< most severe first
 };
 
-/// Measures every norm and every head of `checkpoint`, and its vocabulary where `most_work` allows.
+/// Measures every norm and every head of `checkpoint`, and its vocabulary as far as `vocabulary` allows.
 /// Errors    as `model::describe`, `reach_of_heads`, `reach_of_vocabulary`; Cancelled
 /// Cost      a secular solve a norm, memory O(width); `reach_of_heads`; `reach_of_vocabulary`
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
-                           const Progress& progress = {}, double most_work = vocabulary_work);
+                           const Progress& progress = {}, const VocabularyOptions& vocabulary = {});
 
 /// The sentences that follow from `norms` and `model` of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);

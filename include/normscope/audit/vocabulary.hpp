@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,14 +56,24 @@ struct VocabularyReach {
 /// Tokens² · width that a report spends on its vocabulary unless asked for more: GPT-2 small's and its like.
 inline constexpr double vocabulary_work = 3e12;
 
-/// Surveys the vocabulary of `model`, unless that takes more than `most_work`. Tokens that the product of all
-/// with all leaves open may take another fifth of that; `Survey::left_out` counts what it does not suffice
-/// for.
+struct VocabularyOptions {
+  /// Tokens² · width up to which the vocabulary is surveyed at all.
+  double most_work = vocabulary_work;
+  /// Seconds after which no further tokens are started. The product of all tokens with all is not
+  /// interrupted.
+  double seconds = std::numeric_limits<double>::infinity();
+  /// Where true, the vocabulary is left out.
+  bool skip = false;
+};
+
+/// Surveys the vocabulary of `model`, unless that takes more than `options.most_work`. Tokens that the
+/// product of all with all leaves open may take another fifth of that; `Survey::left_out` counts the tokens
+/// for which work or time do not suffice.
 ///
 /// Errors    as `model::read_token_names`; Cancelled
 /// Cost      as `selectability::decide`, `selectability::finish`
 [[nodiscard]] VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint,
-                                                  const model::Model& model, double most_work,
+                                                  const model::Model& model, const VocabularyOptions& options,
                                                   unsigned threads = 0, const Progress& progress = {});
 
 /// `token 17`, or `token 17 "the"`.

@@ -1,0 +1,37 @@
+"""The limits of a report: what it leaves out of the vocabulary, and that the page says so."""
+
+import unittest
+
+from command import CHECKPOINTS, CommandTest
+
+
+class ReportTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.model = CHECKPOINTS / "llama2c_stories260K.safetensors"
+        if not self.model.exists():
+            self.skipTest(f"real data absent: {self.model}")
+
+    def vocabulary(self, *options):
+        found = self.json("report", self.model, "-o", "page.html", *options)["vocabulary"]
+        self.assertTrue((self.folder / "page.html").exists())
+        return found
+
+    def test_the_vocabulary_can_be_left_out(self):
+        found = self.vocabulary("--no-vocabulary")
+        self.assertNotIn("reach", found)
+        self.assertIn("left out on request", found["refused"])
+
+    def test_a_budget_leaves_out_what_takes_longer_and_counts_it(self):
+        whole = self.vocabulary()["reach"]
+        self.assertEqual(whole["left_out"], {"tokens": 0, "leads": 0, "probabilities": 0})
+        none = self.vocabulary("--budget", "0")["reach"]
+        self.assertGreater(none["left_out"]["probabilities"], 0)
+        self.assertEqual(none["reachable"] + none["left_out"]["tokens"], whole["reachable"])
+
+    def test_a_budget_for_what_is_left_out_is_refused(self):
+        self.fails(2, "report", self.model, "--budget", "1", "--no-vocabulary")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -21,6 +21,11 @@ Builder::Builder(const checkpoint::Checkpoint& checkpoint, const Config& config,
                  std::string prefix, Model& model)
     : checkpoint_(checkpoint), config_(config), inventory_(inventory), model_(model) {
   scope_.prefix = std::move(prefix);
+  read_sizes();
+}
+
+void Builder::read_sizes() {
+  const Config& config = config_;
   width_ = config.count({"hidden_size", "n_embd", "d_model"}).value_or(0);
   counts_.heads = config.count({"num_attention_heads", "n_head", "num_heads", "n_heads"}).value_or(0);
   counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
@@ -30,6 +35,12 @@ Builder::Builder(const checkpoint::Checkpoint& checkpoint, const Config& config,
                 fmt::format("model: {}: \"num_key_value_heads\" is {}, expected a divisor of the {} heads",
                             config.where(), counts_.key_value_heads, counts_.heads));
   }
+}
+
+void Builder::tower(Tower tower) {
+  earlier_towers_.push_back(config_);
+  config_ = config_.of(tower);
+  read_sizes();
 }
 
 std::string Builder::model_type() const {
@@ -85,14 +96,17 @@ void Builder::where(std::string_view prefix, const std::function<void()>& body) 
   in_scope(std::move(outer), body);
 }
 
-void Builder::each_layer(std::string_view pattern, const std::function<void()>& body) {
+void Builder::each_layer(std::string_view pattern, const std::function<void()>& body,
+                         Config::Keys count_keys) {
   const std::size_t hole = pattern.find("{}");
   const std::string head = full(pattern.substr(0, hole));
   const std::string_view tail = pattern.substr(hole + 2);
   const std::vector<int> numbers = inventory_.numbers_after(head);
   const int found = numbers.empty() ? 0 : numbers.back() + 1;
-  const int configured = static_cast<int>(
-      config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"}).value_or(0));
+  const std::optional<std::uint64_t> usual =
+      config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"});
+  const std::optional<std::uint64_t> own = config_.count(count_keys);
+  const int configured = static_cast<int>((own ? own : usual).value_or(0));
   const int stated = applications_ == 1 ? configured : 0;
   if (stated != 0 && stated < found) {
     note(fmt::format("the configuration states {} layers, the tensors have {}", stated, found));

@@ -74,6 +74,9 @@ class Builder {
   void note(std::string text);
 
   // Settings of the whole model.
+  /// From here on, sizes, eps and fields are those of this tower's section of the configuration. Call `norms`
+  /// next.
+  void tower(Tower tower);
   void norms(const NormStyle& style);
   [[nodiscard]] HeadCounts& heads() { return counts_; }
   /// The head width is the size of this gain, if the configuration does not state it.
@@ -86,6 +89,8 @@ class Builder {
   /// A stored copy of the rotary frequencies of the layer described last.
   void rotary_buffer(std::string_view name);
   void scores(const ScoreStyle& style) { scores_ = style; }
+  /// What the scores of heads described from here on depend on beyond queries and keys; empty: nothing.
+  void scores_not_modelled(std::string what) { scores_beyond_ = std::move(what); }
   /// Logits are `scale` times the output of the unembedding, then capped if `soft_cap` is not 0.
   void logits(double scale, double soft_cap = 0.0);
   void layout(Layout layout) { layout_ = layout; }
@@ -105,7 +110,8 @@ class Builder {
   /// it.
   void where(std::string_view prefix, const std::function<void()>& body);
   /// Repeats for every layer in the file, with "{}" replaced by its number.
-  void each_layer(std::string_view pattern, const std::function<void()>& body);
+  /// `count_keys`: configuration fields that hold their number, if not the usual ones.
+  void each_layer(std::string_view pattern, const std::function<void()>& body, Config::Keys count_keys = {});
   /// Repeats for every entry of stacked tensors, of which `name` is one.
   void each_stacked(std::string_view name, const std::function<void()>& body);
 
@@ -117,6 +123,8 @@ class Builder {
   /// All tensors under `name` together write to the stream, in part or nonlinearly.
   void partial_input(std::string_view name);
   void writes(std::string_view role, std::string_view name, std::uint64_t in = 0, Need need = Need::required);
+  /// A stream of its own begins: what was read and written so far is not part of it.
+  void new_stream();
   /// Another operation lies between the last writer and the stream.
   void writes_are_indirect() { writers_known_ = false; }
 
@@ -137,6 +145,8 @@ class Builder {
   /// A linear map of the last norm. Returns the number of its outputs, 0 if it is missing.
   std::uint64_t reads(std::string_view role, std::string_view name, std::uint64_t out = 0,
                       Need need = Need::required);
+  /// Likewise, for `count` outputs of the stored map from `first` on.
+  void reads_part(std::string_view role, std::string_view name, std::uint64_t first, std::uint64_t count);
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
   /// A map from the last norm to a new stream of `width` features.
@@ -144,6 +154,10 @@ class Builder {
 
   // Attention: each returns the number of features that the output projection reads, 0 if unknown.
   std::uint64_t attention(std::string_view query, std::string_view key, std::string_view value);
+  /// The last norm is what keys and values of `cross_attention` read.
+  void remember_for_cross_attention() { memory_ = reading_; }
+  /// Queries read the last norm, keys and values the remembered one. No bound covers such a head.
+  std::uint64_t cross_attention(std::string_view query, std::string_view key, std::string_view value);
   /// Outputs are [query | key | value].
   std::uint64_t fused_attention(std::string_view name);
   /// Outputs are [head][query | key | value].
@@ -176,6 +190,7 @@ class Builder {
     Slice slice;
   };
 
+  void read_sizes();
   [[nodiscard]] std::string full(std::string_view name) const { return scope_.prefix + std::string(name); }
   void add_layers(std::int64_t count);
   void in_scope(Scope scope, const std::function<void()>& body);
@@ -214,7 +229,8 @@ class Builder {
   [[nodiscard]] std::string layer_of(std::string_view tensor) const;
 
   const checkpoint::Checkpoint& checkpoint_;
-  const Config& config_;
+  Config config_;
+  std::vector<Config> earlier_towers_;
   const Inventory& inventory_;
   Model& model_;
 
@@ -226,6 +242,7 @@ class Builder {
   std::optional<RotaryStyle> rotary_{};
   std::optional<WindowStyle> windows_{};
   ScoreStyle scores_;
+  std::string scores_beyond_;
   double logit_scale_ = 1.0;
   double logit_cap_ = 0.0;
   Layout layout_ = Layout::out_in;
@@ -236,6 +253,7 @@ class Builder {
 
   Scope scope_;
   std::optional<std::size_t> reading_;  // index of the norm being read
+  std::optional<std::size_t> memory_;   // index of the norm that cross-attention reads
   // The norm and the map that started this stream, until something else writes to it.
   std::optional<std::pair<std::size_t, Linear>> led_;
   std::vector<Linear> writers_;  // writers to the stream since its last norm

@@ -7,6 +7,7 @@
 #include <normscope/core/error.hpp>
 
 #include "builder.hpp"
+#include "not_modelled.hpp"
 
 namespace normscope::model {
 
@@ -80,6 +81,37 @@ std::uint64_t Builder::attention(std::string_view query, std::string_view key, s
   }
   add_heads(parts[0], parts[1], parts[2], counts_.head_dim);
   return parts[0] ? parts[0]->out : 0;
+}
+
+std::uint64_t Builder::cross_attention(std::string_view query, std::string_view key, std::string_view value) {
+  attends_ = true;
+  std::optional<Linear> queries =
+      find_linear(kParts[0], query, read_width(), counts_.heads * counts_.head_dim);
+  if (queries) {
+    resolve_heads(*queries, nullptr);
+    add_reader(*queries);
+  } else {
+    miss_reader(query);
+  }
+  std::swap(reading_, memory_);
+  const auto part = [&](std::size_t i, std::string_view name) {
+    std::optional<Linear> map = find_linear(kParts[i], name, read_width(), queries ? queries->out : 0);
+    if (map) {
+      add_reader(*map);
+    } else {
+      miss_reader(name);
+    }
+    return map;
+  };
+  const std::optional<Linear> keys = part(1, key);
+  const std::optional<Linear> values = part(2, value);
+  std::swap(reading_, memory_);
+  const std::size_t first = model_.heads.size();
+  add_heads(queries, keys, values, counts_.head_dim);
+  for (std::size_t i = first; i < model_.heads.size(); ++i) {
+    add_not_modelled(model_.heads[i].not_modelled, "cross-attention");
+  }
+  return queries ? queries->out : 0;
 }
 
 std::optional<Linear> Builder::find_fused(std::string_view name) {
@@ -159,6 +191,7 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
   common.head_dim = dim;
   common.norm = norm;
   if (led) common.between = led_->second;
+  common.not_modelled = scores_beyond_;
   set_scale(common);
   set_window(common);
   set_rotary(common);

@@ -41,7 +41,10 @@ std::optional<Slice> Builder::find_bias(const std::string& name,
                                         std::initializer_list<std::string_view> endings,
                                         std::uint64_t width) {
   const std::optional<Parameter> bias = find(name, endings);
-  if (bias && width != 0 && (bias->shape.size() != 1 || bias->shape[0] != width)) {
+  // BART stores its [1, vocabulary].
+  const bool fits_width = bias && !bias->shape.empty() && bias->shape.back() == width &&
+                          product_without(bias->shape, bias->shape.size() - 1) == 1;
+  if (bias && width != 0 && !fits_width) {
     reject(*bias, fmt::format("[{}]", width));
   }
   BiasUse& use = biases_[name];
@@ -163,7 +166,10 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
     find(name, {".bias", ".beta", ".b"});
     return {};
   }
-  if (gain->shape.size() != 1 || !fits(gain->shape[0], width)) {
+  // A gain [heads, width] is that of one norm for every head.
+  const bool of_each_head = placement == Placement::inside && gain->shape.size() == 2 && width != 0 &&
+                            gain->shape[0] != 0 && gain->shape[1] == width;
+  if (!of_each_head && (gain->shape.size() != 1 || !fits(gain->shape[0], width))) {
     reject(*gain, fmt::format("[{}{}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
                               size_text(width)));
   }
@@ -176,8 +182,8 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
   norm.layer = scope_.layer;
   norm.stack = stack_;
   norm.kind = style_.kind;
-  norm.width = gain->shape[0];
-  norm.groups = groups;
+  norm.width = of_each_head ? gain->shape[0] * width : gain->shape[0];
+  norm.groups = of_each_head ? gain->shape[0] : groups;
   norm.eps = eps_;
   norm.eps_source = eps_source_;
   norm.gain = gain->slice;
@@ -298,6 +304,23 @@ std::uint64_t Builder::reads(std::string_view role, std::string_view name, std::
   return 0;
 }
 
+void Builder::reads_part(std::string_view role, std::string_view name, std::uint64_t first,
+                         std::uint64_t count) {
+  std::optional<Linear> reader = find_linear(role, name, read_width(), 0);
+  if (!reader || first + count > reader->out) return miss_reader(name);
+  reader->first_out = first;
+  reader->out = count;
+  add_reader(*reader);
+}
+
+void Builder::new_stream() {
+  led_.reset();
+  reading_.reset();
+  writers_.clear();
+  writing_norms_.clear();
+  writers_known_ = true;
+}
+
 void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
   const std::optional<Linear> map = find_linear(role, name, read_width(), width);
   if (map) {
@@ -305,12 +328,9 @@ void Builder::leads_over(std::string_view role, std::string_view name, std::uint
   } else {
     reads_are_indirect();
   }
-  led_.reset();
-  if (map && reading_) led_.emplace(*reading_, *map);
-  reading_.reset();
-  writers_.clear();
-  writing_norms_.clear();
-  writers_known_ = true;
+  const std::optional<std::size_t> from = reading_;
+  new_stream();
+  if (map && from) led_.emplace(*from, *map);
   width_ = width;
   add_writer(map, name, Need::required);
 }

@@ -31,9 +31,13 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
   const std::optional<bool> configured = config_.flag({"tie_word_embeddings"});
   tied = configured.value_or(tied);
   std::optional<Linear> map;
+  std::optional<Slice> apart;  // a bias stored without the map that it belongs to, or elsewhere
   for (const std::string_view name : names) {
     if (map) break;
-    where(name, [&] { map = find_linear("unembedding", "", reads_norm ? read_width() : 0, 0); });
+    where(name, [&] {
+      map = find_linear("unembedding", "", reads_norm ? read_width() : 0, 0);
+      if (!map) apart = find_bias("", {".bias"}, 0);
+    });
   }
   const bool stored = map.has_value();
   if (!stored && tied && token_embedding_) map = transposed(*token_embedding_);
@@ -50,9 +54,9 @@ void Builder::unembedding(std::initializer_list<std::string_view> names, bool ti
         "the configuration ties the token embedding to the unembedding, but the file stores a different one");
   }
   if (!bias.empty()) {
-    const std::optional<Slice> apart = find_bias(std::string(bias), {""}, map->out);
-    if (!map->bias) map->bias = apart;
+    where(bias, [&] { apart = find_bias("", {""}, map->out); });
   }
+  if (!map->bias && apart && apart->count == map->out) map->bias = apart;
   if (reads_norm) add_reader(*map);
   Vocabulary vocabulary;
   vocabulary.size = map->out;

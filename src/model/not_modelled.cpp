@@ -74,8 +74,11 @@ void Builder::flag_biased_norms() {
 }
 
 void Builder::flag_fields(std::span<const std::string_view> harmless) {
-  for (const Config::Field& field : config_.unread()) {
-    add_not_modelled(model_, effect_of(field, harmless), fmt::format("{}: {}", field.key, field.value));
+  earlier_towers_.push_back(config_);
+  for (const Config& config : earlier_towers_) {
+    for (const Config::Field& field : config.unread()) {
+      add_not_modelled(model_, effect_of(field, harmless), fmt::format("{}: {}", field.key, field.value));
+    }
   }
 }
 

@@ -165,7 +165,7 @@ class OracleComparison : OracleNorms {
     if (!apart && tensor_of(vocabulary.unembedding->bias) != text(truth.at("bias"))) {
       differ("bias of the unembedding");
     }
-    const std::set<std::string> tables = embeddings();
+    const std::set<std::string> tables = embeddings(map.at("stored_out").get<std::uint64_t>());
     const bool tied = tables.count(text(map.at("weight"))) != 0;
     if (!tables.empty() && vocabulary.tied != tied) differ("tied: {}", vocabulary.tied);
     if (!vocabulary.not_modelled.empty()) return differ("logits: not modelled: {}", vocabulary.not_modelled);
@@ -188,13 +188,15 @@ class OracleComparison : OracleNorms {
     return tensor != nullptr && tensor->shape.size() == 2 && tensor->shape[0] == 29;
   }
 
-  // Tables whose rows a norm reads unchanged; empty where a map lies between (OPT-350M).
-  std::set<std::string> embeddings() const {
+  // Tables of `rows` rows that a norm reads unchanged; empty where a map lies between (OPT-350M).
+  std::set<std::string> embeddings(std::uint64_t rows) const {
     std::set<std::string> tables;
     for (const Json& norm : truth_.at("norms")) {
       for (const Json& execution : norm.at("reads")) {
         for (const Json& term : execution) {
-          if (text(term.at("kind")) == "embedding") tables.insert(text(term.at("tensor")));
+          if (text(term.at("kind")) != "embedding") continue;
+          const checkpoint::Tensor* const table = checkpoint_.find(text(term.at("tensor")));
+          if (table != nullptr && table->shape[0] == rows) tables.insert(text(term.at("tensor")));
         }
       }
     }

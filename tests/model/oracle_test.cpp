@@ -42,8 +42,6 @@ const std::set<std::string> not_described = {"apertus",
                                              "gpt_neo",
                                              "gpt_oss",
                                              "gptj",
-                                             "granitemoe",
-                                             "helium",
                                              "jamba",
                                              "llama4",
                                              "lucidrains_gpt",
@@ -85,8 +83,7 @@ const std::set<std::string> not_described = {"apertus",
                                              "torch_transformer",
                                              "transformer_lens",
                                              "wav2vec2",
-                                             "wav2vec2_stable",
-                                             "xglm"};
+                                             "wav2vec2_stable"};
 
 class Oracle : public testing::TestWithParam<std::string> {};
 

@@ -29,7 +29,7 @@ extern const Architecture cohere = {
     .describe = forward,
     .harmless = {"layer_switch", "order_of_interleaved_layers", "position_embedding_type",
                  "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
-                 "use_parallel_embedding"},
+                 "use_parallel_embedding", "use_qk_norm"},
     .by_model_type_only = true,
 };
 

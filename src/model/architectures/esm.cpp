@@ -13,7 +13,8 @@ void forward(Builder& b) {
   b.buffer("embeddings.position_ids");
   b.buffer("encoder.layer.*.attention.self.rotary_embeddings.inv_freq");
   b.embedding("token embedding", "embeddings.word_embeddings");
-  b.writes_are_indirect();  // embeddings are rescaled by the share of masked tokens
+  // Embeddings are then rescaled by the share of masked tokens.
+  if (b.config().flag({"token_dropout"}).value_or(false)) b.writes_are_indirect();
   b.embedding("position embedding", "embeddings.position_embeddings", Need::optional);
   if (b.has("embeddings.layer_norm.")) b.norm("embeddings.layer_norm", "embedding", Placement::post);
   b.each_layer("encoder.layer.{}.", [&] {

@@ -208,12 +208,15 @@ class OracleComparison : OracleNorms {
     const std::vector<double> weight = model::read_weight(checkpoint_, map, 0, map.out);
     const std::vector<double> bias = model::read_bias(checkpoint_, map);
     const auto hidden = truth.at("hidden").at(0).get<std::vector<double>>();
+    // These numbers are the norm's times a factor, which the description has in its scale.
+    const Json& reads = truth.at("reads");
+    const double factor = reads.size() == 1 ? reads[0].value("factor", 1.0) : 1.0;
     const auto values = truth.at("values").at(0).get<std::vector<double>>();
     if (hidden.size() != map.in || values.size() != map.out)
       return differ("the unembedding has another shape");
     for (std::size_t token = 0; token < map.out; ++token) {
       double logit = bias.empty() ? 0.0 : bias[token];
-      for (std::size_t j = 0; j < map.in; ++j) logit += weight[token * map.in + j] * hidden[j];
+      for (std::size_t j = 0; j < map.in; ++j) logit += weight[token * map.in + j] * hidden[j] / factor;
       logit *= vocabulary.logit_scale;
       if (vocabulary.soft_cap > 0.0) logit = vocabulary.soft_cap * std::tanh(logit / vocabulary.soft_cap);
       if (!(std::abs(logit - values[token]) <= 1e-4 * (1.0 + std::abs(values[token])))) {

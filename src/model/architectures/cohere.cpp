@@ -14,6 +14,8 @@ void forward(Builder& b) {
   const bool second = b.model_type() == "cohere2";
   b.rotary({.interleaved = true, .windows_only = second});
   if (second) b.windows({.period = 4});
+  // Norms of queries and keys are described where the file has them.
+  if (b.has("layers.0.self_attn.q_norm.")) b.config().flag({"use_qk_norm"});
   b.logits(b.config().number({"logit_scale"}).value_or(0.0625));
   llama_stack(b, {.parallel = true, .tied = true});
 }
@@ -29,7 +31,7 @@ extern const Architecture cohere = {
     .describe = forward,
     .harmless = {"layer_switch", "order_of_interleaved_layers", "position_embedding_type",
                  "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
-                 "use_parallel_embedding", "use_qk_norm"},
+                 "use_parallel_embedding"},
     .by_model_type_only = true,
 };
 

@@ -28,7 +28,9 @@ bool names(const std::vector<model::Linear>& linears, const model::Linear& wante
 /// The norm applied to queries or keys before the scores; empty if there is none.
 const model::Norm* own_norm(const model::Model& model, const model::Linear& part) {
   const auto at = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
-    return norm.placement == model::Placement::inside && names(norm.writers, part);
+    return norm.placement == model::Placement::inside &&
+           std::any_of(norm.writers.begin(), norm.writers.end(),
+                       [&](const model::Linear& map) { return map.covers(part); });
   });
   return at == model.norms.end() ? nullptr : &*at;
 }

@@ -56,7 +56,9 @@ AttentionHead ModelHeads::read(std::size_t index) const {
   const auto scored_map_of = [&](const model::Linear& linear) {
     HeadMap map = map_of(linear);
     for (const model::Norm& own : model_.norms) {
-      if (own.placement != model::Placement::inside || !is_among(own.writers, linear)) continue;
+      const bool is_own = std::any_of(own.writers.begin(), own.writers.end(),
+                                      [&](const model::Linear& writer) { return writer.covers(linear); });
+      if (own.placement != model::Placement::inside || !is_own) continue;
       if (own.width != head.head_dim || own.groups != 1)
         result.refused = "a norm within it is not one of each head";
       map.own = model::read_norm(checkpoint_, own);

@@ -56,6 +56,11 @@ std::vector<std::uint64_t> Builder::shape(std::string_view name) const {
                            : std::vector<std::uint64_t>(tensor->shape.begin(), tensor->shape.end());
 }
 
+bool Builder::predicts_further() const {
+  const std::optional<std::uint64_t> layers = config_.count({"num_hidden_layers"});
+  return layers && static_cast<std::uint64_t>(scope_.layer.value_or(0)) >= *layers;
+}
+
 void Builder::note(std::string text) {
   if (std::find(model_.notes.begin(), model_.notes.end(), text) == model_.notes.end()) {
     model_.notes.push_back(std::move(text));
@@ -146,9 +151,26 @@ void Builder::each_stacked(std::string_view name, const std::function<void()>& b
   }
   const std::uint64_t count = tensor->shape[0];
   for (std::uint64_t layer = 0; layer < count; ++layer) {
-    in_scope({scope_.prefix, static_cast<int>(layer), count}, body);
+    in_scope({scope_.prefix, static_cast<int>(layer), count, layer}, body);
   }
   add_layers(static_cast<std::int64_t>(count));
+}
+
+void Builder::each_expert(std::string_view name, const std::function<void()>& body) {
+  if (const checkpoint::Tensor* stack = checkpoint_.find(full(name))) {
+    const std::uint64_t count = stack->shape.empty() ? 0 : stack->shape[0];
+    if (stack->elements() == 0 || count > kStackedLayers) {
+      reject({stack, stack->shape, {}}, fmt::format("a stack of 1 to {} experts", kStackedLayers));
+    }
+    for (std::uint64_t expert = 0; expert < count; ++expert) {
+      in_scope({scope_.prefix, scope_.layer, count, expert}, body);
+    }
+    return;
+  }
+  const std::string head = full(name) + ".";
+  const std::vector<int> numbers = inventory_.numbers_after(head);
+  if (numbers.empty()) miss_reader(name);
+  for (const int number : numbers) in_scope({fmt::format("{}{}.", head, number), scope_.layer}, body);
 }
 
 std::optional<Builder::Parameter> Builder::find(std::string_view name,
@@ -164,7 +186,7 @@ std::optional<Builder::Parameter> Builder::find(std::string_view name,
     }
     parameter.shape = parameter.shape.subspan(1);
     parameter.slice.count /= scope_.stacked;
-    parameter.slice.index = static_cast<std::uint64_t>(*scope_.layer);
+    parameter.slice.index = scope_.entry;
     parameter.slice.offset = parameter.slice.count * *parameter.slice.index;
     return parameter;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -27,6 +28,7 @@ struct NormStyle {
   Placement placement = Placement::pre;
   double gain_offset = 0.0;
   double eps = 1e-5;  ///< the published default, used if neither the configuration nor the metadata state it
+  bool gainless = false;  ///< the norms have no parameters, so no tensor shows that they exist
 };
 
 /// Number and width of the heads of a projection; 0 if not known yet.
@@ -43,12 +45,20 @@ struct ScoreStyle {
   double soft_cap = 0.0;
 };
 
+/// How one matrix holds queries, keys and values.
+struct FusedStyle {
+  /// Equal runs of outputs, each with the queries, keys and values of as many heads; 0: one for each
+  /// key-value head.
+  std::uint64_t blocks = 1;
+  bool values_first = false;  ///< a block's values come before its keys
+};
+
 /// Which layers attend to a window of "sliding_window" positions.
 struct WindowStyle {
   /// Only if "use_sliding_window" is set, and from layer "max_window_layers" on.
   bool must_be_enabled = false;
-  /// All but the last of each group of this many layers; 0: every layer. "layer_types" and
-  /// "sliding_window_pattern" take precedence.
+  /// All but the last of each group of this many layers; 0: every layer. "layer_types", GPT-Neo's
+  /// "attention_layers" and "sliding_window_pattern" take precedence.
   std::uint64_t period = 0;
 };
 
@@ -72,6 +82,9 @@ class Builder {
   /// The shape of a tensor, by its full name; empty if it is missing.
   [[nodiscard]] std::vector<std::uint64_t> shape(std::string_view name) const;
   void note(std::string text);
+  /// Whether the layer that is being described is beyond those of the configuration: such layers of a file
+  /// predict further tokens and are not part of the forward pass.
+  [[nodiscard]] bool predicts_further() const;
 
   // Settings of the whole model.
   /// From here on, sizes, eps and fields are those of this tower's section of the configuration. Call `norms`
@@ -86,6 +99,8 @@ class Builder {
   /// Queries and keys are rotated by their position.
   void rotary(const RotaryStyle& style) { rotary_ = style; }
   void windows(const WindowStyle& style) { windows_ = style; }
+  /// Whether the heads described last are rotated.
+  [[nodiscard]] bool rotates() const { return !model_.heads.empty() && model_.heads.back().rotary; }
   /// A stored copy of the rotary frequencies of the layer described last.
   void rotary_buffer(std::string_view name);
   void scores(const ScoreStyle& style) { scores_ = style; }
@@ -114,6 +129,9 @@ class Builder {
   void each_layer(std::string_view pattern, const std::function<void()>& body, Config::Keys count_keys = {});
   /// Repeats for every entry of stacked tensors, of which `name` is one.
   void each_stacked(std::string_view name, const std::function<void()>& body);
+  /// Repeats for every expert of a layer: those numbered after `name`, or the entries of stacked tensors if
+  /// `name` ends with the name of one.
+  void each_expert(std::string_view name, const std::function<void()>& body);
 
   // Tensors that write to the stream.
   /// A table whose last axis is the stream.
@@ -125,6 +143,8 @@ class Builder {
   void writes(std::string_view role, std::string_view name, std::uint64_t in = 0, Need need = Need::required);
   /// A stream of its own begins: what was read and written so far is not part of it.
   void new_stream();
+  /// What is written from here to the next `norm_of_branch` passes that norm.
+  void branch() { branch_from_ = writers_.size(); }
   /// Another operation lies between the last writer and the stream.
   void writes_are_indirect() { writers_known_ = false; }
 
@@ -135,11 +155,20 @@ class Builder {
   void norm_beside(std::string_view name, std::string_view role);
   /// A norm of the output of a branch, before it is added to the stream.
   void norm_of_branch(std::string_view name, std::string_view role);
-  /// A norm of queries or keys, per head; `part` is the role of the map that it follows.
+  /// A norm of queries or keys, per head; `part` is the role of the map that it follows. A gain as wide as
+  /// the map is a norm of all heads together, a gain for every head as many norms.
   void norm_of_heads(std::string_view name, std::string_view role, std::string_view part);
   /// A norm of something other than a linear map's output. Later readers read this norm.
   void norm_inside(std::string_view name, std::string_view role, std::uint64_t width,
                    std::uint64_t groups = 1);
+  /// The norm of one head's queries or keys.
+  void norm_of_head(std::string_view name, std::string_view role, std::string_view part, std::uint64_t head);
+  /// A norm of the first `count` outputs of the map with role `part` that reads the last norm. The readers
+  /// that `body` describes read it; later ones read the earlier norm again.
+  void norm_of_map(std::string_view name, std::string_view role, std::string_view part, std::uint64_t count,
+                   const std::function<void()>& body);
+  /// The norms that `body` describes have no parameters.
+  void without_parameters(const std::function<void()>& body);
   /// The last norm has an eps of its own, assumed unless the configuration has one of `keys`.
   void last_eps(double eps, Config::Keys keys);
   /// A linear map of the last norm. Returns the number of its outputs, 0 if it is missing.
@@ -147,6 +176,8 @@ class Builder {
                       Need need = Need::required);
   /// Likewise, for `count` outputs of the stored map from `first` on.
   void reads_part(std::string_view role, std::string_view name, std::uint64_t first, std::uint64_t count);
+  /// A matrix whose outputs are parts of equal size, one for each role. Returns the size of a part.
+  std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
   /// A map from the last norm to a new stream of `width` features.
@@ -158,10 +189,14 @@ class Builder {
   void remember_for_cross_attention() { memory_ = reading_; }
   /// Queries read the last norm, keys and values the remembered one. No bound covers such a head.
   std::uint64_t cross_attention(std::string_view query, std::string_view key, std::string_view value);
-  /// Outputs are [query | key | value].
-  std::uint64_t fused_attention(std::string_view name);
+  /// Outputs are [block][queries | keys | values].
+  std::uint64_t fused_attention(std::string_view name, const FusedStyle& style = {});
   /// Outputs are [head][query | key | value].
-  std::uint64_t attention_fused_per_head(std::string_view name);
+  std::uint64_t attention_fused_per_head(std::string_view name) {
+    return fused_attention(name, {.blocks = 0});
+  }
+  /// Only the queries; keys come from elsewhere than a linear map of the same norm.
+  std::uint64_t queries(std::string_view name);
 
   /// The map to the vocabulary: the first of `names` that exists; otherwise the token embedding, if the
   /// configuration, or `tied` by default, says that it is shared. `bias`: a bias stored separately.
@@ -182,6 +217,7 @@ class Builder {
     std::string prefix;
     std::optional<int> layer{};
     std::uint64_t stacked = 0;  // number of entries of stacked tensors; 0 outside of them
+    std::uint64_t entry = 0;    // the one that is described
   };
   // A stored parameter, or one entry of a stacked one.
   struct Parameter {
@@ -205,6 +241,17 @@ class Builder {
   void miss_reader(std::string_view name);
   [[noreturn]] void reject(const Parameter& parameter, const std::string& expected) const;
 
+  // Queries, keys and values of one layer, and the first output of each head's part.
+  struct Attended {
+    std::array<std::optional<Linear>, 3> parts{};
+    std::function<std::uint64_t(std::size_t part, std::uint64_t head)> first_out;
+  };
+
+  std::size_t new_norm(std::string name, std::string_view role, Placement placement, std::uint64_t width,
+                       std::uint64_t groups);
+  void lack_norm_of_heads(const std::string& name);
+  [[nodiscard]] const Linear* attended_part(std::string_view part) const;
+  [[nodiscard]] Linear part_of_head(std::string_view part, std::uint64_t head) const;
   std::optional<std::size_t> add_norm(std::string_view name, std::string_view role, Placement placement,
                                       std::uint64_t width, std::uint64_t groups);
   void give_writers(Norm& norm);
@@ -212,10 +259,9 @@ class Builder {
   void add_writer(std::optional<Linear> writer, std::string_view name, Need need);
   [[nodiscard]] std::uint64_t read_width() const;
 
-  std::optional<Linear> find_fused(std::string_view name);
   void resolve_heads(const Linear& query, const Linear* key);
-  void add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
-                 const std::optional<Linear>& value, std::uint64_t stride);
+  void resolve_groups(const Linear& fused);
+  void add_heads(Attended attended);
   [[nodiscard]] std::string layer_kind(int layer) const;
   void set_rotary(Head& head);
   void set_window(Head& head) const;
@@ -259,6 +305,8 @@ class Builder {
   std::vector<Linear> writers_;  // writers to the stream since its last norm
   std::vector<std::string> writing_norms_;
   bool writers_known_ = true;
+  std::size_t branch_from_ = 0;  // index in writers_
+  Attended attended_;            // by the attention described last
   std::optional<Linear> token_embedding_;
 
   struct BiasUse {

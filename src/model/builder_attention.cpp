@@ -79,7 +79,7 @@ std::uint64_t Builder::attention(std::string_view query, std::string_view key, s
     if (i == 1 && parts[0]) resolve_heads(*parts[0], &*parts[1]);
     add_reader(*parts[i]);
   }
-  add_heads(parts[0], parts[1], parts[2], counts_.head_dim);
+  add_heads({parts, [dim = counts_.head_dim](std::size_t, std::uint64_t head) { return head * dim; }});
   return parts[0] ? parts[0]->out : 0;
 }
 
@@ -107,62 +107,107 @@ std::uint64_t Builder::cross_attention(std::string_view query, std::string_view 
   const std::optional<Linear> values = part(2, value);
   std::swap(reading_, memory_);
   const std::size_t first = model_.heads.size();
-  add_heads(queries, keys, values, counts_.head_dim);
+  add_heads({{queries, keys, values},
+             [dim = counts_.head_dim](std::size_t, std::uint64_t head) { return head * dim; }});
   for (std::size_t i = first; i < model_.heads.size(); ++i) {
     add_not_modelled(model_.heads[i].not_modelled, "cross-attention");
   }
   return queries ? queries->out : 0;
 }
 
-std::optional<Linear> Builder::find_fused(std::string_view name) {
+std::uint64_t Builder::queries(std::string_view name) {
   attends_ = true;
-  const std::uint64_t told = counts_.heads * counts_.head_dim;
-  const std::uint64_t width = told != 0 ? told : read_width();
-  std::optional<Linear> fused = find_linear("query, key and value", name, read_width(), 3 * width);
-  if (!fused) miss_reader(name);
-  return fused;
+  const std::optional<Linear> query =
+      find_linear(kParts[0], name, read_width(), counts_.heads * counts_.head_dim);
+  if (!query) {
+    miss_reader(name);
+    return 0;
+  }
+  resolve_heads(*query, nullptr);
+  add_reader(*query);
+  add_heads(
+      {{query, {}, {}}, [dim = counts_.head_dim](std::size_t, std::uint64_t head) { return head * dim; }});
+  return query->out;
 }
 
-std::uint64_t Builder::fused_attention(std::string_view name) {
-  const std::optional<Linear> fused = find_fused(name);
-  if (!fused) return 0;
-  const std::uint64_t third = fused->out / 3;
+// The number of key-value heads in a fused matrix, from what the queries leave.
+void Builder::resolve_groups(const Linear& fused) {
+  const std::uint64_t queries = counts_.heads * counts_.head_dim;
+  const std::uint64_t two = 2 * counts_.head_dim;
+  const std::uint64_t rest = fused.out > queries ? fused.out - queries : 0;
+  const std::uint64_t found = rest % two == 0 ? rest / two : 0;
+  if (counts_.key_value_heads == 0) counts_.key_value_heads = found;
+  if (found == 0 || found != counts_.key_value_heads || counts_.heads % found != 0) {
+    throw Error(
+        ErrorCode::Shape,
+        fmt::format(
+            "model: {}: tensor \"{}\" has {} outputs, expected queries of {} heads, and keys and "
+            "values of {}, of {} features each",
+            checkpoint_.file_of(*checkpoint_.find(fused.weight.tensor)).string(), fused.weight.tensor,
+            fused.out, counts_.heads,
+            counts_.key_value_heads == 0 ? "a divisor of them" : fmt::format("{}", counts_.key_value_heads),
+            counts_.head_dim));
+  }
+}
+
+std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& style) {
+  attends_ = true;
+  const std::uint64_t width = read_width();
+  if (grouped_ && counts_.heads != 0 && counts_.head_dim == 0) counts_.head_dim = width / counts_.heads;
+  const bool grouped = grouped_ && counts_.heads != 0 && counts_.head_dim != 0;
+  const std::uint64_t told = counts_.heads * counts_.head_dim;
+  const std::uint64_t out = grouped_ ? 0 : 3 * (told != 0 ? told : width);
+  const std::optional<Linear> fused = find_linear("query, key and value", name, width, out);
+  if (!fused) {
+    miss_reader(name);
+    return 0;
+  }
+  if (grouped) resolve_groups(*fused);
+  const std::uint64_t queries = grouped ? told : fused->out / 3;
+  if (!grouped_ || grouped) resolve_heads(part_of(*fused, "query", 0, queries), nullptr);
+  const std::uint64_t keys = (fused->out - queries) / 2;
+  const std::uint64_t blocks = style.blocks != 0 ? style.blocks : counts_.key_value_heads;
+  const bool splits = counts_.heads == 0
+                          ? blocks == 1 && !grouped_
+                          : counts_.heads % blocks == 0 && counts_.key_value_heads % blocks == 0;
+  if (!splits) {
+    add_reader(*fused);
+    return queries;
+  }
+  const std::uint64_t whole = fused->out / blocks;
+  const std::array<std::uint64_t, 3> size = {queries / blocks, keys / blocks, keys / blocks};
+  const std::array<std::uint64_t, 3> start = {0, size[0] + (style.values_first ? size[1] : 0),
+                                              size[0] + (style.values_first ? 0 : size[1])};
   std::array<std::optional<Linear>, 3> parts;
   for (std::size_t i = 0; i < 3; ++i) {
-    parts[i] = part_of(*fused, kParts[i], i * third, third);
+    parts[i] = part_of(*fused, kParts[i], start[i], size[i] * blocks);
+    for (std::uint64_t feature = 0; blocks > 1 && feature < parts[i]->out; ++feature) {
+      parts[i]->out_indices.push_back(feature / size[i] * whole + start[i] + feature % size[i]);
+    }
     add_reader(*parts[i]);
   }
-  resolve_heads(*parts[0], nullptr);
-  add_heads(parts[0], parts[1], parts[2], counts_.head_dim);
-  return third;
+  add_heads({parts, [whole, size, start, dim = counts_.head_dim](std::size_t part, std::uint64_t head) {
+               return head * dim / size[part] * whole + start[part] + head * dim % size[part];
+             }});
+  return queries;
 }
 
-std::uint64_t Builder::attention_fused_per_head(std::string_view name) {
-  const std::optional<Linear> fused = find_fused(name);
-  if (!fused) return 0;
-  resolve_heads(part_of(*fused, "query", 0, fused->out / 3), nullptr);
-  if (counts_.heads == 0) {
-    add_reader(*fused);
-    return fused->out / 3;
+const Linear* Builder::attended_part(std::string_view part) const {
+  for (const std::optional<Linear>& map : attended_.parts) {
+    if (map && map->role == part) return &*map;
   }
-  const std::uint64_t dim = counts_.head_dim;
-  std::array<std::optional<Linear>, 3> first;
-  for (std::size_t i = 0; i < 3; ++i) {
-    first[i] = part_of(*fused, kParts[i], i * dim, dim);
-    Linear all = part_of(*fused, kParts[i], i * dim, counts_.heads * dim);
-    for (std::uint64_t head = 0; head < counts_.heads; ++head) {
-      for (std::uint64_t feature = 0; feature < dim; ++feature) {
-        all.out_indices.push_back((head * 3 + i) * dim + feature);
-      }
-    }
-    add_reader(all);
-  }
-  add_heads(first[0], first[1], first[2], 3 * dim);
-  return fused->out / 3;
+  return nullptr;
 }
 
-void Builder::add_heads(const std::optional<Linear>& query, const std::optional<Linear>& key,
-                        const std::optional<Linear>& value, std::uint64_t stride) {
+Linear Builder::part_of_head(std::string_view part, std::uint64_t head) const {
+  const Linear& map = *attended_part(part);
+  const auto index = static_cast<std::size_t>(std::find(kParts.begin(), kParts.end(), part) - kParts.begin());
+  return part_of(map, kParts[index], attended_.first_out(index, head), counts_.head_dim);
+}
+
+void Builder::add_heads(Attended attended) {
+  attended_ = std::move(attended);
+  const std::optional<Linear>& query = attended_.parts[0];
   if (!query || counts_.heads == 0) return;
   const bool led = !reading_ && led_;
   const std::string norm = reading_ || led ? model_.norms[reading_ ? *reading_ : led_->first].name : "";
@@ -181,9 +226,9 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
     return note(fmt::format("only the first {} heads are listed", model_.heads.size()));
   }
   const std::uint64_t dim = counts_.head_dim;
-  const auto cut = [&](const std::optional<Linear>& part, std::uint64_t index) -> std::optional<Linear> {
-    if (!part) return {};
-    return part_of(*part, part->role.c_str(), part->first_out + index * stride, dim);
+  const auto cut = [&](std::size_t part, std::uint64_t index) -> std::optional<Linear> {
+    if (!attended_.parts[part]) return {};
+    return part_of_head(kParts[part], index);
   };
   const std::uint64_t sharing = counts_.key_value_heads == 0 ? 1 : counts_.heads / counts_.key_value_heads;
   Head common;
@@ -199,9 +244,9 @@ void Builder::add_heads(const std::optional<Linear>& query, const std::optional<
     Head head = common;
     head.head = static_cast<int>(index);
     head.key_value_head = static_cast<int>(index / sharing);
-    head.query = cut(query, index);
-    head.key = cut(key, index / sharing);
-    head.value = cut(value, index / sharing);
+    head.query = cut(0, index);
+    head.key = cut(1, index / sharing);
+    head.value = cut(2, index / sharing);
     model_.heads.push_back(std::move(head));
   }
 }

@@ -19,8 +19,10 @@ std::string Builder::layer_kind(int layer) const {
   const std::optional<std::uint64_t> stated =
       windows_ && windows_->period != 0 ? config_.count({"sliding_window_pattern", "_sliding_window_pattern"})
                                         : std::nullopt;
-  if (const auto kinds = config_.texts({"layer_types"})) {
-    return static_cast<std::size_t>(layer) < kinds->size() ? (*kinds)[static_cast<std::size_t>(layer)] : "";
+  if (const auto kinds = config_.texts({"layer_types", "attention_layers"})) {
+    const std::string kind =
+        static_cast<std::size_t>(layer) < kinds->size() ? (*kinds)[static_cast<std::size_t>(layer)] : "";
+    return kind == "global" ? "full_attention" : kind == "local" ? "sliding_attention" : kind;
   }
   const std::uint64_t period = stated.value_or(windows_ ? windows_->period : 0);
   if (period == 0) return {};
@@ -33,13 +35,22 @@ void Builder::set_scale(Head& head) const {
   head.soft_cap = scores_.soft_cap;
 }
 
+void Builder::lack_norm_of_heads(const std::string& name) {
+  for (Head& head : model_.heads) {
+    if (head.layer == scope_.layer) {
+      add_not_modelled(head.not_modelled, fmt::format("\"{}\", which is missing", name));
+    }
+  }
+}
+
 void Builder::set_window(Head& head) const {
   const std::string kind = layer_kind(head.layer);
   if (!kind.empty() && kind != "full_attention" && (kind != "sliding_attention" || !windows_)) {
     add_not_modelled(head.not_modelled, "layer_types: " + kind);
   }
   if (!windows_) return;
-  const std::optional<std::uint64_t> size = config_.positions({"sliding_window", "sliding_window_size"});
+  const std::optional<std::uint64_t> size =
+      config_.positions({"sliding_window", "sliding_window_size", "window_size"});
   const bool enabled = !windows_->must_be_enabled || config_.flag({"use_sliding_window"}).value_or(false);
   const std::uint64_t first = config_.positions({"max_window_layers"}).value_or(28);
   if (!size || !enabled) return;

@@ -85,7 +85,7 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   linear.layout = layout_;
   linear.in = transposed ? rows : columns;
   linear.stored_out = linear.out = transposed ? columns : rows;
-  linear.bias = find_bias(stem, {named_whole ? "bias" : ".bias"}, linear.out);
+  linear.bias = find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
   return linear;
 }
 
@@ -157,9 +157,31 @@ std::optional<Builder::Parameter> Builder::find_scalar(const std::string& name) 
   return scalar;
 }
 
+std::size_t Builder::new_norm(std::string name, std::string_view role, Placement placement,
+                              std::uint64_t width, std::uint64_t groups) {
+  const auto [known, is_new] = norm_indices_.emplace(name, model_.norms.size());
+  if (!is_new) return known->second;
+  Norm norm;
+  norm.name = std::move(name);
+  norm.role = role;
+  norm.layer = scope_.layer;
+  norm.stack = stack_;
+  norm.kind = style_.kind;
+  norm.width = width;
+  norm.groups = groups;
+  norm.eps = eps_;
+  norm.eps_source = eps_source_;
+  norm.placement = placement;
+  norm.applications = applications_;
+  norm.connections_known = true;
+  model_.norms.push_back(std::move(norm));
+  return model_.norms.size() - 1;
+}
+
 std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_view role,
                                              Placement placement, std::uint64_t width, std::uint64_t groups) {
   const std::string stem(name);
+  if (style_.gainless) return new_norm(full(name), role, placement, width, groups);
   const std::optional<Parameter> gain = find(name, {".weight", ".gamma", ".scale", ".g", ""});
   if (!gain) {
     miss(wanted(name));
@@ -173,19 +195,13 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
     reject(*gain, fmt::format("[{}{}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
                               size_text(width)));
   }
-  Norm norm;
-  norm.name = full(name);
-  if (gain->slice.index) norm.name += fmt::format("[{}]", *gain->slice.index);
-  const auto [known, is_new] = norm_indices_.emplace(norm.name, model_.norms.size());
-  if (!is_new) return known->second;
-  norm.role = role;
-  norm.layer = scope_.layer;
-  norm.stack = stack_;
-  norm.kind = style_.kind;
-  norm.width = of_each_head ? gain->shape[0] * width : gain->shape[0];
-  norm.groups = of_each_head ? gain->shape[0] : groups;
-  norm.eps = eps_;
-  norm.eps_source = eps_source_;
+  const std::string entry = gain->slice.index ? fmt::format("[{}]", *gain->slice.index) : "";
+  const std::size_t count = model_.norms.size();
+  const std::size_t index =
+      new_norm(full(name) + entry, role, placement, of_each_head ? gain->shape[0] * width : gain->shape[0],
+               of_each_head ? gain->shape[0] : groups);
+  if (model_.norms.size() == count) return index;
+  Norm& norm = model_.norms[index];
   norm.gain = gain->slice;
   norm.bias = find_bias(stem, {".bias", ".beta", ".b"}, norm.width);
   norm.gain_offset = style_.gain_offset;
@@ -198,11 +214,7 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
       norm.kind = NormKind::derf;
     }
   }
-  norm.placement = placement;
-  norm.applications = applications_;
-  norm.connections_known = true;
-  model_.norms.push_back(std::move(norm));
-  return model_.norms.size() - 1;
+  return index;
 }
 
 void Builder::give_writers(Norm& norm) {
@@ -217,6 +229,7 @@ void Builder::give_writers(Norm& norm) {
   writers_.clear();
   writing_norms_.clear();
   writers_known_ = true;
+  branch_from_ = 0;
 }
 
 void Builder::norm(std::string_view name, std::string_view role) { norm(name, role, style_.placement); }
@@ -226,6 +239,7 @@ void Builder::norm(std::string_view name, std::string_view role, Placement place
   if (!reading_) {
     writers_.clear();
     writing_norms_.clear();
+    branch_from_ = 0;
     writers_known_ = placement != Placement::post;
     return;
   }
@@ -246,24 +260,56 @@ void Builder::norm_beside(std::string_view name, std::string_view role) {
 
 void Builder::norm_of_branch(std::string_view name, std::string_view role) {
   const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, width_, 1);
+  const auto from = writers_.begin() + static_cast<std::ptrdiff_t>(std::min(branch_from_, writers_.size()));
   if (index) {
-    give_writers(model_.norms[*index]);
-    writing_norms_.push_back(model_.norms[*index].name);
+    Norm& norm = model_.norms[*index];
+    append_new(norm.writers, std::vector<Linear>(from, writers_.end()));
+    norm.connections_known = norm.connections_known && writers_known_;
+    writing_norms_.push_back(norm.name);
   } else {
-    writers_.clear();
     writers_known_ = false;
   }
+  writers_.erase(from, writers_.end());
 }
 
 void Builder::norm_of_heads(std::string_view name, std::string_view role, std::string_view part) {
+  const Linear* const map = attended_part(part);
+  const std::vector<std::uint64_t> gain = shape(std::string(name) + ".weight");
+  const bool all = map != nullptr && gain.size() == 1 && gain[0] == map->out;
+  const std::optional<std::size_t> index =
+      add_norm(name, role, Placement::inside, all ? map->out : counts_.head_dim, 1);
+  if (!index) return lack_norm_of_heads(full(name));
+  model_.norms[*index].connections_known = map != nullptr;
+  if (map != nullptr) append_new(model_.norms[*index].writers, {*map});
+}
+
+void Builder::norm_of_head(std::string_view name, std::string_view role, std::string_view part,
+                           std::uint64_t head) {
   const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, counts_.head_dim, 1);
-  if (!index) return;
-  Norm& norm = model_.norms[*index];
-  norm.connections_known = reading_.has_value();
-  if (!reading_) return;
-  for (const Linear& reader : model_.norms[*reading_].readers) {
-    if (reader.role == part) append_new(norm.writers, {reader});
+  if (!index) return lack_norm_of_heads(full(name));
+  if (attended_part(part) == nullptr) return;
+  append_new(model_.norms[*index].writers, {part_of_head(part, head)});
+}
+
+void Builder::norm_of_map(std::string_view name, std::string_view role, std::string_view part,
+                          std::uint64_t count, const std::function<void()>& body) {
+  const std::optional<std::size_t> outer = reading_;
+  reading_ = add_norm(name, role, Placement::inside, count, 1);
+  if (reading_ && outer) {
+    for (Linear map : std::vector<Linear>(model_.norms[*outer].readers)) {
+      if (map.role != part) continue;
+      map.out = std::min(map.out, count);
+      append_new(model_.norms[*reading_].writers, {std::move(map)});
+    }
   }
+  body();
+  reading_ = outer;
+}
+
+void Builder::without_parameters(const std::function<void()>& body) {
+  const bool before = std::exchange(style_.gainless, true);
+  body();
+  style_.gainless = before;
 }
 
 void Builder::norm_inside(std::string_view name, std::string_view role, std::uint64_t width,
@@ -319,20 +365,34 @@ void Builder::new_stream() {
   writers_.clear();
   writing_norms_.clear();
   writers_known_ = true;
-}
-
-void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
-  const std::optional<Linear> map = find_linear(role, name, read_width(), width);
-  if (map) {
-    add_reader(*map);
-  } else {
-    reads_are_indirect();
+  std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name) {
+    const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
+    if (!whole) {
+      miss_reader(name);
+      return 0;
+    }
+    Linear part = *whole;
+    part.out = whole->out / roles.size();
+    for (const std::string_view role : roles) {
+      part.role = role;
+      add_reader(part);
+      part.first_out += part.out;
+    }
+    return part.out;
   }
-  const std::optional<std::size_t> from = reading_;
-  new_stream();
-  if (map && from) led_.emplace(*from, *map);
-  width_ = width;
-  add_writer(map, name, Need::required);
-}
+
+  void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
+    const std::optional<Linear> map = find_linear(role, name, read_width(), width);
+    if (map) {
+      add_reader(*map);
+    } else {
+      reads_are_indirect();
+    }
+    const std::optional<std::size_t> from = reading_;
+    new_stream();
+    if (map && from) led_.emplace(*from, *map);
+    width_ = width;
+    add_writer(map, name, Need::required);
+  }
 
 }  // namespace normscope::model

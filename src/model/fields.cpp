@@ -37,6 +37,11 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "max_length", "context_length", "type_vocab_size", "word_embed_proj_dim", "embedding_size", "mlp_ratio",
      "image_size", "patch_size", "num_channels", "encoder_stride", "original_max_position_embeddings",
      "max_window_layers", "tie_word_embeddings",
+     // mixtures of experts: which experts write to the stream, and how much
+     "num_experts*", "num_local_experts", "n_routed_experts", "n_shared_experts", "moe_*", "router_*",
+     "output_router_logits", "norm_topk_prob", "routed_scaling_factor", "scoring_func", "topk_*", "n_group",
+     "seq_aux", "aux_loss_alpha", "ep_size", "first_k_dense_replace", "decoder_sparse_step",
+     "mlp_only_layers", "shared_expert_intermediate_size", "input_jitter_noise",
      // biases: known from the tensors
      "attention_bias", "mlp_bias", "qkv_bias", "use_bias", "use_qkv_bias", "enable_bias", "bias",
      // activations and inputs of the stream

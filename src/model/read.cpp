@@ -38,6 +38,12 @@ std::uint64_t stored_output(const Linear& linear, std::uint64_t index) {
 
 std::string Slice::selector() const { return index ? fmt::format("{}[{}]", tensor, *index) : tensor; }
 
+bool Linear::covers(const Linear& part) const {
+  if (weight.selector() != part.weight.selector() || role != part.role) return false;
+  if (out_indices.empty()) return part.first_out >= first_out && part.first_out - first_out < out;
+  return std::find(out_indices.begin(), out_indices.end(), part.first_out) != out_indices.end();
+}
+
 NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
   NormSpec spec;
   spec.kind = norm.kind;

@@ -55,10 +55,11 @@ Place place_of(const Config& config, const RotaryStyle& style, std::string_view 
       style.has_local_theta ? config.number({"rope_local_base_freq"}) : std::nullopt;
   const std::optional<Config> scaling = config.inside({"rope_scaling"});
   if (!place.theta) place.theta = local ? local_theta : global_theta;
-  if (!place.portion) place.portion = config.number(portion);
+  const std::optional<double> global_portion = config.number(portion);
+  if (!place.portion) place.portion = global_portion;
   if (parameters) {
     place.scaling = parameters;
-  } else if (!local) {
+  } else if (!local && !(style.windows_unscaled && kind == "sliding_attention")) {
     place.scaling = scaling;
   }
   return place;
@@ -227,10 +228,11 @@ StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::
   const double portion = place.portion.value_or(style.portion);
   Rotary& rotary = stated.rotary;
   rotary.interleaved = style.interleaved;
-  rotary.dims = static_cast<std::size_t>(portion * static_cast<double>(head_dim));
-  if (portion > 1.0 || rotary.dims % 2 != 0) {
-    stated.not_modelled =
-        fmt::format("a rotary embedding of {} of a head's {} coordinates", portion, head_dim);
+  rotary.dims =
+      style.dims != 0 ? style.dims : static_cast<std::size_t>(portion * static_cast<double>(head_dim));
+  if (portion > 1.0 || rotary.dims > head_dim || rotary.dims % 2 != 0) {
+    stated.not_modelled = fmt::format("a rotary embedding of {} of a head's {} coordinates",
+                                      style.dims != 0 ? static_cast<double>(style.dims) : portion, head_dim);
     return stated;
   }
   rotary.context = config.positions({"max_position_embeddings", "max_seq_len", "n_positions"}).value_or(0);

@@ -20,6 +20,8 @@ struct RotaryStyle {
   bool has_local_theta = false;
   double local_theta = 10'000.0;  ///< for layers with a window, if they have a base of their own
   double portion = 1.0;           ///< fraction of a head's coordinates that rotate
+  std::size_t dims = 0;           ///< or their number, which takes precedence
+  bool windows_unscaled = false;  ///< "rope_scaling" does not concern layers with a window
   /// Alternative names of the family for "rope_theta" and "partial_rotary_factor".
   const char* theta_key = "rope_theta";
   const char* portion_key = "partial_rotary_factor";

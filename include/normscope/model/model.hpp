@@ -43,6 +43,9 @@ struct Linear {
   std::uint64_t first_out = 0;
   std::uint64_t out = 0;  ///< output features of this part
   std::vector<std::uint64_t> out_indices{};
+
+  /// Whether `part`, such as one head's share, begins in this map, has its role and the same stored matrix.
+  [[nodiscard]] bool covers(const Linear& part) const;
 };
 
 /// Where a number of the model comes from.

@@ -6,6 +6,13 @@ namespace normscope::model::architectures {
 
 namespace {
 
+void layer(Builder& b) {
+  llama_attention(b);
+  expect_norms_of_heads(b);
+  b.rotary_buffer("self_attn.rotary_emb.inv_freq");
+  llama_mlp(b);
+}
+
 // Attention and MLP both read the single norm of a layer. Cohere2 rotates queries and keys only in layers
 // with a window.
 void forward(Builder& b) {
@@ -17,7 +24,7 @@ void forward(Builder& b) {
   // Norms of queries and keys are described where the file has them.
   if (b.has("layers.0.self_attn.q_norm.")) static_cast<void>(b.config().flag({"use_qk_norm"}));
   b.logits(b.config().number({"logit_scale"}).value_or(0.0625));
-  llama_stack(b, {.parallel = true, .tied = true});
+  llama_stack(b, {.tied = true, .layer = layer});
 }
 
 }  // namespace

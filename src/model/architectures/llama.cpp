@@ -16,7 +16,7 @@ void forward(Builder& b) {
   } else {
     b.rotary({});
   }
-  if (type == "mistral") b.windows({});
+  if (type == "mistral" || type == "ministral") b.windows({});
   if (type == "qwen2" || type == "qwen3" || type == "smollm3") b.windows({.must_be_enabled = true});
   b.grouped_queries();
   b.head_dim_from("layers.0.self_attn.q_norm");
@@ -31,11 +31,12 @@ void forward(Builder& b) {
 extern const Architecture llama = {
     .name = "llama",
     .title = "Llama, Mistral or Qwen",
-    .model_types = {"llama", "mistral", "qwen2", "qwen3", "smollm3"},
+    .model_types = {"llama", "mistral", "ministral", "qwen2", "qwen3", "smollm3", "seed_oss"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.pre_feedforward_layernorm."},
     .describe = forward,
+    .harmless = {"attention_out_bias"},
 };
 
 }  // namespace normscope::model::architectures

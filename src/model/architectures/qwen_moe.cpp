@@ -1,0 +1,44 @@
+#include <string>
+
+#include "architecture.hpp"
+#include "builder.hpp"
+#include "expert_block.hpp"
+#include "llama_block.hpp"
+
+namespace normscope::model::architectures {
+
+namespace {
+
+// Llama with experts in place of some MLPs.
+void layer(Builder& b) {
+  if (b.predicts_further()) return;
+  llama_attention(b);
+  expect_norms_of_heads(b);
+  b.norm("post_attention_layernorm", "mlp input");
+  llama_experts(b);
+}
+
+void forward(Builder& b) {
+  const std::string type = b.model_type();
+  b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = type == "olmoe" ? 1e-5 : 1e-6});
+  b.grouped_queries();
+  b.rotary({.portion = type == "glm4_moe" ? 0.5 : 1.0});
+  if (type.starts_with("qwen")) b.windows({.must_be_enabled = true});
+  if (type == "qwen3_moe" || type == "glm4_moe") b.head_dim_from("layers.0.self_attn.q_norm");
+  llama_stack(b, {.layer = layer});
+}
+
+}  // namespace
+
+extern const Architecture qwen_moe = {
+    .name = "qwen_moe",
+    .title = "Qwen-MoE, OLMoE or GLM-4.5",
+    .model_types = {"qwen2_moe", "qwen3_moe", "olmoe", "glm4_moe"},
+    .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.experts.",
+                  "layers.{}.mlp.gate."},
+    .without = {},
+    .describe = forward,
+    .harmless = {"num_nextn_predict_layers"},
+};
+
+}  // namespace normscope::model::architectures

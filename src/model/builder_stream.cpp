@@ -280,7 +280,12 @@ void Builder::norm_of_heads(std::string_view name, std::string_view role, std::s
       add_norm(name, role, Placement::inside, all ? map->out : counts_.head_dim, 1);
   if (!index) return lack_norm_of_heads(full(name));
   model_.norms[*index].connections_known = map != nullptr;
-  if (map != nullptr) append_new(model_.norms[*index].writers, {*map});
+  if (map == nullptr) return;
+  std::vector<Linear>& writers = model_.norms[*index].writers;
+  const std::size_t before = writers.size();
+  append_new(writers, {*map});
+  // One norm of both queries and keys.
+  if (before != 0 && writers.size() != before) ++model_.norms[*index].applications;
 }
 
 void Builder::norm_of_head(std::string_view name, std::string_view role, std::string_view part,
@@ -365,34 +370,37 @@ void Builder::new_stream() {
   writers_.clear();
   writing_norms_.clear();
   writers_known_ = true;
-  std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name) {
-    const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
-    if (!whole) {
-      miss_reader(name);
-      return 0;
-    }
-    Linear part = *whole;
-    part.out = whole->out / roles.size();
-    for (const std::string_view role : roles) {
-      part.role = role;
-      add_reader(part);
-      part.first_out += part.out;
-    }
-    return part.out;
-  }
+  branch_from_ = 0;
+}
 
-  void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
-    const std::optional<Linear> map = find_linear(role, name, read_width(), width);
-    if (map) {
-      add_reader(*map);
-    } else {
-      reads_are_indirect();
-    }
-    const std::optional<std::size_t> from = reading_;
-    new_stream();
-    if (map && from) led_.emplace(*from, *map);
-    width_ = width;
-    add_writer(map, name, Need::required);
+std::uint64_t Builder::reads_parts(std::initializer_list<std::string_view> roles, std::string_view name) {
+  const std::optional<Linear> whole = find_linear(*roles.begin(), name, read_width(), 0);
+  if (!whole) {
+    miss_reader(name);
+    return 0;
   }
+  Linear part = *whole;
+  part.out = whole->out / roles.size();
+  for (const std::string_view role : roles) {
+    part.role = role;
+    add_reader(part);
+    part.first_out += part.out;
+  }
+  return part.out;
+}
+
+void Builder::leads_over(std::string_view role, std::string_view name, std::uint64_t width) {
+  const std::optional<Linear> map = find_linear(role, name, read_width(), width);
+  if (map) {
+    add_reader(*map);
+  } else {
+    reads_are_indirect();
+  }
+  const std::optional<std::size_t> from = reading_;
+  new_stream();
+  if (map && from) led_.emplace(*from, *map);
+  width_ = width;
+  add_writer(map, name, Need::required);
+}
 
 }  // namespace normscope::model

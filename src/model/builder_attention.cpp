@@ -163,13 +163,18 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
     return 0;
   }
   if (grouped) resolve_groups(*fused);
+  // Without the number of heads, nothing says where grouped queries end.
+  if (grouped_ && !grouped) {
+    add_reader(*fused);
+    return 0;
+  }
   const std::uint64_t queries = grouped ? told : fused->out / 3;
-  if (!grouped_ || grouped) resolve_heads(part_of(*fused, "query", 0, queries), nullptr);
+  resolve_heads(part_of(*fused, "query", 0, queries), nullptr);
   const std::uint64_t keys = (fused->out - queries) / 2;
   const std::uint64_t blocks = style.blocks != 0 ? style.blocks : counts_.key_value_heads;
-  const bool splits = counts_.heads == 0
-                          ? blocks == 1 && !grouped_
-                          : counts_.heads % blocks == 0 && counts_.key_value_heads % blocks == 0;
+  const bool splits = counts_.heads == 0 ? blocks == 1
+                                         : blocks != 0 && counts_.heads % blocks == 0 &&
+                                               counts_.key_value_heads % blocks == 0;
   if (!splits) {
     add_reader(*fused);
     return queries;
@@ -178,6 +183,9 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
   const std::array<std::uint64_t, 3> size = {queries / blocks, keys / blocks, keys / blocks};
   const std::array<std::uint64_t, 3> start = {0, size[0] + (style.values_first ? size[1] : 0),
                                               size[0] + (style.values_first ? 0 : size[1])};
+  if (*std::min_element(size.begin(), size.end()) == 0) {
+    reject({checkpoint_.find(fused->weight.tensor), {}, {}}, "queries, keys and values of every head");
+  }
   std::array<std::optional<Linear>, 3> parts;
   for (std::size_t i = 0; i < 3; ++i) {
     parts[i] = part_of(*fused, kParts[i], start[i], size[i] * blocks);

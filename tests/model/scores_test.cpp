@@ -160,7 +160,8 @@ TEST(Scores, OfCohereAndItsLogits) {
   EXPECT_EQ(test::names(model.norms[0].readers).size(), 5u);
   EXPECT_EQ(file.config(common + R"("model_type": "cohere"})").describe().vocabulary->logit_scale, 0.0625);
   EXPECT_EQ(refused(file.config(common + R"("model_type": "cohere", "use_qk_norm": true})").describe()),
-            "use_qk_norm: true | ");
+            "\"model.layers.0.self_attn.q_norm\", which is missing; "
+            "\"model.layers.0.self_attn.k_norm\", which is missing | ");
   const Model second = file.config(common + R"("model_type": "cohere2", "sliding_window": 64,
                                                "layer_types": ["full_attention"]})")
                            .describe();
@@ -184,7 +185,8 @@ TEST(Scores, OfStableLmStandBehindLayerNormsAndTurnAQuarter) {
   }
   EXPECT_EQ(model.heads[0].rotary->dims, 4u);
   EXPECT_EQ(refused(file.config(common + R"("model_type": "stablelm", "qk_layernorm": true})").describe()),
-            "qk_layernorm: true | ");
+            "\"model.layers.0.self_attn.q_layernorm.norms.0\", which is missing; "
+            "\"model.layers.0.self_attn.k_layernorm.norms.0\", which is missing | ");
   // Its tensors under another name are not taken for RMSNorm either, nor proved anything of.
   const Model other = file.config(common + R"("model_type": "llama"})").describe();
   EXPECT_EQ(other.norms[0].kind, NormKind::layer);

@@ -21,8 +21,6 @@ void forward(Builder& b) {
   const bool second = b.model_type() == "cohere2";
   b.rotary({.interleaved = true, .windows_only = second});
   if (second) b.windows({.period = 4});
-  // Norms of queries and keys are described where the file has them.
-  if (b.has("layers.0.self_attn.q_norm.")) static_cast<void>(b.config().flag({"use_qk_norm"}));
   b.logits(b.config().number({"logit_scale"}).value_or(0.0625));
   llama_stack(b, {.tied = true, .layer = layer});
 }

@@ -9,7 +9,8 @@ namespace {
 // devices it was trained on), each with queries, values and keys.
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
-  b.rotary({.interleaved = true, .dims = b.config().count({"rotary_dim"}).value_or(64)});
+  b.rotary(
+      {.interleaved = true, .dims = static_cast<std::size_t>(b.config().count({"rotary_dim"}).value_or(64))});
   b.embedding("token embedding", "wte");
   b.each_layer("h.{}.", [&] {
     for (const char* name : {"attn.bias", "attn.masked_bias", "attn.causal_mask", "attn.embed_positions"})

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Writes docs/models.md, the table of the tiny models that descriptions are compared with; --check only compares."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs/models.md"
+HEAD = """# Models
+
+Each row is a model of a few kilobytes with random weights, built with transformers or PyTorch by
+[scripts/model_oracle](../scripts/model_oracle/README.md) and run once to observe its norms, what reads and writes
+them, attention scores and logits. The test `Oracle.DescribesWhatRunningTheModelShows` compares the description of its
+file with that. "Described: yes" means that all of this agrees, and that heads and logits are called "not modelled"
+exactly where the model does something to them that the bounds do not cover; "not yet" means that norms are found by
+name and shape alone. `scripts/model_oracle/table.py` writes this page.
+
+| fixture | class | norms | kinds | heads | described |
+|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    text = (ROOT / "tests/model/oracle_test.cpp").read_text()
+    listed = re.search(r"not_described = \{(.*?)\};", text, re.DOTALL)
+    missing = set(re.findall(r'"([^"]+)"', listed.group(1))) if listed else set()
+    rows = []
+    for path in sorted((ROOT / "tests/model/fixtures").glob("*/truth.json")):
+        truth = json.loads(path.read_text())
+        kinds = ", ".join(sorted({norm["kind"] for norm in truth["norms"]}))
+        heads = sum(attention["heads"] for attention in truth["attention"])
+        described = "not yet" if truth["case"] in missing else "yes"
+        rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} |")
+    count = sum(row.endswith("| yes |") for row in rows)
+    return HEAD + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
+
+
+def main() -> int:
+    if "--check" in sys.argv[1:]:
+        if PAGE.read_text() == page():
+            return 0
+        print(f"{PAGE} is not what the fixtures say: run scripts/model_oracle/table.py", file=sys.stderr)
+        return 1
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

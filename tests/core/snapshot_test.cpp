@@ -9,6 +9,8 @@
 
 #include <normscope/core/error.hpp>
 
+#include "support/scratch.hpp"
+
 namespace normscope {
 namespace {
 
@@ -75,7 +77,8 @@ TEST(Snapshot, ReportsErrors) {
 }
 
 TEST(Snapshot, IsAFileThatAppearsWhole) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "snapshot";
+  const test::Scratch scratch;
+  const std::filesystem::path path = scratch / "snapshot";
   save_snapshot(path, kind, inputs, bytes_of("first"));
   save_snapshot(path, kind, inputs, bytes_of("second"));
   EXPECT_EQ(load_snapshot(path, kind, inputs), bytes_of("second"));

@@ -12,6 +12,8 @@
 #include <normscope/core/random.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
+#include "support/scratch.hpp"
+
 namespace normscope::lnnet {
 namespace {
 
@@ -139,7 +141,8 @@ TEST(Train, SinglePrecisionFollowsDouble) {
 }
 
 TEST(Train, ResumesBitwise) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "train.state.safetensors";
+  const test::Scratch scratch;
+  const std::filesystem::path path = scratch / "train.safetensors";
   for (const Dtype precision : {Dtype::F64, Dtype::F32}) {
     // Mini-batches, and a stop in the middle of an epoch and between two records.
     const TrainSpec spec{.width = 6,
@@ -162,7 +165,6 @@ TEST(Train, ResumesBitwise) {
     EXPECT_TRUE(std::equal(whole.loss().begin(), whole.loss().end(), continued.loss().begin(),
                            continued.loss().end()));
   }
-  std::filesystem::remove(path);
 }
 
 TEST(Train, ResumesFromAStateBitwise) {
@@ -183,7 +185,8 @@ TEST(Train, ResumesFromAStateBitwise) {
 }
 
 TEST(Train, AStateOfSomethingElseIsRefused) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "train.other.safetensors";
+  const test::Scratch scratch;
+  const std::filesystem::path path = scratch / "train.safetensors";
   const TrainSpec spec{.steps = 5};
   Trainer(spec, xor_corners(20, 1)).save(path);
   TrainSpec other = spec;
@@ -193,7 +196,6 @@ TEST(Train, AStateOfSomethingElseIsRefused) {
   EXPECT_NO_THROW(Trainer(spec, xor_corners(20, 1)).resume(path));
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   EXPECT_THROW(Trainer(spec, xor_corners(20, 1)).resume(path), Error);
-  std::filesystem::remove(path);
 }
 
 TEST(Train, TransitionsAreGainsOverTheBestBefore) {

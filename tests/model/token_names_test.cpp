@@ -10,6 +10,8 @@
 #include <normscope/core/random.hpp>
 #include <normscope/model/token_names.hpp>
 
+#include "support/scratch.hpp"
+
 namespace normscope::model {
 namespace {
 
@@ -18,24 +20,17 @@ using Names = std::vector<std::string>;
 
 class TokenNames : public ::testing::Test {
  protected:
-  TokenNames()
-      : folder_(fs::path(::testing::TempDir()) /
-                ("token_names_" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
-    fs::create_directories(folder_);
-  }
-  ~TokenNames() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
-    return folder_ / name;
+    std::ofstream(scratch_ / name, std::ios::binary) << bytes;
+    return scratch_ / name;
   }
   Names names(const std::string& name, const std::string& bytes, std::size_t tokens = 3) const {
     return read_token_names(write(name, bytes), tokens);
   }
-  const fs::path& folder() const { return folder_; }
+  const fs::path& folder() const { return scratch_.folder(); }
 
  private:
-  fs::path folder_;
+  test::Scratch scratch_;
 };
 
 std::string number(std::int32_t value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }

@@ -13,7 +13,7 @@
 #include "list_command.hpp"
 
 /// normscope-lab: prints the list of experiments, and starts normscope-lab-run for everything else. Loading
-/// libtorch takes half a second, which nobody who reads a list should wait for.
+/// libtorch takes half a second, too long for printing a list.
 namespace normscope::lab {
 
 /// What `normscope-lab-run list` writes, recorded when the program is built.

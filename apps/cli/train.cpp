@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reports of progress over a training.
+/// Number of progress reports of a training.
 constexpr std::size_t reports = 500;
 /// Between two saves of the state; the first comes soon, so that a short training has one too.
 constexpr std::chrono::milliseconds first_save{250};
@@ -77,7 +77,7 @@ lnnet::TrainSpec train_spec(const TrainOptions& options, lnnet::TrainSpec spec) 
 }
 
 /// The specs to train: every seed with every count of groups, and where those are several, a linear
-/// classifier to hold them against.
+/// classifier to compare them with.
 std::vector<lnnet::TrainSpec> plan(const TrainOptions& options, const lnnet::Task* task) {
   const lnnet::TrainSpec spec = train_spec(options, task != nullptr ? task->spec : lnnet::TrainSpec{});
   std::vector<lnnet::TrainSpec> kinds;
@@ -166,7 +166,7 @@ void advance(lnnet::Trainer& trainer, const Progress& progress, const std::strin
   if (!state.empty()) trainer.save(state);
 }
 
-/// Scores of a net whose weights overflowed would say nothing.
+/// The scores of a net whose weights overflowed are meaningless.
 void expect_finite_weights(const lnnet::Trainer& trainer) {
   const std::vector<double> weights = trainer.parameters();
   if (std::all_of(weights.begin(), weights.end(), [](double weight) { return std::isfinite(weight); }))

@@ -95,7 +95,7 @@ class ResultReader {
     return matrix;
   }
 
-  /// Holds what was read against what the result says.
+  /// Compares the arrays read with those that the result states.
   void expect_inputs() const {
     std::string who;
     for (const auto& [role, file] : names_) who += (who.empty() ? "" : ", ") + printable(file);

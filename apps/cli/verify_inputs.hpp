@@ -19,7 +19,7 @@ struct VerifyInputs {
   Progress progress{};
 };
 
-/// Opens the inputs, holds them against what the result says of them and checks every statement.
+/// Opens the inputs, compares them with what the result states about them and checks every statement.
 /// Errors    as the readers; Argument for inputs that the result was not computed from, for more or fewer of
 ///           them than it names, and for an output that would replace one of them
 [[nodiscard]] certificates::Verification verify_result(const certificates::Result& result,

@@ -13,7 +13,7 @@ namespace {
 
 using namespace normscope;
 
-/// Programs that are timed; the others take as long each.
+/// Number of programs that are timed; the time of all is extrapolated.
 constexpr std::size_t sampled = 12;
 
 struct Cloud {
@@ -40,7 +40,7 @@ bench::Contender ours(const std::shared_ptr<const Cloud>& keys, unsigned threads
     *selection = selectability::keys(keys->view(), {.threads = threads});
   };
   const auto answer = [keys, selection] {
-    // Undecided keys, of which there are none, would agree with nothing.
+    // Both sides must have the same number of undecided keys: none.
     std::vector<double> result{
         static_cast<double>(selection->count(selectability::Selectability::undecided))};
     for (const std::size_t key : keys->sample) {

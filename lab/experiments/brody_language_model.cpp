@@ -58,7 +58,7 @@ Corpus corpus_of(const std::string& name) {
               fmt::format("language model: corpus \"{}\", expected text or words", name));
 }
 
-/// What is held out, drawn once for all arms and seeds.
+/// The held-out sequences, drawn once for all arms and seeds.
 class HeldOut {
  public:
   HeldOut(const Run& run, const Corpus& corpus)
@@ -101,7 +101,7 @@ class HeldOut {
   std::vector<std::uint8_t> pieces_{};
 };
 
-/// Numbers of a seed's own for each step, so that a run goes on without having drawn those before.
+/// A seed for each step, so that a resumed run needs no earlier random numbers.
 std::uint64_t noise(std::uint64_t seed, std::uint64_t step) {
   return seed * 0x9e3779b97f4a7c15U + step * 0xbf58476d1ce4e5b9U;
 }
@@ -166,7 +166,7 @@ std::optional<bool> verdict(const Results& runs, bool holds) {
   return enough ? std::optional(holds) : std::nullopt;
 }
 
-/// Over layers, the means over runs at the end.
+/// The final means over runs, one per layer.
 std::vector<Spread> by_layer(const Results& runs, const char* metric) {
   std::vector<Spread> spreads;
   for (std::size_t layer = 1; layer <= layers; ++layer) {

@@ -76,7 +76,7 @@ std::vector<RandomCell> cells_of(const Done& run) {
 constexpr std::size_t seeds = 3;
 constexpr std::size_t figure_cells = 150;
 
-/// How a share agrees with the decoded colours in the seed where it does least.
+/// Agreement of a share with the decoded colours, for the seed with the worst agreement.
 struct Agreement {
   double correlation = 1.0;
   double farthest = 0.0;

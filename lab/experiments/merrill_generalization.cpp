@@ -76,10 +76,10 @@ Results arm(const Results& results, const char* tagging, const char* model) {
   return results.where("tagging", tagging).where("model", model);
 }
 
-/// In percent.
+/// Mean accuracy in percent.
 double mean(const Results& arm, std::size_t length) { return 100.0 * arm.last(accuracy_at(length)).mean; }
 
-/// Whether there are seeds enough of each to say anything.
+/// Whether every model has enough seeds for a verdict.
 bool enough(const Results& results, const char* tagging, std::initializer_list<const char*> models) {
   return std::all_of(models.begin(), models.end(),
                      [&](const char* model) { return arm(results, tagging, model).seeds() >= least_seeds; });
@@ -161,7 +161,7 @@ Finding forget_only(const Results& results) {
   return finding;
 }
 
-/// How far a 1-layer QRNN is from always saying what is more common, in points; "+90.1 −85.2" style.
+/// Accuracy of a 1-layer QRNN minus that of always giving the more common label, in points.
 std::string above_majority(const Results& runs, Tagging tagging) {
   std::string text;
   for (const std::size_t length : lengths) {
@@ -199,7 +199,7 @@ const char* title(Tagging tagging) {
   return tagging == Tagging::prefix ? "a^n b^n Σ*, labels as defined" : "a^n b^n Σ*, labels as coded";
 }
 
-/// One figure a language; the base lines are exact.
+/// One figure per language; the baselines are exact.
 std::vector<Figure> figures(const Results& results) {
   std::vector<Figure> all;
   for (const Json& name : results.all("tagging")) {

@@ -33,7 +33,7 @@ std::vector<double> points(std::size_t rows, Random& random) {
   return x;
 }
 
-/// What a construction is measured by.
+/// Measurements of a construction.
 struct Tally {
   std::size_t wrong = 0;
   std::size_t layers = 0;  ///< the most
@@ -69,7 +69,7 @@ void perform(Run& run) {
   run.measure("width", 1, static_cast<double>(tally.width));
 }
 
-/// Every row right, three neurons a layer, at most as many layers as rows above `classes`.
+/// Every row correct, three neurons per layer, at most rows − `classes` layers.
 bool is_so(const Done& run) {
   const double most =
       run.configuration.at("rows").get<double>() - run.configuration.at("classes").get<double>();

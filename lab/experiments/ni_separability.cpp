@@ -36,7 +36,7 @@ Plan plan(Size size) {
   return plan;
 }
 
-/// Three fifths of the points about the origin, the others about another mean.
+/// Normal points: three fifths with mean 0, the others with another mean.
 Samples two_clouds(std::size_t rows, std::size_t width, Random& random) {
   Samples samples{.width = width};
   for (std::size_t row = 0; row < rows; ++row) {
@@ -61,7 +61,7 @@ Samples mapped(const Samples& samples, const std::vector<double>& map, std::size
   return image;
 }
 
-/// The samples behind the last layer of a net.
+/// The samples after the last layer of a net.
 Samples behind(const lnnet::Net& net, const Samples& samples) {
   return {.width = net.layers.back().out,
           .x = lnnet::trace(net, samples.view(), 1).back(),
@@ -85,7 +85,7 @@ void clouds(Run& run) {
   }
   run.measure("best_map", 1, best);
   const std::vector<std::int64_t> labels(samples.labels.begin(), samples.labels.end());
-  // To the end, where each class is one point.
+  // Without early stopping, so that each class becomes one point.
   const merge::Construction made =
       merge::construct(samples.view(), labels, {.seed = run.seed(), .early_stop = false, .threads = 1});
   run.measure("lssr_of_net", 1, behind(made.net, samples).least());

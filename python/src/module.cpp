@@ -1,4 +1,4 @@
-// The door for Python: arrays in, arrays out; what is computed is computed by normscope::norm.
+// The Python module: converts arrays and calls normscope::norm, which computes.
 
 #include <algorithm>
 #include <array>

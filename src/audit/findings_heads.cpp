@@ -20,7 +20,7 @@ std::string head_names(const Report& report, const std::vector<std::size_t>& whi
   });
 }
 
-/// How many heads these are: with shared weights, one stands in a report once for each norm that it reads.
+/// Number of different heads: with shared weights, a report lists a head once for each norm that it reads.
 std::size_t count_heads(const Report& report, const std::vector<std::size_t>& which) {
   std::set<std::size_t> heads;
   for (const std::size_t index : which) heads.insert(report.heads[index].head);

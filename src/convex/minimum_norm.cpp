@@ -16,7 +16,7 @@ namespace {
 using Eigen::Index;
 using Set = ActiveSet<double>;
 
-/// Iterations without a shorter x after which rounding is taken to go in a circle.
+/// Iterations without a shorter x after which rounding is assumed to cause a cycle.
 constexpr std::size_t most_stalled = 10;
 
 /// The active points of x, with a unit as long as the longest of them.

@@ -29,8 +29,8 @@ class ScaledHulls {
  public:
   using Exact = ActiveSet<DoubleDouble>::Vector;
   enum class Columns {
-    alike,  ///< all divided by the same power: distances are those of the data
-    apart,  ///< each divided by its own: separability is preserved, distances are not
+    alike,  ///< all divided by the same power of two: distances are those of the data
+    apart,  ///< each divided by its own power of two: separability is preserved, distances are not
   };
 
   ScaledHulls(MatrixView<const double> a, MatrixView<const double> b, const HullFrame& frame, Columns columns,

@@ -13,7 +13,7 @@
 namespace normscope::convex {
 namespace {
 
-/// Sum of the weights, or NaN for weights that are none.
+/// Sum of the weights, or NaN if they are invalid.
 double total_weight(const std::vector<PointWeight>& weights, std::size_t rows) {
   CompensatedSum total;
   for (const PointWeight& share : weights) {

@@ -52,7 +52,8 @@ struct TokenSearch {
   convex::BallSolver solver;
   bool open = true;
   bool solved = false;  ///< whether the solver's own rows have been checked
-  double least_tie = std::numeric_limits<double>::infinity();  ///< of the solver\'s rows
+  double least_tie =
+      std::numeric_limits<double>::infinity();  ///< smallest tie threshold of the solver's rows
 
   TokenSearch(const LeadOracle& oracle, std::size_t token)
       : outcome{.token = token},

@@ -33,7 +33,7 @@ struct Start {
   std::vector<std::size_t> constraints{};  ///< tokens of the initial working set
 };
 
-/// Decides a batch of tokens of a oracle. Each token keeps a working set of constraints, solves the
+/// Decides a batch of tokens. Each token keeps a working set of constraints, solves the
 /// subproblem over it, and evaluates all tokens at the resulting point, until no constraint is violated or
 /// the weights prove that no such point exists.
 [[nodiscard]] std::vector<Outcome> decide_tokens(const LeadOracle& oracle,

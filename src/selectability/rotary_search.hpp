@@ -7,13 +7,10 @@
 /// Searches for contexts in which a head's attention is sharp.
 namespace normscope::selectability {
 
-/// Distances that are looked at one by one; of more, as many that are scattered over all.
+/// Largest number of distances that are evaluated one by one; of more, that many spread over all.
 inline constexpr std::size_t most_swept = 16384;
-/// A query, by its point u, and two keys of one context; the scores are those of keys `high` and `low` at
-/// their distances.
 
-/// A query and two keys of one context: scores of keys `high` and `low` at their distances under the query of
-/// u.
+/// A query, by its point u, and two keys of one context: `high` and `low` at their distances.
 struct RotaryContext {
   Eigen::VectorXd query_point{};  ///< u, |u| <= 1
   Eigen::VectorXd high{};         ///< v, |v| <= 1

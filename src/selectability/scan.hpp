@@ -15,10 +15,10 @@ namespace normscope::selectability {
 /// Scores all `points` against all rows in float32 and hands each block of scores to the state that its point
 /// has in `seen`.
 ///
-/// `Rows` has `size()`, `width()` and `values(row)`; `block_at(first, count)` tells what states need to know
-/// of a block of rows. A state has `meet(float* scores, const Block&)` for the scores of one block, which it
-/// may overwrite, and `merge(State&&)` for those of other rows; neither may depend on how the rows are split,
-/// so that threads change no result.
+/// `Rows` has `size()`, `width()` and `values(row)`; `block_at(first, count)` describes a block of rows to
+/// the states. A state has `meet(float* scores, const Block&)` for the scores of one block, which it may
+/// overwrite, and `merge(State&&)` for those of other rows; neither may depend on how the rows are split, so
+/// that threads change no result.
 template <typename Rows, typename State>
 void scan(std::span<const float> points, const Rows& rows, unsigned threads, std::vector<State>& seen) {
   constexpr std::size_t together = 128;  // points of a product

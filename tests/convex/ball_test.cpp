@@ -31,16 +31,16 @@ BallProblem normal_problem(std::size_t rows, std::size_t width, std::uint64_t se
 }
 
 TEST(Ball, KnownMargins) {
-  // One row: its length. Two at a right angle: the middle between them.
+  // One row: its length. Two orthogonal rows: attained halfway between them.
   const BallProblem one{{3, 4}, {0.5}, 2};
   EXPECT_NEAR(one.solve().lower, 5.5, 1e-13);
   const BallProblem two{{1, 0, 0, 1}, {0, 0}, 2};
   EXPECT_NEAR(two.solve().lower, std::sqrt(0.5), 1e-13);
-  // Opposite rows: the centre, where the offsets are what is left.
+  // Opposite rows: attained at the centre, where only the offsets remain.
   const BallProblem opposite{{1, 0, -1, 0}, {0.25, 0.25}, 2};
   EXPECT_NEAR(opposite.solve().upper, 0.25, 1e-13);
   EXPECT_EQ(opposite.solve().answer, Answer::yes);
-  // Out of the ball's reach, though not out of the plane's.
+  // Positive in the plane, but not in the ball.
   const BallProblem far{{1, 0}, {-2}, 2};
   EXPECT_EQ(far.solve().answer, Answer::no);
   EXPECT_NEAR(far.solve().upper, -1.0, 1e-13);
@@ -64,7 +64,7 @@ TEST(Ball, BoundsMeet) {
   }
 }
 
-/// Rows that nearly depend on one another, one way or another, whose largest margin is near none.
+/// Rows that are nearly dependent, in one of several ways, with a largest margin near zero.
 BallProblem degenerate_problem(std::uint64_t seed) {
   Random random(seed);
   const std::size_t width = 1 + random.below(12);
@@ -84,11 +84,11 @@ BallProblem degenerate_problem(std::uint64_t seed) {
     }
   }
   if (kind == 3) {
-    // The last row lies opposite to a mean of as many as there are dimensions, or one fewer or more.
-    const std::size_t carriers = std::min(rows - 1, width + random.below(3) - (width > 1 ? 1 : 0));
+    // The last row is the negative of a mean of about `width` others.
+    const std::size_t others = std::min(rows - 1, width + random.below(3) - (width > 1 ? 1 : 0));
     for (std::size_t i = 0; i < width; ++i) entry(rows - 1, i) = tiny * random.normal();
     problem.offsets[rows - 1] = tiny * random.normal();
-    for (std::size_t k = 0; k < carriers; ++k) {
+    for (std::size_t k = 0; k < others; ++k) {
       const double weight = 0.1 + random.uniform();
       for (std::size_t i = 0; i < width; ++i) entry(rows - 1, i) -= weight * entry(k, i);
       problem.offsets[rows - 1] -= weight * problem.offsets[k];
@@ -121,14 +121,14 @@ TEST(Ball, NumbersOfAnySize) {
     EXPECT_NEAR(std::scalbn(margin.upper, -exponent), expected.upper, 1e-12) << exponent;
     EXPECT_TRUE(verify(problem.view(), problem.offsets, margin)) << exponent;
   }
-  // Rows of very different lengths: the short ones say what the point is.
+  // Rows of very different lengths: the short ones determine the point.
   const BallProblem mixed{{1e200, 0, 0, 1, 1, 1}, {0, 0, 0}, 2};
   EXPECT_TRUE(verify(mixed.view(), mixed.offsets, mixed.solve()));
   const BallProblem long_rows{{1.7e308, 1.7e308}, {0}, 2};
   EXPECT_THROW(static_cast<void>(long_rows.solve()), Error);
 }
 
-/// The best of many points of a disc, and nothing between them is better by more than rows are long.
+/// The largest margin over a grid of points of the disc.
 double brute_force(const BallProblem& problem, int turns, int rings) {
   double best = -std::numeric_limits<double>::infinity();
   for (int turn = 0; turn < turns; ++turn) {
@@ -157,8 +157,8 @@ TEST(Ball, AgreesWithBruteForceOverTheDisc) {
   }
 }
 
-/// The largest margin of three rows in the disc: it is attained at a row's end, where two rows are equally
-/// high on the circle, or where all three are.
+/// The largest margin of three rows in the disc: it is attained in the direction of a row, at a point of the
+/// circle where two rows have equal values, or where all three have.
 double largest_of_three(const BallProblem& problem) {
   using Real = long double;
   const auto row = [&](std::size_t i, std::size_t j) { return static_cast<Real>(problem.rows[2 * i + j]); };
@@ -198,7 +198,7 @@ void expect_bracketed(const BallProblem& problem, double truth) {
   EXPECT_TRUE(verify(problem.view(), problem.offsets, margin));
 }
 
-// Rows that all but cancel or coincide.
+// Rows that nearly cancel or coincide.
 TEST(Ball, BoundsBracketTheMarginWhereRowsNearlyCancel) {
   const BallProblem known{{0.9999999999999923, -0.9999999999999896, 1.0000000000000078, 0.99999999999999,
                            -0.9999999999999756, -1.0000000000000102},
@@ -242,7 +242,7 @@ RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
   BallProblem problem =
       normal_problem(1 + random.below(40), 1 + random.below(12), seed, random.below(2) == 0 ? 0.0 : 0.5);
   if (random.below(2) == 0) {
-    // Ties, repeated rows and rows of zeros.
+    // Ties, equal rows and rows of zeros.
     for (double& value : problem.rows) value = std::round(value);
     for (double& value : problem.offsets) value = std::round(value);
   }
@@ -252,7 +252,7 @@ RC_GTEST_PROP(Ball, EveryAnswerIsProved, (std::uint64_t seed)) {
   RC_ASSERT(margin.upper - margin.lower <= 1e-12 * margin.scale + 1e-300);
 }
 
-RC_GTEST_PROP(Ball, RowsCanComeLater, (std::uint64_t seed)) {
+RC_GTEST_PROP(Ball, RowsCanBeAddedLater, (std::uint64_t seed)) {
   Random random(seed);
   const BallProblem problem = normal_problem(2 + random.below(60), 1 + random.below(10), seed, 0.3);
   BallSolver solver(problem.width);
@@ -268,8 +268,8 @@ RC_GTEST_PROP(Ball, RowsCanComeLater, (std::uint64_t seed)) {
   RC_ASSERT(std::abs(state.upper - whole.upper) <= 1e-10 * whole.scale);
 }
 
-TEST(Ball, ManyCarryingRows) {
-  // The origin deep inside a hull: as many rows carry it as there are dimensions.
+TEST(Ball, OriginInsideAHullOfManyRows) {
+  // The origin is deep inside the hull, so width + 1 rows are active.
   for (const std::size_t width : {30, 128}) {
     const BallProblem inside = normal_problem(8 * width, width, width, 0.0);
     const BallMargin margin = inside.solve();
@@ -302,7 +302,7 @@ TEST(Ball, VerifyIsIndependent) {
 }
 
 TEST(Ball, DoubleDoubleDeterminesTheSign) {
-  // The rounded products cancel to zero; exactly, the row is 2^-60 high.
+  // The rounded products cancel to zero; the exact value is 2^-60.
   const double a = 1.0 + 0x1p-30;
   const std::vector<double> row{a, -(1.0 + 0x1p-29)};
   const std::vector<double> point{0.5 * a, 0.5};

@@ -16,7 +16,7 @@ namespace normscope::convex {
 namespace {
 
 Points grid(std::size_t rows, std::size_t width, std::uint64_t seed, double shift) {
-  Points points = cloud(rows, width, seed, shift);
+  Points points = normal_points(rows, width, seed, shift);
   for (double& value : points.values) value = std::round(1.5 * value);
   return points;
 }
@@ -37,7 +37,7 @@ Wide number(const std::string& digits) {
   return digits[0] == '-' ? -value : value;
 }
 
-/// Whether a certificate over points of small integers holds, in machine integers.
+/// Checks a certificate for points of small integers in integer arithmetic.
 bool holds(const Points& a, const Points& b, const ExactSeparation& separation) {
   const std::size_t width = a.width;
   if (separation.answer == Answer::yes) {
@@ -90,7 +90,7 @@ RC_GTEST_PROP(ExactSeparation, CertificatesHoldInIntegers, (std::uint64_t seed))
   RC_ASSERT(verify(a.view(), b.view(), result));
 }
 
-/// Points on planes a unit apart, with coordinates so large that doubles round the difference away.
+/// Points on planes one unit apart, with coordinates so large that scores in float64 lose the difference.
 TEST(ExactSeparation, ScoresThatDoublesRoundAreCompared) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Random random(seed);
@@ -124,12 +124,12 @@ TEST(ExactSeparation, ScoresThatDoublesRoundAreCompared) {
 RC_GTEST_PROP(ExactSeparation, EveryAnswerIsProved, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t width = 1 + random.below(5);
-  const Points a = cloud(1 + random.below(3 * width), width, seed, 2.0 * random.uniform());
-  const Points b = cloud(1 + random.below(3 * width), width, seed + 1);
+  const Points a = normal_points(1 + random.below(3 * width), width, seed, 2.0 * random.uniform());
+  const Points b = normal_points(1 + random.below(3 * width), width, seed + 1);
   const ExactSeparation result = separate_exactly(a.view(), b.view());
   RC_ASSERT(result.answer != Answer::undecided);
   RC_ASSERT(verify(a.view(), b.view(), result));
-  // A third of the rows as a start, some of which lead nowhere.
+  // Starts from a third of the rows, some of which do not help.
   ExactStart start;
   for (std::size_t row = 0; row < a.view().rows(); row += 3) start.a.push_back({row, random.uniform()});
   for (std::size_t row = 0; row < b.view().rows(); row += 3) start.b.push_back({row, random.uniform()});
@@ -147,7 +147,7 @@ TEST(ExactSeparation, OneBitDecides) {
   EXPECT_EQ(decide({{3, 3, 3}, 3}, segment).answer, Answer::no);
   EXPECT_EQ(decide(segment, segment).answer, Answer::no);
   EXPECT_EQ(decide({{3, 3, 3 - 0x1p-51}, 3}, segment).answer, Answer::yes);
-  // The thirds of a segment are no doubles.
+  // The weights 1/3 and 2/3 are not float64 numbers.
   const ExactSeparation third = decide({{1}, 1}, {{0, 3}, 1});
   EXPECT_EQ(third.denominator, "3");
   ASSERT_EQ(third.b.size(), 2);
@@ -168,8 +168,8 @@ TEST(ExactSeparation, ColumnsOfEverySizeDoNotChangeTheAnswer) {
   }
 }
 
-TEST(ExactSeparation, GapsFarBelowRoundingAreSeen) {
-  // What separates is e² beside coordinates of one.
+TEST(ExactSeparation, GapsFarBelowRoundingAreFound) {
+  // The gap is e², for coordinates near one.
   const double e = 0x1p-40;
   const Points a{{0, 0, 1, 1 + e}, 2};
   const Points b{{1 - e * e, 1 - e, -1, -1 - e}, 2};
@@ -198,8 +198,8 @@ TEST(ExactSeparation, RowsCanBeLeftOut) {
 
 TEST(ExactSeparation, AGoodStartTakesNoPivots) {
   const std::size_t width = 12;
-  const Points a = cloud(30, width, 3);
-  const Points b = cloud(30, width, 4);
+  const Points a = normal_points(30, width, 3);
+  const Points b = normal_points(30, width, 4);
   const ExactSeparation found = decide(a, b);
   ASSERT_EQ(found.answer, Answer::no);
   EXPECT_GT(found.pivots, 0);
@@ -212,9 +212,9 @@ TEST(ExactSeparation, AGoodStartTakesNoPivots) {
   EXPECT_EQ(again.denominator, found.denominator);
 }
 
-TEST(ExactSeparation, LimitsSayWhatTheyAre) {
-  const Points a = cloud(30, 6, 5);
-  const Points b = cloud(30, 6, 6);
+TEST(ExactSeparation, LimitsAreNamed) {
+  const Points a = normal_points(30, 6, 5);
+  const Points b = normal_points(30, 6, 6);
   const auto reason = [&](const ExactLimits& limits) {
     const ExactSeparation result = separate_exactly(a.view(), b.view(), {}, {}, limits);
     EXPECT_EQ(result.answer, Answer::undecided);

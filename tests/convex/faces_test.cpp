@@ -31,7 +31,7 @@ std::set<std::size_t> corners(const Faces& faces) {
   return result;
 }
 
-TEST(Faces, OfACubeWithAPointInside) {
+TEST(Faces, CubeWithAPointInside) {
   std::vector<double> points;
   for (const double x : {-1.0, 1.0}) {
     for (const double y : {-1.0, 1.0}) {
@@ -54,12 +54,12 @@ TEST(Faces, OfACubeWithAPointInside) {
   EXPECT_EQ(corners(faces).count(8), 0);
 }
 
-TEST(Faces, OfASquareAreItsCornersInOrder) {
+TEST(Faces, SquareGivesItsCornersInOrder) {
   const std::vector<double> points{0, 0, 1, 1, 1, 0, 0, 1, 0.5, 0.5, 0.5, 0};
   EXPECT_EQ(hull_faces(view(points, 2)), (Faces{{0, 2, 1, 3}}));
 }
 
-TEST(Faces, OfFewOrFlatPoints) {
+TEST(Faces, FewOrFlatPoints) {
   EXPECT_TRUE(hull_faces({nullptr, 0, 2}).empty());
   EXPECT_EQ(hull_faces(view({1, 2}, 2)), (Faces{{0}}));
   EXPECT_EQ(hull_faces(view({1, 2, 3, 1, 2, 3}, 3)), (Faces{{0}}));
@@ -68,7 +68,7 @@ TEST(Faces, OfFewOrFlatPoints) {
   EXPECT_EQ(hull_faces(view({0, 0, 0, 1, 1, 1}, 3)).front().size(), 2);
 }
 
-RC_GTEST_PROP(Faces, OfPointsOfAPlaneInSpaceAreTheirPolygon, ()) {
+RC_GTEST_PROP(Faces, PlanarPointsInSpaceGiveTheirPolygon, ()) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   const std::vector<double> plane = normals(24, seed);
   const std::vector<double> frame = normals(6, seed + 1);
@@ -112,11 +112,11 @@ RC_GTEST_PROP(Faces, NoPointIsOutside, ()) {
     }
     RC_ASSERT(std::min(-least, most) <= 1e-7);
   }
-  // Euler's formula: nothing is missing and nothing is there twice.
+  // Euler's formula: no face is missing or repeated.
   RC_ASSERT(corners(faces).size() + faces.size() == edges.size() + 2);
 }
 
-TEST(Faces, SayWhatTheyExpect) {
+TEST(Faces, BadInputIsNamed) {
   EXPECT_THROW((void)hull_faces(view({1, 2, 3, 4}, 4)), Error);
   EXPECT_THROW((void)hull_faces(view({1, std::nan("")}, 2)), Error);
 }

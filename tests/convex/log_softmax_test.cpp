@@ -46,11 +46,11 @@ Scores random_scores(std::size_t count, std::size_t width, std::uint64_t seed, d
 }
 
 TEST(LogSoftmax, KnownMaxima) {
-  // Two rows along one axis: the logistic function of their whole distance.
+  // Two rows along one axis: the logistic function of their distance plus offsets.
   const Scores two{{1, 0, -2, 0}, {0, 0.5}, 2};
   EXPECT_NEAR(two.maximum(0).lower, -std::log1p(std::exp(-2.5)), 1e-3);
   EXPECT_NEAR(two.maximum(0).upper, -std::log1p(std::exp(-2.5)), 1e-3);
-  // Rows of nothing: the offsets alone.
+  // Zero rows: the offsets alone.
   const Scores none{{0, 0, 0}, {1, 2, 0}, 1};
   EXPECT_NEAR(none.maximum(1).upper, -std::log(1.0 + std::exp(-1.0) + std::exp(-2.0)), 1e-12);
   EXPECT_NEAR(none.maximum(1).lower, none.maximum(1).upper, 1e-12);
@@ -65,7 +65,8 @@ TEST(LogSoftmax, BoundsBracketLongRuns) {
         EXPECT_LE(maximum.upper - maximum.lower, 1e-3) << width << " " << size << " " << maximum.iterations;
         EXPECT_NEAR(scores.value(target, maximum.point), maximum.lower, 1e-10);
         EXPECT_LE(euclidean_norm(maximum.point), 1.0);
-        // Short steps uphill for long: never above the bound, and in the end not below by more than the gap.
+        // Plain gradient ascent with short steps: never above the upper bound, and finally close to the
+        // lower.
         std::vector<double> point(width, 0.0);
         const double step = 0.5 / (size * size * static_cast<double>(width));
         double value = 0.0;
@@ -107,8 +108,8 @@ RC_GTEST_PROP(LogSoftmax, RandomPointsStayBelow, (std::uint64_t seed)) {
   }
 }
 
-/// The largest value over the ball by a search that shares nothing with what it tests: along the last
-/// coordinate a golden section, whose result is concave in the one before, and so on.
+/// The largest value over the ball by an independent search: nested golden sections, one per coordinate,
+/// since the maximum over the last coordinates is concave in the others.
 double searched(const Scores& scores, std::size_t target, std::vector<double>& point, std::size_t axis,
                 double square) {
   if (axis == scores.width) return scores.value(target, point);
@@ -158,7 +159,7 @@ TEST(LogSoftmax, BoundsMeetAtLargeLogits) {
   for (const double size : {30.0, 300.0, 3e3, 3e4}) {
     for (const std::size_t width : {2, 8, 20}) {
       Scores scores = random_scores(50, width, width + 1, size);
-      // Tokens that lie in the hull of others, or nearly, hold each other down.
+      // Tokens in or near the hull of others, whose maximum is below one half.
       for (std::size_t token = 0; token < 3; ++token) {
         for (std::size_t i = 0; i < width; ++i) {
           double& value = scores.rows[token * width + i];
@@ -173,15 +174,15 @@ TEST(LogSoftmax, BoundsMeetAtLargeLogits) {
         EXPECT_LE(maximum.upper - maximum.lower, 1e-3) << size << " " << width << " " << target;
         EXPECT_NEAR(scores.value(target, maximum.point), maximum.lower, 1e-9 * size);
         if (target == 0) {
-          EXPECT_LE(maximum.upper, -std::log(2.0)) << "three others carry it";
+          EXPECT_LE(maximum.upper, -std::log(2.0)) << "it is the mean of three others";
         }
       }
     }
   }
 }
 
-TEST(LogSoftmax, Float32AndSeveralThreadsChangeNothingThatIsProved) {
-  // As large as float32 is for.
+TEST(LogSoftmax, BoundsAreProvedInFloat32AndWithThreads) {
+  // Logits of the largest size for which float32 is used.
   const Scores scores = random_scores(6000, 48, 3, 3.0);
   const std::vector<std::size_t> targets{0, 1, 2, 3, 4};
   const auto one = largest_log_softmax(scores.view(), scores.offsets, targets, {.gap = 1e-2});

@@ -29,7 +29,7 @@ Hull hull_of(const PointList& points) {
           }};
 }
 
-TEST(MinimumNorm, OfASegmentIsItsFoot) {
+TEST(MinimumNorm, SegmentGivesThePerpendicularFoot) {
   const PointList points{{2, -1}, {2, 3}, {5, 0}};
   const MinimumNorm result = minimum_norm_point(hull_of(points));
   EXPECT_TRUE(result.converged);
@@ -38,7 +38,7 @@ TEST(MinimumNorm, OfASegmentIsItsFoot) {
   ASSERT_EQ(result.shares.size(), 2);
 }
 
-TEST(MinimumNorm, OfAHullAroundTheOriginIsZero) {
+TEST(MinimumNorm, HullAroundTheOriginGivesZero) {
   const PointList points{{1, 0, 0}, {-1, 1, 0}, {-1, -1, 1}, {0, 0, -1}, {9, 9, 9}};
   const MinimumNorm result = minimum_norm_point(hull_of(points));
   for (const double value : result.point) EXPECT_NEAR(value, 0.0, 1e-15);

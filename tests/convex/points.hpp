@@ -21,7 +21,7 @@ struct Points {
 };
 
 /// Rows of a normal distribution, the first coordinate moved by `shift`.
-inline Points cloud(std::size_t rows, std::size_t width, std::uint64_t seed, double shift = 0.0) {
+inline Points normal_points(std::size_t rows, std::size_t width, std::uint64_t seed, double shift = 0.0) {
   Random random(seed);
   Points points{.width = width};
   for (std::size_t i = 0; i < rows * width; ++i) {
@@ -30,18 +30,19 @@ inline Points cloud(std::size_t rows, std::size_t width, std::uint64_t seed, dou
   return points;
 }
 
-/// Two sets that rounding has it hard with, of a kind that `seed` chooses.
-struct HostilePair {
+/// Two sets for which rounding matters, of a kind chosen by `seed`.
+struct IllConditionedPair {
   Points a{};
   Points b{};
 };
 
-inline HostilePair hostile_pair(std::uint64_t seed) {
+inline IllConditionedPair ill_conditioned_pair(std::uint64_t seed) {
   Random random(seed);
   const std::size_t width = 1 + random.below(6);
   const double shifts[] = {0.0, 0.5, 1.0, 2.0, 3.0};
-  HostilePair sets{cloud(1 + random.below(2 * width + 2), width, seed + 1, shifts[random.below(5)]),
-                   cloud(1 + random.below(2 * width + 2), width, seed + 2)};
+  IllConditionedPair sets{
+      normal_points(1 + random.below(2 * width + 2), width, seed + 1, shifts[random.below(5)]),
+      normal_points(1 + random.below(2 * width + 2), width, seed + 2)};
   const auto each = [&](const auto& change) {
     for (Points* points : {&sets.a, &sets.b}) {
       for (std::size_t i = 0; i < points->values.size(); ++i) change(points->values[i], i % width);
@@ -55,7 +56,7 @@ inline HostilePair hostile_pair(std::uint64_t seed) {
     for (double& size : sizes) size = std::pow(10.0, 24.0 * random.uniform() - 12.0);
     each([&](double& value, std::size_t column) { value *= sizes[column]; });
   } else if (kind == 2) {
-    // Two parallel planes near each other, across all coordinates.
+    // Two parallel planes near each other, rotated into all coordinates.
     const double half = std::pow(10.0, -5.0 - 11.0 * random.uniform());
     for (Points* points : {&sets.a, &sets.b}) {
       for (std::size_t i = 0; i < points->values.size(); i += width) {
@@ -72,7 +73,7 @@ inline HostilePair hostile_pair(std::uint64_t seed) {
     const double distance = std::pow(10.0, 12.0 * random.uniform());
     each([&](double& value, std::size_t column) { value += distance / static_cast<double>(column + 1); });
   } else if (kind == 4) {
-    // A row of one set in the other one.
+    // The sets have one row in common.
     each([](double& value, std::size_t column) { value = column == 0 ? std::abs(value) : value; });
     for (std::size_t i = 0; i < sets.b.values.size(); i += width) sets.b.values[i] *= -1.0;
     for (std::size_t j = 0; j < width; ++j) sets.a.values[j] = sets.b.values[j];

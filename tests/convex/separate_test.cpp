@@ -16,7 +16,7 @@
 namespace normscope::convex {
 namespace {
 
-TEST(Separate, ExclusiveOrIsNot) {
+TEST(Separate, ExclusiveOrIsNotSeparable) {
   const Points a{{0, 0, 1, 1}, 2};
   const Points b{{0, 1, 1, 0}, 2};
   const Separation result = separate(a.view(), b.view());
@@ -33,10 +33,10 @@ TEST(Separate, MarginIsTheLargest) {
   EXPECT_EQ(result.answer, Answer::yes);
   EXPECT_NEAR(result.margin, 3.0, 1e-14);
   EXPECT_NEAR(result.offset, 1.5, 1e-14);
-  // Where no closed form is known, the hulls' distance is at most that of two of their points.
+  // Without a closed form: the distance of the hulls is at most that of any two of their points.
   for (const std::size_t width : {2, 10, 60}) {
-    const Points left = cloud(80, width, 1, 12.0);
-    const Points right = cloud(50, width, 2);
+    const Points left = normal_points(80, width, 1, 12.0);
+    const Points right = normal_points(50, width, 2);
     result = separate(left.view(), right.view());
     ASSERT_EQ(result.answer, Answer::yes) << width;
     EXPECT_LE(result.margin, result.residual * (1.0 + 1e-15));
@@ -58,7 +58,7 @@ TEST(Separate, TouchingAndDuplicateRowsMeet) {
   EXPECT_EQ(separate(one.view(), one.view()).answer, Answer::no);
 }
 
-TEST(Separate, SeesATinyMarginFarFromTheOrigin) {
+TEST(Separate, FindsATinyMarginFarFromTheOrigin) {
   const double gap = 0x1p-20;
   const Points a{{1e6 + gap, 0, 1e6 + gap, 1, 1e6 + 1, -3}, 2};
   const Points b{{1e6, 0, 1e6, 1, 1e6 - 2, 0.5}, 2};
@@ -72,8 +72,8 @@ RC_GTEST_PROP(Separate, EveryAnswerIsProved, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t width = 1 + random.below(12);
   // From surely separable (few rows) to surely not (Cover: more than twice the width).
-  Points a = cloud(1 + random.below(3 * width), width, seed);
-  Points b = cloud(1 + random.below(3 * width), width, seed + 1);
+  Points a = normal_points(1 + random.below(3 * width), width, seed);
+  Points b = normal_points(1 + random.below(3 * width), width, seed + 1);
   const bool rounded = random.below(2) == 0;
   if (rounded) {
     for (Points* points : {&a, &b}) {
@@ -86,15 +86,15 @@ RC_GTEST_PROP(Separate, EveryAnswerIsProved, (std::uint64_t seed)) {
   if (!rounded && a.view().rows() + b.view().rows() <= width + 1) RC_ASSERT(result.answer == Answer::yes);
 }
 
-RC_GTEST_PROP(Separate, AnHonestHyperplaneIsFound, (std::uint64_t seed)) {
+RC_GTEST_PROP(Separate, PlantedHyperplanesAreFound, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t width = 1 + random.below(20);
-  const std::vector<double> normal = cloud(1, width, seed).values;
+  const std::vector<double> normal = normal_points(1, width, seed).values;
   const double gap = std::exp(-10.0 * random.uniform());
   Points a{.width = width};
   Points b{.width = width};
   for (int row = 0; row < 60; ++row) {
-    std::vector<double> x = cloud(1, width, seed + 2 + static_cast<std::uint64_t>(row)).values;
+    std::vector<double> x = normal_points(1, width, seed + 2 + static_cast<std::uint64_t>(row)).values;
     double along = 0.0;
     for (std::size_t i = 0; i < width; ++i) along += x[i] * normal[i];
     const double length = euclidean_norm(normal);
@@ -143,8 +143,8 @@ TEST(Separate, SegmentsThatCrossFarAwayMeet) {
 
 TEST(Separate, ColumnsOfAnySizeDoNotChangeTheAnswer) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Points a = cloud(12, 5, 2 * seed, 1.2);
-    Points b = cloud(12, 5, 2 * seed + 1);
+    Points a = normal_points(12, 5, 2 * seed, 1.2);
+    Points b = normal_points(12, 5, 2 * seed + 1);
     const Answer plain = separate(a.view(), b.view()).answer;
     ASSERT_NE(plain, Answer::undecided);
     const int exponents[] = {40, -30, 0, 13, -45};
@@ -161,8 +161,8 @@ TEST(Separate, ColumnsOfAnySizeDoNotChangeTheAnswer) {
 
 TEST(Separate, ValuesOfAnySizeGiveTheSameDigits) {
   for (const double shift : {0.0, 9.0}) {
-    const Points a = cloud(20, 3, 5, shift);
-    const Points b = cloud(20, 3, 6);
+    const Points a = normal_points(20, 3, 5, shift);
+    const Points b = normal_points(20, 3, 6);
     const Separation plain = separate(a.view(), b.view());
     for (const int exponent : {-900, -300, 300, 1019}) {
       Points far_a = a;
@@ -195,7 +195,7 @@ TEST(Separate, ValuesOfAnySizeGiveTheSameDigits) {
 }
 
 RC_GTEST_PROP(Separate, AgreesWithTheExactDecision, (std::uint64_t seed)) {
-  const HostilePair sets = hostile_pair(seed);
+  const IllConditionedPair sets = ill_conditioned_pair(seed);
   Separation result = separate(sets.a.view(), sets.b.view());
   RC_ASSERT(verify(sets.a.view(), sets.b.view(), result));
   const Answer found = result.answer;
@@ -205,11 +205,11 @@ RC_GTEST_PROP(Separate, AgreesWithTheExactDecision, (std::uint64_t seed)) {
   RC_ASSERT(found == Answer::undecided || found == result.answer);
 }
 
-TEST(Separate, SetsApartByLessThanRoundingAreNotSaidToMeet) {
+TEST(Separate, SetsCloserThanRoundingAreNotCalledMeeting) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
-    Points a = cloud(2 + random.below(5), 3, seed + 1);
-    Points b = cloud(2 + random.below(5), 3, seed + 2);
+    Points a = normal_points(2 + random.below(5), 3, seed + 1);
+    Points b = normal_points(2 + random.below(5), 3, seed + 2);
     const double half = std::scalbn(1.0, -52 - static_cast<int>(random.below(5)));
     for (Points* points : {&a, &b}) {
       for (std::size_t i = 0; i < points->values.size(); i += 3) {
@@ -227,8 +227,8 @@ TEST(Separate, SetsApartByLessThanRoundingAreNotSaidToMeet) {
   }
 }
 
-RC_GTEST_PROP(Separate, MarginsOfHostileSets, (std::uint64_t seed)) {
-  const HostilePair sets = hostile_pair(seed);
+RC_GTEST_PROP(Separate, MarginsOfIllConditionedSets, (std::uint64_t seed)) {
+  const IllConditionedPair sets = ill_conditioned_pair(seed);
   const Separation result = separate(sets.a.view(), sets.b.view());
   RC_PRE(result.answer == Answer::yes);
   RC_ASSERT(result.margin <= result.residual);
@@ -237,7 +237,7 @@ RC_GTEST_PROP(Separate, MarginsOfHostileSets, (std::uint64_t seed)) {
 }
 
 TEST(Separate, ExactAnswersComeWithTheirProofs) {
-  // The third of a diagonal is no double: its neighbours are on one side or the other.
+  // A third of a diagonal is not representable: its rounded value lies on one side or the other.
   const Points a{{0, 0, 1, 1, 3, 3}, 2};
   const double third = 1.0 / 3.0;
   for (const double y : {third, std::nextafter(third, 0.0), std::nextafter(third, 1.0)}) {
@@ -253,23 +253,23 @@ TEST(Separate, ExactAnswersComeWithTheirProofs) {
 
 TEST(Separate, ManyRowsOfManyFeatures) {
   // Rows in general position, fewer than features, are separable however they are labelled.
-  const Points wide_a = cloud(100, 300, 5);
-  const Points wide_b = cloud(100, 300, 6);
+  const Points wide_a = normal_points(100, 300, 5);
+  const Points wide_b = normal_points(100, 300, 6);
   const Separation wide = separate(wide_a.view(), wide_b.view());
   EXPECT_EQ(wide.answer, Answer::yes);
   EXPECT_TRUE(verify(wide_a.view(), wide_b.view(), wide));
-  const Points tall_a = cloud(2000, 20, 7);
-  const Points tall_b = cloud(2000, 20, 8);
+  const Points tall_a = normal_points(2000, 20, 7);
+  const Points tall_b = normal_points(2000, 20, 8);
   const Separation tall = separate(tall_a.view(), tall_b.view());
   EXPECT_EQ(tall.answer, Answer::no);
   EXPECT_TRUE(verify(tall_a.view(), tall_b.view(), tall));
 }
 
 TEST(Separate, BoundsMeetWithManyActiveRows) {
-  // Too many for all of it to be in twice the precision.
+  // Too many active rows for twice the precision everywhere.
   const std::size_t width = 170;
-  const Points a = cloud(450, width, 9);
-  const Points b = cloud(450, width, 10);
+  const Points a = normal_points(450, width, 9);
+  const Points b = normal_points(450, width, 10);
   const Separation result = separate(a.view(), b.view());
   EXPECT_EQ(result.answer, Answer::no);
   EXPECT_GT(result.a.size() + result.b.size(), width);

@@ -109,7 +109,7 @@ TEST(TrustRegion, NumbersOfAnySize) {
     expect_scaled(plain, exponent);
     expect_scaled(problem(static_cast<std::uint64_t>(exponent + 1000)), exponent);
   }
-  // The lengths of 1e-300 to 1e300 themselves, not those of a power of two.
+  // Sizes from 1e-300 to 1e300 that are not powers of two.
   for (int power = -300; power <= 300; power += 5) {
     const double s = std::pow(10.0, power);
     Problem p = plain;
@@ -126,7 +126,7 @@ TEST(TrustRegion, NumbersOfAnySize) {
 }
 
 TEST(TrustRegion, MatrixAndOffsetOfVeryDifferentSizes) {
-  // Of a matrix (below 0) or an offset (above) 2^-|exponent| as large, the other as it is.
+  // Exponents below 0 shrink the matrix, those above 0 the offset, by 2^-|exponent|.
   for (const int exponent : {-1070, -1030, -600, -540, -530, -500, -300, -60, 60, 300, 530, 600, 1000}) {
     for (std::uint64_t seed = 1; seed < 30; ++seed) {
       if (seed % 5 == 0) continue;  // no offset
@@ -143,7 +143,7 @@ TEST(TrustRegion, MatrixAndOffsetOfVeryDifferentSizes) {
       EXPECT_LE(p.length(largest.point), largest.upper) << exponent << " " << seed;
     }
   }
-  // What is left of the least length is far below what squares keep.
+  // The least length is far below the rounding of squares.
   const Problem small{2, 2, {1.0, 0.0, 0.0, 1e-180}, {0.0, 1e-170}};
   EXPECT_GE(least_length(small.view(), small.offset).upper, 1e-171);
 }
@@ -180,8 +180,8 @@ TEST(TrustRegion, NoPointOfTheBallIsBeyondTheBounds) {
   }
 }
 
-TEST(TrustRegion, KnowsTheHardCase) {
-  // The offset has no part along the longest axis, and the multiplier stays at its square.
+TEST(TrustRegion, SolvesTheHardCase) {
+  // The offset has no component along the longest axis, so the multiplier is the square of its length.
   const Problem p{2, 2, {3.0, 0.0, 0.0, 1.0}, {0.0, 0.5}};
   const ExtremeLength largest = largest_length(p.view(), p.offset);
   // v₂ = c/(9 − 1), v₁² = 1 − v₂²: the square is 9 v₁² + (v₂ + 1/2)².
@@ -204,7 +204,7 @@ TEST(TrustRegion, SolvesTheEasyCases) {
   EXPECT_NEAR(largest_length(far.view(), far.offset).upper, 7.0, 1e-12);
 }
 
-TEST(TrustRegion, ProofsTrustNothing) {
+TEST(TrustRegion, BoundsHoldForAnyPointAndMultiplier) {
   for (std::uint64_t seed = 1; seed < 60; ++seed) {
     const Problem p = problem(seed);
     const ExtremeLength least = least_length(p.view(), p.offset);

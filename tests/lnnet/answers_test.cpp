@@ -39,12 +39,12 @@ TEST(Answers, AGridSurroundsTheSamples) {
   EXPECT_DOUBLE_EQ(centers[31], 5.75);
 }
 
-TEST(Answers, TheMapOfTheSphereIsTrue) {
+TEST(Answers, MapAndSphereAreInverse) {
   const Dataset data = octants(500, 1);
   const std::vector<double> places = on_map(data.view());
   const std::vector<double> back = on_sphere({places.data(), data.rows(), 2});
   for (std::size_t i = 0; i < data.x.size(); ++i) EXPECT_NEAR(back[i], data.x[i], 1e-14);
-  // On the map the octants are a chessboard of two rows and four columns.
+  // On the map the octants are a checkerboard of two rows and four columns.
   for (std::size_t row = 0; row < data.rows(); ++row) {
     const auto column = static_cast<int>(std::floor(places[2 * row] / (0.5 * 3.14159265358979323846)));
     const bool above = places[2 * row + 1] > 0.0;

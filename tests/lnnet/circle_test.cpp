@@ -29,14 +29,14 @@ RC_GTEST_PROP(Circle, CurvesAreSlicesOfTheSurface, ()) {
   const double eps = *rc::gen::element(1e-9, 1e-5, 0.1);
   const double x = std::cos(theta);
   const double y = std::sin(theta);
-  // Both lose the digits that 1 − x² loses where a shift brings a point near the origin.
+  // Both have the cancellation of 1 − x² where a shift moves a point near the origin.
   const double tolerance = 1e-6;
   RC_ASSERT(std::abs(stretched(t, x, eps) - first(t * x, y, eps)) < tolerance);
   RC_ASSERT(std::abs(folded(t, x, eps) - first(x + t, y, eps)) < tolerance);
   RC_ASSERT(std::abs(surface(t * x, y, eps) - first(t * x, y, eps)) < 1e-12);
 }
 
-RC_GTEST_PROP(Circle, MovesLandWhereTheCurvesSay, ()) {
+RC_GTEST_PROP(Circle, MovedPointsLieOnTheCurves, ()) {
   const double theta = pi * *rc::gen::inRange(0, 2000) / 1000.0;
   const double t = *rc::gen::inRange(0, 60) / 10.0;
   const double eps = *rc::gen::element(1e-5, 0.1);
@@ -56,7 +56,7 @@ TEST(Circle, TheOriginHasNoDirection) {
 }
 
 TEST(Circle, StretchGathersTheCircleAtItsEnds) {
-  // The shares of the stretch that the curves were published with.
+  // The values published with the curves of the stretch.
   for (const auto& [t, share] : {std::pair{0.2, 0.0615}, {1.0, 0.2871}, {2.0, 0.4899}, {5.0, 0.7507}}) {
     int beyond = 0;
     for (int i = 0; i < points; ++i) {
@@ -67,7 +67,7 @@ TEST(Circle, StretchGathersTheCircleAtItsEnds) {
   }
 }
 
-TEST(Circle, FoldsDipWhereTheFormulaSays) {
+TEST(Circle, FoldsHaveTheMinimumOfTheFormula) {
   for (const double t : {1.1, 2.0, 3.0}) {
     double lowest = 1.0;
     for (int i = 0; i <= points; ++i) lowest = std::min(lowest, folded(t, 2.0 * i / points - 1.0));

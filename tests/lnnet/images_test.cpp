@@ -89,7 +89,7 @@ TEST(Images, ScalingIsThatOfTheTrainingPixels) {
   EXPECT_NEAR(squares / count, 1.0, 1e-3);
 }
 
-TEST(Images, NormsReadDigitsThatALinearNetDoesNot) {
+TEST(Images, NormNetsLearnDigitsThatALinearNetDoesNot) {
   NORMSCOPE_NEED_DATA(folder, "mnist");
   const std::optional<Task> task = find_task("mnist:" + folder.string());
   const auto data = std::make_shared<const Dataset>(task->make(10'000, 1));

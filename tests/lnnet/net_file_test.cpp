@@ -21,7 +21,7 @@ namespace {
 using test::random_net;
 using test::random_values;
 
-TEST(NetFile, GivesTheSameNetBack) {
+TEST(NetFile, RoundTripsNets) {
   const test::Scratch scratch;
   const Net net = random_net(1);
   save_net(scratch / "net.safetensors", net);

@@ -18,7 +18,7 @@ using test::random_layer;
 using test::random_net;
 using test::random_values;
 
-/// The plain definition, one row at a time.
+/// Evaluates one row by the definition.
 std::vector<double> definition(const Layer& layer, const std::vector<double>& x) {
   std::vector<double> y = layer.bias;
   for (std::size_t o = 0; o < layer.out; ++o) {
@@ -45,7 +45,7 @@ RC_GTEST_PROP(Net, LayersAreTheNorm, (std::uint64_t seed)) {
                             x.begin() + static_cast<std::ptrdiff_t>(4 * row + 4));
     for (std::size_t l = 0; l < net.layers.size(); ++l) {
       const std::vector<double> expected = definition(net.layers[l], now);
-      // Layer by layer, so that a badly conditioned layer does not blur the one before it.
+      // Layer by layer, so that an ill-conditioned layer does not amplify the errors of earlier ones.
       for (std::size_t i = 0; i < expected.size(); ++i) {
         now.resize(expected.size());
         now[i] = activations[l][row * expected.size() + i];

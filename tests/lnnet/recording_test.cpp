@@ -13,7 +13,7 @@ namespace {
 
 std::vector<double> logits(const Net& net, const Dataset& data) { return evaluate(net, data.view()); }
 
-RC_GTEST_PROP(Recording, KeepsTheNetsOfTheTrainingHoweverItIsSliced, ()) {
+RC_GTEST_PROP(Recording, KeepsTheSameNetsForEverySlicing, ()) {
   const Dataset data = spiral(40, 1);
   TrainSpec spec;
   spec.steps = 100;
@@ -28,7 +28,7 @@ RC_GTEST_PROP(Recording, KeepsTheNetsOfTheTrainingHoweverItIsSliced, ()) {
   }
   while (recording.steps() < spec.steps) {
     recording.advance(static_cast<std::size_t>(*rc::gen::inRange(1, 40)));
-    // The distance is the least power of two that leaves no more than `most`.
+    // The interval between records is the smallest power of two that leaves at most `most` records.
     RC_ASSERT(recording.steps() / recording.distance() + 1 <= most);
     RC_ASSERT((recording.distance() == 1 || recording.steps() / (recording.distance() / 2) + 1 > most));
     for (std::size_t step = 0; step <= spec.steps; ++step) {

@@ -60,7 +60,7 @@ TEST(Tasks, SpiralArmsAreHalfATurnApart) {
     const auto x = data.view().row(row);
     const double s = std::hypot(x[0], x[1]);
     const double turn = std::cos(std::atan2(x[1], x[0]) - 2.0 * pi * s);
-    // Noise of 0.02 turns a point at radius 0.15 by little less than a radian.
+    // Noise of 0.02 rotates a point at radius 0.15 by less than a radian.
     EXPECT_GT(data.labels[row] == 0 ? turn : -turn, 0.0) << row;
   }
 }

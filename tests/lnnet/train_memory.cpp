@@ -1,4 +1,4 @@
-// A program of its own: it replaces the global operator new to count what the training allocates.
+// A separate program, because it replaces the global operator new to count allocations of the training.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -14,7 +14,7 @@ std::atomic<std::size_t> allocations{0};
 
 }  // namespace
 
-// Where the compiler sees through one of a pair only, it warns of mismatched ones.
+// Not inlined: inlining only one of new and delete makes the compiler warn of a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   void* memory = std::malloc(size);

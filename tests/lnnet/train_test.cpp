@@ -33,20 +33,20 @@ struct Case {
   std::size_t classes;
 };
 
-/// What the test is called by, too.
+/// Also the name of the test.
 void PrintTo(const Case& given, std::ostream* out) { *out << given.name; }
 
 class TrainCases : public testing::TestWithParam<Case> {};
 
 TEST_P(TrainCases, GradientsMatchFiniteDifferences) {
   const Case& c = GetParam();
-  // Not a multiple of anything, so that the last block has rows to fill up.
+  // 150 rows are no multiple of the block size, so the last block is padded.
   Trainer trainer(c.spec, noise(150, c.width, c.classes));
   const std::vector<double> gradient = trainer.gradient();
   std::vector<double> parameters = trainer.parameters();
   ASSERT_EQ(gradient.size(), parameters.size());
   Random random(3);
-  // Gains other than one, or a forgotten one would not show.
+  // Gains other than one, so that a missing factor would be detected.
   for (double& value : parameters) value += 0.1 * random.normal();
   trainer.set_parameters(parameters);
   const std::vector<double> moved = trainer.gradient();

@@ -32,7 +32,7 @@ struct Case {
     }
     return result;
   }
-  /// Sizes that bound any spread.
+  /// An upper bound of every spread, from the sizes of the maps.
   [[nodiscard]] double scale() const {
     double keys = 0.0, queries = 0.0, constant = 0.0;
     for (std::size_t i = 0; i < dim * norm.width; ++i) {
@@ -115,7 +115,7 @@ TEST(Attention, NoContextIsBeyondTheBounds) {
   }
 }
 
-/// The widest difference of two keys' scores under `q`, from the definition.
+/// The largest difference of two keys' scores under `q`, by its definition.
 double spread_of(const Case& c, const std::vector<double>& q) {
   std::vector<double> pulled(c.norm.width);
   for (std::size_t j = 0; j < c.norm.width; ++j) {
@@ -132,7 +132,7 @@ double spread_of(const Case& c, const std::vector<double>& q) {
   return 2.0 * c.maps().scale * std::sqrt(total);
 }
 
-TEST(Attention, QueriesAttainWhatIsSaid) {
+TEST(Attention, QueriesAttainTheBounds) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Case c = random_case(seed);
     const Attention a = attention(c.norm, c.maps());
@@ -144,13 +144,13 @@ TEST(Attention, QueriesAttainWhatIsSaid) {
   }
 }
 
-TEST(Attention, TheSurfaceDoesWhereMapsHaveAKernel) {
+TEST(Attention, SphereAttainsTheBoundsIfMapsHaveAKernel) {
   std::size_t moved = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Case c = random_case(seed);
     if (c.dim + (c.norm.centers() ? 1 : 0) >= c.norm.width) continue;
     const auto width = static_cast<Eigen::Index>(c.norm.width);
-    // Ways to move u that change neither the query nor, with Π, the mean.
+    // Directions of u that change neither the query nor, with Π, the mean.
     Eigen::MatrixXd held = Eigen::MatrixXd::Ones(static_cast<Eigen::Index>(c.dim) + 1, width);
     Eigen::VectorXd u(width);
     const Spread least = attention(c.norm, c.maps()).most_uniform;
@@ -177,7 +177,7 @@ TEST(Attention, TheSurfaceDoesWhereMapsHaveAKernel) {
   EXPECT_GT(moved, 40u);
 }
 
-TEST(Attention, OfOneFeatureIsAnInterval) {
+TEST(Attention, OneFeatureGivesAnInterval) {
   Case c = random_case(6);
   c.norm.kind = NormKind::rms;
   c.dim = 1;
@@ -198,7 +198,7 @@ TEST(Attention, OfOneFeatureIsAnInterval) {
   EXPECT_NEAR(a.sharpest.upper, 2.0 * std::sqrt(keys) * (std::abs(constant) + reach), 1e-11 * c.scale());
 }
 
-TEST(Attention, WithoutABiasSomeRowAttendsToAllAlike) {
+TEST(Attention, WithoutABiasSomeRowAttendsUniformly) {
   Case c = random_case(3);
   c.query_bias.clear();
   c.norm.bias.clear();
@@ -207,8 +207,8 @@ TEST(Attention, WithoutABiasSomeRowAttendsToAllAlike) {
   EXPECT_TRUE(a.uniform_without_scaling);
 }
 
-TEST(Attention, TheProjectionTakesAwayWhatOnlyReadsTheMean) {
-  // Queries read the mean alone, so with the projection there is one query, the bias.
+TEST(Attention, ProjectionRemovesQueriesOfTheMean) {
+  // Queries depend on the mean alone, so with the projection the bias is the only query.
   Case c;
   c.norm.width = 6;
   c.dim = 2;
@@ -225,7 +225,7 @@ TEST(Attention, TheProjectionTakesAwayWhatOnlyReadsTheMean) {
   EXPECT_GT(a.sharpest_without_projection->lower, a.sharpest.upper);
 }
 
-/// How far a row is from what the norm puts out, by its inverse: |u| above 1, and the mean of u with Π.
+/// Checks that a row is an output of the norm, by its inverse: |u| <= 1, and with Π the mean of u is 0.
 void expect_in_image(const Case& c, const std::vector<double>& row, std::uint64_t seed) {
   ASSERT_EQ(row.size(), c.norm.width);
   double square = 0.0, sum = 0.0;
@@ -246,12 +246,12 @@ void expect_in_image(const Case& c, const std::vector<double>& row, std::uint64_
   }
 }
 
-TEST(Attention, RowsLieInTheImageWhateverTheRank) {
+TEST(Attention, RowsLieInTheImageForEveryRank) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Case c = random_case(seed);
     Random random(seed + 5);
-    // Queries see fewer directions than they have features, none of them, or only the mean, which Π takes
-    // out.
+    // The query map has a lower rank than it has rows, rank 0, or reads only the mean, which Π removes, or
+    // mostly the mean.
     switch (seed % 4) {
       case 0:
         for (std::size_t i = 1; i < c.dim; ++i) {
@@ -282,7 +282,7 @@ TEST(Attention, RowsLieInTheImageWhateverTheRank) {
   }
 }
 
-TEST(Attention, KeysAttainWhatIsSaid) {
+TEST(Attention, KeysAttainTheBounds) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Case c = random_case(seed);
     const Attention a = attention(c.norm, c.maps());
@@ -295,13 +295,13 @@ TEST(Attention, KeysAttainWhatIsSaid) {
     }
     EXPECT_NEAR(spread, a.sharpest.lower, 1e-10 * c.scale()) << seed;
     if (a.most_uniform.lower == 0.0) continue;
-    // yᵀm − |Mᵀy| of the point that is stored: no query's spread is less.
+    // The lower bound yᵀm − |Mᵀy| of the stored point y.
     ASSERT_EQ(a.uniform_proof.size(), 1u) << seed;
     EXPECT_EQ(a.uniform_proof[0].share, 1.0);
   }
 }
 
-TEST(Attention, ASoftCapBendsTheBounds) {
+TEST(Attention, SoftCapBoundsHold) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const Case c = random_case(seed);
     HeadMaps maps = c.maps();
@@ -313,7 +313,7 @@ TEST(Attention, ASoftCapBendsTheBounds) {
     EXPECT_LE(a.sharpest.upper, 2.0 * cap * (1.0 + 1e-14));
     EXPECT_LE(a.sharpest.lower, a.sharpest.upper);
     EXPECT_LE(a.most_uniform.lower, a.most_uniform.upper);
-    // The stored context attains what is said of capped scores.
+    // The stored context attains the bounds after the cap.
     const std::vector<double> high = c.apply(c.key, a.sharpest_keys->high_row, {});
     const std::vector<double> low = c.apply(c.key, a.sharpest_keys->low_row, {});
     double up = 0.0, down = 0.0;
@@ -323,7 +323,7 @@ TEST(Attention, ASoftCapBendsTheBounds) {
     }
     EXPECT_NEAR(cap * (std::tanh(up / cap) - std::tanh(down / cap)), a.sharpest.lower, 1e-10 * c.scale())
         << seed;
-    // Whatever the keys, no query is more uniform than the lower end allows.
+    // No query has a smaller spread than the lower bound.
     Random random(seed);
     double least = INFINITY;
     for (int i = 0; i < 50; ++i) {
@@ -398,8 +398,8 @@ TEST(Attention, HoldsForEveryMapWithinTheErrors) {
   }
 }
 
-TEST(Attention, ASoftCapKnowsHowLargeScoresAreWithTheMeanLeftIn) {
-  // Along 1 queries and keys are long, and a bias of the keys shifts all scores far into the cap.
+TEST(Attention, SoftCapBoundsScoresWithoutProjection) {
+  // Queries and keys are long along all-ones, and the keys' bias shifts all scores far into the cap.
   const NormSpec norm{.kind = NormKind::layer, .width = 2};
   const std::vector<double> ones = {1.0, 1.0}, query_bias = {0.01}, key_bias = {10.0};
   const HeadMaps maps{.query = {ones.data(), 1, 2},
@@ -418,7 +418,7 @@ TEST(Attention, ASoftCapKnowsHowLargeScoresAreWithTheMeanLeftIn) {
   EXPECT_GE(a.sharpest_without_projection->upper, sharpest);
 }
 
-TEST(Attention, MapsAtTheEndsOfTheRangeAreRefused) {
+TEST(Attention, RejectsMapsOutsideTheRange) {
   for (const double size : {1e200, 1e-200, 1e300}) {
     Case c = random_case(7);
     for (double& value : c.query) value *= size;
@@ -434,7 +434,7 @@ TEST(Attention, MapsAtTheEndsOfTheRangeAreRefused) {
   EXPECT_NEAR(attention(c.norm, c.maps()).sharpest.upper, 0x1p60 * before, 1e-9 * 0x1p60 * before);
 }
 
-TEST(Attention, RefusesWhatIsNoHead) {
+TEST(Attention, RejectsInvalidHeads) {
   Case c = random_case(4);
   HeadMaps maps = c.maps();
   maps.key = {c.key.data(), c.dim, c.norm.width - 1, c.norm.width};

@@ -1,4 +1,4 @@
-// The claims of Brody, Alon and Yahav 2023 that are about keys alone, one test a claim.
+// The claims of Brody, Alon and Yahav 2023 that are about keys alone, one test per claim.
 
 #include <cmath>
 #include <string>
@@ -12,7 +12,7 @@
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
 
-#include "selectability/clouds.hpp"
+#include "selectability/test_keys.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -107,7 +107,7 @@ TEST(Brody, AKeyInsideLosesToSomeKeyForEveryQuery) {
       const VectorXd scores = all * normal_vector(all.cols(), random);
       ASSERT_GT(scores.head(scores.size() - 1).maxCoeff(), scores[scores.size() - 1]);
     }
-    // Projected keys fill no space: ones ties them all, and the theorem is about queries off it.
+    // A query along all-ones ties all projected keys; the theorem is about other queries.
     const MatrixXd flat = all.colwise() - all.rowwise().mean();
     const VectorXd tie = flat * VectorXd::Ones(flat.cols());
     EXPECT_LT(tie.cwiseAbs().maxCoeff(), 1e-13);

@@ -5,7 +5,7 @@
 #include <normscope/selectability/reach.hpp>
 #include <normscope/selectability/select.hpp>
 
-#include "selectability/clouds.hpp"
+#include "selectability/test_keys.hpp"
 #include "support/hull_lp.hpp"
 
 namespace normscope::selectability {
@@ -18,7 +18,7 @@ TEST(Select, AgreesWithOneLinearProgramAKey) {
     Random random(seed);
     const std::size_t width = 1 + random.below(8);
     Keys set = normal_keys(width + 1 + random.below(30), width, seed);
-    // Half of them on a grid, where keys lie on edges and on one another.
+    // Half of the sets lie on a grid, so that keys lie on edges or are equal.
     if (seed % 2 == 0) {
       for (double& value : set.values) value = std::round(2.0 * value);
     }
@@ -43,8 +43,8 @@ TEST(Reach, AgreesWithOneLinearProgramATokenWithoutTheBall) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Random random(seed);
     const std::size_t width = 1 + random.below(6);
-    // A row of the map to the vocabulary, then the token's number. On a grid tokens are equal, or carried by
-    // others up to an offset of exactly nothing.
+    // A row of the unembedding, then the token's bias. On a grid, tokens are equal or lie in the hull of
+    // others with a lead of exactly zero.
     Keys table = normal_keys(width + 2 + random.below(16), width + 1, seed, 1.0 + random.uniform());
     if (seed % 2 == 0) {
       for (double& value : table.values) value = std::round(value);

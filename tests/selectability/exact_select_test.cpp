@@ -10,7 +10,7 @@
 
 #include <normscope/selectability/verify.hpp>
 
-#include "selectability/clouds.hpp"
+#include "selectability/test_keys.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -26,15 +26,15 @@ Keys times(Keys set, const std::vector<double>& columns) {
   return set;
 }
 
-RC_GTEST_PROP(ExactSelect, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
+RC_GTEST_PROP(ExactSelect, AgreesWithPlanarHulls, (std::uint64_t seed)) {
   Random random(seed);
   Keys points{.width = 2};
   const std::size_t count = 2 + random.below(20);
   for (std::size_t i = 0; i < 2 * count; ++i) {
     points.values.push_back(static_cast<double>(random.below(7)) - 3.0);
   }
-  const std::vector<Selectability> expected = turned(points);
-  // Far from zero, and in columns of any size.
+  const std::vector<Selectability> expected = planar_vertices(points);
+  // The same far from zero, and in columns of very different sizes.
   Keys moved = points;
   for (double& value : moved.values) value += std::scalbn(1.0, 30);
   const int exponent = static_cast<int>(random.below(180)) - 90;
@@ -52,7 +52,7 @@ RC_GTEST_PROP(ExactSelect, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
 }
 
 TEST(ExactSelect, OneBitDecides) {
-  // The third key on a side of a triangle, or a bit off it.
+  // The third key lies on a side of a triangle, or one bit beside it.
   for (const double x : {std::nextafter(1.0, 0.0), 1.0, std::nextafter(1.0, 2.0)}) {
     const Keys set{{0, 0, 3, 3, x, 1, -9, 9}, 2};
     for (const double tolerance : {1e-12, 0.0}) {
@@ -61,7 +61,7 @@ TEST(ExactSelect, OneBitDecides) {
       EXPECT_TRUE(verify(set.view(), exact));
     }
   }
-  // 0.3 and 0.9 are not three times 0.1 and 0.3: how the middle of a side is rounded decides.
+  // In float64, 0.3 and 0.9 are not three times 0.1 and 0.3: the rounding of the midpoint decides.
   const Keys middle{{0.1, 0.3, 0.3, 0.9, 0.2, std::nextafter(0.6, 1.0), 0.2, -9.0}, 2};
   const double below = std::fma(-0.2, 3.0, middle.values[5]);
   const Selection exact = decided_keys(middle);
@@ -70,7 +70,7 @@ TEST(ExactSelect, OneBitDecides) {
   EXPECT_TRUE(verify(middle.view(), exact));
 }
 
-TEST(ExactSelect, AToleranceOfZeroProvesNothingItCannot) {
+TEST(ExactSelect, WithToleranceZeroOnlyProofsCount) {
   Keys set = normal_keys(60, 3, 5);
   set.add(set.row(0));
   const Selection plain = keys(set.view(), {.tolerance = 0.0});
@@ -98,7 +98,7 @@ TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
     EXPECT_EQ(answers(found), expected);
     EXPECT_TRUE(verify(scaled.view(), found));
   }
-  // A constant column says nothing, however large.
+  // A constant column changes no answer, however large it is.
   Keys wide{.width = 4};
   for (std::size_t i = 0; i < set.rows(); ++i) {
     std::vector<double> key = set.row(i);
@@ -109,8 +109,8 @@ TEST(ExactSelect, ColumnsOfAnySizeKeepTheirAnswers) {
   EXPECT_TRUE(verify(wide.view(), keys(wide.view())));
 }
 
-TEST(ExactSelect, WhatVanishesBesideLargerKeysIsNotEqual) {
-  // Divided by 2^996, all but the first are nothing, in one column and beside another one.
+TEST(ExactSelect, KeysThatUnderflowAreNotEqual) {
+  // Divided by 2^996, all keys but the first become zero in that column.
   for (const Keys& set : {Keys{{1e300, 1e-30, 2e-30}, 1}, Keys{{1e300, 1, 1e-30, 0, 2e-30, 0}, 2},
                           Keys{{1e300, 1e-30, 1e-30, 0, 2e-30, 0}, 2}}) {
     const Selection strict = keys(set.view(), {.tolerance = 0.0});
@@ -122,8 +122,8 @@ TEST(ExactSelect, WhatVanishesBesideLargerKeysIsNotEqual) {
   }
 }
 
-TEST(ExactSelect, AToleranceIsOneOfEachColumn) {
-  // 1e-10 off the side: a part of 2.5e-11 of the first column's extent, and of 0.05 of the second one's.
+TEST(ExactSelect, ToleranceAppliesToEachColumn) {
+  // 1e-10 away from the side: negligible for the extent of the first column, but not for that of the second.
   const Keys set{{0, 0, 4, 0, 0, 4e-9, 2, 2e-9 + 1e-10}, 2};
   Selection claimed = keys(set.view(), {.tolerance = 1e-9});
   EXPECT_EQ(claimed.count(Selectability::selectable), 4U);
@@ -168,7 +168,7 @@ TEST(ExactSelect, ForgedIntegersProveNothing) {
   EXPECT_TRUE(rejects([](Selection& s) { s.exact[0].key = 4; }));
 }
 
-TEST(ExactSelect, BeyondALimitTheReasonIsSaid) {
+TEST(ExactSelect, LimitsAreNamed) {
   const Keys set{{0, 0, 4, 0, 0, 4, 1, 1}, 2};
   Selection found = keys(set.view(), {.tolerance = 0.0});
   decide_exactly(set.view(), found, {.order = 1});

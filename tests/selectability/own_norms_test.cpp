@@ -11,7 +11,7 @@
 namespace normscope::selectability {
 namespace {
 
-/// A head with a norm of its own on queries, on keys or on both.
+/// A head with a query norm, a key norm or both.
 struct OwnNormCase {
   NormSpec norm, query_norm, key_norm;
   std::size_t dim = 2;
@@ -29,7 +29,7 @@ struct OwnNormCase {
             .key_norm = on_keys ? &key_norm : nullptr};
   }
 
-  /// What a row that the head's norm put out becomes on its way to the scores.
+  /// The query or key of an output of the head's input norm.
   [[nodiscard]] std::vector<double> query_of(const std::vector<double>& row) const {
     return passed(query, query_bias, on_queries ? &query_norm : nullptr, row);
   }
@@ -85,7 +85,7 @@ double score(const OwnNormCase& c, const std::vector<double>& q, const std::vect
   return sum * c.maps().scale;
 }
 
-/// What the norm can put out for a point of the space: r G Π x/max(|Π x|, 1) + β.
+/// The output of the norm for any point x: r G Π x/max(|Π x|, 1) + β.
 std::vector<double> row_of(const OwnNormCase& c, std::vector<double> x) {
   double mean = 0.0, square = 0.0;
   for (const double value : x) mean += c.norm.centers() ? value / static_cast<double>(x.size()) : 0.0;
@@ -106,8 +106,8 @@ std::vector<double> random_point(const OwnNormCase& c, Random& random) {
   return x;
 }
 
-/// The highest score that a search of the ball finds among keys, random steps that shrink, from some points:
-/// sign = −1 for the lowest.
+/// The highest score of a key found by a random search of the ball with decreasing steps from several starts;
+/// the lowest for sign = −1.
 double extreme_score(const OwnNormCase& c, const std::vector<double>& q, double sign, Random& random) {
   double highest = -INFINITY;
   for (int start = 0; start < 4; ++start) {
@@ -151,7 +151,7 @@ TEST(OwnNorms, NoContextIsBeyondTheBounds) {
   }
 }
 
-TEST(OwnNorms, RowsAttainWhatIsSaid) {
+TEST(OwnNorms, RowsAttainTheBounds) {
   std::size_t known = 0, narrow = 0, bounded = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const OwnNormCase c = random_own_norm_case(seed);
@@ -163,7 +163,7 @@ TEST(OwnNorms, RowsAttainWhatIsSaid) {
       if (spread->row.empty()) continue;
       const std::vector<double> q = c.query_of(spread->row);
       for (std::size_t i = 0; i < c.dim; ++i) EXPECT_NEAR(q[i], spread->query[i], 1e-7) << seed;
-      // The row is one that the norm puts out.
+      // The row is an output of the norm.
       double square = 0.0;
       for (std::size_t j = 0; j < c.norm.width; ++j) {
         const double u = (spread->row[j] - c.norm.bias_at(j)) / (c.norm.radius() * c.norm.gain_at(j));
@@ -196,10 +196,10 @@ TEST(OwnNorms, NoQueryIsMoreUniformThanTheBound) {
   }
 }
 
-TEST(OwnNorms, WhereTheMapsMissADirectionOnlyBoundsAreKnown) {
+TEST(OwnNorms, OnlyOuterBoundsIfMapsMissADirection) {
   OwnNormCase c = random_own_norm_case(2);
   c.query_norm.kind = NormKind::rms;
-  // Both features read the same: queries lie on a line.
+  // Both features of the query map are equal, so queries lie on a line.
   for (std::size_t i = 1; i < c.dim; ++i) {
     for (std::size_t j = 0; j < c.norm.width; ++j) c.query[i * c.norm.width + j] = c.query[j];
   }
@@ -211,7 +211,7 @@ TEST(OwnNorms, WhereTheMapsMissADirectionOnlyBoundsAreKnown) {
   EXPECT_EQ(a.most_uniform.upper, a.sharpest.upper);
 }
 
-TEST(OwnNorms, OfWholeBallsAreTheProductOfTheGains) {
+TEST(OwnNorms, FullBallsGiveTheProductOfTheGains) {
   // Scores are s r² Σ g_i h_i v_i w_i: the sharpest query and key lie where |g_i h_i| is largest.
   OwnNormCase c = random_own_norm_case(2);
   c.query_norm = {.kind = NormKind::rms, .width = 3, .eps = 0.0, .gain = {1.0, -2.0, 0.5}};
@@ -231,7 +231,7 @@ TEST(OwnNorms, OfWholeBallsAreTheProductOfTheGains) {
   EXPECT_TRUE(a.uniform_without_scaling);
 }
 
-TEST(OwnNorms, OfAnotherWidthAreRefused) {
+TEST(OwnNorms, RejectsNormsOfAnotherWidth) {
   OwnNormCase c = random_own_norm_case(2);
   c.key_norm = {.kind = NormKind::rms, .width = c.dim + 1};
   EXPECT_THROW((void)attention(c.norm, c.maps()), Error);

@@ -25,7 +25,7 @@ std::vector<std::size_t> all_of(const Logits& logits) {
   return all;
 }
 
-TEST(Probability, LeadsBoundIt) {
+TEST(Probability, LeadsBoundProbabilities) {
   const Logits logits = random_logits(80, 6, 3);
   std::vector<TokenReach> tokens;
   decide(logits, tokens, {.threads = 1});
@@ -36,7 +36,7 @@ TEST(Probability, LeadsBoundIt) {
     EXPECT_LE(quick.lower, exact[token].upper) << token;
     EXPECT_GE(quick.upper, exact[token].lower) << token;
     EXPECT_LE(exact[token].upper, exact[token].lower * 1.0002) << token;
-    // Who cannot lead never has half of the probability.
+    // A token that cannot lead has a probability of at most one half.
     if (tokens[token].answer == convex::Answer::no) {
       EXPECT_LE(exact[token].lower, 0.5);
     } else {
@@ -55,7 +55,7 @@ TEST(Probability, ThreadsDoNotChangeABit) {
   }
 }
 
-TEST(Probability, OneTokenHasAllOfIt) {
+TEST(Probability, SingleTokenHasProbabilityOne) {
   const Logits logits = random_logits(1, 3, 5);
   std::vector<TokenReach> tokens;
   decide(logits, tokens, {});

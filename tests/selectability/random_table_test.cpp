@@ -8,7 +8,7 @@
 #include <normscope/numeric/sum.hpp>
 #include <normscope/selectability/random_table.hpp>
 
-#include "selectability/clouds.hpp"
+#include "selectability/test_keys.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -43,7 +43,7 @@ TEST(RandomTable, ReproducesThePapersFigure) {
   }
   EXPECT_GT(correlation(any, theirs), 0.99);
   EXPECT_LT(farthest, 0.25);
-  // The caption's reading does not fit.
+  // The reading in the caption, the mean share, does not agree.
   EXPECT_LT(correlation(mean, theirs), 0.85);
   RecordProperty("correlation", std::to_string(correlation(any, theirs)));
   RecordProperty("farthest", std::to_string(farthest));
@@ -59,7 +59,7 @@ TEST(RandomTable, ScalingLeavesNone) {
   }
 }
 
-TEST(RandomTable, ThreadsDoNotChangeIt) {
+TEST(RandomTable, ThreadsDoNotChangeABit) {
   const RandomTable table{.most_width = 5, .most_count = 9, .runs = 7, .seed = 5};
   const std::vector<RandomCell> one = random_table(table, 1);
   const std::vector<RandomCell> three = random_table(table, 3);

@@ -10,13 +10,13 @@
 
 #include "heads.hpp"
 
-// Logits at the ends of what a double holds, and leads at the end of what one tells.
+// Logits near the ends of the range of float64, and leads near its rounding.
 namespace normscope::selectability {
 namespace {
 
 using convex::Answer;
 
-TEST(Reach, OfEqualTokensTheLeadIsExactlyNone) {
+TEST(Reach, EqualTokensHaveLeadZero) {
   Head head = random_head(5, 6, NormKind::rms, 3, 0.0);
   for (std::size_t token = 1; token < 5; ++token) {
     std::copy_n(head.weights.begin(), 6, head.weights.begin() + static_cast<std::ptrdiff_t>(6 * token));
@@ -31,7 +31,7 @@ TEST(Reach, OfEqualTokensTheLeadIsExactlyNone) {
 }
 
 TEST(Reach, FoldedLogitsAreWithinTheirRounding) {
-  // What all tokens have in common is a million times what tells them apart.
+  // The common part of all tokens is a million times as large as their differences.
   Head head = random_head(9, 7, NormKind::layer, 5, 0.8);
   for (std::size_t i = 0; i < head.weights.size(); ++i)
     head.weights[i] += 1e6 * std::sin(1.0 + static_cast<double>(i % 7));
@@ -80,7 +80,7 @@ TEST(Reach, LogitsOfAnySize) {
       EXPECT_LE(tokens[token].upper - tokens[token].lower, 1e-6 * logits.scale) << exponent << " " << token;
     }
   }
-  // Tokens of very different sizes: what holds of the small ones is not measured by the large one.
+  // Tokens of very different sizes: the error bounds of small ones do not depend on the large one.
   const Head mixed{.norm = {.kind = NormKind::layer, .width = 2}, .weights = {1e200, 0, 0, 1, 1, 1}};
   for (std::size_t token = 0; token < 3; ++token) {
     EXPECT_TRUE(verify(mixed.logits(), token, decided(mixed.logits())[token])) << token;
@@ -113,9 +113,9 @@ TEST(Reach, ALargeTokenDoesNotMakeOthersUnreachable) {
   EXPECT_EQ(decided(duplicates.logits())[1].answer, Answer::no);
 }
 
-TEST(Reach, LeadsNearNothingAreDecided) {
-  // A token a hair inside or outside the hull of others, which an exact basis tells.
-  int decided_by_a_hair = 0;
+TEST(Reach, LeadsNearZeroAreDecided) {
+  // A token slightly inside or outside the hull of others; an exact basis decides which.
+  int narrowly_decided = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     Head head = random_head(9, 4, NormKind::rms, seed, seed % 2 == 0 ? 0.0 : 1.0);
     head.norm.gain = {};
@@ -123,15 +123,15 @@ TEST(Reach, LeadsNearNothingAreDecided) {
     Random random(seed);
     plant(head, 0, {1, 2, 3, 4}, random);
     if (!head.bias.empty()) head.bias[0] = 0.25 * (head.bias[1] + head.bias[2] + head.bias[3] + head.bias[4]);
-    const double hair = std::pow(10.0, -7.0 - static_cast<double>(seed % 6));
-    for (std::size_t i = 0; i < 4; ++i) head.weights[i] += hair * random.normal();
+    const double tiny = std::pow(10.0, -7.0 - static_cast<double>(seed % 6));
+    for (std::size_t i = 0; i < 4; ++i) head.weights[i] += tiny * random.normal();
     const Logits logits = head.logits();
     const TokenReach token = decided(logits)[0];
     EXPECT_NE(token.answer, Answer::undecided) << seed << ": " << token.lower << " to " << token.upper;
     EXPECT_TRUE(verify(logits, 0, token)) << seed;
-    decided_by_a_hair += std::abs(token.upper) < 1e-6 * logits.scale ? 1 : 0;
+    narrowly_decided += std::abs(token.upper) < 1e-6 * logits.scale ? 1 : 0;
   }
-  EXPECT_GT(decided_by_a_hair, 10);
+  EXPECT_GT(narrowly_decided, 10);
 }
 
 }  // namespace

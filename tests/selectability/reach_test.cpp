@@ -20,7 +20,7 @@ namespace {
 
 using convex::Answer;
 
-TEST(Reach, LogitsAreThoseBehindTheNorm) {
+TEST(Reach, LogitsAreThoseAfterTheNorm) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
     Head head = random_head(7, 12, kind, 5, 0.7);
     head.norm.eps = 0.0;
@@ -28,7 +28,7 @@ TEST(Reach, LogitsAreThoseBehindTheNorm) {
     const std::vector<double> x = normals(12, 9);
     std::vector<double> h(12);
     norm::forward(head.norm, {x.data(), 1, 12}, {h.data(), 1, 12});
-    // The point of the ball is what a norm without gain and bias makes, over its radius.
+    // The point of the ball is the output of the norm without gain and bias, divided by its radius.
     std::vector<double> u(12);
     norm::forward({.kind = kind, .width = 12, .eps = 0.0}, {x.data(), 1, 12}, {u.data(), 1, 12});
     std::vector<double> direct;
@@ -49,7 +49,7 @@ TEST(Reach, LogitsAreThoseBehindTheNorm) {
   }
 }
 
-TEST(Reach, PlantedTokensAreFoundAndNoneInvented) {
+TEST(Reach, PlantedTokensAndNoOthersAreFound) {
   struct Size {
     std::size_t tokens;
     std::size_t width;
@@ -96,15 +96,15 @@ TEST(Reach, TheBallChangesTheAnswer) {
   // With a smaller offset the ball is enough.
   head.bias = {0, 0, -1};
   EXPECT_EQ(decided(head.logits())[2].answer, Answer::yes);
-  // In the middle of the others, below them: nowhere.
+  // In the middle of the others and below them, it leads nowhere.
   head.weights = {1, 0, -1, 0, 0, 0};
   head.bias = {0, 0, -0.5};
   const TokenReach nowhere = decided(head.logits())[2];
   EXPECT_EQ(nowhere.answer, Answer::no);
   EXPECT_EQ(nowhere.unbounded, Answer::no);
   EXPECT_TRUE(verify(head.logits(), 2, nowhere));
-  // Between the others, leading from 5 to 10 along the first feature, which is out of the ball; or from 5
-  // to 3.
+  // Between the others it leads from 5 to 10 along the first feature, outside the ball; or from 5 to 3, so
+  // nowhere.
   head.weights = {0, 0, 1, 0, -1, 0};
   head.bias = {0, -10, 5};
   EXPECT_EQ(decided(head.logits())[0].answer, Answer::no);
@@ -150,7 +150,7 @@ TEST(Reach, DuplicatesAreUnreachable) {
     EXPECT_EQ(tokens[duplicate].weights[0].id, 13 - duplicate);
     EXPECT_TRUE(verify(logits, duplicate, tokens[duplicate]));
   }
-  // The one with the larger bias wins everywhere the other would.
+  // The token with the larger bias has the larger logit everywhere.
   head.bias[9] += 0.25;
   tokens = decided(head.logits());
   EXPECT_EQ(tokens[4].answer, Answer::no);
@@ -160,7 +160,7 @@ TEST(Reach, DuplicatesAreUnreachable) {
 TEST(Reach, DegenerateHeads) {
   Head one = random_head(1, 3, NormKind::layer, 1, 1.0);
   EXPECT_EQ(decided(one.logits())[0].answer, Answer::yes);
-  // A layer norm of width 1 says nothing but its bias.
+  // The output of a layer norm of width 1 is its bias.
   Head narrow = random_head(3, 1, NormKind::layer, 1, 1.0);
   narrow.bias = {0, 5, 1};
   narrow.norm.bias = {};
@@ -174,13 +174,13 @@ TEST(Reach, DegenerateHeads) {
   EXPECT_EQ(std::count_if(tokens.begin(), tokens.end(),
                           [](const TokenReach& token) { return token.answer == Answer::yes; }),
             2);
-  // Nothing at all.
+  // No tokens.
   Head zero = random_head(4, 5, NormKind::rms, 4, 0.0);
   std::fill(zero.weights.begin(), zero.weights.end(), 0.0);
   for (const TokenReach& token : decided(zero.logits())) EXPECT_EQ(token.answer, Answer::no);
 }
 
-/// Whether some of many points of the disc makes the token lead by more than `lead`.
+/// Whether the token leads by more than `lead` at one of many points of the disc.
 bool leads_somewhere(const Logits& logits, std::size_t token, double lead) {
   constexpr int turns = 720;
   for (int turn = 0; turn < turns; ++turn) {

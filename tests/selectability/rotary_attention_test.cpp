@@ -70,14 +70,14 @@ struct RotaryCase {
   }
   [[nodiscard]] VectorXd key_of(const VectorXd& row) const { return mapped(key, key_bias, key_norm, row); }
 
-  /// k turned by the given angle of each pair, with the score factor.
+  /// k rotated by the given angle of each pair, with the score factor.
   [[nodiscard]] VectorXd turned(const VectorXd& k, const std::vector<double>& angles) const {
     VectorXd result = k;
     for (std::size_t j = 0; j < rotation.dims / 2; ++j) {
       const auto a = static_cast<Index>(rotation.interleaved ? 2 * j : j);
       const auto b = static_cast<Index>(rotation.interleaved ? 2 * j + 1 : j + rotation.dims / 2);
       const double cosine = rotation.score_factor * std::cos(angles[j]);
-      // (R_p q)·(R_(p − t) k): a key t positions before its query is turned back against it.
+      // (R_p q)·(R_(p − t) k): a key t positions before its query is rotated back relative to it.
       const double sine = -rotation.score_factor * std::sin(angles[j]);
       result[a] = cosine * k[a] - sine * k[b];
       result[b] = sine * k[a] + cosine * k[b];
@@ -108,7 +108,7 @@ struct RotaryCase {
     for (double& value : u) value = random.normal();
     return u;
   }
-  /// How far a row is outside what the norm puts out: |u| of it above 1, and the size of its mean with Π.
+  /// Distance of a row from the outputs of the norm: |u| − 1 if positive, and with Π the size of the mean.
   [[nodiscard]] double outside(const std::vector<double>& values) const {
     double square = 0.0, mean = 0.0;
     for (std::size_t j = 0; j < norm.width; ++j) {
@@ -168,9 +168,9 @@ RotaryCase random_rotary_case(std::uint64_t seed) {
   return c;
 }
 
-/// The widest spread that random steps which shrink lead to, at some angles.
-double climbed(const RotaryCase& c, const std::vector<double>& high, const std::vector<double>& low,
-               Random& random) {
+/// The largest spread found by a random search with decreasing steps, at the given angles.
+double searched_spread(const RotaryCase& c, const std::vector<double>& high, const std::vector<double>& low,
+                       Random& random) {
   std::vector<VectorXd> points = {c.point(random), c.point(random), c.point(random)};
   const auto spread = [&](const std::vector<VectorXd>& at) {
     const VectorXd q = c.query_of(c.row(at[0]));
@@ -193,7 +193,7 @@ double climbed(const RotaryCase& c, const std::vector<double>& high, const std::
 }
 
 TEST(RotaryAttention, NoContextIsBeyondTheBounds) {
-  std::size_t broke_distance_zero = 0;
+  std::size_t above_distance_zero = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RotaryCase c = random_rotary_case(seed);
     const Attention a = c.bounds();
@@ -207,12 +207,12 @@ TEST(RotaryAttention, NoContextIsBeyondTheBounds) {
     for (int i = 0; i < 8; ++i) {
       const std::size_t high = random.below(c.distances());
       const std::size_t low = random.below(c.distances());
-      const double found = climbed(c, c.angles_at(high), c.angles_at(low), random);
+      const double found = searched_spread(c, c.angles_at(high), c.angles_at(low), random);
       EXPECT_LE(found, a.sharpest.upper * (1.0 + 1e-12)) << seed;
-      if (found > a.distances->sharpest_at_zero.upper) ++broke_distance_zero;
+      if (found > a.distances->sharpest_at_zero.upper) ++above_distance_zero;
     }
   }
-  EXPECT_GT(broke_distance_zero, 5u) << "what holds at distance 0 holds nowhere else";
+  EXPECT_GT(above_distance_zero, 5u) << "bounds at distance 0 do not hold at other distances";
 }
 
 TEST(RotaryAttention, TheBoundAtEveryDistanceHoldsForAnyFrequencies) {
@@ -235,11 +235,11 @@ TEST(RotaryAttention, TheBoundAtEveryDistanceHoldsForAnyFrequencies) {
       return result;
     };
     for (int i = 0; i < 8; ++i)
-      EXPECT_LE(climbed(c, angles(), angles(), random), anywhere * (1.0 + 1e-12)) << seed;
+      EXPECT_LE(searched_spread(c, angles(), angles(), random), anywhere * (1.0 + 1e-12)) << seed;
   }
 }
 
-TEST(RotaryAttention, BoundsAreNear) {
+TEST(RotaryAttention, BoundsAreTight) {
   double worst = 0.0;
   double total = 0.0, known = 0.0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -258,7 +258,7 @@ TEST(RotaryAttention, BoundsAreNear) {
   EXPECT_LT(total / known, 1.1);
 }
 
-TEST(RotaryAttention, RowsAttainWhatIsSaid) {
+TEST(RotaryAttention, RowsAttainTheBounds) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RotaryCase c = random_rotary_case(seed);
     const Attention a = c.bounds();
@@ -267,7 +267,7 @@ TEST(RotaryAttention, RowsAttainWhatIsSaid) {
     const KeyPair& keys = *a.sharpest_keys;
     EXPECT_NE(keys.high_distance, keys.low_distance);
     EXPECT_GE(std::min(keys.high_distance, keys.low_distance), 1u)
-        << "a key at distance 0 is the query's own";
+        << "distance 0 is the query's own position";
     EXPECT_LT(std::max(keys.high_distance, keys.low_distance), c.distances());
     for (const std::vector<double>* row :
          {&a.sharpest.row, &keys.high_row, &keys.low_row, &a.most_uniform.row}) {
@@ -283,7 +283,7 @@ TEST(RotaryAttention, RowsAttainWhatIsSaid) {
   }
 }
 
-/// The widest context of a query over the distances there are, by keys in closed form.
+/// The largest spread of a query over all distances, with the best keys in closed form.
 double widest(const RotaryCase& c, const VectorXd& q, std::size_t first) {
   double high = -INFINITY, low = INFINITY;
   const MatrixXd weight =
@@ -306,7 +306,7 @@ double widest(const RotaryCase& c, const VectorXd& q, std::size_t first) {
   return high - low;
 }
 
-TEST(RotaryAttention, EveryQueryHasAContextAsWideAsTheLeast) {
+TEST(RotaryAttention, EveryQueryHasASpreadOfTheLowerBound) {
   std::size_t positive = 0;
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     RotaryCase c = random_rotary_case(seed);
@@ -339,7 +339,7 @@ TEST(RotaryAttention, EveryQueryHasAContextAsWideAsTheLeast) {
   EXPECT_GT(positive, 8u);
 }
 
-TEST(RotaryAttention, SlowPairsKeepABoundNearWhereDistancesAreNotEnumerated) {
+TEST(RotaryAttention, SlowPairsTightenBoundsWithoutEnumeration) {
   for (std::uint64_t seed = 1; seed < 40; seed += 3) {
     RotaryCase c = random_rotary_case(seed);
     c.window = 0;
@@ -347,28 +347,29 @@ TEST(RotaryAttention, SlowPairsKeepABoundNearWhereDistancesAreNotEnumerated) {
     const Attention slow = c.bounds({.operations = 0.0});
     EXPECT_FALSE(slow.distances->enumerated);
     ASSERT_TRUE(slow.distances->in_context.has_value());
-    // Next to nothing turns, so distance 0 says nearly all.
+    // Pairs hardly rotate, so the bound is close to that at distance 0.
     EXPECT_LE(slow.sharpest.upper, 1.6 * slow.distances->sharpest_at_zero.upper) << seed;
     EXPECT_GE(slow.sharpest.upper, c.bounds().sharpest.lower) << seed;
     Random random(seed);
     for (int i = 0; i < 4; ++i) {
       const auto high = c.angles_at(random.below(c.context));
-      EXPECT_LE(climbed(c, high, c.angles_at(random.below(c.context)), random), slow.sharpest.upper) << seed;
+      EXPECT_LE(searched_spread(c, high, c.angles_at(random.below(c.context)), random), slow.sharpest.upper)
+          << seed;
     }
   }
 }
 
-TEST(RotaryAttention, WithoutABoundOnContextsOnlyWhatHoldsAtEveryDistanceIsSaid) {
+TEST(RotaryAttention, UnboundedContextsHaveTheBoundOfAnyDistance) {
   RotaryCase c = random_rotary_case(10);
   c.context = c.window = 0;
   const Attention a = c.bounds();
   EXPECT_EQ(a.distances->within, 0u);
   EXPECT_FALSE(a.distances->enumerated);
   EXPECT_EQ(a.sharpest.upper, a.distances->sharpest_anywhere);
-  EXPECT_GT(a.sharpest.lower, 0.9 * a.sharpest.upper) << "in thousands of positions all pairs turn";
+  EXPECT_GT(a.sharpest.lower, 0.9 * a.sharpest.upper) << "over thousands of positions all pairs rotate";
 }
 
-TEST(RotaryAttention, PairsThatDoNotTurnAreNoPairs) {
+TEST(RotaryAttention, PairsOfFrequencyZeroDoNotRotate) {
   RotaryCase c = random_rotary_case(13);
   c.has_own_norms = false;
   c.key_bias.clear();
@@ -384,7 +385,7 @@ TEST(RotaryAttention, PairsThatDoNotTurnAreNoPairs) {
   EXPECT_NEAR(still.most_uniform.upper, expected.most_uniform.upper, 1e-11 * expected.sharpest.upper);
 }
 
-TEST(RotaryAttention, ShortContextsHoldNoTwoKeysBehindAQuery) {
+TEST(RotaryAttention, WithoutTwoEarlierKeysTheLowerBoundIsZero) {
   RotaryCase c = random_rotary_case(16);
   c.window = 2;
   const Attention a = c.bounds();
@@ -394,22 +395,22 @@ TEST(RotaryAttention, ShortContextsHoldNoTwoKeysBehindAQuery) {
   EXPECT_LE(a.most_uniform.upper, a.sharpest.upper);
 }
 
-TEST(RotaryAttention, WithoutScalingAllKeysAreAlikeWhereAQueryCanVanish) {
+TEST(RotaryAttention, WithoutScalingAZeroQueryIsUniform) {
   RotaryCase c = random_rotary_case(3);
   c.has_own_norms = false;
-  EXPECT_TRUE(c.bounds().uniform_without_scaling) << "its maps reach every query";
-  // Queries that only the bias makes do not vanish.
+  EXPECT_TRUE(c.bounds().uniform_without_scaling) << "its query map has full rank";
+  // A query that is only the bias is not zero.
   std::fill(c.query.begin(), c.query.end(), 0.0);
   EXPECT_FALSE(c.bounds().uniform_without_scaling);
   std::fill(c.key.begin(), c.key.end(), 0.0);
   c.key_bias.clear();
   c.norm.bias.clear();
-  EXPECT_TRUE(c.bounds().uniform_without_scaling) << "there are no keys to tell apart";
+  EXPECT_TRUE(c.bounds().uniform_without_scaling) << "all keys are zero";
 }
 
 TEST(RotaryAttention, AnExampleByHand) {
   // Queries and keys are the rows themselves, of length √2, and one pair: at any distance keys can be the
-  // query turned back and its opposite, so the spread is 2 |q| |k| s.
+  // query rotated back and its negative, so the spread is 2 |q| |k| s.
   RotaryCase c;
   c.dim = 2;
   c.norm = {.kind = NormKind::rms, .width = 2, .eps = 0.0};
@@ -422,7 +423,7 @@ TEST(RotaryAttention, AnExampleByHand) {
   EXPECT_NEAR(a.sharpest.lower, expected, 1e-12);
   EXPECT_NEAR(a.sharpest.upper, expected, 2e-3 * expected);
   EXPECT_NEAR(a.distances->sharpest_anywhere, expected, 1e-9);
-  // Keys that are all the same are told apart by how far they have turned alone.
+  // Equal keys differ in scores only by their rotation.
   c.key = {0.0, 0.0, 0.0, 0.0};
   c.key_bias = {1.0, 0.0};
   const Attention b = c.bounds();
@@ -449,8 +450,8 @@ TEST(RotaryAttention, InstructionSetsDoNotChangeTheBounds) {
   }
 }
 
-/// b² P − G_t of an odd number of coordinates, of which two stay, against a dense eigensolver's word.
-TEST(RotaryAttention, OddHeadsAreBoundedAsWell) {
+/// b² P − G_t for an odd number of coordinates, two of which do not rotate, against a dense eigensolver.
+TEST(RotaryAttention, OddWidthsAreBounded) {
   RotaryCase c = random_rotary_case(12);
   c.dim = 5;
   Random random(4);
@@ -487,7 +488,7 @@ TEST(RotaryAttention, OddHeadsAreBoundedAsWell) {
   EXPECT_LE(a.distances->by_distance->reach, 1.005 * most);
 }
 
-TEST(RotaryAttention, RefusesWhatIsNoRotation) {
+TEST(RotaryAttention, RejectsInvalidRotations) {
   RotaryCase c = random_rotary_case(2);
   c.rotation.dims = c.dim + 2;
   EXPECT_THROW((void)c.bounds(), Error);

@@ -12,7 +12,7 @@
 #include <normscope/selectability/select.hpp>
 #include <normscope/selectability/verify.hpp>
 
-#include "selectability/clouds.hpp"
+#include "selectability/test_keys.hpp"
 #include "support/snapshots.hpp"
 
 namespace normscope::selectability {
@@ -24,7 +24,7 @@ TEST(Select, CornersOfASquareAndItsMiddle) {
   std::vector<Selectability> expected = all(4, Selectability::selectable);
   expected.resize(6, Selectability::unselectable);
   EXPECT_EQ(answers(selection), expected);
-  // The distance of a corner from the others' hull is the most that a query can show.
+  // The largest margin of a corner is its distance from the hull of the others.
   EXPECT_LE(selection.keys[0].margin, std::sqrt(0.2));
   EXPECT_TRUE(verify(square.view(), selection));
 }
@@ -43,7 +43,7 @@ TEST(Select, DegenerateSetsHaveAnswers) {
             (std::vector<Selectability>{Selectability::selectable, Selectability::unselectable,
                                         Selectability::unselectable, Selectability::selectable}));
   const Keys numbers{{4, -1, 0, 7, 7}, 1};
-  // Two equal keys tie at the end: the other end alone can win.
+  // Two equal keys tie at one end, so that only the key at the other end is selectable.
   EXPECT_EQ(numbers.rows(), 5);
   std::vector<Selectability> expected = all(5, Selectability::unselectable);
   expected[1] = Selectability::selectable;
@@ -52,7 +52,7 @@ TEST(Select, DegenerateSetsHaveAnswers) {
   EXPECT_EQ(answers(keys(wide.view())), all(5, Selectability::selectable));
   const Keys zero{{0, 0, 0, 0, 1, 0, 0, 1}, 2};
   EXPECT_EQ(keys(zero.view()).count(Selectability::selectable), 2);
-  // The mean of all keys is a key, and lies between two of them or at a corner.
+  // One key is the mean of all keys.
   const Keys middle{{-1, 0, 0, 0, 1, 0}, 2};
   EXPECT_EQ(answers(keys(middle.view()))[1], Selectability::unselectable);
   for (const Keys& set : {equal, line, numbers, wide, zero, middle}) {
@@ -60,7 +60,7 @@ TEST(Select, DegenerateSetsHaveAnswers) {
   }
 }
 
-/// Keys of nearly equal length, so that none lies between others, with 30 bits, so that the middle of two is
+/// Keys of nearly equal length, so that none is in the hull of others, with 30 bits, so that midpoints are
 /// exact.
 Keys vertices(std::size_t rows, std::size_t width) {
   Keys result = normal_keys(rows, width, width);
@@ -85,7 +85,7 @@ TEST(Select, PlantedAnswersAtEveryWidth) {
     if (width <= 64) {
       planted.add(mixture(planted, count, 4 * width, random));
     } else {
-      // A mean of four, exact again: deep inside takes a second a key.
+      // An exact mean of four; a key deep inside would take a second.
       std::vector<double> face(width);
       for (std::size_t i = 0; i < 4 * width; ++i) face[i % width] += 0.25 * planted.values[i];
       planted.add(face);
@@ -100,8 +100,8 @@ TEST(Select, PlantedAnswersAtEveryWidth) {
   }
 }
 
-TEST(Select, TwiceThePrecisionDecidesAtTheEdge) {
-  // The edge from (1, 0) to (0, 1), a rounding of its middle on either side: 2^-52 beyond it is outside.
+TEST(Select, TwiceThePrecisionDecidesNearFacets) {
+  // The midpoint of the edge from (1, 0) to (0, 1), moved by one rounding to either side of the edge.
   for (const double side : {0x1p-52, 0.0, -0x1p-53}) {
     const Keys edge{{0, 0, 1, 0, 0, 1, 0.5 + side, 0.5}, 2};
     const Selection selection = keys(edge.view());
@@ -113,7 +113,7 @@ TEST(Select, TwiceThePrecisionDecidesAtTheEdge) {
       EXPECT_LE(selection.keys[3].margin, side * std::sqrt(0.5) * (1.0 + 1e-15));
     }
   }
-  // The same in a space of twelve, off the centre of a facet.
+  // The same in twelve dimensions, next to the centre of a facet.
   const std::size_t width = 12;
   for (const double side : {0x1p-44, -0x1p-44}) {
     Keys simplex{.values = {}, .width = width};
@@ -132,8 +132,8 @@ TEST(Select, TwiceThePrecisionDecidesAtTheEdge) {
   }
 }
 
-TEST(Select, UndecidedSaysSo) {
-  // Inside, but no weights that are doubles meet the key exactly.
+TEST(Select, KeysWithoutAProofAreUndecided) {
+  // Inside the hull, but no weights in float64 give the key exactly.
   const Keys thirds{{0, 0, 0, 3, 0, 0.1, 0, 3, 0.7, 0.7, 0.9, 1.1}, 3};
   Keys set = normal_keys(40, 3, 5);
   set.add(thirds.row(3));
@@ -147,7 +147,7 @@ TEST(Select, UndecidedSaysSo) {
   EXPECT_EQ(keys(set.view()).count(Selectability::undecided), 0);
 }
 
-RC_GTEST_PROP(Select, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
+RC_GTEST_PROP(Select, AgreesWithPlanarHulls, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t count = 1 + random.below(60);
   const std::uint64_t side = 2 + random.below(40);
@@ -155,7 +155,7 @@ RC_GTEST_PROP(Select, AgreesWithTurningInThePlane, (std::uint64_t seed)) {
   for (std::size_t i = 0; i < 2 * count; ++i)
     points.values.push_back(static_cast<double>(random.below(side)));
   if (count == 1) return;
-  RC_ASSERT(answers(keys(points.view())) == turned(points));
+  RC_ASSERT(answers(keys(points.view())) == planar_vertices(points));
 }
 
 RC_GTEST_PROP(Select, EveryAnswerIsProved, (std::uint64_t seed)) {
@@ -192,7 +192,7 @@ TEST(Select, ThreadsDoNotChangeABit) {
 }
 
 TEST(Select, EveryPairIsCompared) {
-  // Keys of one length, far apart, and shorter copies of some, which only their own originals beat.
+  // Keys of one length, far apart, and shorter copies of some, to which only the original scores higher.
   Keys set = vertices(1500, 24);
   for (std::size_t row = 3; row < 1500; row += 7) {
     std::vector<double> copy = set.row(row);
@@ -215,7 +215,7 @@ TEST(Select, ResumesBitwiseAfterAnyStep) {
     stopped.step();
     Search next(set.view(), {.threads = 2});
     next.resume(stopped.state());
-    // Not one step on: what was restored is in the state at once.
+    // Without another step: the state contains what was restored.
     EXPECT_EQ(next.state(), stopped.state());
     while (!next.done()) next.step();
     const Selection parts = std::move(next).result();
@@ -251,7 +251,7 @@ TEST(Select, ABrokenStateIsRefused) {
   }
 }
 
-// A stranger can put the right checksum under whatever he likes: every proof must hold, every number be one.
+// A forged state can have a correct checksum, so every proof and every number in it is checked.
 TEST(Select, AForgedStateIsRefused) {
   const Keys set = normal_keys(300, 3, 7);
   const Selection whole = keys(set.view());
@@ -274,7 +274,7 @@ TEST(Select, AForgedStateIsRefused) {
     const Selection got = std::move(other).result();
     EXPECT_TRUE(verify(set.view(), got));
     for (std::size_t i = 0; i < set.rows(); ++i) {
-      // What is not refused can be a weaker bound or another proof, or hold back an answer; it is not wrong.
+      // An accepted state may have weaker bounds, other proofs or fewer answers, but no wrong ones.
       EXPECT_TRUE(got.keys[i].answer == whole.keys[i].answer ||
                   got.keys[i].answer == Selectability::undecided)
           << i;
@@ -283,7 +283,7 @@ TEST(Select, AForgedStateIsRefused) {
   EXPECT_GT(refused, 200);
 }
 
-TEST(Select, SizeAndPlaceDoNotMatter) {
+TEST(Select, ScaleAndTranslationDoNotMatter) {
   const Keys plain = normal_keys(300, 5, 3);
   const std::vector<Selectability> expected = answers(keys(plain.view()));
   for (const double factor : {0x1p-900, 0x1p900}) {

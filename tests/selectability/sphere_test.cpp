@@ -90,7 +90,7 @@ TEST(Sphere, AgreesWithBruteForceOverTheCircle) {
     const std::size_t count = 3 + seed % 8;
     for (std::size_t i = 0; i < 2 * count; ++i) weights.push_back(random.normal());
     for (std::size_t i = 0; i < count; ++i) bias.push_back(random.normal());
-    // One in the middle with an offset: it leads there, and less and less outward.
+    // A token in the middle with an offset: its lead decreases outward.
     weights[0] = weights[1] = 0.0;
     bias[0] = 1.5;
     const Logits logits = head(NormKind::rms, 2, weights, bias);
@@ -132,7 +132,7 @@ TEST(Sphere, AgreesWithBruteForceOverTheCircle) {
 }
 
 TEST(Sphere, IgnoresIrrelevantDirections) {
-  // More dimensions than tokens that differ: inside leads are brought to the sphere along the others.
+  // More dimensions than differing tokens: points inside move to the sphere along the remaining ones.
   for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
     Random random(5);
     std::vector<double> weights;
@@ -152,7 +152,7 @@ TEST(Sphere, VerifyAsksForAPointOfTheSphere) {
   std::vector<TokenReach> tokens = decided_with_sphere(logits);
   ASSERT_EQ(tokens[0].answer, Answer::yes);
   ASSERT_TRUE(verify(logits, 0, tokens[0]));
-  // In the middle it leads by 0.3, but the norm never gives the middle.
+  // At the centre it leads by 0.3, but the centre is no output of the norm.
   tokens[0].witness = {0.0, 0.0};
   tokens[0].lower = 0.2;
   EXPECT_FALSE(verify(logits, 0, tokens[0]));

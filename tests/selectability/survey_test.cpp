@@ -50,7 +50,7 @@ TEST(Survey, NoTokenIsNearerThanThoseNamed) {
   }
 }
 
-TEST(Survey, NearestTokensStandInTheOrderOfTheirBounds) {
+TEST(Survey, NearestTokensAreSortedByTheirBounds) {
   Survey survey;
   // Overlapping intervals whose lower ends are sorted differently from their upper ends.
   for (const auto& [lower, upper] : {std::pair{1.0, 4.0}, {2.0, 3.0}, {0.5, 5.0}, {2.5, 2.75}, {0.1, 9.0}}) {
@@ -66,7 +66,7 @@ TEST(Survey, NearestTokensStandInTheOrderOfTheirBounds) {
   EXPECT_EQ(survey.nearest(2), (std::vector<std::size_t>{3, 1}));
 }
 
-TEST(Survey, WhatIsLeftOutIsCountedAndWorkedOutLater) {
+TEST(Survey, LeftOutWorkIsCountedAndCompletedLater) {
   const Logits logits = random_head(900, 5, NormKind::layer, 3, 1.0).logits();
   const SurveyOptions wanted{.nearest = 7};
   const ReachOptions unlimited{.threads = 1};

@@ -22,7 +22,7 @@ TEST(Weights, AreTheSoftmax) {
   EXPECT_EQ(sharp, (std::vector{0.0, 0.0, 1.0}));
 }
 
-RC_GTEST_PROP(Weights, OfAKeyInsideNeverLead, ()) {
+RC_GTEST_PROP(Weights, OfAKeyInsideTheHullAreNeverLargest, ()) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   const auto rows = *rc::gen::inRange<std::size_t>(1, 20);
   Random random(seed);
@@ -37,7 +37,7 @@ RC_GTEST_PROP(Weights, OfAKeyInsideNeverLead, ()) {
   RC_ASSERT(selection.keys[best].answer == Selectability::selectable);
 }
 
-TEST(Weights, SayWhatTheyExpect) {
+TEST(Weights, BadInputIsNamed) {
   const std::vector<double> keys{0, 0, 1, 0};
   EXPECT_THROW((void)attention_weights({keys.data(), 2, 2}, std::vector{1.0}), Error);
   EXPECT_THROW((void)attention_weights({keys.data(), 0, 2}, std::vector{1.0, 1.0}), Error);

@@ -140,7 +140,7 @@ struct Report {
 /// The sentences that follow from `norms` and `model` of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
 
-/// `text` as a shell takes it for one word, whatever its bytes.
+/// `text` quoted for a shell, as one word for any bytes.
 [[nodiscard]] std::string shell_quoted(const std::string& text);
 
 /// The `normscope geometry` command that computes the image of `norm` again; `axes` of them shown.

@@ -10,7 +10,7 @@
 #include <normscope/model/model.hpp>
 #include <normscope/selectability/survey.hpp>
 
-/// What a checkpoint can say: its vocabulary behind the final norm.
+/// Which tokens a checkpoint can output: its vocabulary after the final norm.
 namespace normscope::audit {
 
 /// The map from the final norm's output to logits, the norm folded in.
@@ -45,8 +45,8 @@ struct VocabularyHead {
 /// less Requires  a survey that is finished, or bounded by its leads; soft_cap > 0
 void cap_probabilities(const VocabularyHead& head, selectability::Survey& survey, unsigned threads = 0);
 
-/// Of a whole vocabulary: who can win, with names where a vocabulary file lies beside the weights; or why
-/// that is not known.
+/// Which tokens of a whole vocabulary are reachable, with names if a vocabulary file lies beside the weights;
+/// or why that is not known.
 struct VocabularyReach {
   std::optional<selectability::Survey> survey{};
   std::vector<std::string> names{};  ///< empty where no file names tokens

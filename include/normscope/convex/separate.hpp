@@ -59,7 +59,7 @@ struct Separation {
 };
 
 /// Separates the rows of `a` from the rows of `b`. Yes when a hyperplane with a proved margin is found, no
-/// when the hulls meet to `tolerance` and nothing in twice the precision says that they do not, undecided
+/// when the hulls meet to `tolerance` and twice the precision does not show them apart, undecided
 /// otherwise: then the sets are apart or overlap by about the rounding of the data, or of rows far smaller
 /// than others. Where columns differ in size, the decision is made in columns divided by powers of two, which
 /// changes nothing about what is separable; distances are those of the data as they are.
@@ -69,7 +69,7 @@ struct Separation {
 /// Errors    Shape; Argument for an entry that is not finite; Cancelled
 /// Accuracy  the largest margin is in [margin, residual], proved, and these are within 1e-9 of it and
 ///           2^-46 of `scale` of each other (tests: Separate.MarginIsTheLargest,
-///           Separate.MarginsOfHostileSets)
+///           Separate.MarginsOfIllConditionedSets)
 /// Cost      O(rows width) per pricing of all rows, once in about ten iterations of O(k width + k²), k the
 ///           rows with weight
 [[nodiscard]] Separation separate(MatrixView<const double> a, MatrixView<const double> b,

@@ -47,7 +47,7 @@ struct Grid {
 /// [−1, 1]), which preserves areas.
 /// Source    Lambert's cylindrical projection
 /// Shapes    (rows, 2) → (rows, 3);  |height| <= 1
-/// Accuracy  inverse to `on_map` (test: Answers.TheMapOfTheSphereIsTrue)
+/// Accuracy  inverse to `on_map` (test: Answers.MapAndSphereAreInverse)
 [[nodiscard]] std::vector<double> on_sphere(MatrixView<const double> places);
 /// The position on the map of a point's direction; (0, 0) for the origin.
 /// Shapes    (rows, 3) → (rows, 2)

@@ -29,7 +29,7 @@ namespace normscope::lnnet {
 
 /// Smallest first coordinate after a shift by t > 1:  sqrt(1 − 1/t²), at x = −1/t.
 /// Requires  t > 1
-/// Accuracy  against a search (test: Circle.FoldsDipWhereTheFormulaSays)
+/// Accuracy  against a search (test: Circle.FoldsHaveTheMinimumOfTheFormula)
 [[nodiscard]] double fold_minimum(double t);
 
 /// Largest |dθ'/dθ| of the shifted circle's angle:  1/|1 − t|, at the point closest to the origin.
@@ -51,7 +51,7 @@ enum class Move { stretch, shift };
 /// u of points of the plane; the origin is unchanged.
 /// Shapes    (rows, 2) → (rows, 2)
 /// Accuracy  first coordinates are `stretched` and `folded` on the circle (test:
-/// Circle.MovesLandWhereTheCurvesSay)
+/// Circle.MovedPointsLieOnTheCurves)
 [[nodiscard]] std::vector<double> normalized(MatrixView<const double> points, double eps = 0.0);
 
 }  // namespace normscope::lnnet

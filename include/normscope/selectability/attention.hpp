@@ -168,8 +168,8 @@ struct Attention {
   std::vector<UnavoidableContext> uniform_without_projection_proof{};
   Fills fills_without_projection{};
   std::optional<OverDistances> distances{};
-  /// Without scaling rows have no bound. Then some query gives all keys one score, exactly, when this holds;
-  /// and if any query tells two keys apart, sharpness has no bound either.
+  /// Whether, without scaling, some query gives all keys the same score. Rows are then unbounded, so if any
+  /// query gives two keys different scores, the sharpest spread is unbounded.
   bool uniform_without_scaling = false;
   /// Of the balls that queries and keys are bound to by norms of their own, the part that rows of the head's
   /// norm are known to reach; 1 without such norms, 0 where nothing is known.
@@ -191,14 +191,15 @@ struct Attention {
 
 /// The most uniform and the sharpest attention of a head over every context.
 /// With eps > 0 the norm fills the open ball, and what is attained on its surface is a limit. With eps = 0 it
-/// fills the surface only, which is no difference while head_dim < width, less one with Π: some way along it
-/// rows change and queries do not (test: Attention.TheSurfaceDoesWhereMapsHaveAKernel). Else `lower` of the
+/// fills the surface only, which gives the same bounds if head_dim < width (width − 1 with Π): some direction
+/// changes rows but no query (test: Attention.SphereAttainsTheBoundsIfMapsHaveAKernel). Else `lower` of the
 /// most uniform is a bound that need not be attained.
 ///
-/// A norm of their own makes q = r' G' v + β' with |v| <= 1 of queries, whatever their maps: the bounds are
-/// over all v on the one side, on the other over |v| <= ρ, which rows are proved to reach:
+/// With a norm of their own, queries are q = r' G' v + β', |v| <= 1, for any maps: outer bounds are over all
+/// v, inner bounds over |v| <= ρ, which rows are proved to reach:
 ///   ρ = σ/sqrt(σ² + N' eps'),  σ = σ_min(Π' W_Q r G Π) − |Π'(W_Q β + b_Q)|;
-/// keys alike. They meet where σ is large beside eps', and hold from outside only where it is not positive.
+/// the same for keys. They meet if σ is large compared to eps'; if σ is not positive, only outer bounds
+/// exist.
 ///
 /// With a rotation the extremes are over every distance that contexts have, and exact arithmetic is meant:
 /// float32 angles are off by 2⁻²⁴ of their size. sharpest.upper is the least of three proofs: weights on the
@@ -207,8 +208,8 @@ struct Attention {
 /// `sharpest_keys`, two keys at different distances behind the query. Where a context has fewer than two such
 /// distances, or frequencies are unknown, it is 0.
 ///
-/// A soft cap c bends scores: a spread S is at most 2c tanh(S/2c) then, and what is attained is said of the
-/// capped scores (test: Attention.ASoftCapBendsTheBounds).
+/// With a soft cap c a spread S becomes at most 2c tanh(S/2c), and attained spreads are those of the capped
+/// scores (test: Attention.SoftCapBoundsHold).
 ///
 /// Source    [Brody et al. 2023, section 3.1], for one head's maps, gain and biases
 /// Errors    Shape; Argument for an entry that is not finite; Unsupported for several groups, and for maps
@@ -216,8 +217,8 @@ struct Attention {
 ///           sizes with the norm's radius and gain are outside 2^-120 to 2^120
 /// Accuracy  upper − lower <= 1e-10 of the largest spread the sizes of the maps allow (test:
 ///           Attention.BoundsMeet); norms of their own and rotations aside (tests:
-///           OwnNorms.NoContextIsBeyondTheBounds, OwnNorms.RowsAttainWhatIsSaid,
-///           RotaryAttention.BoundsAreNear)
+///           OwnNorms.NoContextIsBeyondTheBounds, OwnNorms.RowsAttainTheBounds,
+///           RotaryAttention.BoundsAreTight)
 /// Cost      O(width head_dim² + head_dim³), and with a rotation O(100 head_dim³ + distances head_dim³/3)
 [[nodiscard]] Attention attention(const NormSpec& norm, const HeadMaps& head,
                                   const AttentionEffort& effort = {});

@@ -17,7 +17,7 @@ namespace normscope::selectability {
 /// Source    [Dantzig 1963] as in `convex::separate_exactly`, one key against all others
 /// Shapes    keys: those that `selection` is of
 /// Errors    Unsupported where built without GMP; Cancelled
-/// Accuracy  exact (tests: ExactSelect.AgreesWithTurningInThePlane, ExactSelect.OneBitDecides,
+/// Accuracy  exact (tests: ExactSelect.AgreesWithPlanarHulls, ExactSelect.OneBitDecides,
 ///           test_exact_answers_hold_in_integers)
 /// Cost      a key inside the hull of the keys that carry it: one system of their order; others as
 ///           `convex::separate` and from there `convex::separate_exactly`, with all keys

@@ -19,7 +19,7 @@ struct Probability {
 
 /// The bounds that follow from the lead alone: with a lead of at least l somewhere and at most m everywhere,
 ///   1/(1 + (tokens − 1) e^−l) <= p <= 1/(1 + e^−m).
-/// Accuracy  proved (test: Probability.LeadsBoundIt)
+/// Accuracy  proved (test: Probability.LeadsBoundProbabilities)
 [[nodiscard]] Probability probability_from_lead(const TokenReach& reach, std::size_t tokens);
 
 struct ProbabilityOptions {

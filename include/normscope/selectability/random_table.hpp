@@ -31,12 +31,12 @@ struct RandomCell {
   std::size_t undecided = 0;
 };
 
-/// Decides sets of independent normal keys, cell by cell. The caption of the paper's figure says the
-/// mean share, but its colours agree with `any`.
+/// Decides sets of independent normal keys, cell by cell. The caption of the paper's figure names
+/// the mean share, but its colours agree with `any`.
 ///
 /// Source    [Brody, Alon, Yahav 2023, figures 1c and 1d]
 /// Errors    Argument for ranges that are empty or runs = 0; Cancelled
-/// Accuracy  the answer does not depend on the number of threads (test: RandomTable.ThreadsDoNotChangeIt)
+/// Accuracy  the answer does not depend on the number of threads (test: RandomTable.ThreadsDoNotChangeABit)
 [[nodiscard]] std::vector<RandomCell> random_table(const RandomTable& table, unsigned threads = 0,
                                                    const Progress& progress = {});
 

@@ -53,7 +53,7 @@ struct SurveyOptions {
 /// requested, until `options.until`. Continues from what an interrupted call left in the survey, to the same
 /// numbers. In an unfinished survey, `bound_by_leads` fills in the rest.
 /// Errors    Cancelled
-/// Accuracy  (tests: Survey.NoTokenIsNearerThanThoseNamed, Survey.WhatIsLeftOutIsCountedAndWorkedOutLater)
+/// Accuracy  (tests: Survey.NoTokenIsNearerThanThoseNamed, Survey.LeftOutWorkIsCountedAndCompletedLater)
 /// Cost      tokens · width per round and token computed
 void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options);
 

@@ -35,7 +35,7 @@ class Basis {
   /// Exchanges a column whose `image` is not 0 at `position`.
   void replace(std::size_t position, Column column, const Residues& image);
   /// Exchanges a column whose image is 0 at `position` although its entry in B⁻¹ column is not: under another
-  /// prime. False where no prime of a few will do.
+  /// prime. False if none of a few primes allows it.
   [[nodiscard]] bool replace_anew(std::size_t position, Column column);
 
   /// B⁻¹ right.

@@ -97,7 +97,7 @@ std::vector<int> Simplex::costs(const RationalVector& values, bool& feasible) co
   return result;
 }
 
-/// A row whose price is positive: the one with the largest, as far as doubles tell, or the first one.
+/// A row whose price is positive: the one with the largest price in float64, or the first one.
 std::optional<std::size_t> Simplex::entering(const Functional& functional, const Dyadic& of_a,
                                              const Dyadic& of_b, bool least_index) const {
   // Prices are functional(a) + of_a and of_b − functional(b).

@@ -11,7 +11,7 @@
 
 namespace normscope::selectability {
 
-/// Rows of one width that tests ask about.
+/// A set of keys of one width.
 struct Keys {
   std::vector<double> values{};
   std::size_t width = 1;
@@ -39,7 +39,7 @@ inline Keys normalized(Keys keys, double eps = 0.0, const std::vector<double>& g
   return keys;
 }
 
-/// The mean taken out of every row, in one subtraction as a program would.
+/// Subtracts the mean of every row, rounding once per entry.
 inline Keys projected(Keys keys) {
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     double mean = 0.0;
@@ -63,7 +63,7 @@ inline std::vector<double> mixture(const Keys& keys, std::size_t from, std::size
   return result;
 }
 
-/// What was found of each key.
+/// The answer for each key.
 inline std::vector<Selectability> answers(const Selection& selection) {
   std::vector<Selectability> result;
   for (const Verdict& verdict : selection.keys) result.push_back(verdict.answer);
@@ -74,15 +74,15 @@ inline std::vector<Selectability> all(std::size_t count, Selectability answer) {
   return std::vector<Selectability>(count, answer);
 }
 
-/// Vertices of a planar hull by turning around it: strict ones only, equal points out. Exact for small
+/// Selectable: the strict vertices of a planar hull, without points that occur twice. Exact for small
 /// integers.
-inline std::vector<Selectability> turned(const Keys& points) {
+inline std::vector<Selectability> planar_vertices(const Keys& points) {
   const std::size_t n = points.rows();
   const auto at = [&](std::size_t i) { return points.view().row(i); };
   std::vector<Selectability> result(n, Selectability::selectable);
   for (std::size_t i = 0; i < n; ++i) {
-    // A vertex sees all others within less than half a turn: some direction to another has everyone on its
-    // left, and whoever is on its line lies ahead.
+    // The directions from a vertex to the others span less than half a turn: for one of them every point lies
+    // to its left or on its ray.
     bool vertex = false;
     for (std::size_t j = 0; j < n && !vertex; ++j) {
       const double x = at(j)[0] - at(i)[0];

@@ -4,12 +4,11 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/version.hpp>
+#include <normscope/documents/construction.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/folds.hpp>
 #include <normscope/lnnet/net_file.hpp>
@@ -45,20 +44,6 @@ std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
   std::vector<std::int64_t> labels(rows);
   for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(options.random_labels));
   return labels;
-}
-
-/// One line of JSON per layer; an infinite gap, where no other class is on the opposite side, is null.
-std::string trace_lines(const std::vector<merge::Fold>& folds) {
-  std::string lines;
-  for (std::size_t l = 0; l < folds.size(); ++l) {
-    const merge::Fold& fold = folds[l];
-    nlohmann::ordered_json line = {
-        {"layer", l},      {"pair", nullptr},  {"midpoint", fold.midpoint}, {"radius", fold.radius},
-        {"gap", fold.gap}, {"runs", fold.runs}};
-    if (fold.first != merge::no_row) line["pair"] = {fold.first, fold.second};
-    lines += line.dump() + "\n";
-  }
-  return lines;
 }
 
 /// Files that are written to temporary names and renamed together.
@@ -99,23 +84,9 @@ int run_build(const Session& session, const BuildOptions& options) {
       .threads = session.threads};
   const merge::Construction made =
       merge::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
-  const std::size_t width = made.net.layers.empty() ? 0 : 3;
-  const nlohmann::ordered_json json = {{"schema", "normscope.build/1"},
-                                       {"version", version},
-                                       {"output", options.output},
-                                       {"mode", options.mode},
-                                       {"precision", std::string(to_string(made.net.precision))},
-                                       {"layers", made.net.layers.size()},
-                                       {"width", width},
-                                       {"classes", made.net.classes},
-                                       {"correct", made.correct},
-                                       {"total", made.total},
-                                       {"distinct", made.distinct},
-                                       {"relabelled", made.relabelled},
-                                       {"attempts", made.attempts}};
-  JsonOutput machine_form(session, json_text(json));
+  JsonOutput machine_form(session, json_text(documents::construction(made, how.mode, options.output)));
   Outputs outputs;
-  outputs.add(options.trace, trace_lines(made.folds));
+  outputs.add(options.trace, documents::fold_lines(made.folds));
   outputs.add(options.figure, json_text(figures::folds(made.folds)) + "\n");
   lnnet::save_net(options.output, made.net);
   outputs.commit();

@@ -8,7 +8,6 @@
 #include <normscope/automata/trained.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/version.hpp>
 #include <normscope/documents/counting.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/counting.hpp>
@@ -19,7 +18,6 @@ namespace normscope::cli {
 namespace {
 
 namespace am = automata;
-using Json = nlohmann::ordered_json;
 
 /// Number of words of the test set of [Weiss et al. 2018], and their largest exponent.
 constexpr std::size_t test_words = 1000;
@@ -60,7 +58,7 @@ am::TrainSpec train_spec(const CountOptions& options) {
 struct Subject {
   am::Network network;
   am::TrainSpec spec;
-  Json training;
+  std::optional<documents::TrainingCourse> trained{};
   std::string told;
 };
 
@@ -72,25 +70,11 @@ Subject get(const Session& session, const CountOptions& options) {
   }
   const am::TrainSpec spec = train_spec(options);
   const am::Trainer trainer = am::train(spec, session.progress());
-  return {trainer.network(),
-          spec,
-          {{"epochs", trainer.loss().size()},
-           {"loss", std::vector<double>(trainer.loss().begin(), trainer.loss().end())},
-           {"accuracy", std::vector<double>(trainer.accuracy().begin(), trainer.accuracy().end())}},
+  return {trainer.network(), spec,
+          documents::TrainingCourse{{trainer.loss().begin(), trainer.loss().end()},
+                                    {trainer.accuracy().begin(), trainer.accuracy().end()}},
           fmt::format("{} epochs, loss {:.4f}, {:.1f} % of the training words right", trainer.loss().size(),
                       trainer.loss().back(), 100.0 * trainer.accuracy().back())};
-}
-
-Json to_json(const std::vector<am::UnitDrift>& drifts) {
-  Json all = Json::array();
-  for (const am::UnitDrift& unit : drifts) {
-    Json blocks = Json::array();
-    for (const am::Drift& block : unit.blocks) {
-      blocks.push_back({{"mean", block.mean}, {"deviation", block.deviation}});
-    }
-    all.push_back({{"unit", unit.unit}, {"counts", unit.counts}, {"blocks", std::move(blocks)}});
-  }
-  return all;
 }
 
 std::string describe(const am::Network& network, const std::vector<am::UnitDrift>& drifts) {
@@ -122,39 +106,17 @@ int run_count(const Session& session, const CountOptions& options) {
                                                 : std::vector<am::UnitDrift>{};
 
   const am::TrainSpec& spec = subject.spec;
-  JsonOutput machine_form(session, json_text({{"schema", "normscope.count/1"},
-                                              {"version", version},
-                                              {"cell", am::to_string(network.cell.kind)},
-                                              {"language", am::to_string(network.language)},
-                                              {"head", am::to_string(network.head)},
-                                              {"width", network.cell.width},
-                                              {"spec",
-                                               {{"longest", spec.longest},
-                                                {"batch", spec.batch},
-                                                {"rate", spec.rate},
-                                                {"decay", spec.decay},
-                                                {"clip", spec.clip},
-                                                {"epochs", spec.epochs},
-                                                {"seed", spec.seed}}},
-                                              {"training", subject.training},
-                                              {"exact_to", range.exact_to()},
-                                              {"accepted",
-                                               {{"member", range.member},
-                                                {"one_less", range.one_less},
-                                                {"one_more", range.one_more},
-                                                {"another", range.another}}},
-                                              {"near_members",
-                                               {{"words", score.words},
-                                                {"right", score.right},
-                                                {"accepted_members", score.accepted_members},
-                                                {"rejected_others", score.rejected_others}}},
-                                              {"n", options.letters},
-                                              {"drifts", to_json(drifts)},
-                                              {"parameters", network.cell.parameters},
-                                              {"output", network.output}}));
+  JsonOutput machine_form(session, json_text(documents::count({.network = network,
+                                                               .spec = spec,
+                                                               .trained = subject.trained,
+                                                               .range = range,
+                                                               .near_members = score,
+                                                               .n = options.letters,
+                                                               .drifts = drifts})));
   std::optional<AtomicFile> figure;
   std::optional<AtomicFile> trace;
-  const auto write = [](std::optional<AtomicFile>& file, const std::string& path, const Json& json) {
+  const auto write = [](std::optional<AtomicFile>& file, const std::string& path,
+                        const nlohmann::ordered_json& json) {
     file.emplace(path);
     file->write(json_text(json) + "\n");
   };

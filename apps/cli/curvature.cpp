@@ -3,14 +3,14 @@
 #include <optional>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/bytes/npy_writer.hpp>
 #include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
-#include <normscope/core/version.hpp>
+#include <normscope/documents/geometry.hpp>
+#include <normscope/documents/text.hpp>
 #include <normscope/norm/curvature.hpp>
 
 #include "command.hpp"
@@ -41,10 +41,6 @@ MatrixInput rows_of(const CurvatureOptions& options, const std::optional<checkpo
   return x;
 }
 
-nlohmann::ordered_json optional_number(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-}
-
 /// Six digits, or a dash if there is no number.
 std::string number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "-";
@@ -67,25 +63,7 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
       options.rows_out.empty() ? MatrixView<double>{}
                                : MatrixView<double>(of_rows.values.data(), x.rows, groups.size()));
 
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const norm::GroupCurvature& result : results) {
-    list.push_back({{"k", result.groups},
-                    {"mean", result.mean},
-                    {"ratio", result.ratio},
-                    {"min", result.least},
-                    {"max", result.largest},
-                    {"bound", optional_number(result.bound)},
-                    {"rows", result.rows}});
-  }
-  const nlohmann::ordered_json json = {{"schema", "normscope.curvature/1"},
-                                       {"version", version},
-                                       {"norm", std::string(to_string(spec.kind))},
-                                       {"width", spec.width},
-                                       {"rows", x.rows},
-                                       {"eps", spec.eps},
-                                       {"groups", list},
-                                       {"source", spec.source()}};
-  JsonOutput machine_form(session, json_text(json));
+  JsonOutput machine_form(session, json_text(documents::curvature(spec, x.rows, results, spec.source())));
   if (!options.rows_out.empty()) bytes::write_npy(options.rows_out, of_rows);
   machine_form.commit();
 

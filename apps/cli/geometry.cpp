@@ -5,11 +5,11 @@
 #include <optional>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/version.hpp>
+#include <normscope/documents/geometry.hpp>
+#include <normscope/documents/text.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
 
@@ -40,40 +40,24 @@ void check_entries(const char* option, std::size_t rows, std::size_t width) {
 /// Number of coordinates printed for a direction.
 constexpr std::size_t shown_coordinates = 5;
 
-/// Directions, one per row.
-struct ShownRows {
-  std::vector<double> values{};
-  std::size_t width = 1;
+using Directions = documents::Directions;
 
-  [[nodiscard]] std::size_t size() const { return values.size() / width; }
-  [[nodiscard]] std::span<const double> row(std::size_t index) const {
-    return {values.data() + index * width, width};
-  }
-  [[nodiscard]] MatrixView<double> view() { return {values.data(), size(), width}; }
-};
-
-ShownRows empty_rows(std::size_t count, std::size_t width) {
+Directions empty_rows(std::size_t count, std::size_t width) {
   return {.values = std::vector<double>(count * width), .width = width};
 }
 
-nlohmann::ordered_json to_json(const ShownRows& rows) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < rows.size(); ++i) list.emplace_back(rows.row(i));
-  return list;
-}
-
-ShownRows leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted,
-                       unsigned threads) {
+Directions leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted,
+                        unsigned threads) {
   const std::size_t count = std::min(wanted, image.semi_axes().size());
   check_entries("--axes", count, width);
-  ShownRows axes = empty_rows(count, width);
+  Directions axes = empty_rows(count, width);
   image.axes(0, axes.view(), threads);
   return axes;
 }
 
-ShownRows null_space(const geometry::NormImage& image, std::size_t width) {
+Directions null_space(const geometry::NormImage& image, std::size_t width) {
   check_entries("--null-space", image.null_space_dim(), width);
-  ShownRows basis = empty_rows(image.null_space_dim(), width);
+  Directions basis = empty_rows(image.null_space_dim(), width);
   image.null_space(basis.view());
   return basis;
 }
@@ -98,36 +82,24 @@ std::string number(double value) {
 using Lines = std::vector<std::string>;
 
 /// Statistics of gain and bias, if they are given.
-void add_parameters(const GeometryOptions& options, const NormSpec& spec, nlohmann::ordered_json& json,
-                    Lines& lines) {
-  if (!options.norm.gain.empty()) {
-    const audit::ParameterStatistics gain = audit::statistics(spec.gain);
-    json["gain"] = {{"min", gain.min},           {"max", gain.max},
-                    {"mean", gain.mean},         {"median_abs", gain.median_abs},
-                    {"negative", gain.negative}, {"zero", gain.zero}};
+void add_parameters(const documents::GeometryDetails& details, const NormSpec& spec, Lines& lines) {
+  if (details.gain) {
+    const audit::ParameterStatistics& gain = *details.gain;
     lines.push_back(fmt::format("gain from {:.6g} to {:.6g}, median size {:.6g}; {} negative, {} zero",
                                 gain.min, gain.max, gain.median_abs, gain.negative, gain.zero));
   }
   if (spec.bias.empty()) return;
   const std::optional<double> shift = geometry::shift_over_radius(spec);
-  json["shift_over_radius"] = shift ? nlohmann::ordered_json(*shift) : nullptr;
   lines.push_back(shift ? fmt::format("shifted by {} times its root-mean-square radius", number(*shift))
                         : "its image is one point, the bias");
 }
 
 /// Similarity of the image to that of another gain of the same kind.
-void add_similarity(const Session& session, const GeometryOptions& options,
-                    const std::optional<NormInput>& other, const NormSpec& spec,
-                    const geometry::NormImage& image, nlohmann::ordered_json& json, Lines& lines) {
-  if (!other) return;
-  const GivenNorm other_spec = other->of_width(0);
+documents::GainComparison compare(const Session& session, const NormInput& other, const NormSpec& spec,
+                                  const geometry::NormImage& image) {
+  const GivenNorm other_spec = other.of_width(0);
   const geometry::NormImage other_image(other_spec, session.threads, session.progress());
-  const double similarity = geometry::image_similarity(spec, other_spec);
-  const double cosine = geometry::longest_axes_cosine(image, other_image);
-  json["similarity"] = similarity;
-  json["top_axis_cosine"] = cosine;
-  lines.push_back(fmt::format("similarity {:.6g} to {}, cosine of the longest axes {:.6g}", similarity,
-                              printable(options.similar_to), cosine));
+  return {geometry::image_similarity(spec, other_spec), geometry::longest_axes_cosine(image, other_image)};
 }
 
 /// What the semi-axes mean for a norm that does not normalize.
@@ -159,31 +131,12 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
   const GivenNorm spec = norm.of_width(options.width);
   const geometry::NormImage image(spec, session.threads, session.progress());
   const std::span<const double> lengths = image.semi_axes();
-  const double dimension = geometry::effective_dimension(spec);
-  const ShownRows axes = leading_axes(image, spec.width, options.axes, session.threads);
-  const ShownRows erased = options.null_space ? null_space(image, spec.width) : ShownRows{};
-
-  nlohmann::ordered_json json = {{"schema", "normscope.geometry/1"},
-                                 {"version", version},
-                                 {"norm", std::string(to_string(spec.kind))},
-                                 {"width", spec.width},
-                                 {"groups", spec.groups},
-                                 {"eps", spec.eps},
-                                 {"effect", std::string(to_string(spec.effect()))},
-                                 {"null_space_dim", image.null_space_dim()},
-                                 {"semi_axes", lengths},
-                                 {"median", image.median()},
-                                 {"condition", image.condition()},
-                                 {"effective_dimension", dimension},
-                                 {"rms_radius", geometry::rms_radius(spec)},
-                                 {"energy", geometry::energy(spec)}};
-  if (spec.elementwise()) {
-    json["alpha"] = spec.alpha;
-    json["shift"] = spec.shift;
-  }
-  if (spec.model) json["source"] = spec.source();
-  json["axes"] = to_json(axes);
-  if (options.null_space) json["null_space"] = to_json(erased);
+  documents::GeometryDetails details;
+  if (!options.norm.gain.empty()) details.gain = audit::statistics(spec.gain);
+  if (other) details.compared = compare(session, *other, spec, image);
+  details.axes = leading_axes(image, spec.width, options.axes, session.threads);
+  if (options.null_space) details.null_space = null_space(image, spec.width);
+  if (spec.model) details.source = spec.source();
 
   Lines lines;
   lines.push_back(
@@ -193,17 +146,27 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
   if (!lengths.empty()) {
     lines.push_back(fmt::format(
         "longest {:.6g}, median {:.6g}, shortest {:.6g}, condition {}, effective dimension {:.6g}",
-        lengths.front(), image.median(), lengths.back(), number(image.condition()), dimension));
+        lengths.front(), image.median(), lengths.back(), number(image.condition()),
+        geometry::effective_dimension(spec)));
   }
   add_effect(spec, lengths, lines);
   if (spec.model) lines.push_back(spec.model->line());
-  add_parameters(options, spec, json, lines);
-  add_similarity(session, options, other, spec, image, json, lines);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    lines.push_back(fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(axes.row(i))));
+  add_parameters(details, spec, lines);
+  if (details.compared) {
+    lines.push_back(fmt::format("similarity {:.6g} to {}, cosine of the longest axes {:.6g}",
+                                details.compared->similarity, printable(options.similar_to),
+                                details.compared->top_axis_cosine));
   }
-  for (std::size_t i = 0; i < erased.size(); ++i) lines.push_back("erased " + direction(erased.row(i)));
-  session.write_json(json_text(json));
+  for (std::size_t i = 0; i < details.axes.size(); ++i) {
+    lines.push_back(
+        fmt::format("axis {}  length {:.6g} {}", i + 1, lengths[i], direction(details.axes.row(i))));
+  }
+  if (details.null_space) {
+    for (std::size_t i = 0; i < details.null_space->size(); ++i) {
+      lines.push_back("erased " + direction(details.null_space->row(i)));
+    }
+  }
+  session.write_json(json_text(documents::geometry(spec, image, details)));
   for (const std::string& line : lines) session.say(line);
   return ok;
 }

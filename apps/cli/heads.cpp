@@ -10,6 +10,7 @@
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/documents/heads.hpp>
+#include <normscope/documents/inputs.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/model/model.hpp>
 
@@ -163,7 +164,7 @@ int run_heads(const Session& session, const HeadsOptions& options) {
       computed_from.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
     }
     documents::HeadDetails details = options.details;
-    details.inputs = inputs_json(computed_from);
+    details.inputs = documents::inputs(computed_from);
     session.write_json(json_text(documents::heads(checkpoint, model, heads, details), 1));
   }
   if (heads.empty()) {

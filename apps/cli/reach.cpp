@@ -10,11 +10,12 @@
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/documents/reach.hpp>
+#include <normscope/documents/text.hpp>
 #include <normscope/selectability/survey.hpp>
 
 #include "command.hpp"
 #include "reach_certificates.hpp"
-#include "reach_document.hpp"
 #include "reach_head.hpp"
 #include "reach_state.hpp"
 
@@ -149,6 +150,16 @@ int run_reach(const Session& session, const ReachOptions& options) {
     }
   }
   Survey results;
+  const auto document = [&](bool complete) {
+    return json_text(documents::reach(head, results,
+                                      {.source = head.source,
+                                       .names = head.names,
+                                       .notes = head.notes,
+                                       .inputs = head.inputs,
+                                       .tolerance = options.tolerance,
+                                       .folder = options.certificates,
+                                       .complete = complete}));
+  };
   try {
     survey(options, head.logits, session, results);
     if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
@@ -156,13 +167,11 @@ int run_reach(const Session& session, const ReachOptions& options) {
     if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
       selectability::bound_by_leads(results);
       if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
-      session.write_json(
-          json_text(reach_document(head, results, options.tolerance, options.certificates, false)));
+      session.write_json(document(false));
     }
     throw;
   }
-  JsonOutput machine_form(
-      session, json_text(reach_document(head, results, options.tolerance, options.certificates, true)));
+  JsonOutput machine_form(session, document(true));
   write_witnesses(options.certificates, head.logits, results, options.tolerance);
   machine_form.commit();
   describe(session, head, results);

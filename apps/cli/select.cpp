@@ -10,6 +10,8 @@
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/documents/select.hpp>
+#include <normscope/documents/text.hpp>
 #include <normscope/selectability/exact_select.hpp>
 #include <normscope/selectability/select.hpp>
 
@@ -18,7 +20,7 @@
 #include "key_certificates.hpp"
 #include "key_norm.hpp"
 #include "matrix_input.hpp"
-#include "select_document.hpp"
+#include "result_inputs.hpp"
 #include "select_table.hpp"
 
 namespace normscope::cli {
@@ -70,7 +72,7 @@ void describe(const Session& session, const MatrixInput& keys, const selectabili
   }
   if (!proofs.empty()) session.say("proved by: " + proofs);
   if (exact) session.say(exact_summary(selection));
-  if (const std::optional<Margins> margins = margins_of(selection)) {
+  if (const std::optional<selectability::Margins> margins = selection.margins()) {
     session.say(fmt::format("distance from the hull of the others, at least: {} (least), {} (median)",
                             at_least(margins->least, 4), at_least(margins->median, 4)));
   }
@@ -137,8 +139,11 @@ int run_select(const Session& session, const SelectOptions& options) {
   if (options.exact) {
     selectability::decide_exactly(keys.view(), selection, {}, session.threads, session.progress());
   }
-  JsonOutput machine_form(session, json_text(select_document({norm, spec, keys, selection, options.exact,
-                                                              computed_from, options.certificates})));
+  JsonOutput machine_form(session, json_text(documents::select(selection, {.width = keys.width,
+                                                                           .norm = norm.json(spec),
+                                                                           .exact = options.exact,
+                                                                           .inputs = computed_from,
+                                                                           .folder = options.certificates})));
   write_certificates(options.certificates, keys.view(), selection);
   machine_form.commit();
   if (spec) spec->say_source(session);

@@ -4,10 +4,9 @@
 #include <filesystem>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
-#include <normscope/core/version.hpp>
+#include <normscope/documents/select.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/random_table.hpp>
 
@@ -17,29 +16,10 @@ namespace normscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using selectability::RandomCell;
 
-/// Rows that people see; all of them are in the JSON.
+/// Rows that are printed; the JSON has all.
 constexpr std::size_t shown_every = 10;
-
-Json to_json(const KeyNorm& norm, const selectability::RandomTable& table,
-             const std::vector<RandomCell>& cells) {
-  Json list = Json::array();
-  for (const RandomCell& cell : cells) {
-    list.push_back({{"width", cell.width},
-                    {"count", cell.count},
-                    {"any", cell.any},
-                    {"mean", cell.mean},
-                    {"undecided", cell.undecided}});
-  }
-  return {{"schema", "normscope.select-table/1"},
-          {"version", version},
-          {"norm", norm.json(norm.of_width(table.least_width))},
-          {"runs", table.runs},
-          {"seed", table.seed},
-          {"cells", list}};
-}
 
 void describe(const Session& session, const selectability::RandomTable& table,
               const std::vector<RandomCell>& cells, double RandomCell::*share, const char* title) {
@@ -80,7 +60,8 @@ int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm
   }
   const std::vector<RandomCell> cells =
       selectability::random_table(table, session.threads, session.progress());
-  JsonOutput machine_form(session, json_text(to_json(norm, table, cells)));
+  JsonOutput machine_form(
+      session, json_text(documents::random_table(table, cells, norm.json(norm.of_width(table.least_width)))));
   if (!figures.empty()) make_folder(figures);
   for (const Figure& figure : all) {
     if (figures.empty()) break;

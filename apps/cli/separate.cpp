@@ -9,11 +9,13 @@
 #include <normscope/convex/exact_separation.hpp>
 #include <normscope/core/bound_text.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/documents/separate.hpp>
+#include <normscope/documents/text.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "result_inputs.hpp"
 #include "samples.hpp"
-#include "separate_document.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -26,6 +28,29 @@ struct SeparateOptions {
   double tolerance = 1e-12;
   bool check = false;
   bool exact = false;
+};
+
+/// Rows of several classes, those of a class together.
+struct Sample {
+  std::vector<double> values{};
+  std::size_t width = 0;
+  std::vector<std::size_t> class_of{};
+  std::vector<std::size_t> class_rows{};
+  std::vector<std::size_t> given_row{};  ///< where a row stands in the input that its class came from
+  std::vector<std::int64_t> names{};     ///< a label a class; none for A and B
+
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), class_of.size(), width}; }
+  /// Rows of the first two classes.
+  [[nodiscard]] MatrixView<const double> part(std::size_t index) const {
+    const std::size_t first = index == 0 ? 0 : class_rows[0];
+    return {values.data() + first * width, class_rows[index], width};
+  }
+  void add(std::size_t index, std::size_t row, std::span<const double> features) {
+    values.insert(values.end(), features.begin(), features.end());
+    class_of.push_back(index);
+    given_row.push_back(row);
+    ++class_rows[index];
+  }
 };
 
 /// The arrays of the samples.
@@ -154,7 +179,14 @@ int run_separate(const Session& session, const SeparateOptions& options) {
     }
   }
 
-  session.write_json(json_text(separate_document({sample, ssr, linear, separation, computed_from})));
+  session.write_json(json_text(documents::separate({.width = sample.width,
+                                                    .class_rows = sample.class_rows,
+                                                    .given_row = sample.given_row,
+                                                    .classes = sample.names,
+                                                    .ssr = ssr,
+                                                    .linear = linear,
+                                                    .separation = separation,
+                                                    .inputs = computed_from})));
   const std::string rows = classes == 2
                                ? fmt::format("{} and {} rows", sample.class_rows[0], sample.class_rows[1])
                                : fmt::format("{} rows in {} classes", sample.class_of.size(), classes);

@@ -10,6 +10,8 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/documents/training.hpp>
 #include <normscope/lnnet/net_file.hpp>
 #include <normscope/lnnet/tasks.hpp>
 
@@ -232,8 +234,9 @@ int run_train(const Session& session, const TrainOptions& options) {
       *std::max_element(runs.begin(), runs.end(),
                         [](const TrainRun& a, const TrainRun& b) { return a.accuracy() < b.accuracy(); });
   if (!options.figures.empty()) write_train_figures(options.figures, runs, best);
-  const TrainedOn on{options.what, known, options.output};
-  JsonOutput machine_form(session, json_text(train_document(on, runs, best)));
+  const documents::TrainedOn on{options.what, known != nullptr ? std::string(known->claim) : "",
+                                options.output};
+  JsonOutput machine_form(session, json_text(documents::training(on, runs, best)));
   if (!options.output.empty()) {
     const lnnet::Net net = best.trainer.net();
     lnnet::save_net(options.output,
@@ -241,7 +244,7 @@ int run_train(const Session& session, const TrainOptions& options) {
   }
   machine_form.commit();
   say_conflicts(session, best.trainer.data());
-  for (const TrainRun& one : runs) session.say(describe(one, options.groups.size() > 1));
+  for (const TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
   return ok;
 }
 

@@ -27,7 +27,7 @@ std::string csv_cell(const Json& value) {
 
 /// Columns that are the same in every row of a run; the configuration's keys are columns.
 Json row_of(const RunInfo& run, const std::vector<std::string>& keys) {
-  const Json configuration = Json::parse(run.key.configuration);
+  const Json& configuration = run.key.configuration;
   Json row{{"experiment", run.key.experiment}, {"run", run.id}, {"seed", run.key.seed}};
   row["version"] = run.version;
   row["done"] = run.state == RunState::done;
@@ -51,8 +51,7 @@ std::string exported(const Store& store, const Experiment& experiment, TableForm
   const std::vector<RunInfo> runs = store.runs(std::string(experiment.name));
   std::vector<std::string> keys;
   for (const RunInfo& run : runs) {
-    const Json configuration = Json::parse(run.key.configuration);
-    for (const auto& [key, value] : configuration.items()) {
+    for (const auto& [key, value] : run.key.configuration.items()) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     }
   }

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <normscope/numeric/rounded.hpp>
 
 namespace normscope::lab {
 namespace {
 
-/// Number of digits that a screen can show.
-double shortened(double value) { return std::stod(fmt::format("{:.5g}", value)); }
+/// To as many digits as a screen can show.
+double shortened(double value) { return rounded_to_digits(value, 5); }
 
 Json row_of(const std::string& series, Json x, const Spread& spread) {
   Json row{{"series", series}, {"x", std::move(x)}, {"y", shortened(spread.mean)}};

@@ -89,7 +89,7 @@ std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t
   // Seed by seed, so that the completed runs are comparable if the work is stopped early.
   for (const std::uint64_t seed : wanted) {
     for (const Json& configuration : configurations)
-      keys.push_back({std::string(experiment.name), with_size(size, configuration).dump(), seed});
+      keys.push_back({std::string(experiment.name), with_size(size, configuration), seed});
   }
   return keys;
 }
@@ -101,9 +101,9 @@ Results done(const Store& store, const Experiment& experiment, Size size) {
   std::vector<Done> found;
   for (const RunInfo& run : store.runs(std::string(experiment.name))) {
     if (run.state != RunState::done) continue;
-    Json configuration = Json::parse(run.key.configuration);
+    const Json& configuration = run.key.configuration;
     if (std::find(own.begin(), own.end(), configuration) == own.end()) continue;
-    found.push_back({std::move(configuration), run.key.seed, store.metrics(run.id)});
+    found.push_back({configuration, run.key.seed, store.metrics(run.id)});
   }
   return Results(std::move(found));
 }

@@ -69,7 +69,7 @@ Run::Run(Json configuration, std::uint64_t seed, Progress progress)
 }
 
 Run::Run(Store& store, Lease lease, double seconds, Progress progress)
-    : configuration_(Json::parse(lease.key.configuration)),
+    : configuration_(lease.key.configuration),
       lease_(std::move(lease)),
       progress_(std::move(progress)),
       reached_(lease_.step),

@@ -96,7 +96,7 @@ class Working : public testing::Test {
     const Store store(work.store);
     EXPECT_EQ(store.open(work.runs), 0U);
     for (const RunInfo& info : store.runs()) {
-      const double stride = Json::parse(info.key.configuration).at("stride").get<double>();
+      const double stride = info.key.configuration.at("stride").get<double>();
       EXPECT_EQ(store.metrics(info.id), alone(info.key.seed, stride));
       EXPECT_EQ(store.artefacts(info.id), std::vector<std::string>{"begin.txt"});
     }

@@ -98,6 +98,19 @@ struct Store::Connection {
     }
   }
 
+  /// The key in three columns from `first` on: experiment, configuration, seed.
+  [[nodiscard]] RunKey key(const Statement& row, int first) const {
+    RunKey key{row.text(first), {}, static_cast<std::uint64_t>(row.integer(first + 2))};
+    key.configuration = nlohmann::ordered_json::parse(row.text(first + 1), nullptr, false);
+    if (!key.configuration.is_object()) {
+      throw Error(ErrorCode::Format,
+                  fmt::format("run store: {}: a run of {} has the configuration {}, expected "
+                              "a JSON object",
+                              name, key.experiment, row.text(first + 1)));
+    }
+    return key;
+  }
+
   /// Checks an update that names run and token.
   void expect_held(const Lease& lease) const {
     if (database.changes() != 1) {
@@ -120,12 +133,13 @@ std::vector<std::int64_t> Store::add(std::span<const RunKey> runs) {
   Statement insert = connection_->database.prepare(
       "INSERT INTO runs(experiment, configuration, seed, version) VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING");
   for (const RunKey& run : runs) {
-    insert.bind(std::string_view(run.experiment)).bind(std::string_view(run.configuration));
+    const std::string configuration = run.configuration.dump();
+    insert.bind(std::string_view(run.experiment)).bind(std::string_view(configuration));
     insert.bind(static_cast<std::int64_t>(run.seed)).bind(version);
     insert.run();
     Statement find = connection_->database.prepare(
         "SELECT id FROM runs WHERE experiment = ? AND configuration = ? AND seed = ?");
-    find.bind(std::string_view(run.experiment)).bind(std::string_view(run.configuration));
+    find.bind(std::string_view(run.experiment)).bind(std::string_view(configuration));
     find.bind(static_cast<std::int64_t>(run.seed)).step();
     ids.push_back(find.integer(0));
   }
@@ -146,7 +160,7 @@ std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double sec
   if (!free.step()) return std::nullopt;
   Lease lease{.run = free.integer(0),
               .token = new_token(),
-              .key = {free.text(1), free.text(2), static_cast<std::uint64_t>(free.integer(3))},
+              .key = connection_->key(free, 1),
               .step = static_cast<std::uint64_t>(free.integer(4)),
               .progress = free.bytes(5)};
   Statement take = database.prepare(
@@ -223,7 +237,7 @@ std::vector<RunInfo> Store::runs(const std::string& experiment) const {
   std::vector<RunInfo> result;
   while (rows.step()) {
     result.push_back({.id = rows.integer(0),
-                      .key = {rows.text(1), rows.text(2), static_cast<std::uint64_t>(rows.integer(3))},
+                      .key = connection_->key(rows, 1),
                       .state = static_cast<RunState>(rows.integer(4)),
                       .step = static_cast<std::uint64_t>(rows.integer(5)),
                       .version = rows.text(6),

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 /// The run store: one SQLite file with every run of every experiment. Measurements and the progress of a run
 /// are saved in one transaction, so that a killed run is resumed without duplicates or gaps. Several
 /// processes may use one file concurrently.
@@ -17,7 +19,7 @@ namespace normscope::lab {
 /// The identity of a run; the store has each at most once.
 struct RunKey {
   std::string experiment;
-  std::string configuration;  ///< JSON, as produced by the experiment
+  nlohmann::ordered_json configuration;  ///< as produced by the experiment; text in the file only
   std::uint64_t seed = 0;
 
   bool operator==(const RunKey&) const = default;

@@ -35,7 +35,7 @@ class RunStore : public testing::Test {
   static std::vector<RunKey> seeds(std::uint64_t count) {
     std::vector<RunKey> keys;
     for (std::uint64_t seed = 1; seed <= count; ++seed)
-      keys.push_back({"majority", R"({"norm":"layer"})", seed});
+      keys.push_back({"majority", {{"norm", "layer"}}, seed});
     return keys;
   }
 
@@ -166,7 +166,8 @@ pid_t start(const std::filesystem::path& file) {
 TEST_F(RunStore, KilledRunsGoOnWithoutRepeatOrGap) {
   constexpr std::uint64_t runs = 3;
   std::vector<RunKey> keys;
-  for (std::uint64_t seed = 1; seed <= runs; ++seed) keys.push_back({"sum", "{}", seed});
+  for (std::uint64_t seed = 1; seed <= runs; ++seed)
+    keys.push_back({"sum", nlohmann::ordered_json::object(), seed});
   Store(file()).add(keys);
   Random random(5);
   // Two at once, each killed at random moments, until nothing is left to do.

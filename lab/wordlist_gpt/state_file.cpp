@@ -1,10 +1,8 @@
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <string>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
@@ -27,15 +25,17 @@ checkpoint::NewTensor tensor(const std::string& name, const std::vector<float>& 
   return {name, Dtype::F32, {values.size()}, std::as_bytes(std::span(values))};
 }
 
-std::vector<float> values(const checkpoint::Checkpoint& file, const std::string& name, std::size_t count) {
+template <class T>
+std::vector<T> values(const checkpoint::Checkpoint& file, const std::string& name, Dtype dtype,
+                      std::size_t count) {
   const checkpoint::Tensor* found = file.find(name);
-  if (found == nullptr || found->dtype != Dtype::F32 || found->bytes.size() != count * sizeof(float)) {
-    throw Error(ErrorCode::Format, fmt::format("state: {}: no tensor \"{}\" of {} F32 values",
-                                               file.path().string(), name, count));
+  if (found == nullptr || found->dtype != dtype || found->bytes.size() != count * sizeof(T)) {
+    throw Error(ErrorCode::Format, fmt::format("state: {}: no tensor \"{}\" of {} {} values",
+                                               file.path().string(), name, count, to_string(dtype)));
   }
   std::vector<std::byte> buffer;
   const std::span<const std::byte> bytes = found->bytes.fetch(buffer);
-  std::vector<float> result(count);
+  std::vector<T> result(count);
   std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;
 }
@@ -43,17 +43,20 @@ std::vector<float> values(const checkpoint::Checkpoint& file, const std::string&
 }  // namespace
 
 void save_state(const std::filesystem::path& path, const Job& job, const TrainingState& state) {
-  nlohmann::json progress = {{"step", state.step}, {"curve", nlohmann::json::array()}};
+  const std::uint64_t step = state.step;
+  std::vector<double> curve;
   for (const CurvePoint& point : state.curve) {
-    progress["curve"].push_back({point.step, point.training_loss, point.validation_loss});
+    curve.insert(curve.end(), {static_cast<double>(point.step), point.training_loss, point.validation_loss});
   }
-  Facts facts = identity(job);
-  facts["progress"] = progress.dump();
   checkpoint::write_safetensors(
       path,
-      std::vector{tensor("values", state.values), tensor("first_moments", state.moments.first),
-                  tensor("second_moments", state.moments.second)},
-      facts);
+      std::vector<checkpoint::NewTensor>{
+          tensor("values", state.values),
+          tensor("first_moments", state.moments.first),
+          tensor("second_moments", state.moments.second),
+          {"step", Dtype::U64, {}, std::as_bytes(std::span(&step, 1))},
+          {"curve", Dtype::F64, {state.curve.size(), 3}, std::as_bytes(std::span(curve))}},
+      identity(job));
 }
 
 TrainingState load_state(const std::filesystem::path& path, const Job& job) {
@@ -67,22 +70,22 @@ TrainingState load_state(const std::filesystem::path& path, const Job& job) {
     }
   }
   TrainingState state;
-  try {
-    const auto progress = nlohmann::json::parse(file.metadata().at("progress"));
-    state.step = progress.at("step").get<std::size_t>();
-    for (const auto& point : progress.at("curve")) {
-      state.curve.push_back(
-          {point.at(0).get<std::size_t>(), point.at(1).get<double>(), point.at(2).get<double>()});
+  state.step = static_cast<std::size_t>(values<std::uint64_t>(file, "step", Dtype::U64, 1).front());
+  const checkpoint::Tensor* curve = file.find("curve");
+  const std::vector<double> points =
+      values<double>(file, "curve", Dtype::F64, curve == nullptr ? 0 : curve->bytes.size() / sizeof(double));
+  for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {
+    if (!(points[i] >= 0.0 && points[i] <= static_cast<double>(state.step))) {
+      throw Error(ErrorCode::Format,
+                  fmt::format("state: {}: a point of the curve at step {}, expected 0 to {}", path.string(),
+                              points[i], state.step));
     }
-  } catch (const std::exception&) {
-    throw Error(
-        ErrorCode::Format,
-        fmt::format("state: {}: no progress in its metadata, expected step and curve", path.string()));
+    state.curve.push_back({static_cast<std::size_t>(points[i]), points[i + 1], points[i + 2]});
   }
   const std::size_t count = total_count(parameters(job.recipe));
-  state.values = values(file, "values", count);
-  state.moments.first = values(file, "first_moments", count);
-  state.moments.second = values(file, "second_moments", count);
+  state.values = values<float>(file, "values", Dtype::F32, count);
+  state.moments.first = values<float>(file, "first_moments", Dtype::F32, count);
+  state.moments.second = values<float>(file, "second_moments", Dtype::F32, count);
   return state;
 }
 

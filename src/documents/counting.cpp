@@ -7,10 +7,27 @@
 
 #include <normscope/automata/counting.hpp>
 #include <normscope/automata/hierarchy.hpp>
+#include <normscope/core/version.hpp>
 
 namespace normscope::documents {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json drifts_json(const std::vector<automata::UnitDrift>& drifts) {
+  Json all = Json::array();
+  for (const automata::UnitDrift& unit : drifts) {
+    Json blocks = Json::array();
+    for (const automata::Drift& block : unit.blocks) {
+      blocks.push_back({{"mean", block.mean}, {"deviation", block.deviation}});
+    }
+    all.push_back({{"unit", unit.unit}, {"counts", unit.counts}, {"blocks", std::move(blocks)}});
+  }
+  return all;
+}
+
+}  // namespace
 
 Json trace(const automata::Network& network, std::size_t n) {
   const automata::Word word = automata::member(network.language, n);
@@ -27,14 +44,6 @@ Json trace(const automata::Network& network, std::size_t n) {
   for (const automata::Signal& signal : seen.signals) {
     signals.push_back({{"name", signal.name}, {"values", rows(signal.values, seen.width)}});
   }
-  Json moves = Json::array();
-  for (const automata::UnitDrift& move : automata::drifts_if_long(network, n)) {
-    Json blocks_ = Json::array();
-    for (const automata::Drift& block : move.blocks) {
-      blocks_.push_back({{"mean", block.mean}, {"deviation", block.deviation}});
-    }
-    moves.push_back({{"unit", move.unit}, {"counts", move.counts}, {"blocks", std::move(blocks_)}});
-  }
   return {{"schema", "normscope.trace/1"},
           {"cell", to_string(network.cell.kind)},
           {"language", to_string(network.language)},
@@ -45,7 +54,48 @@ Json trace(const automata::Network& network, std::size_t n) {
           {"signals", std::move(signals)},
           {"outputs", automata::output_names(network)},
           {"probabilities", rows(automata::probabilities(network, word), network.outputs())},
-          {"drifts", std::move(moves)}};
+          {"drifts", drifts_json(automata::drifts_if_long(network, n))}};
+}
+
+Json count(const CountResult& result) {
+  const automata::Network& network = result.network;
+  const automata::TrainSpec& spec = result.spec;
+  Json training;
+  if (result.trained) {
+    training = {{"epochs", result.trained->loss.size()},
+                {"loss", result.trained->loss},
+                {"accuracy", result.trained->accuracy}};
+  }
+  return {{"schema", "normscope.count/1"},
+          {"version", version},
+          {"cell", to_string(network.cell.kind)},
+          {"language", to_string(network.language)},
+          {"head", to_string(network.head)},
+          {"width", network.cell.width},
+          {"spec",
+           {{"longest", spec.longest},
+            {"batch", spec.batch},
+            {"rate", spec.rate},
+            {"decay", spec.decay},
+            {"clip", spec.clip},
+            {"epochs", spec.epochs},
+            {"seed", spec.seed}}},
+          {"training", std::move(training)},
+          {"exact_to", result.range.exact_to()},
+          {"accepted",
+           {{"member", result.range.member},
+            {"one_less", result.range.one_less},
+            {"one_more", result.range.one_more},
+            {"another", result.range.another}}},
+          {"near_members",
+           {{"words", result.near_members.words},
+            {"right", result.near_members.right},
+            {"accepted_members", result.near_members.accepted_members},
+            {"rejected_others", result.near_members.rejected_others}}},
+          {"n", result.n},
+          {"drifts", drifts_json(result.drifts)},
+          {"parameters", network.cell.parameters},
+          {"output", network.output}};
 }
 
 Json hierarchy() {

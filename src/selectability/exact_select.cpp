@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <normscope/core/assert.hpp>
@@ -74,34 +73,6 @@ ExactSeparation decide(MatrixView<const double> keys, std::size_t index,
                                   threads, progress);
 }
 
-/// Leading digits of an integer that determine its double.
-constexpr std::size_t digits = 30;
-
-/// numerator / denominator, rounded.
-double quotient(const std::string& numerator, const std::string& denominator) {
-  const auto leading = [](const std::string& number) { return std::stod(number.substr(0, digits)); };
-  const auto cut = [](const std::string& number) {
-    return static_cast<double>(number.size() - std::min(number.size(), digits));
-  };
-  return leading(numerator) / leading(denominator) * std::pow(10.0, cut(numerator) - cut(denominator));
-}
-
-/// An integer vector as a direction of doubles whose largest entry is near one.
-std::vector<double> direction(const std::vector<std::string>& normal) {
-  const auto size = [](const std::string& number) { return number.size() - (number[0] == '-' ? 1U : 0U); };
-  std::size_t longest = 0;
-  for (const std::string& number : normal) longest = std::max(longest, size(number));
-  std::string one = "1";
-  one.append(longest, '0');
-  std::vector<double> result;
-  for (const std::string& number : normal) {
-    const bool negative = number[0] == '-';
-    const double value = quotient(negative ? number.substr(1) : number, one);
-    result.push_back(negative ? -value : value);
-  }
-  return result;
-}
-
 void take(MatrixView<const double> keys, std::size_t index, const ExactSeparation& found, Verdict& verdict) {
   if (found.answer == convex::Answer::undecided) return;
   verdict.proof = Proof::exact;
@@ -109,13 +80,13 @@ void take(MatrixView<const double> keys, std::size_t index, const ExactSeparatio
   verdict.residual = 0.0;
   if (found.answer == convex::Answer::yes) {
     verdict.answer = Selectability::selectable;
-    verdict.query = direction(found.normal);
+    verdict.query = found.direction;
     verdict.margin = std::max(0.0, verified_margin(keys, index, verdict.query));
     return;
   }
   verdict.answer = Selectability::unselectable;
   for (const ExactShare& share : found.b) {
-    verdict.weights.push_back({share.row, quotient(share.numerator, found.denominator)});
+    verdict.weights.push_back({share.row, share.weight});
   }
   verdict.residual = verified_residual(keys, index, verdict.weights);
 }

@@ -31,6 +31,17 @@ std::size_t Selection::count(Proof proof) const {
       keys.begin(), keys.end(), [&](const Verdict& verdict) { return verdict.proof == proof; }));
 }
 
+std::optional<Margins> Selection::margins() const {
+  std::vector<double> margins;
+  for (const Verdict& verdict : keys) {
+    if (verdict.answer == Selectability::selectable && std::isfinite(verdict.margin))
+      margins.push_back(std::max(0.0, verdict.margin));
+  }
+  if (margins.empty()) return {};
+  std::sort(margins.begin(), margins.end());
+  return Margins{margins.front(), margins[margins.size() / 2], margins.back()};
+}
+
 std::size_t Selection::count(Selectability answer) const {
   return static_cast<std::size_t>(std::count_if(
       keys.begin(), keys.end(), [answer](const Verdict& verdict) { return verdict.answer == answer; }));

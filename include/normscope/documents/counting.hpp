@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <normscope/automata/counting.hpp>
 #include <normscope/automata/network.hpp>
+#include <normscope/automata/train.hpp>
 
 namespace normscope::documents {
 
@@ -16,6 +20,26 @@ namespace normscope::documents {
 ///
 /// Errors    as `automata::accepts`
 [[nodiscard]] nlohmann::ordered_json trace(const automata::Network& network, std::size_t n);
+
+/// Loss and accuracy of a training, an epoch each.
+struct TrainingCourse {
+  std::vector<double> loss;
+  std::vector<double> accuracy;
+};
+
+/// How far a network counts.
+struct CountResult {
+  const automata::Network& network;
+  const automata::TrainSpec& spec;
+  const std::optional<TrainingCourse>& trained;  ///< none for a stored network
+  const automata::Range& range;
+  const automata::Score& near_members;
+  std::size_t n;  ///< of the word that the drifts are of
+  const std::vector<automata::UnitDrift>& drifts;
+};
+
+/// Schema "normscope.count/1" (docs/schemas/count.schema.json).
+[[nodiscard]] nlohmann::ordered_json count(const CountResult& result);
 
 /// The contents of `automata/hierarchy.hpp`, schema "normscope.hierarchy/1"
 /// (docs/schemas/hierarchy.schema.json).

@@ -73,6 +73,12 @@ struct ExactVerdict {
   convex::ExactSeparation separation{};
 };
 
+struct Margins {
+  double least = 0.0;
+  double median = 0.0;
+  double largest = 0.0;
+};
+
 struct Selection {
   std::vector<Verdict> keys{};
   std::vector<double> center{};   ///< mean of the keys
@@ -83,6 +89,8 @@ struct Selection {
 
   [[nodiscard]] std::size_t count(Selectability answer) const;
   [[nodiscard]] std::size_t count(Proof proof) const;
+  /// Of the finite margins of selectable keys; nothing where there is none.
+  [[nodiscard]] std::optional<Margins> margins() const;
   /// The query that selects key `index`; empty unless it is selectable.
   /// Requires  `keys` are those that were asked about
   [[nodiscard]] std::vector<double> query(MatrixView<const double> all, std::size_t index) const;

@@ -63,8 +63,18 @@ std::vector<Dyadic> shortened(const std::vector<Dyadic>& weights, long bits) {
   return result;
 }
 
+/// numerator / denominator, to two roundings.
+double quotient(const mpz_class& numerator, const mpz_class& denominator) {
+  long above = 0;
+  long below = 0;
+  const double n = mpz_get_d_2exp(&above, numerator.get_mpz_t());
+  const double d = mpz_get_d_2exp(&below, denominator.get_mpz_t());
+  // Beyond a double's exponents the result is 0 or infinite, whatever the difference.
+  return std::ldexp(n / d, static_cast<int>(std::clamp(above - below, -4000L, 4000L)));
+}
+
 /// The same direction in integers without a common divisor, and zero where coordinates do not vary.
-std::vector<std::string> integers(const HullPair& hulls, const std::vector<Dyadic>& weights) {
+std::vector<mpz_class> integers(const HullPair& hulls, const std::vector<Dyadic>& weights) {
   long common = 0;
   bool any = false;
   for (const Dyadic& weight : weights) {
@@ -78,9 +88,9 @@ std::vector<std::string> integers(const HullPair& hulls, const std::vector<Dyadi
     numbers.push_back(weight.over(common));
     divisor = gcd(divisor, numbers.back());
   }
-  std::vector<std::string> result(hulls.width(), "0");
+  std::vector<mpz_class> result(hulls.width());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] != 0) result[hulls.varying()[i]] = mpz_class(numbers[i] / divisor).get_str();
+    if (numbers[i] != 0) result[hulls.varying()[i]] = numbers[i] / divisor;
   }
   return result;
 }
@@ -90,13 +100,25 @@ bool separates(const HullPair& hulls, const std::vector<Dyadic>& normal, unsigne
 }
 
 /// As few digits as still separate.
-std::vector<std::string> short_normal(const HullPair& hulls, const std::vector<Dyadic>& normal,
-                                      unsigned threads) {
+std::vector<mpz_class> short_normal(const HullPair& hulls, const std::vector<Dyadic>& normal,
+                                    unsigned threads) {
   for (long bits = 53; bits < 4096; bits *= 2) {
     const std::vector<Dyadic> candidate = shortened(normal, bits);
     if (separates(hulls, candidate, threads)) return integers(hulls, candidate);
   }
   return integers(hulls, normal);
+}
+
+/// Writes the normal as text and as doubles.
+void set_normal(ExactSeparation& result, const std::vector<mpz_class>& normal) {
+  std::size_t digits = 0;
+  for (const mpz_class& entry : normal) {
+    result.normal.push_back(entry.get_str());
+    digits = std::max(digits, result.normal.back().size() - (entry < 0 ? 1U : 0U));
+  }
+  mpz_class unit;
+  mpz_ui_pow_ui(unit.get_mpz_t(), 10, digits);
+  for (const mpz_class& entry : normal) result.direction.push_back(quotient(entry, unit));
 }
 
 /// Heavier rows first.
@@ -119,7 +141,8 @@ void set_weights(ExactSeparation& result, const exact::Simplex::Outcome& outcome
   for (const auto& [row, numerator] : outcome.weights) {
     const bool of_a = row < rows_of_a;
     (of_a ? result.a : result.b)
-        .push_back({of_a ? row : row - rows_of_a, mpz_class(numerator / divisor).get_str()});
+        .push_back({of_a ? row : row - rows_of_a, mpz_class(numerator / divisor).get_str(),
+                    quotient(numerator, outcome.denominator)});
   }
   for (std::vector<ExactShare>* side : {&result.a, &result.b}) {
     std::sort(side->begin(), side->end(),
@@ -174,7 +197,7 @@ ExactSeparation separate_exactly(MatrixView<const double> a, MatrixView<const do
     }
     if (normal.size() == hulls.varying().size() && separates(hulls, normal, threads)) {
       result.answer = Answer::yes;
-      result.normal = short_normal(hulls, normal, threads);
+      set_normal(result, short_normal(hulls, normal, threads));
       return result;
     }
   }
@@ -189,7 +212,7 @@ ExactSeparation separate_exactly(MatrixView<const double> a, MatrixView<const do
   result.pivots = outcome.pivots;
   if (outcome.normal) {
     result.answer = Answer::yes;
-    result.normal = short_normal(hulls, *outcome.normal, threads);
+    set_normal(result, short_normal(hulls, *outcome.normal, threads));
   } else if (!outcome.weights.empty()) {
     result.answer = Answer::no;
     set_weights(result, outcome, a.rows());

@@ -1,12 +1,13 @@
-#include "select_document.hpp"
+#include <normscope/documents/select.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include <normscope/core/version.hpp>
+#include <normscope/documents/inputs.hpp>
 
-namespace normscope::cli {
+namespace normscope::documents {
 
 using Json = nlohmann::ordered_json;
 using selectability::Proof;
@@ -52,7 +53,7 @@ Json verdict_json(const selectability::Verdict& verdict, bool with_proof) {
   return json;
 }
 
-Json to_json(const convex::ExactSeparation& exact) {
+Json exact_json(const convex::ExactSeparation& exact) {
   switch (exact.answer) {
     case convex::Answer::yes: return {{"answer", "selectable"}, {"query", exact.normal}};
     case convex::Answer::no: {
@@ -69,43 +70,31 @@ Json to_json(const convex::ExactSeparation& exact) {
 
 }  // namespace
 
-std::optional<Margins> margins_of(const selectability::Selection& selection) {
-  std::vector<double> margins;
-  for (const selectability::Verdict& verdict : selection.keys) {
-    if (verdict.answer == Selectability::selectable && std::isfinite(verdict.margin))
-      margins.push_back(std::max(0.0, verdict.margin));
-  }
-  if (margins.empty()) return {};
-  std::sort(margins.begin(), margins.end());
-  return Margins{margins.front(), margins[margins.size() / 2], margins.back()};
-}
-
-Json select_document(const SelectResult& result) {
-  const selectability::Selection& selection = result.selection;
+Json select(const selectability::Selection& selection, const SelectDetails& details) {
   const bool here = numbers_of(selection) <= most_inline_numbers;
   Json verdicts = Json::array();
   for (const selectability::Verdict& verdict : selection.keys)
     verdicts.push_back(verdict_json(verdict, here));
   Json exact = Json::array();
   for (const selectability::ExactVerdict& verdict : selection.exact) {
-    verdicts[verdict.key]["exact"] = to_json(verdict.separation);
+    verdicts[verdict.key]["exact"] = exact_json(verdict.separation);
     if (selection.keys[verdict.key].proof == Proof::exact) exact.push_back(verdict.key);
   }
   Json proofs = Json::object();
   for (const Proof proof : selectability::every_proof) {
     proofs[std::string(to_string(proof))] = selection.count(proof);
   }
-  const std::optional<Margins> margins = margins_of(selection);
+  const std::optional<selectability::Margins> margins = selection.margins();
   Json margin = nullptr;
   if (margins) {
     margin = {{"least", margins->least}, {"median", margins->median}, {"largest", margins->largest}};
   }
   Json json = {{"schema", "normscope.select/1"},
                {"version", version},
-               {"inputs", inputs_json(result.inputs)},
-               {"keys", result.keys.rows},
-               {"width", result.keys.width},
-               {"norm", result.norm.json(result.spec)},
+               {"inputs", inputs(details.inputs)},
+               {"keys", selection.keys.size()},
+               {"width", details.width},
+               {"norm", details.norm},
                {"selectable", selection.count(Selectability::selectable)},
                {"unselectable", rows_with(selection, Selectability::unselectable)},
                {"undecided", rows_with(selection, Selectability::undecided)},
@@ -115,9 +104,27 @@ Json select_document(const SelectResult& result) {
                {"tolerance", selection.tolerance},
                {"center", selection.keys.empty() ? std::vector<double>{} : selection.center},
                {"verdicts", verdicts},
-               {"certificates", certificates_json(here, result.folder)}};
-  if (result.exact) json["exact"] = exact;
+               {"certificates", certificates(here, details.folder)}};
+  if (details.exact) json["exact"] = exact;
   return json;
 }
 
-}  // namespace normscope::cli
+Json random_table(const selectability::RandomTable& table,
+                  const std::vector<selectability::RandomCell>& cells, const Json& norm) {
+  Json list = Json::array();
+  for (const selectability::RandomCell& cell : cells) {
+    list.push_back({{"width", cell.width},
+                    {"count", cell.count},
+                    {"any", cell.any},
+                    {"mean", cell.mean},
+                    {"undecided", cell.undecided}});
+  }
+  return {{"schema", "normscope.select-table/1"},
+          {"version", version},
+          {"norm", norm},
+          {"runs", table.runs},
+          {"seed", table.seed},
+          {"cells", list}};
+}
+
+}  // namespace normscope::documents

@@ -1,14 +1,11 @@
-#include "reach_document.hpp"
+#include <normscope/documents/reach.hpp>
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <normscope/core/version.hpp>
+#include <normscope/documents/inputs.hpp>
 
-#include "result_inputs.hpp"
-
-namespace normscope::cli {
+namespace normscope::documents {
 
 using convex::Answer;
 using selectability::Probability;
@@ -18,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::size_t listed = 20;
+/// Number of nearest tokens that are listed at least.
+constexpr std::size_t least_nearest = 20;
 
 Json weights_json(const std::vector<convex::PointWeight>& shares) {
   Json list = Json::array();
@@ -27,8 +25,8 @@ Json weights_json(const std::vector<convex::PointWeight>& shares) {
   return list;
 }
 
-Json name_json(const ReachHead& head, std::size_t token) {
-  return token < head.names.size() ? Json(head.names[token]) : Json();
+Json name_json(const std::vector<std::string>& names, std::size_t token) {
+  return token < names.size() ? Json(names[token]) : Json();
 }
 
 Json left_out_json(const Survey::LeftOut& left) {
@@ -48,12 +46,12 @@ std::size_t numbers_of(const Survey& results) {
 }
 
 /// A result and the form in which it is written.
-class Document {
+class ReachDocument {
  public:
-  Document(const ReachHead& head, const Survey& results, double tolerance)
-      : head_(head),
+  ReachDocument(const audit::VocabularyHead& head, const Survey& results, const ReachDetails& details)
+      : names_(details.names),
         results_(results),
-        cone_(selectability::without_ball(head.logits, tolerance)),
+        cone_(selectability::without_ball(head.logits, details.tolerance)),
         here_(numbers_of(results) <= most_inline_numbers) {}
 
   [[nodiscard]] bool here() const { return here_; }
@@ -64,7 +62,7 @@ class Document {
     for (const std::size_t i : results_.with(answer)) {
       const TokenReach& token = results_.tokens[i];
       list.push_back({{"token", i},
-                      {"name", name_json(head_, i)},
+                      {"name", name_json(names_, i)},
                       {"lead_at_most", token.upper},
                       {"weights", weights(token)},
                       {"without_ball", std::string(to_string(token.unbounded))},
@@ -79,9 +77,9 @@ class Document {
 
   [[nodiscard]] Json nearest() const {
     Json list = Json::array();
-    for (const std::size_t i : results_.nearest(std::max(listed, results_.wanted))) {
+    for (const std::size_t i : results_.nearest(std::max(least_nearest, results_.wanted))) {
       list.push_back({{"token", i},
-                      {"name", name_json(head_, i)},
+                      {"name", name_json(names_, i)},
                       {"lead_at_least", results_.tokens[i].lower},
                       {"lead_at_most", results_.tokens[i].upper}});
     }
@@ -126,7 +124,7 @@ class Document {
             {"height", cone_.stretch * cone.back()}};
   }
 
-  const ReachHead& head_;
+  const std::vector<std::string>& names_;
   const Survey& results_;
   selectability::WithoutBall cone_;
   bool here_;
@@ -134,9 +132,8 @@ class Document {
 
 }  // namespace
 
-Json reach_document(const ReachHead& head, const Survey& results, double tolerance, const std::string& folder,
-                    bool complete) {
-  const Document document(head, results, tolerance);
+Json reach(const audit::VocabularyHead& head, const Survey& results, const ReachDetails& details) {
+  const ReachDocument document(head, results, details);
   const Survey::LeftOut& left = results.left_out;
   Json lead = {{"lower", Json::array()}, {"upper", Json::array()}};
   Json probability = {{"lower", Json::array()}, {"upper", Json::array()}, {"refined", results.refined}};
@@ -150,8 +147,8 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
   }
   return {{"schema", "normscope.reach/1"},
           {"version", version},
-          {"source", head.source},
-          {"inputs", inputs_json(head.inputs)},
+          {"source", details.source},
+          {"inputs", inputs(details.inputs)},
           {"tokens", head.logits.tokens},
           {"width", head.logits.width},
           {"norm",
@@ -162,8 +159,8 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
           {"tied", head.tied},
           {"logit_scale", head.logit_scale},
           {"soft_cap", head.soft_cap},
-          {"notes", head.notes},
-          {"complete", complete && left.nothing()},
+          {"notes", details.notes},
+          {"complete", details.complete && left.nothing()},
           {"left_out", left_out_json(left)},
           {"decided", decided},
           {"reachable", results.with(Answer::yes).size()},
@@ -174,12 +171,12 @@ Json reach_document(const ReachHead& head, const Survey& results, double toleran
           {"lead", lead},
           {"max_probability", probability},
           {"scale", head.logits.scale},
-          {"tolerance", tolerance},
+          {"tolerance", details.tolerance},
           {"sphere", head.logits.sphere},
-          {"tie", head.logits.tolerance(tolerance)},
+          {"tie", head.logits.tolerance(details.tolerance)},
           {"without_ball", document.without_ball()},
           {"proofs", document.proofs()},
-          {"certificates", certificates_json(document.here(), folder)}};
+          {"certificates", certificates(document.here(), details.folder)}};
 }
 
-}  // namespace normscope::cli
+}  // namespace normscope::documents

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <normscope/merge/construct.hpp>
+
+namespace normscope::documents {
+
+/// An LN-Net that Projection Merge made and `output` holds, schema "normscope.build/1"
+/// (docs/schemas/build.schema.json).
+[[nodiscard]] nlohmann::ordered_json construction(const merge::Construction& made, merge::Mode mode,
+                                                  const std::string& output);
+
+/// One line of JSON per layer (docs/schemas/build-trace.schema.json); an infinite gap, where no other class
+/// is on the opposite side, is null.
+[[nodiscard]] std::string fold_lines(const std::vector<merge::Fold>& folds);
+
+}  // namespace normscope::documents

@@ -1,0 +1,27 @@
+#include <normscope/documents/inputs.hpp>
+
+namespace normscope::documents {
+
+using Json = nlohmann::ordered_json;
+
+Json inputs(const certificates::Inputs& inputs) {
+  Json arguments = Json::array();
+  for (const certificates::Argument& argument : inputs.arguments) {
+    arguments.push_back({{"role", argument.role}, {"name", argument.name}});
+  }
+  Json arrays = Json::array();
+  for (const certificates::InputArray& array : inputs.arrays) {
+    arrays.push_back({{"role", array.role}, {"shape", array.shape}, {"sha256", array.sha256}});
+  }
+  Json json = {{"arguments", arguments}, {"arrays", arrays}};
+  if (inputs.gain_offset) json["gain_offset"] = *inputs.gain_offset;
+  return json;
+}
+
+Json certificates(bool here, const std::string& folder) {
+  if (here) return "here";
+  if (folder.empty()) return "nowhere";
+  return {{"folder", folder}};
+}
+
+}  // namespace normscope::documents

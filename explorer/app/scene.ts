@@ -73,7 +73,7 @@ export class SpaceFigure {
       content: this.host,
       caption: options.caption,
       table: options.table,
-      png: () => {
+      png: async () => {
         this.draw();
         return pngOf(this.canvas);
       },

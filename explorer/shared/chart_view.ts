@@ -36,6 +36,6 @@ export function isEmpty(chart: Chart): boolean {
 
 /** Hands the chart as drawn to the reader as a file. */
 export async function saveChart(view: View, id: string, format: "png" | "svg"): Promise<void> {
-  const blob = format === "svg" ? svgOf(await view.toSVG()) : await pngOf(await view.toCanvas(2));
+  const blob = format === "svg" ? svgOf(await view.toSVG()) : pngOf(await view.toCanvas(2));
   if (blob !== null) save(blob, `normscope-${id}.${format}`);
 }

@@ -113,7 +113,7 @@ export default chapter<State>({
       id: "plane",
       content: plane.canvas,
       caption: said,
-      png: () => pngOf(plane.canvas),
+      png: async () => pngOf(plane.canvas),
       table: () => {
         const grid = running?.ground.grid;
         return {

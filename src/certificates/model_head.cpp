@@ -44,7 +44,7 @@ ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model:
           .bias = model::read_bias(checkpoint, map),
           .scale = vocabulary.logit_scale,
           .soft_cap = vocabulary.soft_cap,
-          .tokens = map.out};
+          .tokens = static_cast<std::size_t>(map.out)};
 }
 
 }  // namespace normscope::certificates

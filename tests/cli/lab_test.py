@@ -51,8 +51,9 @@ class Lab(CommandTest):
         return ["lab", "run", EXPERIMENT, "--quick", "--sweep", "sweep.json", "--lease", "2", "--store", store, *options]
 
     def ranks(self, count, arguments):
-        # A container's root is nobody else's.
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        # A container's root is nobody else's; ranks that wait leave their core to others.
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                       "OMPI_MCA_mpi_yield_when_idle": "1"}
         return subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(count), COMMAND, *arguments], cwd=self.folder,
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
 

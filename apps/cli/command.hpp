@@ -92,6 +92,7 @@ void add_select(CLI::App& root, Session& session);
 void add_heads(CLI::App& root, Session& session);
 void add_reach(CLI::App& root, Session& session);
 void add_verify(CLI::App& root, Session& session);
+void add_rewrite(CLI::App& root, Session& session);
 void add_explore(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   cli::add_heads(root, session);
   cli::add_reach(root, session);
   cli::add_verify(root, session);
+  cli::add_rewrite(root, session);
   cli::add_explore(root, session);
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\nFace "

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -8,8 +10,8 @@
 #include <normscope/bytes/quote.hpp>
 #include <normscope/bytes/shape.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
 
 #include "safetensors_header.hpp"
 
@@ -25,28 +27,41 @@ std::string json_string(const std::string& text, const std::string& where) {
   }
 }
 
+/// Bytes of a tensor; empty if they are too many or no whole number.
+std::optional<std::uint64_t> byte_count(std::span<const std::uint64_t> shape, Dtype dtype) {
+  const std::optional<std::uint64_t> elements = bytes::element_count(shape);
+  std::uint64_t size_bits = 0;
+  if (!elements || __builtin_mul_overflow(*elements, bits(dtype), &size_bits) || size_bits % 8 != 0)
+    return {};
+  return size_bits / 8;
+}
+
 void check_size(const NewTensor& tensor, const std::string& where) {
+  if (byte_count(tensor.shape, tensor.dtype) == tensor.bytes.size()) return;
   const std::optional<std::uint64_t> elements = bytes::element_count(tensor.shape);
   std::uint64_t size_bits = 0;
   const bool fits = elements && !__builtin_mul_overflow(*elements, bits(tensor.dtype), &size_bits);
-  if (!fits || size_bits % 8 != 0 || size_bits / 8 != tensor.bytes.size()) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("{}: tensor {} has {} bytes, expected {} elements of {}", where,
-                            bytes::quote(tensor.name), tensor.bytes.size(),
-                            fits ? std::to_string(*elements) : "too many", to_string(tensor.dtype)));
-  }
+  throw Error(ErrorCode::Shape,
+              fmt::format("{}: tensor {} has {} bytes, expected {} elements of {}", where,
+                          bytes::quote(tensor.name), tensor.bytes.size(),
+                          fits ? std::to_string(*elements) : "too many", to_string(tensor.dtype)));
 }
 
-/// The order of the reference implementation: descending by the alignment rank of the dtype, then by name.
-std::vector<const NewTensor*> in_file_order(std::span<const NewTensor> tensors, const std::string& where) {
-  std::vector<const NewTensor*> order;
-  order.reserve(tensors.size());
-  for (const NewTensor& tensor : tensors) order.push_back(&tensor);
-  const auto by_name = [](const NewTensor* a, const NewTensor* b) { return a->name < b->name; };
-  std::sort(order.begin(), order.end(), by_name);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::string& name = order[i]->name;
-    if (i > 0 && order[i - 1]->name == name) {
+std::uint64_t size_of(const TensorHeader& tensor, const std::string& where) {
+  const std::optional<std::uint64_t> size = byte_count(tensor.shape, tensor.dtype);
+  if (size) return *size;
+  throw Error(ErrorCode::Shape,
+              fmt::format("{}: tensor {} has no size in whole bytes", where, bytes::quote(tensor.name)));
+}
+
+/// Sorts in the order of the reference implementation: descending by the alignment rank of the dtype, then by
+/// name.
+void put_in_file_order(std::vector<TensorHeader>& tensors, const std::string& where) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorHeader& a, const TensorHeader& b) { return a.name < b.name; });
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::string& name = tensors[i].name;
+    if (i > 0 && tensors[i - 1].name == name) {
       throw Error(ErrorCode::Argument,
                   fmt::format("{}: two tensors are named {}", where, bytes::quote(name)));
     }
@@ -54,12 +69,11 @@ std::vector<const NewTensor*> in_file_order(std::span<const NewTensor> tensors, 
       throw Error(ErrorCode::Argument, where + ": a tensor is named __metadata__, which the format reserves");
     }
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const NewTensor* a, const NewTensor* b) { return a->dtype > b->dtype; });
-  return order;
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const TensorHeader& a, const TensorHeader& b) { return a.dtype > b.dtype; });
 }
 
-std::string header_of(const std::vector<const NewTensor*>& tensors,
+std::string header_of(const std::vector<TensorHeader>& tensors,
                       const std::map<std::string, std::string, std::less<>>& metadata,
                       const std::string& where) {
   std::string header = "{";
@@ -75,12 +89,12 @@ std::string header_of(const std::vector<const NewTensor*>& tensors,
     header += '}';
   }
   std::uint64_t begin = 0;
-  for (const NewTensor* tensor : tensors) {
+  for (const TensorHeader& tensor : tensors) {
     separate();
-    const std::uint64_t end = begin + tensor->bytes.size();
+    const std::uint64_t end = begin + size_of(tensor, where);
     header += fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}",
-                          json_string(tensor->name, where), to_string(tensor->dtype),
-                          nlohmann::json(tensor->shape).dump(), begin, end);
+                          json_string(tensor.name, where), to_string(tensor.dtype),
+                          nlohmann::json(tensor.shape).dump(), begin, end);
     begin = end;
   }
   header += '}';
@@ -94,21 +108,45 @@ std::string header_of(const std::vector<const NewTensor*>& tensors,
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, std::span<const NewTensor> tensors,
-                       const std::map<std::string, std::string, std::less<>>& metadata) {
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorHeader> tensors,
+                                     const std::map<std::string, std::string, std::less<>>& metadata)
+    : tensors_(std::move(tensors)), file_(path) {
   const std::string where = "write_safetensors: " + path.string();
-  for (const NewTensor& tensor : tensors) check_size(tensor, where);
-  const std::vector<const NewTensor*> order = in_file_order(tensors, where);
-  const std::string header = header_of(order, metadata, where);
-
+  put_in_file_order(tensors_, where);
+  const std::string header = header_of(tensors_, metadata, where);
+  for (const TensorHeader& tensor : tensors_) missing_ += size_of(tensor, where);
   const std::uint64_t length = header.size();
   char length_bytes[sizeof length];
   std::memcpy(length_bytes, &length, sizeof length);
-  AtomicFile file(path);
-  file.write({length_bytes, sizeof length_bytes});
-  file.write(header);
-  for (const NewTensor* tensor : order) file.write(tensor->bytes);
-  file.commit();
+  file_.write({length_bytes, sizeof length_bytes});
+  file_.write(header);
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  NORMSCOPE_ASSERT(bytes.size() <= missing_);
+  missing_ -= bytes.size();
+  file_.write(bytes);
+}
+
+void SafetensorsWriter::commit() {
+  NORMSCOPE_ASSERT(missing_ == 0);
+  file_.commit();
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NewTensor> tensors,
+                       const std::map<std::string, std::string, std::less<>>& metadata) {
+  const std::string where = "write_safetensors: " + path.string();
+  std::vector<TensorHeader> headers;
+  headers.reserve(tensors.size());
+  std::map<std::string_view, std::span<const std::byte>> bytes_of;
+  for (const NewTensor& tensor : tensors) {
+    check_size(tensor, where);
+    headers.push_back({tensor.name, tensor.dtype, tensor.shape});
+    bytes_of.emplace(tensor.name, tensor.bytes);
+  }
+  SafetensorsWriter writer(path, std::move(headers), metadata);
+  for (const TensorHeader& tensor : writer.order()) writer.write(bytes_of.at(tensor.name));
+  writer.commit();
 }
 
 }  // namespace normscope::checkpoint

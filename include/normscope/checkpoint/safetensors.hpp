@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/file.hpp>
 
 /// Layout of the safetensors format:
 ///   1. 8 bytes: header length n, unsigned, little-endian, n <= 100,000,000
@@ -41,6 +42,34 @@ struct NewTensor {
   Dtype dtype = Dtype::F32;
   std::vector<std::uint64_t> shape;
   std::span<const std::byte> bytes;
+};
+
+/// Name, type and shape of a tensor to write.
+struct TensorHeader {
+  std::string name;
+  Dtype dtype = Dtype::F32;
+  std::vector<std::uint64_t> shape;
+};
+
+/// A safetensors file that is written tensor by tensor, in any number of pieces, so that none has to be in
+/// memory. It appears with `commit`, complete or not at all. Errors    Argument for duplicate names; Shape
+/// for a size that overflows; Io
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorHeader> tensors,
+                    const std::map<std::string, std::string, std::less<>>& metadata = {});
+
+  /// The tensors in the order in which their bytes are to be written: by descending alignment, then by name.
+  [[nodiscard]] std::span<const TensorHeader> order() const { return tensors_; }
+  /// Appends bytes of the tensors in that order.
+  void write(std::span<const std::byte> bytes);
+  /// Requires  all bytes of all tensors are written
+  void commit();
+
+ private:
+  std::vector<TensorHeader> tensors_;
+  std::uint64_t missing_ = 0;  ///< bytes
+  AtomicFile file_;
 };
 
 /// Writes `tensors` as one safetensors file, atomically: sorted by descending alignment and then by name,

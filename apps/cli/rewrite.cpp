@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/documents/rewrite.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/rewrite/rewrite.hpp>
+
+#include "command.hpp"
+#include "inputs.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct RewriteOptions {
+  std::string model;
+  std::string output;
+  std::string fold;
+  bool center = false;
+  bool untie = false;
+  bool dry_run = false;
+};
+
+/// The last parts of the readers' names, each once.
+std::string short_readers(const model::Norm& norm) {
+  std::vector<std::string> names;
+  for (const model::Linear& reader : norm.readers) {
+    std::string name = reader.weight.tensor;
+    if (name.ends_with(".weight")) name.resize(name.size() - 7);
+    name = name.substr(name.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names.empty() ? "-" : printable(fmt::format("{}", fmt::join(names, ", ")));
+}
+
+std::string outcome(const rewrite::NormPlan& plan) {
+  switch (plan.fold) {
+    case rewrite::Fold::nothing: return "left: " + printable(plan.reason);
+    case rewrite::Fold::neutral: return "nothing to fold: " + printable(plan.reason);
+    case rewrite::Fold::gain:
+      return "gain folded" + (plan.reason.empty() ? "" : "; " + printable(plan.reason));
+    case rewrite::Fold::gain_and_bias: return "gain and bias folded";
+  }
+  return {};
+}
+
+void print_plan(const Session& session, const model::Model& model, const rewrite::Plan& plan) {
+  std::size_t widest_name = 4;
+  std::size_t widest_readers = 7;
+  for (const model::Norm& norm : model.norms) {
+    widest_name = std::max(widest_name, printable(norm.name).size());
+    widest_readers = std::max(widest_readers, short_readers(norm).size());
+  }
+  if (plan.options.fold_gains) {
+    session.say(fmt::format("{:<{}}  {:<{}}  gain and bias", "norm", widest_name, "read by", widest_readers));
+    for (const rewrite::NormPlan& item : plan.norms) {
+      const model::Norm& norm = model.norms[item.norm];
+      session.say(fmt::format("{:<{}}  {:<{}}  {}", printable(norm.name), widest_name, short_readers(norm),
+                              widest_readers, outcome(item)));
+    }
+  }
+  for (const rewrite::StreamPlan& stream : plan.streams) {
+    const std::string name =
+        stream.stack.empty() ? "residual stream" : "residual stream of the " + stream.stack;
+    session.say(stream.centered ? fmt::format("{}: {} centred; its {} may be RMSNorms of the same eps", name,
+                                              counted(stream.writers.size(), "writer"),
+                                              counted(stream.norms.size(), "LayerNorm"))
+                                : fmt::format("{}: not centred: {}", name, printable(stream.reason)));
+  }
+  if (plan.untied) {
+    session.say(fmt::format("head: separated from {}, {} bytes more", printable(plan.untied->table),
+                            plan.untied->bytes));
+  }
+}
+
+std::string worst(const std::vector<rewrite::Certificate>& certificates) {
+  const auto largest =
+      std::max_element(certificates.begin(), certificates.end(), [](const auto& a, const auto& b) {
+        return a.relative_bound / a.rounding < b.relative_bound / b.rounding;
+      });
+  if (largest == certificates.end()) return "no value changed";
+  return fmt::format(
+      "{} rewritten; largest proved error {:.3g} of an output's range, {:.2g} roundings of {} ({})",
+      counted(certificates.size(), "tensor"), largest->relative_bound,
+      largest->relative_bound / largest->rounding, to_string(largest->dtype), printable(largest->tensor));
+}
+
+/// What was asked for and is not exact for any norm or stream.
+void expect_something(const rewrite::Plan& plan, const std::string& model) {
+  const auto refuse = [&](const char* what, const std::string& why) {
+    throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}: {}", model, what, why));
+  };
+  if (plan.options.fold_gains && !plan.norms.empty() &&
+      std::all_of(plan.norms.begin(), plan.norms.end(),
+                  [](const auto& norm) { return norm.fold == rewrite::Fold::nothing; })) {
+    refuse("no gain can be folded exactly", plan.norms.front().reason);
+  }
+  if (!plan.streams.empty() && !plan.centered_before &&
+      std::none_of(plan.streams.begin(), plan.streams.end(),
+                   [](const auto& stream) { return stream.centered; })) {
+    refuse("cannot be centred exactly", plan.streams.front().reason);
+  }
+}
+
+int run_rewrite(const Session& session, const RewriteOptions& options) {
+  if (options.fold.empty() && !options.center && !options.untie) {
+    throw CLI::ValidationError("rewrite", "expected --fold gains, --center or both");
+  }
+  if (options.output.empty() && !options.dry_run) {
+    throw CLI::ValidationError("rewrite", "expected -o OUT, or --dry-run");
+  }
+  Inputs inputs;
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  inputs.keep_apart({options.output, session.json});
+  const model::Model& model = inputs.model_of(checkpoint);
+  const rewrite::Plan plan = rewrite::make_plan(
+      checkpoint, model,
+      {.fold_gains = !options.fold.empty(), .center = options.center, .untie = options.untie});
+  const auto document = [&](const rewrite::Result* result) {
+    return json_text(documents::rewrite(checkpoint, model, plan, result), 1);
+  };
+  if (options.dry_run) {
+    if (session.wants_json()) session.write_json(document(nullptr));
+    print_plan(session, model, plan);
+    return ok;
+  }
+  expect_something(plan, options.model);
+  std::string text;
+  const rewrite::Result result =
+      rewrite::write(checkpoint, model, plan, options.output, session.threads, session.progress(),
+                     [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; });
+  if (session.wants_json()) session.write_json(text);
+  print_plan(session, model, plan);
+  for (const std::string& change : result.configuration) session.say("config.json: " + printable(change));
+  for (const std::string& name : result.not_copied) session.say("not copied: " + printable(name));
+  session.say(fmt::format("{}: {}", printable(options.output), worst(result.certificates)));
+  return ok;
+}
+
+}  // namespace
+
+void add_rewrite(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<RewriteOptions>();
+  CLI::App* command = add_command(
+      root, session, "rewrite",
+      "Fold gains into weights, or centre a residual stream: another checkpoint of the same function",
+      [&session, options] { return run_rewrite(session, *options); });
+  command->add_option("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder")
+      ->required();
+  command
+      ->add_option(
+          "-o,--output", options->output,
+          "File to write, or for a folder a new folder; the certificate is written beside the weights")
+      ->type_name("OUT");
+  command
+      ->add_option(
+          "--fold", options->fold,
+          "gains: fold the gain and bias of every norm into the linear maps that read it, where that is "
+          "exact")
+      ->type_name("gains")
+      ->check(CLI::IsMember({"gains"}));
+  command->add_flag(
+      "--center", options->center,
+      "Subtract the mean of what writes to the residual stream, so that its LayerNorms may be RMSNorms");
+  command->add_flag(
+      "--untie", options->untie,
+      "Store a head that is the token embedding as a tensor of its own, so that both can change");
+  command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
+}
+
+}  // namespace normscope::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+#include <normscope/rewrite/rewrite.hpp>
+
+namespace normscope::documents {
+
+/// The plan of a rewrite and, once it is written, its certificates (`result`, null for a plan alone): schema
+/// "normscope.rewrite/1" (docs/schemas/rewrite.schema.json).
+[[nodiscard]] nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint,
+                                             const model::Model& model, const rewrite::Plan& plan,
+                                             const rewrite::Result* result);
+
+}  // namespace normscope::documents

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/model/model.hpp>
+
+/// Exact rewrites of a checkpoint: which tensors change, and how, so that the model computes the same
+/// function.
+namespace normscope::rewrite {
+
+struct Options {
+  bool fold_gains = false;  ///< gains and biases into the linear maps that read them
+  bool center = false;      ///< subtract the mean from what writes to a stream that only LayerNorms read
+  bool untie = false;       ///< a head of its own for a model whose head is its token embedding
+};
+
+/// What happens to a norm's gain and bias.
+enum class Fold {
+  nothing,        ///< left as they are, for the reason given
+  neutral,        ///< there is nothing to fold: no parameters, or ones and zeros
+  gain,           ///< W' = W G; its bias, if any, stays as bias / gain
+  gain_and_bias,  ///< W' = W G, c' = c + W b
+};
+
+[[nodiscard]] const char* to_string(Fold fold);
+
+struct NormPlan {
+  std::size_t norm = 0;  ///< index in `model::Model::norms`
+  Fold fold = Fold::nothing;
+  std::string reason{};  ///< why nothing is folded, or why the bias stays
+};
+
+/// The norms of one stack, which share a residual stream.
+struct StreamPlan {
+  std::string stack{};  ///< as `model::Norm::stack`
+  bool centered = false;
+  std::string reason{};                ///< why not
+  std::vector<std::size_t> norms{};    ///< those that read the stream
+  std::vector<std::string> writers{};  ///< selectors of the tensors that write to it
+};
+
+/// A head of its own, from the token embedding.
+struct Untied {
+  std::string table;        ///< the token embedding
+  std::string head;         ///< the tensor that the head reads afterwards
+  std::uint64_t bytes = 0;  ///< that the checkpoint grows by; 0 if it stores the head already
+};
+
+/// One change of a stored tensor.
+enum class Change {
+  scale_inputs,     ///< of a matrix: column j of W times the gain of input feature j
+  center_outputs,   ///< of a matrix or table: what it writes loses its mean over the stream's features
+  center,           ///< of a bias likewise
+  add_folded_bias,  ///< of a reader's bias: c + W b
+  neutral_gain,     ///< 1 as the architecture stores it
+  zero,             ///< of a norm's bias
+  divide_by_gain,   ///< of a norm's bias
+};
+
+[[nodiscard]] const char* to_string(Change change);
+
+struct Edit {
+  Change change = Change::zero;
+  std::string tensor;   ///< in the output
+  model::Slice from;    ///< what is changed, in the input
+  model::Linear map{};  ///< the whole stored matrix: of matrices, and the reader of `add_folded_bias`
+  std::optional<std::size_t>
+      norm{};  ///< index in `norms` of the model: whose gain and bias, or who reads the stream
+};
+
+struct Plan {
+  Options options;
+  bool folded_before = false;    ///< the input's metadata says that its gains are folded
+  bool centered_before = false;  ///< likewise that its writers are centred
+  std::vector<NormPlan> norms{};
+  std::vector<StreamPlan> streams{};
+  std::optional<Untied> untied{};
+  std::vector<Edit> edits{};
+  std::vector<NormSpec> specs{};  ///< of all norms of the model; empty for those that are not folded
+};
+
+/// Decides which of `options` are exact for this model. What is not is left unchanged, with the reason.
+/// Errors    Unsupported for a model whose wiring is not known completely; as `model::read_norm`
+[[nodiscard]] Plan make_plan(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                             const Options& options);
+
+/// The key of a safetensors file's metadata that says what was rewritten.
+inline constexpr const char* marker_key = "normscope.rewrite";
+/// Its value after `plan`.
+[[nodiscard]] std::string marker(const Plan& plan);
+
+}  // namespace normscope::rewrite

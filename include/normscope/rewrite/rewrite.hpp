@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/dtype.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/model/model.hpp>
+#include <normscope/rewrite/plan.hpp>
+
+namespace normscope::rewrite {
+
+/// How far one rewritten tensor is from the exact one, and what tests of it found. Errors are those of an
+/// output feature, relative to the largest value that the feature can take in the old model: r |W_i G| for a
+/// row W_i that reads a norm of radius r with gain G, |c_i| + Σ |W_ij b_j| for a bias that took a norm's.
+/// Those of a matrix that writes to a stream are relative to the length of what one input feature, or one row
+/// of a table, writes.
+struct Certificate {
+  std::string tensor;  ///< in the form that the command accepts
+  Change change = Change::zero;
+  std::string norm{};  ///< whose gain or bias it took, or that reads what it writes
+  Dtype dtype = Dtype::F32;
+  double rounding = 0.0;        ///< unit roundoff of the dtype
+  double bound = 0.0;           ///< largest absolute error of an output, for every input
+  double relative_bound = 0.0;  ///< proved
+  /// Largest relative difference of old and new outputs over the inputs tried: before rounding to the dtype,
+  /// and as stored. Of changes that no input is tried for, 0 and the largest error of a value.
+  double observed_in_double = 0.0;
+  double observed_as_stored = 0.0;
+};
+
+struct Result {
+  std::vector<Certificate> certificates{};
+  std::vector<std::filesystem::path> files{};  ///< that were written, without the folder
+  std::vector<std::string> not_copied{};       ///< files of the folder that hold other weights
+  std::vector<std::string> configuration{};    ///< changes of config.json, in words
+};
+
+/// Text of the document that is written beside the weights: `rewrite.json` in a folder,
+/// `<output>.rewrite.json` beside a file.
+using Describe = std::function<std::string(const Result&)>;
+
+/// Writes `checkpoint` with the changes of `plan` to `output`: a file if the checkpoint is one file that was
+/// named, otherwise a folder with the same shards, its config.json and its other small files. Every changed
+/// value is computed in float64 and rounded once. The output appears complete or not at all. Errors Argument
+/// if `output` is the input or a folder that is not empty; Unsupported where a value leaves the
+///           range of its dtype or is not finite; Io; Cancelled
+/// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
+/// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias;
+/// memory
+///           48 MiB, 16 bytes a row and column of the largest matrix a thread, and the tensors' names
+[[nodiscard]] Result write(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                           const Plan& plan, const std::filesystem::path& output, unsigned threads = 0,
+                           const Progress& progress = {}, const Describe& describe = {});
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <normscope/bytes/quote.hpp>
+
+#include "reasons.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+using checkpoint::Checkpoint;
+using model::Linear;
+using model::Model;
+using model::Norm;
+using model::Placement;
+using model::Slice;
+
+/// Decides what one norm's readers allow.
+class FoldPlanner {
+ public:
+  FoldPlanner(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan)
+      : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
+
+  NormPlan decide(std::size_t index) {
+    const Norm& norm = model_.norms[index];
+    NormPlan result{index};
+    if (!norm.gain && !norm.bias) {
+      result.fold = Fold::neutral;
+      result.reason = "has no gain and no bias";
+      return result;
+    }
+    result.reason = why_not(index);
+    if (!result.reason.empty()) return result;
+    NormSpec spec = model::read_norm(checkpoint_, norm);
+    const auto is = [](double wanted) { return [wanted](double value) { return value == wanted; }; };
+    const bool has_bias = !std::all_of(spec.bias.begin(), spec.bias.end(), is(0.0));
+    if (std::all_of(spec.gain.begin(), spec.gain.end(), is(1.0)) && !has_bias) {
+      result.fold = Fold::neutral;
+      result.reason = "its gain is 1 and its bias 0";
+      return result;
+    }
+    if (plan_.folded_before) {
+      result.fold = Fold::neutral;
+      result.reason = "folded before, as the file's metadata say";
+      return result;
+    }
+    std::string slot = has_bias ? why_bias_stays(norm) : "";
+    if (!slot.empty() && std::all_of(spec.gain.begin(), spec.gain.end(), is(1.0))) {
+      result.fold = Fold::neutral;
+      result.reason = "its gain is 1; its bias stays: " + slot;
+      return result;
+    }
+    if (!slot.empty()) {
+      if (const std::string why = why_not_divided(norm, spec); !why.empty()) {
+        result.reason = slot + ", and " + why;
+        return result;
+      }
+      result.reason = slot + ": its bias stays, divided by the gain";
+    }
+    result.fold = has_bias && slot.empty() ? Fold::gain_and_bias : Fold::gain;
+    add_edits(index, spec, has_bias, slot.empty());
+    plan_.specs[index] = std::move(spec);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool is_tied_head(const Linear& reader) const {
+    return model_.vocabulary && model_.vocabulary->tied && model_.vocabulary->unembedding &&
+           place_of(model_.vocabulary->unembedding->weight) == place_of(reader.weight);
+  }
+
+  /// Why no change of readers replaces the gain; empty if one does.
+  [[nodiscard]] std::string why_not(std::size_t index) const {
+    const Norm& norm = model_.norms[index];
+    if (norm.applications > 1) {
+      return fmt::format("its weights are shared: it is applied {} times", norm.applications);
+    }
+    for (const auto* parameter : {&norm.gain, &norm.bias}) {
+      if (!*parameter) continue;
+      const checkpoint::Tensor& tensor = *checkpoint_.find((*parameter)->tensor);
+      if (uses_.parameters_at(**parameter) > 1) {
+        return fmt::format("{} is shared with another norm", bytes::quote(tensor.name));
+      }
+      if (!is_rewritable(tensor.dtype)) return stored_as(tensor);
+    }
+    if (uses_.enters_stream(norm.name)) {
+      return norm.placement == Placement::inside
+                 ? "its output is added to the residual stream, behind a branch (sandwich norm)"
+                 : "its output is also the residual stream (post-norm)";
+    }
+    if (norm.placement == Placement::unknown) return "where it stands is not known";
+    if (norm.readers.empty()) {
+      return norm.placement == Placement::inside ? "no linear map reads it, but products of queries and keys"
+                                                 : "no linear map of the file reads it";
+    }
+    if (!norm.connections_known) return "not all of what reads it is known";
+    for (const Linear& reader : norm.readers) {
+      if (std::string why = why_not_reader(index, reader); !why.empty()) return why;
+    }
+    return {};
+  }
+
+  [[nodiscard]] static std::string stored_as(const checkpoint::Tensor& tensor) {
+    return fmt::format("{} is stored as {}", bytes::quote(tensor.name), to_string(tensor.dtype));
+  }
+
+  [[nodiscard]] std::string why_not_reader(std::size_t index, const Linear& reader) const {
+    const std::string name = bytes::quote(reader.weight.selector());
+    const checkpoint::Tensor& tensor = *checkpoint_.find(reader.weight.tensor);
+    if (!is_rewritable(tensor.dtype)) return stored_as(tensor);
+    if (reader.in != model_.norms[index].width) {
+      return fmt::format("{} reads {} features, the norm has {}", name, reader.in, model_.norms[index].width);
+    }
+    if (uses_.readers_of(reader.weight).size() > 1) return fmt::format("{} reads another norm too", name);
+    if (!uses_.covered(index, reader)) return fmt::format("not all outputs of {} are known to read it", name);
+    if (reader.bias) {
+      const checkpoint::Tensor& bias = *checkpoint_.find(reader.bias->tensor);
+      if (!is_rewritable(bias.dtype)) return stored_as(bias);
+    }
+    if (is_tied_head(reader) && !plan_.untied) {
+      return fmt::format(
+          "its reader {} is the token embedding too; --untie gives the head a tensor of its own, {} bytes",
+          name, tensor.bytes.size());
+    }
+    return {};
+  }
+
+  /// Why some reader cannot take a bias; empty if all can.
+  [[nodiscard]] std::string why_bias_stays(const Norm& norm) const {
+    for (const Linear& reader : norm.readers) {
+      const std::string name = bytes::quote(reader.weight.selector());
+      if (!reader.bias) return fmt::format("{} has no bias", name);
+      if (uses_.biases_at(*reader.bias) > 1) return fmt::format("{} shares its bias", name);
+      if (reader.role == "unembedding" && model_.vocabulary && model_.vocabulary->logit_scale != 1.0) {
+        return fmt::format("the bias of {} is not scaled as its products are", name);
+      }
+    }
+    return {};
+  }
+
+  /// Why W (g n + b) is not W G (n + b / g) in the norm's dtype.
+  [[nodiscard]] std::string why_not_divided(const Norm& norm, const NormSpec& spec) const {
+    const Dtype dtype = checkpoint_.find(norm.bias->tensor)->dtype;
+    const double largest = dtype == Dtype::F16 ? 65504.0 : dtype == Dtype::F64 ? 1e300 : 3e38;
+    for (std::size_t j = 0; j < spec.bias.size(); ++j) {
+      if (spec.bias[j] != 0.0 && spec.gain_at(j) == 0.0) {
+        return fmt::format("its gain at feature {} is 0 where its bias is not", j);
+      }
+      if (spec.bias[j] != 0.0 && !(std::abs(spec.bias[j] / spec.gain_at(j)) <= largest)) {
+        return fmt::format("its bias over its gain at feature {} leaves the range of {}", j,
+                           to_string(dtype));
+      }
+    }
+    return {};
+  }
+
+  void add_edits(std::size_t index, const NormSpec& spec, bool has_bias, bool folds_bias) {
+    const Norm& norm = model_.norms[index];
+    std::vector<Place> done;
+    for (const Linear& reader : norm.readers) {
+      if (std::find(done.begin(), done.end(), place_of(reader.weight)) != done.end()) continue;
+      done.push_back(place_of(reader.weight));
+      const bool moved = plan_.untied && is_tied_head(reader);
+      Edit edit{Change::scale_inputs, moved ? plan_.untied->head : reader.weight.tensor, reader.weight,
+                whole(reader), index};
+      plan_.edits.push_back(edit);
+      if (!has_bias || !folds_bias) continue;
+      edit.change = Change::add_folded_bias;
+      edit.tensor = reader.bias->tensor;
+      edit.from = *reader.bias;
+      plan_.edits.push_back(edit);
+    }
+    if (!spec.gain.empty()) {
+      plan_.edits.push_back({Change::neutral_gain, norm.gain->tensor, *norm.gain, {}, index});
+    }
+    if (has_bias) {
+      plan_.edits.push_back(
+          {folds_bias ? Change::zero : Change::divide_by_gain, norm.bias->tensor, *norm.bias, {}, index});
+    }
+  }
+
+  const Checkpoint& checkpoint_;
+  const Model& model_;
+  const Uses& uses_;
+  Plan& plan_;
+};
+
+}  // namespace
+
+void plan_folds(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan) {
+  FoldPlanner planner(checkpoint, model, uses, plan);
+  for (std::size_t index = 0; index < model.norms.size(); ++index) {
+    plan.norms.push_back(plan.options.fold_gains ? planner.decide(index)
+                                                 : NormPlan{index, Fold::nothing, "not asked for"});
+  }
+}
+
+}  // namespace normscope::rewrite

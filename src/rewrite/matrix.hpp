@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/model/model.hpp>
+#include <normscope/rewrite/rewrite.hpp>
+
+namespace normscope::rewrite {
+
+/// Takes the bytes of the output in their order.
+using Sink = std::function<void(std::span<const std::byte>)>;
+
+/// A stored matrix that is rewritten: `map` is all of it, `from` its elements in `tensor`.
+struct StoredMatrix {
+  const checkpoint::Tensor& tensor;
+  const model::Linear& map;
+
+  /// Of the file's layout.
+  [[nodiscard]] std::uint64_t rows() const {
+    return map.layout == model::Layout::out_in ? map.stored_out : map.in;
+  }
+  [[nodiscard]] std::uint64_t columns() const {
+    return map.layout == model::Layout::out_in ? map.in : map.stored_out;
+  }
+};
+
+/// Unit roundoff of a dtype: half the distance of 1 to the next number.
+[[nodiscard]] double unit_roundoff(Dtype dtype);
+
+/// Writes W diag(gain); fills the errors of `certificate`.
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, unsigned threads, const Sink& sink,
+                  Certificate& certificate);
+
+/// Writes W less the mean over its output features; fills the errors of `certificate`. `reader` is a norm
+/// that reads the stream.
+void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,
+                    Certificate& certificate);
+
+/// W b and Σ |W_ij b_j|, of every output.
+struct FoldedBias {
+  std::vector<double> sum;
+  std::vector<double> magnitude;
+};
+[[nodiscard]] FoldedBias folded_bias(const StoredMatrix& matrix, std::span<const double> bias);
+
+/// Encodes `values`, refusing those that leave the dtype's range, and returns what was stored.
+/// Errors    Unsupported, naming the tensor
+std::vector<double> store(const checkpoint::Tensor& tensor, std::span<const double> values, const Sink& sink);
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,153 @@
+#include <normscope/rewrite/plan.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/bytes/quote.hpp>
+#include <normscope/core/error.hpp>
+
+#include "reasons.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+/// What transformers names the head of a language model.
+constexpr const char* separate_head = "lm_head.weight";
+
+using checkpoint::Checkpoint;
+using model::Model;
+
+[[noreturn]] void refuse(const Checkpoint& checkpoint, const std::string& why) {
+  throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}", checkpoint.path().string(), why));
+}
+
+/// The first entry that all heads' and the logits' lists of what is not modelled share: it may act anywhere.
+std::string acts_anywhere(const Model& model) {
+  if (!model.vocabulary || model.heads.empty()) return {};
+  std::string_view rest = model.vocabulary->not_modelled;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find("; "), rest.size());
+    const std::string_view entry = rest.substr(0, end);
+    if (model.heads.front().not_modelled.find(entry) != std::string::npos) return std::string(entry);
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+  return {};
+}
+
+/// Refuses a model whose wiring is not that of an architecture that was compared with running models.
+void expect_known(const Checkpoint& checkpoint, const Model& model) {
+  if (checkpoint.format() != "safetensors") {
+    refuse(checkpoint, fmt::format("is a {} file, expected safetensors", checkpoint.format()));
+  }
+  if (model.architecture == "unknown") refuse(checkpoint, "not modelled: its architecture");
+  const auto config = checkpoint.config_text()
+                          ? nlohmann::json::parse(*checkpoint.config_text(), nullptr, false)
+                          : nlohmann::json();
+  if (config.is_object() && config.contains("model_type") &&
+      model.evidence.find("model_type") == std::string::npos) {
+    refuse(checkpoint, fmt::format("not modelled: model_type {}; its tensors are named as those of {}",
+                                   config["model_type"].dump(), model.title));
+  }
+  if (!model.missing.empty()) {
+    refuse(checkpoint,
+           fmt::format("is incomplete: tensor {} is missing{}", bytes::quote(model.missing.front()),
+                       model.missing.size() > 1 ? ", and others" : ""));
+  }
+  if (const std::string field = acts_anywhere(model); !field.empty()) {
+    refuse(checkpoint, "not modelled: " + field);
+  }
+}
+
+}  // namespace
+
+const char* to_string(Fold fold) {
+  switch (fold) {
+    case Fold::nothing: return "left";
+    case Fold::neutral: return "neutral";
+    case Fold::gain: return "gain";
+    case Fold::gain_and_bias: return "gain and bias";
+  }
+  return "";
+}
+
+const char* to_string(Change change) {
+  switch (change) {
+    case Change::scale_inputs: return "scale_inputs";
+    case Change::center_outputs: return "center_outputs";
+    case Change::center: return "center";
+    case Change::add_folded_bias: return "add_folded_bias";
+    case Change::neutral_gain: return "neutral_gain";
+    case Change::zero: return "zero";
+    case Change::divide_by_gain: return "divide_by_gain";
+  }
+  return "";
+}
+
+std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
+  if (!checkpoint.config_text())
+    return "without a config.json, the code that loads the file decides whether it is tied";
+  const auto config = nlohmann::json::parse(*checkpoint.config_text(), nullptr, false);
+  if (config.is_object() && config.contains("text_config")) {
+    return "its configuration has a section for the language model";
+  }
+  for (const model::Norm& norm : model.norms) {
+    if (!norm.stack.empty()) return "untying would separate the tables of encoder and decoder too";
+  }
+  const auto final_norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
+    return norm.name == model.vocabulary->final_norm;
+  });
+  if (final_norm == model.norms.end() || final_norm->placement != model::Placement::pre) {
+    return "no norm of the residual stream is what the head reads";
+  }
+  if (checkpoint.find(separate_head) != nullptr) return {};
+  const std::string& table = model.vocabulary->unembedding->weight.tensor;
+  if (table.starts_with("transformer.") || table.starts_with("model.")) return {};
+  return "the file holds the model without its head, so a head's tensor would not be loaded";
+}
+
+Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& options) {
+  expect_known(checkpoint, model);
+  Plan plan;
+  plan.options = options;
+  if (const auto found = checkpoint.metadata().find(marker_key); found != checkpoint.metadata().end()) {
+    const auto done = nlohmann::json::parse(found->second, nullptr, false);
+    if (done.is_object()) {
+      plan.folded_before = done.value("gains", nlohmann::json()) == "folded";
+      plan.centered_before = done.value("streams", nlohmann::json()) == "centered";
+    }
+  }
+  const Uses uses(model);
+  plan.specs.resize(model.norms.size());
+  if (options.untie && model.vocabulary && model.vocabulary->tied) {
+    if (const std::string why = why_not_untied(checkpoint, model); !why.empty()) {
+      refuse(checkpoint, "the head cannot be untied: " + why);
+    }
+    const std::string& table = model.vocabulary->unembedding->weight.tensor;
+    const checkpoint::Tensor* const stored = checkpoint.find(separate_head);
+    plan.untied = Untied{table, separate_head, stored != nullptr ? 0 : checkpoint.find(table)->bytes.size()};
+  } else if (options.untie) {
+    refuse(checkpoint, "has no tied head, which --untie asks to separate");
+  }
+  plan_folds(checkpoint, model, uses, plan);
+  plan_streams(checkpoint, model, uses, plan);
+  return plan;
+}
+
+std::string marker(const Plan& plan) {
+  const auto changed = [&](auto&& is_one_of) {
+    return std::any_of(plan.edits.begin(), plan.edits.end(),
+                       [&](const Edit& edit) { return is_one_of(edit.change); });
+  };
+  nlohmann::ordered_json value;
+  if (plan.folded_before || changed([](Change c) { return c == Change::neutral_gain; }))
+    value["gains"] = "folded";
+  if (plan.centered_before || changed([](Change c) { return c == Change::center_outputs; })) {
+    value["streams"] = "centered";
+  }
+  return value.is_null() ? std::string() : value.dump();
+}
+
+}  // namespace normscope::rewrite

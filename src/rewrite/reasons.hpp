@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+#include <normscope/rewrite/plan.hpp>
+
+namespace normscope::rewrite {
+
+/// Where a stored matrix or vector begins.
+using Place = std::pair<std::string, std::uint64_t>;
+[[nodiscard]] inline Place place_of(const model::Slice& slice) { return {slice.tensor, slice.offset}; }
+
+/// Who uses each stored tensor of a model: reading norms, writers of streams, gains and biases of norms.
+class Uses {
+ public:
+  explicit Uses(const model::Model& model);
+
+  /// Norms that a map with this weight reads, as indices.
+  [[nodiscard]] const std::set<std::size_t>& readers_of(const model::Slice& weight) const;
+  /// Whether the outputs of the norm's readers with this weight are all outputs that are stored.
+  [[nodiscard]] bool covered(std::size_t norm, const model::Linear& reader) const;
+  /// Norms whose gain or bias is stored there.
+  [[nodiscard]] std::size_t parameters_at(const model::Slice& slice) const;
+  /// Weights of readers whose bias is stored there.
+  [[nodiscard]] std::size_t biases_at(const model::Slice& slice) const;
+  /// Stacks to whose stream a tensor writes.
+  [[nodiscard]] std::size_t stacks_written(const model::Slice& slice) const;
+  /// Whether the output of a norm is added to a stream.
+  [[nodiscard]] bool enters_stream(const std::string& norm) const { return streaming_.contains(norm); }
+
+ private:
+  const model::Model& model_;
+  std::map<Place, std::set<std::size_t>> readers_;
+  std::map<Place, std::size_t> parameters_;
+  std::map<Place, std::set<Place>> biases_;
+  std::map<Place, std::set<std::string>> writers_;
+  std::set<std::string> streaming_;
+};
+
+/// Whether weights of this dtype are rewritten.
+[[nodiscard]] bool is_rewritable(Dtype dtype);
+
+/// Why the head cannot get a tensor of its own; empty if it can.
+[[nodiscard]] std::string why_not_untied(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
+
+/// Folds what can be folded; fills `plan.norms`, `plan.edits` and `plan.specs`.
+void plan_folds(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
+                Plan& plan);
+/// Centres the streams that can be centred; fills `plan.streams` and `plan.edits`.
+void plan_streams(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
+                  Plan& plan);
+
+/// `map` as the whole stored matrix.
+[[nodiscard]] model::Linear whole(model::Linear map);
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,134 @@
+#include "tensor_writer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <normscope/bytes/quote.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/numeric/sum.hpp>
+
+namespace normscope::rewrite {
+namespace {
+
+using checkpoint::Tensor;
+
+constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 20U;
+
+}  // namespace
+
+TensorWriter::TensorWriter(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                           const Plan& plan, unsigned threads)
+    : checkpoint_(checkpoint), model_(model), plan_(plan), threads_(threads) {
+  for (const Edit& edit : plan.edits) edits_[edit.tensor].push_back(&edit);
+  for (auto& [name, edits] : edits_) {
+    std::sort(edits.begin(), edits.end(),
+              [](const Edit* a, const Edit* b) { return a->from.offset < b->from.offset; });
+    for (std::size_t i = 1; i < edits.size(); ++i) {
+      if (edits[i]->from.offset < edits[i - 1]->from.offset + edits[i - 1]->from.count) {
+        throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: tensor {} would be changed twice",
+                                                        checkpoint.path().string(), bytes::quote(name)));
+      }
+    }
+  }
+}
+
+void TensorWriter::copy(const Tensor& tensor, std::uint64_t first, std::uint64_t count,
+                        const Sink& sink) const {
+  const std::uint64_t width = bits(tensor.dtype);
+  // Sub-byte types have no edits, so ranges begin and end in whole bytes.
+  const std::uint64_t begin = first * width / 8;
+  const std::uint64_t end =
+      first + count == tensor.elements() ? tensor.bytes.size() : (first + count) * width / 8;
+  std::vector<std::byte> buffer;
+  for (std::uint64_t at = begin; at < end; at += copied_at_a_time) {
+    sink(tensor.bytes.part(at, std::min(copied_at_a_time, end - at)).fetch(buffer));
+  }
+}
+
+void TensorWriter::write(const checkpoint::TensorHeader& header, const Sink& sink,
+                         std::vector<Certificate>& certificates) {
+  const auto found = edits_.find(header.name);
+  const bool is_head = plan_.untied && plan_.untied->head == header.name;
+  const Tensor& tensor = *checkpoint_.find(is_head ? plan_.untied->table : header.name);
+  std::uint64_t done = 0;
+  if (found != edits_.end()) {
+    for (const Edit* edit : found->second) {
+      copy(tensor, done, edit->from.offset - done, sink);
+      write_edit(tensor, *edit, sink, certificates);
+      done = edit->from.offset + edit->from.count;
+    }
+  }
+  copy(tensor, done, tensor.elements() - done, sink);
+}
+
+void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink& sink,
+                              std::vector<Certificate>& certificates) {
+  Certificate certificate;
+  model::Slice written = edit.from;
+  written.tensor = edit.tensor;
+  certificate.tensor = written.selector();
+  certificate.change = edit.change;
+  certificate.dtype = tensor.dtype;
+  certificate.rounding = unit_roundoff(tensor.dtype);
+  if (edit.norm) certificate.norm = model_.norms[*edit.norm].name;
+  if (edit.change == Change::scale_inputs) {
+    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], threads_, sink, certificate);
+  } else if (edit.change == Change::center_outputs) {
+    const model::Norm& norm = model_.norms[*edit.norm];
+    NormSpec reader;
+    reader.kind = norm.kind;
+    reader.width = norm.width;
+    reader.eps = norm.eps;
+    center_outputs({tensor, edit.map}, reader, threads_, sink, certificate);
+  } else {
+    write_vector(tensor, edit, sink, certificate);
+  }
+  const bool is_exact = edit.change == Change::neutral_gain || edit.change == Change::zero;
+  if (!is_exact) certificates.push_back(std::move(certificate));
+}
+
+void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Sink& sink,
+                                Certificate& certificate) {
+  std::vector<double> values(edit.from.count);
+  std::vector<double> scales(edit.from.count);
+  double in_double = 0.0;
+  if (edit.change == Change::neutral_gain) {
+    std::fill(values.begin(), values.end(), 1.0 - model_.norms[*edit.norm].gain_offset);
+  } else if (edit.change == Change::divide_by_gain) {
+    values = read(tensor, edit.from.offset, edit.from.count);
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      if (values[j] != 0.0) values[j] /= plan_.specs[*edit.norm].gain_at(j);
+      scales[j] = std::abs(values[j]);
+    }
+    in_double = 0x1p-52;
+  } else if (edit.change == Change::center) {
+    values = read(tensor, edit.from.offset, edit.from.count);
+    double squares = 0.0;
+    for (const double value : values) squares += value * value;
+    center(values);
+    std::fill(scales.begin(), scales.end(), std::sqrt(squares));
+    in_double = 0x1p-50;
+  } else if (edit.change == Change::add_folded_bias) {
+    values = read(tensor, edit.from.offset, edit.from.count);
+    const FoldedBias folded =
+        folded_bias({*checkpoint_.find(edit.map.weight.tensor), edit.map}, plan_.specs[*edit.norm].bias);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      scales[i] = std::abs(values[i]) + folded.magnitude[i];
+      values[i] += folded.sum[i];
+    }
+    in_double = 0x1p-51;
+  }
+  const std::vector<double> stored = store(tensor, values, sink);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double bound = (std::abs(stored[i] - values[i]) + in_double * scales[i]) * (1.0 + 1e-9);
+    certificate.bound = std::max(certificate.bound, bound);
+    if (scales[i] == 0.0) continue;
+    certificate.relative_bound = std::max(certificate.relative_bound, bound / scales[i]);
+    certificate.observed_as_stored =
+        std::max(certificate.observed_as_stored, std::abs(stored[i] - values[i]) / scales[i]);
+  }
+}
+
+}  // namespace normscope::rewrite

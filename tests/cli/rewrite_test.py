@@ -1,0 +1,154 @@
+"""Rewritten checkpoints compute what the originals do, by a forward pass that shares nothing with the command."""
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import unittest
+
+import numpy as np
+
+from command import COMMAND, OWN_MODEL, SOURCE, CommandTest, safetensors
+
+FIXTURES = SOURCE / "tests/model/fixtures"
+
+
+def tensors(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    result = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        result[name] = np.frombuffer(data[8 + length + begin:8 + length + end], np.float32).reshape(entry["shape"])
+    return {name: array.astype(np.float64) for name, array in result.items()}
+
+
+def normalized(x, gain, bias, eps, centers):
+    x = x - x.mean(-1, keepdims=True) if centers else x
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * gain + bias
+
+
+def gpt2(folder, ids, layer_norm=True):
+    """Logits of a GPT-2 of Hugging Face's names."""
+    w = {name.removeprefix("transformer."): value for name, value in tensors(folder / "model.safetensors").items()}
+    config = json.loads((folder / "config.json").read_text())
+    norm = lambda x, name: normalized(x, w[name + ".weight"], w[name + ".bias"], config["layer_norm_epsilon"], layer_norm)
+    heads, count = config["n_head"], len(ids)
+    x = w["wte.weight"][ids] + w["wpe.weight"][:count]
+    for layer in range(config["n_layer"]):
+        at = f"h.{layer}."
+        mixed = norm(x, at + "ln_1") @ w[at + "attn.c_attn.weight"] + w[at + "attn.c_attn.bias"]
+        q, k, v = (part.reshape(count, heads, -1).transpose(1, 0, 2) for part in np.split(mixed, 3, axis=-1))
+        scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+        scores = np.where(np.tril(np.ones((count, count))) > 0, scores, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        attended = (weights / weights.sum(-1, keepdims=True)) @ v
+        x = x + attended.transpose(1, 0, 2).reshape(count, -1) @ w[at + "attn.c_proj.weight"] + w[at + "attn.c_proj.bias"]
+        h = norm(x, at + "ln_2") @ w[at + "mlp.c_fc.weight"] + w[at + "mlp.c_fc.bias"]
+        h = 0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
+        x = x + h @ w[at + "mlp.c_proj.weight"] + w[at + "mlp.c_proj.bias"]
+    tied = config.get("tie_word_embeddings", True)
+    return norm(x, "ln_f") @ w["wte.weight" if tied else "lm_head.weight"].T
+
+
+class Rewrite(CommandTest):
+    source = FIXTURES / "gpt2"
+
+    def setUp(self):
+        super().setUp()
+        truth = json.loads((self.source / "truth.json").read_text())
+        self.ids = np.array(truth["inputs"]["input_ids"]).ravel()
+        self.logits = truth["outputs"]["logits"]
+
+    def rewritten(self, *options, source=None):
+        document = self.json("rewrite", source or self.source, "-o", "out", *options)
+        self.assertEqual(json.loads((self.folder / "out/rewrite.json").read_text()), document)
+        return document
+
+    def test_logits_are_those_of_transformers_before_and_after(self):
+        old = gpt2(self.source, self.ids)
+        (position,) = self.logits["positions"]
+        np.testing.assert_allclose(old[position], np.ravel(self.logits["values"]), rtol=0, atol=2e-5)
+        for number, options in enumerate([["--fold", "gains"], ["--fold", "gains", "--untie"], ["--center", "--untie"],
+                                          ["--fold", "gains", "--center", "--untie"]]):
+            with self.subTest(options):
+                document = self.rewritten(*options)
+                out = self.folder / "out"
+                np.testing.assert_allclose(gpt2(out, self.ids), old, rtol=0, atol=2e-6)
+                if "--center" in options:
+                    self.assertTrue(document["streams"][0]["centered"])
+                    np.testing.assert_allclose(gpt2(out, self.ids, layer_norm=False), old, rtol=0, atol=2e-6)
+                if "--fold" in options:
+                    w = tensors(out / "model.safetensors")
+                    self.assertTrue((w["transformer.h.1.ln_2.weight"] == 1).all())
+                    self.assertTrue((w["transformer.h.1.ln_2.bias"] == 0).all())
+                shutil.rmtree(out)
+
+    def test_an_rmsnorm_in_place_of_a_layernorm_needs_centring(self):
+        gap = np.abs(gpt2(self.source, self.ids, layer_norm=False) - gpt2(self.source, self.ids)).max()
+        self.assertGreater(gap, 1e-2)
+
+    def test_a_dry_run_writes_nothing(self):
+        before = sorted(self.folder.rglob("*"))
+        text = self.ok("rewrite", self.source, "--dry-run", "--fold", "gains")
+        self.assertIn("transformer.h.0.ln_1  c_attn   gain and bias folded\n", text)
+        self.assertIn("left: its reader \"transformer.wte.weight\" is the token embedding too; --untie", text)
+        document = self.json("rewrite", self.source, "--dry-run", "--fold", "gains", "--center")
+        self.assertEqual(document["certificates"], [])
+        self.assertEqual([norm["fold"] for norm in document["norms"]], ["gain and bias"] * 4 + ["left"])
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def test_a_file_becomes_a_file(self):
+        shutil.copy(self.source / "model.safetensors", self.folder / "m.safetensors")
+        before = (self.folder / "m.safetensors").read_bytes()
+        text = self.ok("rewrite", "m.safetensors", "-o", "n.safetensors", "--fold", "gains")
+        self.assertIn("n.safetensors: 8 tensors rewritten; largest proved error", text)
+        self.assertEqual((self.folder / "m.safetensors").read_bytes(), before)
+        self.conforms("rewrite", json.loads((self.folder / "n.safetensors.rewrite.json").read_text()))
+        self.assertIn("would overwrite", self.fails(3, "rewrite", "m.safetensors", "-o", "m.safetensors", "--fold", "gains"))
+
+    def test_what_is_not_exact_is_refused_by_name(self):
+        self.assertIn("no gain can be folded exactly: its output is also the residual stream (post-norm)",
+                      self.fails(3, "rewrite", FIXTURES / "bloom_post_residual", "-o", "out", "--fold", "gains"))
+        self.assertIn("cannot be centred exactly: model.layers.0.input_layernorm is an RMSNorm",
+                      self.fails(3, "rewrite", FIXTURES / "llama", "-o", "out", "--center"))
+        self.assertIn("not modelled: its architecture",
+                      self.fails(3, "rewrite", FIXTURES / "mamba", "-o", "out", "--fold", "gains"))
+        safetensors(self.folder / "a.safetensors", {"x": np.ones(3)})
+        self.assertIn("not modelled", self.fails(3, "rewrite", "a.safetensors", "-o", "out", "--fold", "gains"))
+
+    def test_usage(self):
+        for arguments in ([self.source, "-o", "out"], [self.source, "--fold", "gains"],
+                          [self.source, "-o", "out", "--fold", "biases"]):
+            self.fails(2, "rewrite", *arguments)
+
+    def test_ctrl_c_leaves_nothing(self):
+        width, rows = 64, 100_000
+        random = np.random.default_rng(1)
+        source = self.folder / "in"
+        shutil.copytree(OWN_MODEL, source)
+        weights = tensors(next(source.glob("*.safetensors")))
+        table = next(name for name in weights if name.endswith("wte.weight"))
+        large = {name: array.astype(np.float32) for name, array in weights.items()}
+        large[table] = random.normal(size=(rows, width)).astype(np.float32)
+        if any(name.endswith("lm_head.weight") for name in large):
+            large[next(name for name in large if name.endswith("lm_head.weight"))] = large[table]
+        safetensors(next(source.glob("*.safetensors")), large)
+        process = subprocess.Popen([COMMAND, "rewrite", "in", "-o", "out", "--fold", "gains"], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while process.poll() is None and not any(self.folder.glob(".normscope-rewrite*")):
+            pass
+        os.kill(process.pid, signal.SIGINT)
+        _, error = process.communicate()
+        if process.returncode == 0:
+            self.skipTest("it was done before the signal came")
+        self.assertEqual(process.returncode, 130, error)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["in"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/model/model.hpp>
+#include <normscope/rewrite/rewrite.hpp>
+
+#include "support/scratch.hpp"
+
+namespace normscope::test {
+
+inline std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures" / name;
+}
+
+/// A checkpoint in memory, to change and to write again.
+class Copy {
+ public:
+  struct Values {
+    Dtype dtype = Dtype::F32;
+    std::vector<std::uint64_t> shape;
+    std::vector<double> values;
+  };
+
+  explicit Copy(const std::filesystem::path& folder) {
+    const checkpoint::Checkpoint source(folder);
+    for (const checkpoint::Tensor& tensor : source.tensors()) {
+      tensors[std::string(tensor.name)] = {
+          tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}, read(tensor)};
+    }
+    config = source.config_text().value_or("");
+  }
+
+  Copy& stored_as(Dtype dtype) {
+    for (auto& [name, tensor] : tensors) tensor.dtype = dtype;
+    return *this;
+  }
+
+  /// Writes it as a folder, in one file or several, and opens it.
+  [[nodiscard]] checkpoint::Checkpoint open(const std::filesystem::path& folder,
+                                            std::size_t shards = 1) const {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "config.json") << config;
+    std::vector<std::vector<checkpoint::NewTensor>> files(shards);
+    std::vector<std::vector<std::byte>> bytes;
+    bytes.reserve(tensors.size());
+    std::string index;
+    std::size_t next = 0;
+    for (const auto& [name, tensor] : tensors) {
+      bytes.emplace_back(tensor.values.size() * bits(tensor.dtype) / 8);
+      encode(tensor.dtype, tensor.values, bytes.back());
+      const std::size_t shard = next++ % shards;
+      files[shard].push_back({name, tensor.dtype, tensor.shape, bytes.back()});
+      index += (index.empty() ? "\"" : ", \"") + name + "\": \"" + file_name(shard, shards) + "\"";
+    }
+    for (std::size_t shard = 0; shard < shards; ++shard) {
+      checkpoint::write_safetensors(folder / file_name(shard, shards), files[shard], {{"format", "pt"}});
+    }
+    if (shards > 1) {
+      std::ofstream(folder / "model.safetensors.index.json")
+          << "{\"metadata\": {\"total_size\": 0}, \"weight_map\": {" << index << "}}";
+    }
+    return checkpoint::Checkpoint(folder);
+  }
+
+  static std::string file_name(std::size_t shard, std::size_t shards) {
+    return shards == 1 ? "model.safetensors" : "model-" + std::to_string(shard + 1) + ".safetensors";
+  }
+
+  std::map<std::string, Values> tensors;
+  std::string config;
+};
+
+/// A checkpoint, what `options` make of it, and the result opened again.
+struct Rewritten {
+  Rewritten(const checkpoint::Checkpoint& source, const rewrite::Options& options,
+            const std::filesystem::path& to)
+      : model(model::describe(source)),
+        plan(rewrite::make_plan(source, model, options)),
+        result(rewrite::write(source, model, plan, to)),
+        output(to),
+        model_after(model::describe(output)) {}
+
+  model::Model model;
+  rewrite::Plan plan;
+  rewrite::Result result;
+  checkpoint::Checkpoint output;
+  model::Model model_after;
+};
+
+}  // namespace normscope::test

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -6,9 +7,12 @@
 
 #include <fmt/format.h>
 
+#include <normscope/bytes/source.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/model/model.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "command.hpp"
@@ -114,10 +118,14 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   if (options.output.empty() && !options.dry_run) {
     throw CLI::ValidationError("rewrite", "expected -o OUT, or --dry-run");
   }
+  // Read in ranges: every byte is needed once, and pages of a mapped file would count as memory of the
+  // process.
+  const checkpoint::Checkpoint checkpoint(options.model, bytes::read_file);
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
+  inputs.add_file(options.model);
   inputs.keep_apart({options.output, session.json});
-  const model::Model& model = inputs.model_of(checkpoint);
+  const model::Model model = model::describe(checkpoint);
   const rewrite::Plan plan = rewrite::make_plan(
       checkpoint, model,
       {.fold_gains = !options.fold.empty(), .center = options.center, .untie = options.untie});

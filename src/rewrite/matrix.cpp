@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "matrix_pass.hpp"
@@ -34,14 +35,18 @@ void add(Lengths& lengths, const Block& block, std::size_t at) {
 }
 
 /// Adds every element of `block` to the lengths of its output (`of_outputs`) or its input feature.
-void add(std::vector<Lengths>& lengths, const Block& block, const StoredMatrix& matrix, bool of_outputs) {
+void add(std::vector<Lengths>& lengths, const Block& block, const StoredMatrix& matrix, bool of_outputs,
+         unsigned threads) {
   const bool by_row = (matrix.map.layout == Layout::out_in) == of_outputs;
   const std::size_t columns = matrix.columns();
-  for (std::size_t row = 0; row < block.rows; ++row) {
-    for (std::size_t column = 0; column < columns; ++column) {
-      add(lengths[by_row ? block.first + row : column], block, row * columns + column);
-    }
-  }
+  parallel_for(by_row ? block.rows : columns, by_row ? 1 : 64, threads,
+               [&](std::size_t from, std::size_t to) {
+                 for (std::size_t row = by_row ? from : 0; row < (by_row ? to : block.rows); ++row) {
+                   for (std::size_t column = by_row ? 0 : from; column < (by_row ? columns : to); ++column) {
+                     add(lengths[by_row ? block.first + row : column], block, row * columns + column);
+                   }
+                 }
+               });
 }
 
 void raise(double& largest, double value) { largest = std::max(largest, value); }
@@ -93,7 +98,7 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, unsigned thr
           .rewrite([&](std::size_t row, std::size_t column,
                        double value) { return value * norm.gain_at(out_in ? column : row); },
                    scaled, outputs_of_norm, sink,
-                   [&](const Block& block) { add(lengths, block, matrix, true); });
+                   [&](const Block& block) { add(lengths, block, matrix, true, threads); });
 
   const double radius = longest_output(norm);
   std::size_t worst = 0;
@@ -141,7 +146,7 @@ void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned
   std::vector<Lengths> lengths(matrix.map.in);
   const std::vector<Outputs> outputs = pass.rewrite(
       [&](std::size_t row, std::size_t column, double value) { return value - means[out_in ? column : row]; },
-      inputs, inputs, sink, [&](const Block& block) { add(lengths, block, matrix, false); });
+      inputs, inputs, sink, [&](const Block& block) { add(lengths, block, matrix, false, threads); });
 
   for (const Lengths& length : lengths) {
     const double exact = std::sqrt(length.exact);

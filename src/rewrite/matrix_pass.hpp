@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
+
+#include <normscope/core/parallel.hpp>
 
 #include "matrix.hpp"
 #include "probes.hpp"
@@ -68,12 +71,14 @@ std::vector<Outputs> MatrixPass::rewrite(const Rewritten& rewritten, std::span<c
     const std::size_t rows = std::min<std::size_t>(rows_of_block(), matrix_.rows() - first);
     load(first, rows);
     exact_.resize(old_.size());
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        const std::size_t at = row * columns + column;
-        exact_[at] = rewritten(first + row, column, old_[at]);
+    parallel_for(rows, 1, threads_, [&](std::size_t from, std::size_t to) {
+      for (std::size_t row = from; row < to; ++row) {
+        for (std::size_t column = 0; column < columns; ++column) {
+          const std::size_t at = row * columns + column;
+          exact_[at] = rewritten(first + row, column, old_[at]);
+        }
       }
-    }
+    });
     encode_rows(rows);
     const Block block{first, rows, old_, exact_, stored_};
     apply(block, old_inputs, new_inputs, outputs);

@@ -93,6 +93,7 @@ void add_heads(CLI::App& root, Session& session);
 void add_reach(CLI::App& root, Session& session);
 void add_verify(CLI::App& root, Session& session);
 void add_rewrite(CLI::App& root, Session& session);
+void add_compare(CLI::App& root, Session& session);
 void add_explore(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

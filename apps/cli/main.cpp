@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   cli::add_reach(root, session);
   cli::add_verify(root, session);
   cli::add_rewrite(root, session);
+  cli::add_compare(root, session);
   cli::add_explore(root, session);
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json or a Hugging\nFace "

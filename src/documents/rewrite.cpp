@@ -44,7 +44,61 @@ RewriteJson certificate_json(const rewrite::Certificate& certificate) {
           {"observed_as_stored", certificate.observed_as_stored}};
 }
 
+RewriteJson reader_json(const rewrite::ReaderComparison& reader) {
+  return {{"old", reader.old_weight},
+          {"new", reader.new_weight},
+          {"composite", reader.composite},
+          {"raw", reader.raw},
+          {"bias", reader.bias}};
+}
+
+RewriteJson compared_norm(const rewrite::NormComparison& norm) {
+  RewriteJson json = {{"old", norm.old_name},
+                      {"new", norm.new_name},
+                      {"agreement", rewrite::to_string(norm.agreement)},
+                      {"old_kind", std::string(to_string(norm.old_kind))},
+                      {"new_kind", std::string(to_string(norm.new_kind))},
+                      {"old_eps", norm.old_eps},
+                      {"new_eps", norm.new_eps},
+                      {"gain_change", norm.gain_change},
+                      {"gain_cosine", norm.gain_cosine},
+                      {"bias_change", norm.bias_change},
+                      {"readers", RewriteJson::array()}};
+  for (const rewrite::ReaderComparison& reader : norm.readers) json["readers"].push_back(reader_json(reader));
+  return json;
+}
+
 }  // namespace
+
+nlohmann::ordered_json comparison(const checkpoint::Checkpoint& before, const checkpoint::Checkpoint& after,
+                                  const rewrite::Comparison& compared) {
+  RewriteJson json = {{"schema", "normscope.compare/1"},
+                      {"version", version},
+                      {"old", before.path().string()},
+                      {"new", after.path().string()},
+                      {"agreement", rewrite::to_string(compared.agreement)},
+                      {"tolerance", compared.tolerance},
+                      {"findings", RewriteJson::array()},
+                      {"norms", RewriteJson::array()},
+                      {"writers", RewriteJson::array()},
+                      {"others", RewriteJson::array()}};
+  for (const auto& finding : compared.findings) {
+    json["findings"].push_back({{"kind", finding.kind}, {"text", finding.text}});
+  }
+  for (const auto& norm : compared.norms) json["norms"].push_back(compared_norm(norm));
+  for (const auto& writer : compared.writers) {
+    json["writers"].push_back({{"old", writer.old_weight},
+                               {"new", writer.new_weight},
+                               {"raw", writer.raw},
+                               {"centered", writer.centered},
+                               {"only_layer_norms", writer.only_layer_norms}});
+  }
+  for (const auto& other : compared.others) {
+    json["others"].push_back(
+        {{"name", other.name}, {"in_old", other.in_old}, {"in_new", other.in_new}, {"change", other.change}});
+  }
+  return json;
+}
 
 nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                                const rewrite::Plan& plan, const rewrite::Result* result) {

@@ -4,6 +4,7 @@
 
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
 namespace normscope::documents {
@@ -13,5 +14,10 @@ namespace normscope::documents {
 [[nodiscard]] nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint,
                                              const model::Model& model, const rewrite::Plan& plan,
                                              const rewrite::Result* result);
+
+/// Two checkpoints compared, schema "normscope.compare/1" (docs/schemas/compare.schema.json).
+[[nodiscard]] nlohmann::ordered_json comparison(const checkpoint::Checkpoint& before,
+                                                const checkpoint::Checkpoint& after,
+                                                const rewrite::Comparison& comparison);
 
 }  // namespace normscope::documents

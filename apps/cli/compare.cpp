@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <normscope/documents/rewrite.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/rewrite/compare.hpp>
+
+#include "command.hpp"
+#include "inputs.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct CompareOptions {
+  std::string before;
+  std::string after;
+};
+
+double worst_composite(const rewrite::NormComparison& norm) {
+  double worst = 0.0;
+  for (const rewrite::ReaderComparison& reader : norm.readers)
+    worst = std::max({worst, reader.composite, reader.bias});
+  return worst;
+}
+
+void print_comparison(const Session& session, const rewrite::Comparison& comparison) {
+  std::size_t widest = 4;
+  for (const rewrite::NormComparison& norm : comparison.norms) {
+    widest = std::max(widest, printable(norm.new_name).size());
+  }
+  session.say(fmt::format("{:<{}}  {:<10}  {:>11}  {:>11}  {:>11}", "norm", widest, "", "gain change",
+                          "bias change", "composite"));
+  for (const rewrite::NormComparison& norm : comparison.norms) {
+    session.say(fmt::format("{:<{}}  {:<10}  {:>11.2g}  {:>11.2g}  {:>11.2g}", printable(norm.new_name),
+                            widest, rewrite::to_string(norm.agreement), norm.gain_change, norm.bias_change,
+                            worst_composite(norm)));
+  }
+  for (const rewrite::ComparisonFinding& finding : comparison.findings)
+    session.say("  - " + printable(finding.text));
+  switch (comparison.agreement) {
+    case rewrite::Agreement::same: session.say("same: every tensor has the same values"); break;
+    case rewrite::Agreement::equivalent:
+      session.say(fmt::format("equivalent: both compute the same, to {:.2g} relative", comparison.tolerance));
+      break;
+    case rewrite::Agreement::different: session.say("different"); break;
+  }
+}
+
+int run_compare(const Session& session, const CompareOptions& options) {
+  Inputs inputs;
+  const checkpoint::Checkpoint& before = inputs.checkpoint(options.before);
+  const checkpoint::Checkpoint& after = inputs.checkpoint(options.after);
+  inputs.keep_apart({session.json});
+  const rewrite::Comparison comparison =
+      rewrite::compare(before, inputs.model_of(before), after, inputs.model_of(after), session.progress());
+  if (session.wants_json())
+    session.write_json(json_text(documents::comparison(before, after, comparison), 1));
+  print_comparison(session, comparison);
+  return comparison.agreement == rewrite::Agreement::different ? negative : ok;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<CompareOptions>();
+  CLI::App* command =
+      add_command(root, session, "compare",
+                  "Decide whether two checkpoints compute the same; say norm by norm what differs",
+                  [&session, options] { return run_compare(session, *options); });
+  command->add_option("OLD", options->before, "Checkpoint to compare with")->required();
+  command->add_option("NEW", options->after, "Checkpoint that should compute the same")->required();
+  command->remove_option(command->get_option("--threads"));
+}
+
+}  // namespace normscope::cli

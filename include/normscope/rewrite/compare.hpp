@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/norm_kind.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/model/model.hpp>
+
+/// Whether two checkpoints of one architecture compute the same function, norm by norm.
+namespace normscope::rewrite {
+
+enum class Agreement {
+  same,        ///< equal parameters and weights
+  equivalent,  ///< other parameters, but the same composite with what reads the norm, to rounding
+  different,
+};
+
+[[nodiscard]] const char* to_string(Agreement agreement);
+
+/// One linear map of both models, and the norm that it reads. Errors are of the worst output, relative to its
+/// row.
+struct ReaderComparison {
+  std::string old_weight;
+  std::string new_weight;
+  double composite = 0.0;     ///< |W' G' - W G| / |W G|
+  double raw = 0.0;           ///< |W' - W| / |W|
+  double folded_twice = 0.0;  ///< |W' - W G| / |W G|: a fold that left the gain
+  double bias = 0.0;          ///< |c' + W' b' - c - W b| / (|c| + Σ |W b|)
+};
+
+struct NormComparison {
+  std::string old_name;
+  std::string new_name;
+  Agreement agreement = Agreement::same;
+  NormKind old_kind = NormKind::layer;
+  NormKind new_kind = NormKind::layer;
+  double old_eps = 0.0;
+  double new_eps = 0.0;
+  double gain_change = 0.0;  ///< |g' - g| / |g|
+  double gain_cosine = 1.0;  ///< of the angle between both gains; 1 for two of length 0
+  double bias_change = 0.0;  ///< |b' - b| / |b|, or |b'| where b is 0
+  std::vector<ReaderComparison> readers{};
+};
+
+/// A tensor that writes to a residual stream. Errors are relative to what one input feature writes.
+struct WriterComparison {
+  std::string old_weight;
+  std::string new_weight;
+  double raw = 0.0;
+  double centered = 0.0;          ///< without the means over the stream's features
+  bool only_layer_norms = false;  ///< of the stream's readers: the mean then does not count
+};
+
+/// A tensor that no norm, reader or writer has.
+struct OtherComparison {
+  std::string name;
+  bool in_old = true;
+  bool in_new = true;
+  double change = 0.0;  ///< relative
+};
+
+struct ComparisonFinding {
+  std::string kind;  ///< "eps", "offset", "lost_gain", ...
+  std::string text;
+};
+
+struct Comparison {
+  Agreement agreement = Agreement::same;
+  double tolerance = 0.0;  ///< relative errors up to this count as rounding
+  std::vector<NormComparison> norms{};
+  std::vector<WriterComparison> writers{};
+  std::vector<OtherComparison> others{};
+  std::vector<ComparisonFinding> findings{};
+};
+
+/// Compares norms in the order of the forward pass: kinds, eps, gains and biases, and for each reader the
+/// composite W G and c + W b. Two models are equivalent if all composites and writers agree to `tolerance`:
+/// two roundings of the coarsest dtype of their weights, or 1e-7 if that is more. The mean of a writer does
+/// not count where LayerNorms alone read its stream.
+/// Errors    Unsupported if the architecture is not known or not the same, or norms and shapes do not match
+/// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
+[[nodiscard]] Comparison compare(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
+                                 const checkpoint::Checkpoint& new_file, const model::Model& new_model,
+                                 const Progress& progress = {});
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,178 @@
+#include "compare_findings.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include <normscope/core/text.hpp>
+
+#include "compare_maps.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+using model::Model;
+
+/// The gains of both files, norm by norm.
+struct Gains {
+  std::vector<double> before;
+  std::vector<double> after;
+};
+
+std::vector<double> gain_of(const checkpoint::Checkpoint& file, const model::Norm& norm) {
+  const NormSpec spec = read_norm(file, norm);
+  std::vector<double> gain(spec.width);
+  for (std::size_t j = 0; j < spec.width; ++j) gain[j] = spec.gain_at(j);
+  return gain;
+}
+
+bool all_are(const std::vector<double>& values, double wanted) {
+  return std::all_of(values.begin(), values.end(), [&](double value) { return value == wanted; });
+}
+
+std::vector<double> shifted(std::vector<double> values, double by) {
+  for (double& value : values) value += by;
+  return values;
+}
+
+class Findings {
+ public:
+  Findings(Comparison& comparison, std::vector<Gains> gains)
+      : comparison_(comparison), gains_(std::move(gains)) {}
+
+  void add_all() {
+    each("missing_normalization",
+         "the eps of {} is {:g} in NEW, {:g} in OLD: it divides by a constant, so the norm is gone",
+         [](const NormComparison& norm, const Gains&) { return norm.new_eps > 1.0 && norm.old_eps < 1e-2; });
+    each("eps", "the eps of {} is {:g} in NEW, {:g} in OLD", [](const NormComparison& norm, const Gains&) {
+      return norm.new_eps != norm.old_eps && !(norm.new_eps > 1.0 && norm.old_eps < 1e-2);
+    });
+    each("kind", "{} is of another kind in NEW",
+         [](const NormComparison& norm, const Gains&) { return norm.old_kind != norm.new_kind; });
+    each("offset", "the gain of {} is that of OLD plus 1: it is stored as w, and read as 1 + w",
+         shift_by(1.0));
+    each("offset", "the gain of {} is that of OLD minus 1: it is stored as w, and OLD reads 1 + w",
+         shift_by(-1.0));
+    each("zero_gain", "the gain of {} is zero in NEW", [](const NormComparison& norm, const Gains& gains) {
+      return different(norm) && all_are(gains.after, 0.0) && !all_are(gains.before, 0.0);
+    });
+    each("lost_gain", "the gain of {} is 1 in NEW, and its readers are those of OLD: the gain was not folded",
+         [](const NormComparison& norm, const Gains& gains) {
+           return different(norm) && all_are(gains.after, 1.0) && !norm.readers.empty() &&
+                  every_reader(norm, [](const ReaderComparison& reader) { return reader.raw == 0.0; });
+         });
+    each("folded_twice", "the readers of {} have its gain, which it still has: it acts twice",
+         [this](const NormComparison& norm, const Gains&) {
+           return different(norm) && norm.gain_change <= comparison_.tolerance && !norm.readers.empty() &&
+                  every_reader(norm, [this](const ReaderComparison& reader) {
+                    return reader.folded_twice <= comparison_.tolerance && reader.raw > comparison_.tolerance;
+                  });
+         });
+    each("lost_bias", "the bias of {} is not that of OLD, and its readers' biases do not make up for it",
+         [this](const NormComparison& norm, const Gains&) {
+           return different(norm) && norm.bias_change > comparison_.tolerance && !norm.readers.empty() &&
+                  every_reader(norm, [this](const ReaderComparison& reader) {
+                    return reader.composite <= comparison_.tolerance;
+                  });
+         });
+    add_exchanged();
+    each("folded", "the gain of {} is in its readers", [](const NormComparison& norm, const Gains& gains) {
+      return norm.agreement == Agreement::equivalent && all_are(gains.after, 1.0) &&
+             !all_are(gains.before, 1.0);
+    });
+    add_writers();
+  }
+
+ private:
+  using Test = std::function<bool(const NormComparison&, const Gains&)>;
+
+  static bool different(const NormComparison& norm) { return norm.agreement == Agreement::different; }
+
+  template <typename Predicate>
+  static bool every_reader(const NormComparison& norm, const Predicate& is) {
+    return std::all_of(norm.readers.begin(), norm.readers.end(), is);
+  }
+
+  Test shift_by(double by) {
+    return [this, by](const NormComparison& norm, const Gains& gains) {
+      return different(norm) &&
+             relative_change(shifted(gains.before, by), gains.after) <= comparison_.tolerance;
+    };
+  }
+
+  /// One finding for all norms of which `is` holds; the first is named.
+  void each(const char* kind, const char* text, const Test& is) {
+    std::size_t count = 0;
+    const NormComparison* first = nullptr;
+    for (std::size_t i = 0; i < comparison_.norms.size(); ++i) {
+      if (!is(comparison_.norms[i], gains_[i])) continue;
+      if (count++ == 0) first = &comparison_.norms[i];
+    }
+    if (count == 0) return;
+    std::string sentence = fmt::format(fmt::runtime(text), first->new_name, first->new_eps, first->old_eps);
+    if (count > 1) sentence += fmt::format("; so for {} of {} norms", count, comparison_.norms.size());
+    comparison_.findings.push_back({kind, std::move(sentence)});
+  }
+
+  void add_exchanged() {
+    for (std::size_t i = 0; i < gains_.size(); ++i) {
+      if (!different(comparison_.norms[i]) || all_are(gains_[i].after, 1.0) || all_are(gains_[i].after, 0.0))
+        continue;
+      for (std::size_t other = 0; other < gains_.size(); ++other) {
+        if (other == i || gains_[other].before != gains_[i].after) continue;
+        comparison_.findings.push_back(
+            {"exchanged_gain",
+             fmt::format("the gain of {} in NEW is that of {} in OLD", comparison_.norms[i].new_name,
+                         comparison_.norms[other].old_name)});
+        break;
+      }
+    }
+  }
+
+  void add_writers() {
+    const double tolerance = comparison_.tolerance;
+    std::size_t centered = 0;
+    for (const WriterComparison& writer : comparison_.writers) {
+      if (writer.raw <= tolerance) continue;
+      if (writer.centered > tolerance) {
+        comparison_.findings.push_back({"writer", fmt::format("{} writes something else: {:.3g} relative",
+                                                              writer.new_weight, writer.centered)});
+      } else if (writer.only_layer_norms) {
+        ++centered;
+      } else {
+        comparison_.findings.push_back(
+            {"centered_for_rms",
+             fmt::format("{} lost its mean, which not only LayerNorms read", writer.new_weight)});
+      }
+    }
+    if (centered > 0) {
+      comparison_.findings.push_back(
+          {"centered",
+           fmt::format("{} to the residual stream differ by their mean alone, which its LayerNorms do "
+                       "not see",
+                       counted(centered, "writer"))});
+    }
+    for (const OtherComparison& other : comparison_.others) {
+      if (other.change <= tolerance) continue;
+      const char* what = !other.in_new ? "is missing in NEW" : !other.in_old ? "is in NEW alone" : "differs";
+      comparison_.findings.push_back({"tensor", fmt::format("{} {}", other.name, what)});
+    }
+  }
+
+  Comparison& comparison_;
+  std::vector<Gains> gains_;
+};
+
+}  // namespace
+
+void add_findings(const checkpoint::Checkpoint& old_file, const Model& old_model,
+                  const checkpoint::Checkpoint& new_file, const Model& new_model, Comparison& comparison) {
+  std::vector<Gains> gains;
+  for (std::size_t i = 0; i < old_model.norms.size(); ++i) {
+    gains.push_back({gain_of(old_file, old_model.norms[i]), gain_of(new_file, new_model.norms[i])});
+  }
+  Findings(comparison, std::move(gains)).add_all();
+}
+
+}  // namespace normscope::rewrite

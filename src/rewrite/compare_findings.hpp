@@ -1,0 +1,12 @@
+#pragma once
+
+#include <normscope/rewrite/compare.hpp>
+
+namespace normscope::rewrite {
+
+/// Says in sentences what differs, and what was rewritten.
+void add_findings(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
+                  const checkpoint::Checkpoint& new_file, const model::Model& new_model,
+                  Comparison& comparison);
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,125 @@
+#include "compare_maps.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace normscope::rewrite {
+namespace {
+
+constexpr std::uint64_t compared_elements = std::uint64_t{1} << 20U;
+
+double ratio(double squared_error, double squared_length) {
+  if (squared_error == 0.0) return 0.0;
+  return squared_length == 0.0 ? std::sqrt(squared_error) : std::sqrt(squared_error / squared_length);
+}
+
+std::uint64_t outputs_of_block(const model::Linear& map) {
+  return std::max<std::uint64_t>(1, compared_elements / std::max<std::uint64_t>(1, map.in));
+}
+
+struct Sums {
+  double composite = 0.0;
+  double raw = 0.0;
+  double twice = 0.0;
+  double length = 0.0;
+  double weight = 0.0;
+  double old_bias = 0.0;
+  double new_bias = 0.0;
+  double magnitude = 0.0;
+};
+
+}  // namespace
+
+double relative_change(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) {
+    const auto is_zero = [](double value) { return value == 0.0; };
+    const bool absent = (a.empty() && std::all_of(b.begin(), b.end(), is_zero)) ||
+                        (b.empty() && std::all_of(a.begin(), a.end(), is_zero));
+    return absent ? 0.0 : 1.0;
+  }
+  double error = 0.0;
+  double length = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    error += (b[i] - a[i]) * (b[i] - a[i]);
+    length += a[i] * a[i];
+  }
+  return ratio(error, length);
+}
+
+ReaderComparison compare_readers(const MapOfFile& before, const MapOfFile& after) {
+  ReaderComparison result{before.map.weight.selector(), after.map.weight.selector()};
+  const std::vector<double> old_bias = read_bias(before.file, before.map);
+  const std::vector<double> new_bias = read_bias(after.file, after.map);
+  const std::uint64_t in = before.map.in;
+  for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
+    const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
+    const std::vector<double> old_weight = read_weight(before.file, before.map, first, count);
+    const std::vector<double> new_weight = read_weight(after.file, after.map, first, count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      Sums sums;
+      for (std::uint64_t j = 0; j < in; ++j) {
+        const double a = old_weight[i * in + j];
+        const double b = new_weight[i * in + j];
+        const double a_gain = a * before.norm.gain_at(j);
+        const double b_gain = b * after.norm.gain_at(j);
+        sums.composite += (b_gain - a_gain) * (b_gain - a_gain);
+        sums.raw += (b - a) * (b - a);
+        sums.twice += (b - a_gain) * (b - a_gain);
+        sums.length += a_gain * a_gain;
+        sums.weight += a * a;
+        sums.old_bias += a * before.norm.bias_at(j);
+        sums.new_bias += b * after.norm.bias_at(j);
+        sums.magnitude += std::abs(a * before.norm.bias_at(j)) + std::abs(b * after.norm.bias_at(j));
+      }
+      result.composite = std::max(result.composite, ratio(sums.composite, sums.length));
+      result.raw = std::max(result.raw, ratio(sums.raw, sums.weight));
+      result.folded_twice = std::max(result.folded_twice, ratio(sums.twice, sums.length));
+      const double old_constant = old_bias.empty() ? 0.0 : old_bias[first + i];
+      const double new_constant = new_bias.empty() ? 0.0 : new_bias[first + i];
+      const double error = std::abs((new_constant + sums.new_bias) - (old_constant + sums.old_bias));
+      const double scale = std::abs(old_constant) + std::abs(new_constant) + sums.magnitude;
+      if (error > 0.0) result.bias = std::max(result.bias, error / scale);
+    }
+  }
+  return result;
+}
+
+WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after) {
+  WriterComparison result{before.map.weight.selector(), after.map.weight.selector()};
+  const std::uint64_t in = before.map.in;
+  struct Input {
+    double error = 0.0;
+    double error_sum = 0.0;
+    double length = 0.0;
+    double sum = 0.0;
+  };
+  // One more for the bias.
+  std::vector<Input> inputs(in + 1);
+  const auto add = [](Input& input, double a, double b) {
+    input.error += (b - a) * (b - a);
+    input.error_sum += b - a;
+    input.length += a * a;
+    input.sum += a;
+  };
+  for (std::uint64_t first = 0; first < before.map.out; first += outputs_of_block(before.map)) {
+    const std::uint64_t count = std::min(outputs_of_block(before.map), before.map.out - first);
+    const std::vector<double> old_weight = read_weight(before.file, before.map, first, count);
+    const std::vector<double> new_weight = read_weight(after.file, after.map, first, count);
+    for (std::uint64_t at = 0; at < count * in; ++at) add(inputs[at % in], old_weight[at], new_weight[at]);
+  }
+  const std::vector<double> old_bias = read_bias(before.file, before.map);
+  const std::vector<double> new_bias = read_bias(after.file, after.map);
+  for (std::uint64_t i = 0; i < before.map.out; ++i) {
+    add(inputs[in], old_bias.empty() ? 0.0 : old_bias[i], new_bias.empty() ? 0.0 : new_bias[i]);
+  }
+  const double features = static_cast<double>(before.map.out);
+  for (const Input& input : inputs) {
+    const double centered = std::max(0.0, input.error - input.error_sum * input.error_sum / features);
+    result.raw = std::max(result.raw, ratio(input.error, input.length));
+    // Relative to all that is written: what is left of a constant row has no size to compare with.
+    result.centered = std::max(result.centered, ratio(centered, input.length));
+  }
+  return result;
+}
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,130 @@
+"""`compare` accepts rewrites that keep the function, and names the mistakes that tools make."""
+
+import json
+import re
+import shutil
+import unittest
+
+import numpy as np
+
+from command import SOURCE, CommandTest, safetensors
+from rewrite_test import tensors
+
+FIXTURES = SOURCE / "tests/model/fixtures"
+
+
+class Compare(CommandTest):
+    def changed(self, case, change, config=lambda config: None):
+        """A copy of a fixture with its tensors changed, as folder NEW."""
+        folder = self.folder / "NEW"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        weights = {name: array.astype(np.float32) for name, array in tensors(FIXTURES / case / "model.safetensors").items()}
+        change(weights)
+        safetensors(folder / "model.safetensors", weights)
+        settings = json.loads((FIXTURES / case / "config.json").read_text())
+        config(settings)
+        (folder / "config.json").write_text(json.dumps(settings))
+        return folder
+
+    def compared(self, case, new, status):
+        done = self.run_command("compare", FIXTURES / case, new, "--json", "c.json")
+        self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
+        document = json.loads((self.folder / "c.json").read_text())
+        self.conforms("compare", document)
+        return document
+
+    def findings(self, case, change, config=lambda config: None):
+        document = self.compared(case, self.changed(case, change, config), 1)
+        self.assertEqual(document["agreement"], "different")
+        texts = {}
+        for finding in document["findings"]:
+            texts[finding["kind"]] = texts.get(finding["kind"], "") + finding["text"] + "\n"
+        return texts
+
+    def test_a_model_is_the_same_as_itself(self):
+        for case in ("gpt2", "gemma2", "falcon_40b", "deepseek_v2"):
+            document = self.compared(case, FIXTURES / case, 0)
+            self.assertEqual((document["agreement"], document["findings"]), ("same", []), case)
+
+    def test_rewrites_are_equivalent(self):
+        for case, options in (("gpt2", ("--center", "--untie")), ("stablelm", ("--center",)), ("gemma", ()), ("phimoe", ()),
+                              ("clip", ("--center",)), ("t5", ()), ("nemotron", ("--center",))):
+            shutil.rmtree(self.folder / "out", ignore_errors=True)
+            self.ok("rewrite", FIXTURES / case, "-o", "out", "--fold", "gains", "-q", *options)
+            document = self.compared(case, "out", 0)
+            self.assertEqual(document["agreement"], "equivalent", case)
+            kinds = {finding["kind"] for finding in document["findings"]}
+            self.assertEqual(kinds, {"folded", "centered"} if "--center" in options else {"folded"}, case)
+
+    def test_gains_read_with_another_offset(self):
+        def minus_one(weights):
+            for name in weights:
+                if re.search(r"norm\.weight$", name):
+                    weights[name] = weights[name] - 1
+        text = self.findings("llama", minus_one)["offset"]
+        self.assertIn("that of OLD minus 1", text)
+        self.assertIn("so for 5 of 5 norms", text)
+
+    def test_another_eps(self):
+        found = self.findings("llama", lambda weights: None, lambda config: config.update(rms_norm_eps=1e-6))
+        self.assertIn("is 1e-06 in NEW, 0.0003 in OLD; so for 5 of 5 norms", found["eps"])
+
+    def test_a_norm_removed_by_a_large_eps(self):
+        def scale(weights):
+            weights["transformer.h.0.ln_1.weight"] *= 1e6
+        found = self.findings("gpt2", scale, lambda config: config.update(layer_norm_epsilon=1e12))
+        self.assertIn("divides by a constant", found["missing_normalization"])
+
+    def test_a_gain_that_was_lost_and_one_that_acts_twice(self):
+        name = "model.layers.1.post_attention_layernorm.weight"
+        def lost(weights):
+            weights[name] = np.ones_like(weights[name])
+        def twice(weights):
+            for reader in ("gate_proj", "up_proj"):
+                weights[f"model.layers.1.mlp.{reader}.weight"] *= weights[name]
+        self.assertIn("the gain was not folded", self.findings("llama", lost)["lost_gain"])
+        self.assertIn("acts twice", self.findings("llama", twice)["folded_twice"])
+
+    def test_a_gain_folded_into_the_wrong_norms_readers(self):
+        def wrong(weights):
+            gain = weights["model.layers.0.input_layernorm.weight"].copy()
+            weights["model.layers.0.input_layernorm.weight"][:] = 1
+            for reader in ("gate_proj", "up_proj"):
+                weights[f"model.layers.0.mlp.{reader}.weight"] *= gain
+        self.assertIn("lost_gain", self.findings("llama", wrong))
+
+    def test_exchanged_and_zero_gains(self):
+        first, second = "model.layers.0.input_layernorm.weight", "model.layers.1.input_layernorm.weight"
+        def exchanged(weights):
+            weights[first], weights[second] = weights[second], weights[first]
+        def zero(weights):
+            weights[first] = 0 * weights[first]
+        self.assertIn("in NEW is that of model.layers.1.input_layernorm in OLD", self.findings("llama", exchanged)["exchanged_gain"])
+        self.assertIn("is zero in NEW", self.findings("llama", zero)["zero_gain"])
+
+    def test_a_bias_that_was_lost(self):
+        def lost(weights):
+            weights["transformer.h.1.ln_2.bias"] = 0 * weights["transformer.h.1.ln_2.bias"]
+        self.assertIn("do not make up for it", self.findings("gpt2", lost)["lost_bias"])
+
+    def test_centring_a_model_of_rmsnorms(self):
+        def center(weights):
+            weights["model.embed_tokens.weight"] -= weights["model.embed_tokens.weight"].mean(1, keepdims=True)
+        self.assertIn("lost its mean", self.findings("llama", center)["centered_for_rms"])
+
+    def test_centring_a_table_that_is_the_head_too(self):
+        def center(weights):
+            weights["transformer.wte.weight"] -= weights["transformer.wte.weight"].mean(1, keepdims=True)
+        document = self.compared("gpt2", self.changed("gpt2", center), 1)
+        self.assertEqual([norm["agreement"] for norm in document["norms"]], ["same"] * 4 + ["different"])
+
+    def test_other_tensors_and_other_models(self):
+        def attention(weights):
+            weights["model.layers.0.self_attn.o_proj.weight"][0, 0] += 0.01
+        self.assertIn("writes something else", self.findings("llama", attention)["writer"])
+        self.assertIn("expected one known architecture", self.fails(3, "compare", FIXTURES / "llama", FIXTURES / "gpt2"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "statistics-inl.hpp"
+#include "scales-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace normscope::norm::detail {

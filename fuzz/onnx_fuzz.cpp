@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzz_require(tensor.elements() * bits(tensor.dtype) == tensor.bytes.size() * 8);
       if (is_decodable(tensor.dtype)) fuzz_require(read(tensor).size() == tensor.elements());
     }
-    for (const model::StatedNorm& norm : model::find_onnx_norms(*file.graph)) {
+    for (const model::StatedNorm& norm : model::find_onnx_norms(*file.graph, "fuzz")) {
       fuzz_require(norm.width > 0 && norm.eps >= 0.0 && norm.axis < 0);
     }
   } catch (const Error&) {

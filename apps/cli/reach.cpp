@@ -80,7 +80,7 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
 }
 
 void describe(const Session& session, const ReachHead& head, const Survey& results) {
-  const std::vector<std::size_t> unreachable = results.with(Answer::no);
+  std::vector<std::size_t> unreachable = results.with(Answer::no);
   session.say(fmt::format("{} of width {} after {} ({})", counted(head.logits.tokens, "token"),
                           head.logits.width, head.norm_name.empty() ? "a norm" : printable(head.norm_name),
                           to_string(head.norm.kind)));
@@ -88,15 +88,27 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
       fmt::format("{} reachable, {} unreachable, {} undecided; {} unreachable even without the norm's bound",
                   results.with(Answer::yes).size(), unreachable.size(),
                   results.with(Answer::undecided).size(), results.unargmaxable()));
+  const std::vector<std::vector<std::size_t>> ties = head.logits.ties();
+  for (std::size_t k = 0; k < std::min(tokens_said, ties.size()); ++k) {
+    session.say(
+        fmt::format("  tied: {} and {} have equal weights{}, so that their logits are always equal",
+                    head.shown(ties[k][0]), head.shown(ties[k][1]),
+                    ties[k].size() > 2 ? fmt::format(", as have {} others", ties[k].size() - 2) : ""));
+  }
+  if (ties.size() > tokens_said)
+    session.say(fmt::format("  ... and {} more groups", ties.size() - tokens_said));
+  std::erase_if(unreachable, [&](std::size_t token) {
+    return token < head.logits.duplicates.size() && head.logits.duplicates[token] < head.logits.tokens;
+  });
   for (std::size_t k = 0; k < std::min(tokens_said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
     // Without weights, the constraint that limits the lead is the token with the next highest logit, or one
     // at either point of the sphere.
     const TokenReach& token = results.tokens[i];
     const std::size_t others = std::max(token.weights.size(), token.ends.empty() ? 1 : token.ends.size());
-    session.say(fmt::format("  unreachable: {}, always beaten by one of {}, probability at most {}",
-                            head.shown(i), counted(others, "other token"),
-                            at_most(results.probabilities[i].upper, 3)));
+    session.say(fmt::format(
+        "  unreachable: {}; at every input one of {} has a larger logit; probability at most {}",
+        head.shown(i), counted(others, "other token"), at_most(results.probabilities[i].upper, 3)));
   }
   if (unreachable.size() > tokens_said)
     session.say(fmt::format("  ... and {} more", unreachable.size() - tokens_said));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
+#include <normscope/audit/text.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/documents/report.hpp>
@@ -40,9 +42,62 @@ audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
   return result;
 }
 
+/// Extremes of the images.
+void say_images(const Session& session, const audit::Report& report) {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+  double stretch = 0.0;
+  for (const audit::NormReport& norm : report.norms) {
+    if (!norm.image || norm.image->lengths.empty()) continue;
+    least = std::min(least, norm.image->condition);
+    most = std::max(most, norm.image->condition);
+    stretch = std::max(stretch, norm.image->top_axes[0].ratio_to_median);
+  }
+  if (most == 0.0) return;
+  session.say(
+      fmt::format("  images: condition numbers {} to {}, longest semi-axis at most {} times the median",
+                  audit::number(least), audit::number(most), audit::number_at_most(stretch)));
+}
+
+/// Extremes of what the heads can do.
+void say_heads(const Session& session, const audit::Report& report) {
+  std::size_t bounded = 0;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+  for (const audit::HeadReach& head : report.heads) {
+    if (!head.attention) continue;
+    ++bounded;
+    least = std::min(least, head.attention->sharpest.upper);
+    most = std::max(most, head.attention->sharpest.upper);
+  }
+  if (report.heads.empty()) return;
+  session.say(fmt::format("  heads: {} of {} bounded{}", bounded, report.heads.size(),
+                          bounded == 0
+                              ? ""
+                              : fmt::format(", largest spread of scores {} to {}",
+                                            audit::number_at_most(least), audit::number_at_most(most))));
+}
+
+/// How many tokens can be output.
+void say_vocabulary(const Session& session, const audit::Report& report) {
+  if (!report.model.vocabulary) return;
+  if (!report.vocabulary.survey) {
+    session.say("  vocabulary: " + printable(report.vocabulary.refused));
+    return;
+  }
+  const selectability::Survey& survey = *report.vocabulary.survey;
+  session.say(fmt::format("  vocabulary: {} of {} can have the largest logit, {} never can, {} undecided",
+                          survey.with(convex::Answer::yes).size(), counted(survey.tokens.size(), "token"),
+                          survey.with(convex::Answer::no).size(),
+                          survey.with(convex::Answer::undecided).size()));
+}
+
 void summarize(const Session& session, const ReportOptions& options, const audit::Report& report) {
   session.say(fmt::format("{}: {}, {}, {}", printable(options.output), printable(report.model.title),
                           counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding")));
+  say_images(session, report);
+  say_heads(session, report);
+  say_vocabulary(session, report);
   for (std::size_t i = 0; i < std::min(shown_findings, report.findings.size()); ++i) {
     session.say("  - " + printable(report.findings[i].text));
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
@@ -22,6 +23,62 @@ std::string names(const Report& report, const std::vector<std::size_t>& which) {
   return others == 0 ? text : text + " and " + counted(others, "other");
 }
 
+namespace {
+
+struct Reason {
+  std::string_view kind;
+  std::string_view why;
+};
+
+/// What each kind of finding means for who reads or changes the model.
+constexpr Reason reasons[] = {
+    {"stretched_axis",
+     "Every map that reads the norm sees this axis larger than the others: it dominates dot products, and "
+     "the "
+     "range that quantized activations need."},
+    {"stretched_axes_count",
+     "Axes far longer than the median one dominate dot products and quantization ranges."},
+    {"concentrated_image",
+     "Few directions carry most of what readers of the norm get; methods that treat directions alike "
+     "(cosine similarity, random probes) mostly measure these."},
+    {"condition_range",
+     "Along the shortest axes the norm's output hardly varies: recovering its input from its "
+     "output amplifies errors there by up to this factor."},
+    {"null_direction", "No layer that reads this norm can use what varies along that direction."},
+    {"image_change",
+     "A direction that one norm stretches, the next does not: a probe or a feature of one layer's input does "
+     "not carry over to the next without their gains."},
+    {"large_bias",
+     "Cosine similarities and attention scores of the norm's outputs are dominated by this constant."},
+    {"shared_outlier",
+     "A feature that many norms single out often holds massive activations; low-precision formats must "
+     "leave room for it."},
+    {"switched_off",
+     "What reads these norms hardly sees the features; they tilt null directions and make condition numbers "
+     "large."},
+    {"gain_range",
+     "Layers read the residual stream at different strengths; learning rates and pruning "
+     "thresholds that ignore gains treat layers differently."},
+    {"zero_gain",
+     "The norm's output has a constant there, whatever the input: readers' weights on it can be removed."},
+    {"negative_gain",
+     "A feature with a negative gain is read with its sign changed: compare features across norms "
+     "by gain times weight."},
+    {"constant_gain", "The norm rotates nothing and stretches nothing: its image is a sphere."},
+    {"assumed_eps",
+     "Rows much smaller than the square root of eps are scaled less than others; bounds that depend "
+     "on eps are for the assumed one."},
+    {"never_uniform",
+     "Such a head cannot average over its context; it prefers some keys whatever the query."},
+    {"never_sharp", "Such a head always mixes many tokens: it cannot copy from one."},
+    {"unreachable_tokens", "Greedy decoding never writes these tokens, and no prompt makes it."},
+    {"tied_tokens", "Which of them greedy decoding writes is decided by the order of ids, not by the model."},
+    {"improbable_token", "Sampling rarely writes this token, whatever the prompt."},
+    {"missing_tensors", "Readers and writers of norms are named for what the file holds only."},
+};
+
+}  // namespace
+
 std::vector<Finding> find(const Report& report) {
   Findings findings;
   if (report.norms.empty()) {
@@ -40,6 +97,9 @@ std::vector<Finding> find(const Report& report) {
   findings.erase(std::remove_if(findings.begin(), findings.end(), overflowed), findings.end());
   // Findings about the whole file are reproduced by `inspect`.
   for (Finding& finding : findings) {
+    for (const Reason& reason : reasons) {
+      if (reason.kind == finding.kind) finding.why = reason.why;
+    }
     if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
   }
   std::stable_sort(findings.begin(), findings.end(),

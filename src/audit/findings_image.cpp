@@ -13,11 +13,12 @@ constexpr double tilted_cosine = 0.5;
 /// Ratio of the number of axes to the effective dimension from which an image counts as concentrated.
 constexpr double concentrated = 1.5;
 
+/// Condition number from which the range of condition numbers is a finding.
+constexpr double ill_conditioned = 10.0;
+/// Similarity below which a change of the image from a norm to the next is a finding.
+constexpr double changed = 0.9;
 /// Condition number from which an image differs from a sphere by more than rounding.
 constexpr double stretched_at_all = 1.0 + 1e-9;
-/// Similarity from which two images are equal to three digits.
-constexpr double alike = 0.9995;
-
 /// Indices of the norms for which `counts`, by descending `score`.
 template <typename Counts, typename Score>
 std::vector<std::size_t> ranked(const Report& report, Counts counts, Score score) {
@@ -42,23 +43,20 @@ void stretched_axes(const Report& report, Findings& findings) {
   if (order.empty()) return;
   const std::size_t stretched = std::count_if(
       order.begin(), order.end(), [&](std::size_t i) { return ratio(report.norms[i]) >= outlier_ratio; });
-  // If nothing stands out, the most stretched norm still gets a finding.
-  for (std::size_t k = 0; k < std::clamp<std::size_t>(stretched, 1, named_per_rule); ++k) {
-    if (k >= order.size()) break;
+  for (std::size_t k = 0; k < std::min(stretched, named_per_rule); ++k) {
     const NormReport& norm = report.norms[order[k]];
     const Axis& axis = norm.image->top_axes[0];
     findings.push_back(
         {"stretched_axis",
          order[k],
-         fmt::format(
-             "{}{} stretches one axis {} times the median: coordinate {} (weight {:.2f} of the axis).",
-             stretched == 0 ? "No axis stands out; at most, " : "", norm.norm.name,
-             number(axis.ratio_to_median), axis.largest.coordinate, std::abs(axis.largest.weight)),
+         fmt::format("{} stretches one axis {} times the median: coordinate {} (weight {:.2f} of the axis).",
+                     norm.norm.name, number(axis.ratio_to_median), axis.largest.coordinate,
+                     std::abs(axis.largest.weight)),
          {{"ratio_to_median", axis.ratio_to_median},
           {"length", axis.length},
           {"coordinate", static_cast<double>(axis.largest.coordinate)},
           {"weight", axis.largest.weight}},
-         stretched == 0 ? 0.1 : 0.3 + 0.6 * log_severity(axis.ratio_to_median, outlier_ratio, 50.0),
+         0.3 + 0.6 * log_severity(axis.ratio_to_median, outlier_ratio, 50.0),
          norm.reproduce});
   }
   if (stretched > named_per_rule) {
@@ -81,6 +79,7 @@ void concentrated_images(const Report& report, Findings& findings) {
   if (order.empty()) return;
   const NormReport& norm = report.norms[order[0]];
   const double value = concentration(norm);
+  if (value < concentrated) return;
   findings.push_back(
       {"concentrated_image",
        order[0],
@@ -91,8 +90,18 @@ void concentrated_images(const Report& report, Findings& findings) {
        {{"effective_dimension", norm.image->effective_dimension},
         {"energy_top_1", norm.image->energy_top_1},
         {"energy_top_8", norm.image->energy_top_8}},
-       value < concentrated ? 0.1 : 0.2 + 0.6 * log_severity(value, concentrated, 50.0),
+       0.2 + 0.6 * log_severity(value, concentrated, 50.0),
        norm.reproduce});
+}
+
+/// What the condition number is without as many of the shortest axes as features are switched off.
+std::string without_switched_off(const NormReport& norm) {
+  const std::size_t off = norm.switched_off.size();
+  if (off == 0 || off >= norm.image->lengths.size()) return "";
+  const double shortest = norm.image->lengths[norm.image->lengths.size() - 1 - off];
+  return fmt::format(" {} switched off; without that many of its shortest axes, its condition number is {}.",
+                     off == 1 ? "One feature is" : fmt::format("{} features are", off),
+                     number(norm.image->longest / shortest));
 }
 
 void condition_through_depth(const Report& report, Findings& findings) {
@@ -101,13 +110,15 @@ void condition_through_depth(const Report& report, Findings& findings) {
   if (order.size() < 2) return;
   const NormReport& worst = report.norms[order.front()];
   const NormReport& best = report.norms[order.back()];
+  if (worst.image->condition < ill_conditioned) return;
   findings.push_back(
       {"condition_range",
        order.front(),
-       fmt::format("Condition numbers run from {} ({}) to {} ({}).", number(best.image->condition),
-                   best.norm.name, number(worst.image->condition), worst.norm.name),
+       fmt::format("Condition numbers run from {} ({}) to {} ({}).{}", number(best.image->condition),
+                   best.norm.name, number(worst.image->condition), worst.norm.name,
+                   without_switched_off(worst)),
        {{"least", best.image->condition}, {"most", worst.image->condition}},
-       0.1 + 0.5 * log_severity(std::max(1.0, worst.image->condition), 10.0, 1e6),
+       0.1 + 0.5 * log_severity(worst.image->condition, ill_conditioned, 1e6),
        worst.reproduce});
 }
 
@@ -122,29 +133,24 @@ void null_directions(const Report& report, Findings& findings) {
     if (*space->cosine_to_ones < tilted_cosine) ++tilted;
     if (!most || *space->cosine_to_ones < *report.norms[*most].null_space->cosine_to_ones) most = i;
   }
-  if (!most) return;
+  if (tilted == 0) return;
   const NormReport& norm = report.norms[*most];
   const double cosine = *norm.null_space->cosine_to_ones;
   const Component& top = norm.null_space->top[0];
-  const std::string text =
-      tilted == 0
-          ? fmt::format(
-                "Every direction that a norm erases is close to all-ones: cosine at least {}, the "
-                "smallest in {}.",
-                number_at_least(cosine), norm.norm.name)
-          : fmt::format(
-                "The output of {} has no component along a direction far from all-ones (cosine {:.3f}), "
-                "mostly coordinate {} (weight {:.2f}): no layer that reads this norm can see it. In {} of {} "
-                "norms the cosine is below {:g}.",
-                norm.norm.name, cosine, top.coordinate, std::abs(top.weight), tilted, single, tilted_cosine);
-  findings.push_back({"null_direction",
-                      *most,
-                      text,
-                      {{"cosine_to_ones", cosine},
-                       {"coordinate", static_cast<double>(top.coordinate)},
-                       {"weight", top.weight}},
-                      tilted == 0 ? 0.1 : 0.3 + 0.4 * (tilted_cosine - cosine) / tilted_cosine,
-                      norm.reproduce + " --null-space"});
+  const bool off = std::any_of(norm.switched_off.begin(), norm.switched_off.end(),
+                               [&](const Outlier& one) { return one.coordinate == top.coordinate; });
+  findings.push_back(
+      {"null_direction",
+       *most,
+       fmt::format("The output of {} has no component along a direction far from all-ones (cosine {:.3f}), "
+                   "mostly coordinate {} (weight {:.2f}){}. In {} of {} norms the cosine is below {:g}.",
+                   norm.norm.name, cosine, top.coordinate, std::abs(top.weight),
+                   off ? ", which the norm switches off" : "", tilted, single, tilted_cosine),
+       {{"cosine_to_ones", cosine},
+        {"coordinate", static_cast<double>(top.coordinate)},
+        {"weight", top.weight}},
+       0.3 + 0.4 * (tilted_cosine - cosine) / tilted_cosine,
+       norm.reproduce + " --null-space"});
 }
 
 void changes_between_neighbours(const Report& report, Findings& findings) {
@@ -153,7 +159,7 @@ void changes_between_neighbours(const Report& report, Findings& findings) {
     const auto& next = report.norms[i].next;
     // The command that shows a similarity needs two stored gains.
     if (next && !(report.norms[i].norm.gain && report.norms[next->index].norm.gain)) continue;
-    if (next && next->similarity < alike &&
+    if (next && next->similarity < changed &&
         (!least || next->similarity < report.norms[*least].next->similarity))
       least = i;
   }

@@ -9,6 +9,9 @@
 namespace normscope::audit {
 namespace {
 
+/// Largest over smallest median gain from which their range is a finding.
+constexpr double widespread = 2.0;
+
 /// Norms for which `holds`, in forward order.
 template <typename Predicate>
 std::vector<std::size_t> where(const Report& report, Predicate holds) {
@@ -63,6 +66,36 @@ void shared_outliers(const Report& report, Findings& findings) {
   }
 }
 
+void switched_off_features(const Report& report, Findings& findings) {
+  const std::vector<std::size_t> norms =
+      where(report, [](const NormReport& norm) { return !norm.switched_off.empty(); });
+  if (norms.empty()) return;
+  std::size_t gains = 0;
+  for (const std::size_t i : norms) gains += report.norms[i].switched_off.size();
+  const std::size_t with_gain =
+      where(report, [](const NormReport& norm) { return norm.gain.has_value(); }).size();
+  const auto most =
+      std::max_element(report.features.begin(), report.features.end(),
+                       [](const Feature& a, const Feature& b) { return a.off.size() < b.off.size(); });
+  std::string recurring;
+  if (most != report.features.end() && most->off.size() > 1) {
+    recurring = fmt::format(" Coordinate {} is off in {} of {} norms.", most->coordinate, most->off.size(),
+                            most->norms.size());
+  }
+  const NormReport& first = report.norms[norms.front()];
+  findings.push_back(
+      {"switched_off",
+       norms.front(),
+       fmt::format("{} in {} of {} norms {} at most {:g} % of the norm's median: {} switched off, the first "
+                   "coordinate {} in {}.{}",
+                   counted(gains, "gain"), norms.size(), with_gain, gains == 1 ? "is" : "are",
+                   100.0 * off_ratio, gains == 1 ? "the feature is" : "these features are",
+                   first.switched_off[0].coordinate, first.norm.name, recurring),
+       {{"gains", static_cast<double>(gains)}, {"norms", static_cast<double>(norms.size())}},
+       0.35 + 0.3 * static_cast<double>(norms.size()) / static_cast<double>(with_gain),
+       first.reproduce});
+}
+
 void gain_through_depth(const Report& report, Findings& findings) {
   const std::vector<std::size_t> gains = where(report, [](const NormReport& norm) {
     return norm.gain && norm.gain->not_finite == 0 && norm.norm.placement != model::Placement::inside;
@@ -71,6 +104,7 @@ void gain_through_depth(const Report& report, Findings& findings) {
   const auto typical = [&](std::size_t i) { return report.norms[i].gain->median_abs; };
   const auto [low, high] = std::minmax_element(
       gains.begin(), gains.end(), [&](std::size_t a, std::size_t b) { return typical(a) < typical(b); });
+  if (typical(*high) < widespread * typical(*low)) return;
   findings.push_back(
       {"gain_range",
        *high,
@@ -92,21 +126,21 @@ void signs_and_zeros(const Report& report, Findings& findings) {
       });
   std::size_t negative = 0;
   const std::vector<std::size_t> flipping =
-      where(report, [](const NormReport& norm) { return norm.gain && norm.gain->negative > 0; });
+      where(report, [](const NormReport& norm) { return norm.sign_changes > 0; });
   if (flipping.empty()) return;
-  for (const std::size_t i : flipping) negative += report.norms[i].gain->negative;
+  for (const std::size_t i : flipping) negative += report.norms[i].sign_changes;
   const std::size_t most =
       *std::max_element(flipping.begin(), flipping.end(), [&](std::size_t a, std::size_t b) {
-        return report.norms[a].gain->negative < report.norms[b].gain->negative;
+        return report.norms[a].sign_changes < report.norms[b].sign_changes;
       });
-  findings.push_back({"negative_gain",
-                      most,
-                      fmt::format("Features change sign at {} below zero; {} has the most of them, {}.",
-                                  counted(negative, "gain"), report.norms[most].norm.name,
-                                  report.norms[most].gain->negative),
-                      {{"negative", static_cast<double>(negative)}},
-                      0.25,
-                      report.norms[most].reproduce});
+  findings.push_back(
+      {"negative_gain",
+       most,
+       fmt::format("Features change sign at {} below zero; {} has the most of them, {}.",
+                   counted(negative, "gain"), report.norms[most].norm.name, report.norms[most].sign_changes),
+       {{"negative", static_cast<double>(negative)}},
+       0.25,
+       report.norms[most].reproduce});
 }
 
 void suspicious_norms(const Report& report, Findings& findings) {
@@ -214,6 +248,7 @@ void norms_that_do_not_normalize(const Report& report, Findings& findings) {
 void add_parameter_findings(const Report& report, Findings& findings) {
   norms_that_do_not_normalize(report, findings);
   shared_outliers(report, findings);
+  switched_off_features(report, findings);
   gain_through_depth(report, findings);
   signs_and_zeros(report, findings);
   suspicious_norms(report, findings);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
 
@@ -17,17 +19,42 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
   if (!report.vocabulary.survey) return;
   const selectability::Survey& survey = *report.vocabulary.survey;
   const std::string reproduce = "normscope reach " + shell_quoted(report.path);
-  const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
+  const std::vector<std::vector<std::size_t>>& ties = report.vocabulary.ties;
+  std::vector<bool> tied(survey.tokens.size());
+  for (const std::vector<std::size_t>& group : ties) {
+    for (const std::size_t token : group) tied[token] = true;
+  }
+  std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
+  unreachable.erase(
+      std::remove_if(unreachable.begin(), unreachable.end(), [&](std::size_t token) { return tied[token]; }),
+      unreachable.end());
   if (!unreachable.empty()) {
+    const auto without_bound = static_cast<std::size_t>(std::count_if(
+        unreachable.begin(), unreachable.end(),
+        [&](std::size_t token) { return survey.tokens[token].unbounded == convex::Answer::no; }));
     findings.push_back({.kind = "unreachable_tokens",
                         .text = fmt::format("{} of {} can never have the largest logit after the final norm: "
                                             "{}. Without the norm's bound on hidden states it would be {}.",
                                             unreachable.size(), counted(survey.tokens.size(), "token"),
-                                            token_names(report, unreachable), survey.unargmaxable()),
+                                            token_names(report, unreachable), without_bound),
                         .numbers = {{"unreachable", static_cast<double>(unreachable.size())},
-                                    {"without_bound", static_cast<double>(survey.unargmaxable())}},
+                                    {"without_bound", static_cast<double>(without_bound)}},
                         .severity = 0.8,
                         .reproduce = reproduce});
+  }
+  if (!ties.empty()) {
+    const std::vector<std::size_t>& first = ties.front();
+    findings.push_back(
+        {.kind = "tied_tokens",
+         .text = fmt::format(
+             "{} of {} have the weights of another token, so that their logits are always equal: {} in the "
+             "first of {}.",
+             std::count(tied.begin(), tied.end(), true), counted(survey.tokens.size(), "token"),
+             token_names(report, first), counted(ties.size(), "group")),
+         .numbers = {{"tokens", static_cast<double>(std::count(tied.begin(), tied.end(), true))},
+                     {"groups", static_cast<double>(ties.size())}},
+         .severity = 0.3,
+         .reproduce = reproduce});
   }
   const std::vector<std::size_t> least = survey.least_probable(1);
   if (!least.empty() && survey.probabilities[least[0]].upper < improbable) {

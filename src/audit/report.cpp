@@ -12,19 +12,14 @@
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "features.hpp"
+#include "median.hpp"
+
 namespace normscope::audit {
 namespace {
 
 constexpr std::size_t top_components = 8;
 constexpr std::size_t top_axes = 4;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return 0.5 * *middle + 0.5 * *std::max_element(values.begin(), middle);
-}
 
 /// The `count` entries of largest magnitude, in descending order.
 std::vector<Component> largest_components(const std::vector<double>& vector, std::size_t count) {
@@ -95,22 +90,6 @@ Image image_summary(const geometry::NormImage& image, const NormSpec& spec) {
   return result;
 }
 
-void add_outliers(NormReport& report, const std::vector<double>& gain) {
-  // If many features are erased, the median of the others is the reference.
-  std::vector<double> magnitudes;
-  for (const double g : gain) {
-    if (g != 0.0) magnitudes.push_back(std::abs(g));
-  }
-  if (magnitudes.empty()) return;
-  const double typical = median(std::move(magnitudes));
-  for (std::size_t i = 0; i < gain.size(); ++i) {
-    const double ratio = std::abs(gain[i]) / typical;
-    if (ratio >= outlier_ratio) report.outliers.push_back({i, gain[i], ratio});
-  }
-  std::stable_sort(report.outliers.begin(), report.outliers.end(),
-                   [](const Outlier& a, const Outlier& b) { return a.ratio_to_median > b.ratio_to_median; });
-}
-
 /// A measured norm that is to be compared with the next one of its width.
 struct Measured {
   std::size_t index;
@@ -119,14 +98,15 @@ struct Measured {
 };
 
 NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, unsigned threads,
-                   const Progress& poll, std::unique_ptr<Measured>& measured) {
+                   const Progress& poll, std::size_t index, FeatureCollector& features,
+                   std::unique_ptr<Measured>& measured) {
   NormReport report{.norm = norm};
   report.reproduce = geometry_command(checkpoint, norm, 1);
   NormSpec spec = model::read_norm(checkpoint, norm);
   if (norm.gain) report.gain = statistics(spec.gain);
   if (norm.bias) report.bias = statistics(spec.bias);
   if (report.gain && report.gain->not_finite > 0) return report;
-  if (report.gain) add_outliers(report, spec.gain);
+  if (report.gain) features.measure(index, spec.gain, report);
   if (!std::isfinite(spec.radius() * largest_size(spec.gain))) return report;
 
   if (norm.effect() == NormEffect::off) return report;
@@ -137,7 +117,7 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   geometry::NormImage image(spec, threads, poll);
   report.null_space = null_space(image, spec);
   report.image = image_summary(image, spec);
-  measured = std::make_unique<Measured>(Measured{0, std::move(spec), std::move(image)});
+  measured = std::make_unique<Measured>(Measured{index, std::move(spec), std::move(image)});
   return report;
 }
 
@@ -226,6 +206,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
 
   // Norms of different stacks and widths interleave, so several may wait for their successor.
   std::vector<std::unique_ptr<Measured>> waiting;
+  FeatureCollector features;
   std::vector<model::Norm>& norms = report.model.norms;
   if (norms.size() > most_norms) {
     report.model.notes.push_back(
@@ -240,9 +221,8 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
       progress("measuring norms", i, norms.size());
       return true;
     });
-    report.norms.push_back(measure(checkpoint, norms[i], threads, poll, measured));
+    report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
     if (!measured) continue;
-    measured->index = i;
     const auto before = std::find_if(waiting.begin(), waiting.end(), [&](const auto& other) {
       return comparable(norms[other->index], norms[i]);
     });
@@ -255,6 +235,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
     *before = std::move(measured);
   }
   progress("measuring norms", norms.size(), norms.size());
+  report.features = features.features(report.norms);
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
   report.findings = find(report);

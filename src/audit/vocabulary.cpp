@@ -131,6 +131,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     selectability::finish(head.logits, survey, {}, limits);
     if (head.soft_cap > 0.0) cap_probabilities(head, survey, threads);
     result.survey = std::move(survey);
+    result.ties = head.logits.ties();
   } catch (const Error& error) {
     // A head of an unsupported kind, or weights that are not finite: the rest of the file is still analysed.
     if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;

@@ -1,6 +1,7 @@
 #include <normscope/documents/report.hpp>
 
 #include <algorithm>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -163,6 +164,13 @@ Json to_json(const NormReport& report, std::size_t index, const Report& whole, b
                                 {"gain", outlier.gain},
                                 {"ratio_to_median", outlier.ratio_to_median}});
   }
+  json["switched_off_count"] = report.switched_off.size();
+  json["switched_off"] = Json::array();
+  for (std::size_t i = 0; i < std::min(report.switched_off.size(), audit::listed_outliers); ++i) {
+    json["switched_off"].push_back(
+        {{"coordinate", report.switched_off[i].coordinate}, {"gain", report.switched_off[i].gain}});
+  }
+  json["sign_changes"] = report.sign_changes;
   json["next"] = optional(report.next, [&](const Neighbour& next) {
     return Json{{"index", next.index},
                 {"name", whole.norms[next.index].norm.name},
@@ -190,7 +198,17 @@ Json model_json(const model::Model& model) {
 /// The first entries of each list; `normscope reach` has all.
 constexpr std::size_t listed_tokens = 20;
 
-Json survey_json(const selectability::Survey& survey, const std::vector<std::string>& names) {
+std::vector<std::size_t> without_ties(std::vector<std::size_t> tokens,
+                                      const std::vector<std::vector<std::size_t>>& ties) {
+  std::set<std::size_t> tied;
+  for (const std::vector<std::size_t>& group : ties) tied.insert(group.begin(), group.end());
+  std::erase_if(tokens, [&](std::size_t token) { return tied.contains(token); });
+  return tokens;
+}
+
+Json survey_json(const audit::VocabularyReach& vocabulary) {
+  const selectability::Survey& survey = *vocabulary.survey;
+  const std::vector<std::string>& names = vocabulary.names;
   const auto tokens = [&](std::vector<std::size_t> which) {
     which.resize(std::min(which.size(), listed_tokens));
     Json result = Json::array();
@@ -207,12 +225,18 @@ Json survey_json(const selectability::Survey& survey, const std::vector<std::str
   const std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
   const std::vector<std::size_t> undecided = survey.with(convex::Answer::undecided);
   const selectability::Survey::LeftOut& left = survey.left_out;
+  Json ties = Json::array();
+  for (std::size_t i = 0; i < std::min(vocabulary.ties.size(), listed_tokens); ++i) {
+    ties.push_back(tokens(vocabulary.ties[i]));
+  }
   return {
       {"reachable", survey.with(convex::Answer::yes).size()},
       {"unreachable", unreachable.size()},
       {"undecided", undecided.size()},
       {"unreachable_without_ball", survey.unargmaxable()},
-      {"unreachable_tokens", tokens(unreachable)},
+      {"unreachable_tokens", tokens(without_ties(unreachable, vocabulary.ties))},
+      {"tie_groups", vocabulary.ties.size()},
+      {"ties", std::move(ties)},
       {"nearest", tokens(survey.nearest(listed_tokens))},
       {"least_probable", tokens(survey.least_probable(listed_tokens))},
       {"left_out", {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}}}};
@@ -238,6 +262,13 @@ Json report(const Report& audited, bool whole_spectra) {
   for (std::size_t i = 0; i < audited.norms.size(); ++i) {
     json["norms"].push_back(to_json(audited.norms[i], i, audited, whole_spectra));
   }
+  json["features"] = list(audited.features, [](const audit::Feature& feature) {
+    return Json{{"coordinate", feature.coordinate},
+                {"stack", feature.stack},
+                {"switched_off_by", feature.off},
+                {"outlier_in", feature.outliers},
+                {"norms", feature.norms.size()}};
+  });
   json["heads"] = Json::array();
   for (const HeadReach& reach : audited.heads) {
     json["heads"].push_back(head_json(audited.model.heads[reach.head], reach, {}));
@@ -252,7 +283,7 @@ Json report(const Report& audited, bool whole_spectra) {
         {"logit_scale", vocabulary.logit_scale},
         {"soft_cap", vocabulary.soft_cap}};
     if (audited.vocabulary.survey) {
-      result["reach"] = survey_json(*audited.vocabulary.survey, audited.vocabulary.names);
+      result["reach"] = survey_json(audited.vocabulary);
     } else {
       result["refused"] = audited.vocabulary.refused;
     }
@@ -267,7 +298,8 @@ Json report(const Report& audited, bool whole_spectra) {
                 {"text", finding.text},
                 {"numbers", numbers},
                 {"severity", finding.severity},
-                {"reproduce", finding.reproduce}};
+                {"reproduce", finding.reproduce},
+                {"why", finding.why}};
   });
   return json;
 }

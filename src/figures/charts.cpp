@@ -17,6 +17,9 @@ namespace {
 constexpr std::size_t spectrum_points = 64;
 /// Depth up to which the axis marks every norm.
 constexpr std::size_t named_positions = 40;
+/// Semi-axes below this share of the median are drawn at it: they are zero but for rounding, and would take
+/// most of a logarithmic axis.
+constexpr double least_drawn = 1e-8;
 /// Largest over smallest value from which an axis is logarithmic.
 constexpr double logarithmic_from = 8.0;
 
@@ -108,6 +111,7 @@ std::string text_alternative(const char* what, const Json& table, const char* fi
 void condition(const Report& report, Json& charts) {
   const Json table = rows(report, has_image, [](const NormReport& norm, Json& row) {
     row["condition"] = norm.image->condition;
+    row["drawn"] = std::min(norm.image->condition, norm.image->longest / (least_drawn * norm.image->median));
     row["ratio"] = norm.image->top_axes[0].ratio_to_median;
   });
   if (table.empty()) return;
@@ -115,7 +119,7 @@ void condition(const Report& report, Json& charts) {
       chart("condition", "How stretched is each norm's image?",
             fmt::format("The longest axis over the shortest runs {}.", range(table, "condition")),
             text_alternative("Condition number of the image", table, "condition"),
-            depth_figure(table, ratio_axis(table, "condition", "longest over shortest axis"),
+            depth_figure(table, ratio_axis(table, "drawn", "longest over shortest axis"),
                          tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
   charts.push_back(chart("longest-axis", "Does one axis stand out?",
                          fmt::format("The longest axis is {} times the median one.", range(table, "ratio")),
@@ -129,11 +133,12 @@ void spectra(const Report& report, Json& charts) {
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     if (!has_image(report.norms[i])) continue;
     const std::vector<double>& lengths = report.norms[i].image->lengths;
+    const double median = report.norms[i].image->median;
     for (const std::size_t rank : audit::thinned_ranks(lengths.size(), spectrum_points)) {
       table.push_back({{"position", i},
                        {"name", report.norms[i].norm.name},
                        {"rank", rank},
-                       {"length", rounded(lengths[rank - 1])}});
+                       {"length", rounded(std::max(lengths[rank - 1], least_drawn * median))}});
     }
   }
   if (table.empty()) return;
@@ -269,6 +274,56 @@ void outliers(const Report& report, Json& charts) {
           tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
 }
 
+/// Ratios beyond this power of two have the colour of it.
+constexpr double most_doublings = 6.0;
+
+void features(const Report& report, Json& charts) {
+  Json table = Json::array();
+  Json order = Json::array();
+  for (const audit::Feature& feature : report.features) {
+    const std::string label = feature.stack.empty() ? fmt::format("{}", feature.coordinate)
+                                                    : fmt::format("{} {}", feature.stack, feature.coordinate);
+    order.push_back(label);
+    for (std::size_t k = 0; k < feature.norms.size(); ++k) {
+      const double ratio = feature.ratios[k];
+      table.push_back(
+          {{"position", feature.norms[k]},
+           {"name", report.norms[feature.norms[k]].norm.name},
+           {"feature", label},
+           {"ratio", rounded(ratio)},
+           {"doublings", rounded(std::clamp(std::log2(ratio), -most_doublings, most_doublings))}});
+    }
+  }
+  if (table.empty()) return;
+  charts.push_back(chart(
+      "features", "Which features stand out, and which are switched off?",
+      "One row a feature of the residual stream, those unusual in most norms first: red gains are above "
+      "their "
+      "norm's median, blue ones below; the darkest blue is a feature that the norm switches off.",
+      fmt::format("Gain over the median by feature and norm, for {} features.", report.features.size()),
+      {{"data", values(std::move(table))},
+       {"height", {{"step", 14}}},
+       {"mark", {{"type", "rect"}}},
+       {"encoding",
+        {{"x",
+          {{"field", "position"},
+           {"type", "ordinal"},
+           {"title", "norm, in the order of the forward pass"},
+           {"axis", {{"labelAngle", 0}, {"labelOverlap", true}}}}},
+         {"y", {{"field", "feature"}, {"type", "ordinal"}, {"title", "coordinate"}, {"sort", order}}},
+         {"color",
+          {{"field", "doublings"},
+           {"type", "quantitative"},
+           {"title", "gain over median"},
+           {"legend",
+            {{"gradientLength", 280},
+             {"values", {-6, -3, 0, 3, 6}},
+             {"labelExpr", "format(pow(2, datum.value), '.2~g')"}}},
+           {"scale",
+            {{"scheme", "redblue"}, {"reverse", true}, {"domain", {-most_doublings, most_doublings}}}}}},
+         {"tooltip", tooltip({{"ratio", "times the median"}})}}}}));
+}
+
 void null_directions(const Report& report, Json& charts) {
   const Json table = rows(
       report, [](const NormReport& norm) { return norm.null_space && norm.null_space->cosine_to_ones; },
@@ -327,6 +382,7 @@ Json charts(const Report& report) {
   spectra(report, all);
   effective_dimension(report, all);
   gains(report, all);
+  features(report, all);
   outliers(report, all);
   null_directions(report, all);
   neighbours(report, all);

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -24,20 +26,22 @@ using checkpoint::ValueId;
 /// Limits the memory of the list of norms: a graph may name a long tensor many times by a short alias.
 class MemoryBudget {
  public:
-  explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
+  /// `file` is named in the error.
+  MemoryBudget(std::size_t limit, std::string file) : limit_(limit), file_(std::move(file)) {}
 
   /// Counts `count` objects of `size` bytes.
   void charge(std::size_t count, std::size_t size) {
     if (size != 0 && count > (limit_ - used_) / size) {
       throw Error(
           ErrorCode::Unsupported,
-          fmt::format("onnx: the list of the graph's norms needs more than {} bytes of memory", limit_));
+          fmt::format("{}: the list of the graph's norms needs more than {} bytes of memory", file_, limit_));
     }
     used_ += count * size;
   }
 
  private:
   std::size_t limit_;
+  std::string file_;
   std::size_t used_ = 0;
 };
 
@@ -200,8 +204,8 @@ std::optional<StatedNorm> stated(const OnnxGraph& graph, const Candidate& found,
 
 }  // namespace
 
-std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph) {
-  MemoryBudget budget(graph.stored_bytes() + memory_beyond_graph);
+std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph, const std::string& file) {
+  MemoryBudget budget(graph.stored_bytes() + memory_beyond_graph, file);
   std::vector<Candidate> candidates;
   std::set<const OnnxNode*> with_gain;
   for (const OnnxNode& node : graph.nodes()) {
@@ -227,7 +231,7 @@ std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph) {
 
 std::vector<StatedNorm> stated_norms(const checkpoint::Checkpoint& checkpoint) {
   const OnnxGraph* graph = checkpoint.graph();
-  return graph == nullptr ? std::vector<StatedNorm>() : find_onnx_norms(*graph);
+  return graph == nullptr ? std::vector<StatedNorm>() : find_onnx_norms(*graph, checkpoint.path().string());
 }
 
 }  // namespace normscope::model

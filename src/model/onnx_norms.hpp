@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <normscope/checkpoint/onnx_graph.hpp>
@@ -7,8 +8,9 @@
 
 namespace normscope::model {
 
-/// The norms in a graph, as `stated_norms`.
+/// The norms in a graph, as `stated_norms`; errors name `file`.
 /// Errors    as `stated_norms`
-[[nodiscard]] std::vector<StatedNorm> find_onnx_norms(const checkpoint::OnnxGraph& graph);
+[[nodiscard]] std::vector<StatedNorm> find_onnx_norms(const checkpoint::OnnxGraph& graph,
+                                                      const std::string& file);
 
 }  // namespace normscope::model

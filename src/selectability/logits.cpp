@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -58,6 +60,16 @@ std::vector<double> column_means(MatrixView<const double> rows) {
 }
 
 }  // namespace
+
+std::vector<std::vector<std::size_t>> Logits::ties() const {
+  std::map<std::size_t, std::vector<std::size_t>> groups;  // by their first token
+  for (std::size_t i = 0; i < duplicates.size(); ++i) {
+    if (duplicates[i] != no_duplicate) groups[std::min(i, duplicates[i])].push_back(i);
+  }
+  std::vector<std::vector<std::size_t>> result;
+  for (auto& [first, group] : groups) result.push_back(std::move(group));
+  return result;
+}
 
 Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::span<const double> bias) {
   check(norm, unembedding, bias);

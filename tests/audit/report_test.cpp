@@ -115,6 +115,49 @@ TEST_F(Norms, ATiltedNullDirectionIsFound) {
   EXPECT_NE(finding->text.find("coordinate 9"), std::string::npos) << finding->text;
 }
 
+TEST_F(Norms, FeaturesThatAreSwitchedOffAreNamedThroughDepth) {
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    std::vector<double> gain = test::random_gain(64, "ordinary", i);
+    if (i % 2 == 0) gain[21] = i == 0 ? 0.0 : -1e-3;
+    if (i == 3) gain[40] = 50.0;
+    if (i == 4) gain[7] = -1.0;
+    add(gain);
+  }
+  const Report given = report();
+  ASSERT_EQ(given.norms[2].switched_off.size(), 1U);
+  EXPECT_EQ(given.norms[2].switched_off[0].coordinate, 21U);
+  EXPECT_EQ(given.norms[2].sign_changes, 0U);
+  EXPECT_EQ(given.norms[4].sign_changes, 1U);
+  ASSERT_GE(given.features.size(), 2U);
+  const Feature& first = given.features[0];
+  EXPECT_EQ(first.coordinate, 21U);
+  EXPECT_EQ(first.off, (std::vector<std::size_t>{0, 2, 4}));
+  EXPECT_EQ(first.norms.size(), 6U);
+  EXPECT_EQ(first.ratios[0], 0.0);
+  EXPECT_GT(first.ratios[1], off_ratio);
+  const auto outlier = std::find_if(given.features.begin(), given.features.end(),
+                                    [](const Feature& feature) { return feature.coordinate == 40; });
+  ASSERT_NE(outlier, given.features.end());
+  EXPECT_EQ(outlier->outliers, std::vector<std::size_t>{3});
+  const Finding* finding = find_kind(given, "switched_off");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("Coordinate 21 is off in 3 of 6 norms"), std::string::npos) << finding->text;
+  EXPECT_FALSE(finding->why.empty());
+  const Finding* signs = find_kind(given, "negative_gain");
+  ASSERT_NE(signs, nullptr);
+  EXPECT_EQ(signs->numbers[0].second, 1.0);
+}
+
+TEST_F(Norms, OrdinaryGainsGetFewSentences) {
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    std::vector<double> gain(64);
+    for (std::size_t j = 0; j < gain.size(); ++j)
+      gain[j] = 1.0 + 0.01 * static_cast<double>((7 * j + i) % 11);
+    add(gain);
+  }
+  for (const Finding& finding : report().findings) EXPECT_EQ(finding.kind, "assumed_eps") << finding.text;
+}
+
 TEST_F(Norms, AFeatureThatStandsOutEverywhereIsFound) {
   for (std::uint64_t i = 0; i < 5; ++i) {
     std::vector<double> gain = test::random_gain(64, "ordinary", i);

@@ -28,6 +28,7 @@ function item(finding: Finding): HTMLElement {
       "div",
       {},
       el("p", { class: "sentence", dir: "auto" }, finding.text),
+      finding.why === "" ? null : el("p", { class: "why" }, finding.why),
       finding.norm_index === null
         ? null
         : el("p", { class: "about" }, normLink(finding.norm_index, finding.norm ?? "its norm")),

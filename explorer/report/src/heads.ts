@@ -120,6 +120,19 @@ function showTokens(title: string, tokens: Token[]): HTMLElement | null {
   );
 }
 
+function showTies({ ties, tie_groups }: NonNullable<Vocabulary["reach"]>): HTMLElement | null {
+  if (ties.length === 0) return null;
+  const spelled = ties.map((group) =>
+    group.map(({ token, name }) => (name === null ? `token ${token}` : JSON.stringify(name))).join(" = "),
+  );
+  return el(
+    "p",
+    { dir: "auto" },
+    `${plural(tie_groups, "group")} of tokens have equal weights, so that their logits are always equal: `,
+    `${spelled.join("; ")}${tie_groups > ties.length ? "; …" : "."}`,
+  );
+}
+
 function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
   const { reach, refused } = vocabulary;
   if (reach === undefined) {
@@ -141,6 +154,7 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
   );
   const lists = [
     showTokens("Tokens that can never have the largest logit", reach.unreachable_tokens),
+    showTies(reach),
     showTokens("Tokens nearest to unreachable, by margin", reach.nearest),
     showTokens("Tokens with the smallest maximum probability", reach.least_probable),
   ];

@@ -87,6 +87,9 @@ struct NormReport {
   /// Length of the bias over the image's root-mean-square radius; absent without a bias or an image.
   std::optional<double> shift_over_radius{};
   std::vector<Outlier> outliers{};  ///< at least `outlier_ratio` times the median, largest first
+  /// Features that the norm switches off: gains of at most `off_ratio` times the median, in order.
+  std::vector<Outlier> switched_off{};
+  std::size_t sign_changes = 0;  ///< negative gains of features that are not switched off
   std::optional<Neighbour> next{};
   std::string reproduce{};  ///< the normscope command that computes the image again
 };
@@ -96,8 +99,25 @@ inline constexpr std::size_t most_norms = 4096;
 
 /// A gain is an outlier from this many times its norm's median on.
 inline constexpr double outlier_ratio = 4.0;
+/// A gain of at most this many times its norm's median switches its feature off.
+inline constexpr double off_ratio = 0.02;
 /// Outliers of one norm that documents and figures show; `find` looks at all.
 inline constexpr std::size_t listed_outliers = 16;
+
+/// A feature of the residual stream that some norms switch off, or give an outlier gain.
+struct Feature {
+  std::size_t coordinate = 0;
+  std::string stack{};                  ///< whose stream it is in
+  std::vector<std::size_t> off{};       ///< indices of the norms that switch it off
+  std::vector<std::size_t> outliers{};  ///< indices of the norms that give it an outlier gain
+  std::vector<std::size_t> norms{};     ///< indices of all norms of that stream
+  std::vector<double> ratios{};         ///< |gain| over the median, of each of `norms`
+
+  [[nodiscard]] std::size_t unusual() const { return off.size() + outliers.size(); }
+};
+
+/// Features that a report lists: those unusual in most norms.
+inline constexpr std::size_t listed_features = 32;
 
 /// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
 inline constexpr double singling_out = 6.930495165951;
@@ -110,6 +130,7 @@ struct Finding {
   std::vector<std::pair<std::string, double>> numbers{};
   double severity = 0.0;  ///< 0: good to know … 1: changes how the model must be read
   std::string reproduce{};
+  std::string why{};  ///< what it means for who reads or changes the model; set by `find`
 };
 
 struct FileSize {
@@ -126,6 +147,7 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> metadata;
   model::Model model;
   std::vector<NormReport> norms;  ///< in the order of `model.norms`
+  std::vector<Feature> features;  ///< those unusual in most norms first
   std::vector<HeadReach> heads;   ///< in the order of `model.heads`
   VocabularyReach vocabulary{};
   std::vector<Finding> findings;  ///< most severe first

@@ -49,6 +49,8 @@ void cap_probabilities(const VocabularyHead& head, selectability::Survey& survey
 /// or why that is not known.
 struct VocabularyReach {
   std::optional<selectability::Survey> survey{};
+  /// Tokens with the same weights and bias, whose logits are always equal; groups of two or more.
+  std::vector<std::vector<std::size_t>> ties{};
   std::vector<std::string> names{};  ///< empty where no file names tokens
   std::string refused{};             ///< empty where `survey` is there
 };

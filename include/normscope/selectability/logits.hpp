@@ -39,6 +39,8 @@ struct Logits {
   /// Leads up to this count as ties: `relative` times the scale, and at least the rounding error of a lead.
   [[nodiscard]] double tolerance(double relative) const { return std::max(relative * scale, 8.0 * rounding); }
   [[nodiscard]] MatrixView<const double> view() const { return {rows.data(), tokens, width}; }
+  /// Groups of two or more tokens with equal weights and bias, each in order.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> ties() const;
   /// Dimension of the space of u.
   [[nodiscard]] std::size_t dimension() const { return centers ? width - 1 : width; }
 };

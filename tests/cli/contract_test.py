@@ -110,7 +110,7 @@ class Models(CommandTest):
                 charts = page.split('id="chart-data">', 1)[1].split("</script>", 1)[0]
                 self.conforms("charts", json.loads(charts))
                 self.assertGreater(len(document["norms"]), 0)
-                    for norm in document["norms"]:
+                for norm in document["norms"]:
                     self.assertGreater(norm["image"]["condition"], 0.999, norm["name"])
 
     def again(self, command):

@@ -274,6 +274,8 @@ void outliers(const Report& report, Json& charts) {
           tooltip({{"coordinate", "coordinate"}, {"gain", "gain"}, {"ratio", "times the median"}})}}}}));
 }
 
+/// Pixels of a feature.
+constexpr std::size_t row_height = 14;
 /// Ratios beyond this power of two have the colour of it.
 constexpr double most_doublings = 6.0;
 
@@ -302,7 +304,7 @@ void features(const Report& report, Json& charts) {
       "norm's median, blue ones below; the darkest blue is a feature that the norm switches off.",
       fmt::format("Gain over the median by feature and norm, for {} features.", report.features.size()),
       {{"data", values(std::move(table))},
-       {"height", {{"step", 14}}},
+       {"height", row_height * report.features.size()},
        {"mark", {{"type", "rect"}}},
        {"encoding",
         {{"x",

@@ -34,6 +34,8 @@ template <typename Name>
 void add_image_findings(const Report& report, Findings& findings);
 /// Gains, eps and what the file does not state.
 void add_parameter_findings(const Report& report, Findings& findings);
+/// Weights of readers: what has no effect, and who reads a feature most.
+void add_reader_findings(const Report& report, Findings& findings);
 /// Heads that can never attend uniformly, or never sharply.
 void add_head_findings(const Report& report, Findings& findings);
 /// Tokens that can never have the largest logit, or never be likely.

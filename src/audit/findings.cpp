@@ -56,6 +56,9 @@ constexpr Reason reasons[] = {
     {"switched_off",
      "What reads these norms hardly sees the features; they tilt null directions and make condition numbers "
      "large."},
+    {"removed_weight", "Centring or folding drops this part; norms and comparisons of raw weights count it."},
+    {"feature_reader",
+     "A layer that leans on one feature reacts most to what quantization or pruning does to it."},
     {"gain_range",
      "Layers read the residual stream at different strengths; learning rates and pruning "
      "thresholds that ignore gains treat layers differently."},
@@ -87,6 +90,7 @@ std::vector<Finding> find(const Report& report) {
   }
   add_image_findings(report, findings);
   add_parameter_findings(report, findings);
+  add_reader_findings(report, findings);
   add_head_findings(report, findings);
   add_vocabulary_findings(report, findings);
   // Gains near the limits of double have images whose squares overflow; these get no finding.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 
 #include <fmt/core.h>
 
@@ -12,30 +11,16 @@
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "components.hpp"
 #include "features.hpp"
 #include "median.hpp"
+#include "readers.hpp"
 
 namespace normscope::audit {
 namespace {
 
 constexpr std::size_t top_components = 8;
 constexpr std::size_t top_axes = 4;
-
-/// The `count` entries of largest magnitude, in descending order.
-std::vector<Component> largest_components(const std::vector<double>& vector, std::size_t count) {
-  std::vector<std::size_t> order(vector.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  count = std::min(count, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](std::size_t a, std::size_t b) {
-                      const double x = std::abs(vector[a]);
-                      const double y = std::abs(vector[b]);
-                      return x != y ? x > y : a < b;
-                    });
-  std::vector<Component> result;
-  for (std::size_t i = 0; i < count; ++i) result.push_back({order[i], vector[order[i]]});
-  return result;
-}
 
 /// Larger bases are not computed; no known norm needs one.
 constexpr std::size_t largest_basis = std::size_t{1} << 24;
@@ -117,6 +102,11 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   geometry::NormImage image(spec, threads, poll);
   report.null_space = null_space(image, spec);
   report.image = image_summary(image, spec);
+  if (norm.effect() == NormEffect::normalizes) {
+    std::vector<double> longest(image.semi_axes().empty() ? 0 : spec.width);
+    if (!longest.empty()) image.axis(0, longest);
+    measure_readers(checkpoint, spec, longest, threads, poll, report);
+  }
   measured = std::make_unique<Measured>(Measured{index, std::move(spec), std::move(image)});
   return report;
 }

@@ -172,6 +172,7 @@ std::vector<ZipMember> read_zip_directory(Bytes bytes, const std::string& where)
   for (std::uint64_t i = 0; i < directory.entries; ++i) members.push_back(read_entry(fields, where));
 
   std::vector<std::string_view> names;
+  names.reserve(members.size());
   for (const ZipMember& member : members) names.push_back(member.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());

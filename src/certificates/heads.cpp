@@ -355,7 +355,7 @@ Verification verify_heads(const Result& result, const ModelHeads& heads, const V
                             counted(entries.size(), "head"), heads.size()));
   }
   std::vector<Verification> found(heads.size());
-  const std::size_t together = 4 * thread_count(options.threads);
+  const std::size_t together = std::size_t{4} * thread_count(options.threads);
   for (std::size_t first = 0; first < heads.size(); first += together) {
     options.progress("checking heads", first, heads.size());
     const std::size_t count = std::min(together, heads.size() - first);

@@ -309,6 +309,7 @@ class SelectCheck {
     const Total total = total_of(weights, index);
     if (!total.valid) return false;
     std::vector<Weight> numbered;
+    numbered.reserve(weights.size());
     for (const Weight& weight : weights) numbered.push_back({numbered.size(), weight.weight});
     std::vector<double> column(weights.size());
     for (std::size_t i = 0; i < given_.width(); ++i) {

@@ -67,6 +67,7 @@ class SeparateCheck {
       }
     }
     std::vector<double> result;
+    result.reserve(sums.size());
     for (const CompensatedSum& sum : sums) result.push_back(sum.value() / static_cast<double>(count));
     return result;
   }

@@ -178,6 +178,15 @@ Json to_json(const NormReport& report, std::size_t index, const Report& whole, b
                 {"top_axis_cosine", next.top_axis_cosine}};
   });
   add_connections(json, report.norm);
+  json["reader_weights"] = list(report.readers, [](const audit::Reader& reader) {
+    return Json{{"reader", reader.index},
+                {"removed", reader.removed},
+                {"removed_by_chance", reader.chance},
+                {"rows_along_longest_axis", reader.along_longest},
+                {"features", list(reader.features, [](const Component& component) {
+                   return Json{{"coordinate", component.coordinate}, {"share", component.weight}};
+                 })}};
+  });
   json["reproduce"] = report.reproduce;
   return json;
 }

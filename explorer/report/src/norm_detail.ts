@@ -145,6 +145,20 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
       [0, 1, 2],
     ),
     connections("Read by", norm.readers),
+    short(
+      "What its readers use of it",
+      ["role", "removed", "by chance", "rows along the longest axis", "coordinate read most", "share"],
+      norm.reader_weights,
+      (weights) => [
+        norm.readers[weights.reader]?.role ?? "",
+        percent(weights.removed),
+        percent(weights.removed_by_chance),
+        count(weights.rows_along_longest_axis),
+        coordinate(weights.features[0]?.coordinate ?? 0),
+        percent(weights.features[0]?.share ?? 0),
+      ],
+      [1, 2, 3, 4, 5],
+    ),
     connections("Written by", norm.writers),
     norm.connections_known
       ? null

@@ -71,6 +71,16 @@ struct Outlier {
   double ratio_to_median = 0.0;  ///< of absolute values
 };
 
+/// What a linear map takes from the norm that it reads, as shares of its squared weights with the gain folded
+/// in: w_ij g_j.
+struct Reader {
+  std::size_t index = 0;          ///< into `readers` of the norm
+  double removed = 0.0;           ///< along the directions that the norm's projection removes: without effect
+  double chance = 0.0;            ///< what that share is for weights without a preferred direction
+  std::size_t along_longest = 0;  ///< outputs whose row has a cosine of at least 1/2 to the longest axis
+  std::vector<Component> features{};  ///< the coordinates with the largest shares, as weights
+};
+
 /// How the image of a norm resembles that of the next one of its width.
 struct Neighbour {
   std::size_t index = 0;
@@ -91,7 +101,8 @@ struct NormReport {
   std::vector<Outlier> switched_off{};
   std::size_t sign_changes = 0;  ///< negative gains of features that are not switched off
   std::optional<Neighbour> next{};
-  std::string reproduce{};  ///< the normscope command that computes the image again
+  std::vector<Reader> readers{};  ///< those of the norm's readers whose weights can be read
+  std::string reproduce{};        ///< the normscope command that computes the image again
 };
 
 /// Norms of one checkpoint that are measured; a file with more is noted, not measured whole.

@@ -25,6 +25,7 @@ struct RewriteOptions {
   std::string model;
   std::string output;
   std::string fold;
+  bool migrate = false;
   bool center = false;
   bool untie = false;
   bool dry_run = false;
@@ -49,6 +50,7 @@ std::string outcome(const rewrite::NormPlan& plan) {
     case rewrite::Fold::gain:
       return "gain folded" + (plan.reason.empty() ? "" : "; " + printable(plan.reason));
     case rewrite::Fold::gain_and_bias: return "gain and bias folded";
+    case rewrite::Fold::scales: return "powers of two moved into its readers";
   }
   return {};
 }
@@ -60,7 +62,7 @@ void print_plan(const Session& session, const model::Model& model, const rewrite
     widest_name = std::max(widest_name, printable(norm.name).size());
     widest_readers = std::max(widest_readers, short_readers(norm).size());
   }
-  if (plan.options.fold_gains) {
+  if (plan.options.fold_gains || plan.options.migrate) {
     session.say(fmt::format("{:<{}}  {:<{}}  gain and bias", "norm", widest_name, "read by", widest_readers));
     for (const rewrite::NormPlan& item : plan.norms) {
       const model::Norm& norm = model.norms[item.norm];
@@ -99,7 +101,7 @@ void expect_something(const rewrite::Plan& plan, const std::string& model) {
   const auto refuse = [&](const char* what, const std::string& why) {
     throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}: {}", model, what, why));
   };
-  if (plan.options.fold_gains && !plan.norms.empty() &&
+  if ((plan.options.fold_gains || plan.options.migrate) && !plan.norms.empty() &&
       std::all_of(plan.norms.begin(), plan.norms.end(),
                   [](const auto& norm) { return norm.fold == rewrite::Fold::nothing; })) {
     refuse("no gain can be folded exactly", plan.norms.front().reason);
@@ -112,8 +114,8 @@ void expect_something(const rewrite::Plan& plan, const std::string& model) {
 }
 
 int run_rewrite(const Session& session, const RewriteOptions& options) {
-  if (options.fold.empty() && !options.center && !options.untie) {
-    throw CLI::ValidationError("rewrite", "expected --fold gains, --center or both");
+  if (options.fold.empty() && !options.migrate && !options.center && !options.untie) {
+    throw CLI::ValidationError("rewrite", "expected --fold gains, --migrate, --center or --untie");
   }
   if (options.output.empty() && !options.dry_run) {
     throw CLI::ValidationError("rewrite", "expected -o OUT, or --dry-run");
@@ -126,9 +128,11 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   inputs.add_file(options.model);
   inputs.keep_apart({options.output, session.json});
   const model::Model model = model::describe(checkpoint);
-  const rewrite::Plan plan = rewrite::make_plan(
-      checkpoint, model,
-      {.fold_gains = !options.fold.empty(), .center = options.center, .untie = options.untie});
+  const rewrite::Plan plan = rewrite::make_plan(checkpoint, model,
+                                                {.fold_gains = !options.fold.empty(),
+                                                 .migrate = options.migrate,
+                                                 .center = options.center,
+                                                 .untie = options.untie});
   const auto document = [&](const rewrite::Result* result) {
     return json_text(documents::rewrite(checkpoint, model, plan, result), 1);
   };

@@ -102,15 +102,11 @@ nlohmann::ordered_json comparison(const checkpoint::Checkpoint& before, const ch
 
 nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                                const rewrite::Plan& plan, const rewrite::Result* result) {
-  RewriteJson json = {{"schema", "normscope.rewrite/1"},
-                      {"version", version},
-                      {"input", checkpoint.path().string()},
-                      {"architecture", model.architecture},
-                      {"fold_gains", plan.options.fold_gains},
-                      {"center", plan.options.center},
-                      {"untied", nullptr},
-                      {"norms", RewriteJson::array()},
-                      {"streams", RewriteJson::array()}};
+  RewriteJson json = {{"schema", "normscope.rewrite/1"},       {"version", version},
+                      {"input", checkpoint.path().string()},   {"architecture", model.architecture},
+                      {"fold_gains", plan.options.fold_gains}, {"migrate", plan.options.migrate},
+                      {"center", plan.options.center},         {"untied", nullptr},
+                      {"norms", RewriteJson::array()},         {"streams", RewriteJson::array()}};
   if (plan.untied) {
     json["untied"] = {
         {"table", plan.untied->table}, {"head", plan.untied->head}, {"bytes", plan.untied->bytes}};

@@ -18,6 +18,29 @@ using model::Norm;
 using model::Placement;
 using model::Slice;
 
+/// s_j = 2^k next to the largest |y_j| of the norm's outputs over their geometric mean; 1 where y_j is always
+/// 0.
+std::vector<double> even_scales(const NormSpec& spec) {
+  const double largest =
+      spec.centers() ? std::sqrt(static_cast<double>(spec.block_width()) - 1.0) : spec.radius();
+  std::vector<double> logarithms(spec.width);
+  double sum = 0.0;
+  std::size_t count = 0;
+  for (std::size_t j = 0; j < spec.width; ++j) {
+    const double range = std::abs(spec.gain_at(j)) * largest + std::abs(spec.bias_at(j));
+    if (!(range > 0.0)) continue;
+    logarithms[j] = std::log2(range);
+    sum += logarithms[j];
+    ++count;
+  }
+  std::vector<double> scales(spec.width, 1.0);
+  for (std::size_t j = 0; j < spec.width; ++j) {
+    const bool is_zero = spec.gain_at(j) == 0.0 && spec.bias_at(j) == 0.0;
+    if (!is_zero) scales[j] = std::exp2(std::round(logarithms[j] - sum / static_cast<double>(count)));
+  }
+  return scales;
+}
+
 /// Decides what one norm's readers allow.
 class FoldPlanner {
  public:
@@ -35,6 +58,7 @@ class FoldPlanner {
     result.reason = why_not(index);
     if (!result.reason.empty()) return result;
     NormSpec spec = model::read_norm(checkpoint_, norm);
+    if (plan_.options.migrate) return decide_scales(std::move(result), std::move(spec));
     const auto is = [](double wanted) { return [wanted](double value) { return value == wanted; }; };
     const bool has_bias = !std::all_of(spec.bias.begin(), spec.bias.end(), is(0.0));
     if (std::all_of(spec.gain.begin(), spec.gain.end(), is(1.0)) && !has_bias) {
@@ -67,6 +91,30 @@ class FoldPlanner {
   }
 
  private:
+  /// Powers of two that even the largest values of the norm's outputs.
+  [[nodiscard]] NormPlan decide_scales(NormPlan result, NormSpec spec) {
+    result.fold = Fold::neutral;
+    if (plan_.migrated_before || plan_.folded_before) {
+      result.reason = "rewritten before, as the file's metadata say";
+      return result;
+    }
+    std::vector<double> scales = even_scales(spec);
+    if (std::all_of(scales.begin(), scales.end(), [](double scale) { return scale == 1.0; })) {
+      result.reason = "the ranges of its features are even already";
+      return result;
+    }
+    const Norm& norm = model_.norms[result.norm];
+    result.fold = Fold::scales;
+    add_reader_edits(result.norm, false);
+    if (norm.gain)
+      plan_.edits.push_back({Change::divide_by_scale, norm.gain->tensor, *norm.gain, {}, result.norm});
+    if (norm.bias)
+      plan_.edits.push_back({Change::divide_by_scale, norm.bias->tensor, *norm.bias, {}, result.norm});
+    spec.gain = std::move(scales);
+    plan_.specs[result.norm] = std::move(spec);
+    return result;
+  }
+
   [[nodiscard]] bool is_tied_head(const Linear& reader) const {
     return model_.vocabulary && model_.vocabulary->tied && model_.vocabulary->unembedding &&
            place_of(model_.vocabulary->unembedding->weight) == place_of(reader.weight);
@@ -157,7 +205,7 @@ class FoldPlanner {
     return {};
   }
 
-  void add_edits(std::size_t index, const NormSpec& spec, bool has_bias, bool folds_bias) {
+  void add_reader_edits(std::size_t index, bool adds_bias) {
     const Norm& norm = model_.norms[index];
     std::vector<Place> done;
     for (const Linear& reader : norm.readers) {
@@ -167,12 +215,17 @@ class FoldPlanner {
       Edit edit{Change::scale_inputs, moved ? plan_.untied->head : reader.weight.tensor, reader.weight,
                 whole(reader), index};
       plan_.edits.push_back(edit);
-      if (!has_bias || !folds_bias) continue;
+      if (!adds_bias) continue;
       edit.change = Change::add_folded_bias;
       edit.tensor = reader.bias->tensor;
       edit.from = *reader.bias;
       plan_.edits.push_back(edit);
     }
+  }
+
+  void add_edits(std::size_t index, const NormSpec& spec, bool has_bias, bool folds_bias) {
+    const Norm& norm = model_.norms[index];
+    add_reader_edits(index, has_bias && folds_bias);
     if (!spec.gain.empty()) {
       plan_.edits.push_back({Change::neutral_gain, norm.gain->tensor, *norm.gain, {}, index});
     }
@@ -193,8 +246,9 @@ class FoldPlanner {
 void plan_folds(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan) {
   FoldPlanner planner(checkpoint, model, uses, plan);
   for (std::size_t index = 0; index < model.norms.size(); ++index) {
-    plan.norms.push_back(plan.options.fold_gains ? planner.decide(index)
-                                                 : NormPlan{index, Fold::nothing, "not asked for"});
+    plan.norms.push_back(plan.options.fold_gains || plan.options.migrate
+                             ? planner.decide(index)
+                             : NormPlan{index, Fold::nothing, "not asked for"});
   }
 }
 

@@ -84,8 +84,8 @@ double unit_roundoff(Dtype dtype) {
   }
 }
 
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, unsigned threads, const Sink& sink,
-                  Certificate& certificate) {
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
+                  const Sink& sink, Certificate& certificate) {
   const std::vector<Probe> outputs_of_norm = norm_probes(norm);
   std::vector<Probe> scaled = outputs_of_norm;
   for (std::size_t j = 0; j < scaled.size(); ++j) {
@@ -105,7 +105,7 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, unsigned thr
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const double scale = radius * std::sqrt(lengths[i].exact);
     const double bound = (radius * std::sqrt(lengths[i].error) + in_double * scale) * of_the_bound;
-    raise(certificate.bound, bound);
+    raise(certificate.bound, bound / radius * longest);
     if (scale == 0.0) continue;
     if (bound / scale > certificate.relative_bound) worst = i;
     raise(certificate.relative_bound, bound / scale);

@@ -33,9 +33,9 @@ struct StoredMatrix {
 /// Unit roundoff of a dtype: half the distance of 1 to the next number.
 [[nodiscard]] double unit_roundoff(Dtype dtype);
 
-/// Writes W diag(gain); fills the errors of `certificate`.
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, unsigned threads, const Sink& sink,
-                  Certificate& certificate);
+/// Writes W diag(gain); fills the errors of `certificate`. `longest`: the length of what the result reads.
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
+                  const Sink& sink, Certificate& certificate);
 
 /// Writes W less the mean over its output features; fills the errors of `certificate`. `reader` is a norm
 /// that reads the stream.

@@ -69,6 +69,7 @@ const char* to_string(Fold fold) {
     case Fold::neutral: return "neutral";
     case Fold::gain: return "gain";
     case Fold::gain_and_bias: return "gain and bias";
+    case Fold::scales: return "scales";
   }
   return "";
 }
@@ -82,6 +83,7 @@ const char* to_string(Change change) {
     case Change::neutral_gain: return "neutral_gain";
     case Change::zero: return "zero";
     case Change::divide_by_gain: return "divide_by_gain";
+    case Change::divide_by_scale: return "divide_by_scale";
   }
   return "";
 }
@@ -116,6 +118,7 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
     const auto done = nlohmann::json::parse(found->second, nullptr, false);
     if (done.is_object()) {
       plan.folded_before = done.value("gains", nlohmann::json()) == "folded";
+      plan.migrated_before = done.value("gains", nlohmann::json()) == "migrated";
       plan.centered_before = done.value("streams", nlohmann::json()) == "centered";
     }
   }
@@ -142,6 +145,9 @@ std::string marker(const Plan& plan) {
                        [&](const Edit& edit) { return is_one_of(edit.change); });
   };
   nlohmann::ordered_json value;
+  if (plan.migrated_before || changed([](Change c) { return c == Change::divide_by_scale; })) {
+    value["gains"] = "migrated";
+  }
   if (plan.folded_before || changed([](Change c) { return c == Change::neutral_gain; }))
     value["gains"] = "folded";
   if (plan.centered_before || changed([](Change c) { return c == Change::center_outputs; })) {

@@ -9,6 +9,8 @@
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "probes.hpp"
+
 namespace normscope::rewrite {
 namespace {
 
@@ -32,6 +34,21 @@ TensorWriter::TensorWriter(const checkpoint::Checkpoint& checkpoint, const model
       }
     }
   }
+}
+
+/// Length of what a rewritten reader gets, before a bias that it takes itself.
+double TensorWriter::longest_input(std::size_t index) const {
+  const NormSpec& spec = plan_.specs[index];
+  const double radius = longest_output(spec);
+  if (!plan_.options.migrate) return radius;
+  const NormSpec norm = read_norm(checkpoint_, model_.norms[index]);
+  double stretch = 0.0;
+  double squares = 0.0;
+  for (std::size_t j = 0; j < spec.width; ++j) {
+    stretch = std::max(stretch, std::abs(norm.gain_at(j) / spec.gain_at(j)));
+    squares += norm.bias_at(j) * norm.bias_at(j) / (spec.gain_at(j) * spec.gain_at(j));
+  }
+  return radius * stretch + std::sqrt(squares);
 }
 
 void TensorWriter::copy(const Tensor& tensor, std::uint64_t first, std::uint64_t count,
@@ -74,7 +91,8 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
   certificate.rounding = unit_roundoff(tensor.dtype);
   if (edit.norm) certificate.norm = model_.norms[*edit.norm].name;
   if (edit.change == Change::scale_inputs) {
-    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], threads_, sink, certificate);
+    scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm), threads_, sink,
+                 certificate);
   } else if (edit.change == Change::center_outputs) {
     const model::Norm& norm = model_.norms[*edit.norm];
     NormSpec reader;
@@ -103,6 +121,16 @@ void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Si
       scales[j] = std::abs(values[j]);
     }
     in_double = 0x1p-52;
+  } else if (edit.change == Change::divide_by_scale) {
+    // The gain as it is used, without what the file leaves out of it.
+    const model::Norm& norm = model_.norms[*edit.norm];
+    const double offset = norm.gain && norm.gain->tensor == edit.from.tensor ? norm.gain_offset : 0.0;
+    values = read(tensor, edit.from.offset, edit.from.count);
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[j] = (values[j] + offset) / plan_.specs[*edit.norm].gain_at(j) - offset;
+      scales[j] = std::abs(values[j]) + offset;
+    }
+    in_double = offset == 0.0 ? 0.0 : 0x1p-51;
   } else if (edit.change == Change::center) {
     values = read(tensor, edit.from.offset, edit.from.count);
     double squares = 0.0;

@@ -26,6 +26,7 @@ class TensorWriter {
              std::vector<Certificate>& certificates);
 
  private:
+  [[nodiscard]] double longest_input(std::size_t index) const;
   void copy(const checkpoint::Tensor& tensor, std::uint64_t first, std::uint64_t count,
             const Sink& sink) const;
   void write_edit(const checkpoint::Tensor& tensor, const Edit& edit, const Sink& sink,

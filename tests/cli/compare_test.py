@@ -57,6 +57,12 @@ class Compare(CommandTest):
             kinds = {finding["kind"] for finding in document["findings"]}
             self.assertEqual(kinds, {"folded", "centered"} if "--center" in options else {"folded"}, case)
 
+    def test_migrated_scales_are_equivalent(self):
+        for case in ("gpt2", "gemma2", "phimoe"):
+            shutil.rmtree(self.folder / "out", ignore_errors=True)
+            self.ok("rewrite", FIXTURES / case, "-o", "out", "--migrate", "-q")
+            self.assertEqual(self.compared(case, "out", 0)["agreement"], "equivalent", case)
+
     def test_gains_read_with_another_offset(self):
         def minus_one(weights):
             for name in weights:

@@ -73,7 +73,7 @@ class Rewrite(CommandTest):
         old = gpt2(self.source, self.ids)
         (position,) = self.logits["positions"]
         np.testing.assert_allclose(old[position], np.ravel(self.logits["values"]), rtol=0, atol=2e-5)
-        for number, options in enumerate([["--fold", "gains"], ["--fold", "gains", "--untie"], ["--center", "--untie"],
+        for number, options in enumerate([["--fold", "gains"], ["--fold", "gains", "--untie"], ["--center", "--untie"], ["--migrate"],
                                           ["--fold", "gains", "--center", "--untie"]]):
             with self.subTest(options):
                 document = self.rewritten(*options)

@@ -16,8 +16,9 @@ namespace normscope::rewrite {
 
 struct Options {
   bool fold_gains = false;  ///< gains and biases into the linear maps that read them
-  bool center = false;      ///< subtract the mean from what writes to a stream that only LayerNorms read
-  bool untie = false;       ///< a head of its own for a model whose head is its token embedding
+  bool migrate = false;  ///< instead: powers of two from the gains into the readers, which evens the ranges
+  bool center = false;   ///< subtract the mean from what writes to a stream that only LayerNorms read
+  bool untie = false;    ///< a head of its own for a model whose head is its token embedding
 };
 
 /// What happens to a norm's gain and bias.
@@ -26,6 +27,7 @@ enum class Fold {
   neutral,        ///< there is nothing to fold: no parameters, or ones and zeros
   gain,           ///< W' = W G; its bias, if any, stays as bias / gain
   gain_and_bias,  ///< W' = W G, c' = c + W b
+  scales,         ///< W' = W S, gain and bias divided by S, a power of two for each feature
 };
 
 [[nodiscard]] const char* to_string(Fold fold);
@@ -61,6 +63,7 @@ enum class Change {
   neutral_gain,     ///< 1 as the architecture stores it
   zero,             ///< of a norm's bias
   divide_by_gain,   ///< of a norm's bias
+  divide_by_scale,  ///< of a norm's gain or bias
 };
 
 [[nodiscard]] const char* to_string(Change change);
@@ -77,12 +80,14 @@ struct Edit {
 struct Plan {
   Options options;
   bool folded_before = false;    ///< the input's metadata says that its gains are folded
+  bool migrated_before = false;  ///< likewise that scales were migrated
   bool centered_before = false;  ///< likewise that its writers are centred
   std::vector<NormPlan> norms{};
   std::vector<StreamPlan> streams{};
   std::optional<Untied> untied{};
   std::vector<Edit> edits{};
-  std::vector<NormSpec> specs{};  ///< of all norms of the model; empty for those that are not folded
+  /// Of all norms of the model; empty for those that are not folded. Where scales migrate, they are its gain.
+  std::vector<NormSpec> specs{};
 };
 
 /// Decides which of `options` are exact for this model. What is not is left unchanged, with the reason.

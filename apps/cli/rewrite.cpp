@@ -169,13 +169,20 @@ void add_rewrite(CLI::App& root, Session& session) {
           "-o,--output", options->output,
           "File to write, or for a folder a new folder; the certificate is written beside the weights")
       ->type_name("OUT");
+  CLI::Option* const fold =
+      command
+          ->add_option(
+              "--fold", options->fold,
+              "gains: fold the gain and bias of every norm into the linear maps that read it, where that is "
+              "exact")
+          ->type_name("gains")
+          ->check(CLI::IsMember({"gains"}));
   command
-      ->add_option(
-          "--fold", options->fold,
-          "gains: fold the gain and bias of every norm into the linear maps that read it, where that is "
-          "exact")
-      ->type_name("gains")
-      ->check(CLI::IsMember({"gains"}));
+      ->add_flag(
+          "--migrate", options->migrate,
+          "Move powers of two from each norm's gain and bias into its readers, so that the features have "
+          "even ranges")
+      ->excludes(fold);
   command->add_flag(
       "--center", options->center,
       "Subtract the mean of what writes to the residual stream, so that its LayerNorms may be RMSNorms");

@@ -1,6 +1,7 @@
 #include <normscope/audit/vocabulary.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -123,6 +124,18 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     return result;
   }
   try {
+    const auto norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& one) {
+      return one.name == model.vocabulary->final_norm;
+    });
+    if (norm != model.norms.end()) {
+      const NormSpec spec = model::read_norm(checkpoint, *norm);
+      const auto finite = [](double value) { return std::isfinite(value); };
+      if (!std::all_of(spec.gain.begin(), spec.gain.end(), finite) ||
+          !std::all_of(spec.bias.begin(), spec.bias.end(), finite)) {
+        result.refused = "the gain or bias of " + norm->name + " is not finite";
+        return result;
+      }
+    }
     const VocabularyHead head = vocabulary_head(checkpoint, model);
     const selectability::ReachOptions limits{
         .threads = threads, .progress = progress, .until = until, .work = work_on_tokens * options.most_work};

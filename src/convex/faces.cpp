@@ -104,6 +104,7 @@ Rows polygon(const std::vector<Vector>& points, Rows rows, const Vector& normal,
   const Vector along = unit(cross(normal, axis));
   const Vector across = cross(normal, along);
   std::vector<Flat> places;
+  places.reserve(points.size());
   for (const Vector& point : points) places.push_back({dot(point, along), dot(point, across)});
   return polygon(places, std::move(rows), tolerance);
 }
@@ -170,6 +171,7 @@ std::vector<std::vector<std::size_t>> hull_faces(MatrixView<const double> points
   const std::vector<Vector> place = scaled(points);
   if (points.width() == 3) return faces_in_space(place, tolerance);
   std::vector<Flat> flat;
+  flat.reserve(place.size());
   for (const Vector& point : place) flat.push_back({point[0], point[1]});
   Rows all(points.rows());
   std::iota(all.begin(), all.end(), std::size_t{0});

@@ -224,9 +224,11 @@ void ascend(const SoftmaxProblem<T>& problem, MatrixView<const double> rows, std
   std::vector<T> weights;
   std::vector<double> means;
   std::vector<Ascent<T>*> open;
+  open.reserve(ascents.size());
   for (Ascent<T>& ascent : ascents) open.push_back(&ascent);
   while (!open.empty()) {
     std::vector<std::span<const double>> points;
+    points.reserve(open.size());
     for (const Ascent<T>* ascent : open) points.emplace_back(ascent->next);
     softmax_scores(problem, points, scores);
     std::vector<double> values(open.size());

@@ -141,6 +141,7 @@ class Search {
 
   void take_normal(const std::vector<DoubleDouble>& direction) {
     std::vector<double> normal;
+    normal.reserve(direction.size());
     for (const DoubleDouble& value : direction) normal.push_back(value.value());
     const double length = euclidean_norm(normal);
     if (!(length > 0.0) || !std::isfinite(length)) return;

@@ -1,6 +1,7 @@
 #include <normscope/core/norm_spec.hpp>
 
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ static_assert(kinds_are_in_order());
 
 std::vector<std::string> norm_kind_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(norm_kinds));
   for (const NormKindFacts& row : norm_kinds) names.emplace_back(row.name);
   return names;
 }

@@ -52,6 +52,7 @@ std::uint32_t Basis::residue(double value) const {
 Basis::Residues Basis::apply_inverse(const Residues& right) const {
   const std::size_t n = order();
   Residues result(n);
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): position is below n
   parallel_for(n, 1 + basis_grain / n, threads_, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       const std::uint32_t* row = inverse_.data() + i * n;

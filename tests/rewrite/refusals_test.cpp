@@ -79,9 +79,15 @@ TEST(RewriteRefusals, ModelsWhoseWiringIsNotKnown) {
                           const Options& options = {.fold_gains = true}) {
     return error_of(ErrorCode::Unsupported, [&] { static_cast<void>(plan_of(source, options)); });
   };
-  EXPECT_TRUE(mentions(refusal(checkpoint::Checkpoint(fixture("mamba"))), "not modelled: its architecture"));
-  EXPECT_TRUE(
-      mentions(refusal(checkpoint::Checkpoint(fixture("beit"))), "not modelled: model_type \"beit\""));
+  Copy stranger(fixture("llama"));
+  const std::string type = "\"llama\"";
+  stranger.config.replace(stranger.config.find(type, stranger.config.find("model_type")), type.size(),
+                          "\"stranger\"");
+  EXPECT_TRUE(mentions(refusal(stranger.open(scratch / "type")), "not modelled: model_type \"stranger\""));
+  Copy nameless(fixture("llama"));
+  nameless.config = "{}";
+  while (nameless.tensors.size() > 2) nameless.tensors.erase(nameless.tensors.begin());
+  EXPECT_TRUE(mentions(refusal(nameless.open(scratch / "names")), "not modelled: its architecture"));
   Copy copy(fixture("gpt2"));
   copy.tensors.erase("transformer.h.1.mlp.c_fc.bias");
   EXPECT_TRUE(mentions(refusal(copy.open(scratch / "missing")), "is missing"));

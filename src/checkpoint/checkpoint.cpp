@@ -176,8 +176,7 @@ Checkpoint::Checkpoint(const fs::path& path, const bytes::OpenSource& open)
   const bytes::StoredBytes bytes(*file);
   const FileFormat format = file_format(at, bytes.part(0, std::min(bytes.size(), told_by)).fetch(buffer));
   switch (format) {
-    case FileFormat::safetensors:
-    case FileFormat::unknown: contents_->open_single(std::move(file), at); break;
+    case FileFormat::safetensors: contents_->open_single(std::move(file), at); break;
     case FileFormat::shard_index: contents_->open_index(*file, at, open); break;
     case FileFormat::onnx: {
       contents_->format = "onnx";
@@ -190,9 +189,10 @@ Checkpoint::Checkpoint(const fs::path& path, const bytes::OpenSource& open)
       break;
     }
     default:
-      throw Error(ErrorCode::Unsupported,
-                  fmt::format("checkpoint: {}: format is {}, expected safetensors, ONNX or PyTorch zip",
-                              at.string(), describe(format)));
+      throw Error(
+          ErrorCode::Unsupported,
+          fmt::format("checkpoint: {}: format is {}, expected safetensors, ONNX or PyTorch zip{}{}",
+                      at.string(), describe(format), advice(format).empty() ? "" : "; ", advice(format)));
   }
   check_extents(contents_->tensors, at);
   if (at != path || format == FileFormat::shard_index || is_hub_weights_name(at.filename().string())) {

@@ -13,6 +13,13 @@ FileFormat by_content(std::string_view text) {
   // number, but its upper bytes are zero, as in no other format.
   if (text.size() >= 9 && text.substr(4, 5) == "\0\0\0\0{"sv) return FileFormat::safetensors;
   if (begins("GGUF")) return FileFormat::gguf;
+  if (text.substr(std::min<std::size_t>(4, text.size()), 4) == "TFL3") return FileFormat::tflite;
+  if (begins("\x1f\x8b") || begins("\x28\xb5\x2f\xfd") || begins("7z\xbc\xaf") || begins("BZh") ||
+      begins("\xfd"
+             "7zXZ") ||
+      (text.size() > 262 && text.substr(257, 5) == "ustar")) {
+    return FileFormat::compressed;
+  }
   if (begins("version https://git-lfs")) return FileFormat::lfs_pointer;
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return FileFormat::zip;
   if (begins("\x93NUMPY")) return FileFormat::npy;
@@ -24,6 +31,12 @@ FileFormat by_content(std::string_view text) {
     return FileFormat::onnx;
   }
   const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos) {
+    std::string start(text.substr(first, 14));
+    std::transform(start.begin(), start.end(), start.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    if (start == "<!doctype html" || start.substr(0, 5) == "<html") return FileFormat::html;
+  }
   if (first != std::string_view::npos && text[first] == '{') return FileFormat::shard_index;
   return FileFormat::unknown;
 }
@@ -37,6 +50,14 @@ FileFormat by_name(const std::filesystem::path& path) {
   if (extension == ".gguf") return FileFormat::gguf;
   if (extension == ".onnx") return FileFormat::onnx;
   const std::string name = path.filename().string();
+  if (name == "saved_model.pb") return FileFormat::saved_model;
+  if (extension == ".index" || name.find(".data-00000-of-") != std::string::npos) {
+    return FileFormat::tensorflow_bundle;
+  }
+  if (extension == ".tflite") return FileFormat::tflite;
+  if (extension == ".msgpack") return FileFormat::msgpack;
+  if (extension == ".mlmodel" || extension == ".mlpackage") return FileFormat::core_ml;
+  if (extension == ".engine" || extension == ".plan") return FileFormat::tensorrt;
   for (const std::string_view ending : {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"}) {
     if (name.size() >= ending.size() &&
         name.compare(name.size() - ending.size(), ending.size(), ending) == 0) {
@@ -47,7 +68,7 @@ FileFormat by_name(const std::filesystem::path& path) {
   if (is_torch_bin || extension == ".pt" || extension == ".pth" || extension == ".ckpt") {
     return FileFormat::pickle;
   }
-  if (extension == ".h5" || extension == ".hdf5") return FileFormat::hdf5;
+  if (extension == ".h5" || extension == ".hdf5" || extension == ".keras") return FileFormat::hdf5;
   return FileFormat::unknown;
 }
 
@@ -72,11 +93,37 @@ std::string_view describe(FileFormat format) {
     case FileFormat::gguf: return "GGUF";
     case FileFormat::onnx: return "ONNX";
     case FileFormat::pickle: return "PyTorch pickle without a zip, as before PyTorch 1.6";
-    case FileFormat::hdf5: return "HDF5";
+    case FileFormat::hdf5: return "HDF5 or Keras";
     case FileFormat::lfs_pointer: return "Git LFS pointer";
+    case FileFormat::saved_model: return "TensorFlow SavedModel";
+    case FileFormat::tensorflow_bundle: return "TensorFlow checkpoint";
+    case FileFormat::tflite: return "TensorFlow Lite";
+    case FileFormat::msgpack: return "Flax msgpack";
+    case FileFormat::core_ml: return "Core ML";
+    case FileFormat::tensorrt: return "TensorRT engine";
+    case FileFormat::html: return "HTML page";
+    case FileFormat::compressed: return "compressed or tar archive";
     case FileFormat::unknown: break;
   }
-  return "unknown";
+  return "not known";
+}
+
+std::string_view advice(FileFormat format) {
+  switch (format) {
+    case FileFormat::gguf:
+    case FileFormat::hdf5:
+    case FileFormat::msgpack: return "export it to safetensors";
+    case FileFormat::saved_model:
+    case FileFormat::tensorflow_bundle:
+    case FileFormat::tflite:
+    case FileFormat::core_ml:
+    case FileFormat::tensorrt: return "export the model to ONNX or safetensors";
+    case FileFormat::pickle: return "load and save it again with PyTorch 1.6 or later";
+    case FileFormat::lfs_pointer: return "fetch the file with `git lfs pull`";
+    case FileFormat::html: return "download the file itself, not its page";
+    case FileFormat::compressed: return "unpack it first";
+    default: return "";
+  }
 }
 
 }  // namespace normscope::checkpoint

@@ -18,6 +18,14 @@ enum class FileFormat {
   pickle,
   hdf5,
   lfs_pointer,
+  saved_model,
+  tensorflow_bundle,
+  tflite,
+  msgpack,
+  core_ml,
+  tensorrt,
+  html,
+  compressed,
   unknown
 };
 
@@ -26,5 +34,9 @@ enum class FileFormat {
 
 /// The format's common name, such as "GGUF".
 [[nodiscard]] std::string_view describe(FileFormat format);
+
+/// What a user does with a file of a format that is not read, such as "export it to safetensors"; empty where
+/// there is no advice.
+[[nodiscard]] std::string_view advice(FileFormat format);
 
 }  // namespace normscope::checkpoint

@@ -14,6 +14,7 @@
 #include <normscope/core/file.hpp>
 
 #include "file_format.hpp"
+#include "hub_cache.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -44,36 +45,48 @@ std::vector<fs::path> list(const fs::path& folder) {
 
 std::string quoted_name(const fs::path& path) { return bytes::quote(path.filename().string()); }
 
-/// The only .safetensors file, otherwise PyTorch's weights file.
+/// The only .safetensors file, otherwise PyTorch's weights file, otherwise the only file of a format that is
+/// read.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
-  std::string other;
+  std::vector<fs::path> others;
+  std::string unread;
   for (const fs::path& path : list(folder)) {
     const FileFormat format = file_format(path, {});
     if (format == FileFormat::safetensors) candidates.push_back(path);
     if (format == FileFormat::pickle || format == FileFormat::onnx) {
-      other = fmt::format("; {} may be opened by its own name", quoted_name(path));
-    } else if (format == FileFormat::gguf) {
-      other = fmt::format("; {} is {}, which is not read", quoted_name(path), describe(format));
+      others.push_back(path);
+    } else if (!advice(format).empty()) {
+      unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),
+                           advice(format));
     }
   }
   if (candidates.size() == 1) return candidates.front();
-  if (candidates.empty() && is_there(folder / torch_weights)) return folder / torch_weights;
-  if (candidates.empty()) {
-    throw Error(other.empty() ? ErrorCode::Io : ErrorCode::Unsupported,
-                fmt::format("checkpoint: {}: has no .safetensors file and no {}{}", folder.string(),
-                            torch_weights, other));
+  if (candidates.size() > 1) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("checkpoint: {}: has {} .safetensors files ({}, {}{}) and no index, expected one",
+                            folder.string(), candidates.size(), quoted_name(candidates[0]),
+                            quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
   }
-  throw Error(ErrorCode::Argument,
-              fmt::format("checkpoint: {}: has {} .safetensors files ({}, {}{}) and no index, expected one",
-                          folder.string(), candidates.size(), quoted_name(candidates[0]),
-                          quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
+  if (is_there(folder / torch_weights)) return folder / torch_weights;
+  if (others.size() == 1) return others.front();
+  if (others.size() > 1) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("checkpoint: {}: has {} files of weights ({}, {}{}), expected one; name the file "
+                            "to open",
+                            folder.string(), others.size(), quoted_name(others[0]), quoted_name(others[1]),
+                            others.size() > 2 ? ", ..." : ""));
+  }
+  throw Error(unread.empty() ? ErrorCode::Io : ErrorCode::Unsupported,
+              fmt::format("checkpoint: {}: has no .safetensors file and no {}{}", folder.string(),
+                          torch_weights, unread));
 }
 
 }  // namespace
 
-fs::path entry_file(const fs::path& path) {
+fs::path entry_file(const fs::path& given) {
   std::error_code ignored;
+  const fs::path path = is_there(given) ? snapshot_of(given) : cached(given).value_or(given);
   if (!fs::is_directory(path, ignored)) return path;
   fs::path single = path / "model.safetensors";
   fs::path index = path / "model.safetensors.index.json";

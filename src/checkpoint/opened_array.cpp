@@ -15,6 +15,7 @@
 
 #include "encoded.hpp"
 #include "file_format.hpp"
+#include "hub_cache.hpp"
 #include "torch_zip.hpp"
 
 namespace normscope::checkpoint {
@@ -29,16 +30,22 @@ struct ArrayName {
   std::optional<std::string> member;
 };
 
-/// Both parts may contain colons: the file is the longest prefix that exists; empty if there is none.
+/// Both parts may contain colons: the file is the longest prefix that exists, or else that the hub's cache
+/// holds; empty if there is none.
 std::optional<ArrayName> find_name(const std::string& name) {
   std::error_code ignored;  // a name that is too long for a path does not exist
   if (fs::exists(name, ignored)) return ArrayName{name, std::nullopt};
+  std::optional<ArrayName> in_cache;
   for (std::size_t colon = name.rfind(':'); colon != std::string::npos && colon > 0;
        colon = name.rfind(':', colon - 1)) {
     const std::string file = name.substr(0, colon);
     if (fs::exists(file, ignored)) return ArrayName{file, name.substr(colon + 1)};
+    if (in_cache) continue;
+    if (const std::optional<fs::path> snapshot = cached(file)) {
+      in_cache = ArrayName{*snapshot, name.substr(colon + 1)};
+    }
   }
-  return std::nullopt;
+  return in_cache;
 }
 
 [[noreturn]] void fail_missing(const std::string& name) {

@@ -114,10 +114,13 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file and no pytorch_model.bin");
   put(scratch / "a.gguf", "GGUF");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file and no pytorch_model.bin; \"a.gguf\" is GGUF, which is not read");
+            "has no .safetensors file and no pytorch_model.bin; \"a.gguf\" is GGUF, which is not read: "
+            "export it to "
+            "safetensors");
   put(scratch / "b.onnx", "");
-  EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file and no pytorch_model.bin; \"b.onnx\" may be opened by its own name");
+  put(scratch / "c.onnx", "");
+  EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
+            "has 2 files of weights (\"b.onnx\", \"c.onnx\"), expected one; name the file to open");
   put(scratch / "b.safetensors", one_tensor_file("b"));
   EXPECT_NE(Checkpoint(scratch.folder()).find("b"), nullptr);
   put(scratch / "c.safetensors", one_tensor_file("c"));
@@ -136,21 +139,61 @@ TEST(Checkpoint, ChoosesTheFileOfAFolder) {
 TEST(Checkpoint, NamesFormatsItDoesNotRead) {
   const Scratch scratch;
   const auto expect = [&scratch](const std::string& name, const std::string& content,
-                                 const std::string& format) {
+                                 const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, ONNX or PyTorch zip");
+              "format is " + format + ", expected safetensors, ONNX or PyTorch zip" + advice);
   };
-  expect("a.gguf", "GGUF\3\0\0\0", "GGUF");
-  expect("lies.safetensors", "GGUF\3", "GGUF");
+  const std::string convert = "; export it to safetensors";
+  const std::string convert_model = "; export the model to ONNX or safetensors";
+  expect("a.gguf", "GGUF\3\0\0\0", "GGUF", convert);
+  expect("lies.safetensors", "GGUF\3", "GGUF", convert);
+  expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel", convert_model);
+  expect("model.ckpt.index", "", "TensorFlow checkpoint", convert_model);
+  expect("model.ckpt.data-00000-of-00001", "abc", "TensorFlow checkpoint", convert_model);
+  expect("a.bin", std::string("\x1c\0\0\0TFL3", 8), "TensorFlow Lite", convert_model);
+  expect("flax_model.msgpack", "\x83\xa1", "Flax msgpack", convert);
+  expect("a.mlmodel", "", "Core ML", convert_model);
+  expect("a.engine", "", "TensorRT engine", convert_model);
+  expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");
+  expect("a.safetensors.gz", "\x1f\x8b\x08", "compressed or tar archive", "; unpack it first");
   const std::string old_pickle = "PyTorch pickle without a zip, as before PyTorch 1.6";
-  expect("pytorch_model.bin", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", old_pickle);
-  expect("model.pt", "\x80\x02}q", old_pickle);
-  expect("model.pth", "", old_pickle);
-  expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5");
+  expect("pytorch_model.bin", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", old_pickle,
+         "; load and save it again with PyTorch 1.6 or later");
+  expect("model.pt", "\x80\x02}q", old_pickle, "; load and save it again with PyTorch 1.6 or later");
+  expect("model.pth", "", old_pickle, "; load and save it again with PyTorch 1.6 or later");
+  expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
   expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-         "Git LFS pointer");
-  expect("a.npy", "\x93NUMPY\1", "NumPy array");
+         "Git LFS pointer", "; fetch the file with `git lfs pull`");
+  expect("a.npy", "\x93NUMPY\1", "NumPy array", "");
+}
+
+TEST(Checkpoint, OpensTheSnapshotOfAHubCache) {
+  const Scratch scratch;
+  const fs::path folder = scratch / "models--org--small.model";
+  for (const char* revision : {"abc1", "abc2"}) {
+    fs::create_directories(folder / "snapshots" / revision);
+    put(folder / "snapshots" / revision / "model.safetensors", one_tensor_file(revision));
+    put(folder / "snapshots" / revision / "config.json", "{}");
+  }
+  EXPECT_EQ(complaint(ErrorCode::Argument, folder),
+            "has 2 snapshots and no refs/main that names one, expected one; name the snapshot to open");
+  fs::create_directories(folder / "refs");
+  for (const char* hostile : {"../../..", "", "abc3"}) {
+    put(folder / "refs/main", hostile);
+    EXPECT_THROW(Checkpoint{folder}, Error) << hostile;
+  }
+  put(folder / "refs/main", "abc2\n");
+  EXPECT_NE(Checkpoint(folder).find("abc2"), nullptr);
+  EXPECT_EQ(Checkpoint(folder).config_text(), "{}");
+
+  ASSERT_EQ(setenv("HF_HUB_CACHE", scratch.folder().c_str(), 1), 0);
+  EXPECT_NE(Checkpoint("org/small.model").find("abc2"), nullptr);
+  for (const char* name : {"org/other", "org/../org", "small.model"}) {
+    EXPECT_EQ(error_of(ErrorCode::Io, [&] { Checkpoint checkpoint{name}; }).find("checkpoint: "),
+              std::string::npos);
+  }
+  unsetenv("HF_HUB_CACHE");
 }
 
 TEST(Checkpoint, TrustsContentBeforeNames) {

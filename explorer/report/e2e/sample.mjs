@@ -120,6 +120,16 @@ function gpt2Norm(index, layers, width, random) {
     connections_known: true,
     readers,
     writers: [],
+    switched_off_count: 1,
+    switched_off: [{ coordinate: coordinate(2), gain: 1e-4 }],
+    sign_changes: index % 3,
+    reader_weights: readers.map((_, reader) => ({
+      reader,
+      removed: 0.02 * random(),
+      removed_by_chance: 1 / width,
+      rows_along_longest_axis: reader,
+      features: [{ coordinate: coordinate(reader), share: 0.01 + 0.1 * random() }],
+    })),
     reproduce: `normscope geometry --gain model.safetensors:${tensor("weight")} --bias model.safetensors:${tensor("bias")} --eps 1e-05`,
   };
 }
@@ -133,6 +143,7 @@ function finding(kind, norm, text, numbers, severity) {
     numbers,
     severity,
     reproduce: norm.reproduce,
+    why: "Maps that read the norm see this direction larger than the others.",
   };
 }
 
@@ -291,6 +302,7 @@ function hostile() {
         ? null
         : { ...norm.image, condition: null, effective_dimension: null, energy_top_8: null, longest: null },
     outliers: [{ coordinate: 0, gain: null, ratio_to_median: null }],
+    reader_weights: [],
     connections_known: i % 2 === 0,
     next: { index: 0, name: traps[(i + 1) % 7], similarity: null, top_axis_cosine: null },
     reproduce: traps[i],
@@ -303,6 +315,7 @@ function hostile() {
     numbers: { [text]: null, second: text },
     severity: i === 3 ? null : i / 9,
     reproduce: text,
+    why: text,
   }));
   report.heads = [];
   report.vocabulary = { size: null, tied: false, unembedding: traps[0], final_norm: traps[5] };

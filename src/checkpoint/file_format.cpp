@@ -78,6 +78,7 @@ FileFormat file_format(const std::filesystem::path& path, std::span<const std::b
   const FileFormat named = by_name(path);
   const FileFormat held =
       by_content({reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 4096)});
+  if (held == FileFormat::compressed && named == FileFormat::idx) return named;  // read compressed
   // Any text may begin with a brace; only the name identifies an index of shards.
   if (held == FileFormat::shard_index && named != FileFormat::shard_index) return named;
   return held == FileFormat::unknown ? named : held;

@@ -178,6 +178,13 @@ TEST_F(NamedArray, OfAFileWithOneArrayHasNoNameBehindIt) {
   test::put(idx, std::string("\0\0\x08\x01\0\0\0\x02\1\2", 10));
   EXPECT_EQ(read_array(idx).values, (Values{1, 2}));
   EXPECT_THROW((void)read_array(idx + ":a"), Error);
+  // gzip of the same with 1, 2, 3
+  const std::vector<unsigned char> packed{31, 139, 8,   0,   0,   0,  0,  0,   2,   255, 99,
+                                          96, 224, 96,  100, 96,  96, 96, 102, 100, 98,  6,
+                                          0,  139, 229, 189, 164, 11, 0,  0,   0};
+  const std::string compressed = (folder_ / "labels-idx1-ubyte.gz").string();
+  test::put(compressed, std::string(packed.begin(), packed.end()));
+  EXPECT_EQ(read_array(compressed).values, (Values{1, 2, 3}));
 }
 
 TEST_F(NamedArray, OfAZipIsAMemberOrAnErrorThatListsThem) {

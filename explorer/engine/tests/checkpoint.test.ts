@@ -123,7 +123,7 @@ describe("a dropped checkpoint", () => {
     const read = (file: NamedFile) => () => readCheckpoint(core, [file], quiet);
     expect(read(ofText("cut.safetensors", whole.subarray(0, 100_000)))).toThrow(/safetensors: cut.safetensors: .*data has/);
     expect(read(ofText("none.safetensors", ""))).toThrow("file has 0 bytes, expected at least 8");
-    expect(read(ofText("notes.txt", "hello"))).toThrow("safetensors: notes.txt:");
+    expect(read(ofText("notes.txt", "hello"))).toThrow("checkpoint: notes.txt: format is not known");
     const extent = { a: { dtype: "U8", shape: [0, 2 ** 33], data_offsets: [0, 0] } };
     expect(read(ofText("wide.safetensors", header(extent)))).toThrow("dimension of 8589934592, expected one that fits into 32 bits");
     // And the next one is read as if nothing had happened.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -97,9 +98,7 @@ void describe(const Session& session, const ReachHead& head, const Survey& resul
   }
   if (ties.size() > tokens_said)
     session.say(fmt::format("  ... and {} more groups", ties.size() - tokens_said));
-  std::erase_if(unreachable, [&](std::size_t token) {
-    return token < head.logits.duplicates.size() && head.logits.duplicates[token] < head.logits.tokens;
-  });
+  unreachable = audit::without_ties(std::move(unreachable), ties);
   for (std::size_t k = 0; k < std::min(tokens_said, unreachable.size()); ++k) {
     const std::size_t i = unreachable[k];
     // Without weights, the constraint that limits the lead is the token with the next highest logit, or one

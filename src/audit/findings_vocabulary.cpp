@@ -20,14 +20,7 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
   const selectability::Survey& survey = *report.vocabulary.survey;
   const std::string reproduce = "normscope reach " + shell_quoted(report.path);
   const std::vector<std::vector<std::size_t>>& ties = report.vocabulary.ties;
-  std::vector<bool> tied(survey.tokens.size());
-  for (const std::vector<std::size_t>& group : ties) {
-    for (const std::size_t token : group) tied[token] = true;
-  }
-  std::vector<std::size_t> unreachable = survey.with(convex::Answer::no);
-  unreachable.erase(
-      std::remove_if(unreachable.begin(), unreachable.end(), [&](std::size_t token) { return tied[token]; }),
-      unreachable.end());
+  const std::vector<std::size_t> unreachable = without_ties(survey.with(convex::Answer::no), ties);
   if (!unreachable.empty()) {
     const auto without_bound = static_cast<std::size_t>(std::count_if(
         unreachable.begin(), unreachable.end(),
@@ -44,15 +37,16 @@ void add_vocabulary_findings(const Report& report, Findings& findings) {
   }
   if (!ties.empty()) {
     const std::vector<std::size_t>& first = ties.front();
+    std::size_t tied = 0;
+    for (const std::vector<std::size_t>& group : ties) tied += group.size();
     findings.push_back(
         {.kind = "tied_tokens",
          .text = fmt::format(
              "{} of {} have the weights of another token, so that their logits are always equal: {} in the "
              "first of {}.",
-             std::count(tied.begin(), tied.end(), true), counted(survey.tokens.size(), "token"),
-             token_names(report, first), counted(ties.size(), "group")),
-         .numbers = {{"tokens", static_cast<double>(std::count(tied.begin(), tied.end(), true))},
-                     {"groups", static_cast<double>(ties.size())}},
+             tied, counted(survey.tokens.size(), "token"), token_names(report, first),
+             counted(ties.size(), "group")),
+         .numbers = {{"tokens", static_cast<double>(tied)}, {"groups", static_cast<double>(ties.size())}},
          .severity = 0.3,
          .reproduce = reproduce});
   }

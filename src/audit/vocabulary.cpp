@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -59,6 +60,12 @@ void find_common(MatrixView<const double> unembedding, const std::vector<double>
   head.common_offset = pair.offsets[0] - pair.offsets[1];
 }
 
+/// The norm that the unembedding reads, or the end.
+std::vector<model::Norm>::const_iterator final_norm(const model::Model& model) {
+  return std::find_if(model.norms.begin(), model.norms.end(),
+                      [&](const model::Norm& norm) { return norm.name == model.vocabulary->final_norm; });
+}
+
 }  // namespace
 
 VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
@@ -68,9 +75,7 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     throw unsupported("has no unembedding, expected a model with a language head");
   }
-  const auto norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& n) {
-    return n.name == model.vocabulary->final_norm;
-  });
+  const auto norm = final_norm(model);
   if (norm == model.norms.end()) {
     throw unsupported("its language head does not read a norm directly, expected a final norm before it");
   }
@@ -124,9 +129,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     return result;
   }
   try {
-    const auto norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& one) {
-      return one.name == model.vocabulary->final_norm;
-    });
+    const auto norm = final_norm(model);
     if (norm != model.norms.end()) {
       const NormSpec spec = model::read_norm(checkpoint, *norm);
       const auto finite = [](double value) { return std::isfinite(value); };
@@ -154,6 +157,14 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
   const auto file = model::find_token_names(checkpoint.files().front().parent_path());
   if (file) result.names = model::read_token_names(*file, map.out);
   return result;
+}
+
+std::vector<std::size_t> without_ties(std::vector<std::size_t> tokens,
+                                      const std::vector<std::vector<std::size_t>>& ties) {
+  std::set<std::size_t> tied;
+  for (const std::vector<std::size_t>& group : ties) tied.insert(group.begin(), group.end());
+  std::erase_if(tokens, [&](std::size_t token) { return tied.contains(token); });
+  return tokens;
 }
 
 std::string token_name(const std::vector<std::string>& names, std::size_t token) {

@@ -1,7 +1,6 @@
 #include <normscope/documents/report.hpp>
 
 #include <algorithm>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -207,14 +206,6 @@ Json model_json(const model::Model& model) {
 /// The first entries of each list; `normscope reach` has all.
 constexpr std::size_t listed_tokens = 20;
 
-std::vector<std::size_t> without_ties(std::vector<std::size_t> tokens,
-                                      const std::vector<std::vector<std::size_t>>& ties) {
-  std::set<std::size_t> tied;
-  for (const std::vector<std::size_t>& group : ties) tied.insert(group.begin(), group.end());
-  std::erase_if(tokens, [&](std::size_t token) { return tied.contains(token); });
-  return tokens;
-}
-
 Json survey_json(const audit::VocabularyReach& vocabulary) {
   const selectability::Survey& survey = *vocabulary.survey;
   const std::vector<std::string>& names = vocabulary.names;
@@ -243,7 +234,7 @@ Json survey_json(const audit::VocabularyReach& vocabulary) {
       {"unreachable", unreachable.size()},
       {"undecided", undecided.size()},
       {"unreachable_without_ball", survey.unargmaxable()},
-      {"unreachable_tokens", tokens(without_ties(unreachable, vocabulary.ties))},
+      {"unreachable_tokens", tokens(audit::without_ties(unreachable, vocabulary.ties))},
       {"tie_groups", vocabulary.ties.size()},
       {"ties", std::move(ties)},
       {"nearest", tokens(survey.nearest(listed_tokens))},

@@ -1,19 +1,9 @@
 #include "timm_block.hpp"
 
+#include "branch_scale.hpp"
 #include "builder.hpp"
 
 namespace normscope::model {
-
-namespace {
-
-// A learned scale per feature, between a branch and the stream.
-void layer_scale(Builder& b, const char* name) {
-  if (!b.has(name)) return;
-  b.other(name);
-  b.writes_are_indirect();
-}
-
-}  // namespace
 
 void timm_block(Builder& b) {
   b.norm("norm1", "attention input");
@@ -24,11 +14,11 @@ void timm_block(Builder& b) {
     b.norm_of_heads("attn.k_norm", "key norm", "key");
   }
   b.writes("attention out", "attn.proj", attended);
-  layer_scale(b, "ls1.gamma");
+  branch_scale(b, "ls1.gamma");
   b.norm("norm2", "mlp input");
   const std::uint64_t inner = b.reads("mlp in", "mlp.fc1");
   b.writes("mlp out", "mlp.fc2", inner);
-  layer_scale(b, "ls2.gamma");
+  branch_scale(b, "ls2.gamma");
 }
 
 }  // namespace normscope::model

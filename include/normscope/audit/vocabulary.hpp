@@ -78,6 +78,10 @@ struct VocabularyOptions {
                                                   const model::Model& model, const VocabularyOptions& options,
                                                   unsigned threads = 0, const Progress& progress = {});
 
+/// `tokens` that are in none of `ties`, in order.
+[[nodiscard]] std::vector<std::size_t> without_ties(std::vector<std::size_t> tokens,
+                                                    const std::vector<std::vector<std::size_t>>& ties);
+
 /// `token 17`, or `token 17 "the"`.
 [[nodiscard]] std::string token_name(const std::vector<std::string>& names, std::size_t token);
 

@@ -26,8 +26,8 @@ struct Directions {
   [[nodiscard]] MatrixView<double> view() { return {values.data(), size(), width}; }
 };
 
-/// The image of a norm beside that of another gain: `geometry::image_similarity`,
-/// `geometry::longest_axes_cosine`.
+/// How the image of a norm compares with the image that another gain would give:
+/// `geometry::image_similarity`, `geometry::longest_axes_cosine`.
 struct GainComparison {
   double similarity = 0.0;
   double top_axis_cosine = 0.0;

@@ -1,15 +1,10 @@
 #include "architecture.hpp"
+#include "branch_scale.hpp"
 #include "builder.hpp"
 
 namespace normscope::model::architectures {
 
 namespace {
-
-// A learned scale per feature, between a branch and the stream.
-void branch_scale(Builder& b, const char* name) {
-  b.other(name);
-  b.writes_are_indirect();
-}
 
 void forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-6});

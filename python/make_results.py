@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the types of the command's results: `make_results.py SCHEMAS FILE` writes a module with a TypedDict for each
-object of every SCHEMAS/<name>.schema.json. A file whose text stays the same is left alone."""
+"""Makes the classes of the results: `make_results.py SCHEMAS FILE` writes a module with a dataclass for each object of
+every SCHEMAS/<name>.schema.json. A file whose text stays the same is left alone."""
 
 import json
 import keyword
@@ -15,21 +15,48 @@ PLAIN = {"string": "str", "number": "float", "integer": "int", "boolean": "bool"
 KNOWN = {"minimum", "maximum", "exclusiveMinimum", "pattern", "dependentRequired", "if", "then", "minItems", "maxItems",
          "$schema", "$defs", "$ref", "title", "description", "type", "enum", "const", "anyOf", "oneOf", "properties",
          "required", "additionalProperties", "items"}
-HEAD = '''"""Types of the documents that the command `normscope` writes as JSON, and a reader of them.
+# Names of Result's own.
+RESERVED = {"from_json", "to_dict", "to_pandas", "plot", "save"}
+HEAD = '''"""Results of the core, as its functions return them and as the command writes them with --json.
 
 Made by make_results.py from docs/schemas."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Dict, List, Literal, TypedDict, Union
+from typing import Any, Dict, List, Literal, Optional, Union
+
+from ._result import Result
 
 '''
 READER = '''
 
+def parse(document: Any, name: str = "document") -> Document:
+    """The result that a JSON document holds; `name` is what messages call it.
+
+    Errors    ValueError for a document of no known schema
+    """
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(schema, str) or schema not in SCHEMAS:
+        raise ValueError(f"results: {name}: the schema is {schema!r}, expected one of {', '.join(sorted(SCHEMAS))}")
+    try:
+        return SCHEMAS[schema].from_json(document)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"results: {name}: not as {schema} says: {error}") from None
+
+
+def loads(text: str) -> Any:
+    """The result in a JSON text.
+
+    Errors    ValueError for what is no document of a known schema
+    """
+    return parse(json.loads(text))
+
+
 def read(file: Union[str, PathLike[str]]) -> Document:
-    """The document in `file`, which the command wrote with --json.
+    """The result in `file`, which the command wrote with --json.
 
     Errors    OSError; ValueError for a file that holds no document of a known schema
     """
@@ -38,10 +65,7 @@ def read(file: Union[str, PathLike[str]]) -> Document:
             document = json.load(opened)
         except ValueError as error:
             raise ValueError(f"results: {file}: {error}, expected a JSON document") from None
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(schema, str) or schema not in SCHEMAS:
-        raise ValueError(f"results: {file}: the schema is {schema!r}, expected one of {', '.join(sorted(SCHEMAS))}")
-    return document
+    return parse(document, str(file))
 '''
 
 
@@ -115,39 +139,25 @@ class Module:
             raise ValueError(f'"{missing[0]}" is required and not among the properties')
         fields = {key: (self.type_of(value, name + pascal(key), document), value.get("description"))
                   for key, value in properties.items()}
-        parts = [part for part in ({key: fields[key] for key in fields if key in required},
-                                   {key: fields[key] for key in fields if key not in required})]
-        self.write(name, self.classes_of(name, schema, *parts))
+        self.write(name, self.class_of(name, schema, fields, frozenset(required)))
         return f'"{name}"'
 
-    def classes_of(self, name, schema, required, optional):
-        """TypedDict has no optional fields in Python 3.9, so these stand in a class of their own; nor may a class
-        have fields that are no identifiers, so these stand in a call."""
-        bases = []
-        text = ""
-        for fields, part, total in ((required, "Required", ""), (optional, "Optional", ", total=False")):
-            odd = {key: value for key, value in fields.items() if not key.isidentifier() or keyword.iskeyword(key)}
-            if not fields or (fields is required and not optional and not odd):
-                continue
-            base = f"_{name}{part}"
-            if odd:
-                entries = "".join(f"    {json.dumps(key)}: {quoted(kind)},\n" for key, (kind, _) in fields.items())
-                text += f'{base} = TypedDict("{base}", {{\n{entries}}}{total})\n\n\n'
-            else:
-                text += f"class {base}(TypedDict{total}):\n{self.fields(fields)}\n\n"
-            bases.append(base)
-        body = "" if bases else self.fields(required)
-        doc = self.about(schema, '    """', '"""') or ("    pass\n" if not body else "")
-        return f"{text}class {name}({', '.join(bases) or 'TypedDict'}):\n{doc}{body}"
-
-    @staticmethod
-    def fields(fields):
-        lines = ""
-        for key, (kind, description) in fields.items():
+    def class_of(self, name, schema, fields, required):
+        """Required fields first, the others None where the document lacks them."""
+        lines, odd = "", {}
+        for key in sorted(fields, key=lambda key: key not in required):
+            kind, description = fields[key]
+            field = identifier(key)
+            if field != key:
+                odd[field] = key
             if description:
                 lines += "".join(f"    #: {line}\n" for line in textwrap.wrap(description, 112))
-            lines += f"    {key}: {kind}\n"
-        return lines
+            lines += f"    {field}: {kind if key in required else f'Optional[{kind}] = None'}\n"
+        doc = self.about(schema, '    """', '"""')
+        lines += f"\n    _required = frozenset({sorted(identifier(key) for key in required)!r})\n"
+        if odd:
+            lines += f"    _json_names = {odd!r}\n"
+        return f"@dataclass(repr=False)\nclass {name}(Result):\n{doc}{lines}"
 
     @staticmethod
     def about(schema, start="", end=""):
@@ -164,9 +174,10 @@ class Module:
             raise ValueError(f"two of its types are called {name}")
 
 
-def quoted(kind):
-    """A type in a call, where names of later classes are not known yet: one string."""
-    return '"' + kind.replace('"', "").replace("'", "\\'") + '"' if '"' in kind else kind
+def identifier(key):
+    """The name of a field as one of Python: "in" as in_, "head-size" as head_size."""
+    name = re.sub(r"\W", "_", key)
+    return name + "_" if keyword.iskeyword(name) or name in RESERVED else name
 
 
 def module_of(schemas):

@@ -6,7 +6,8 @@
 #include <normscope/certificates/result.hpp>
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
-#include <normscope/core/version.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/documents/verification.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -18,7 +19,6 @@ namespace {
 using certificates::Finding;
 using certificates::Result;
 using certificates::Verification;
-using Json = nlohmann::ordered_json;
 
 /// Findings of a kind that a terminal shows.
 constexpr std::size_t findings_said = 10;
@@ -32,14 +32,6 @@ struct VerifyOptions {
 Result read_result(const std::string& path) {
   const MappedFile file(path);
   return {{reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, printable(path)};
-}
-
-Json findings_json(const std::vector<Finding>& findings) {
-  Json list = Json::array();
-  for (const Finding& finding : findings) {
-    list.push_back({{"item", finding.item}, {"reason", finding.reason}});
-  }
-  return list;
 }
 
 void say_findings(const Session& session, const char* what, const std::vector<Finding>& findings) {
@@ -57,12 +49,7 @@ int run_verify(const Session& session, const VerifyOptions& options) {
   const Verification found = verify_result(
       result, {options.inputs, options.certificates, session.json, session.threads, session.progress()},
       inputs);
-  session.write_json(json_text({{"schema", "normscope.verify/1"},
-                                {"version", version},
-                                {"result", "normscope." + result.kind() + "/1"},
-                                {"checked", found.checked},
-                                {"failed", findings_json(found.failed)},
-                                {"not_checkable", findings_json(found.not_checkable)}}));
+  session.write_json(json_text(documents::verification(result.kind(), found)));
   session.say(fmt::format("{}: {} checked, {} failed, {} not checkable", result.kind(),
                           counted(found.checked, "statement"), found.failed.size(),
                           found.not_checkable.size()));

@@ -1,13 +1,19 @@
-"""Normalization layers on the CPU, fast and right: LayerNorm, RMSNorm, grouped and spherical norms, for NumPy
-arrays and torch CPU tensors.
+"""What normalization layers do: in a checkpoint, in a live model, in an array.
 
 >>> import numpy as np
 >>> normalize(np.array([[1.0, 2.0, 3.0, 6.0]]), eps=0)
 array([[-1.06904497, -0.53452248,  0.        ,  1.60356745]])
+>>> keys = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
+>>> select(keys).unselectable
+[3]
 """
 
-from ._kernels import (__version__, add_normalize, curvature, hessian_vector, jacobian_vector, normalize,
-                       normalize_backward, vector_jacobian)
+from . import results
+from ._core import __version__
+from .analyses import Norm, reach, select, separate, verify
+from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
+                      vector_jacobian)
+from .model import Model, Report, open
 
-__all__ = ["add_normalize", "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward",
-           "vector_jacobian"]
+__all__ = ["Model", "Norm", "Report", "add_normalize", "curvature", "hessian_vector", "jacobian_vector", "normalize",
+           "normalize_backward", "open", "reach", "results", "select", "separate", "vector_jacobian", "verify"]

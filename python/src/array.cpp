@@ -5,34 +5,29 @@
 
 #include <fmt/format.h>
 
+#include "arguments.hpp"
 #include "interchange.hpp"
 
 namespace normscope::python {
 namespace {
 
-const py::module_& numpy() {
+const nb::module_& numpy() {
   // Never freed: at exit the interpreter is gone before the module is.
-  static const auto* const module = new py::module_(py::module_::import("numpy"));
+  static const auto* const module = new nb::module_(nb::module_::import_("numpy"));
   return *module;
 }
 
-bool is_numpy(const py::object& object) {
-  static PyObject* const array = numpy().attr("ndarray").cast<py::object>().release().ptr();
+bool is_numpy(const nb::object& object) {
+  static PyObject* const array = nb::object(numpy().attr("ndarray")).release().ptr();
   return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(array)) != 0;
 }
 
-py::tuple to_tuple(Shape shape) {
-  py::tuple result(shape.size());
-  for (std::size_t i = 0; i < shape.size(); ++i) result[i] = shape[i];
-  return result;
-}
-
 /// NumPy has no name for bfloat16; ml_dtypes and others register one, which numbers do not tell apart.
-bool is_bfloat16(const py::object& dtype) {
+bool is_bfloat16(const nb::object& dtype) {
   static PyObject* known = nullptr;
   if (dtype.ptr() == known) return true;
-  if (dtype.attr("name").cast<std::string>() != "bfloat16") return false;
-  known = py::object(dtype).release().ptr();
+  if (text(dtype.attr("name")) != "bfloat16") return false;
+  known = nb::object(dtype).release().ptr();
   return true;
 }
 
@@ -50,6 +45,19 @@ std::string_view to_string(Element element) {
 
 std::size_t size_of(Element element) {
   return with_type(element, [](auto value) { return sizeof(value); });
+}
+
+nb::tuple to_tuple(Shape shape) {
+  nb::list sizes;
+  for (const std::ptrdiff_t size : shape) sizes.append(size);
+  return nb::tuple(sizes);
+}
+
+nb::object array_of(const std::vector<double>& values) {
+  nb::object made = numpy().attr("empty")(values.size());
+  const Array array("", "", made);
+  std::copy(values.begin(), values.end(), reinterpret_cast<double*>(array.data_));
+  return made;
 }
 
 std::string shape_text(Shape shape) {
@@ -75,10 +83,14 @@ bool may_overlap(const Rows& a, const Rows& b) {
   return apart < a.width * a.entry || apart + b.width * b.entry > stride;
 }
 
-Array::Array(std::string_view who, std::string_view name, py::object object)
+Array::Array(std::string_view who, std::string_view name, nb::object object)
     : who_(who), name_(name), object_(std::move(object)) {
-  torch_ = !is_numpy(object_) && py::hasattr(object_, "new_empty") && py::hasattr(object_, "__dlpack__");
+  torch_ = !is_numpy(object_) && nb::hasattr(object_, "new_empty") && nb::hasattr(object_, "__dlpack__");
   if (torch_) {
+    // Parameters are read as they are; no gradient is recorded.
+    if (nb::hasattr(object_, "requires_grad") && truth_of(object_.attr("requires_grad"))) {
+      object_ = object_.attr("detach")();
+    }
     read_dlpack();
   } else {
     read_numpy();
@@ -86,19 +98,19 @@ Array::Array(std::string_view who, std::string_view name, py::object object)
 }
 
 void Array::refuse(PyObject* error, const std::string& what) const {
-  PyErr_SetString(error, fmt::format("{}: {} {}", who_, name_, what).c_str());
-  throw py::error_already_set();
+  python::refuse(error, fmt::format("{}: {} {}", who_, name_, what));
 }
 
 void Array::read_numpy() {
   if (!is_numpy(object_)) {
     // A list has no element type of its own.
-    const bool plain = py::isinstance<py::list>(object_) || py::isinstance<py::tuple>(object_);
-    object_ = numpy().attr("asarray")(object_, plain ? py::object(py::str("float64")) : py::none());
+    const bool plain = nb::isinstance<nb::list>(object_) || nb::isinstance<nb::tuple>(object_);
+    object_ =
+        numpy().attr("asarray")(object_, plain ? nb::object(nb::str("float64")) : nb::object(nb::none()));
   }
   keeper_ = object_.attr("__array_struct__");
   const auto* const array = static_cast<const NumpyArray*>(PyCapsule_GetPointer(keeper_.ptr(), nullptr));
-  if (array == nullptr) throw py::error_already_set();
+  if (array == nullptr) throw nb::python_error();
   const bool real = array->kind == 'f';
   if (real && array->entry == 8) {
     element_ = Element::float64;
@@ -109,8 +121,8 @@ void Array::read_numpy() {
   } else if (array->entry == 2 && is_bfloat16(object_.attr("dtype"))) {
     element_ = Element::bfloat16;
   } else {
-    refuse(PyExc_TypeError, fmt::format("is {}, expected float64, float32, float16 or bfloat16",
-                                        py::str(object_.attr("dtype")).cast<std::string>()));
+    refuse(PyExc_TypeError,
+           fmt::format("is {}, expected float64, float32, float16 or bfloat16", text(object_.attr("dtype"))));
   }
   native_ = (array->flags & NumpyArray::native) != 0;
   writable_ = (array->flags & NumpyArray::writable) != 0;
@@ -122,14 +134,14 @@ void Array::read_numpy() {
 void Array::read_dlpack() {
   try {
     keeper_ = object_.attr("__dlpack__")();
-  } catch (py::error_already_set& error) {
+  } catch (nb::python_error& error) {
     if (!error.matches(PyExc_BufferError)) throw;
-    refuse(PyExc_ValueError, fmt::format("is not to be had: {}", py::str(error.value()).cast<std::string>()));
+    refuse(PyExc_ValueError, fmt::format("is not to be had: {}", text(error.value())));
   }
   // The capsule keeps its name, so that it frees what it holds when we let go of it.
   const auto* const tensor =
       static_cast<const DlpackTensor*>(PyCapsule_GetPointer(keeper_.ptr(), "dltensor"));
-  if (tensor == nullptr) throw py::error_already_set();
+  if (tensor == nullptr) throw nb::python_error();
   if (tensor->device_type != DlpackTensor::cpu && tensor->device_type != DlpackTensor::pinned) {
     refuse(PyExc_TypeError, "is on another device, expected the CPU");
   }
@@ -143,8 +155,8 @@ void Array::read_dlpack() {
   } else if (tensor->type.code == DlpackTensor::bfloat && tensor->type.bits == 16) {
     element_ = Element::bfloat16;
   } else {
-    refuse(PyExc_TypeError, fmt::format("is {}, expected float64, float32, float16 or bfloat16",
-                                        py::str(object_.attr("dtype")).cast<std::string>()));
+    refuse(PyExc_TypeError,
+           fmt::format("is {}, expected float64, float32, float16 or bfloat16", text(object_.attr("dtype"))));
   }
   data_ = static_cast<char*>(tensor->data) + tensor->offset;
   shape_ = {tensor->shape, static_cast<std::size_t>(tensor->axes)};
@@ -192,19 +204,19 @@ Array Array::copy() const {
     made.object_.attr("copy_")(object_);
     return made;
   }
-  const py::object dtype = object_.attr("dtype").attr("newbyteorder")("=");
-  return {who_, name_, numpy().attr("array")(object_, dtype, py::arg("order") = "C")};
+  const nb::object dtype = object_.attr("dtype").attr("newbyteorder")("=");
+  return {who_, name_, numpy().attr("array")(object_, dtype, nb::arg("order") = "C")};
 }
 
 Array Array::converted(Element element) const {
   if (element == element_) return *this;
   if (torch_) return {who_, name_, object_.attr(element == Element::float64 ? "double" : "float")()};
-  return {who_, name_, object_.attr("astype")(py::str(std::string(to_string(element))))};
+  return {who_, name_, object_.attr("astype")(nb::str(to_string(element).data()))};
 }
 
 Array Array::empty(Shape shape) const {
   if (torch_) return {who_, name_, object_.attr("new_empty")(to_tuple(shape))};
-  py::object dtype = object_.attr("dtype");
+  nb::object dtype = object_.attr("dtype");
   if (!native_) dtype = dtype.attr("newbyteorder")("=");
   return {who_, name_, numpy().attr("empty")(to_tuple(shape), dtype)};
 }
@@ -212,7 +224,7 @@ Array Array::empty(Shape shape) const {
 Array Array::empty(Shape shape, Element element) const {
   if (element == element_) return empty(shape);
   if (torch_) return empty(shape).converted(element);
-  return {who_, name_, numpy().attr("empty")(to_tuple(shape), py::str(std::string(to_string(element))))};
+  return {who_, name_, numpy().attr("empty")(to_tuple(shape), nb::str(to_string(element).data()))};
 }
 
 void Array::expect_like(const Array& like, std::string_view of) const {

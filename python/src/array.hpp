@@ -6,8 +6,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <normscope/core/view.hpp>
 #include <normscope/norm/element.hpp>
@@ -16,7 +18,7 @@
 /// `__dlpack__`, whose layouts are fixed: neither's headers are needed, nor one of their versions.
 namespace normscope::python {
 
-namespace py = pybind11;
+namespace nb = nanobind;
 
 using Shape = std::span<const std::ptrdiff_t>;
 
@@ -66,9 +68,9 @@ struct Rows {
 class Array {
  public:
   /// `who` and `name` begin the messages.
-  Array(std::string_view who, std::string_view name, py::object object);
+  Array(std::string_view who, std::string_view name, nb::object object);
 
-  [[nodiscard]] const py::object& object() const { return object_; }
+  [[nodiscard]] const nb::object& object() const { return object_; }
   [[nodiscard]] Element element() const { return element_; }
   [[nodiscard]] Shape shape() const { return shape_; }
   [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(shape_.back()); }
@@ -90,6 +92,8 @@ class Array {
   void expect_like(const Array& like, std::string_view of) const;
 
  private:
+  friend nb::object array_of(const std::vector<double>& values);
+
   void read_numpy();
   void read_dlpack();
   /// `scale` turns the strides into bytes.
@@ -98,8 +102,8 @@ class Array {
 
   std::string_view who_;
   std::string_view name_;
-  py::object object_;
-  py::object keeper_;  ///< of what `data_` and `shape_` point to
+  nb::object object_;
+  nb::object keeper_;  ///< of what `data_` and `shape_` point to
   bool torch_ = false;
   bool writable_ = true;
   bool native_ = true;  ///< byte order
@@ -108,6 +112,11 @@ class Array {
   Shape shape_;
   std::optional<Rows> rows_;
 };
+
+[[nodiscard]] nb::tuple to_tuple(Shape shape);
+
+/// A new NumPy array of float64.
+[[nodiscard]] nb::object array_of(const std::vector<double>& values);
 
 /// "(4, 768)", as Python writes it.
 [[nodiscard]] std::string shape_text(Shape shape);

@@ -1,9 +1,12 @@
 """The types of the command's results are those of their schemas."""
 
+import dataclasses
 import importlib.util
 import json
 import os
+import sys
 import tempfile
+import types
 import typing
 import unittest
 from pathlib import Path
@@ -20,9 +23,15 @@ spec.loader.exec_module(make_results)
 
 def made(schema, name="thing"):
     """The module of one schema, executed."""
-    module = {"__name__": "made"}
-    exec(make_results.module_of({name: schema}), module)
-    return module
+    module = types.ModuleType("normscope.made")
+    sys.modules[module.__name__] = module
+    module.__package__ = "normscope"
+    exec(make_results.module_of({name: schema}), vars(module))
+    return vars(module)
+
+
+def json_names(made_class, names):
+    return {made_class._json_names.get(name, name) for name in names}
 
 
 def thing(properties, *required, **more):
@@ -39,9 +48,9 @@ class Types(unittest.TestCase):
                 if "properties" not in value:
                     continue
                 made_class = getattr(results, make_results.pascal(name) + make_results.pascal(definition))
-                self.assertEqual(made_class.__required_keys__, frozenset(value.get("required", [])), made_class)
-                self.assertEqual(made_class.__required_keys__ | made_class.__optional_keys__,
-                                 frozenset(value["properties"]), made_class)
+                self.assertEqual(json_names(made_class, made_class._required), set(value.get("required", [])), made_class)
+                self.assertEqual(json_names(made_class, [field.name for field in dataclasses.fields(made_class)]),
+                                 set(value["properties"]), made_class)
 
     def test_every_schema_that_a_document_names_has_its_class(self):
         tags = {schema["properties"]["schema"]["const"]: make_results.pascal(name)
@@ -59,13 +68,21 @@ class Types(unittest.TestCase):
                              "d": {"type": "object", "additionalProperties": {"type": "string"}}}, "in",
                             **{"$defs": {"part": {"type": "object", "properties": {"x": {"enum": ["p", None]}},
                                                   "required": ["x"]}}}))
-        hints = typing.get_type_hints(module["Thing"], module)
-        self.assertEqual(hints["in"], int)
-        self.assertEqual(hints["b"], typing.Union[float, None])
-        self.assertEqual(hints["c"], typing.List[module["ThingPart"]])
-        self.assertEqual(hints["d"], typing.Dict[str, str])
-        self.assertEqual(module["Thing"].__required_keys__, {"schema", "in"})
-        self.assertEqual(typing.get_type_hints(module["ThingPart"], module)["x"], typing.Literal["p", None])
+        hints = typing.get_type_hints(module["Thing"])
+        self.assertEqual(hints["in_"], int)
+        self.assertEqual(hints["c"], typing.Optional[typing.List[module["ThingPart"]]])
+        self.assertEqual(hints["d"], typing.Optional[typing.Dict[str, str]])
+        self.assertEqual(module["Thing"]._required, {"schema", "in_"})
+        self.assertEqual(hints["b"], typing.Optional[float])
+        document = {"schema": "thing/1", "in": 3, "c": [{"x": "p"}, {"x": None}], "b": None}
+        result = module["parse"](document)
+        self.assertEqual((result.in_, result["in"], result.c[1].x, result.d), (3, 3, None, None))
+        self.assertEqual(result.to_dict(), document)
+        self.assertEqual(repr(result), "Thing(schema='thing/1', in_=3, c=[2 ThingPart])")
+        self.assertIn("<td>p</td>", result._repr_html_())
+        with self.assertRaises(KeyError):
+            result["absent"]
+        self.assertEqual(typing.get_type_hints(module["ThingPart"])["x"], typing.Literal["p", None])
 
     def test_what_has_no_type_is_named(self):
         for schema, message in ((thing({"a": {"allOf": []}}), 'thing.schema.json: the keyword "allOf" has no type yet'),
@@ -85,8 +102,11 @@ class Reader(unittest.TestCase):
             return results.read(path)
 
     def test_documents_are_read(self):
-        document = {"schema": "normscope.apply/1", "rows": 3}
-        self.assertEqual(self.read(json.dumps(document)), document)
+        document = {"schema": "normscope.apply/1", "version": "1.2.3", "output": "y.npy", "dtype": "float32", "rows": 3,
+                    "width": 4, "source": None}
+        self.assertEqual(self.read(json.dumps(document)).to_dict(), document)
+        with self.assertRaisesRegex(ValueError, "not as normscope.apply/1 says"):
+            self.read('{"schema": "normscope.apply/1"}')
 
     def test_other_files_are_refused_in_one_line(self):
         for text, message in (("[", "expected a JSON document"), ("[]", "the schema is None, expected one of"),

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <normscope/certificates/verify.hpp>
+
+namespace normscope::documents {
+
+/// What checking a result of `kind` ("select", "reach", …) found, schema "normscope.verify/1"
+/// (docs/schemas/verify.schema.json).
+[[nodiscard]] nlohmann::ordered_json verification(const std::string& kind,
+                                                  const certificates::Verification& found);
+
+}  // namespace normscope::documents

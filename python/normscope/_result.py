@@ -1,0 +1,184 @@
+"""What every result of the core has: fields, a short repr, a table for notebooks and the way back to JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import html
+import json
+import types
+import typing
+from typing import Any, Callable
+
+#: Rows that a table in a notebook shows.
+SHOWN_ROWS = 30
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _decoder_of(kind: Any) -> Callable[[Any], Any]:
+    """What turns a JSON value into a value of the annotated type."""
+    origin = typing.get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, Result):
+        return kind.from_json
+    if origin is list:
+        entry = _decoder_of(typing.get_args(kind)[0])
+        return _identity if entry is _identity else lambda values: [entry(value) for value in values]
+    if origin is dict:
+        entry = _decoder_of(typing.get_args(kind)[1])
+        return _identity if entry is _identity else lambda values: {key: entry(v) for key, v in values.items()}
+    if origin in (typing.Union, types.UnionType):
+        return _union_decoder(typing.get_args(kind))
+    return _identity
+
+
+def _union_decoder(choices: tuple[Any, ...]) -> Callable[[Any], Any]:
+    objects = [choice for choice in choices if isinstance(choice, type) and issubclass(choice, Result)]
+    lists = [_decoder_of(choice) for choice in choices if typing.get_origin(choice) is list]
+    if not objects and all(entry is _identity for entry in lists):
+        return _identity
+
+    def decode(value: Any) -> Any:
+        if isinstance(value, dict):
+            return next((choice.from_json(value) for choice in objects if choice._takes(value)), value)
+        if isinstance(value, list) and lists:
+            return lists[0](value)
+        return value
+
+    return decode
+
+
+class Result:
+    """A result of the core: a dataclass made from its JSON schema.
+
+    Fields are attributes; `result["name"]` takes the names of the JSON document, and `to_dict` gives it back.
+    """
+
+    #: {field: name in the JSON document}, where a name is no identifier.
+    _json_names: typing.ClassVar[dict] = {}
+    #: Fields that a document always has.
+    _required: typing.ClassVar[frozenset] = frozenset()
+
+    #: Fields that the document stated, null among them.
+    _stated: typing.ClassVar[frozenset] = frozenset()
+
+    @classmethod
+    @functools.lru_cache(maxsize=None)
+    def _decoders(cls) -> dict[str, tuple[str, Callable[[Any], Any]]]:
+        hints = typing.get_type_hints(cls)
+        return {cls._json_names.get(field.name, field.name): (field.name, _decoder_of(hints[field.name]))
+                for field in dataclasses.fields(cls)}
+
+    @classmethod
+    def _takes(cls, document: dict[str, Any]) -> bool:
+        known = cls._decoders()
+        required = {cls._json_names.get(name, name) for name in cls._required}
+        if not (required <= document.keys() <= known.keys()):
+            return False
+        hints = typing.get_type_hints(cls)
+        return all(document[name] in typing.get_args(hints[known[name][0]]) for name in required
+                   if typing.get_origin(hints[known[name][0]]) is typing.Literal)
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Any:
+        """The result that a JSON object holds. Fields of later versions are left out."""
+        decoders = cls._decoders()
+        made = cls(**{decoders[name][0]: decoders[name][1](value) for name, value in document.items()
+                      if name in decoders})
+        made._stated = frozenset(decoders[name][0] for name in document.keys() & decoders.keys())
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object, of dicts, lists, strings and numbers."""
+        return {self._json_names.get(field.name, field.name): _plain(getattr(self, field.name))
+                for field in dataclasses.fields(self)
+                if field.name in self._required or field.name in self._stated
+                or getattr(self, field.name) is not None}
+
+    def __getitem__(self, name: str) -> Any:
+        known = self._decoders()
+        if name not in known:
+            raise KeyError(f"{type(self).__name__} has no field {name!r}, it has {', '.join(sorted(known))}")
+        return getattr(self, known[name][0])
+
+    def __repr__(self) -> str:
+        fields = (f"{field.name}={_short(getattr(self, field.name))}" for field in dataclasses.fields(self)
+                  if getattr(self, field.name) is not None)
+        return f"{type(self).__name__}({', '.join(fields)})"
+
+    def _repr_html_(self) -> str:
+        facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+                 if getattr(self, field.name) is not None}
+        rows = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+                       f"<td style='text-align:left'>{html.escape(_short(value))}</td></tr>"
+                       for name, value in facts.items() if not _is_table(value))
+        tables = "".join(f"<h4>{html.escape(name)} ({len(value)})</h4>{_table(value)}"
+                         for name, value in facts.items() if _is_table(value))
+        return f"<div><strong>{type(self).__name__}</strong><table>{rows}</table>{tables}</div>"
+
+    def to_pandas(self, field: str | None = None) -> Any:
+        """A pandas DataFrame of `field`, a list of results; without one, of the longest such list.
+
+        Errors    ImportError without pandas; ValueError if there is no such list
+        """
+        import pandas
+
+        name = field or max((f.name for f in dataclasses.fields(self) if _is_table(getattr(self, f.name))),
+                            key=lambda known: len(getattr(self, known)), default=None)
+        rows = getattr(self, name, None) if name else None
+        if not _is_table(rows):
+            raise ValueError(f"{type(self).__name__} has no table" + (f" {field!r}" if field else ""))
+        return pandas.json_normalize([row.to_dict() for row in rows])
+
+    def save(self, path: Any) -> None:
+        """Writes the JSON document to `path`."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.to_dict(), file, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Result):
+        return value.to_dict()
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, Result) for entry in value)
+
+
+def _short(value: Any) -> str:
+    """One line of bounded length."""
+    if isinstance(value, list):
+        if len(value) <= 4 and not any(isinstance(entry, (list, dict, Result)) for entry in value):
+            return f"[{', '.join(_short(entry) for entry in value)}]"
+        kind = type(value[0]).__name__ if value else ""
+        return f"[{len(value)} {kind}]"
+    if isinstance(value, dict):
+        return f"{{{len(value)} entries}}"
+    if isinstance(value, Result):
+        return f"{type(value).__name__}(…)"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = repr(value)
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _table(rows: list[Any]) -> str:
+    names = [field.name for field in dataclasses.fields(rows[0])]
+    cells = lambda row: "".join(f"<td>{html.escape(_cell(getattr(row, name, None)))}</td>" for name in names)
+    body = "".join(f"<tr>{cells(row)}</tr>" for row in rows[:SHOWN_ROWS])
+    more = f"<p>and {len(rows) - SHOWN_ROWS} more</p>" if len(rows) > SHOWN_ROWS else ""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else _short(value)

@@ -1,0 +1,140 @@
+"""Analyses of arrays: the image of a norm, selectable keys, reachable tokens, separability."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any, Callable, Sequence
+
+import numpy
+
+from . import _core, kernels, results
+from ._check import callback, count, real
+
+#: Called with what is being done, the steps done and their number, about ten times a second.
+Progress = Callable[[str, int, int], Any]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Norm:
+    """A normalization layer with its parameters: `norm(x)` normalizes the rows of x.
+
+    Shapes   gain, bias (width,) or None
+    """
+
+    width: int
+    kind: kernels.Kind = "layer"
+    groups: int = 1
+    eps: float = 1e-5
+    gain: Any = None
+    bias: Any = None
+    alpha: float = 1.0
+    shift: float = 0.0
+
+    def __repr__(self) -> str:
+        parameters = [name for name in ("gain", "bias") if getattr(self, name) is not None]
+        return (f"Norm({self.kind}, width={self.width}" + (f", groups={self.groups}" if self.groups > 1 else "")
+                + f", eps={self.eps:g}" + (f", with {' and '.join(parameters)}" if parameters else "") + ")")
+
+    def _keywords(self) -> dict[str, Any]:
+        return {"kind": self.kind, "groups": self.groups, "eps": self.eps, "alpha": self.alpha, "shift": self.shift}
+
+    def __call__(self, x: kernels.Array) -> kernels.Array:
+        """The norm of each row of x, as `normalize`."""
+        return kernels.normalize(x, self.gain, self.bias, **self._keywords())
+
+    def jacobian_vector(self, x: kernels.Array, v: kernels.Array) -> kernels.Array:
+        """How the output changes along v: J v for each row of x, in float64."""
+        return kernels.jacobian_vector(x, v, self.gain, **self._keywords())
+
+    def vector_jacobian(self, x: kernels.Array, w: kernels.Array) -> kernels.Array:
+        """The direction of the input that the output's direction w reads: J^T w for each row of x, in float64."""
+        return kernels.vector_jacobian(x, w, self.gain, **self._keywords())
+
+    def curvature(self, x: kernels.Array) -> kernels.Array:
+        """How nonlinear the norm is at each row of x, as `curvature`."""
+        return kernels.curvature(x, self.gain, **self._keywords())
+
+    def geometry(self, *, axes: int = 0, null_space: bool = False, threads: int = 0,
+                 progress: Progress | None = None) -> results.Geometry:
+        """The image of the norm, before its bias: null space, semi-axes and principal axes of an ellipsoid.
+
+        Source   Riechers 2024
+        axes     how many of the longest principal axes to return
+        """
+        return results.loads(_core.geometry(
+            self, count("geometry", "axes", axes), bool(null_space), count("geometry", "threads", threads),
+            callback("geometry", progress)))
+
+
+def select(keys: Any, *, tolerance: float = 1e-12, rank_tolerance: float = 1e-12, exact: bool = False,
+           threads: int = 0, progress: Progress | None = None) -> results.Select:
+    """Which keys some query can give the highest score: the vertices of their convex hull, each with its proof.
+
+    Shapes           keys (count, width); pass norm(keys) to ask about keys behind a norm
+    tolerance        relative distance below which a key counts as inside the hull of the others
+    rank_tolerance   relative extent below which the keys count as flat in a direction; 1e-5 for float32 keys that
+                     lie in a subspace
+    exact            decide in rational arithmetic what floating point leaves undecided
+    Source           Brody, Alon, Yahav 2023, theorem 1
+    """
+    return results.loads(_core.select(
+        keys, real("select", "tolerance", tolerance, most=1.0),
+        real("select", "rank_tolerance", rank_tolerance, most=1.0), bool(exact), count("select", "threads", threads),
+        callback("select", progress)))
+
+
+def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, tokens: Sequence[int] = (),
+          nearest: int = 20, budget: float = math.inf, threads: int = 0,
+          progress: Progress | None = None) -> results.Reach:
+    """Which tokens can have the largest logit of `unembedding @ norm(x) + bias` at some x, and the most probability
+    of each, with proofs.
+
+    Shapes    unembedding (tokens, width), bias (tokens,) or None
+    norm      the final norm; LayerNorm without gain where None
+    tokens    whose largest probability is optimized, besides the `nearest` to unreachable
+    budget    seconds after which remaining work is skipped and counted
+    """
+    width = numpy.shape(unembedding)[-1] if numpy.ndim(unembedding) else 0
+    return results.loads(_core.reach(
+        norm or Norm(width), unembedding, bias, [count("reach", "token", token) for token in tokens],
+        count("reach", "nearest", nearest), real("reach", "budget", budget), count("reach", "threads", threads),
+        callback("reach", progress)))
+
+
+def separate(*classes: Any, tolerance: float = 1e-12, exact: bool = False, threads: int = 0,
+             progress: Progress | None = None) -> results.Separate:
+    """How well classes separate (SSR, and LSSR: the smallest after any linear map), and of two classes whether a
+    hyperplane separates them, with a proof.
+
+    Shapes   each class (rows, width)
+    Source   Ni et al. 2024
+    """
+    if len(classes) < 2:
+        raise ValueError(f"separate: {len(classes)} classes, expected at least two")
+    return results.loads(_core.separate(list(classes), real("separate", "tolerance", tolerance), bool(exact),
+                                        count("separate", "threads", threads), callback("separate", progress)))
+
+
+def verify(result: Any, *inputs: Any, threads: int = 0, progress: Progress | None = None) -> results.Verify:
+    """Rechecks every statement of a result of `select`, `separate`, `reach` or `heads` from its own proofs, by
+    arithmetic that shares nothing with what found them.
+
+    result   a result of this package or the text of its JSON document
+    inputs   what it was computed from: the keys, the two classes, or the model (an open one, or its path)
+    """
+    document = result if isinstance(result, str) else json.dumps(result.to_dict())
+    kind = _core.result_kind(document)
+    expected = {"select": 1, "separate": 2}.get(kind, 1)
+    if len(inputs) != expected:
+        raise TypeError(f"verify: {len(inputs)} inputs of a result of {kind}, expected {expected}")
+    how = count("verify", "threads", threads), callback("verify", progress)
+    if kind == "select":
+        return results.loads(_core.verify_select(document, inputs[0], *how))
+    if kind == "separate":
+        return results.loads(_core.verify_separate(document, list(inputs), *how))
+    from .model import Model, open as open_model
+
+    model = inputs[0] if isinstance(inputs[0], Model) else open_model(inputs[0])
+    return results.loads(_core.verify_model(model._core, document, *how))

@@ -1,0 +1,180 @@
+"""Models: `open` a checkpoint, or a live torch module, and ask what its norms do."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+import pathlib
+from typing import Any, Sequence
+
+from . import _core, results
+from ._check import callback, count, real, text
+from .analyses import Norm, Progress
+from .charts import Chart, charts_of
+from .live import snapshot_of
+
+
+class Model:
+    """An open checkpoint. Made by `open`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._core = _core.Model(os.fspath(path))
+
+    @property
+    def path(self) -> str:
+        """As it was opened."""
+        return self._core.path
+
+    @property
+    def format(self) -> str:
+        """"safetensors", "onnx", "pytorch", …"""
+        return self._core.format
+
+    def __repr__(self) -> str:
+        found = self.inspect()
+        return f"<normscope.Model {found.architecture.title}, {len(found.norms)} norms, {self.path!r}>"
+
+    def inspect(self) -> results.Inspect:
+        """The tensors of the file and the model found in them: norms in the order of the forward pass with their
+        readers and writers, heads, vocabulary."""
+        return results.loads(_core.inspect(self._core))
+
+    def norms(self) -> list[str]:
+        """The names of the norms in the order of the forward pass."""
+        return [norm.name for norm in self.inspect().norms]
+
+    def norm(self, name: str) -> Norm:
+        """The norm of that name with its parameters, gain and bias in float64.
+
+        Errors   ValueError for a name that no norm has
+        """
+        kind, width, groups, eps, gain, bias, alpha, shift = _core.norm_parameters(
+            self._core, text("norm", "name", name))
+        return Norm(width, kind, groups, eps, gain, bias, alpha, shift)
+
+    def tensor(self, name: str) -> Any:
+        """A tensor of the file as a NumPy array of float64."""
+        return _core.tensor(self._core, text("tensor", "name", name))
+
+    def report(self, *, deep: bool = False, vocabulary: bool = True, budget: float = 20.0, threads: int = 0,
+               progress: Progress | None = None) -> Report:
+        """Everything about the norms, heads and vocabulary, as `normscope report` has it. Shows as a page in a
+        notebook.
+
+        deep         every semi-axis, and vocabularies of any size
+        vocabulary   whether the vocabulary is analysed at all
+        budget       seconds for tokens that a first matrix product leaves undecided; no limit with `deep`
+        """
+        document, charts, page = _core.model_report(
+            self._core, bool(deep), bool(vocabulary), math.inf if deep else real("report", "budget", budget),
+            count("report", "threads", threads), callback("report", progress))
+        return Report(results.loads(document), json.loads(charts), page)
+
+    def heads(self, *, context: int = 0, queries: bool = False, certificates: bool = False, threads: int = 0,
+              progress: Progress | None = None) -> results.Heads:
+        """Bounds of how uniform and how sharp each attention head can be, in any context.
+
+        context        largest number of positions for the bounds of rotary heads; 0 for the model's own
+        queries        also the queries and keys that attain the bounds
+        certificates   also what a checker needs to prove each bound
+        """
+        return results.loads(_core.model_heads(
+            self._core, count("heads", "context", context), bool(queries), bool(certificates),
+            count("heads", "threads", threads), callback("heads", progress)))
+
+    def reach(self, *, tokens: Sequence[int] = (), nearest: int = 20, budget: float = math.inf, threads: int = 0,
+              progress: Progress | None = None) -> results.Reach:
+        """Which tokens the model can output after its final norm, and the most probability of each.
+
+        tokens    ids of tokens whose largest probability is optimized, besides the `nearest` to unreachable
+        budget    seconds after which remaining work is skipped and counted
+        """
+        return results.loads(_core.model_reach(
+            self._core, [count("reach", "token", token) for token in tokens], count("reach", "nearest", nearest),
+            real("reach", "budget", budget), count("reach", "threads", threads), callback("reach", progress)))
+
+    def geometry(self, norm: str, *, axes: int = 0, null_space: bool = False, threads: int = 0,
+                 progress: Progress | None = None) -> results.Geometry:
+        """The image of one norm, as `Norm.geometry`."""
+        return results.loads(_core.model_geometry(
+            self._core, text("geometry", "norm", norm), count("geometry", "axes", axes), bool(null_space),
+            count("geometry", "threads", threads), callback("geometry", progress)))
+
+    def rewrite(self, output: str | os.PathLike[str] | None = None, *, fold: bool = False, migrate: bool = False,
+                center: bool = False, untie: bool = False, threads: int = 0,
+                progress: Progress | None = None) -> results.Rewrite:
+        """Writes a checkpoint of the same function, with a certificate; without `output`, only plans it.
+
+        fold      the gain and bias of every norm into the linear maps that read it, where that is exact
+        migrate   powers of two from each norm's gain and bias into its readers
+        center    what writes to the residual stream, so that its LayerNorms may be RMSNorms
+        untie     stores a head that is the token embedding as a tensor of its own
+        """
+        if not (fold or migrate or center or untie):
+            raise ValueError("rewrite: nothing to do, expected fold, migrate, center or untie")
+        target = "" if output is None else os.fspath(output)
+        return results.loads(_core.rewrite(
+            self._core, target, bool(fold), bool(migrate), bool(center), bool(untie),
+            count("rewrite", "threads", threads), callback("rewrite", progress)))
+
+    def compare(self, other: Model | str | os.PathLike[str], *, progress: Progress | None = None) -> results.Compare:
+        """Whether `other`, a later version of this model, computes the same; norm by norm what differs."""
+        after = other if isinstance(other, Model) else Model(other)
+        return results.loads(_core.compare(self._core, after._core, callback("compare", progress)))
+
+
+class Report:
+    """A report: `document` has the numbers, `charts` the figures, and a notebook shows the page.
+
+    Fields of the document are attributes of the report as well: `report.norms`, `report.findings`.
+    """
+
+    def __init__(self, document: results.Report, charts: list[dict[str, Any]], page: str) -> None:
+        self.document = document
+        self.charts = charts_of(charts)
+        self.page = page
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def __repr__(self) -> str:
+        model = self.document.model
+        return (f"<normscope.Report {model.title}: {len(self.document.norms)} norms, "
+                f"{len(self.document.findings)} findings>")
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts allow-downloads allow-popups" '
+                'style="width:100%;height:800px;border:0"></iframe>')
+
+    def plot(self, name: str | None = None) -> Chart:
+        """The chart of that name; without one, the first. `list(report.charts)` has the names."""
+        return self.charts[next(iter(self.charts)) if name is None else name]
+
+    def to_pandas(self, field: str | None = None) -> Any:
+        """A pandas DataFrame of `field`, such as "norms" or "heads"; without one, of the norms."""
+        return self.document.to_pandas(field or "norms")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page (.html) or the JSON document (.json)."""
+        if os.fspath(path).endswith(".json"):
+            self.document.save(path)
+            return
+        pathlib.Path(path).write_text(self.page, encoding="utf-8")
+
+
+def open(model: Any) -> Model:  # noqa: A001
+    """Opens a checkpoint (a file, a folder, or a model of the local hub cache), or a live `torch.nn.Module`.
+
+    A module's parameters are copied into a temporary checkpoint; its configuration is `module.config` where it has
+    one.
+
+    Errors   OSError for a file that cannot be read, ValueError for one that is no checkpoint: each names file,
+             tensor and expectation
+    """
+    if isinstance(model, (str, os.PathLike)):
+        return Model(model)
+    return snapshot_of(model, Model)

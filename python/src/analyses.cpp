@@ -1,0 +1,259 @@
+// Analyses of arrays for Python, as JSON documents.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/certificates/verify.hpp>
+#include <normscope/convex/exact_separation.hpp>
+#include <normscope/convex/separate.hpp>
+#include <normscope/documents/select.hpp>
+#include <normscope/documents/separate.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/selectability/exact_select.hpp>
+#include <normscope/selectability/select.hpp>
+#include <normscope/separability/scatter.hpp>
+
+#include "arguments.hpp"
+#include "array.hpp"
+#include "module.hpp"
+#include "results.hpp"
+#include "work.hpp"
+
+namespace normscope::python {
+namespace {
+
+/// An argument's rows in float64.
+struct Matrix {
+  std::vector<double> values{};
+  std::size_t rows = 0;
+  std::size_t width = 0;
+
+  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
+};
+
+Matrix matrix_of(std::string_view who, std::string_view name, const nb::object& given) {
+  const Array array = Array(who, name, given).converted(Element::float64);
+  if (array.shape().size() != 2) {
+    refuse(PyExc_ValueError,
+           fmt::format("{}: {} has shape {}, expected (rows, width)", who, name, shape_text(array.shape())));
+  }
+  const Array laid_out = array.rows() ? array : array.copy();
+  const MatrixView<const double> rows = laid_out.rows()->view<const double>();
+  Matrix result{.rows = rows.rows(), .width = rows.width()};
+  result.values.reserve(rows.rows() * rows.width());
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    result.values.insert(result.values.end(), rows.row(i).begin(), rows.row(i).end());
+  }
+  return result;
+}
+
+std::vector<double> vector_of(std::string_view who, std::string_view name, const nb::object& given) {
+  if (given.is_none()) return {};
+  const Array array = Array(who, name, given).converted(Element::float64);
+  if (array.shape().size() != 1) {
+    refuse(PyExc_ValueError,
+           fmt::format("{}: {} has shape {}, expected one axis", who, name, shape_text(array.shape())));
+  }
+  const Array laid_out = array.rows() ? array : array.copy();
+  const auto* const values = reinterpret_cast<const double*>(laid_out.rows()->data);
+  return {values, values + laid_out.width()};
+}
+
+/// A norm from the fields of the class `Norm` of Python.
+NormSpec norm_of(std::string_view who, const nb::object& norm) {
+  const auto field = [&](const char* name) { return nb::object(norm.attr(name)); };
+  return {.kind = kind_of(who, field("kind")),
+          .width = integer(who, "width", field("width"), 1),
+          .groups = integer(who, "groups", field("groups"), 1),
+          .eps = real(who, "eps", field("eps")),
+          .gain = vector_of(who, "gain", field("gain")),
+          .bias = vector_of(who, "bias", field("bias")),
+          .alpha = real(who, "alpha", field("alpha")),
+          .shift = real(who, "shift", field("shift"))};
+}
+
+certificates::InputArray described(const char* role, const Matrix& matrix, unsigned threads) {
+  return certificates::describe_array(role, {matrix.rows, matrix.width}, matrix.values, threads);
+}
+
+std::string geometry(const nb::object& norm, std::size_t axes, bool null_space, unsigned threads,
+                     const nb::object& callback) {
+  const NormSpec spec = norm_of("geometry", norm);
+  return run(callback, [&](const Progress& progress) {
+    return geometry_document(spec, !spec.gain.empty(), axes, null_space, threads, progress);
+  });
+}
+
+std::string select(const nb::object& given, double tolerance, double rank_tolerance, bool exact,
+                   unsigned threads, const nb::object& callback) {
+  const Matrix keys = matrix_of("select", "keys", given);
+  return run(callback, [&](const Progress& progress) {
+    selectability::Selection selection = selectability::keys(
+        keys.view(), {.tolerance = tolerance, .rank_tolerance = rank_tolerance, .threads = threads},
+        progress);
+    if (exact) selectability::decide_exactly(keys.view(), selection, {}, threads, progress);
+    const certificates::Inputs inputs{.arguments = {{"keys", "keys"}},
+                                      .arrays = {described("keys", keys, threads)}};
+    return json_text(documents::select(selection, {.width = keys.width, .exact = exact, .inputs = inputs}));
+  });
+}
+
+/// Rows of several classes, those of a class together.
+struct Classes {
+  Matrix rows{};
+  std::vector<std::size_t> class_of{};
+  std::vector<std::size_t> class_rows{};
+  std::vector<std::size_t> given_row{};
+
+  [[nodiscard]] MatrixView<const double> part(std::size_t index) const {
+    std::size_t first = 0;
+    for (std::size_t c = 0; c < index; ++c) first += class_rows[c];
+    return {rows.values.data() + first * rows.width, class_rows[index], rows.width};
+  }
+};
+
+Classes classes_of(const std::vector<Matrix>& matrices) {
+  Classes result;
+  result.rows.width = matrices.front().width;
+  for (std::size_t c = 0; c < matrices.size(); ++c) {
+    const Matrix& matrix = matrices[c];
+    if (matrix.width != result.rows.width) {
+      throw Error(ErrorCode::Shape,
+                  fmt::format("separate: class {} has width {}, class 0 has {}, expected the same", c,
+                              matrix.width, result.rows.width));
+    }
+    if (matrix.rows == 0) throw Error(ErrorCode::Shape, fmt::format("separate: class {} has no rows", c));
+    result.rows.rows += matrix.rows;
+    result.rows.values.insert(result.rows.values.end(), matrix.values.begin(), matrix.values.end());
+    result.class_rows.push_back(matrix.rows);
+    for (std::size_t row = 0; row < matrix.rows; ++row) {
+      result.class_of.push_back(c);
+      result.given_row.push_back(row);
+    }
+  }
+  return result;
+}
+
+std::vector<Matrix> matrices_of(const char* who, const nb::list& given) {
+  std::vector<Matrix> matrices;
+  for (const nb::handle entry : given) {
+    matrices.push_back(matrix_of(who, fmt::format("class {}", matrices.size()), nb::borrow(entry)));
+  }
+  return matrices;
+}
+
+std::vector<certificates::InputArray> class_arrays(const std::vector<Matrix>& matrices, unsigned threads) {
+  return {described("a", matrices[0], threads), described("b", matrices[1], threads)};
+}
+
+std::string separate(const nb::list& given, double tolerance, bool exact, unsigned threads,
+                     const nb::object& callback) {
+  const std::vector<Matrix> matrices = matrices_of("separate", given);
+  return run(callback, [&](const Progress& progress) {
+    const Classes classes = classes_of(matrices);
+    const double ssr = separability::sum_of_squares_ratio(classes.rows.view(), classes.class_of, threads);
+    const separability::LinearRatio linear =
+        separability::linear_ratio(classes.rows.view(), classes.class_of, threads, progress);
+    std::optional<convex::Separation> separation;
+    certificates::Inputs inputs;
+    if (matrices.size() == 2) {
+      separation = convex::separate(classes.part(0), classes.part(1), tolerance, threads, progress);
+      if (exact) {
+        convex::decide_exactly(classes.part(0), classes.part(1), *separation, {}, threads, progress);
+      }
+      inputs = {.arguments = {{"a", "class 0"}, {"b", "class 1"}}, .arrays = class_arrays(matrices, threads)};
+    }
+    return json_text(documents::separate({.width = classes.rows.width,
+                                          .class_rows = classes.class_rows,
+                                          .given_row = classes.given_row,
+                                          .classes = {},
+                                          .ssr = ssr,
+                                          .linear = linear,
+                                          .separation = separation,
+                                          .inputs = inputs}));
+  });
+}
+
+std::string reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
+                  const std::vector<std::size_t>& tokens, std::size_t nearest, double seconds,
+                  unsigned threads, const nb::object& callback) {
+  const NormSpec spec = norm_of("reach", norm);
+  const Matrix weights = matrix_of("reach", "unembedding", unembedding);
+  const std::vector<double> offsets = vector_of("reach", "bias", bias);
+  return run(callback, [&](const Progress& progress) {
+    audit::VocabularyHead head;
+    head.norm = spec;
+    head.has_bias = !offsets.empty();
+    head.logits = selectability::fold(spec, weights.view(), offsets);
+    certificates::Inputs inputs{.arguments = {{"unembedding", "unembedding"}},
+                                .arrays = {described("unembedding", weights, threads)}};
+    const auto add = [&](const char* role, const std::vector<double>& values) {
+      if (values.empty()) return;
+      inputs.arguments.push_back({role, role});
+      inputs.arrays.push_back(certificates::describe_array(role, {values.size()}, values));
+    };
+    add("unembedding bias", offsets);
+    add("gain", spec.gain);
+    add("norm bias", spec.bias);
+    return reach_document(head, {.source = "unembedding", .names = {}, .notes = {}, .inputs = inputs},
+                          {.tokens = tokens, .nearest = nearest, .seconds = seconds}, threads, progress);
+  });
+}
+
+std::string verify_select(const std::string& result_text, const nb::object& given, unsigned threads,
+                          const nb::object& callback) {
+  const Matrix keys = matrix_of("verify", "keys", given);
+  return run(callback, [&](const Progress& progress) {
+    const certificates::Result result(result_text, "result");
+    result.expect_arrays({described("keys", keys, threads)}, "keys");
+    return verification_document(
+        result, certificates::verify_select(result, keys.view(), false, nullptr, {threads, progress}));
+  });
+}
+
+std::string verify_separate(const std::string& result_text, const nb::list& given, unsigned threads,
+                            const nb::object& callback) {
+  const std::vector<Matrix> matrices = matrices_of("verify", given);
+  return run(callback, [&](const Progress& progress) {
+    const certificates::Result result(result_text, "result");
+    if (matrices.size() != 2) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("verify: {} classes were given, expected two", matrices.size()));
+    }
+    result.expect_arrays(class_arrays(matrices, threads), "the classes");
+    const Classes classes = classes_of(matrices);
+    certificates::ClassRows rows;
+    for (std::size_t c = 0; c < matrices.size(); ++c) {
+      rows.rows.push_back(classes.part(c));
+      std::vector<std::size_t>& numbers = rows.numbers.emplace_back(classes.class_rows[c]);
+      for (std::size_t row = 0; row < numbers.size(); ++row) numbers[row] = row;
+    }
+    return verification_document(result, certificates::verify_separate(result, rows, {threads, progress}));
+  });
+}
+
+std::string result_kind(const std::string& result_text) {
+  return certificates::Result(result_text, "result").kind();
+}
+
+}  // namespace
+
+void define_analyses(nb::module_& module) {
+  define(module, "geometry", &geometry);
+  define(module, "select", &select);
+  define(module, "separate", &separate);
+  define(module, "reach", &reach);
+  define(module, "verify_select", &verify_select);
+  define(module, "verify_separate", &verify_separate);
+  define(module, "result_kind", &result_kind);
+}
+
+}  // namespace normscope::python

@@ -1,0 +1,225 @@
+// Checkpoints for Python: what the command says of a file, as JSON documents.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/heads.hpp>
+#include <normscope/audit/report.hpp>
+#include <normscope/bytes/source.hpp>
+#include <normscope/certificates/model_head.hpp>
+#include <normscope/certificates/model_heads.hpp>
+#include <normscope/certificates/verify.hpp>
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/documents/geometry.hpp>
+#include <normscope/documents/heads.hpp>
+#include <normscope/documents/inputs.hpp>
+#include <normscope/documents/reach.hpp>
+#include <normscope/documents/report.hpp>
+#include <normscope/documents/rewrite.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/figures/charts.hpp>
+#include <normscope/geometry/image.hpp>
+#include <normscope/model/token_names.hpp>
+#include <normscope/rewrite/compare.hpp>
+#include <normscope/rewrite/rewrite.hpp>
+#include <normscope/selectability/survey.hpp>
+
+#include "array.hpp"
+#include "module.hpp"
+#include "report_page.hpp"
+#include "results.hpp"
+#include "work.hpp"
+
+namespace normscope::python {
+namespace {
+
+/// An open checkpoint and what is known of its model.
+class Model {
+ public:
+  explicit Model(const std::string& path) : checkpoint_(path), model_(model::describe(checkpoint_)) {}
+
+  [[nodiscard]] const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
+  [[nodiscard]] const model::Model& described() const { return model_; }
+
+  /// Errors    Argument for a name that no norm has
+  [[nodiscard]] const model::Norm& norm(const std::string& name) const {
+    for (const model::Norm& norm : model_.norms) {
+      if (norm.name == name) return norm;
+    }
+    throw Error(ErrorCode::Argument, fmt::format("{}: no norm \"{}\" among its {}",
+                                                 checkpoint_.path().string(), name, model_.norms.size()));
+  }
+
+ private:
+  checkpoint::Checkpoint checkpoint_;
+  model::Model model_;
+};
+
+std::string inspect(const Model& model) {
+  return json_text(documents::inspection(model.checkpoint(), model.described()));
+}
+
+/// The document, its charts and its page.
+std::tuple<std::string, std::string, std::string> report(const Model& model, bool deep, bool vocabulary,
+                                                         double seconds, unsigned threads,
+                                                         const nb::object& callback) {
+  audit::VocabularyOptions options{.seconds = seconds, .skip = !vocabulary};
+  if (deep) options.most_work = std::numeric_limits<double>::infinity();
+  return run(callback, [&](const Progress& progress) {
+    const audit::Report found = audit::audit(model.checkpoint(), threads, progress, options);
+    std::string charts = json_text(figures::charts(found));
+    std::string page = report::fill(json_text(documents::report(found), 1), charts);
+    return std::tuple(json_text(documents::report(found, deep)), std::move(charts), std::move(page));
+  });
+}
+
+std::string heads(const Model& model, std::size_t context, bool queries, bool certificates, unsigned threads,
+                  const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const std::vector<audit::HeadReach> found = audit::reach_of_heads(
+        model.checkpoint(), model.described(), threads, progress, {.positions = context});
+    certificates::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}}};
+    if (certificates) {
+      inputs.arrays = certificates::ModelHeads(model.checkpoint(), model.described()).arrays(threads);
+    }
+    return json_text(documents::heads(
+        model.checkpoint(), model.described(), found,
+        {.queries = queries, .certificates = certificates, .inputs = documents::inputs(inputs)}));
+  });
+}
+
+std::string reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
+                  double seconds, unsigned threads, const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const audit::VocabularyHead head = audit::vocabulary_head(model.checkpoint(), model.described());
+    const std::optional<std::filesystem::path> file =
+        model::find_token_names(model.checkpoint().files().front().parent_path());
+    const std::vector<std::string> names =
+        file ? model::read_token_names(*file, head.logits.tokens) : std::vector<std::string>{};
+    const certificates::Inputs inputs{
+        .arguments = {{"model", model.checkpoint().path().string()}},
+        .arrays = certificates::read_model_head(model.checkpoint(), model.described()).arrays(threads)};
+    return reach_document(head,
+                          {.source = model.checkpoint().path().string(),
+                           .names = names,
+                           .notes = model.described().notes,
+                           .inputs = inputs},
+                          {.tokens = tokens, .nearest = nearest, .seconds = seconds}, threads, progress);
+  });
+}
+
+std::string geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
+                     unsigned threads, const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const model::Norm& norm = model.norm(name);
+    return geometry_document(model::read_norm(model.checkpoint(), norm), norm.gain.has_value(), axes,
+                             null_space, threads, progress);
+  });
+}
+
+nb::object or_none(const std::vector<double>& values) {
+  return values.empty() ? nb::object(nb::none()) : array_of(values);
+}
+
+/// (kind, width, groups, eps, gain or None, bias or None, alpha, shift), gain and bias as float64 arrays.
+nb::tuple norm_parameters(const Model& model, const std::string& name) {
+  const NormSpec spec = model::read_norm(model.checkpoint(), model.norm(name));
+  return nb::make_tuple(std::string(to_string(spec.kind)), spec.width, spec.groups, spec.eps,
+                        or_none(spec.gain), or_none(spec.bias), spec.alpha, spec.shift);
+}
+
+nb::object tensor(const Model& model, const std::string& name) {
+  const checkpoint::Tensor* const found = model.checkpoint().find(name);
+  if (found == nullptr) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("{}: no tensor \"{}\"", model.checkpoint().path().string(), name));
+  }
+  std::vector<double> values;
+  {
+    const nb::gil_scoped_release others_may_run;
+    values = checkpoint::read(*found);
+  }
+  nb::list shape;
+  for (const std::uint64_t size : found->shape) shape.append(size);
+  return nb::object(array_of(values).attr("reshape")(nb::tuple(shape)));
+}
+
+std::string rewrite_model(const Model& model, const std::string& output, bool fold, bool migrate, bool center,
+                          bool untie, unsigned threads, const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const checkpoint::Checkpoint& checkpoint = model.checkpoint();
+    const rewrite::Plan plan =
+        rewrite::make_plan(checkpoint, model.described(),
+                           {.fold_gains = fold, .migrate = migrate, .center = center, .untie = untie});
+    const auto document = [&](const rewrite::Result* result) {
+      return json_text(documents::rewrite(checkpoint, model.described(), plan, result), 1);
+    };
+    if (output.empty()) return document(nullptr);
+    std::string text;
+    static_cast<void>(
+        rewrite::write(checkpoint, model.described(), plan, output, threads, progress,
+                       [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; }));
+    return text;
+  });
+}
+
+std::string compare(const Model& before, const Model& after, const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    return json_text(
+        documents::comparison(before.checkpoint(), after.checkpoint(),
+                              rewrite::compare(before.checkpoint(), before.described(), after.checkpoint(),
+                                               after.described(), progress)));
+  });
+}
+
+std::string verify(const Model& model, const std::string& result_text, unsigned threads,
+                   const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const certificates::Result result(result_text, "result");
+    const certificates::VerifyOptions options{.threads = threads, .progress = progress};
+    const std::string who = model.checkpoint().path().string();
+    if (result.kind() == "heads") {
+      const certificates::ModelHeads found(model.checkpoint(), model.described());
+      result.expect_arrays(found.arrays(threads), who);
+      return verification_document(result, certificates::verify_heads(result, found, options));
+    }
+    if (result.kind() != "reach") {
+      throw Error(
+          ErrorCode::Argument,
+          fmt::format("verify: a result of {} names no model, expected heads or reach", result.kind()));
+    }
+    const certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+    result.expect_arrays(head.arrays(threads), who);
+    return verification_document(result, certificates::verify_reach(result, head.head(), nullptr, options));
+  });
+}
+
+}  // namespace
+
+void define_model(nb::module_& module) {
+  nb::class_<Model>(module, "Model")
+      .def(nb::init<const std::string&>(), nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("path", [](const Model& model) { return model.checkpoint().path().string(); })
+      .def_prop_ro("format", [](const Model& model) { return std::string(model.checkpoint().format()); });
+  define(module, "inspect", &inspect);
+  define(module, "model_report", &report);
+  define(module, "model_heads", &heads);
+  define(module, "model_reach", &reach);
+  define(module, "model_geometry", &geometry);
+  define(module, "norm_parameters", &norm_parameters);
+  define(module, "tensor", &tensor);
+  define(module, "rewrite", &rewrite_model);
+  define(module, "compare", &compare);
+  define(module, "verify_model", &verify);
+}
+
+}  // namespace normscope::python

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <normscope/audit/vocabulary.hpp>
+#include <normscope/certificates/verify.hpp>
+#include <normscope/core/norm_spec.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/documents/reach.hpp>
+
+/// Results that models and arrays share, as JSON documents.
+namespace normscope::python {
+
+/// The image of a norm; `has_gain` where the gain is the caller's.
+[[nodiscard]] std::string geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes,
+                                            bool null_space, unsigned threads, const Progress& progress);
+
+struct ReachSearch {
+  std::vector<std::size_t> tokens{};  ///< whose largest probability is optimized besides the nearest
+  std::size_t nearest = 20;
+  double seconds = std::numeric_limits<double>::infinity();
+};
+
+/// Which tokens `head` can output.
+/// Errors    Argument for a token that it does not have
+[[nodiscard]] std::string reach_document(const audit::VocabularyHead& head,
+                                         const documents::ReachDetails& details, const ReachSearch& search,
+                                         unsigned threads, const Progress& progress);
+
+[[nodiscard]] std::string verification_document(const certificates::Result& result,
+                                                const certificates::Verification& found);
+
+}  // namespace normscope::python

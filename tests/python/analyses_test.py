@@ -1,0 +1,170 @@
+"""Analyses of arrays and models: answers, proofs that hold, and messages."""
+
+import json
+import os
+import signal
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+import normscope as ns
+import numpy as np
+
+SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
+FIXTURES = SOURCE / "tests/model/fixtures"
+KEYS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
+
+
+class Arrays(unittest.TestCase):
+    def test_selected_keys_and_their_proofs(self):
+        for keys in (KEYS, KEYS.astype(np.float32), KEYS.tolist(), KEYS[:, ::-1], np.asfortranarray(KEYS)):
+            found = ns.select(keys)
+            self.assertEqual((found.selectable, found.unselectable), (3, [3]))
+            checked = ns.verify(found, keys)
+            self.assertGreater(checked.checked, 4)
+            self.assertEqual(checked.failed, [])
+
+    def test_a_proof_of_other_keys_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "keys"):
+            ns.verify(ns.select(KEYS), KEYS + 1.0)
+
+    def test_a_forged_answer_fails(self):
+        document = ns.select(KEYS).to_dict()
+        document["verdicts"][3] = dict(document["verdicts"][0])
+        self.assertTrue(ns.verify(json.dumps(document), KEYS).failed)
+
+    def test_two_classes_and_their_hyperplane(self):
+        rng = np.random.default_rng(5)
+        a, b = rng.normal(size=(20, 3)), rng.normal(size=(30, 3)) + 8.0
+        found = ns.separate(a, b)
+        self.assertEqual((found.separable, found.rows), ("yes", [20, 30]))
+        self.assertTrue((a @ found.normal + found.offset > 0).all() or (a @ found.normal + found.offset < 0).all())
+        self.assertEqual(ns.verify(found, a, b).failed, [])
+        self.assertEqual(ns.separate(a, b, a + 4.0).rows, [20, 30, 20])
+
+    def test_reachable_tokens(self):
+        rng = np.random.default_rng(6)
+        rows = rng.normal(size=(40, 5))
+        rows[7] = rows[:7].mean(0)
+        found = ns.reach(rows, ns.Norm(5, "rms"), tokens=[0])
+        self.assertIn(7, [entry.token for entry in found.unreachable])
+
+    def test_the_image_of_a_norm(self):
+        norm = ns.Norm(3, gain=np.array([1.0, 2.0, 3.0]), eps=0.0)
+        image = norm.geometry(axes=2, null_space=True)
+        self.assertEqual(image.null_space_dim, 1)
+        x = np.random.default_rng(7).normal(size=(500, 3))
+        spread = np.abs(norm(x) @ np.array(image.axes).T).max(0)
+        np.testing.assert_array_less(spread, np.array(image.semi_axes) * (1 + 1e-12))
+        np.testing.assert_allclose(spread, image.semi_axes, rtol=1e-2)
+        np.testing.assert_allclose(norm(x) @ image.null_space[0], 0.0, atol=1e-12)
+        self.assertEqual(repr(norm), "Norm(layer, width=3, eps=0, with gain)")
+
+    def test_wrong_arguments_are_refused_in_one_line(self):
+        for error, message, call in (
+            (ValueError, r"^select: keys has shape \(4,\), expected \(rows, width\)$", lambda: ns.select(KEYS[:, 0])),
+            (TypeError, "^select: keys is int64, expected float64", lambda: ns.select(KEYS.astype(int))),
+            (TypeError, "^select: tolerance is 'x', expected a number$", lambda: ns.select(KEYS, tolerance="x")),
+            (ValueError, "^select: tolerance is nan, expected 0 to 1$",
+             lambda: ns.select(KEYS, tolerance=float("nan"))),
+            (TypeError, "^select: threads is 1.5, expected an integer$", lambda: ns.select(KEYS, threads=1.5)),
+            (TypeError, r"^select: progress is 3, expected a function of \(what, done, total\)$",
+             lambda: ns.select(KEYS, progress=3)),
+            (ValueError, "NaN|nan", lambda: ns.select(KEYS * np.nan)),
+            (ValueError, "^separate: 1 classes, expected at least two$", lambda: ns.separate(KEYS)),
+            (ValueError, "^separate: class 1 has width 3, class 0 has 2", lambda: ns.separate(KEYS, np.ones((2, 3)))),
+            (ValueError, "^separate: class 1 has no rows", lambda: ns.separate(KEYS, np.ones((0, 2)))),
+            (ValueError, "^reach: width is -1, expected at least 1$", lambda: ns.reach(KEYS, ns.Norm(-1))),
+            (TypeError, "^geometry: eps is 'x', expected a number$", lambda: ns.Norm(3, eps="x").geometry()),
+            (ValueError, "^reach: token 9 is not among the 4, expected 0 to 3$", lambda: ns.reach(KEYS, tokens=[9])),
+            (TypeError, "^verify: 2 inputs of a result of select, expected 1$",
+             lambda: ns.verify(ns.select(KEYS), KEYS, KEYS)),
+            (TypeError, "^open: int is neither a path nor a torch.nn.Module$", lambda: ns.open(3)),
+            (OSError, "/nonexistent", lambda: ns.open("/nonexistent")),
+        ):
+            with self.assertRaisesRegex(error, message) as caught:
+                call()
+            self.assertNotIn("\n", str(caught.exception))
+
+
+class Models(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = ns.open(FIXTURES / "gpt2")
+
+    def test_what_is_in_the_file(self):
+        self.assertEqual(len(self.model.norms()), 5)
+        self.assertIn("GPT-2", repr(self.model))
+        name = self.model.norms()[0]
+        norm = self.model.norm(name)
+        np.testing.assert_array_equal(norm.gain, self.model.tensor(self.model.inspect().norms[0].gain))
+        self.assertEqual(norm.geometry().semi_axes, self.model.geometry(name).semi_axes)
+
+    def test_the_report_is_that_of_the_command(self):
+        report = self.model.report(vocabulary=False)
+        self.assertEqual([norm.name for norm in report.norms], self.model.norms())
+        self.assertIn("<iframe", report._repr_html_())
+        self.assertIn("vega-lite", report.plot()["$schema"])
+        self.assertIn("application/vnd.vegalite.v5+json", report.plot()._repr_mimebundle_())
+        with tempfile.TemporaryDirectory() as folder:
+            report.save(Path(folder) / "page.html")
+            report.save(Path(folder) / "report.json")
+            self.assertTrue((Path(folder) / "page.html").read_text().startswith("<!doctype html>"))
+            self.assertEqual(ns.results.read(Path(folder) / "report.json").to_dict(), report.document.to_dict())
+
+    def test_heads_and_tokens_with_proofs(self):
+        heads = self.model.heads(certificates=True)
+        self.assertEqual(len(heads.heads), 6)
+        self.assertEqual(ns.verify(heads, self.model).failed, [])
+        reach = self.model.reach()
+        self.assertEqual(ns.verify(reach, FIXTURES / "gpt2").failed, [])
+
+    def test_a_rewrite_compares_as_equivalent(self):
+        with tempfile.TemporaryDirectory() as folder:
+            planned = self.model.rewrite(fold=True)
+            written = self.model.rewrite(Path(folder) / "folded", fold=True)
+            self.assertEqual([norm.fold for norm in planned.norms], [norm.fold for norm in written.norms])
+            self.assertTrue(written.certificates)
+            self.assertEqual(self.model.compare(Path(folder) / "folded").agreement, "equivalent")
+        self.assertEqual(self.model.compare(self.model).agreement, "same")
+
+    def test_names_that_are_not_there(self):
+        with self.assertRaisesRegex(ValueError, 'no norm "ln_9"'):
+            self.model.norm("ln_9")
+        with self.assertRaisesRegex(ValueError, 'no tensor "w"'):
+            self.model.tensor("w")
+        with self.assertRaisesRegex(ValueError, "^rewrite: nothing to do"):
+            self.model.rewrite()
+
+
+class Interruption(unittest.TestCase):
+    KEYS = np.random.default_rng(8).normal(size=(4000, 12))
+
+    def test_progress_is_told_and_its_errors_come_through(self):
+        steps = []
+        ns.select(self.KEYS[:400], progress=lambda what, done, total: steps.append((what, done, total)))
+        self.assertTrue(all(0 <= done <= total for _, done, total in steps))
+
+        def fail(what, done, total):
+            raise LookupError("enough")
+
+        with self.assertRaisesRegex(LookupError, "enough"):
+            ns.select(self.KEYS, progress=fail)
+
+    def test_other_threads_run_and_ctrl_c_stops(self):
+        ticks = []
+        done = threading.Event()
+        ticker = threading.Thread(target=lambda: [ticks.append(1) for _ in iter(lambda: done.wait(0.01), True)])
+        ticker.start()
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in range(200):
+                ns.select(self.KEYS)
+        done.set()
+        ticker.join()
+        self.assertGreater(len(ticks), 5)
+
+
+if __name__ == "__main__":
+    unittest.main()

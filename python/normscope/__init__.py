@@ -14,6 +14,8 @@ from .analyses import Norm, reach, select, separate, verify
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
 from .model import Model, Report, open
+from .watch import Activations, Watch, watch
 
-__all__ = ["Model", "Norm", "Report", "add_normalize", "curvature", "hessian_vector", "jacobian_vector", "normalize",
-           "normalize_backward", "open", "reach", "results", "select", "separate", "vector_jacobian", "verify"]
+__all__ = ["Activations", "Model", "Norm", "Report", "Watch", "add_normalize", "curvature", "hessian_vector",
+           "jacobian_vector", "normalize", "normalize_backward", "open", "reach", "results", "select", "separate",
+           "vector_jacobian", "verify", "watch"]

@@ -19,8 +19,9 @@ from .live import snapshot_of
 class Model:
     """An open checkpoint. Made by `open`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         self._core = _core.Model(os.fspath(path))
+        self._name = os.fspath(path) if name is None else name
 
     @property
     def path(self) -> str:
@@ -34,7 +35,7 @@ class Model:
 
     def __repr__(self) -> str:
         found = self.inspect()
-        return f"<normscope.Model {found.architecture.title}, {len(found.norms)} norms, {self.path!r}>"
+        return f"<normscope.Model {found.architecture.title}, {len(found.norms)} norms, {self._name}>"
 
     def inspect(self) -> results.Inspect:
         """The tensors of the file and the model found in them: norms in the order of the forward pass with their

@@ -24,6 +24,7 @@
 #include "arguments.hpp"
 #include "array.hpp"
 #include "module.hpp"
+#include "norm_argument.hpp"
 #include "results.hpp"
 #include "work.hpp"
 
@@ -53,31 +54,6 @@ Matrix matrix_of(std::string_view who, std::string_view name, const nb::object& 
     result.values.insert(result.values.end(), rows.row(i).begin(), rows.row(i).end());
   }
   return result;
-}
-
-std::vector<double> vector_of(std::string_view who, std::string_view name, const nb::object& given) {
-  if (given.is_none()) return {};
-  const Array array = Array(who, name, given).converted(Element::float64);
-  if (array.shape().size() != 1) {
-    refuse(PyExc_ValueError,
-           fmt::format("{}: {} has shape {}, expected one axis", who, name, shape_text(array.shape())));
-  }
-  const Array laid_out = array.rows() ? array : array.copy();
-  const auto* const values = reinterpret_cast<const double*>(laid_out.rows()->data);
-  return {values, values + laid_out.width()};
-}
-
-/// A norm from the fields of the class `Norm` of Python.
-NormSpec norm_of(std::string_view who, const nb::object& norm) {
-  const auto field = [&](const char* name) { return nb::object(norm.attr(name)); };
-  return {.kind = kind_of(who, field("kind")),
-          .width = integer(who, "width", field("width"), 1),
-          .groups = integer(who, "groups", field("groups"), 1),
-          .eps = real(who, "eps", field("eps")),
-          .gain = vector_of(who, "gain", field("gain")),
-          .bias = vector_of(who, "bias", field("bias")),
-          .alpha = real(who, "alpha", field("alpha")),
-          .shift = real(who, "shift", field("shift"))};
 }
 
 certificates::InputArray described(const char* role, const Matrix& matrix, unsigned threads) {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/norm_spec.hpp>
@@ -297,10 +299,78 @@ nb::object curvature(const nb::object& x, const nb::object& gain, const nb::obje
   return values.object().attr("reshape")(to_tuple(from.shape().first(from.shape().size() - 1)))[nb::tuple()];
 }
 
+/// Rows in memory, by address: what the torch modules pass, whose checks are theirs.
+struct RawRows {
+  RawRows(std::uintptr_t address, std::size_t count, std::size_t width)
+      : address(address), count(count), width(width) {}
+
+  template <typename T>
+  [[nodiscard]] MatrixView<T> view() const {
+    return {reinterpret_cast<T*>(address), count, width, width};
+  }
+
+  std::uintptr_t address;
+  std::size_t count;
+  std::size_t width;
+};
+
+template <typename T>
+std::span<T> raw_entries(std::uintptr_t address, std::size_t width) {
+  return {reinterpret_cast<T*>(address), address == 0 ? 0 : width};
+}
+
+template <typename T>
+norm::Layer<T> raw_layer(const std::string& kind, std::size_t width, std::size_t groups, double eps,
+                         std::uintptr_t gain, std::uintptr_t bias, double alpha, double shift) {
+  return {.kind = norm_kind(kind),
+          .width = width,
+          .groups = groups,
+          .eps = eps,
+          .gain = raw_entries<const norm::Wide<T>>(gain, width),
+          .bias = raw_entries<const norm::Wide<T>>(bias, width),
+          .alpha = alpha,
+          .shift = shift};
+}
+
+void normalize_raw(int element, std::uintptr_t x, std::uintptr_t y, std::size_t rows, std::size_t width,
+                   std::uintptr_t gain, std::uintptr_t bias, const std::string& kind, std::size_t groups,
+                   double eps, double alpha, double shift, unsigned threads) {
+  with_type(static_cast<Element>(element), [&]<typename T>(T) {
+    const nb::gil_scoped_release others_may_run;
+    norm::normalize<T>(raw_layer<T>(kind, width, groups, eps, gain, bias, alpha, shift),
+                       RawRows(x, rows, width).view<const T>(), RawRows(y, rows, width).view<T>(), threads);
+  });
+}
+
+/// (dalpha, dshift), which are 0 for kinds without these.
+std::pair<double, double> normalize_backward_raw(int element, std::uintptr_t x, std::uintptr_t dy,
+                                                 std::uintptr_t dx, std::size_t rows, std::size_t width,
+                                                 std::uintptr_t gain, std::uintptr_t dgain,
+                                                 std::uintptr_t dbias, const std::string& kind,
+                                                 std::size_t groups, double eps, double alpha, double shift,
+                                                 unsigned threads) {
+  return with_type(static_cast<Element>(element), [&]<typename T>(T) {
+    const nb::gil_scoped_release others_may_run;
+    const norm::Layer<T> layer = raw_layer<T>(kind, width, groups, eps, gain, 0, alpha, shift);
+    norm::Wide<T> dalpha{};
+    norm::Wide<T> dshift{};
+    const bool scalars = is_elementwise(layer.kind);
+    norm::normalize_backward<T>(
+        layer, RawRows(x, rows, width).view<const T>(), RawRows(dy, rows, width).view<const T>(),
+        RawRows(dx, rows, width).view<T>(),
+        {raw_entries<norm::Wide<T>>(dgain, width), raw_entries<norm::Wide<T>>(dbias, width),
+         scalars ? &dalpha : nullptr, scalars ? &dshift : nullptr},
+        threads);
+    return std::pair<double, double>(dalpha, dshift);
+  });
+}
+
 }  // namespace
 
 void define_kernels(nb::module_& module) {
   define(module, "normalize", &normalize);
+  module.def("normalize_raw", &normalize_raw);
+  module.def("normalize_backward_raw", &normalize_backward_raw);
   define(module, "add_normalize", &add_normalize);
   define(module, "normalize_backward", &normalize_backward);
   define(module, "jacobian_vector", &jacobian_vector);

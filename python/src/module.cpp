@@ -35,4 +35,5 @@ NB_MODULE(_core, module) {
   normscope::python::define_kernels(module);
   normscope::python::define_model(module);
   normscope::python::define_analyses(module);
+  normscope::python::define_observers(module);
 }

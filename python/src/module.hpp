@@ -21,5 +21,6 @@ void define(nanobind::module_& module, const char* name, Result (*function)(Para
 void define_kernels(nanobind::module_& module);
 void define_model(nanobind::module_& module);
 void define_analyses(nanobind::module_& module);
+void define_observers(nanobind::module_& module);
 
 }  // namespace normscope::python

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import normscope as ns
 import numpy as np
+from normscope import _core
 
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 FIXTURES = SOURCE / "tests/model/fixtures"
@@ -136,6 +137,31 @@ class Models(unittest.TestCase):
             self.model.tensor("w")
         with self.assertRaisesRegex(ValueError, "^rewrite: nothing to do"):
             self.model.rewrite()
+
+
+class Observers(unittest.TestCase):
+    """What `watch` is made of, without torch; tests/python/interop watches models."""
+
+    def test_the_document_is_as_its_schema_says(self):
+        import jsonschema
+
+        observers = []
+        for kind in ("layer", "rms"):
+            observer = _core.observer_of(ns.Norm(8, kind, gain=np.arange(8.0)), 4, 3, 16, 1)
+            _core.observe(observer, np.random.default_rng(9).normal(size=(50, 8)).astype(np.float32))
+            observers.append((kind, 1, observer))
+        unused = _core.observer_of(ns.Norm(8), 4, 3, 16, 1)
+        document, charts = map(json.loads, _core.observed("Model", [*observers, ("unused", 0, unused)],
+                                                          [("odd", "a reason")]))
+        schema = json.loads((SOURCE / "docs/schemas/activations.schema.json").read_text())
+        jsonschema.validate(document, schema)
+        found = ns.results.parse(document)
+        self.assertEqual([norm.rows for norm in found.norms], [50, 50, 0])
+        self.assertEqual((len(found.norms[0].axes), len(found.norms[0].features)), (4, 3))
+        self.assertEqual(found.to_dict(), document)
+        jsonschema.validate(charts, json.loads((SOURCE / "docs/schemas/charts.schema.json").read_text()))
+        self.assertEqual([chart["id"] for chart in charts], ["sigma", "ones", "frozen", "dimension"])
+        self.assertEqual(json.loads(_core.observed("Model", [("unused", 0, unused)], [])[1]), [])
 
 
 class Interruption(unittest.TestCase):

@@ -1,0 +1,254 @@
+"""Norms as torch modules, computed by the kernels of this package on the CPU.
+
+They take the place of torch's own: same arguments, same parameters, same state dicts. `torch.compile`, autograd and
+autocast work with them; second derivatives and the transforms of `torch.func` do not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Optional
+
+import torch
+from torch import Tensor, nn
+
+from . import _core
+
+#: The order of the core's element types.
+_ELEMENTS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
+
+
+def _element(x: Tensor) -> int:
+    element = _ELEMENTS.get(x.dtype)
+    if element is None:
+        raise TypeError(f"normalize: x is {x.dtype}, expected float64, float32, float16 or bfloat16")
+    if x.device.type != "cpu":
+        raise TypeError(f"normalize: x is on {x.device}, expected the CPU")
+    return element
+
+
+def _parameter(x: Tensor, parameter: Optional[Tensor]) -> Optional[Tensor]:
+    """The parameter in the precision of the statistics, its entries side by side."""
+    if parameter is None:
+        return None
+    if parameter.numel() != x.shape[-1]:
+        raise ValueError(f"normalize: a parameter has shape {tuple(parameter.shape)}, expected ({x.shape[-1]},)")
+    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+    return (parameter if parameter.dtype is wide else parameter.to(wide)).contiguous()
+
+
+def _address(tensor: Optional[Tensor]) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
+
+
+def _number(scalar: Optional[Tensor], default: float) -> float:
+    return default if scalar is None else float(scalar)
+
+
+def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
+            shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
+    element = _element(x)
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    width = x.shape[-1]
+    gain, offset = _parameter(x, weight), _parameter(x, bias)
+    _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // max(width, 1), width, _address(gain),
+                        _address(offset), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0), 0)
+    return y
+
+
+def _gradients(x: Tensor, dy: Tensor, weight: Optional[Tensor], alpha: Optional[Tensor], shift: Optional[Tensor],
+               kind: str, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Those of x, gain, bias, and of (alpha, shift)."""
+    element = _element(x)
+    x, dy = x.contiguous(), dy.to(x.dtype).contiguous()
+    dx, dgain, dbias, dscalars = _empty_gradients(x)
+    width = x.shape[-1]
+    gain = _parameter(x, weight)
+    numbers = _core.normalize_backward_raw(
+        element, x.data_ptr(), dy.data_ptr(), dx.data_ptr(), x.numel() // max(width, 1), width, _address(gain),
+        dgain.data_ptr(), dbias.data_ptr(), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0), 0)
+    if alpha is not None or shift is not None:
+        dscalars[0], dscalars[1] = numbers
+    return dx, dgain, dbias, dscalars
+
+
+def _empty_gradients(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+    sizes = x.shape[-1], x.shape[-1], 2
+    return (torch.empty_like(x, memory_format=torch.contiguous_format),
+            *(torch.empty(size, dtype=wide, device=x.device) for size in sizes))
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weight, bias, alpha, shift, *how = inputs
+    ctx.save_for_backward(x, weight, bias, alpha, shift)
+    ctx.how = how
+
+
+def _backward_by(gradients: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]], ctx: Any,
+                 dy: Tensor) -> tuple[Any, ...]:
+    x, weight, bias, alpha, shift = ctx.saved_tensors
+    dx, dgain, dbias, dscalars = gradients(x, dy, weight, alpha, shift, *ctx.how)
+    like = lambda gradient, parameter: None if parameter is None else gradient.reshape(parameter.shape).to(parameter)
+    return (dx, like(dgain, weight), like(dbias, bias), like(dscalars[0], alpha), like(dscalars[1], shift),
+            None, None, None)
+
+
+class _Normalize(torch.autograd.Function):
+    """The norm in eager mode, where a registered operator costs several times what a small call computes."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        output = _values(*inputs)
+        _save(ctx, inputs, output)
+        return output
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+        return _backward_by(_gradients, ctx, dy)
+
+
+# The norm as operators, which torch.compile keeps in its graphs.
+_operator = torch.library.custom_op("normscope::normalize", _values, mutates_args=())
+_backward_operator = torch.library.custom_op("normscope::normalize_backward", _gradients, mutates_args=())
+_operator.register_fake(lambda x, *_: torch.empty_like(x, memory_format=torch.contiguous_format))
+_backward_operator.register_fake(lambda x, *_: _empty_gradients(x))
+_operator.register_autograd(lambda ctx, dy: _backward_by(_backward_operator, ctx, dy), setup_context=_save)
+
+
+def normalize(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, *, kind: str = "layer",
+              groups: int = 1, eps: float = 1e-5, alpha: Optional[Tensor] = None,
+              shift: Optional[Tensor] = None) -> Tensor:
+    """The norm of each row of x, with gradients; `normscope.normalize` has the formulas.
+
+    Shapes   x (..., width); weight, bias (width,); alpha, shift scalars; result as x
+    """
+    if torch.compiler.is_compiling():
+        return _operator(x, weight, bias, alpha, shift, kind, groups, eps)
+    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad
+                                       for tensor in (x, weight, bias, alpha, shift)):
+        return _Normalize.apply(x, weight, bias, alpha, shift, kind, groups, eps)
+    return _values(x, weight, bias, alpha, shift, kind, groups, eps)
+
+
+class _Norm(nn.Module):
+    """A norm over the last axes, with `weight` and `bias` where asked for."""
+
+    kind = "layer"
+
+    def __init__(self, normalized_shape: Any, eps: float, affine: bool, bias: bool, groups: int = 1,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps, self.groups, self.elementwise_affine = eps, groups, affine
+        if math.prod(shape) % groups != 0:
+            raise ValueError(f"{type(self).__name__}: {groups} groups do not divide width {math.prod(shape)}")
+        like = {"device": device, "dtype": dtype}
+        self.weight = nn.Parameter(torch.empty(shape, **like)) if affine else None
+        self.bias = nn.Parameter(torch.empty(shape, **like)) if affine and bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Gain 1 and bias 0."""
+        if self.weight is not None:
+            nn.init.ones_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shape = self.normalized_shape
+        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
+        if len(shape) == 1:
+            if x.shape[-1] != shape[0]:
+                raise ValueError(f"{type(self).__name__}: x has width {x.shape[-1]}, expected {shape[0]}")
+            return normalize(x, self.weight, self.bias, kind=self.kind, groups=self.groups, eps=eps)
+        if tuple(x.shape[-len(shape):]) != shape:
+            raise ValueError(f"{type(self).__name__}: x has shape {tuple(x.shape)}, expected (..., "
+                             f"{', '.join(map(str, shape))})")
+        flat = lambda tensor: None if tensor is None else tensor.flatten()
+        return normalize(x.flatten(-len(shape)), flat(self.weight), flat(self.bias), kind=self.kind,
+                         groups=self.groups, eps=eps).reshape(x.shape)
+
+    def extra_repr(self) -> str:
+        groups = f", groups={self.groups}" if self.groups > 1 else ""
+        return f"{self.normalized_shape}, eps={self.eps}{groups}, elementwise_affine={self.elementwise_affine}"
+
+
+class LayerNorm(_Norm):
+    """As torch.nn.LayerNorm."""
+
+    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, bias, device=device, dtype=dtype)
+
+
+class RMSNorm(_Norm):
+    """As torch.nn.RMSNorm; eps None is the machine epsilon of x."""
+
+    kind = "rms"
+
+    def __init__(self, normalized_shape: Any, eps: Optional[float] = None, elementwise_affine: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, False, device=device, dtype=dtype)
+
+
+class GroupedLayerNorm(_Norm):
+    """LN-G: a row is cut into `groups` consecutive blocks, each normalized on its own.
+
+    Source   Ni et al. 2024
+    """
+
+    def __init__(self, normalized_shape: Any, groups: int, eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, bias, groups, device=device, dtype=dtype)
+
+
+class Spherical(_Norm):
+    """Projection onto the unit sphere, x / sqrt(sum(x**2) + eps), times a gain where there is one."""
+
+    kind = "spherical"
+
+    def __init__(self, normalized_shape: Any, eps: float = 1e-12, elementwise_affine: bool = False,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, False, device=device, dtype=dtype)
+
+
+class DyT(nn.Module):
+    """Dynamic Tanh, weight * tanh(alpha * x) + bias, in place of a norm."""
+
+    def __init__(self, width: int, alpha: float = 0.5, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        like = {"device": device, "dtype": dtype}
+        self.alpha = nn.Parameter(torch.full((1,), float(alpha), **like))
+        self.weight = nn.Parameter(torch.ones(width, **like))
+        self.bias = nn.Parameter(torch.zeros(width, **like))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return normalize(x, self.weight, self.bias, kind="dyt", alpha=self.alpha)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.numel()}"
+
+
+#: Modules of torch and what takes their place.
+_REPLACEMENTS = {nn.LayerNorm: LayerNorm, **({nn.RMSNorm: RMSNorm} if hasattr(nn, "RMSNorm") else {})}
+
+
+def replace_norms(module: nn.Module) -> int:
+    """Replaces every nn.LayerNorm and nn.RMSNorm inside `module` by ours, which takes over its parameters; returns how
+    many there were."""
+    replaced = 0
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            kind = _REPLACEMENTS.get(type(child))
+            if kind is None:
+                continue
+            ours = kind(child.normalized_shape, eps=child.eps, elementwise_affine=False)
+            ours.elementwise_affine = child.elementwise_affine
+            ours.weight, ours.bias = child.weight, getattr(child, "bias", None)
+            setattr(parent, name, ours)
+            replaced += 1
+    return replaced

@@ -1,0 +1,34 @@
+#include "norm_argument.hpp"
+
+#include <fmt/format.h>
+
+#include "arguments.hpp"
+#include "array.hpp"
+
+namespace normscope::python {
+
+std::vector<double> vector_of(std::string_view who, std::string_view name, const nb::object& given) {
+  if (given.is_none()) return {};
+  const Array array = Array(who, name, given).converted(Element::float64);
+  if (array.shape().size() != 1) {
+    refuse(PyExc_ValueError,
+           fmt::format("{}: {} has shape {}, expected one axis", who, name, shape_text(array.shape())));
+  }
+  const Array laid_out = array.rows() ? array : array.copy();
+  const auto* const values = reinterpret_cast<const double*>(laid_out.rows()->data);
+  return {values, values + laid_out.width()};
+}
+
+NormSpec norm_of(std::string_view who, const nb::object& norm) {
+  const auto field = [&](const char* name) { return nb::object(norm.attr(name)); };
+  return {.kind = kind_of(who, field("kind")),
+          .width = integer(who, "width", field("width"), 1),
+          .groups = integer(who, "groups", field("groups"), 1),
+          .eps = real(who, "eps", field("eps")),
+          .gain = vector_of(who, "gain", field("gain")),
+          .bias = vector_of(who, "bias", field("bias")),
+          .alpha = real(who, "alpha", field("alpha")),
+          .shift = real(who, "shift", field("shift"))};
+}
+
+}  // namespace normscope::python

@@ -1,0 +1,104 @@
+"""The torch modules against torch's own. Run by `scripts/test interop`."""
+
+import io
+import unittest
+
+import normscope.torch as nt
+import torch
+
+torch.manual_seed(1)
+
+
+def pairs():
+    yield nt.LayerNorm(16), torch.nn.LayerNorm(16), (5, 3, 16)
+    yield nt.LayerNorm(16, bias=False), torch.nn.LayerNorm(16, bias=False), (5, 16)
+    yield nt.LayerNorm((2, 8)), torch.nn.LayerNorm((2, 8)), (5, 2, 8)
+    yield nt.LayerNorm(16, elementwise_affine=False), torch.nn.LayerNorm(16, elementwise_affine=False), (7, 16)
+    yield nt.RMSNorm(16), torch.nn.RMSNorm(16), (5, 3, 16)
+    yield nt.RMSNorm(16, eps=1e-3), torch.nn.RMSNorm(16, eps=1e-3), (1, 16)
+
+
+class Modules(unittest.TestCase):
+    def test_values_and_gradients_are_those_of_torch(self):
+        for ours, theirs, shape in pairs():
+            with torch.no_grad():
+                for parameter in theirs.parameters():
+                    parameter.normal_()
+            ours.load_state_dict(theirs.state_dict())
+            for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 5e-2)):
+                ours.to(dtype), theirs.to(dtype)
+                x, w = torch.randn(shape, dtype=dtype), torch.randn(shape, dtype=dtype)
+                grads = []
+                for module in (ours, theirs):
+                    given = x.clone().requires_grad_()
+                    module.zero_grad()
+                    y = module(given)
+                    (y * w).sum().backward()
+                    self.assertEqual(y.dtype, dtype)
+                    grads.append([y, given.grad, *(parameter.grad for parameter in module.parameters())])
+                for mine, other in zip(*grads):
+                    torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance)
+                with torch.no_grad():
+                    torch.testing.assert_close(ours(x), theirs(x), rtol=tolerance, atol=tolerance)
+
+    def test_gradients_of_norms_that_torch_lacks(self):
+        double = {"dtype": torch.float64}
+        x = torch.randn(3, 6, requires_grad=True, **double)
+        for module in (nt.LayerNorm(6, **double), nt.GroupedLayerNorm(6, 2, **double), nt.Spherical(6),
+                       nt.DyT(6, **double)):
+            self.assertTrue(torch.autograd.gradcheck(module, (x,)))
+            for name, parameter in module.named_parameters():
+                call = lambda value: torch.func.functional_call(module, {name: value}, (x.detach(),))
+                self.assertTrue(torch.autograd.gradcheck(call, (parameter,)))
+        self.assertEqual(nt.GroupedLayerNorm(6, 2)(torch.randn(4, 6)).reshape(4, 2, 3).mean(-1).abs().max() < 1e-6, True)
+
+    def test_the_operator_keeps_torchs_rules(self):
+        torch.library.opcheck(nt._operator, (torch.randn(3, 6, requires_grad=True), torch.ones(6, requires_grad=True),
+                                             None, None, None, "layer", 1, 1e-5))
+
+    def test_compiled_modules(self):
+        module = nt.LayerNorm(16)
+        compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+        x = torch.randn(4, 16, requires_grad=True)
+        torch.testing.assert_close(compiled(x), module(x))
+        compiled(x).square().sum().backward()
+        self.assertIsNotNone(module.weight.grad)
+
+    def test_autocast(self):
+        module = torch.nn.Sequential(torch.nn.Linear(16, 16), nt.LayerNorm(16))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertEqual(module(torch.randn(2, 16)).dtype, torch.bfloat16)
+
+    def test_norms_of_a_model_are_replaced_and_saved(self):
+        model = torch.nn.TransformerEncoderLayer(16, 2, dropout=0.0)
+        x = torch.randn(3, 2, 16)
+        before = model(x)
+        saved = io.BytesIO()
+        torch.save(model.state_dict(), saved)
+        self.assertEqual(nt.replace_norms(model), 2)
+        torch.testing.assert_close(model(x), before)
+        saved.seek(0)
+        model.load_state_dict(torch.load(saved))
+
+    def test_other_inputs_are_refused_in_one_line(self):
+        for error, message, call in (
+            (ValueError, "LayerNorm: x has width 8, expected 16", lambda: nt.LayerNorm(16)(torch.ones(2, 8))),
+            (ValueError, r"LayerNorm: x has shape \(2, 8\), expected", lambda: nt.LayerNorm((3, 8))(torch.ones(2, 8))),
+            (TypeError, "x is torch.int64, expected float64", lambda: nt.normalize(torch.ones(2, 8).long())),
+            (TypeError, "x is on meta, expected the CPU", lambda: nt.normalize(torch.ones(2, 8, device="meta"))),
+            (ValueError, "3 groups do not divide width 8", lambda: nt.GroupedLayerNorm(8, 3)),
+            (ValueError, r"a parameter has shape \(7,\), expected \(8,\)",
+             lambda: nt.normalize(torch.ones(2, 8), torch.ones(7))),
+        ):
+            with self.assertRaisesRegex(error, message):
+                call()
+
+    def test_odd_layouts(self):
+        module, theirs = nt.LayerNorm(8), torch.nn.LayerNorm(8)
+        for x in (torch.randn(8, 5).T, torch.randn(4, 16)[:, ::2], torch.randn(0, 8), torch.randn(8),
+                  torch.randn(3, 1, 8).expand(3, 4, 8)):
+            torch.testing.assert_close(module(x), theirs(x))
+
+
+if __name__ == "__main__":
+    unittest.main()

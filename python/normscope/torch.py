@@ -53,7 +53,8 @@ def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: 
     width = x.shape[-1]
     gain, offset = _parameter(x, weight), _parameter(x, bias)
     _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // max(width, 1), width, _address(gain),
-                        _address(offset), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0), 0)
+                        _address(offset), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0),
+                        torch.get_num_threads())
     return y
 
 
@@ -67,7 +68,8 @@ def _gradients(x: Tensor, dy: Tensor, weight: Optional[Tensor], alpha: Optional[
     gain = _parameter(x, weight)
     numbers = _core.normalize_backward_raw(
         element, x.data_ptr(), dy.data_ptr(), dx.data_ptr(), x.numel() // max(width, 1), width, _address(gain),
-        dgain.data_ptr(), dbias.data_ptr(), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0), 0)
+        dgain.data_ptr(), dbias.data_ptr(), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0),
+        torch.get_num_threads())
     if alpha is not None or shift is not None:
         dscalars[0], dscalars[1] = numbers
     return dx, dgain, dbias, dscalars
@@ -90,9 +92,16 @@ def _backward_by(gradients: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
                  dy: Tensor) -> tuple[Any, ...]:
     x, weight, bias, alpha, shift = ctx.saved_tensors
     dx, dgain, dbias, dscalars = gradients(x, dy, weight, alpha, shift, *ctx.how)
-    like = lambda gradient, parameter: None if parameter is None else gradient.reshape(parameter.shape).to(parameter)
-    return (dx, like(dgain, weight), like(dbias, bias), like(dscalars[0], alpha), like(dscalars[1], shift),
-            None, None, None)
+    return (dx, _as(weight, dgain), _as(bias, dbias), alpha if alpha is None else _as(alpha, dscalars[0]),
+            shift if shift is None else _as(shift, dscalars[1]), None, None, None)
+
+
+def _as(parameter: Optional[Tensor], gradient: Tensor) -> Optional[Tensor]:
+    if parameter is None:
+        return None
+    if gradient.dtype is not parameter.dtype:
+        gradient = gradient.to(parameter.dtype)
+    return gradient if gradient.shape == parameter.shape else gradient.reshape(parameter.shape)
 
 
 class _Normalize(torch.autograd.Function):
@@ -105,8 +114,9 @@ class _Normalize(torch.autograd.Function):
         return output
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():
+            raise RuntimeError("normalize: its second derivatives are not known to autograd")
         return _backward_by(_gradients, ctx, dy)
 
 

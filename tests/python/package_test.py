@@ -89,6 +89,7 @@ class Package(unittest.TestCase):
                      normscope.add_normalize, x, x, out=(line[:32].reshape(4, 8), line[16:].reshape(4, 8)))
 
     def test_examples_print_what_they_show(self):
+        os.chdir(PACKAGE.parent)  # examples name models of the repository
         for failed, tried in (doctest.testfile(str(PACKAGE / "README.md"), module_relative=False),
                               doctest.testmod(normscope)):
             self.assertTrue(tried)

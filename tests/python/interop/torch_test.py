@@ -93,6 +93,11 @@ class Modules(unittest.TestCase):
             with self.assertRaisesRegex(error, message):
                 call()
 
+    def test_second_derivatives_are_refused(self):
+        x = torch.randn(2, 8, requires_grad=True)
+        with self.assertRaisesRegex(RuntimeError, "second derivatives"):
+            torch.autograd.grad(nt.LayerNorm(8)(x).square().sum(), x, create_graph=True)
+
     def test_odd_layouts(self):
         module, theirs = nt.LayerNorm(8), torch.nn.LayerNorm(8)
         for x in (torch.randn(8, 5).T, torch.randn(4, 16)[:, ::2], torch.randn(0, 8), torch.randn(8),

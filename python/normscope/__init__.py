@@ -11,11 +11,12 @@ array([[-1.06904497, -0.53452248,  0.        ,  1.60356745]])
 from . import results
 from ._core import __version__
 from .analyses import Norm, reach, select, separate, verify
+from .head import Head
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
 from .model import Model, Report, open
 from .watch import Activations, Watch, watch
 
-__all__ = ["Activations", "Model", "Norm", "Report", "Watch", "add_normalize", "curvature", "hessian_vector",
+__all__ = ["Activations", "Head", "Model", "Norm", "Report", "Watch", "add_normalize", "curvature", "hessian_vector",
            "jacobian_vector", "normalize", "normalize_backward", "open", "reach", "results", "select", "separate",
            "vector_jacobian", "verify", "watch"]

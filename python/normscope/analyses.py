@@ -52,6 +52,36 @@ class Norm:
         """The direction of the input that the output's direction w reads: J^T w for each row of x, in float64."""
         return kernels.vector_jacobian(x, w, self.gain, **self._keywords())
 
+    def sigma(self, x: Any) -> numpy.ndarray:
+        """What the norm divides each row of x by.
+
+        Shapes   x (..., width); result (..., groups), in float64
+        Errors   ValueError for kinds that divide by nothing
+        """
+        if self.kind in ("dyt", "derf"):
+            raise ValueError(f"sigma: {self.kind} divides by no deviation, expected layer, rms or spherical")
+        blocks = self._blocks(x)
+        sizes = (blocks**2).sum(-1) if self.kind == "spherical" else (blocks**2).mean(-1)
+        return numpy.sqrt(sizes + self.eps)
+
+    def part(self, x: Any, part: Any) -> numpy.ndarray:
+        """What `part` of x adds to norm(x): linear in `part`, with the σ of x. Parts that sum to x add up to norm(x)
+        without its bias.
+
+        Shapes   x, part (..., width); result as part, in float64
+        """
+        sigma, blocks = self.sigma(x)[..., None], self._blocks(part)
+        scaled = numpy.divide(blocks, sigma, out=numpy.zeros(blocks.shape), where=sigma > 0).reshape(numpy.shape(part))
+        return scaled if self.gain is None else scaled * numpy.asarray(self.gain, float)
+
+    def _blocks(self, x: Any) -> numpy.ndarray:
+        """Rows in their blocks, centred where the kind centres."""
+        x = numpy.asarray(x, float)
+        if x.ndim == 0 or x.shape[-1] != self.width:
+            raise ValueError(f"norm: x has shape {x.shape}, expected (..., {self.width})")
+        blocks = x.reshape(*x.shape[:-1], self.groups, -1)
+        return blocks - blocks.mean(-1, keepdims=True) if self.kind == "layer" else blocks
+
     def curvature(self, x: kernels.Array) -> kernels.Array:
         """How nonlinear the norm is at each row of x, as `curvature`."""
         return kernels.curvature(x, self.gain, **self._keywords())

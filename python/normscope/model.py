@@ -13,6 +13,7 @@ from . import _core, results
 from ._check import callback, count, real, text
 from .analyses import Norm, Progress
 from .charts import Chart, charts_of
+from .head import Head
 from .live import snapshot_of
 
 
@@ -51,9 +52,15 @@ class Model:
 
         Errors   ValueError for a name that no norm has
         """
-        kind, width, groups, eps, gain, bias, alpha, shift = _core.norm_parameters(
-            self._core, text("norm", "name", name))
-        return Norm(width, kind, groups, eps, gain, bias, alpha, shift)
+        return Norm(*_core.norm_parameters(self._core, text("norm", "name", name)))
+
+    def head(self) -> Head:
+        """The vocabulary head with its final norm: logits, logit lens, and what parts of the stream add to them.
+
+        Errors   ValueError for a model whose logits read no norm, or are not modelled
+        """
+        norm, unembedding, *rest = _core.model_head(self._core)
+        return Head(Norm(*norm), unembedding, *rest)
 
     def tensor(self, name: str) -> Any:
         """A tensor of the file as a NumPy array of float64."""

@@ -130,11 +130,21 @@ nb::object or_none(const std::vector<double>& values) {
   return values.empty() ? nb::object(nb::none()) : array_of(values);
 }
 
-/// (kind, width, groups, eps, gain or None, bias or None, alpha, shift), gain and bias as float64 arrays.
-nb::tuple norm_parameters(const Model& model, const std::string& name) {
-  const NormSpec spec = model::read_norm(model.checkpoint(), model.norm(name));
-  return nb::make_tuple(std::string(to_string(spec.kind)), spec.width, spec.groups, spec.eps,
+/// The fields of the class `Norm` of Python, gain and bias as float64 arrays or None.
+nb::tuple fields_of(const NormSpec& spec) {
+  return nb::make_tuple(spec.width, std::string(to_string(spec.kind)), spec.groups, spec.eps,
                         or_none(spec.gain), or_none(spec.bias), spec.alpha, spec.shift);
+}
+
+nb::tuple norm_parameters(const Model& model, const std::string& name) {
+  return fields_of(model::read_norm(model.checkpoint(), model.norm(name)));
+}
+
+/// (norm, unembedding, bias or None, scale, soft cap).
+nb::tuple model_head(const Model& model) {
+  const certificates::ModelHead head = certificates::read_model_head(model.checkpoint(), model.described());
+  const nb::object rows = array_of(head.unembedding).attr("reshape")(head.tokens, head.norm.width);
+  return nb::make_tuple(fields_of(head.norm), rows, or_none(head.bias), head.scale, head.soft_cap);
 }
 
 nb::object tensor(const Model& model, const std::string& name) {
@@ -216,6 +226,7 @@ void define_model(nb::module_& module) {
   define(module, "model_reach", &reach);
   define(module, "model_geometry", &geometry);
   define(module, "norm_parameters", &norm_parameters);
+  define(module, "model_head", &model_head);
   define(module, "tensor", &tensor);
   define(module, "rewrite", &rewrite_model);
   define(module, "compare", &compare);

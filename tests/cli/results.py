@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 import subprocess
 import sys
 
@@ -39,11 +38,9 @@ class ResultTest(CommandTest):
         return " ".join(finding["item"] + " " + finding["reason"] for finding in got["failed"])
 
     def checker(self, *inputs, error=""):
-        """The status of the checker that docs/certificates.md shows, on result.json, and that it ends in `error`."""
-        page = (SOURCE / "docs/certificates.md").read_text()
-        (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        (self.folder / "check.py").write_text(block)
-        done = subprocess.run([sys.executable, "check.py", "result.json", *inputs], cwd=self.folder, text=True,
+        """The status of the checker in NumPy on result.json, and that it ends in `error`."""
+        program = SOURCE / "python/normscope/checker.py"
+        done = subprocess.run([sys.executable, "-B", program, "result.json", *inputs], cwd=self.folder, text=True,
                               capture_output=True)
         self.assertEqual(done.stderr.strip()[-len(error):] if error else done.stderr, error)
         return done.returncode

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import normscope as ns
 import numpy as np
-from normscope import _core
+from normscope import _core, checker
 
 SOURCE = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 FIXTURES = SOURCE / "tests/model/fixtures"
@@ -87,6 +87,61 @@ class Arrays(unittest.TestCase):
             with self.assertRaisesRegex(error, message) as caught:
                 call()
             self.assertNotIn("\n", str(caught.exception))
+
+
+class Parts(unittest.TestCase):
+    X = np.random.default_rng(10).normal(size=(3, 4, 12)) + 0.5
+
+    def test_parts_add_up_to_the_norm(self):
+        parts = np.random.default_rng(11).normal(size=(5, *self.X.shape))
+        parts[-1] = self.X - parts[:-1].sum(0)
+        gain, bias = np.linspace(-1.0, 2.0, 12), np.linspace(0.0, 1.0, 12)
+        for norm in (ns.Norm(12, gain=gain, bias=bias), ns.Norm(12, "rms", gain=gain), ns.Norm(12, "spherical"),
+                     ns.Norm(12, groups=3, gain=gain)):
+            whole = sum(norm.part(self.X, part) for part in parts)
+            np.testing.assert_allclose(whole + (0.0 if norm.bias is None else norm.bias), norm(self.X), atol=1e-12)
+            self.assertEqual(norm.sigma(self.X).shape, (3, 4, norm.groups))
+        with self.assertRaisesRegex(ValueError, "^sigma: dyt divides by no deviation"):
+            ns.Norm(12, "dyt").part(self.X, self.X)
+        with self.assertRaisesRegex(ValueError, r"^norm: x has shape \(4,\), expected \(..., 12\)$"):
+            ns.Norm(12).sigma(np.ones(4))
+
+    def test_logits_are_the_sum_of_what_parts_add(self):
+        head = ns.open(FIXTURES / "gpt2").head()
+        width = head.norm.width
+        parts = np.random.default_rng(12).normal(size=(6, 2, width))
+        x = parts.sum(0)
+        found = head.decompose(x, parts, [3, 1])
+        np.testing.assert_allclose(found.logits, head.logits(x)[..., [3, 1]], atol=1e-12)
+        np.testing.assert_allclose(head.logits(x), head.norm(x) @ head.unembedding.T, atol=1e-12)
+        with self.assertRaisesRegex(ValueError, "^decompose: the parts do not sum to x$"):
+            head.decompose(x, parts * 2.0, [0])
+        with self.assertRaisesRegex(ValueError, "^decompose: parts have shape"):
+            head.decompose(x, x, [0])
+
+    def test_neurons_that_write_to_the_null_space(self):
+        rng = np.random.default_rng(13)
+        unembedding = rng.normal(size=(50, 8))
+        unembedding[:, 5] *= 1e-5
+        head = ns.Head(ns.Norm(8, "rms"), unembedding)
+        neurons = head.neurons(np.eye(8))
+        np.testing.assert_allclose(neurons.null_share, np.arange(8) == 5, atol=1e-6)
+        self.assertLess(neurons.logit_effect[5], 1e-3 * neurons.logit_effect[0])
+        np.testing.assert_array_equal(neurons.norm, np.ones(8))
+        ones = ns.Head(ns.Norm(8), unembedding).neurons(np.ones((1, 8)))
+        self.assertEqual((ones.null_share[0], ones.logit_effect[0]), (0.0, 0.0))
+
+
+class Checker(unittest.TestCase):
+    def test_the_file_that_stands_alone_agrees(self):
+        a, b = KEYS, KEYS + 9.0
+        self.assertEqual(checker.failures(ns.select(KEYS).to_dict(), [KEYS]), [])
+        self.assertEqual(checker.failures(ns.separate(a, b).to_dict(), [a, b]), [])
+        forged = ns.separate(a, b).to_dict()
+        forged["margin"] *= 1.01
+        self.assertEqual(checker.failures(forged, [a, b]), ["margin"])
+        with self.assertRaisesRegex(ValueError, "^checker: other arrays than the result's keys$"):
+            checker.failures(ns.select(KEYS).to_dict(), [KEYS + 1.0])
 
 
 class Models(unittest.TestCase):

@@ -1,0 +1,121 @@
+"""A model's vocabulary head with its final norm: logits, and what each part of the residual stream adds to them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Sequence
+
+import numpy as np
+
+from ._check import count
+from .analyses import Norm
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Head:
+    """logits = scale * (unembedding @ norm(x) + bias), and soft_cap * tanh(logits / soft_cap) with a soft cap.
+
+    Shapes   unembedding (tokens, width), bias (tokens,) or None
+    """
+
+    norm: Norm
+    unembedding: Any
+    bias: Any = None
+    scale: float = 1.0
+    soft_cap: float = 0.0
+
+    def __repr__(self) -> str:
+        cap = f", soft cap {self.soft_cap:g}" if self.soft_cap else ""
+        return f"Head({len(self.unembedding)} tokens behind {self.norm!r}{cap})"
+
+    def logits(self, x: Any) -> np.ndarray:
+        """The logits of states of the residual stream: those of the last layer are the model's, those of an earlier one
+        the logit lens.
+
+        Shapes   x (..., width); result (..., tokens), in float64
+        """
+        logits = self._linear(self.norm(np.asarray(x, float)), slice(None), constant=True)
+        return self.soft_cap * np.tanh(logits / self.soft_cap) if self.soft_cap else logits
+
+    def decompose(self, x: Any, parts: Any, tokens: Sequence[int]) -> Decomposition:
+        """What each part of x adds to the logits of `tokens`, exactly: the norm is linear once σ is that of x.
+
+        Shapes   x (..., width); parts (count, ..., width), which sum to x
+        Errors   ValueError for parts that do not sum to x, to 1e-4 of their size
+        """
+        x, parts = np.asarray(x, float), np.asarray(parts, float)
+        if parts.ndim != x.ndim + 1 or parts.shape[1:] != x.shape:
+            expected = ", ".join(map(str, x.shape))
+            raise ValueError(f"decompose: parts have shape {parts.shape}, expected (count, {expected})")
+        size = np.abs(parts).max(initial=0.0)
+        if np.abs(parts.sum(0) - x).max(initial=0.0) > 1e-4 * size:
+            raise ValueError("decompose: the parts do not sum to x")
+        wanted = [count("decompose", "token", token) for token in tokens]
+        added = np.stack([self._linear(self.norm.part(x, part), wanted) for part in parts])
+        constant = self._linear(np.zeros(x.shape) if self.norm.bias is None else self.norm.bias, wanted, constant=True)
+        return Decomposition(added, np.broadcast_to(constant, added.shape[1:]))
+
+    def neurons(self, out_weights: Any, *, near_null: float = 1e-2) -> Neurons:
+        """How neurons that write `out_weights` to the residual stream can reach the logits: those that write to the
+        near-null space of the head change the others' scale through σ (entropy neurons).
+
+        Shapes      out_weights (neurons, width), what a neuron at activation 1 writes
+        near_null   singular values up to this share of the largest count as null
+        Source      Gurnee and others 2024; Stolfo and others 2024
+        """
+        weights = np.asarray(out_weights, float)
+        rows = np.asarray(self.unembedding, float)
+        rows = rows - rows.mean(0)  # softmax does not see what all logits share
+        if self.norm.gain is not None:
+            rows = rows * self.norm.gain
+        if self.norm.kind == "layer":
+            rows = rows - rows.mean(1, keepdims=True)
+            weights_seen = weights - weights.mean(1, keepdims=True)
+        else:
+            weights_seen = weights
+        values, axes = np.linalg.eigh(rows.T @ rows)
+        null = axes[:, values <= near_null**2 * values[-1]]
+        norms = np.linalg.norm(weights, axis=1)
+        seen = np.linalg.norm(weights_seen, axis=1)
+        share = np.divide(np.linalg.norm(weights_seen @ null, axis=1), seen, out=np.zeros(len(weights)), where=seen > 0)
+        reach = np.linalg.norm(weights_seen @ rows.T, axis=1)
+        return Neurons(norms, share**2, reach)
+
+    def _linear(self, normalized: Any, tokens: Any, constant: bool = False) -> np.ndarray:
+        logits = normalized @ np.asarray(self.unembedding, float)[tokens].T
+        if constant and self.bias is not None:
+            logits = logits + np.asarray(self.bias, float)[tokens]
+        return self.scale * logits
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Decomposition:
+    """Logits before a soft cap as sums: `parts.sum(0) + constant`.
+
+    Shapes   parts (count, ..., tokens); constant (..., tokens), of the biases of norm and head
+    """
+
+    parts: np.ndarray
+    constant: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Decomposition({len(self.parts)} parts of {self.parts.shape[-1]} logits)"
+
+    @property
+    def logits(self) -> np.ndarray:
+        """The sum."""
+        return self.parts.sum(0) + self.constant
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Neurons:
+    """Of every neuron: the length of what it writes; of what the norm sees of that (without its mean, for LayerNorm), the
+    share of the squared length in the near-null space of the head; and the length of its direct effect on the logits at
+    σ = 1, the part common to all logits left out."""
+
+    norm: np.ndarray
+    null_share: np.ndarray
+    logit_effect: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Neurons({len(self.norm)}, null share at most {self.null_share.max(initial=0.0):.3g})"

@@ -94,6 +94,7 @@ void add_reach(CLI::App& root, Session& session);
 void add_verify(CLI::App& root, Session& session);
 void add_rewrite(CLI::App& root, Session& session);
 void add_compare(CLI::App& root, Session& session);
+void add_ranges(CLI::App& root, Session& session);
 void add_explore(CLI::App& root, Session& session);
 
 }  // namespace normscope::cli

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   cli::add_verify(root, session);
   cli::add_rewrite(root, session);
   cli::add_compare(root, session);
+  cli::add_ranges(root, session);
   cli::add_explore(root, session);
   root.footer(
       "MODEL is a .safetensors, .onnx or .pt file, a sharded .safetensors.index.json, a Hugging Face\n"

@@ -110,6 +110,12 @@ class Model:
             self._core, text("geometry", "norm", norm), count("geometry", "axes", axes), bool(null_space),
             count("geometry", "threads", threads), callback("geometry", progress)))
 
+    def ranges(self, *, threads: int = 0, progress: Progress | None = None) -> results.Ranges:
+        """The range of every number that the model computes directly behind a norm, over every input of that norm: rows
+        that never fire, overflow of small types, a bound of the logits."""
+        return results.loads(_core.model_ranges(self._core, count("ranges", "threads", threads),
+                                                callback("ranges", progress)))
+
     def rewrite(self, output: str | os.PathLike[str] | None = None, *, fold: bool = False, migrate: bool = False,
                 center: bool = False, untie: bool = False, threads: int = 0,
                 progress: Progress | None = None) -> results.Rewrite:

@@ -22,6 +22,7 @@
 #include <normscope/documents/geometry.hpp>
 #include <normscope/documents/heads.hpp>
 #include <normscope/documents/inputs.hpp>
+#include <normscope/documents/ranges.hpp>
 #include <normscope/documents/reach.hpp>
 #include <normscope/documents/report.hpp>
 #include <normscope/documents/rewrite.hpp>
@@ -29,6 +30,7 @@
 #include <normscope/figures/charts.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/model/token_names.hpp>
+#include <normscope/ranges/ranges.hpp>
 #include <normscope/rewrite/compare.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 #include <normscope/selectability/survey.hpp>
@@ -163,6 +165,14 @@ nb::object tensor(const Model& model, const std::string& name) {
   return nb::object(array_of(values).attr("reshape")(nb::tuple(shape)));
 }
 
+std::string model_ranges(const Model& model, unsigned threads, const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    return json_text(
+        documents::ranges(model.checkpoint(), model.described(),
+                          ranges::of_model(model.checkpoint(), model.described(), threads, progress)));
+  });
+}
+
 std::string rewrite_model(const Model& model, const std::string& output, bool fold, bool migrate, bool center,
                           bool untie, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
@@ -228,6 +238,7 @@ void define_model(nb::module_& module) {
   define(module, "norm_parameters", &norm_parameters);
   define(module, "model_head", &model_head);
   define(module, "tensor", &tensor);
+  define(module, "model_ranges", &model_ranges);
   define(module, "rewrite", &rewrite_model);
   define(module, "compare", &compare);
   define(module, "verify_model", &verify);

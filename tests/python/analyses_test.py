@@ -176,6 +176,14 @@ class Models(unittest.TestCase):
         reach = self.model.reach()
         self.assertEqual(ns.verify(reach, FIXTURES / "gpt2").failed, [])
 
+    def test_ranges_hold_at_random_inputs(self):
+        found = self.model.ranges()
+        head = self.model.head()
+        logits = head.logits(100.0 * np.random.default_rng(14).normal(size=(200, head.norm.width)))
+        self.assertLessEqual(logits.max(), found.logits.highest.bound)
+        self.assertGreaterEqual(logits.min(), found.logits.lowest.bound)
+        self.assertEqual([norm.name for norm in found.norms], self.model.norms())
+
     def test_a_rewrite_compares_as_equivalent(self):
         with tempfile.TemporaryDirectory() as folder:
             planned = self.model.rewrite(fold=True)

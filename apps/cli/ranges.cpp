@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/audit/text.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/documents/ranges.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/ranges/ranges.hpp>
+
+#include "command.hpp"
+#include "inputs.hpp"
+
+namespace normscope::cli {
+namespace {
+
+struct RangesOptions {
+  std::string model;
+  std::string norm;
+};
+
+std::string range_of(const ranges::End& low, const ranges::End& high) {
+  return fmt::format("{} to {}", at_least(low.bound, 4), at_most(high.bound, 4));
+}
+
+void print_reader(const Session& session, const std::string& norm, std::size_t width,
+                  const ranges::ReaderRanges& reader) {
+  if (!reader.refused.empty()) {
+    session.say(fmt::format("{:<{}}  {:<14}  not known: {}", norm, width, printable(reader.role),
+                            printable(reader.refused)));
+    return;
+  }
+  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9}", norm, width,
+                          printable(reader.role), reader.rows, range_of(reader.lowest, reader.highest),
+                          reader.typical > 0.0 ? audit::number(reader.size() / reader.typical) : "-",
+                          reader.never_positive.size(), reader.never_negative.size()));
+}
+
+void print_norm(const Session& session, const ranges::NormRanges& norm, std::size_t width) {
+  if (!norm.refused.empty()) {
+    session.say(fmt::format("{:<{}}  not known: {}", printable(norm.name), width, printable(norm.refused)));
+    return;
+  }
+  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9}", printable(norm.name), width, "its output", "",
+                          "+-" + at_most(norm.largest, 4), audit::number(norm.largest / norm.typical)));
+  for (const ranges::ReaderRanges& reader : norm.readers) print_reader(session, "", width, reader);
+}
+
+/// Types that the largest number of all would overflow.
+void say_overflows(const Session& session, const ranges::ModelRanges& found) {
+  for (const documents::NumberType& type : documents::number_types) {
+    std::size_t readers = 0;
+    std::size_t all = 0;
+    for (const ranges::NormRanges& norm : found.norms) {
+      for (const ranges::ReaderRanges& reader : norm.readers) {
+        if (!reader.refused.empty()) continue;
+        ++all;
+        if (reader.size() > type.largest) ++readers;
+      }
+    }
+    if (readers > 0) {
+      session.say(fmt::format("{}: {} of {} readers exceed its largest number, {:g}, at some input",
+                              type.name, readers, all, type.largest));
+    }
+  }
+}
+
+void print_ranges(const Session& session, const ranges::ModelRanges& found) {
+  std::size_t width = 4;
+  for (const ranges::NormRanges& norm : found.norms) width = std::max(width, printable(norm.name).size());
+  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9}", "norm", width, "reader", "rows",
+                          "range over every input", "/typical", "never > 0", "never < 0"));
+  for (const ranges::NormRanges& norm : found.norms) print_norm(session, norm, width);
+  if (found.logits) {
+    session.say("logits: " + range_of(found.logits->lowest, found.logits->highest) + " at every input");
+  } else {
+    session.say("logits: not known: " + printable(found.logits_refused));
+  }
+  say_overflows(session, found);
+}
+
+int run_ranges(const Session& session, const RangesOptions& options) {
+  Inputs inputs;
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  inputs.keep_apart({session.json});
+  model::Model model = inputs.model_of(checkpoint);
+  if (model.norms.empty()) {
+    throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model));
+  }
+  if (!options.norm.empty()) {
+    std::erase_if(model.norms, [&](const model::Norm& norm) { return norm.name != options.norm; });
+    if (model.norms.empty()) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("--norm: {} has no norm \"{}\"", options.model, options.norm));
+    }
+  }
+  const ranges::ModelRanges found = ranges::of_model(checkpoint, model, session.threads, session.progress());
+  if (session.wants_json()) session.write_json(json_text(documents::ranges(checkpoint, model, found), 1));
+  print_ranges(session, found);
+  say_notes(session, model.notes);
+  return ok;
+}
+
+}  // namespace
+
+void add_ranges(CLI::App& root, Session& session) {
+  const auto options = std::make_shared<RangesOptions>();
+  CLI::App* command = add_command(
+      root, session, "ranges", "Prove the range of every number that a model computes directly behind a norm",
+      [&session, options] { return run_ranges(session, *options); });
+  command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
+  command->add_option("--norm", options->norm, "This norm alone")->type_name("NAME");
+  command->footer(
+      "The columns: the lowest and highest number that a row of the reader gives at any input of the norm; "
+      "the "
+      "largest of these over the root mean square at evenly distributed directions, which an int8 or FP8 "
+      "scale for "
+      "the worst case loses; rows that are never positive (dead units of a ReLU) and never negative.");
+}
+
+}  // namespace normscope::cli

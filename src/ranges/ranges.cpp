@@ -1,0 +1,242 @@
+#include <normscope/ranges/ranges.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/norm/norm.hpp>
+
+namespace normscope::ranges {
+namespace {
+
+constexpr std::size_t rows_at_once = 64;
+
+/// What some rows of a map compute; ends without attained values.
+struct Part {
+  End lowest{}, highest{};
+  double typical = 0.0;
+  std::vector<std::size_t> never_positive{}, never_negative{};
+  bool any = false;
+
+  void add(std::size_t row, const Interval& interval) {
+    if (!any || interval.lower < lowest.bound) lowest = {.row = row, .bound = interval.lower};
+    if (!any || interval.upper > highest.bound) highest = {.row = row, .bound = interval.upper};
+    any = true;
+    typical = std::max(typical, interval.typical);
+    if (interval.upper <= 0.0) never_positive.push_back(row);
+    if (interval.lower >= 0.0) never_negative.push_back(row);
+  }
+
+  void add(Part&& other) {
+    if (!other.any) return;
+    if (!any || other.lowest.bound < lowest.bound) lowest = other.lowest;
+    if (!any || other.highest.bound > highest.bound) highest = other.highest;
+    any = true;
+    typical = std::max(typical, other.typical);
+    never_positive.insert(never_positive.end(), other.never_positive.begin(), other.never_positive.end());
+    never_negative.insert(never_negative.end(), other.never_negative.begin(), other.never_negative.end());
+  }
+};
+
+/// The rows of a linear map behind a norm.
+class Rows {
+ public:
+  Rows(const checkpoint::Checkpoint& checkpoint, const model::Linear& linear, const NormSpec& norm)
+      : checkpoint_(checkpoint), linear_(linear), norm_(norm), bias_(model::read_bias(checkpoint, linear)) {
+    if (linear.in != norm.width) {
+      throw Error(ErrorCode::Shape, fmt::format("reads {} features, expected {}", linear.in, norm.width));
+    }
+  }
+
+  [[nodiscard]] Part all(unsigned threads, const Progress& progress) const {
+    const std::size_t blocks = (linear_.out + rows_at_once - 1) / rows_at_once;
+    const std::size_t together = std::size_t{4} * thread_count(threads);
+    Part all;
+    for (std::size_t first = 0; first < blocks; first += together) {
+      progress("reading weights", first, blocks);
+      std::vector<Part> parts(std::min(together, blocks - first));
+      parallel_for(parts.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t k = begin; k < end; ++k) parts[k] = block((first + k) * rows_at_once);
+      });
+      for (Part& part : parts) all.add(std::move(part));
+    }
+    return all;
+  }
+
+  /// What the norm and the row compute at the input that attains the end.
+  [[nodiscard]] double attained(const End& end, bool upper) const {
+    const std::vector<double> row = model::read_weight(checkpoint_, linear_, end.row, 1);
+    std::vector<double> x(norm_.width);
+    attaining_input(norm_, row, upper, x);
+    const MatrixView<double> view{x.data(), 1, norm_.width};
+    norm::forward(norm_, view, view);
+    return std::inner_product(row.begin(), row.end(), x.begin(), bias_at(end.row));
+  }
+
+ private:
+  [[nodiscard]] double bias_at(std::size_t row) const { return bias_.empty() ? 0.0 : bias_[row]; }
+
+  [[nodiscard]] Part block(std::size_t first) const {
+    const std::size_t count = std::min<std::size_t>(rows_at_once, linear_.out - first);
+    const std::vector<double> weights = model::read_weight(checkpoint_, linear_, first, count);
+    Part part;
+    for (std::size_t row = 0; row < count; ++row) {
+      const Interval found =
+          interval(norm_, {weights.data() + row * norm_.width, norm_.width}, bias_at(first + row));
+      if (!std::isfinite(found.lower) || !std::isfinite(found.upper)) {
+        throw Error(ErrorCode::Argument, fmt::format("row {} has no finite range", first + row));
+      }
+      part.add(first + row, found);
+    }
+    return part;
+  }
+
+  const checkpoint::Checkpoint& checkpoint_;
+  const model::Linear& linear_;
+  const NormSpec& norm_;
+  std::vector<double> bias_;
+};
+
+ReaderRanges of_reader(const checkpoint::Checkpoint& checkpoint, const model::Linear& linear,
+                       const NormSpec& norm, unsigned threads, const Progress& progress) {
+  ReaderRanges result{.role = linear.role, .weight = linear.weight.selector(), .rows = linear.out};
+  try {
+    const Rows rows(checkpoint, linear, norm);
+    Part all = rows.all(threads, progress);
+    result.lowest = all.lowest;
+    result.highest = all.highest;
+    result.lowest.attained = rows.attained(all.lowest, false);
+    result.highest.attained = rows.attained(all.highest, true);
+    result.typical = all.typical;
+    result.never_positive = std::move(all.never_positive);
+    result.never_negative = std::move(all.never_negative);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled) throw;
+    result.refused = error.what();
+  }
+  return result;
+}
+
+/// The features of the norm's own output, which a row of the identity reads.
+void add_features(const NormSpec& norm, NormRanges& result) {
+  std::vector<double> sizes(norm.width);
+  std::vector<double> row(norm.width);
+  // The row has one entry, so that only its block counts.
+  const std::size_t n = norm.elementwise() ? 1 : norm.block_width();
+  const double width = static_cast<double>(n);
+  const double reach = norm.elementwise() ? 1.0
+                       : norm.centers()   ? norm.radius() * std::sqrt((width - 1.0) / width)
+                                          : norm.radius();
+  const double rms =
+      norm.elementwise() || (norm.centers() && n < 2) ? reach : norm.radius() / std::sqrt(width);
+  for (std::size_t i = 0; i < norm.width; ++i) {
+    const double bias = norm.bias.empty() ? 0.0 : norm.bias[i];
+    const double gain = std::abs(norm.gain_at(i));
+    sizes[i] = (reach * gain + std::abs(bias)) * (1.0 + 0x1p-48);
+    if (sizes[i] > result.largest || i == 0) {
+      result.largest = sizes[i];
+      result.feature = i;
+      result.typical = std::hypot(rms * gain, bias);
+    }
+  }
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  result.median = *middle;
+}
+
+NormRanges of_norm(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, unsigned threads,
+                   const Progress& progress) {
+  NormRanges result{.name = norm.name};
+  try {
+    const NormSpec spec = model::read_norm(checkpoint, norm);
+    validate(spec);
+    add_features(spec, result);
+    for (const model::Linear& reader : norm.readers) {
+      result.readers.push_back(of_reader(checkpoint, reader, spec, threads, progress));
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled) throw;
+    result = {.name = norm.name, .refused = error.what()};
+  }
+  return result;
+}
+
+/// The soft cap of a scaled bound, rounded outward.
+double capped(double bound, const model::Vocabulary& vocabulary, double outward) {
+  const double scaled = bound * vocabulary.logit_scale;
+  if (vocabulary.soft_cap <= 0.0) return scaled + outward * 0x1p-50 * std::abs(scaled);
+  const double cap = vocabulary.soft_cap;
+  return cap * std::tanh(scaled / cap) + outward * 0x1p-48 * cap;
+}
+
+/// The head's rows: among the readers of its norm, where they are.
+ReaderRanges of_unembedding(const checkpoint::Checkpoint& checkpoint, const model::Linear& unembedding,
+                            const model::Norm& norm, const NormRanges& known, unsigned threads,
+                            const Progress& progress) {
+  for (const ReaderRanges& reader : known.readers) {
+    if (reader.weight == unembedding.weight.selector() && reader.rows == unembedding.out) return reader;
+  }
+  return of_reader(checkpoint, unembedding, model::read_norm(checkpoint, norm), threads, progress);
+}
+
+LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& rows,
+                      const std::string& norm) {
+  const bool turned = vocabulary.logit_scale < 0.0;
+  const auto end_of = [&](const End& end, double outward) {
+    return End{.row = end.row,
+               .bound = capped(end.bound, vocabulary, outward),
+               .attained = capped(end.attained, vocabulary, 0.0)};
+  };
+  return {.norm = norm,
+          .tokens = rows.rows,
+          .lowest = end_of(turned ? rows.highest : rows.lowest, -1.0),
+          .highest = end_of(turned ? rows.lowest : rows.highest, 1.0),
+          .scale = vocabulary.logit_scale,
+          .soft_cap = vocabulary.soft_cap};
+}
+
+void add_logits(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads,
+                const Progress& progress, ModelRanges& result) {
+  if (!model.vocabulary || !model.vocabulary->unembedding) {
+    result.logits_refused = "no map to a vocabulary was found";
+    return;
+  }
+  const model::Vocabulary& vocabulary = *model.vocabulary;
+  if (!vocabulary.not_modelled.empty()) {
+    result.logits_refused = "not modelled: " + vocabulary.not_modelled;
+    return;
+  }
+  const auto norm = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& known) {
+    return known.name == vocabulary.final_norm;
+  });
+  if (norm == model.norms.end()) {
+    result.logits_refused = vocabulary.final_norm.empty() ? "the logits read no norm directly"
+                                                          : "the norm that they read is left out";
+    return;
+  }
+  const NormRanges& known = result.norms[static_cast<std::size_t>(norm - model.norms.begin())];
+  const ReaderRanges rows =
+      of_unembedding(checkpoint, *vocabulary.unembedding, *norm, known, threads, progress);
+  result.logits_refused = known.refused.empty() ? rows.refused : known.refused;
+  if (result.logits_refused.empty()) result.logits = of_logits(vocabulary, rows, norm->name);
+}
+
+}  // namespace
+
+double ReaderRanges::size() const { return std::max(std::abs(lowest.bound), std::abs(highest.bound)); }
+
+ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads,
+                     const Progress& progress) {
+  ModelRanges result;
+  for (const model::Norm& norm : model.norms) {
+    result.norms.push_back(of_norm(checkpoint, norm, threads, progress));
+  }
+  add_logits(checkpoint, model, threads, progress, result);
+  return result;
+}
+
+}  // namespace normscope::ranges

@@ -1,0 +1,123 @@
+"""`ranges`: no input of a norm leaves them, gradient ascent in NumPy comes close to both ends, and other input is refused."""
+
+import json
+import unittest
+
+import numpy as np
+
+from command import OWN_MODEL, SOURCE, CommandTest
+from rewrite_test import tensors
+
+FIXTURES = SOURCE / "tests/model/fixtures"
+
+
+def normalized(x, norm, eps):
+    centred = x - x.mean() if norm == "layer" else x
+    return centred / np.sqrt(np.mean(centred**2) + eps)
+
+
+def ascended(row, norm, eps, x):
+    """An input at which row . normalized(x) is large, by gradient ascent."""
+    for _ in range(300):
+        centred = x - x.mean() if norm == "layer" else x
+        sigma = np.sqrt(np.mean(centred**2) + eps)
+        y = centred / sigma
+        gradient = (row - (row.mean() if norm == "layer" else 0.0) - y * np.mean(row * y)) / sigma
+        x = x + 0.5 * sigma * gradient / (np.linalg.norm(gradient) + 1e-300) * np.linalg.norm(y)
+        x = x * 1.05  # away from eps
+    return x
+
+
+class Ranges(CommandTest):
+    def ranges(self, *arguments):
+        self.ok("ranges", *arguments, "--json", "r.json", "-q")
+        document = json.loads((self.folder / "r.json").read_text())
+        self.conforms("ranges", document)
+        return document
+
+    def attack(self, stated, rows, norm, gain, bias, offset, eps):
+        """Random inputs and ascent from them for the rows of the ends."""
+        rng = np.random.default_rng(1)
+        for name, sign in (("lowest", -1.0), ("highest", 1.0)):
+            end = stated[name]
+            row = rows[end["row"]]
+            reached = -np.inf
+            for _ in range(4):
+                x = ascended(sign * row * gain, norm, eps, rng.normal(size=len(row)))
+                reached = max(reached, sign * (row @ (gain * normalized(x, norm, eps) + bias) + offset[end["row"]]))
+            room = 1e-9 * (1.0 + abs(end["bound"]))
+            self.assertLessEqual(reached, sign * end["bound"] + room)
+            self.assertGreater(reached, sign * end["bound"] - 1e-2 * (1.0 + abs(end["bound"])))
+            self.assertAlmostEqual(end["attained"], end["bound"], delta=1e-6 * (1.0 + abs(end["bound"])))
+            for _ in range(50):
+                values = rows @ (gain * normalized(rng.normal(size=len(row)) * 10.0 ** rng.uniform(-3, 3), norm, eps) + bias)
+                self.assertLessEqual((sign * (values + offset)).max(), sign * end["bound"] + room)
+
+    def test_an_attack_on_gpt2(self):
+        weights = tensors(FIXTURES / "gpt2/model.safetensors")
+        document = self.ranges(FIXTURES / "gpt2")
+        config = json.loads((FIXTURES / "gpt2/config.json").read_text())
+        prefix = "transformer." if any(name.startswith("transformer.") for name in weights) else ""
+        take = lambda name: np.asarray(weights[prefix + name], float)
+        mlp = next(norm for norm in document["norms"] if norm["name"].endswith("h.0.ln_2"))
+        (reader,) = mlp["readers"]
+        self.attack(reader, take("h.0.mlp.c_fc.weight").T, "layer", take("h.0.ln_2.weight"), take("h.0.ln_2.bias"),
+                    take("h.0.mlp.c_fc.bias"), config["layer_norm_epsilon"])
+        table = take("wte.weight")
+        self.attack(document["logits"], table, "layer", take("ln_f.weight"), take("ln_f.bias"), np.zeros(len(table)),
+                    config["layer_norm_epsilon"])
+
+    def test_an_attack_on_llama(self):
+        weights = tensors(FIXTURES / "llama/model.safetensors")
+        document = self.ranges(FIXTURES / "llama")
+        config = json.loads((FIXTURES / "llama/config.json").read_text())
+        norm = document["norms"][1]
+        for reader in norm["readers"]:
+            rows = np.asarray(weights[reader["weight"]], float)
+            self.attack(reader, rows, "rms", np.asarray(weights[norm["name"] + ".weight"], float), np.zeros(rows.shape[1]),
+                        np.zeros(len(rows)), config["rms_norm_eps"])
+
+    def test_soft_caps_and_logits_that_are_not_modelled(self):
+        capped = self.ranges(FIXTURES / "gemma2")["logits"]
+        self.assertGreater(capped["soft_cap"], 0.0)
+        self.assertLessEqual(capped["highest"]["bound"], capped["soft_cap"] * (1 + 1e-12))
+        self.assertIsNone(self.ranges(FIXTURES / "vit")["logits"])
+
+    def test_units_that_never_fire(self):
+        import shutil
+
+        from command import safetensors
+
+        shutil.copytree(FIXTURES / "gpt2", self.folder / "dead")
+        weights = {name: np.array(array, np.float32) for name, array in tensors(FIXTURES / "gpt2/model.safetensors").items()}
+        name = next(name for name in weights if name.endswith("h.0.mlp.c_fc.bias"))
+        weights[name][:3], weights[name][5] = -1e4, 1e4
+        safetensors(self.folder / "dead/model.safetensors", weights)
+        document = self.ranges("dead")
+        (reader,) = next(norm for norm in document["norms"] if norm["name"].endswith("h.0.ln_2"))["readers"]
+        self.assertEqual(reader["never_positive"], {"count": 3, "rows": [0, 1, 2]})
+        self.assertEqual(reader["never_negative"], {"count": 1, "rows": [5]})
+        self.assertEqual(reader["may_overflow"], ["float8_e4m3"])
+
+    def test_every_fixture(self):
+        for folder in sorted(FIXTURES.iterdir()):
+            if not (folder / "config.json").is_file():
+                continue
+            for norm in self.ranges(folder)["norms"]:
+                for reader in norm.get("readers", []):
+                    if "refused" not in reader:
+                        self.assertLessEqual(reader["lowest"]["bound"], reader["lowest"]["attained"], (folder, norm["name"]))
+                        self.assertGreaterEqual(reader["highest"]["bound"], reader["highest"]["attained"], (folder, norm["name"]))
+
+    def test_one_norm_alone(self):
+        (norm,) = self.ranges(OWN_MODEL, "--norm", "transformer.h.0.ln_1")["norms"]
+        self.assertEqual(norm["name"], "transformer.h.0.ln_1")
+        self.assertEqual(self.ranges(OWN_MODEL, "--threads", 1), self.ranges(OWN_MODEL, "--threads", 2))
+
+    def test_other_input_is_refused_in_one_line(self):
+        self.assertIn('has no norm "absent"', self.fails(3, "ranges", OWN_MODEL, "--norm", "absent"))
+        self.fails(3, "ranges", "absent")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -42,7 +42,7 @@ int run_inspect(const Session& session, const std::string& file) {
   if (session.wants_json()) session.write_json(json_text(documents::inspection(checkpoint, model), 1));
   if (session.quiet) return ok;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
-    session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype),
+    session.say(fmt::format("{:<5} {:<20} {}", tensor.stored_type(),
                             fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));
   }
   session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file),

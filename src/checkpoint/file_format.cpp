@@ -87,7 +87,7 @@ FileFormat file_format(const std::filesystem::path& path, std::span<const std::b
 std::string_view describe(FileFormat format) {
   switch (format) {
     case FileFormat::safetensors: return "safetensors";
-    case FileFormat::shard_index: return "safetensors index";
+    case FileFormat::shard_index: return "index of shards";
     case FileFormat::npy: return "NumPy array";
     case FileFormat::zip: return "PyTorch or NumPy zip";
     case FileFormat::idx: return "IDX array";
@@ -111,7 +111,6 @@ std::string_view describe(FileFormat format) {
 
 std::string_view advice(FileFormat format) {
   switch (format) {
-    case FileFormat::gguf:
     case FileFormat::hdf5:
     case FileFormat::msgpack: return "export it to safetensors";
     case FileFormat::saved_model:

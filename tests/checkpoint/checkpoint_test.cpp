@@ -112,11 +112,10 @@ TEST(Checkpoint, RejectsAHugeConfig) {
 TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   const Scratch scratch;
   EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file and no pytorch_model.bin");
-  put(scratch / "a.gguf", "GGUF");
+  put(scratch / "a.msgpack", "");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file and no pytorch_model.bin; \"a.gguf\" is GGUF, which is not read: "
-            "export it to "
-            "safetensors");
+            "has no .safetensors file and no pytorch_model.bin; \"a.msgpack\" is Flax msgpack, which is not "
+            "read: export it to safetensors");
   put(scratch / "b.onnx", "");
   put(scratch / "c.onnx", "");
   EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
@@ -142,12 +141,11 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, ONNX or PyTorch zip" + advice);
+              "format is " + format + ", expected safetensors, GGUF, ONNX or PyTorch zip" + advice);
   };
   const std::string convert = "; export it to safetensors";
   const std::string convert_model = "; export the model to ONNX or safetensors";
-  expect("a.gguf", "GGUF\3\0\0\0", "GGUF", convert);
-  expect("lies.safetensors", "GGUF\3", "GGUF", convert);
+  expect("lies.safetensors", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
   expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel", convert_model);
   expect("model.ckpt.index", "", "TensorFlow checkpoint", convert_model);
   expect("model.ckpt.data-00000-of-00001", "abc", "TensorFlow checkpoint", convert_model);

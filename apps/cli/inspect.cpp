@@ -62,6 +62,7 @@ void add_inspect(CLI::App& root, Session& session) {
       add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
                   [&session, file] { return run_inspect(session, *file); });
   command->add_option("FILE", *file, "Checkpoint to check")->required();
+  add_member(*command, *file);
   command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
 }
 

@@ -8,19 +8,15 @@
 
 #include <normscope/bytes/fail.hpp>
 #include <normscope/bytes/quote.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "encoded.hpp"
 #include "file_format.hpp"
-#include "gguf.hpp"
 #include "gguf_parts.hpp"
 #include "hub_folder.hpp"
-#include "onnx.hpp"
-#include "parsed_file.hpp"
+#include "shard.hpp"
 #include "shard_index.hpp"
-#include "torch_zip.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -28,83 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_index = std::uint64_t{64} << 20;
-/// Number of bytes at the start of a file that identify its format.
-constexpr std::uint64_t told_by = 4096;
-
-/// One open file and what its tensors point into.
-struct Shard {
-  std::unique_ptr<bytes::Source> file;
-  SafetensorsContents contents{};  ///< of other formats: tensors and metadata
-  std::vector<std::byte> held{};   ///< the whole file, if it is needed in memory and not mapped
-  std::optional<Arena> arena{};    ///< of other formats
-  std::optional<OnnxGraph> graph{};
-  std::vector<std::unique_ptr<bytes::Source>> views{};
-};
-
-/// All bytes of `file`, for formats that store tensors at arbitrary places; in `held` if it is not mapped.
-std::span<const std::byte> whole(const bytes::Source& file, const fs::path& path,
-                                 std::vector<std::byte>& held) {
-  const bytes::StoredBytes bytes(file);
-  if (!bytes.in_memory() && bytes.size() > bytes::largest_held) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("checkpoint: {}: has {} bytes, expected at most {} for a format that is loaded "
-                            "whole; safetensors and GGUF files may have any size",
-                            path.string(), bytes.size(), bytes::largest_held));
-  }
-  return bytes.fetch(held);
-}
-
-using Parse = ParsedFile (*)(std::span<const std::byte>, const std::string&);
-
-Shard take(std::unique_ptr<bytes::Source> file, ParsedFile parsed) {
-  Shard shard{std::move(file)};
-  shard.contents.tensors = std::move(parsed.tensors);
-  shard.contents.metadata = std::move(parsed.metadata);
-  shard.arena = std::move(parsed.arena);
-  shard.graph = std::move(parsed.graph);
-  shard.views = std::move(parsed.views);
-  return shard;
-}
-
-/// Opens a file of a format that is parsed as a whole.
-Shard open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& path, const std::string& where,
-                  Parse parse) {
-  std::vector<std::byte> held;
-  ParsedFile parsed = parse(whole(*file, path, held), where);
-  Shard shard = take(std::move(file), std::move(parsed));
-  shard.held = std::move(held);
-  return shard;
-}
-
-Shard open_gguf(std::unique_ptr<bytes::Source> file, const fs::path& path) {
-  ParsedFile parsed = parse_gguf(bytes::StoredBytes(*file), "gguf: " + path.string());
-  return take(std::move(file), std::move(parsed));
-}
-
-FileFormat format_of(const bytes::Source& file, const fs::path& path) {
-  std::vector<std::byte> buffer;
-  const bytes::StoredBytes bytes(file);
-  return file_format(path, bytes.part(0, std::min(bytes.size(), told_by)).fetch(buffer));
-}
-
-/// A single file of weights, with the name of its format; `expected` are the formats to have in its place.
-std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> file, const fs::path& path,
-                                              FileFormat format, std::string_view expected) {
-  const std::string name = path.string();
-  switch (format) {
-    case FileFormat::safetensors: {
-      SafetensorsContents contents = parse_safetensors(bytes::StoredBytes(*file), "safetensors: " + name);
-      return {Shard{std::move(file), std::move(contents)}, "safetensors"};
-    }
-    case FileFormat::onnx: return {open_parsed(std::move(file), path, "onnx: " + name, parse_onnx), "onnx"};
-    case FileFormat::zip:
-      return {open_parsed(std::move(file), path, "pytorch: " + name, parse_torch_zip), "pytorch"};
-    default:
-      throw Error(ErrorCode::Unsupported,
-                  fmt::format("checkpoint: {}: format is {}, expected {}{}{}", name, describe(format),
-                              expected, advice(format).empty() ? "" : "; ", advice(format)));
-  }
-}
 
 /// Features and tokens are counted in std::size_t, which may be narrower than the file's numbers.
 void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
@@ -136,7 +55,8 @@ struct Checkpoint::Contents {
   std::string_view format = "safetensors";
   std::optional<OnnxGraph> graph;  ///< its constants are elements of `tensors`
 
-  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at, FileFormat told);
+  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at, FileFormat told,
+                   const std::string& member);
   void open_index(const bytes::Source& file, const fs::path& at, const bytes::OpenSource& open);
   void open_parts(std::unique_ptr<bytes::Source> file, const fs::path& at, const bytes::OpenSource& open);
   void add(Shard shard, const fs::path& at);
@@ -150,8 +70,8 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
 }
 
 void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at,
-                                       FileFormat told) {
-  auto [shard, name] = open_shard(std::move(file), at, told, "safetensors, GGUF, ONNX or PyTorch zip");
+                                       FileFormat told, const std::string& member) {
+  auto [shard, name] = open_shard(std::move(file), at, told, "safetensors, GGUF, ONNX or PyTorch", member);
   format = name;
   add(std::move(shard), at);
   tensors = std::move(shards.front().contents.tensors);
@@ -205,7 +125,7 @@ void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path&
       fail_index(at, fmt::format("names the shard {}, which is missing", bytes::quote(name)));
     std::unique_ptr<bytes::Source> opened = open(shard_path);
     const FileFormat told = format_of(*opened, shard_path);
-    auto [shard, of_format] = open_shard(std::move(opened), shard_path, told, "safetensors or PyTorch zip");
+    auto [shard, of_format] = open_shard(std::move(opened), shard_path, told, "safetensors or PyTorch");
     if (number > 0 && of_format != format) {
       fail_index(at, fmt::format("has shards of two formats, {} and {}, expected one", format, of_format));
     }
@@ -247,18 +167,24 @@ void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path&
 Checkpoint::Checkpoint(const fs::path& path, const bytes::OpenSource& open)
     : contents_(std::make_unique<Contents>()) {
   contents_->path = path;
-  const fs::path at = entry_file(path);
+  const FileMember given = split_member(path);
+  const fs::path at = entry_file(given.file);
   std::unique_ptr<bytes::Source> file = open(at);
   const FileFormat format = format_of(*file, at);
+  const bool is_of_parts = format == FileFormat::shard_index || format == FileFormat::gguf;
+  if (is_of_parts && !given.member.empty()) {
+    throw Error(ErrorCode::Argument, fmt::format("checkpoint: {}: has no members, found the name of one, {}",
+                                                 at.string(), bytes::quote(given.member)));
+  }
   switch (format) {
     case FileFormat::shard_index: contents_->open_index(*file, at, open); break;
     case FileFormat::gguf: contents_->open_parts(std::move(file), at, open); break;
-    default: contents_->open_single(std::move(file), at, format);
+    default: contents_->open_single(std::move(file), at, format, given.member);
   }
   check_extents(contents_->tensors, at);
   // A GGUF file has its configuration in its metadata.
-  if (format != FileFormat::gguf &&
-      (at != path || format == FileFormat::shard_index || is_hub_weights_name(at.filename().string()))) {
+  if (format != FileFormat::gguf && (at != given.file || format == FileFormat::shard_index ||
+                                     is_hub_weights_name(at.filename().string()))) {
     contents_->config_text = config_beside(at);
   }
 }

@@ -118,7 +118,6 @@ std::string_view advice(FileFormat format) {
     case FileFormat::tflite:
     case FileFormat::core_ml:
     case FileFormat::tensorrt: return "export the model to ONNX or safetensors";
-    case FileFormat::pickle: return "load and save it again with PyTorch 1.6 or later";
     case FileFormat::lfs_pointer: return "fetch the file with `git lfs pull`";
     case FileFormat::html: return "download the file itself, not its page";
     case FileFormat::compressed: return "unpack it first";

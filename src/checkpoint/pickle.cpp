@@ -30,8 +30,12 @@ class Machine {
 
   Pickled run() {
     while (!stopped_) step();
-    if (!rest_.empty()) fail(fmt::format("{} bytes follow the end of the pickle", rest_.size()));
     return std::move(result_);
+  }
+  /// What follows the pickle.
+  [[nodiscard]] Bytes rest() const { return rest_; }
+  void expect_end() const {
+    if (!rest_.empty()) fail(fmt::format("{} bytes follow the end of the pickle", rest_.size()));
   }
 
  private:
@@ -193,8 +197,9 @@ class Machine {
       fail_storage();
     }
     arena_.charge(growth, sizeof(PickledStorage));
-    result_.storages.push_back(
-        {pickle_global(parts[1].index).dtype, role(Role::untyped_storage), parts[2].text, count(parts[4])});
+    result_.storages.push_back({pickle_global(parts[1].index).dtype, role(Role::untyped_storage),
+                                parts[2].text, count(parts[4]),
+                                parts.size() > 5 && parts[5].kind != Kind::none});
     push({Kind::storage, 0, result_.storages.size() - 1});
   }
   void reduce() {
@@ -294,7 +299,17 @@ class Machine {
 }  // namespace
 
 Pickled read_pickle(Bytes bytes, Arena& arena, const std::string& where) {
-  return Machine(bytes, arena, where).run();
+  Machine machine(bytes, arena, where);
+  Pickled pickled = machine.run();
+  machine.expect_end();
+  return pickled;
+}
+
+Pickled read_first_pickle(Bytes& bytes, Arena& arena, const std::string& where) {
+  Machine machine(bytes, arena, where);
+  Pickled pickled = machine.run();
+  bytes = machine.rest();
+  return pickled;
 }
 
 }  // namespace normscope::checkpoint

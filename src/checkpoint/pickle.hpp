@@ -40,6 +40,7 @@ struct PickledStorage {
   bool is_untyped = false;  ///< counts bytes; the tensor has the type
   std::string_view key;
   std::uint64_t elements = 0;
+  bool is_part = false;  ///< of another storage
 };
 
 struct PickledTensor {
@@ -62,5 +63,9 @@ struct Pickled {
 ///           messages begin with `where`
 /// Cost      O(size); containers may hold each other in circles
 [[nodiscard]] Pickled read_pickle(std::span<const std::byte> bytes, Arena& arena, const std::string& where);
+
+/// The same for the pickle that `bytes` begin with, which is cut off from them.
+[[nodiscard]] Pickled read_first_pickle(std::span<const std::byte>& bytes, Arena& arena,
+                                        const std::string& where);
 
 }  // namespace normscope::checkpoint

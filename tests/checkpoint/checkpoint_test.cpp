@@ -141,7 +141,7 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, GGUF, ONNX or PyTorch zip" + advice);
+              "format is " + format + ", expected safetensors, GGUF, ONNX or PyTorch" + advice);
   };
   const std::string convert = "; export it to safetensors";
   const std::string convert_model = "; export the model to ONNX or safetensors";
@@ -155,11 +155,6 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
   expect("a.engine", "", "TensorRT engine", convert_model);
   expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");
   expect("a.safetensors.gz", "\x1f\x8b\x08", "compressed or tar archive", "; unpack it first");
-  const std::string old_pickle = "PyTorch pickle without a zip, as before PyTorch 1.6";
-  expect("pytorch_model.bin", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", old_pickle,
-         "; load and save it again with PyTorch 1.6 or later");
-  expect("model.pt", "\x80\x02}q", old_pickle, "; load and save it again with PyTorch 1.6 or later");
-  expect("model.pth", "", old_pickle, "; load and save it again with PyTorch 1.6 or later");
   expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
   expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
          "Git LFS pointer", "; fetch the file with `git lfs pull`");

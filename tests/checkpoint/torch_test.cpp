@@ -139,11 +139,56 @@ TEST(Torch, FindsTheStateDictATrainerHasWrapped) {
   EXPECT_EQ(open(Pickle().op("}")).tensors().size(), 0u);
 }
 
+/// {"model": {"a": ...}, "ema": {"decay": 1, "module": {"a": ...}}, "optimizer": {0: {"step": ...}}}
+Pickle two_models() {
+  Pickle pickle;
+  pickle.op("}(").text("model").op("}").text("a").tensor("0", 6, 0, {1}, {1}).op("s");
+  pickle.text("ema").op("}(").text("decay").integer(1).text("module");
+  pickle.op("}").text("a").tensor("0", 6, 1, {1}, {1}).op("su");
+  pickle.text("optimizer").op("}").integer(0).op("}").text("step").tensor("0", 6, 2, {1}, {1}).op("ss");
+  return pickle.op("u");
+}
+
+TEST(Torch, FindsTheStateDictThatIsNamed) {
+  const test::Scratch scratch;
+  const std::string path = (scratch / "m.pt").string();
+  test::put(path, zip(torch_members(two_models().stop(), {counting(6)})));
+  EXPECT_EQ(read(*Checkpoint(path + ":model").find("a")), Values{1});
+  EXPECT_EQ(read(*Checkpoint(path + ":ema/module").find("a")), Values{2});
+  EXPECT_EQ(Checkpoint(path + ":ema/module").path(), path + ":ema/module");
+  EXPECT_EQ(read_array(path + ":ema/module:a").values, Values{2});
+  const std::string members = "2 members with tensors (\"model\", \"ema/module\")";
+  EXPECT_EQ(complaint(ErrorCode::Argument, two_models()),
+            "has " + members + ", expected one; name it as FILE:MEMBER");
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)Checkpoint(path + ":ema"); }),
+            "pytorch: " + path + ": has no member \"ema\" with tensors; it has " + members);
+  test::put(scratch / "m.safetensors", test::one_tensor_file("a"));
+  EXPECT_EQ(test::error_of(ErrorCode::Argument,
+                           [&] { (void)Checkpoint((scratch / "m.safetensors").string() + ":model"); }),
+            "checkpoint: " + (scratch / "m.safetensors").string() +
+                ": is safetensors, expected a PyTorch file, whose members have names; found \"model\"");
+}
+
+TEST(Torch, TakesTheOnlyMemberThatHoldsTensors) {
+  const Pickle pickle = Pickle()
+                            .op("}(")
+                            .text("epoch")
+                            .integer(3)
+                            .text("network")
+                            .op("}")
+                            .text("weights")
+                            .op("}")
+                            .text("a")
+                            .tensor("0", 6, 4, {1}, {1})
+                            .op("ssu");
+  EXPECT_EQ(values_of(pickle), Values{5});
+}
+
 TEST(Torch, SaysThatAFileHoldsNoStateDict) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("]")),
             "does not hold a dict, expected a state dict");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("}").text("a").integer(1).op("s")),
-            "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+            "its dict holds no tensors, expected a state dict, or one as a member");
 }
 
 TEST(Torch, ReadsProtocol4) {
@@ -217,7 +262,7 @@ TEST(Torch, IsNotFooledByValuesThatHoldThemselves) {
   const Pickle pickle =
       Pickle().op("}q").op("\0"s).text("state_dict").op("h\0s"s).text("l").op("]q\1h\1a"s).op("h\0as"s);
   EXPECT_EQ(complaint(ErrorCode::Unsupported, pickle),
-            "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+            "its dict holds no tensors, expected a state dict, or one as a member");
 }
 
 TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {

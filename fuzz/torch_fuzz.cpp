@@ -96,5 +96,9 @@ std::vector<std::string> fuzz_seeds() {
   const std::string legacy = "\x80\2\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\2M\xe9\3.\x80\2}."s +
                              plain + "\x80\2]X\1\0\0\0000a."s + le<std::uint64_t>(2) + "12345678"s;
   fuzz_require(check_archive(std::as_bytes(std::span(legacy)), checkpoint::parse_torch_legacy));
-  return {plain, wrapped, archive(plain), legacy};
+  const std::string script = "\x80\2c__torch__.n\nNet\n)\x81}(X\1\0\0\0ac__torch__\nN\n)\x81}X\1\0\0\0b"s +
+                             vector + "sbX\1\0\0\0c"s + repeated + "ub."s;
+  const std::string scripted = archive(script);
+  fuzz_require(check_archive(std::as_bytes(std::span(scripted))));
+  return {plain, wrapped, archive(plain), legacy, script};
 }

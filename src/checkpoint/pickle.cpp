@@ -72,7 +72,8 @@ class Machine {
       case 'c': return push_global_line();
       case 0x93: return push_stack_global();
       case 'R': return reduce();
-      case 'b': return (void)pop(1);  // BUILD: the state of a dict or parameter does not affect tensors
+      case 0x81: return push_module();
+      case 'b': return build();
       case 'Q': return push_storage();
       case 's': return set_items(pop(2));
       case 'u': return set_items(pop_to_mark());
@@ -176,6 +177,22 @@ class Machine {
     if (end == std::string_view::npos) fail("ends within a name");
     (void)take(end + 1);
     return text.substr(0, end);
+  }
+  /// NEWOBJ, of which only objects of TorchScript's own classes are made.
+  void push_module() {
+    const std::vector<PickleValue> call = pop(2);
+    const bool is_module = call[0].kind == Kind::global && call[1].kind == Kind::tuple &&
+                           pickle_global(call[0].index).role == Role::script_class;
+    if (!is_module) fail(ErrorCode::Unsupported, "an object is made of a class that is not of TorchScript");
+    push(container(Kind::module, {}));
+  }
+  /// The state of a dict or parameter does not affect tensors; that of a module is its attributes.
+  void build() {
+    const PickleValue state = pop(1)[0];
+    if (top().kind != Kind::module) return;
+    if (state.kind != Kind::dict) fail("the attributes of a module are not a dict");
+    const std::vector<PickleValue> attributes = items(state);
+    extend(Kind::module, attributes, "a module");
   }
   void push_global_line() {
     const std::string_view module = line();

@@ -9,8 +9,8 @@
 
 #include "parsed_file.hpp"
 
-/// Reads the pickles that torch.save writes without running code: opcodes build plain values, and only the
-/// globals that represent tensors and dicts are known.
+/// Reads the pickles that torch.save and torch.jit.save write without running code: opcodes build plain
+/// values, and only the globals that represent tensors and dicts are known.
 namespace normscope::checkpoint {
 
 struct PickleValue {
@@ -23,6 +23,7 @@ struct PickleValue {
     tuple,    ///< `index` among containers
     list,     ///< likewise
     dict,     ///< likewise; keys and values alternate
+    module,   ///< an object of TorchScript; its attributes, as a dict
     global,   ///< `index` among the known globals
     storage,  ///< `index` among storages
     tensor,   ///< `index` among tensors

@@ -187,11 +187,59 @@ const Items& state_dict(const Pickled& pickled, std::string_view wanted, const s
               fmt::format("has {}, expected one; name it as FILE:MEMBER", list_members(members)));
 }
 
+/// Adds the tensors among the attributes of a module and of the modules in it, by the path of attributes.
+class ModuleTensors {
+ public:
+  ModuleTensors(const Pickled& pickled, Tensors& tensors, Arena& arena, const std::string& where)
+      : pickled_(pickled), tensors_(tensors), arena_(arena), where_(where) {}
+
+  void add(const PickleValue& module, const std::string& path, std::size_t depth) {
+    if (depth > deepest_module) {
+      bytes::fail(ErrorCode::Unsupported, where_,
+                  fmt::format("its modules are nested more than {} deep", deepest_module));
+    }
+    arena_.charge(1, visit_bytes);
+    const Items& attributes = pickled_.containers[module.index];
+    for (std::size_t i = 0; i + 1 < attributes.size(); i += 2) {
+      const PickleValue& value = attributes[i + 1];
+      if (attributes[i].kind != Kind::text || (value.kind != Kind::tensor && value.kind != Kind::module))
+        continue;
+      arena_.charge(1, visit_bytes);
+      const std::string name = path + std::string(attributes[i].text);
+      if (value.kind == Kind::module) {
+        add(value, name + ".", depth + 1);
+      } else {
+        const std::span<char> kept = arena_.allocate<char>(name.size());
+        std::copy(name.begin(), name.end(), kept.begin());
+        tensors_.add({kept.data(), kept.size()}, pickled_.tensors[value.index]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t deepest_module = 64;
+  /// What a visit is charged, so that modules that hold each other often end in an error.
+  static constexpr std::size_t visit_bytes = 64;
+
+  const Pickled& pickled_;
+  Tensors& tensors_;
+  Arena& arena_;
+  const std::string& where_;
+};
+
 }  // namespace
 
 void add_torch_tensors(const Pickled& pickled, std::string_view member, const FindStorage& find,
                        ParsedFile& file, const std::string& where) {
   Tensors tensors(find, pickled, file, where);
+  if (pickled.root.kind == Kind::module) {
+    if (!member.empty()) {
+      bytes::fail(ErrorCode::Argument, where,
+                  fmt::format("is of TorchScript, which has no member {}", bytes::quote(member)));
+    }
+    ModuleTensors(pickled, tensors, file.arena, where).add(pickled.root, "", 1);
+    return sort_tensors(file.tensors, where + ":");
+  }
   const Items& named = state_dict(pickled, member, where);
   for (std::size_t i = 0; i + 1 < named.size(); i += 2) {
     if (named[i].kind == Kind::text && named[i + 1].kind == Kind::tensor) {

@@ -191,6 +191,47 @@ TEST(Torch, SaysThatAFileHoldsNoStateDict) {
             "its dict holds no tensors, expected a state dict, or one as a member");
 }
 
+/// An object of TorchScript with the attributes that `add` pickles.
+template <typename Add>
+void script_module(Pickle& pickle, const std::string& name, const Add& add) {
+  pickle.global("__torch__.nets", name).op(")\x81}(").text("training").op("\x88");
+  add();
+  pickle.op("ub");
+}
+
+TEST(Torch, ReadsTheModulesOfTorchScript) {
+  Pickle pickle;
+  script_module(pickle, "Net", [&] {
+    pickle.text("scale").tensor("0", 6, 0, {1}, {1}).text("axes");
+    pickle.global("torch.jit._pickle", "build_intlist").op("]").integer(1).op("a\x85R").text("norm");
+    script_module(pickle, "Norm", [&] { pickle.text("weight").tensor("0", 6, 1, {2}, {1}); });
+    pickle.text("unused").op("N");
+  });
+  const Checkpoint checkpoint = open(pickle);
+  ASSERT_EQ(checkpoint.tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.tensors()[0].name, "norm.weight");
+  EXPECT_EQ(read(*checkpoint.find("norm.weight")), (Values{2, 3}));
+  EXPECT_EQ(read(*checkpoint.find("scale")), Values{1});
+}
+
+TEST(Torch, RejectsModulesThatAreNotTrees) {
+  // m = Net(); m.a = m
+  Pickle circle = Pickle().global("__torch__", "Net").op(")\x81q\0"s).op("}").text("a").op("h\0sb"s);
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, circle), "its modules are nested more than 64 deep");
+  // Each of 40 modules holds the one before it twice.
+  const std::string empty = "c__torch__\nNet\n)\x81";
+  std::string shared = empty;
+  for (int i = 0; i < 40; ++i) {
+    shared = empty + "}(X\1\0\0\0a"s + shared + "q" + static_cast<char>(i) + "X\1\0\0\0bh"s +
+             static_cast<char>(i) + "ub";
+  }
+  EXPECT_NE(complaint(ErrorCode::Unsupported, Pickle().op(shared)).find("needs more than"),
+            std::string::npos);
+  complaint(ErrorCode::Format, Pickle().global("__torch__", "Net").op(")\x81]b"));
+  complaint(ErrorCode::Unsupported, Pickle().global("__torch__x", "Net"));
+  complaint(ErrorCode::Unsupported, Pickle().global("collections", "OrderedDict").op(")\x81"));
+}
+
 TEST(Torch, ReadsProtocol4) {
   const auto word = [](const std::string& text) { return "\x8c"s + static_cast<char>(text.size()) + text; };
   Pickle pickle;
@@ -208,8 +249,8 @@ TEST(Torch, RunsNoCode) {
     complaint(ErrorCode::Unsupported, Pickle().text("builtins").text(name).op("\x93"));
   }
   complaint(ErrorCode::Unsupported, Pickle().global("torch", "load"));
-  // INST, OBJ, NEWOBJ and EXT1 run code as well.
-  for (const char* opcode : {"iposix\nsystem\n", "o", "\x81", "\x82\x01"}) {
+  // INST, OBJ and EXT1 run code as well, and NEWOBJ of any class but TorchScript's.
+  for (const char* opcode : {"iposix\nsystem\n", "o", "ctorch\nFloatStorage\n)\x81", "\x82\x01"}) {
     complaint(ErrorCode::Unsupported, Pickle().op("(").op(opcode));
   }
 }

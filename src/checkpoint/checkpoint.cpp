@@ -56,7 +56,7 @@ struct Checkpoint::Contents {
   std::optional<OnnxGraph> graph;  ///< its constants are elements of `tensors`
 
   void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at, FileFormat told,
-                   const std::string& member);
+                   const std::string& member, const bytes::OpenSource& open);
   void open_index(const bytes::Source& file, const fs::path& at, const bytes::OpenSource& open);
   void open_parts(std::unique_ptr<bytes::Source> file, const fs::path& at, const bytes::OpenSource& open);
   void add(Shard shard, const fs::path& at);
@@ -70,13 +70,21 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
 }
 
 void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at,
-                                       FileFormat told, const std::string& member) {
-  auto [shard, name] = open_shard(std::move(file), at, told, "safetensors, GGUF, ONNX or PyTorch", member);
+                                       FileFormat told, const std::string& member,
+                                       const bytes::OpenSource& open) {
+  auto [shard, name] =
+      open_shard(std::move(file), at, told, "safetensors, GGUF, ONNX or PyTorch", member, open);
   format = name;
   add(std::move(shard), at);
   tensors = std::move(shards.front().contents.tensors);
   graph = std::move(shards.front().graph);
   file_of.assign(tensors.size(), 0);
+  const Shard& first = shards.front();
+  files.insert(files.end(), first.others.begin(), first.others.end());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto other = first.in_other.find(tensors[i].name);
+    if (other != first.in_other.end()) file_of[i] = static_cast<std::uint32_t>(1 + other->second);
+  }
 }
 
 /// A GGUF file, with the others that its model was split into.
@@ -179,7 +187,7 @@ Checkpoint::Checkpoint(const fs::path& path, const bytes::OpenSource& open)
   switch (format) {
     case FileFormat::shard_index: contents_->open_index(*file, at, open); break;
     case FileFormat::gguf: contents_->open_parts(std::move(file), at, open); break;
-    default: contents_->open_single(std::move(file), at, format, given.member);
+    default: contents_->open_single(std::move(file), at, format, given.member, open);
   }
   check_extents(contents_->tensors, at);
   // A GGUF file has its configuration in its metadata.

@@ -58,6 +58,30 @@ Shard open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& path, con
   return shard;
 }
 
+Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const bytes::OpenSource& open) {
+  std::vector<std::unique_ptr<bytes::Source>> sources;
+  std::vector<fs::path> others;
+  std::map<std::string, std::size_t> numbers;
+  std::map<std::string_view, std::size_t> in_other;
+  const OpenExternal external = [&](std::string_view tensor, const std::string& other) {
+    const auto [known, is_new] = numbers.try_emplace(other, sources.size());
+    if (is_new) {
+      others.push_back(path.parent_path() / other);
+      sources.push_back(open(others.back()));
+    }
+    in_other[tensor] = known->second;
+    return bytes::StoredBytes(*sources[known->second]);
+  };
+  Shard shard = open_parsed(std::move(file), path, "onnx: " + path.string(),
+                            [&](std::span<const std::byte> bytes, const std::string& where) {
+                              return parse_onnx(bytes, where, open ? external : OpenExternal());
+                            });
+  shard.views = std::move(sources);
+  shard.others = std::move(others);
+  shard.in_other = std::move(in_other);
+  return shard;
+}
+
 }  // namespace
 
 FileMember split_member(const fs::path& given) {
@@ -79,7 +103,7 @@ FileFormat format_of(const bytes::Source& file, const fs::path& path) {
 
 std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> file, const fs::path& path,
                                               FileFormat format, std::string_view expected,
-                                              const std::string& member) {
+                                              const std::string& member, const bytes::OpenSource& open) {
   const std::string name = path.string();
   const bool is_torch = format == FileFormat::zip || format == FileFormat::pickle;
   if (!member.empty() && !is_torch) {
@@ -93,7 +117,7 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
       SafetensorsContents contents = parse_safetensors(bytes::StoredBytes(*file), "safetensors: " + name);
       return {Shard{std::move(file), std::move(contents)}, "safetensors"};
     }
-    case FileFormat::onnx: return {open_parsed(std::move(file), path, "onnx: " + name, parse_onnx), "onnx"};
+    case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
     case FileFormat::zip:
     case FileFormat::pickle:
       return {open_parsed(std::move(file), path, "pytorch: " + name,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ struct Shard {
   std::optional<Arena> arena{};    ///< of other formats
   std::optional<OnnxGraph> graph{};
   std::vector<std::unique_ptr<bytes::Source>> views{};
+  /// Other files with elements of tensors, and for each such tensor the index of its file.
+  std::vector<std::filesystem::path> others{};
+  std::map<std::string_view, std::size_t> in_other{};
 };
 
 /// A file to open, and the member of it that is the state dict, if one was named.
@@ -38,12 +42,13 @@ struct FileMember {
 [[nodiscard]] FileFormat format_of(const bytes::Source& file, const std::filesystem::path& path);
 
 /// Opens a file of weights of that format, with the format's short name; `expected` are the formats to have
-/// in its place. GGUF files are opened by `open_gguf`. Errors    those of the format; Unsupported for another
-/// format; Argument for a member of a file that has none
+/// in its place. `open` opens files beside it that an ONNX model names; `open_gguf` opens GGUF files.
+/// Errors    those of the format; Unsupported for another; Argument for a member of a file that has none
 [[nodiscard]] std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> file,
                                                             const std::filesystem::path& path,
                                                             FileFormat format, std::string_view expected,
-                                                            const std::string& member = {});
+                                                            const std::string& member = {},
+                                                            const bytes::OpenSource& open = {});
 
 [[nodiscard]] Shard open_gguf(std::unique_ptr<bytes::Source> file, const std::filesystem::path& path);
 

@@ -32,7 +32,13 @@ std::string onnx_file(const std::string& graph) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const checkpoint::ParsedFile file = checkpoint::parse_onnx(std::as_bytes(std::span(data, size)), "fuzz");
+    const std::string other(64, 'x');
+    const checkpoint::OpenExternal open = [&other](std::string_view, const std::string& name) {
+      fuzz_require(!name.empty() && name != ".." && name.find('/') == std::string::npos);
+      return bytes::StoredBytes(std::as_bytes(std::span(other)));
+    };
+    const checkpoint::ParsedFile file =
+        checkpoint::parse_onnx(std::as_bytes(std::span(data, size)), "fuzz", open);
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
       const checkpoint::Tensor& tensor = file.tensors[i];
       fuzz_require(i == 0 || file.tensors[i - 1].name < tensor.name);
@@ -66,6 +72,9 @@ std::vector<std::string> fuzz_seeds() {
                 node("Add", "me", "p") + node("Sqrt", "p", "r") + node("Reciprocal", "r", "i") +
                 node("Mul", "ig", "f") + node("Mul", "xf", "o") +
                 field('\x2a', "\x08\1\x10\7\x42\1a\x3a\1\1")),
+      onnx_file(field('\x2a', "\x08\2\x10\1\x42\1o" +
+                                  field('\x6a', field('\x0a', "location") + field('\x12', "data")) +
+                                  field('\x6a', field('\x0a', "length") + field('\x12', "8")) + "\x70\1")),
       onnx_file(node("Constant", "", "c", value) + field('\x2a', "\x08\2\x10\x0a\x42\1h\x28\x80\x78\x28\0"s)),
   };
 }

@@ -5,6 +5,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/torch_legacy.hpp"
 #include "checkpoint/torch_zip.hpp"
 #include "fuzz_target.hpp"
 
@@ -47,10 +48,13 @@ std::string archive(const std::string& pickle) {
          le<std::uint32_t>(file.size()) + "\0\0"s;
 }
 
-/// Whether the bytes are a sound archive.
-bool check_archive(std::span<const std::byte> bytes) {
+using ParseTorch = checkpoint::ParsedFile (*)(std::span<const std::byte>, const std::string&,
+                                              std::string_view);
+
+/// Whether the bytes are a sound archive, or a sound file of another format.
+bool check_archive(std::span<const std::byte> bytes, ParseTorch parse = checkpoint::parse_torch_zip) {
   try {
-    const checkpoint::ParsedFile file = checkpoint::parse_torch_zip(bytes, "fuzz");
+    const checkpoint::ParsedFile file = parse(bytes, "fuzz", {});
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
       const checkpoint::Tensor& tensor = file.tensors[i];
       fuzz_require(i == 0 || file.tensors[i - 1].name < tensor.name);
@@ -67,6 +71,7 @@ bool check_archive(std::span<const std::byte> bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   check_archive(std::as_bytes(std::span(data, size)));
+  check_archive(std::as_bytes(std::span(data, size)), checkpoint::parse_torch_legacy);
   // An archive around the bytes lets changed pickles pass their CRC.
   const std::string around = archive({reinterpret_cast<const char*>(data), size});
   check_archive(std::as_bytes(std::span(around)));
@@ -88,5 +93,12 @@ std::vector<std::string> fuzz_seeds() {
     const std::string sound = archive(pickle);
     fuzz_require(check_archive(std::as_bytes(std::span(sound))));
   }
-  return {plain, wrapped, archive(plain)};
+  const std::string legacy = "\x80\2\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\2M\xe9\3.\x80\2}."s +
+                             plain + "\x80\2]X\1\0\0\0000a."s + le<std::uint64_t>(2) + "12345678"s;
+  fuzz_require(check_archive(std::as_bytes(std::span(legacy)), checkpoint::parse_torch_legacy));
+  const std::string script = "\x80\2c__torch__.n\nNet\n)\x81}(X\1\0\0\0ac__torch__\nN\n)\x81}X\1\0\0\0b"s +
+                             vector + "sbX\1\0\0\0c"s + repeated + "ub."s;
+  const std::string scripted = archive(script);
+  fuzz_require(check_archive(std::as_bytes(std::span(scripted))));
+  return {plain, wrapped, archive(plain), legacy, script};
 }

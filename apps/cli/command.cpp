@@ -160,6 +160,14 @@ GivenNorm NormInput::of_width(std::size_t width) const {
   return norm;
 }
 
+void add_member(CLI::App& command, std::string& model) {
+  command
+      .add_option_function<std::string>(
+          "--member", [&model](const std::string& member) { model += ":" + member; },
+          "State dict of a PyTorch file that has several, such as ema/module; the same as FILE:NAME")
+      ->type_name("NAME");
+}
+
 void say_notes(const Session& session, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) session.say("note: " + printable(note));
 }

@@ -74,6 +74,9 @@ struct NormOptions {
   [[nodiscard]] NormInput open(Inputs& inputs) const;
 };
 
+/// Declares --member, which completes the name of a model, declared before, to FILE:MEMBER.
+void add_member(CLI::App& command, std::string& model);
+
 /// Prints the assumptions and unknowns of a model's description.
 void say_notes(const Session& session, const std::vector<std::string>& notes);
 

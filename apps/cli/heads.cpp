@@ -184,6 +184,7 @@ void add_heads(CLI::App& root, Session& session) {
       root, session, "heads", "Bound how uniform and how sharp each attention head can be, in any context",
       [&session, options] { return run_heads(session, *options); });
   command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
+  add_member(*command, options->model);
   command->add_option(
       "--context", options->contexts.positions,
       "Largest context, in positions, for the bounds of rotary heads (default: the model's own)");

@@ -13,7 +13,8 @@ std::shared_ptr<const checkpoint::Checkpoint> Inputs::open(const fs::path& path)
   files_.insert(files_.end(), opened->files().begin(), opened->files().end());
   files_.push_back(opened->path());
   const fs::path folder = opened->files().front().parent_path();
-  for (const char* name : {"config.json", "model.safetensors.index.json"}) files_.push_back(folder / name);
+  for (const char* name : {"config.json", "model.safetensors.index.json", "pytorch_model.bin.index.json"})
+    files_.push_back(folder / name);
   return opened;
 }
 

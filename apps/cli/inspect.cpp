@@ -42,7 +42,7 @@ int run_inspect(const Session& session, const std::string& file) {
   if (session.wants_json()) session.write_json(json_text(documents::inspection(checkpoint, model), 1));
   if (session.quiet) return ok;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
-    session.say(fmt::format("{:<5} {:<20} {}", to_string(tensor.dtype),
+    session.say(fmt::format("{:<5} {:<20} {}", tensor.stored_type(),
                             fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));
   }
   session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file),
@@ -62,6 +62,7 @@ void add_inspect(CLI::App& root, Session& session) {
       add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
                   [&session, file] { return run_inspect(session, *file); });
   command->add_option("FILE", *file, "Checkpoint to check")->required();
+  add_member(*command, *file);
   command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
 }
 

@@ -199,6 +199,7 @@ void add_reach(CLI::App& root, Session& session) {
                   [&session, options] { return run_reach(session, *options); });
   HeadOptions& head = options->head;
   CLI::Option* model = command->add_option("MODEL", head.model, "Checkpoint with a language-model head");
+  add_member(*command, head.model);
   CLI::Option* unembedding = command
                                  ->add_option("--unembedding", head.unembedding,
                                               "Instead of MODEL: unembedding matrix, tokens x width")

@@ -129,6 +129,7 @@ void add_report(CLI::App& root, Session& session) {
                                   "Analyse a checkpoint's norms, heads and vocabulary; write one HTML page",
                                   [&session, options] { return run_report(session, *options); });
   command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
+  add_member(*command, options->model);
   command->add_option("-o,--output", options->output, "HTML file to write (default report.html)")
       ->type_name("FILE");
   command->add_flag("--deep", options->deep,

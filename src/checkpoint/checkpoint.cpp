@@ -6,18 +6,17 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/fail.hpp>
 #include <normscope/bytes/quote.hpp>
-#include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 
 #include "encoded.hpp"
 #include "file_format.hpp"
+#include "gguf_parts.hpp"
 #include "hub_folder.hpp"
-#include "onnx.hpp"
-#include "parsed_file.hpp"
+#include "shard.hpp"
 #include "shard_index.hpp"
-#include "torch_zip.hpp"
 
 namespace normscope::checkpoint {
 namespace {
@@ -25,33 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_index = std::uint64_t{64} << 20;
-/// Number of bytes at the start of a file that identify its format.
-constexpr std::uint64_t told_by = 4096;
-
-/// One open file, after its tensors have been moved out.
-struct Shard {
-  std::unique_ptr<bytes::Source> file;
-  SafetensorsContents contents{};
-  std::vector<std::byte> held{};  ///< the whole file, if it is needed in memory and not mapped
-};
-
-Shard open_shard(std::unique_ptr<bytes::Source> file, const fs::path& path) {
-  SafetensorsContents contents =
-      parse_safetensors(bytes::StoredBytes(*file), "safetensors: " + path.string());
-  return {std::move(file), std::move(contents)};
-}
-
-/// All bytes of `shard`, for formats that store tensors at arbitrary places.
-std::span<const std::byte> whole(Shard& shard, const fs::path& path) {
-  const bytes::StoredBytes bytes(*shard.file);
-  if (!bytes.in_memory() && bytes.size() > bytes::largest_held) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("checkpoint: {}: has {} bytes, expected at most {} for a format that is loaded "
-                            "whole; safetensors files may have any size",
-                            path.string(), bytes.size(), bytes::largest_held));
-  }
-  return bytes.fetch(shard.held);
-}
 
 /// Features and tokens are counted in std::size_t, which may be narrower than the file's numbers.
 void check_extents(std::span<const Tensor> tensors, const fs::path& path) {
@@ -81,13 +53,12 @@ struct Checkpoint::Contents {
   std::map<std::string, std::string, std::less<>> metadata;
   std::optional<std::string> config_text;
   std::string_view format = "safetensors";
-  std::optional<Arena> arena;      ///< memory that tensors of other formats may point into
   std::optional<OnnxGraph> graph;  ///< its constants are elements of `tensors`
 
-  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at);
+  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at, FileFormat told,
+                   const std::string& member, const bytes::OpenSource& open);
   void open_index(const bytes::Source& file, const fs::path& at, const bytes::OpenSource& open);
-  void open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& at, const std::string& where,
-                   ParsedFile (*parse)(std::span<const std::byte>, const std::string&));
+  void open_parts(std::unique_ptr<bytes::Source> file, const fs::path& at, const bytes::OpenSource& open);
   void add(Shard shard, const fs::path& at);
 };
 
@@ -98,23 +69,50 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
   shards.push_back(std::move(shard));
 }
 
-void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at) {
-  add(open_shard(std::move(file), at), at);
+void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at,
+                                       FileFormat told, const std::string& member,
+                                       const bytes::OpenSource& open) {
+  auto [shard, name] =
+      open_shard(std::move(file), at, told, "safetensors, GGUF, ONNX or PyTorch", member, open);
+  format = name;
+  add(std::move(shard), at);
   tensors = std::move(shards.front().contents.tensors);
+  graph = std::move(shards.front().graph);
   file_of.assign(tensors.size(), 0);
+  const Shard& first = shards.front();
+  files.insert(files.end(), first.others.begin(), first.others.end());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto other = first.in_other.find(tensors[i].name);
+    if (other != first.in_other.end()) file_of[i] = static_cast<std::uint32_t>(1 + other->second);
+  }
 }
 
-void Checkpoint::Contents::open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& at,
-                                       const std::string& where,
-                                       ParsedFile (*parse)(std::span<const std::byte>, const std::string&)) {
-  Shard shard{std::move(file)};
-  ParsedFile parsed = parse(whole(shard, at), where);
-  add(std::move(shard), at);
-  tensors = std::move(parsed.tensors);
-  file_of.assign(tensors.size(), 0);
-  metadata = std::move(parsed.metadata);
-  arena = std::move(parsed.arena);
-  graph = std::move(parsed.graph);
+/// A GGUF file, with the others that its model was split into.
+void Checkpoint::Contents::open_parts(std::unique_ptr<bytes::Source> file, const fs::path& at,
+                                      const bytes::OpenSource& open) {
+  format = "gguf";
+  Shard given = open_gguf(std::move(file), at);
+  const std::vector<fs::path> parts = gguf_files(at, given.contents.metadata);
+  std::vector<std::pair<Tensor, std::uint32_t>> placed;
+  for (const fs::path& part : parts) {
+    Shard shard = part == at ? std::move(given) : open_gguf(open(part), part);
+    if (gguf_files(part, shard.contents.metadata) != parts) {
+      bytes::fail(ErrorCode::Format, "gguf: " + part.string(),
+                  "is not a part of the model of " + at.string());
+    }
+    for (const Tensor& tensor : shard.contents.tensors) {
+      placed.emplace_back(tensor, static_cast<std::uint32_t>(files.size()));
+    }
+    shard.contents.tensors = {};
+    add(std::move(shard), part);
+  }
+  std::sort(placed.begin(), placed.end(),
+            [](const auto& a, const auto& b) { return a.first.name < b.first.name; });
+  for (const auto& [tensor, number] : placed) {
+    tensors.push_back(tensor);
+    file_of.push_back(number);
+  }
+  sort_tensors(tensors, "gguf: " + at.string() + ":");
 }
 
 void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path& at,
@@ -133,7 +131,14 @@ void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path&
     const fs::path shard_path = at.parent_path() / name;
     if (std::error_code ignored; !fs::exists(shard_path, ignored))
       fail_index(at, fmt::format("names the shard {}, which is missing", bytes::quote(name)));
-    add(open_shard(open(shard_path), shard_path), shard_path);
+    std::unique_ptr<bytes::Source> opened = open(shard_path);
+    const FileFormat told = format_of(*opened, shard_path);
+    auto [shard, of_format] = open_shard(std::move(opened), shard_path, told, "safetensors or PyTorch");
+    if (number > 0 && of_format != format) {
+      fail_index(at, fmt::format("has shards of two formats, {} and {}, expected one", format, of_format));
+    }
+    format = of_format;
+    add(std::move(shard), shard_path);
   }
 
   // The map yields tensors in sorted order, and each is searched only in its own shard.
@@ -170,32 +175,24 @@ void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path&
 Checkpoint::Checkpoint(const fs::path& path, const bytes::OpenSource& open)
     : contents_(std::make_unique<Contents>()) {
   contents_->path = path;
-  const fs::path at = entry_file(path);
+  const FileMember given = split_member(path);
+  const fs::path at = entry_file(given.file);
   std::unique_ptr<bytes::Source> file = open(at);
-  std::vector<std::byte> buffer;
-  const bytes::StoredBytes bytes(*file);
-  const FileFormat format = file_format(at, bytes.part(0, std::min(bytes.size(), told_by)).fetch(buffer));
+  const FileFormat format = format_of(*file, at);
+  const bool is_of_parts = format == FileFormat::shard_index || format == FileFormat::gguf;
+  if (is_of_parts && !given.member.empty()) {
+    throw Error(ErrorCode::Argument, fmt::format("checkpoint: {}: has no members, found the name of one, {}",
+                                                 at.string(), bytes::quote(given.member)));
+  }
   switch (format) {
-    case FileFormat::safetensors: contents_->open_single(std::move(file), at); break;
     case FileFormat::shard_index: contents_->open_index(*file, at, open); break;
-    case FileFormat::onnx: {
-      contents_->format = "onnx";
-      contents_->open_parsed(std::move(file), at, "onnx: " + at.string(), parse_onnx);
-      break;
-    }
-    case FileFormat::zip: {
-      contents_->format = "pytorch";
-      contents_->open_parsed(std::move(file), at, "pytorch: " + at.string(), parse_torch_zip);
-      break;
-    }
-    default:
-      throw Error(
-          ErrorCode::Unsupported,
-          fmt::format("checkpoint: {}: format is {}, expected safetensors, ONNX or PyTorch zip{}{}",
-                      at.string(), describe(format), advice(format).empty() ? "" : "; ", advice(format)));
+    case FileFormat::gguf: contents_->open_parts(std::move(file), at, open); break;
+    default: contents_->open_single(std::move(file), at, format, given.member, open);
   }
   check_extents(contents_->tensors, at);
-  if (at != path || format == FileFormat::shard_index || is_hub_weights_name(at.filename().string())) {
+  // A GGUF file has its configuration in its metadata.
+  if (format != FileFormat::gguf && (at != given.file || format == FileFormat::shard_index ||
+                                     is_hub_weights_name(at.filename().string()))) {
     contents_->config_text = config_beside(at);
   }
 }
@@ -227,6 +224,16 @@ const fs::path& Checkpoint::file_of(const Tensor& tensor) const {
   return contents_->files[contents_->file_of[static_cast<std::size_t>(own - contents_->tensors.data())]];
 }
 
+std::string_view Tensor::stored_type() const { return blocks != nullptr ? blocks->name : to_string(dtype); }
+
+std::uint64_t Tensor::stored_bytes() const {
+  return blocks != nullptr ? elements() / blocks->elements * blocks->bytes : bytes.size();
+}
+
+bool Tensor::is_decodable() const {
+  return blocks != nullptr ? blocks->decode != nullptr : normscope::is_decodable(dtype);
+}
+
 std::uint64_t Tensor::elements() const {
   std::uint64_t product = 1;
   for (const std::uint64_t extent : shape) product *= extent;
@@ -234,9 +241,9 @@ std::uint64_t Tensor::elements() const {
 }
 
 bytes::StoredBytes encoded(const Tensor& tensor, std::uint64_t offset, std::uint64_t count) {
-  if (!is_decodable(tensor.dtype)) {
+  if (!tensor.is_decodable()) {
     throw Error(ErrorCode::Unsupported, fmt::format("read: tensor {} is {}, which has no decoder",
-                                                    bytes::quote(tensor.name), to_string(tensor.dtype)));
+                                                    bytes::quote(tensor.name), tensor.stored_type()));
   }
   const std::uint64_t elements = tensor.elements();
   if (offset > elements || count > elements - offset) {

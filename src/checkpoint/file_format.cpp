@@ -87,7 +87,7 @@ FileFormat file_format(const std::filesystem::path& path, std::span<const std::b
 std::string_view describe(FileFormat format) {
   switch (format) {
     case FileFormat::safetensors: return "safetensors";
-    case FileFormat::shard_index: return "safetensors index";
+    case FileFormat::shard_index: return "index of shards";
     case FileFormat::npy: return "NumPy array";
     case FileFormat::zip: return "PyTorch or NumPy zip";
     case FileFormat::idx: return "IDX array";
@@ -111,7 +111,6 @@ std::string_view describe(FileFormat format) {
 
 std::string_view advice(FileFormat format) {
   switch (format) {
-    case FileFormat::gguf:
     case FileFormat::hdf5:
     case FileFormat::msgpack: return "export it to safetensors";
     case FileFormat::saved_model:
@@ -119,7 +118,6 @@ std::string_view advice(FileFormat format) {
     case FileFormat::tflite:
     case FileFormat::core_ml:
     case FileFormat::tensorrt: return "export the model to ONNX or safetensors";
-    case FileFormat::pickle: return "load and save it again with PyTorch 1.6 or later";
     case FileFormat::lfs_pointer: return "fetch the file with `git lfs pull`";
     case FileFormat::html: return "download the file itself, not its page";
     case FileFormat::compressed: return "unpack it first";

@@ -14,6 +14,7 @@
 #include <normscope/core/file.hpp>
 
 #include "file_format.hpp"
+#include "gguf_parts.hpp"
 #include "hub_cache.hpp"
 
 namespace normscope::checkpoint {
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* torch_weights = "pytorch_model.bin";
+constexpr const char* torch_index = "pytorch_model.bin.index.json";
 constexpr std::size_t largest_config = std::size_t{16} << 20;
 
 // A path that cannot be examined, or a dangling link, counts as existing: opening it then reports the error.
@@ -45,8 +47,22 @@ std::vector<fs::path> list(const fs::path& folder) {
 
 std::string quoted_name(const fs::path& path) { return bytes::quote(path.filename().string()); }
 
-/// The only .safetensors file, otherwise PyTorch's weights file, otherwise the only file of a format that is
-/// read.
+/// The single file of weights or the index of its shards, whichever exists.
+std::optional<fs::path> single_or_index(const fs::path& folder, const char* single, const char* index) {
+  const bool has_single = is_there(folder / single);
+  const bool has_index = is_there(folder / index);
+  if (has_single && has_index) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("checkpoint: {}: has {} and {}, expected one of them; name the file to open",
+                            folder.string(), single, index));
+  }
+  if (has_single) return folder / single;
+  if (has_index) return folder / index;
+  return std::nullopt;
+}
+
+/// The only .safetensors file, otherwise PyTorch's weights file or index, otherwise the only file of a format
+/// that is read.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::vector<fs::path> others;
@@ -54,7 +70,11 @@ fs::path other_weights(const fs::path& folder) {
   for (const fs::path& path : list(folder)) {
     const FileFormat format = file_format(path, {});
     if (format == FileFormat::safetensors) candidates.push_back(path);
-    if (format == FileFormat::pickle || format == FileFormat::onnx) {
+    if (format == FileFormat::gguf) {
+      // The first part of a model stands for all of them.
+      const std::optional<GgufPart> part = gguf_part(path.filename().string());
+      if (!part || part->number == 1) others.push_back(path);
+    } else if (format == FileFormat::pickle || format == FileFormat::onnx) {
       others.push_back(path);
     } else if (!advice(format).empty()) {
       unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),
@@ -68,7 +88,7 @@ fs::path other_weights(const fs::path& folder) {
                             folder.string(), candidates.size(), quoted_name(candidates[0]),
                             quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
   }
-  if (is_there(folder / torch_weights)) return folder / torch_weights;
+  if (const auto torch = single_or_index(folder, torch_weights, torch_index)) return *torch;
   if (others.size() == 1) return others.front();
   if (others.size() > 1) {
     throw Error(ErrorCode::Argument,
@@ -82,29 +102,24 @@ fs::path other_weights(const fs::path& folder) {
                           torch_weights, unread));
 }
 
+bool is_shard_name(std::string_view name, std::string_view begin, std::string_view end) {
+  return name.size() > begin.size() + end.size() && name.substr(0, begin.size()) == begin &&
+         name.substr(name.size() - end.size()) == end && name.find("-of-") != std::string_view::npos;
+}
+
 }  // namespace
 
 fs::path entry_file(const fs::path& given) {
   std::error_code ignored;
   const fs::path path = is_there(given) ? snapshot_of(given) : cached(given).value_or(given);
   if (!fs::is_directory(path, ignored)) return path;
-  fs::path single = path / "model.safetensors";
-  fs::path index = path / "model.safetensors.index.json";
-  if (!is_there(single)) return is_there(index) ? index : other_weights(path);
-  if (!is_there(index)) return single;
-  throw Error(ErrorCode::Argument,
-              fmt::format("checkpoint: {}: has model.safetensors and model.safetensors.index.json, expected "
-                          "one of them; name the file to open",
-                          path.string()));
+  const auto hub = single_or_index(path, "model.safetensors", "model.safetensors.index.json");
+  return hub ? *hub : other_weights(path);
 }
 
 bool is_hub_weights_name(const std::string& name) {
-  const std::string_view begin = "model-";
-  const std::string_view end = ".safetensors";
   return name == "model.safetensors" || name == torch_weights ||
-         (name.size() > begin.size() + end.size() && name.compare(0, begin.size(), begin) == 0 &&
-          name.compare(name.size() - end.size(), end.size(), end) == 0 &&
-          name.find("-of-") != std::string::npos);
+         is_shard_name(name, "model-", ".safetensors") || is_shard_name(name, "pytorch_model-", ".bin");
 }
 
 std::optional<std::string> config_beside(const fs::path& file) {

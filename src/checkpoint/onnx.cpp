@@ -41,7 +41,7 @@ Bytes find_graph(Bytes model, ParsedFile& file, const std::string& where) {
 
 }  // namespace
 
-ParsedFile parse_onnx(Bytes bytes, const std::string& where) {
+ParsedFile parse_onnx(Bytes bytes, const std::string& where, const OpenExternal& external) {
   ParsedFile file{Arena(bytes.size(), where)};
   const Bytes message = find_graph(bytes, file, where);
   OnnxGraphReader graph(file.arena, where);
@@ -53,7 +53,7 @@ ParsedFile parse_onnx(Bytes bytes, const std::string& where) {
     }
     if (field->number != 5) continue;
     file.arena.charge(growth, sizeof(Tensor));
-    if (const auto tensor = read_onnx_tensor(reader.bytes(*field), {}, file.arena, where)) {
+    if (const auto tensor = read_onnx_tensor(reader.bytes(*field), {}, file.arena, where, external)) {
       file.tensors.push_back(*tensor);
     }
   }

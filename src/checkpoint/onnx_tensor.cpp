@@ -34,10 +34,13 @@ enum Field : std::uint64_t {
   raw_data = 9,
   double_data = 10,
   uint64_data = 11,
+  external_data = 13,
   data_location = 14,
 };
 
 constexpr std::uint64_t string_type = 8;
+/// Memory of an entry in a map of tensors with elements in other files.
+constexpr std::size_t external_entry_bytes = 160;
 
 /// A value of TensorProto.DataType: its element type here, and the field of elements that are not in
 /// raw_data.
@@ -70,15 +73,15 @@ std::string describe_type(std::uint64_t code) {
 /// One TensorProto; elements are collected in a second pass, when their number and type are known.
 class TensorProto {
  public:
-  TensorProto(Bytes message, Arena& arena, const std::string& where)
-      : message_(message), arena_(arena), where_(where) {}
+  TensorProto(Bytes message, Arena& arena, const std::string& where, const OpenExternal& external)
+      : message_(message), arena_(arena), where_(where), external_(external) {}
 
   std::optional<Tensor> read(std::string_view name) {
     scan();
     if (!name.empty()) name_ = name;
     if (name_.empty()) fail(ErrorCode::Format, "a tensor has no name");
     if (type_ == string_type) return std::nullopt;
-    if (is_external_) {
+    if (is_external_ && !external_) {
       fail(ErrorCode::Unsupported,
            fmt::format("tensor {} has its data in another file, expected it in this one",
                        bytes::quote(name_)));
@@ -92,7 +95,9 @@ class TensorProto {
     const std::span<std::uint64_t> shape = arena_.allocate<std::uint64_t>(shape_.size());
     std::copy(shape_.begin(), shape_.end(), shape.begin());
     Tensor tensor{name_, type->dtype, shape, {}};
-    if (raw_) {
+    if (is_external_) {
+      tensor.bytes = external_elements();
+    } else if (raw_) {
       tensor.bytes = *raw_;
     } else {
       tensor.bytes = type->field == float_data || type->field == double_data ? fixed_elements(*type)
@@ -111,11 +116,54 @@ class TensorProto {
         case data_type: type_ = reader.integer(*field); break;
         case segment: fail(ErrorCode::Unsupported, "a tensor is stored in segments, which are not supported");
         case name_field: name_ = reader.text(*field); break;
+        case external_data: read_place(reader.bytes(*field)); break;
         case raw_data: raw_ = reader.bytes(*field); break;
         case data_location: is_external_ = reader.integer(*field) == 1; break;
         default: break;
       }
     }
+  }
+
+  /// An entry of external_data: "location", "offset" or "length".
+  void read_place(Bytes entry) {
+    std::string_view key;
+    std::string_view value;
+    WireReader reader(entry, "StringStringEntryProto", where_);
+    while (const std::optional<WireField> field = reader.next()) {
+      if (field->number == 1) key = reader.text(*field);
+      if (field->number == 2) value = reader.text(*field);
+    }
+    if (key == "location") location_ = value;
+    if (key == "offset") offset_ = place_number(key, value);
+    if (key == "length") length_ = place_number(key, value);
+  }
+
+  std::uint64_t place_number(std::string_view key, std::string_view digits) const {
+    const bool is_number = !digits.empty() && digits.size() <= 18 &&
+                           digits.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!is_number) {
+      fail(ErrorCode::Format, fmt::format("the {} of a tensor in another file is {}, expected a number", key,
+                                          bytes::quote(digits)));
+    }
+    return std::stoull(std::string(digits));
+  }
+
+  bytes::StoredBytes external_elements() const {
+    const std::string quoted = bytes::quote(name_);
+    if (location_.empty() || location_ == "." || location_ == ".." ||
+        location_.find_first_of(std::string_view("/\\:\0", 4)) != std::string_view::npos) {
+      fail(ErrorCode::Format, fmt::format("tensor {} is in {}, expected a file name in the model's folder",
+                                          quoted, bytes::quote(location_)));
+    }
+    arena_.charge(1, external_entry_bytes + location_.size());
+    const bytes::StoredBytes file = external_(name_, std::string(location_));
+    const std::uint64_t left = file.size() - std::min(offset_, file.size());
+    const std::uint64_t length = length_.value_or(left);
+    if (offset_ > file.size() || length > left) {
+      fail(ErrorCode::Format, fmt::format("tensor {} ends at byte {} of {}, which has {}", quoted,
+                                          offset_ + length, bytes::quote(location_), file.size()));
+    }
+    return file.part(offset_, length);
   }
 
   void add_extent(std::uint64_t extent) {
@@ -187,13 +235,17 @@ class TensorProto {
   std::vector<std::uint64_t> shape_;
   std::optional<Bytes> raw_;
   bool is_external_ = false;
+  std::string_view location_;
+  std::uint64_t offset_ = 0;
+  std::optional<std::uint64_t> length_;
+  const OpenExternal& external_;
 };
 
 }  // namespace
 
 std::optional<Tensor> read_onnx_tensor(Bytes message, std::string_view name, Arena& arena,
-                                       const std::string& where) {
-  return TensorProto(message, arena, where).read(name);
+                                       const std::string& where, const OpenExternal& external) {
+  return TensorProto(message, arena, where, external).read(name);
 }
 
 }  // namespace normscope::checkpoint

@@ -145,12 +145,14 @@ struct OpenedArray::Opener {
       return take(format == FileFormat::npy ? bytes::open_npy(file, "npy: " + array.file_->string())
                                             : bytes::open_idx(*file, "idx: " + array.file_->string()));
     }
+    if (format == FileFormat::pickle) return tensor_of_member(*found);
     if (format == FileFormat::zip) {
       const std::string where = "npz: " + found->file.string();
       const std::vector<bytes::ZipMember> members = bytes::read_zip_directory(file->bytes(), where);
       if (!is_torch_zip(members)) {
         return take(bytes::open_npz_member(file, find_member(members, *found), where));
       }
+      return tensor_of_member(*found);
     }
     tensor(*found);
   }
@@ -161,6 +163,13 @@ struct OpenedArray::Opener {
     const auto elements = std::make_shared<std::vector<std::byte>>(written->values.size() * sizeof(double));
     encode(Dtype::F64, written->values, *elements);
     take({written->shape, Dtype::F64, [elements](std::vector<std::byte>&) { return Bytes(*elements); }});
+  }
+
+  /// FILE:MEMBER:TENSOR of a PyTorch file whose state dict is a member.
+  void tensor_of_member(const ArrayName& name) const {
+    const std::size_t colon = name.member ? name.member->rfind(':') : std::string::npos;
+    if (colon == std::string::npos) return tensor(name);
+    tensor({name.file.string() + ":" + name.member->substr(0, colon), name.member->substr(colon + 1)});
   }
 
   void tensor(const ArrayName& name) const {

@@ -47,13 +47,13 @@ class Arena {
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
 };
 
-/// The validated contents of one file held in memory. Tensors point into the file's bytes or into the
-/// arena.
+/// The validated contents of one file. Tensors point into the file's bytes, into the arena or into `views`.
 struct ParsedFile {
   Arena arena;
   std::vector<Tensor> tensors{};  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata{};
-  std::optional<OnnxGraph> graph{};  ///< of ONNX; its constants are elements of `tensors`
+  std::optional<OnnxGraph> graph{};                     ///< of ONNX; its constants are elements of `tensors`
+  std::vector<std::unique_ptr<bytes::Source>> views{};  ///< what tensors that are decoded are parts of
 };
 
 /// Sorts tensors by name; names must be unique.

@@ -30,8 +30,12 @@ class Machine {
 
   Pickled run() {
     while (!stopped_) step();
-    if (!rest_.empty()) fail(fmt::format("{} bytes follow the end of the pickle", rest_.size()));
     return std::move(result_);
+  }
+  /// What follows the pickle.
+  [[nodiscard]] Bytes rest() const { return rest_; }
+  void expect_end() const {
+    if (!rest_.empty()) fail(fmt::format("{} bytes follow the end of the pickle", rest_.size()));
   }
 
  private:
@@ -68,7 +72,8 @@ class Machine {
       case 'c': return push_global_line();
       case 0x93: return push_stack_global();
       case 'R': return reduce();
-      case 'b': return (void)pop(1);  // BUILD: the state of a dict or parameter does not affect tensors
+      case 0x81: return push_module();
+      case 'b': return build();
       case 'Q': return push_storage();
       case 's': return set_items(pop(2));
       case 'u': return set_items(pop_to_mark());
@@ -173,6 +178,22 @@ class Machine {
     (void)take(end + 1);
     return text.substr(0, end);
   }
+  /// NEWOBJ, of which only objects of TorchScript's own classes are made.
+  void push_module() {
+    const std::vector<PickleValue> call = pop(2);
+    const bool is_module = call[0].kind == Kind::global && call[1].kind == Kind::tuple &&
+                           pickle_global(call[0].index).role == Role::script_class;
+    if (!is_module) fail(ErrorCode::Unsupported, "an object is made of a class that is not of TorchScript");
+    push(container(Kind::module, {}));
+  }
+  /// The state of a dict or parameter does not affect tensors; that of a module is its attributes.
+  void build() {
+    const PickleValue state = pop(1)[0];
+    if (top().kind != Kind::module) return;
+    if (state.kind != Kind::dict) fail("the attributes of a module are not a dict");
+    const std::vector<PickleValue> attributes = items(state);
+    extend(Kind::module, attributes, "a module");
+  }
   void push_global_line() {
     const std::string_view module = line();
     push_global(module, line());
@@ -193,8 +214,9 @@ class Machine {
       fail_storage();
     }
     arena_.charge(growth, sizeof(PickledStorage));
-    result_.storages.push_back(
-        {pickle_global(parts[1].index).dtype, role(Role::untyped_storage), parts[2].text, count(parts[4])});
+    result_.storages.push_back({pickle_global(parts[1].index).dtype, role(Role::untyped_storage),
+                                parts[2].text, count(parts[4]),
+                                parts.size() > 5 && parts[5].kind != Kind::none});
     push({Kind::storage, 0, result_.storages.size() - 1});
   }
   void reduce() {
@@ -294,7 +316,17 @@ class Machine {
 }  // namespace
 
 Pickled read_pickle(Bytes bytes, Arena& arena, const std::string& where) {
-  return Machine(bytes, arena, where).run();
+  Machine machine(bytes, arena, where);
+  Pickled pickled = machine.run();
+  machine.expect_end();
+  return pickled;
+}
+
+Pickled read_first_pickle(Bytes& bytes, Arena& arena, const std::string& where) {
+  Machine machine(bytes, arena, where);
+  Pickled pickled = machine.run();
+  bytes = machine.rest();
+  return pickled;
 }
 
 }  // namespace normscope::checkpoint

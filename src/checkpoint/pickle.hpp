@@ -9,8 +9,8 @@
 
 #include "parsed_file.hpp"
 
-/// Reads the pickles that torch.save writes without running code: opcodes build plain values, and only the
-/// globals that represent tensors and dicts are known.
+/// Reads the pickles that torch.save and torch.jit.save write without running code: opcodes build plain
+/// values, and only the globals that represent tensors and dicts are known.
 namespace normscope::checkpoint {
 
 struct PickleValue {
@@ -23,6 +23,7 @@ struct PickleValue {
     tuple,    ///< `index` among containers
     list,     ///< likewise
     dict,     ///< likewise; keys and values alternate
+    module,   ///< an object of TorchScript; its attributes, as a dict
     global,   ///< `index` among the known globals
     storage,  ///< `index` among storages
     tensor,   ///< `index` among tensors
@@ -40,6 +41,7 @@ struct PickledStorage {
   bool is_untyped = false;  ///< counts bytes; the tensor has the type
   std::string_view key;
   std::uint64_t elements = 0;
+  bool is_part = false;  ///< of another storage
 };
 
 struct PickledTensor {
@@ -62,5 +64,9 @@ struct Pickled {
 ///           messages begin with `where`
 /// Cost      O(size); containers may hold each other in circles
 [[nodiscard]] Pickled read_pickle(std::span<const std::byte> bytes, Arena& arena, const std::string& where);
+
+/// The same for the pickle that `bytes` begin with, which is cut off from them.
+[[nodiscard]] Pickled read_first_pickle(std::span<const std::byte>& bytes, Arena& arena,
+                                        const std::string& where);
 
 }  // namespace normscope::checkpoint

@@ -11,6 +11,11 @@ using Role = PickleGlobal::Role;
 constexpr PickleGlobal globals[] = {
     {"collections", "OrderedDict", Role::ordered_dict},
     {"torch", "Size", Role::size},
+    {"torch.jit._pickle", "build_intlist", Role::size},
+    {"torch.jit._pickle", "build_doublelist", Role::size},
+    {"torch.jit._pickle", "build_boollist", Role::size},
+    {"torch.jit._pickle", "build_tensorlist", Role::size},
+    {"torch.jit._pickle", "restore_type_tag", Role::size},
     {"torch._utils", "_rebuild_tensor_v2", Role::rebuild_tensor},
     {"torch._utils", "_rebuild_tensor_v3", Role::rebuild_tensor_v3},
     {"torch._utils", "_rebuild_parameter", Role::rebuild_parameter},
@@ -45,11 +50,18 @@ constexpr PickleGlobal globals[] = {
     {"torch", "uint8", Role::dtype, Dtype::U8},
     {"torch", "bool", Role::dtype, Dtype::BOOL},
     {"torch", "complex64", Role::dtype, Dtype::C64},
+    {"__torch__", "", Role::script_class},
 };
 
 }  // namespace
 
 std::optional<std::size_t> find_pickle_global(std::string_view module, std::string_view name) {
+  constexpr std::string_view script = "__torch__";
+  if (module.substr(0, script.size()) == script &&
+      (module.size() == script.size() || module[script.size()] == '.')) {
+    module = script;
+    name = "";
+  }
   const auto* found = std::find_if(std::begin(globals), std::end(globals), [&](const PickleGlobal& global) {
     return global.module == module && global.name == name;
   });

@@ -12,13 +12,14 @@ namespace normscope::checkpoint {
 struct PickleGlobal {
   enum class Role {
     ordered_dict,
-    size,               ///< a tuple by another name
+    size,               ///< its first argument by another name
     rebuild_tensor,     ///< storage, offset, shape, strides, ...
     rebuild_tensor_v3,  ///< the same, and a dtype in seventh place
     rebuild_parameter,  ///< tensor, ...
     storage,            ///< the class of storages of `dtype`
     untyped_storage,
     dtype,
+    script_class,  ///< any class of a module "__torch__", which TorchScript writes
   };
   std::string_view module;
   std::string_view name;

@@ -312,9 +312,9 @@ Json inspection(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
     json["tensors"].push_back(
         {{"name", std::string(tensor.name)},
-         {"dtype", std::string(to_string(tensor.dtype))},
+         {"dtype", std::string(tensor.stored_type())},
          {"shape", std::vector<std::uint64_t>(tensor.shape.begin(), tensor.shape.end())},
-         {"bytes", tensor.bytes.size()},
+         {"bytes", tensor.stored_bytes()},
          {"file", checkpoint.file_of(tensor).filename().string()}});
   }
   json["architecture"] = model_json(model);

@@ -103,6 +103,8 @@ class Builder {
   [[nodiscard]] bool rotates() const { return !model_.heads.empty() && model_.heads.back().rotary; }
   /// A stored copy of the rotary frequencies of the layer described last.
   void rotary_buffer(std::string_view name);
+  /// A stored divisor for each rotary frequency of every head described so far.
+  void rotary_divisors(std::string_view name);
   void scores(const ScoreStyle& style) { scores_ = style; }
   /// What the scores of heads described from here on depend on beyond queries and keys; empty: nothing.
   void scores_not_modelled(std::string what) { scores_beyond_ = std::move(what); }

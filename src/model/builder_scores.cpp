@@ -13,6 +13,9 @@ namespace {
 /// A buffer may have been rounded to bfloat16, whose relative error is 1/256.
 constexpr double kBufferError = 1.0 / 200.0;
 
+/// More frequencies than the widest head has.
+constexpr std::uint64_t kMostFrequencies = 100'000;
+
 }  // namespace
 
 std::string Builder::layer_kind(int layer) const {
@@ -95,6 +98,26 @@ void Builder::rotary_buffer(std::string_view name) {
         fmt::format("\"{}\" holds other rotary frequencies than the configuration gives; those of the "
                     "configuration are used",
                     stored->name));
+  }
+}
+
+void Builder::rotary_divisors(std::string_view name) {
+  const checkpoint::Tensor* const stored = checkpoint_.find(full(name));
+  buffer(name);
+  if (stored == nullptr) return;
+  const bool is_read = stored->shape.size() == 1 && stored->shape[0] <= kMostFrequencies &&
+                       is_floating(stored->dtype) && stored->is_decodable();
+  const std::vector<double> divisors = is_read ? checkpoint::read(*stored) : std::vector<double>();
+  const bool are_positive = std::all_of(divisors.begin(), divisors.end(), [](double divisor) {
+    return divisor > 0.0 && std::isfinite(1.0 / divisor);
+  });
+  for (Head& head : model_.heads) {
+    if (!head.rotary || head.rotary->frequencies.empty()) continue;
+    if (!are_positive || divisors.size() != head.rotary->frequencies.size()) {
+      add_not_modelled(head.not_modelled, stored->name);
+      continue;
+    }
+    for (std::size_t j = 0; j < divisors.size(); ++j) head.rotary->frequencies[j] /= divisors[j];
   }
 }
 

@@ -10,6 +10,8 @@
 
 #include <normscope/core/error.hpp>
 
+#include "gguf_config.hpp"
+
 namespace normscope::model {
 
 namespace {
@@ -36,6 +38,8 @@ bool is_word(char c) {
 
 struct Config::Contents {
   explicit Contents(const checkpoint::Checkpoint& checkpoint) : metadata(checkpoint.metadata()) {}
+  /// Whether the metadata are a configuration, and no free text.
+  bool is_gguf = false;
 
   std::string where;
   std::string path;  // path of the object that contains these fields, such as "rope_scaling."
@@ -100,7 +104,12 @@ Config::Config(const checkpoint::Checkpoint& checkpoint) {
     return Json::parse(text, keep, false);
   };
   Json root = Json::object();
-  if (checkpoint.config_text()) {
+  if (checkpoint.format() == "gguf") {
+    contents.is_gguf = true;
+    contents.where = "metadata";
+    contents.source = Source::metadata;
+    root = gguf_config(contents.metadata);
+  } else if (checkpoint.config_text()) {
     contents.where = "config.json";
     root = parse(*checkpoint.config_text());
     if (root.is_discarded()) {
@@ -258,6 +267,7 @@ const std::string& Config::where() const { return contents_->where; }
 Source Config::source() const { return contents_->source; }
 
 std::optional<std::uint64_t> Config::metadata_count(std::string_view word) const {
+  if (contents_->is_gguf) return {};
   for (const auto& [key, text] : contents_->metadata) {
     for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
       if (at > 0 && is_word(text[at - 1])) continue;
@@ -283,6 +293,7 @@ std::optional<Config::Eps> Config::eps() const {
 }
 
 std::optional<double> Config::metadata_eps() const {
+  if (contents_->is_gguf) return {};
   for (const auto& [key, text] : contents_->metadata) {
     for (std::size_t at = text.find("eps"); at != std::string::npos; at = text.find("eps", at + 1)) {
       if (at > 0 && is_word(text[at - 1])) continue;

@@ -16,12 +16,12 @@ namespace normscope::model {
 /// The part of a multimodal model that a configuration describes.
 enum class Tower { text, vision };
 
-/// What a checkpoint says about itself outside its tensors: config.json; otherwise the metadata entry
-/// "config", which contains the same JSON; otherwise numbers in the text of the metadata. A key is looked up
-/// in the tower's own section ("text_config" or "vision_config"), in "model.encoder" and at the top level, in
-/// this order; a vision tower with a section of its own uses only that. Refers to the checkpoint. Records
-/// which fields were requested; copies share that record.
-/// Errors    Format if config.json is not a JSON object, or if a requested value has the wrong type or an
+/// What a checkpoint says about itself outside its tensors: the metadata of a GGUF file; config.json;
+/// otherwise the metadata entry "config", which contains the same JSON; otherwise numbers in the text of the
+/// metadata. A key is looked up in the tower's own section ("text_config" or "vision_config"), in
+/// "model.encoder" and at the top level, in this order; a vision tower with a section of its own uses only
+/// that. Refers to the checkpoint. Records which fields were requested; copies share that record. Errors
+/// Format if config.json is not a JSON object, or if a requested value has the wrong type or an
 ///           absurd size; messages name file and key
 class Config {
  public:
@@ -64,7 +64,7 @@ class Config {
   };
   [[nodiscard]] std::vector<Field> unread() const;
 
-  /// The source of the values for messages: "config.json" or "metadata \"config\"".
+  /// The source of the values for messages: "config.json", "metadata \"config\"" or "metadata".
   [[nodiscard]] const std::string& where() const;
   /// Likewise.
   [[nodiscard]] Source source() const;

@@ -157,10 +157,10 @@ void compare_others(const Side& before, const Side& after, Comparison& result) {
     OtherComparison other{std::string(tensor.name)};
     const checkpoint::Tensor* const found = after.file.find(tensor.name);
     other.in_new = found != nullptr;
-    if (found == nullptr || found->elements() != tensor.elements() || !is_decodable(tensor.dtype) ||
-        !is_decodable(found->dtype)) {
-      const bool equal =
-          found != nullptr && found->dtype == tensor.dtype && bytes::equal(found->bytes, tensor.bytes);
+    if (found == nullptr || found->elements() != tensor.elements() || !tensor.is_decodable() ||
+        !found->is_decodable()) {
+      const bool equal = found != nullptr && found->stored_type() == tensor.stored_type() &&
+                         bytes::equal(found->bytes, tensor.bytes);
       other.change = equal ? 0.0 : 1.0;
     } else {
       other.change = relative_change(read(tensor), read(*found));

@@ -112,11 +112,10 @@ TEST(Checkpoint, RejectsAHugeConfig) {
 TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   const Scratch scratch;
   EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file and no pytorch_model.bin");
-  put(scratch / "a.gguf", "GGUF");
+  put(scratch / "a.msgpack", "");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file and no pytorch_model.bin; \"a.gguf\" is GGUF, which is not read: "
-            "export it to "
-            "safetensors");
+            "has no .safetensors file and no pytorch_model.bin; \"a.msgpack\" is Flax msgpack, which is not "
+            "read: export it to safetensors");
   put(scratch / "b.onnx", "");
   put(scratch / "c.onnx", "");
   EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
@@ -142,12 +141,11 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, ONNX or PyTorch zip" + advice);
+              "format is " + format + ", expected safetensors, GGUF, ONNX or PyTorch" + advice);
   };
   const std::string convert = "; export it to safetensors";
   const std::string convert_model = "; export the model to ONNX or safetensors";
-  expect("a.gguf", "GGUF\3\0\0\0", "GGUF", convert);
-  expect("lies.safetensors", "GGUF\3", "GGUF", convert);
+  expect("lies.safetensors", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
   expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel", convert_model);
   expect("model.ckpt.index", "", "TensorFlow checkpoint", convert_model);
   expect("model.ckpt.data-00000-of-00001", "abc", "TensorFlow checkpoint", convert_model);
@@ -157,11 +155,6 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
   expect("a.engine", "", "TensorRT engine", convert_model);
   expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");
   expect("a.safetensors.gz", "\x1f\x8b\x08", "compressed or tar archive", "; unpack it first");
-  const std::string old_pickle = "PyTorch pickle without a zip, as before PyTorch 1.6";
-  expect("pytorch_model.bin", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", old_pickle,
-         "; load and save it again with PyTorch 1.6 or later");
-  expect("model.pt", "\x80\x02}q", old_pickle, "; load and save it again with PyTorch 1.6 or later");
-  expect("model.pth", "", old_pickle, "; load and save it again with PyTorch 1.6 or later");
   expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
   expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
          "Git LFS pointer", "; fetch the file with `git lfs pull`");

@@ -13,6 +13,7 @@
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/gguf_files.hpp"
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
 #include "checkpoint/torch_files.hpp"
@@ -144,6 +145,22 @@ TEST(OnnxMemory, IsBoundedForTinyTensors) {
   test::Proto graph;
   for (int i = 0; i < 300'000; ++i) graph.message(5, test::tensor_proto(std::to_string(i), 1, {0}));
   expect_checkpoint_bounded(test::Proto().integer(1, 8).message(7, graph).text());
+}
+
+TEST(GgufMemory, IsBoundedForTinyEntriesAndTensors) {
+  test::GgufFile entries;
+  for (int i = 0; i < 300'000; ++i) entries.entry(std::to_string(i), 0, "x");
+  expect_checkpoint_bounded(entries.file());
+  for (const std::uint32_t type : {0u, 8u}) {
+    test::GgufFile tensors;
+    tensors.alignment = 1;
+    tensors.number("general.alignment", 1);
+    for (int i = 0; i < 300'000; ++i) {
+      const std::string data(type == 0 ? 4 : 34, 'x');
+      tensors.tensor(std::to_string(i), {type == 0 ? 1u : 32u}, type, data);
+    }
+    expect_checkpoint_bounded(tensors.file());
+  }
 }
 
 TEST(TorchMemory, IsBoundedForValuesThatTakeOneByteEach) {

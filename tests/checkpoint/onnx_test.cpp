@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,13 +117,67 @@ TEST(Onnx, GivesArraysByName) {
   EXPECT_EQ(read_array((scratch / "m.onnx").string() + ":w[1]").values, (Values{0.375, 0.5}));
 }
 
+/// A float tensor of two elements in another file.
+Proto external_tensor(const std::string& name,
+                      const std::vector<std::pair<std::string, std::string>>& place) {
+  Proto tensor = tensor_proto(name, onnx_float, {2});
+  for (const auto& [key, value] : place) tensor.message(13, Proto().bytes(1, key).bytes(2, value));
+  return tensor.integer(14, 1);
+}
+
+TEST(Onnx, ReadsElementsInOtherFilesOfItsFolder) {
+  const test::Scratch scratch;
+  test::put(scratch / "m.onnx.data", test::raw<float>({1, 2, 3, 4}));
+  test::put(scratch / "whole", test::raw<float>({5, 6}));
+  OnnxFile file;
+  file.weights("w", {2}).initializer(
+      external_tensor("a", {{"location", "m.onnx.data"}, {"offset", "8"}, {"length", "8"}}));
+  file.initializer(external_tensor("b", {{"location", "whole"}, {"checksum", "x"}}));
+  test::put(scratch / "m.onnx", file.text());
+  for (const bytes::OpenSource& open :
+       {bytes::OpenSource(bytes::map_file), bytes::OpenSource(bytes::read_file)}) {
+    const Checkpoint checkpoint(scratch / "m.onnx", open);
+    EXPECT_EQ(read(*checkpoint.find("a")), (Values{3, 4}));
+    EXPECT_EQ(read(*checkpoint.find("b")), (Values{5, 6}));
+    EXPECT_EQ(checkpoint.files().size(), 3u);
+    EXPECT_EQ(checkpoint.file_of(*checkpoint.find("a")), scratch / "m.onnx.data");
+    EXPECT_EQ(checkpoint.file_of(*checkpoint.find("b")), scratch / "whole");
+    EXPECT_EQ(checkpoint.file_of(*checkpoint.find("w")), scratch / "m.onnx");
+  }
+}
+
+TEST(Onnx, RejectsElementsThatAreNotWhereItSays) {
+  const test::Scratch scratch;
+  test::put(scratch / "data", test::raw<float>({1, 2, 3}));
+  const std::string prefix = "onnx: " + (scratch / "m.onnx").string() + ": ";
+  const auto refused = [&](ErrorCode code, const std::vector<std::pair<std::string, std::string>>& place) {
+    test::put(scratch / "m.onnx", OnnxFile().initializer(external_tensor("w", place)).text());
+    const std::string message =
+        test::error_of(code, [&] { const Checkpoint checkpoint(scratch / "m.onnx"); });
+    return message.rfind(prefix, 0) == 0 ? message.substr(prefix.size()) : message;
+  };
+  for (const char* name : {"../data", "/etc/passwd", "sub/data", "..", ".", "", "a\\b", "C:data"}) {
+    EXPECT_NE(
+        refused(ErrorCode::Format, {{"location", name}}).find("expected a file name in the model's folder"),
+        std::string::npos);
+  }
+  EXPECT_EQ(refused(ErrorCode::Format, {{"location", "data"}, {"offset", "8"}, {"length", "8"}}),
+            "tensor \"w\" ends at byte 16 of \"data\", which has 12");
+  EXPECT_EQ(refused(ErrorCode::Format, {{"location", "data"}, {"offset", "99"}}),
+            "tensor \"w\" ends at byte 99 of \"data\", which has 12");
+  EXPECT_EQ(refused(ErrorCode::Shape, {{"location", "data"}}),
+            "tensor \"w\" has 12 bytes, expected 8 for 2 elements of F32");
+  EXPECT_EQ(refused(ErrorCode::Format, {{"location", "data"}, {"offset", "-1"}}),
+            "the offset of a tensor in another file is \"-1\", expected a number");
+  EXPECT_EQ(refused(ErrorCode::Io, {{"location", "none"}}),
+            "file: " + (scratch / "none").string() + ": cannot be opened: No such file or directory");
+}
+
 TEST(Onnx, SaysWhatItDoesNotRead) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 14, {1}).bytes(9, std::string(8, '\0'))),
             "tensor \"w\" has data type 14 (COMPLEX64), which is not supported");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 99, {})),
             "tensor \"w\" has data type 99, which is not supported");
-  EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", onnx_float, {1}).integer(14, 1)),
-            "tensor \"w\" has its data in another file, expected it in this one");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Proto().bytes(3, "")),
             "a tensor is stored in segments, which are not supported");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Proto().integer(1, 8).message(7, Proto().bytes(15, "")).text()),

@@ -15,6 +15,7 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
 
+#include "checkpoint/gguf_files.hpp"
 #include "checkpoint/onnx_files.hpp"
 #include "checkpoint/test_files.hpp"
 #include "support/data.hpp"
@@ -134,6 +135,18 @@ TEST(Checkpoint, ReadsFormatsWithoutAHeaderAsAWhole) {
   const Scratch scratch;
   put(scratch / "m.onnx", test::OnnxFile().weights("gain", {3}).text());
   expect_same(scratch / "m.onnx");
+}
+
+TEST(Checkpoint, ReadsOfAGgufFileItsHeader) {
+  const Scratch scratch;
+  put(scratch / "m.gguf", test::GgufFile().text("k", "v").floats("gain", {1000}).file());
+  expect_same(scratch / "m.gguf");
+  Counts counts;
+  const Checkpoint checkpoint(scratch / "m.gguf", counted(counts));
+  EXPECT_LT(counts.bytes, 4096u + 200u);
+  counts = {};
+  EXPECT_EQ(read(*checkpoint.find("gain"), 10, 2), (std::vector<double>{11, 12}));
+  EXPECT_EQ(counts.bytes, 8u);
 }
 
 TEST(Checkpoint, IsTheSameFromRangesOfRealFiles) {

@@ -7,6 +7,7 @@
 #include <normscope/core/error.hpp>
 
 #include "checkpoint/test_files.hpp"
+#include "checkpoint/torch_files.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::checkpoint {
@@ -127,6 +128,72 @@ TEST_F(ShardIndex, RejectsNamesThatComeTwice) {
             "weight_map has tensor \"a\" twice");
   EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors"},"weight_map":{}})"),
             "index has weight_map twice");
+}
+
+/// A PyTorch zip with the vector `name`, which holds 1 and 2.
+std::string torch_file(const std::string& name) {
+  const test::Pickle pickle = test::Pickle().op("}").text(name).tensor("0", 2, 0, {2}, {1}).op("s");
+  return test::zip(test::torch_members(pickle.stop(), {test::counting(2)}));
+}
+
+/// Likewise of PyTorch zips, in a folder of a model.
+class TorchIndex : public testing::Test {
+ protected:
+  TorchIndex() {
+    put(scratch_ / "pytorch_model-00001-of-00002.bin", torch_file("a"));
+    put(scratch_ / "pytorch_model-00002-of-00002.bin", torch_file("b"));
+    put(index_, R"({"weight_map":{"a":"pytorch_model-00001-of-00002.bin",)"
+                R"("b":"pytorch_model-00002-of-00002.bin"}})");
+    put(scratch_ / "config.json", "{}");
+  }
+  std::string complaint(ErrorCode code) const {
+    return test::error_of(code, [&] { const Checkpoint checkpoint(scratch_.folder()); });
+  }
+
+  test::Scratch scratch_;
+  fs::path index_ = scratch_ / "pytorch_model.bin.index.json";
+};
+
+TEST_F(TorchIndex, JoinsShardsOfAFolder) {
+  for (const fs::path& path : {scratch_.folder(), index_}) {
+    const Checkpoint checkpoint(path);
+    EXPECT_EQ(checkpoint.format(), "pytorch");
+    ASSERT_EQ(checkpoint.tensors().size(), 2u);
+    EXPECT_EQ(checkpoint.file_of(*checkpoint.find("b")), scratch_ / "pytorch_model-00002-of-00002.bin");
+    EXPECT_EQ(read(*checkpoint.find("b")), (std::vector<double>{1, 2}));
+    EXPECT_EQ(checkpoint.config_text(), "{}");
+  }
+  EXPECT_EQ(Checkpoint(scratch_ / "pytorch_model-00001-of-00002.bin").config_text(), "{}");
+  EXPECT_EQ(Checkpoint(scratch_.folder(), bytes::read_file).tensors().size(), 2u);
+}
+
+TEST_F(TorchIndex, ComesAfterSafetensorsAndNotBesideASingleFile) {
+  put(scratch_ / "pytorch_model.bin", torch_file("c"));
+  EXPECT_EQ(complaint(ErrorCode::Argument),
+            "checkpoint: " + scratch_.folder().string() +
+                ": has pytorch_model.bin and pytorch_model.bin.index.json, expected one of them; name the "
+                "file to open");
+  put(scratch_ / "model.safetensors", one_tensor_file("d"));
+  EXPECT_NE(Checkpoint(scratch_.folder()).find("d"), nullptr);
+}
+
+TEST_F(TorchIndex, RejectsShardsOfOtherFormats) {
+  const fs::path second = scratch_ / "pytorch_model-00002-of-00002.bin";
+  put(second, one_tensor_file("b"));
+  EXPECT_EQ(complaint(ErrorCode::Format),
+            "checkpoint: " + index_.string() +
+                ": has shards of two formats, pytorch and safetensors, expected one");
+  put(second, "\x89HDF\r\n\x1a\n");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported),
+            "checkpoint: " + second.string() +
+                ": format is HDF5 or Keras, expected safetensors or PyTorch; export it to safetensors");
+  put(second, R"({"weight_map":{}})");
+  EXPECT_EQ(complaint(ErrorCode::Unsupported),
+            "pytorch: " + second.string() + ": does not begin as the files of torch.save do");
+  put(second, torch_file("c"));
+  EXPECT_EQ(complaint(ErrorCode::Format),
+            "checkpoint: " + index_.string() +
+                ": lists tensor \"b\" in \"pytorch_model-00002-of-00002.bin\", which does not contain it");
 }
 
 }  // namespace

@@ -63,4 +63,21 @@ inline std::vector<ZipEntry> torch_members(const std::string& pickle,
   return members;
 }
 
+/// A file as torch.save wrote it before 1.6, of a pickle and storages "0", "1", ... of floats.
+inline std::string legacy_torch_file(const std::string& pickle, const std::vector<std::string>& storages,
+                                     bool is_little_endian = true) {
+  std::string file("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
+  file += Pickle().integer(1001).stop();
+  file += Pickle().op("}").text("little_endian").op(is_little_endian ? "\x88" : "\x89").op("s").stop();
+  file += pickle;
+  Pickle keys;
+  keys.op("]");
+  std::string data;
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    keys.text(std::to_string(i)).op("a");
+    data += le(static_cast<std::uint64_t>(storages[i].size() / sizeof(float))) + storages[i];
+  }
+  return file + keys.stop() + data;
+}
+
 }  // namespace normscope::test

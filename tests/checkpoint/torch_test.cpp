@@ -139,11 +139,97 @@ TEST(Torch, FindsTheStateDictATrainerHasWrapped) {
   EXPECT_EQ(open(Pickle().op("}")).tensors().size(), 0u);
 }
 
+/// {"model": {"a": ...}, "ema": {"decay": 1, "module": {"a": ...}}, "optimizer": {0: {"step": ...}}}
+Pickle two_models() {
+  Pickle pickle;
+  pickle.op("}(").text("model").op("}").text("a").tensor("0", 6, 0, {1}, {1}).op("s");
+  pickle.text("ema").op("}(").text("decay").integer(1).text("module");
+  pickle.op("}").text("a").tensor("0", 6, 1, {1}, {1}).op("su");
+  pickle.text("optimizer").op("}").integer(0).op("}").text("step").tensor("0", 6, 2, {1}, {1}).op("ss");
+  return pickle.op("u");
+}
+
+TEST(Torch, FindsTheStateDictThatIsNamed) {
+  const test::Scratch scratch;
+  const std::string path = (scratch / "m.pt").string();
+  test::put(path, zip(torch_members(two_models().stop(), {counting(6)})));
+  EXPECT_EQ(read(*Checkpoint(path + ":model").find("a")), Values{1});
+  EXPECT_EQ(read(*Checkpoint(path + ":ema/module").find("a")), Values{2});
+  EXPECT_EQ(Checkpoint(path + ":ema/module").path(), path + ":ema/module");
+  EXPECT_EQ(read_array(path + ":ema/module:a").values, Values{2});
+  const std::string members = "2 members with tensors (\"model\", \"ema/module\")";
+  EXPECT_EQ(complaint(ErrorCode::Argument, two_models()),
+            "has " + members + ", expected one; name it as FILE:MEMBER");
+  EXPECT_EQ(test::error_of(ErrorCode::Argument, [&] { (void)Checkpoint(path + ":ema"); }),
+            "pytorch: " + path + ": has no member \"ema\" with tensors; it has " + members);
+  test::put(scratch / "m.safetensors", test::one_tensor_file("a"));
+  EXPECT_EQ(test::error_of(ErrorCode::Argument,
+                           [&] { (void)Checkpoint((scratch / "m.safetensors").string() + ":model"); }),
+            "checkpoint: " + (scratch / "m.safetensors").string() +
+                ": is safetensors, expected a PyTorch file, whose members have names; found \"model\"");
+}
+
+TEST(Torch, TakesTheOnlyMemberThatHoldsTensors) {
+  const Pickle pickle = Pickle()
+                            .op("}(")
+                            .text("epoch")
+                            .integer(3)
+                            .text("network")
+                            .op("}")
+                            .text("weights")
+                            .op("}")
+                            .text("a")
+                            .tensor("0", 6, 4, {1}, {1})
+                            .op("ssu");
+  EXPECT_EQ(values_of(pickle), Values{5});
+}
+
 TEST(Torch, SaysThatAFileHoldsNoStateDict) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("]")),
             "does not hold a dict, expected a state dict");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, Pickle().op("}").text("a").integer(1).op("s")),
-            "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+            "its dict holds no tensors, expected a state dict, or one as a member");
+}
+
+/// An object of TorchScript with the attributes that `add` pickles.
+template <typename Add>
+void script_module(Pickle& pickle, const std::string& name, const Add& add) {
+  pickle.global("__torch__.nets", name).op(")\x81}(").text("training").op("\x88");
+  add();
+  pickle.op("ub");
+}
+
+TEST(Torch, ReadsTheModulesOfTorchScript) {
+  Pickle pickle;
+  script_module(pickle, "Net", [&] {
+    pickle.text("scale").tensor("0", 6, 0, {1}, {1}).text("axes");
+    pickle.global("torch.jit._pickle", "build_intlist").op("]").integer(1).op("a\x85R").text("norm");
+    script_module(pickle, "Norm", [&] { pickle.text("weight").tensor("0", 6, 1, {2}, {1}); });
+    pickle.text("unused").op("N");
+  });
+  const Checkpoint checkpoint = open(pickle);
+  ASSERT_EQ(checkpoint.tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.tensors()[0].name, "norm.weight");
+  EXPECT_EQ(read(*checkpoint.find("norm.weight")), (Values{2, 3}));
+  EXPECT_EQ(read(*checkpoint.find("scale")), Values{1});
+}
+
+TEST(Torch, RejectsModulesThatAreNotTrees) {
+  // m = Net(); m.a = m
+  Pickle circle = Pickle().global("__torch__", "Net").op(")\x81q\0"s).op("}").text("a").op("h\0sb"s);
+  EXPECT_EQ(complaint(ErrorCode::Unsupported, circle), "its modules are nested more than 64 deep");
+  // Each of 40 modules holds the one before it twice.
+  const std::string empty = "c__torch__\nNet\n)\x81";
+  std::string shared = empty;
+  for (int i = 0; i < 40; ++i) {
+    shared = empty + "}(X\1\0\0\0a"s + shared + "q" + static_cast<char>(i) + "X\1\0\0\0bh"s +
+             static_cast<char>(i) + "ub";
+  }
+  EXPECT_NE(complaint(ErrorCode::Unsupported, Pickle().op(shared)).find("needs more than"),
+            std::string::npos);
+  complaint(ErrorCode::Format, Pickle().global("__torch__", "Net").op(")\x81]b"));
+  complaint(ErrorCode::Unsupported, Pickle().global("__torch__x", "Net"));
+  complaint(ErrorCode::Unsupported, Pickle().global("collections", "OrderedDict").op(")\x81"));
 }
 
 TEST(Torch, ReadsProtocol4) {
@@ -163,8 +249,8 @@ TEST(Torch, RunsNoCode) {
     complaint(ErrorCode::Unsupported, Pickle().text("builtins").text(name).op("\x93"));
   }
   complaint(ErrorCode::Unsupported, Pickle().global("torch", "load"));
-  // INST, OBJ, NEWOBJ and EXT1 run code as well.
-  for (const char* opcode : {"iposix\nsystem\n", "o", "\x81", "\x82\x01"}) {
+  // INST, OBJ and EXT1 run code as well, and NEWOBJ of any class but TorchScript's.
+  for (const char* opcode : {"iposix\nsystem\n", "o", "ctorch\nFloatStorage\n)\x81", "\x82\x01"}) {
     complaint(ErrorCode::Unsupported, Pickle().op("(").op(opcode));
   }
 }
@@ -217,7 +303,7 @@ TEST(Torch, IsNotFooledByValuesThatHoldThemselves) {
   const Pickle pickle =
       Pickle().op("}q").op("\0"s).text("state_dict").op("h\0s"s).text("l").op("]q\1h\1a"s).op("h\0as"s);
   EXPECT_EQ(complaint(ErrorCode::Unsupported, pickle),
-            "its dict holds no tensors, expected a state dict, or one under \"state_dict\" or \"model\"");
+            "its dict holds no tensors, expected a state dict, or one as a member");
 }
 
 TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {

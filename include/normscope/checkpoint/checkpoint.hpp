@@ -16,6 +16,16 @@
 
 namespace normscope::checkpoint {
 
+/// A type that stores `elements` consecutive elements in `bytes` bytes, such as GGUF's Q4_K.
+struct BlockFormat {
+  using Decode = void (*)(const std::byte* block, float* values);
+
+  std::string_view name;
+  std::uint32_t elements = 1;
+  std::uint32_t bytes = 1;
+  Decode decode = nullptr;  ///< null for a type that is not read
+};
+
 /// One named tensor of an open checkpoint; a view, valid as long as the `Checkpoint` lives.
 /// Row-major, little-endian.
 struct Tensor {
@@ -23,9 +33,18 @@ struct Tensor {
   Dtype dtype = Dtype::F32;
   std::span<const std::uint64_t> shape;
   bytes::StoredBytes bytes;
+  /// How the file stores the tensor, if in blocks; `dtype` and `bytes` are then those of its decoded
+  /// elements.
+  const BlockFormat* blocks = nullptr;
 
   /// Product of the shape; 1 for a scalar.
   [[nodiscard]] std::uint64_t elements() const;
+  /// The type in the file, such as "F32" or "Q4_K".
+  [[nodiscard]] std::string_view stored_type() const;
+  /// Number of bytes in the file.
+  [[nodiscard]] std::uint64_t stored_bytes() const;
+  /// Whether `read` supports it.
+  [[nodiscard]] bool is_decodable() const;
 };
 
 class OnnxGraph;
@@ -36,11 +55,12 @@ class OnnxGraph;
 class Checkpoint {
  public:
   /// Of an ONNX model, tensors are the initializers and the Constant nodes, without strings. Of a PyTorch
-  /// zip, they are the state dict, which is the whole file or its "state_dict", "model_state_dict" or
-  /// "model"; no code that its pickle names is run, and other names than those needed for tensors are
-  /// refused. `open` opens the files that hold tensors. A file that it does not map is read as far as needed:
-  /// safetensors files by header and tensor, other formats as a whole.
-  /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
+  /// zip, they are the state dict: the whole file, the only member of it that holds tensors, or the one that
+  /// FILE:MEMBER names, such as "run.pt:ema/module"; no code that its pickle names is run, and other names
+  /// than those needed for tensors are refused. A GGUF model that is split into files is the whole of them,
+  /// opened by any one. `open` opens the files that hold tensors. A file that it does not map is read as far
+  /// as needed: safetensors and GGUF files by header and tensor, other formats as a whole. Errors    Io,
+  /// Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
   ///           each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
   ///           beyond `largest_held` that is not mapped
   explicit Checkpoint(const std::filesystem::path& path, const bytes::OpenSource& open = bytes::map_file);
@@ -52,14 +72,14 @@ class Checkpoint {
   [[nodiscard]] const std::filesystem::path& path() const;
   /// Every file that holds tensors.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
-  /// "safetensors", "onnx" or "pytorch".
+  /// "safetensors", "onnx", "pytorch" or "gguf".
   [[nodiscard]] std::string_view format() const;
   /// Tensors sorted by name.
   [[nodiscard]] std::span<const Tensor> tensors() const;
   /// The tensor of that name, or null.
   [[nodiscard]] const Tensor* find(std::string_view name) const;
-  /// Free-form metadata of the files (`__metadata__`, `metadata_props`); the first file's value if files
-  /// disagree.
+  /// Free-form metadata of the files (`__metadata__`, `metadata_props`, GGUF's entries); the first file's
+  /// value if files disagree.
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const;
   /// The graph that an ONNX file states; null for other formats.
   [[nodiscard]] const OnnxGraph* graph() const;

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <normscope/checkpoint/safetensors.hpp>
+
+#include "file_format.hpp"
+#include "parsed_file.hpp"
+
+namespace normscope::checkpoint {
+
+/// One open file of a checkpoint and what its tensors point into.
+struct Shard {
+  std::unique_ptr<bytes::Source> file;
+  SafetensorsContents contents{};  ///< of other formats: tensors and metadata
+  std::vector<std::byte> held{};   ///< the whole file, if it is needed in memory and not mapped
+  std::optional<Arena> arena{};    ///< of other formats
+  std::optional<OnnxGraph> graph{};
+  std::vector<std::unique_ptr<bytes::Source>> views{};
+  /// Other files with elements of tensors, and for each such tensor the index of its file.
+  std::vector<std::filesystem::path> others{};
+  std::map<std::string_view, std::size_t> in_other{};
+};
+
+/// A file to open, and the member of it that is the state dict, if one was named.
+struct FileMember {
+  std::filesystem::path file;
+  std::string member{};
+};
+
+/// Splits FILE or FILE:MEMBER, where both may have colons: the file is the longest part that exists.
+[[nodiscard]] FileMember split_member(const std::filesystem::path& given);
+
+[[nodiscard]] FileFormat format_of(const bytes::Source& file, const std::filesystem::path& path);
+
+/// Opens a file of weights of that format, with the format's short name; `expected` are the formats to have
+/// in its place. `open` opens files beside it that an ONNX model names; `open_gguf` opens GGUF files.
+/// Errors    those of the format; Unsupported for another; Argument for a member of a file that has none
+[[nodiscard]] std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> file,
+                                                            const std::filesystem::path& path,
+                                                            FileFormat format, std::string_view expected,
+                                                            const std::string& member = {},
+                                                            const bytes::OpenSource& open = {});
+
+[[nodiscard]] Shard open_gguf(std::unique_ptr<bytes::Source> file, const std::filesystem::path& path);
+
+}  // namespace normscope::checkpoint

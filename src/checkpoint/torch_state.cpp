@@ -1,0 +1,252 @@
+#include "torch_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <normscope/bytes/fail.hpp>
+#include <normscope/bytes/quote.hpp>
+#include <normscope/bytes/shape.hpp>
+#include <normscope/core/error.hpp>
+
+namespace normscope::checkpoint {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+using Kind = PickleValue::Kind;
+using Items = std::vector<PickleValue>;
+
+/// Dicts in dicts in which state dicts are looked for, and the most that are listed.
+constexpr std::size_t deepest_member = 3;
+constexpr std::size_t most_members = 1000;
+
+/// Resolves a pickle's tensors to the storages of a file.
+class Tensors {
+ public:
+  Tensors(const FindStorage& find, const Pickled& pickled, ParsedFile& file, const std::string& where)
+      : find_(find), pickled_(pickled), file_(file), where_(where) {}
+
+  void add(std::string_view name, const PickledTensor& pickled) {
+    Tensor tensor{name, pickled.dtype, pickled.shape, {}};
+    const std::optional<std::uint64_t> elements = bytes::element_count(tensor.shape);
+    if (!elements) {
+      bytes::fail(ErrorCode::Shape, where_,
+                  fmt::format("size of tensor {} overflows 64 bits", bytes::quote(name)));
+    }
+    if (*elements != 0) {
+      const std::size_t width = bits(pickled.dtype) / 8;
+      const Bytes storage = storage_of(name, pickled);
+      const std::uint64_t end = last_element(name, pickled, storage.size() / width) + 1;
+      const std::uint64_t begin = pickled.offset;
+      tensor.bytes = is_row_major(pickled) ? storage.subspan(begin * width, (end - begin) * width)
+                                           : gather(pickled, storage, *elements, width);
+    }
+    check_tensor_size(tensor, where_);
+    file_.arena.charge(growth, sizeof tensor);
+    file_.tensors.push_back(tensor);
+  }
+
+ private:
+  Bytes storage_of(std::string_view name, const PickledTensor& tensor) const {
+    const PickledStorage& storage = pickled_.storages[tensor.storage];
+    const TorchStorage found = find_(storage);
+    const std::optional<Bytes>& bytes = found.bytes;
+    if (!bytes) {
+      bytes::fail(ErrorCode::Format, where_,
+                  fmt::format("tensor {} is in {}, which is missing", bytes::quote(name), found.name));
+    }
+    const std::size_t width = storage.is_untyped ? 1 : bits(storage.dtype) / 8;
+    if (storage.elements != bytes->size() / width || bytes->size() % width != 0) {
+      bytes::fail(ErrorCode::Shape, where_,
+                  fmt::format("{} has {} bytes, expected {} elements of {}", found.name, bytes->size(),
+                              storage.elements, to_string(storage.dtype)));
+    }
+    return *bytes;
+  }
+
+  /// Index in the storage of the tensor's last element.
+  std::uint64_t last_element(std::string_view name, const PickledTensor& tensor, std::uint64_t held) const {
+    std::uint64_t last = tensor.offset;
+    bool overflows = false;
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      std::uint64_t way = 0;
+      overflows |= __builtin_mul_overflow(tensor.shape[i] - 1, tensor.strides[i], &way);
+      overflows |= __builtin_add_overflow(last, way, &last);
+    }
+    if (overflows || last >= held) {
+      bytes::fail(
+          ErrorCode::Format, where_,
+          fmt::format("tensor {} extends beyond its storage of {} elements", bytes::quote(name), held));
+    }
+    return last;
+  }
+
+  static bool is_row_major(const PickledTensor& tensor) {
+    std::uint64_t expected = 1;
+    for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+      if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
+      expected *= tensor.shape[i];
+    }
+    return true;
+  }
+
+  /// The elements in row-major order.
+  Bytes gather(const PickledTensor& tensor, Bytes storage, std::uint64_t elements, std::size_t width) {
+    std::uint64_t size = 0;
+    if (__builtin_mul_overflow(elements, width, &size)) size = ~std::uint64_t{0};
+    const std::span<std::byte> gathered = file_.arena.allocate<std::byte>(size);
+    const std::size_t axes = tensor.shape.size();
+    std::vector<std::uint64_t> at(axes, 0);
+    std::uint64_t index = tensor.offset;
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      std::memcpy(&gathered[i * width], &storage[index * width], width);
+      for (std::size_t axis = axes; axis-- > 0;) {
+        index += tensor.strides[axis];
+        if (++at[axis] < tensor.shape[axis]) break;
+        index -= tensor.shape[axis] * tensor.strides[axis];
+        at[axis] = 0;
+      }
+    }
+    return gathered;
+  }
+
+  const FindStorage& find_;
+  const Pickled& pickled_;
+  ParsedFile& file_;
+  const std::string& where_;
+};
+
+bool holds_tensors(const Items& dict) {
+  for (std::size_t i = 0; i + 1 < dict.size(); i += 2) {
+    if (dict[i].kind == Kind::text && dict[i + 1].kind == Kind::tensor) return true;
+  }
+  return false;
+}
+
+/// A dict that holds tensors, and the path of keys that leads to it.
+struct Member {
+  std::string path;
+  const Items* items;
+};
+
+void find_members(const Pickled& pickled, const Items& dict, const std::string& path, std::size_t depth,
+                  std::vector<Member>& members) {
+  for (std::size_t i = 0; i + 1 < dict.size() && members.size() < most_members; i += 2) {
+    if (dict[i].kind != Kind::text || dict[i + 1].kind != Kind::dict) continue;
+    const Items& inner = pickled.containers[dict[i + 1].index];
+    std::string name = path.empty() ? std::string(dict[i].text) : fmt::format("{}/{}", path, dict[i].text);
+    if (holds_tensors(inner)) {
+      members.push_back({std::move(name), &inner});
+    } else if (depth < deepest_member) {
+      find_members(pickled, inner, name, depth + 1, members);
+    }
+  }
+}
+
+/// "2 members with tensors ("ema", "model")".
+std::string list_members(const std::vector<Member>& members) {
+  constexpr std::size_t listed = 6;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(members.size(), listed); ++i) {
+    names += (i > 0 ? ", " : "") + bytes::quote(members[i].path);
+  }
+  return fmt::format("{} members with tensors ({}{})", members.size(), names,
+                     members.size() > listed ? ", ..." : "");
+}
+
+const Items& state_dict(const Pickled& pickled, std::string_view wanted, const std::string& where) {
+  if (pickled.root.kind != Kind::dict) {
+    bytes::fail(ErrorCode::Unsupported, where, "does not hold a dict, expected a state dict");
+  }
+  const Items& root = pickled.containers[pickled.root.index];
+  std::vector<Member> members;
+  find_members(pickled, root, "", 1, members);
+  const auto at = [&members](std::string_view path) {
+    return std::find_if(members.begin(), members.end(),
+                        [path](const Member& member) { return member.path == path; });
+  };
+  if (!wanted.empty()) {
+    const auto found = at(wanted);
+    if (found != members.end()) return *found->items;
+    bytes::fail(ErrorCode::Argument, where,
+                fmt::format("has no member {} with tensors{}", bytes::quote(wanted),
+                            members.empty() ? "" : "; it has " + list_members(members)));
+  }
+  // The whole may hold other tensors besides a trainer's wrapper, such as a step count.
+  const bool is_wrapped = at("state_dict") != members.end() || at("model_state_dict") != members.end() ||
+                          at("model") != members.end();
+  if (root.empty() || (holds_tensors(root) && !is_wrapped)) return root;
+  if (members.size() == 1) return *members.front().items;
+  if (members.empty()) {
+    bytes::fail(ErrorCode::Unsupported, where,
+                "its dict holds no tensors, expected a state dict, or one as a member");
+  }
+  bytes::fail(ErrorCode::Argument, where,
+              fmt::format("has {}, expected one; name it as FILE:MEMBER", list_members(members)));
+}
+
+/// Adds the tensors among the attributes of a module and of the modules in it, by the path of attributes.
+class ModuleTensors {
+ public:
+  ModuleTensors(const Pickled& pickled, Tensors& tensors, Arena& arena, const std::string& where)
+      : pickled_(pickled), tensors_(tensors), arena_(arena), where_(where) {}
+
+  void add(const PickleValue& module, const std::string& path, std::size_t depth) {
+    if (depth > deepest_module) {
+      bytes::fail(ErrorCode::Unsupported, where_,
+                  fmt::format("its modules are nested more than {} deep", deepest_module));
+    }
+    arena_.charge(1, visit_bytes);
+    const Items& attributes = pickled_.containers[module.index];
+    for (std::size_t i = 0; i + 1 < attributes.size(); i += 2) {
+      const PickleValue& value = attributes[i + 1];
+      if (attributes[i].kind != Kind::text || (value.kind != Kind::tensor && value.kind != Kind::module))
+        continue;
+      arena_.charge(1, visit_bytes);
+      const std::string name = path + std::string(attributes[i].text);
+      if (value.kind == Kind::module) {
+        add(value, name + ".", depth + 1);
+      } else {
+        const std::span<char> kept = arena_.allocate<char>(name.size());
+        std::copy(name.begin(), name.end(), kept.begin());
+        tensors_.add({kept.data(), kept.size()}, pickled_.tensors[value.index]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t deepest_module = 64;
+  /// What a visit is charged, so that modules that hold each other often end in an error.
+  static constexpr std::size_t visit_bytes = 64;
+
+  const Pickled& pickled_;
+  Tensors& tensors_;
+  Arena& arena_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+void add_torch_tensors(const Pickled& pickled, std::string_view member, const FindStorage& find,
+                       ParsedFile& file, const std::string& where) {
+  Tensors tensors(find, pickled, file, where);
+  if (pickled.root.kind == Kind::module) {
+    if (!member.empty()) {
+      bytes::fail(ErrorCode::Argument, where,
+                  fmt::format("is of TorchScript, which has no member {}", bytes::quote(member)));
+    }
+    ModuleTensors(pickled, tensors, file.arena, where).add(pickled.root, "", 1);
+    return sort_tensors(file.tensors, where + ":");
+  }
+  const Items& named = state_dict(pickled, member, where);
+  for (std::size_t i = 0; i + 1 < named.size(); i += 2) {
+    if (named[i].kind == Kind::text && named[i + 1].kind == Kind::tensor) {
+      tensors.add(named[i].text, pickled.tensors[named[i + 1].index]);
+    }
+  }
+  sort_tensors(file.tensors, where + ":");
+}
+
+}  // namespace normscope::checkpoint

@@ -1,0 +1,86 @@
+"""A GGUF file gets the results that the safetensors file which it was converted from gets."""
+
+import json
+import unittest
+
+from command import SOURCE, CommandTest
+
+MODELS = SOURCE / "tests/model"
+
+
+class Gguf(CommandTest):
+    def both(self, case, *arguments):
+        """The documents of a command for the GGUF file and for its twin."""
+        documents = []
+        for model in (MODELS / f"gguf/{case}.gguf", MODELS / "fixtures" / case):
+            done = self.run_command(arguments[0], model, *arguments[1:], "--json", "r.json", "-q")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            documents.append(json.loads((self.folder / "r.json").read_text()))
+        self.conforms(arguments[0], documents[0])
+        return documents
+
+    def test_norms_and_vocabulary_are_those_of_the_twin(self):
+        for case in ("llama", "gpt2"):
+            report, twin = self.both(case, "report", "-o", "r.html")
+            self.assertEqual(report["model"]["format"], "gguf")
+            self.assertIn("<html", (self.folder / "r.html").read_text())
+            self.assertEqual(len(report["norms"]), 5)
+            for norm, other in zip(report["norms"], twin["norms"], strict=True):
+                for key in ("role", "layer", "kind", "width", "eps", "placement"):
+                    self.assertEqual(norm[key], other[key], key)
+                for key in ("rank", "condition_number", "effective_dimension"):
+                    if key in other:
+                        self.assertEqual(norm[key], other[key], key)
+            self.assertEqual(report["vocabulary"]["size"], twin["vocabulary"]["size"])
+            self.assertEqual(report["vocabulary"]["reach"], twin["vocabulary"]["reach"])
+            self.assertEqual([f["kind"] for f in report["findings"]], [f["kind"] for f in twin["findings"]])
+
+    def test_heads_are_those_of_the_twin(self):
+        """Rotary heads sum the same products in another order."""
+        for case in ("llama", "gpt2"):
+            heads, twin = self.both(case, "heads")
+            self.assertGreater(len(heads["heads"]), 5)
+            self.assertSame(heads["heads"], twin["heads"], case)
+
+    def assertSame(self, value, other, path):
+        """Whether two values are the same but for names of tensors and the order of a head's rows."""
+        if isinstance(other, dict):
+            self.assertEqual(value.keys(), other.keys(), path)
+            for key in other.keys() - {"curve"}:  # what a search attains from where it starts
+                self.assertSame(value[key], other[key], f"{path}.{key}")
+        elif isinstance(other, list):
+            self.assertEqual(len(value), len(other), path)
+            for i, (one, two) in enumerate(zip(value, other)):
+                self.assertSame(one, two, f"{path}[{i}]")
+        elif isinstance(other, float):
+            self.assertAlmostEqual(value, other, delta=1e-6 * max(1.0, abs(other)), msg=path)
+        elif not isinstance(other, str) and not path.endswith(".interleaved"):
+            self.assertEqual(value, other, path)
+
+    def test_inspect_names_the_types_in_the_file(self):
+        done = self.run_command("inspect", SOURCE / "tests/checkpoint/fixtures/blocks.gguf", "--json", "i.json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        document = json.loads((self.folder / "i.json").read_text())
+        self.conforms("inspect", document)
+        stored = {tensor["name"]: (tensor["dtype"], tensor["bytes"]) for tensor in document["tensors"]}
+        self.assertEqual(stored["Q4_K"], ("Q4_K", 2 * 144))
+        self.assertEqual(stored["Q8_0"], ("Q8_0", 6 * 34))
+
+    def test_geometry_and_compare_read_it(self):
+        model = MODELS / "gguf/llama.gguf"
+        done = self.run_command("geometry", "--gain", f"{model}:blk.0.attn_norm.weight", "--json", "g.json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        geometry = json.loads((self.folder / "g.json").read_text())
+        self.assertEqual((geometry["norm"], geometry["eps"]), ("rms", 0.0003))
+        done = self.run_command("compare", model, model)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("every tensor has the same values", done.stdout)
+
+    def test_it_is_not_rewritten(self):
+        done = self.run_command("rewrite", MODELS / "gguf/llama.gguf", "--fold", "gains", "-o", "out")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("is a gguf file, expected safetensors", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

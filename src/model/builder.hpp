@@ -64,6 +64,15 @@ struct WindowStyle {
 
 enum class Need { required, optional };
 
+/// `count` outputs of a map from `first` on, all of them if `count` is 0. The map, of any inputs, is linear
+/// or a convolution.
+struct Outputs {
+  std::string_view role;
+  std::string_view map;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
 /// Builds a `Model` from a forward pass described in terms of tensor names. It keeps track of the residual
 /// stream: which norm is being read, and which tensors have written to the stream since. Names are relative
 /// to the current prefix (`within`, `each_layer`) and omit their last part: ".weight", ".gamma", ".bias" and
@@ -127,6 +136,12 @@ class Builder {
   /// Repeats for every layer in the file, with "{}" replaced by its number.
   /// `count_keys`: configuration fields that hold their number, if not the usual ones.
   void each_layer(std::string_view pattern, const std::function<void()>& body, Config::Keys count_keys = {});
+  /// Repeats for every part in the file that is no layer of the stream.
+  void each_part(std::string_view pattern, const std::function<void()>& body);
+  /// Repeats for every stage in the file, each a stack of its own, with "{}" replaced by its number.
+  void each_stage(std::string_view pattern, const std::function<void(std::size_t stage)>& body);
+  /// As `each_layer`, for a stage whose number of layers "depths" states.
+  void each_layer_of_stage(std::string_view pattern, std::size_t stage, const std::function<void()>& body);
   /// Repeats for every entry of stacked tensors, of which `name` is one.
   void each_stacked(std::string_view name, const std::function<void()>& body);
   /// Repeats for every expert of a layer: those numbered after `name`, or the entries of stacked tensors if
@@ -167,6 +182,8 @@ class Builder {
   /// that `body` describes read it; later ones read the earlier norm again.
   void norm_of_map(std::string_view name, std::string_view role, std::string_view part, std::uint64_t count,
                    const std::function<void()>& body);
+  /// A norm of what a map within a branch makes from something other than a norm. Later readers read it.
+  void norm_of_outputs(std::string_view name, std::string_view role, const Outputs& of);
   /// The norms that `body` describes have no parameters.
   void without_parameters(const std::function<void()>& body);
   /// The last norm has an eps of its own, assumed unless the configuration has one of `keys`.
@@ -229,6 +246,7 @@ class Builder {
   void read_sizes();
   [[nodiscard]] std::string full(std::string_view name) const { return scope_.prefix + std::string(name); }
   void add_layers(std::int64_t count);
+  void each_of(std::string_view pattern, const std::function<void()>& body, std::uint64_t configured);
   void in_scope(Scope scope, const std::function<void()>& body);
   std::optional<Parameter> find(std::string_view name, std::initializer_list<std::string_view> endings);
   std::optional<Parameter> find_scalar(const std::string& name);
@@ -236,6 +254,7 @@ class Builder {
                                  std::uint64_t width);
   std::optional<Linear> find_linear(std::string_view role, std::string_view name, std::uint64_t in,
                                     std::uint64_t out);
+  std::optional<Linear> find_map_of_inputs(std::string_view role, std::string_view name, std::uint64_t out);
   [[nodiscard]] std::string wanted(std::string_view name) const;
   void miss(const std::string& tensor);
   void miss_reader(std::string_view name);

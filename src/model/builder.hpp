@@ -28,6 +28,7 @@ struct NormStyle {
   Placement placement = Placement::pre;
   double gain_offset = 0.0;
   double eps = 1e-5;  ///< the published default, used if neither the configuration nor the metadata state it
+  bool one_gain = false;  ///< a gain may be one number for all features (ScaleNorm)
   bool gainless = false;  ///< the norms have no parameters, so no tensor shows that they exist
 };
 
@@ -51,6 +52,8 @@ struct FusedStyle {
   /// key-value head.
   std::uint64_t blocks = 1;
   bool values_first = false;  ///< a block's values come before its keys
+  bool any_width =
+      false;  ///< all heads together need not be as wide as the stream if their number is unknown
 };
 
 /// Which layers attend to a window of "sliding_window" positions.
@@ -197,6 +200,8 @@ class Builder {
   std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
+  /// What all norms so far read and are read by is an assumption.
+  void connections_are_assumed();
   /// A map from the last norm to a new stream of `width` features.
   void leads_over(std::string_view role, std::string_view name, std::uint64_t width = 0);
 
@@ -206,12 +211,16 @@ class Builder {
   void remember_for_cross_attention() { memory_ = reading_; }
   /// Queries read the last norm, keys and values the remembered one. No bound covers such a head.
   std::uint64_t cross_attention(std::string_view query, std::string_view key, std::string_view value);
+  /// Likewise, of a matrix whose outputs are [queries | keys | values].
+  std::uint64_t fused_cross_attention(std::string_view name);
   /// Outputs are [block][queries | keys | values].
   std::uint64_t fused_attention(std::string_view name, const FusedStyle& style = {});
   /// Outputs are [head][query | key | value].
   std::uint64_t attention_fused_per_head(std::string_view name) {
     return fused_attention(name, {.blocks = 0});
   }
+  /// Each map is a stack [head][in, out], and so is its bias.
+  std::uint64_t attention_of_stacks(std::string_view query, std::string_view key, std::string_view value);
   /// Only the queries; keys come from elsewhere than a linear map of the same norm.
   std::uint64_t queries(std::string_view name);
 
@@ -221,6 +230,9 @@ class Builder {
                    std::string_view bias = {});
   /// A parameter that belongs to no norm, linear map or input.
   void other(std::string_view name);
+  /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
+  /// does.
+  bool causal_mask(std::string_view name);
   /// A stored tensor that is not a parameter.
   void buffer(std::string_view name);
 
@@ -263,7 +275,8 @@ class Builder {
   // Queries, keys and values of one layer, and the first output of each head's part.
   struct Attended {
     std::array<std::optional<Linear>, 3> parts{};
-    std::function<std::uint64_t(std::size_t part, std::uint64_t head)> first_out;
+    std::function<std::uint64_t(std::size_t part, std::uint64_t head)> first_out{};
+    std::array<std::vector<Linear>, 3> stacks{};  // a map for each head, in place of parts of one
   };
 
   std::size_t new_norm(std::string name, std::string_view role, Placement placement, std::uint64_t width,
@@ -281,6 +294,7 @@ class Builder {
   void resolve_heads(const Linear& query, const Linear* key);
   void resolve_groups(const Linear& fused);
   void add_heads(Attended attended);
+  void add_cross_heads(Attended attended);
   [[nodiscard]] std::string layer_kind(int layer) const;
   void set_rotary(Head& head);
   void set_window(Head& head) const;

@@ -37,6 +37,8 @@ std::optional<Slice> Builder::find_bias(const std::string& name,
   if (bias && width != 0 && !fits_width) {
     reject(*bias, fmt::format("[{}]", width));
   }
+  // A name that is all prefix has no like in other layers.
+  if (name.empty()) return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
   BiasUse& use = biases_[name];
   use.present = use.present || bias;
   if (!bias) use.absent.push_back(full(name).append(*endings.begin()));
@@ -75,7 +77,11 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   linear.layout = layout_;
   linear.in = transposed ? rows : columns;
   linear.stored_out = linear.out = transposed ? columns : rows;
-  linear.bias = find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
+  // TransformerLens names the bias of "W_Q" "b_Q".
+  const std::size_t last = stem.rfind('.') + 1;
+  const bool lens = stem.compare(last, 2, "W_") == 0;
+  linear.bias = lens ? find_bias(stem.substr(0, last) + "b_" + stem.substr(last + 2), {""}, linear.out)
+                     : find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
   return linear;
 }
 
@@ -182,16 +188,18 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
     return {};
   }
   // A gain [heads, width] is that of one norm for every head.
+  const bool one_number = style_.one_gain && gain->slice.count == 1 && width != 0;
   const bool of_each_head = placement == Placement::inside && gain->shape.size() == 2 && width != 0 &&
                             gain->shape[0] != 0 && gain->shape[1] == width;
-  if (!of_each_head && (gain->shape.size() != 1 || !fits(gain->shape[0], width))) {
+  if (!of_each_head && !one_number && (gain->shape.size() != 1 || !fits(gain->shape[0], width))) {
     reject(*gain, fmt::format("[{}{}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
                               size_text(width)));
   }
   const std::string entry = gain->slice.index ? fmt::format("[{}]", *gain->slice.index) : "";
   const std::size_t count = model_.norms.size();
   const std::size_t index =
-      new_norm(full(name) + entry, role, placement, of_each_head ? gain->shape[0] * width : gain->shape[0],
+      new_norm(full(name) + entry, role, placement,
+               of_each_head ? gain->shape[0] * width : (one_number ? width : gain->shape[0]),
                of_each_head ? gain->shape[0] : groups);
   if (model_.norms.size() == count) return index;
   Norm& norm = model_.norms[index];
@@ -262,6 +270,10 @@ std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*read
 
 void Builder::reads_are_indirect() {
   if (reading_) model_.norms[*reading_].connections_known = false;
+}
+
+void Builder::connections_are_assumed() {
+  for (Norm& norm : model_.norms) norm.connections_known = false;
 }
 
 void Builder::miss_reader(std::string_view name) {

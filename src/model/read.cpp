@@ -52,6 +52,7 @@ NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
   spec.eps = norm.eps;
   if (norm.gain) {
     spec.gain = read_slice(checkpoint, *norm.gain);
+    if (spec.gain.size() == 1) spec.gain.resize(norm.width, spec.gain.front());
     for (double& gain : spec.gain) gain += norm.gain_offset;
   }
   if (norm.alpha) spec.alpha = read_slice(checkpoint, *norm.alpha)[0];

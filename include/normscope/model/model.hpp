@@ -67,7 +67,7 @@ struct Norm {
   std::size_t groups = 1;
   double eps = 1e-5;
   Source eps_source = Source::assumed;
-  std::optional<Slice> gain{};
+  std::optional<Slice> gain{};  ///< one entry for each feature, or one for all (ScaleNorm)
   std::optional<Slice> bias{};
   std::optional<Slice> alpha{};  ///< of elementwise kinds
   std::optional<Slice> shift{};  ///< of derf
@@ -101,6 +101,7 @@ struct Rotary {
 /// One attention head, as parts of the projections.
 struct Head {
   int layer = 0;
+  std::string stack{};  ///< as of a norm: which one has the layer, empty if the model has one only
   int head = 0;
   int key_value_head = 0;
   std::size_t head_dim = 0;

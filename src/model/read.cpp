@@ -38,6 +38,10 @@ std::uint64_t stored_output(const Linear& linear, std::uint64_t index) {
 
 std::string Slice::selector() const { return index ? fmt::format("{}[{}]", tensor, *index) : tensor; }
 
+std::string Head::place() const {
+  return fmt::format("{}{}layer {} head {}", stack, stack.empty() ? "" : " ", layer, head);
+}
+
 bool Linear::covers(const Linear& part) const {
   if (weight.selector() != part.weight.selector() || role != part.role) return false;
   if (out_indices.empty()) return part.first_out >= first_out && part.first_out - first_out < out;

@@ -101,7 +101,7 @@ struct Rotary {
 /// One attention head, as parts of the projections.
 struct Head {
   int layer = 0;
-  std::string stack{};  ///< as of a norm: which one has the layer, empty if the model has one only
+  std::string stack{};  ///< as of a norm: which one has the layer, empty where all heads are in one
   int head = 0;
   int key_value_head = 0;
   std::size_t head_dim = 0;
@@ -119,6 +119,9 @@ struct Head {
   /// Configuration fields, with their values, that change its scores and are not modelled; its scores then
   /// have no bound. Empty if there are none.
   std::string not_modelled{};
+
+  /// "layer 0 head 2", or "decoder layer 0 head 2" where the model has several stacks.
+  [[nodiscard]] std::string place() const;
 };
 
 struct Vocabulary {

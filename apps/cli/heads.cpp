@@ -123,15 +123,20 @@ void explain(const Session& session, const Heads& heads) {
 void print(const Session& session, const model::Model& model, const Heads& heads) {
   const bool turning = any(heads, turns);
   const int width = turning ? 16 : 12;
-  session.say(fmt::format("{:>5} {:>4}  {:>{}} {:>{}}{}", "layer", "head", "most uniform", width, "sharpest",
-                          width,
-                          turning                      ? "   positions any distance   at distance 0"
-                          : any(heads, has_projection) ? "   without projection"
-                                                       : ""));
+  std::size_t stacks = 0;
+  for (const model::Head& head : model.heads) stacks = std::max(stacks, head.stack.size());
+  const auto indent = [&](const std::string& stack) {
+    return stacks == 0 ? std::string() : fmt::format("{:<{}} ", stack, stacks);
+  };
+  session.say(indent("") + fmt::format("{:>5} {:>4}  {:>{}} {:>{}}{}", "layer", "head", "most uniform", width,
+                                       "sharpest", width,
+                                       turning ? "   positions any distance   at distance 0"
+                                       : any(heads, has_projection) ? "   without projection"
+                                                                    : ""));
   for (const audit::HeadReach& reach : heads) {
     const model::Head& head = model.heads[reach.head];
     const std::string pass = reach.pass.empty() ? "" : fmt::format("  {} passes", reach.pass);
-    const std::string place = fmt::format("{:>5} {:>4}", head.layer, head.head);
+    const std::string place = indent(head.stack) + fmt::format("{:>5} {:>4}", head.layer, head.head);
     if (!reach.attention) {
       session.say(fmt::format("{}  not known: {}{}", place, printable(reach.refused), pass));
       continue;

@@ -17,7 +17,8 @@ Each row is a model of a few kilobytes with random weights, built with transform
 them, attention scores and logits. The test `Oracle.DescribesWhatRunningTheModelShows` compares the description of its
 file with that. "Described: yes" means that all of this agrees, and that heads and logits are called "not modelled"
 exactly where the model does something to them that the bounds do not cover; "not yet" means that norms are found by
-name and shape alone. `scripts/model_oracle/table.py` writes this page.
+name and shape alone. Of torch.nn's stacks (`torch_*`) that is the stack: what is around it is a model's own code, and
+without `norm_first` in a configuration nothing is promised of its heads. `scripts/model_oracle/table.py` writes this page.
 
 | fixture | class | norms | kinds | heads | described |
 |---|---|---|---|---|---|

@@ -13,10 +13,9 @@ std::string head_names(const Report& report, const std::vector<std::size_t>& whi
   return first_few(which, [&](std::size_t index) {
     const HeadReach& reach = report.heads[index];
     const model::Head& head = report.model.heads[reach.head];
-    return fmt::format("layer {} head {}{}", head.layer, head.head,
-                       reach.pass.empty()      ? ""
-                       : reach.pass == "first" ? " (first pass)"
-                                               : " (later passes)");
+    return head.place() + (reach.pass.empty()      ? ""
+                           : reach.pass == "first" ? " (first pass)"
+                                                   : " (later passes)");
   });
 }
 

@@ -168,7 +168,7 @@ std::string shell_quoted(const std::string& text) {
 std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm,
                              std::size_t axes) {
   std::string command = "normscope geometry";
-  if (norm.gain) {
+  if (norm.gain && norm.gain->count == norm.width) {
     command += " --gain " + shell_quoted(checkpoint.path().string() + ":" + norm.gain->selector());
   } else {
     command += fmt::format(" --width {}", norm.width);

@@ -20,8 +20,9 @@ bool facts_hold(const Field& entry, const AttentionHead& read) {
   const auto selector = [](const std::optional<model::Linear>& linear) {
     return linear ? linear->weight.selector() : std::string();
   };
+  const std::string stack = entry.has("stack") ? entry["stack"].text() : "";
   bool same =
-      entry["layer"].integer() == head.layer && entry["head"].integer() == head.head &&
+      stack == head.stack && entry["layer"].integer() == head.layer && entry["head"].integer() == head.head &&
       entry["key_value_head"].integer() == head.key_value_head &&
       entry["head_dim"].count() == head.head_dim && entry["scale"].number() == head.scale &&
       entry["norm"].text() == read.norm_name && is_null_or(entry["pass"], read.pass) &&

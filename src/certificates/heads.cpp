@@ -37,7 +37,7 @@ Ends ends_of(const Field& field) {
 class HeadCheck {
  public:
   HeadCheck(const Field& entry, const AttentionHead& head)
-      : entry_(entry), head_(head), name_(fmt::format("layer {} head {}", head.head.layer, head.head.head)) {
+      : entry_(entry), head_(head), name_(head.head.place()) {
     if (!head.pass.empty()) name_ += fmt::format(", {} pass", head.pass);
   }
 

@@ -170,7 +170,8 @@ Json certificates(const model::Head& head, const HeadReach& reach) {
 }  // namespace
 
 Json head_json(const model::Head& head, const HeadReach& reach, const HeadDetails& details) {
-  Json json = {{"layer", head.layer},
+  Json json = {{"stack", head.stack},
+               {"layer", head.layer},
                {"head", head.head},
                {"pass", name(reach.pass)},
                {"key_value_head", head.key_value_head},

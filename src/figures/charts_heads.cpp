@@ -23,6 +23,9 @@ std::string scope(const Report& report) {
   return "contexts of at most " + counted(*within.begin(), "position");
 }
 
+/// "decoder " in a model of several stacks.
+std::string stack_of(const model::Head& head) { return head.stack.empty() ? "" : head.stack + " "; }
+
 /// ", first pass" where passes through shared weights read different norms.
 std::string passes_of(const HeadReach& reach) {
   return reach.pass.empty() ? "" : reach.pass == "first" ? ", first pass" : ", later passes";
@@ -41,26 +44,26 @@ std::size_t count_heads(const Report& report, Keep keep) {
 /// Rows of a distance and what two keys there can be told apart by, a line a head or, of many, a layer.
 Json curve_rows(const Report& report, std::size_t lines) {
   Json table = Json::array();
-  std::map<std::tuple<int, std::string, std::size_t>, double> layers;
+  std::map<std::tuple<std::string, int, std::string, std::size_t>, double> layers;
   for (const HeadReach& reach : report.heads) {
     if (!reach.attention || !reach.attention->distances) continue;
     const model::Head& head = report.model.heads[reach.head];
     for (const selectability::OverDistances::At& at : reach.attention->distances->curve) {
       if (!(at.spread > 0.0)) continue;
       if (lines > most_lines) {
-        double& most = layers[{head.layer, passes_of(reach), at.distance}];
+        double& most = layers[{stack_of(head), head.layer, passes_of(reach), at.distance}];
         most = std::max(most, at.spread);
         continue;
       }
-      table.push_back({{"line", fmt::format("layer {} head {}{}", head.layer, head.head, passes_of(reach))},
+      table.push_back({{"line", head.place() + passes_of(reach)},
                        {"layer", head.layer},
                        {"distance", at.distance},
                        {"spread", rounded(at.spread)}});
     }
   }
   for (const auto& [place, spread] : layers) {
-    const auto& [layer, passes, distance] = place;
-    table.push_back({{"line", fmt::format("layer {}{}", layer, passes)},
+    const auto& [stack, layer, passes, distance] = place;
+    table.push_back({{"line", fmt::format("{}layer {}{}", stack, layer, passes)},
                      {"layer", layer},
                      {"distance", distance},
                      {"spread", rounded(spread)}});
@@ -149,7 +152,7 @@ void head_spreads(const Report& report, Json& charts) {
       // A logarithmic axis has no place for what is nothing, or as good as it.
       if (!(spread > 1e-6 * attention.sharpest.upper)) return false;
       table.push_back({{"layer", head.layer},
-                       {"place", fmt::format("{}{}", head.layer, passes)},
+                       {"place", fmt::format("{}{}{}", stack_of(head), head.layer, passes)},
                        {"head", head.head},
                        {"what", what},
                        {"spread", rounded(spread)}});

@@ -27,7 +27,9 @@ Builder::Builder(const checkpoint::Checkpoint& checkpoint, const Config& config,
 void Builder::read_sizes() {
   const Config& config = config_;
   width_ = config.count({"hidden_size", "n_embd", "d_model"}).value_or(0);
-  counts_.heads = config.count({"num_attention_heads", "n_head", "num_heads", "n_heads"}).value_or(0);
+  // A list has a number for each stage, which only an architecture with stages can assign.
+  const auto heads = config.counts({"num_attention_heads", "n_head", "num_heads", "n_heads", "nhead"});
+  counts_.heads = heads && heads->size() == 1 ? heads->front() : 0;
   counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
   counts_.head_dim = config.count({"head_dim"}).value_or(0);
   if (counts_.heads > 0 && counts_.key_value_heads > 0 && counts_.heads % counts_.key_value_heads != 0) {
@@ -103,16 +105,41 @@ void Builder::where(std::string_view prefix, const std::function<void()>& body) 
 
 void Builder::each_layer(std::string_view pattern, const std::function<void()>& body,
                          Config::Keys count_keys) {
+  const std::optional<std::uint64_t> usual =
+      config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"});
+  const std::optional<std::uint64_t> own = config_.count(count_keys);
+  each_of(pattern, body, (own ? own : usual).value_or(0));
+}
+
+void Builder::each_layer_of_stage(std::string_view pattern, std::size_t stage,
+                                  const std::function<void()>& body) {
+  const std::optional<std::vector<std::uint64_t>> depths = config_.counts({"depths"});
+  each_of(pattern, body, depths && stage < depths->size() ? (*depths)[stage] : 0);
+}
+
+void Builder::each_part(std::string_view pattern, const std::function<void()>& body) {
+  const std::size_t hole = pattern.find("{}");
+  const std::string head = full(pattern.substr(0, hole));
+  for (const int number : inventory_.numbers_after(head)) {
+    in_scope({fmt::format("{}{}{}", head, number, pattern.substr(hole + 2)), number}, body);
+  }
+}
+
+void Builder::each_stage(std::string_view pattern, const std::function<void(std::size_t stage)>& body) {
+  each_part(pattern, [&] {
+    const int number = scope_.layer.value_or(0);
+    stack_ = fmt::format("stage {}", number);
+    body(static_cast<std::size_t>(number));
+  });
+}
+
+void Builder::each_of(std::string_view pattern, const std::function<void()>& body, std::uint64_t configured) {
   const std::size_t hole = pattern.find("{}");
   const std::string head = full(pattern.substr(0, hole));
   const std::string_view tail = pattern.substr(hole + 2);
   const std::vector<int> numbers = inventory_.numbers_after(head);
   const int found = numbers.empty() ? 0 : numbers.back() + 1;
-  const std::optional<std::uint64_t> usual =
-      config_.count({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"});
-  const std::optional<std::uint64_t> own = config_.count(count_keys);
-  const int configured = static_cast<int>((own ? own : usual).value_or(0));
-  const int stated = applications_ == 1 ? configured : 0;
+  const int stated = applications_ == 1 ? static_cast<int>(configured) : 0;
   if (stated != 0 && stated < found) {
     note(fmt::format("the configuration states {} layers, the tensors have {}", stated, found));
   }

@@ -28,6 +28,7 @@ struct NormStyle {
   Placement placement = Placement::pre;
   double gain_offset = 0.0;
   double eps = 1e-5;  ///< the published default, used if neither the configuration nor the metadata state it
+  bool one_gain = false;  ///< a gain may be one number for all features (ScaleNorm)
   bool gainless = false;  ///< the norms have no parameters, so no tensor shows that they exist
 };
 
@@ -51,6 +52,8 @@ struct FusedStyle {
   /// key-value head.
   std::uint64_t blocks = 1;
   bool values_first = false;  ///< a block's values come before its keys
+  bool any_width =
+      false;  ///< all heads together need not be as wide as the stream if their number is unknown
 };
 
 /// Which layers attend to a window of "sliding_window" positions.
@@ -63,6 +66,15 @@ struct WindowStyle {
 };
 
 enum class Need { required, optional };
+
+/// `count` outputs of a map from `first` on, all of them if `count` is 0. The map, of any inputs, is linear
+/// or a convolution.
+struct Outputs {
+  std::string_view role;
+  std::string_view map;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
 
 /// Builds a `Model` from a forward pass described in terms of tensor names. It keeps track of the residual
 /// stream: which norm is being read, and which tensors have written to the stream since. Names are relative
@@ -129,6 +141,12 @@ class Builder {
   /// Repeats for every layer in the file, with "{}" replaced by its number.
   /// `count_keys`: configuration fields that hold their number, if not the usual ones.
   void each_layer(std::string_view pattern, const std::function<void()>& body, Config::Keys count_keys = {});
+  /// Repeats for every part in the file that is no layer of the stream.
+  void each_part(std::string_view pattern, const std::function<void()>& body);
+  /// Repeats for every stage in the file, each a stack of its own, with "{}" replaced by its number.
+  void each_stage(std::string_view pattern, const std::function<void(std::size_t stage)>& body);
+  /// As `each_layer`, for a stage whose number of layers "depths" states.
+  void each_layer_of_stage(std::string_view pattern, std::size_t stage, const std::function<void()>& body);
   /// Repeats for every entry of stacked tensors, of which `name` is one.
   void each_stacked(std::string_view name, const std::function<void()>& body);
   /// Repeats for every expert of a layer: those numbered after `name`, or the entries of stacked tensors if
@@ -169,6 +187,8 @@ class Builder {
   /// that `body` describes read it; later ones read the earlier norm again.
   void norm_of_map(std::string_view name, std::string_view role, std::string_view part, std::uint64_t count,
                    const std::function<void()>& body);
+  /// A norm of what a map within a branch makes from something other than a norm. Later readers read it.
+  void norm_of_outputs(std::string_view name, std::string_view role, const Outputs& of);
   /// The norms that `body` describes have no parameters.
   void without_parameters(const std::function<void()>& body);
   /// The last norm has an eps of its own, assumed unless the configuration has one of `keys`.
@@ -182,6 +202,8 @@ class Builder {
   std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
+  /// What all norms so far read and are read by is an assumption.
+  void connections_are_assumed();
   /// A map from the last norm to a new stream of `width` features.
   void leads_over(std::string_view role, std::string_view name, std::uint64_t width = 0);
 
@@ -191,12 +213,16 @@ class Builder {
   void remember_for_cross_attention() { memory_ = reading_; }
   /// Queries read the last norm, keys and values the remembered one. No bound covers such a head.
   std::uint64_t cross_attention(std::string_view query, std::string_view key, std::string_view value);
+  /// Likewise, of a matrix whose outputs are [queries | keys | values].
+  std::uint64_t fused_cross_attention(std::string_view name);
   /// Outputs are [block][queries | keys | values].
   std::uint64_t fused_attention(std::string_view name, const FusedStyle& style = {});
   /// Outputs are [head][query | key | value].
   std::uint64_t attention_fused_per_head(std::string_view name) {
     return fused_attention(name, {.blocks = 0});
   }
+  /// Each map is a stack [head][in, out], and so is its bias.
+  std::uint64_t attention_of_stacks(std::string_view query, std::string_view key, std::string_view value);
   /// Only the queries; keys come from elsewhere than a linear map of the same norm.
   std::uint64_t queries(std::string_view name);
 
@@ -206,6 +232,9 @@ class Builder {
                    std::string_view bias = {});
   /// A parameter that belongs to no norm, linear map or input.
   void other(std::string_view name);
+  /// A stored causal mask. Returns whether it is there and its last row hides nothing: a mask with a window
+  /// does.
+  bool causal_mask(std::string_view name);
   /// A stored tensor that is not a parameter.
   void buffer(std::string_view name);
 
@@ -231,6 +260,7 @@ class Builder {
   void read_sizes();
   [[nodiscard]] std::string full(std::string_view name) const { return scope_.prefix + std::string(name); }
   void add_layers(std::int64_t count);
+  void each_of(std::string_view pattern, const std::function<void()>& body, std::uint64_t configured);
   void in_scope(Scope scope, const std::function<void()>& body);
   std::optional<Parameter> find(std::string_view name, std::initializer_list<std::string_view> endings);
   std::optional<Parameter> find_scalar(const std::string& name);
@@ -238,6 +268,7 @@ class Builder {
                                  std::uint64_t width);
   std::optional<Linear> find_linear(std::string_view role, std::string_view name, std::uint64_t in,
                                     std::uint64_t out);
+  std::optional<Linear> find_map_of_inputs(std::string_view role, std::string_view name, std::uint64_t out);
   [[nodiscard]] std::string wanted(std::string_view name) const;
   void miss(const std::string& tensor);
   void miss_reader(std::string_view name);
@@ -246,7 +277,8 @@ class Builder {
   // Queries, keys and values of one layer, and the first output of each head's part.
   struct Attended {
     std::array<std::optional<Linear>, 3> parts{};
-    std::function<std::uint64_t(std::size_t part, std::uint64_t head)> first_out;
+    std::function<std::uint64_t(std::size_t part, std::uint64_t head)> first_out{};
+    std::array<std::vector<Linear>, 3> stacks{};  // a map for each head, in place of parts of one
   };
 
   std::size_t new_norm(std::string name, std::string_view role, Placement placement, std::uint64_t width,
@@ -264,6 +296,7 @@ class Builder {
   void resolve_heads(const Linear& query, const Linear* key);
   void resolve_groups(const Linear& fused);
   void add_heads(Attended attended);
+  void add_cross_heads(Attended attended);
   [[nodiscard]] std::string layer_kind(int layer) const;
   void set_rotary(Head& head);
   void set_window(Head& head) const;

@@ -106,13 +106,65 @@ std::uint64_t Builder::cross_attention(std::string_view query, std::string_view 
   const std::optional<Linear> keys = part(1, key);
   const std::optional<Linear> values = part(2, value);
   std::swap(reading_, memory_);
-  const std::size_t first = model_.heads.size();
-  add_heads({{queries, keys, values},
-             [dim = counts_.head_dim](std::size_t, std::uint64_t head) { return head * dim; }});
-  for (std::size_t i = first; i < model_.heads.size(); ++i) {
-    add_not_modelled(model_.heads[i].not_modelled, "cross-attention");
-  }
+  add_cross_heads({{queries, keys, values},
+                   [dim = counts_.head_dim](std::size_t, std::uint64_t head) { return head * dim; }});
   return queries ? queries->out : 0;
+}
+
+std::uint64_t Builder::fused_cross_attention(std::string_view name) {
+  attends_ = true;
+  const std::optional<Linear> fused = find_linear(kParts[0], name, read_width(), 3 * width_);
+  if (!fused) {
+    miss_reader(name);
+    return 0;
+  }
+  const std::uint64_t size = fused->out / 3;
+  std::array<std::optional<Linear>, 3> parts;
+  for (std::size_t i = 0; i < 3; ++i) parts[i] = part_of(*fused, kParts[i], i * size, size);
+  resolve_heads(*parts[0], nullptr);
+  add_reader(*parts[0]);
+  std::swap(reading_, memory_);
+  add_reader(*parts[1]);
+  add_reader(*parts[2]);
+  std::swap(reading_, memory_);
+  add_cross_heads({parts, [size, dim = counts_.head_dim](std::size_t part, std::uint64_t head) {
+                     return part * size + head * dim;
+                   }});
+  return size;
+}
+
+std::uint64_t Builder::attention_of_stacks(std::string_view query, std::string_view key,
+                                           std::string_view value) {
+  attends_ = true;
+  Attended attended;
+  const std::array<std::string_view, 3> names = {query, key, value};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::vector<std::uint64_t> stored = shape(names[i]);
+    const std::uint64_t heads = stored.size() == 3 ? stored[0] : 0;
+    if (heads == 0 || heads > kHeads) {
+      miss_reader(names[i]);
+      return 0;
+    }
+    for (std::uint64_t head = 0; head < heads; ++head) {
+      in_scope({scope_.prefix, scope_.layer, heads, head}, [&] {
+        std::optional<Linear> map = find_linear(kParts[i], names[i], read_width(), stored[2]);
+        add_reader(*map);
+        attended.stacks[i].push_back(std::move(*map));
+      });
+    }
+    attended.parts[i] = attended.stacks[i].front();
+  }
+  const std::array<std::uint64_t, 2> found = {attended.stacks[0].size(), attended.stacks[1].size()};
+  const bool divides = found[0] % found[1] == 0 && attended.stacks[2].size() == found[1];
+  if (!divides || (counts_.heads != 0 && counts_.heads != found[0])) {
+    reject({checkpoint_.find(full(query)), {}, {}},
+           fmt::format("the heads of the configuration, a multiple of the {} keys", found[1]));
+  }
+  counts_ = {found[0], found[1], attended.parts[0]->out};
+  model_.heads_per_layer = counts_.heads;
+  model_.key_value_heads = counts_.key_value_heads;
+  add_heads(std::move(attended));
+  return counts_.heads * counts_.head_dim;
 }
 
 std::uint64_t Builder::queries(std::string_view name) {
@@ -156,11 +208,14 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
   if (grouped_ && counts_.heads != 0 && counts_.head_dim == 0) counts_.head_dim = width / counts_.heads;
   const bool grouped = grouped_ && counts_.heads != 0 && counts_.head_dim != 0;
   const std::uint64_t told = counts_.heads * counts_.head_dim;
-  const std::uint64_t out = grouped_ ? 0 : 3 * (told != 0 ? told : width);
+  const std::uint64_t out = grouped_ ? 0 : 3 * (told != 0 || style.any_width ? told : width);
   const std::optional<Linear> fused = find_linear("query, key and value", name, width, out);
   if (!fused) {
     miss_reader(name);
     return 0;
+  }
+  if (!grouped_ && fused->out % 3 != 0) {
+    reject({checkpoint_.find(fused->weight.tensor), {}, {}}, "as many queries as keys and values");
   }
   if (grouped) resolve_groups(*fused);
   // Without the number of heads, nothing says where grouped queries end.
@@ -210,7 +265,16 @@ const Linear* Builder::attended_part(std::string_view part) const {
 Linear Builder::part_of_head(std::string_view part, std::uint64_t head) const {
   const Linear& map = *attended_part(part);
   const auto index = static_cast<std::size_t>(std::find(kParts.begin(), kParts.end(), part) - kParts.begin());
+  if (!attended_.stacks[index].empty()) return attended_.stacks[index][head];
   return part_of(map, kParts[index], attended_.first_out(index, head), counts_.head_dim);
+}
+
+void Builder::add_cross_heads(Attended attended) {
+  const std::size_t first = model_.heads.size();
+  add_heads(std::move(attended));
+  for (std::size_t i = first; i < model_.heads.size(); ++i) {
+    add_not_modelled(model_.heads[i].not_modelled, "cross-attention");
+  }
 }
 
 void Builder::add_heads(Attended attended) {
@@ -241,6 +305,7 @@ void Builder::add_heads(Attended attended) {
   const std::uint64_t sharing = counts_.key_value_heads == 0 ? 1 : counts_.heads / counts_.key_value_heads;
   Head common;
   common.layer = scope_.layer.value_or(0);
+  common.stack = stack_;
   common.head_dim = dim;
   common.norm = norm;
   if (led) common.between = led_->second;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,18 @@ void Builder::buffer(std::string_view name) {
   if (const checkpoint::Tensor* tensor = checkpoint_.find(full(name))) {
     if (used_.insert(tensor).second) buffered_ += tensor->elements();
   }
+}
+
+bool Builder::causal_mask(std::string_view name) {
+  buffer(name);
+  const checkpoint::Tensor* const mask = checkpoint_.find(full(name));
+  if (mask == nullptr || mask->shape.empty() || mask->dtype != Dtype::BOOL) return false;
+  std::vector<std::byte> buffer;
+  const std::span<const std::byte> values = mask->bytes.fetch(buffer);
+  const std::uint64_t last = mask->shape.back();
+  return last != 0 && last <= values.size() &&
+         std::all_of(values.end() - static_cast<std::ptrdiff_t>(last), values.end(),
+                     [](std::byte visible) { return visible != std::byte{0}; });
 }
 
 // The prefix of the described layer that contains a tensor; empty if there is none.
@@ -50,6 +63,13 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   for (const auto& [name, use] : biases_) {
     if (!use.present) continue;
     for (const std::string& tensor : use.absent) miss(tensor);
+  }
+  // Where all heads are in one stack, its name would tell nothing.
+  const bool one_stack = std::all_of(model_.heads.begin(), model_.heads.end(), [&](const Head& head) {
+    return head.stack == model_.heads.front().stack;
+  });
+  if (one_stack) {
+    for (Head& head : model_.heads) head.stack.clear();
   }
   flag_leftovers();
   flag_attention_leftovers();

@@ -53,7 +53,7 @@ void Builder::set_window(Head& head) const {
   }
   if (!windows_) return;
   const std::optional<std::uint64_t> size =
-      config_.positions({"sliding_window", "sliding_window_size", "window_size"});
+      config_.positions({"sliding_window", "sliding_window_size", "attention_window_size", "window_size"});
   const bool enabled = !windows_->must_be_enabled || config_.flag({"use_sliding_window"}).value_or(false);
   const std::uint64_t first = config_.positions({"max_window_layers"}).value_or(28);
   if (!size || !enabled) return;

@@ -5,6 +5,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "append_new.hpp"
 #include "builder.hpp"
 
 namespace normscope::model {
@@ -24,17 +25,6 @@ std::uint64_t product_without(std::span<const std::uint64_t> shape, std::size_t 
   return product;
 }
 
-bool same_part(const Linear& a, const Linear& b) {
-  return a.weight.tensor == b.weight.tensor && a.weight.offset == b.weight.offset && a.role == b.role;
-}
-
-void append_new(std::vector<Linear>& list, std::vector<Linear> more) {
-  for (Linear& linear : more) {
-    const auto same = [&](const Linear& other) { return same_part(linear, other); };
-    if (std::none_of(list.begin(), list.end(), same)) list.push_back(std::move(linear));
-  }
-}
-
 }  // namespace
 
 std::optional<Slice> Builder::find_bias(const std::string& name,
@@ -47,6 +37,8 @@ std::optional<Slice> Builder::find_bias(const std::string& name,
   if (bias && width != 0 && !fits_width) {
     reject(*bias, fmt::format("[{}]", width));
   }
+  // A name that is all prefix has no like in other layers.
+  if (name.empty()) return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
   BiasUse& use = biases_[name];
   use.present = use.present || bias;
   if (!bias) use.absent.push_back(full(name).append(*endings.begin()));
@@ -85,7 +77,11 @@ std::optional<Linear> Builder::find_linear(std::string_view role, std::string_vi
   linear.layout = layout_;
   linear.in = transposed ? rows : columns;
   linear.stored_out = linear.out = transposed ? columns : rows;
-  linear.bias = find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
+  // TransformerLens names the bias of "W_Q" "b_Q".
+  const std::size_t last = stem.rfind('.') + 1;
+  const bool lens = stem.compare(last, 2, "W_") == 0;
+  linear.bias = lens ? find_bias(stem.substr(0, last) + "b_" + stem.substr(last + 2), {""}, linear.out)
+                     : find_bias(stem, {named_whole ? "bias" : ".bias", "_bias"}, linear.out);
   return linear;
 }
 
@@ -126,19 +122,22 @@ void Builder::embedding(std::string_view role, std::string_view name, Need need)
   add_writer(std::move(writer), name, need);
 }
 
-void Builder::input_map(std::string_view role, std::string_view name, Need need) {
+std::optional<Linear> Builder::find_map_of_inputs(std::string_view role, std::string_view name,
+                                                  std::uint64_t out) {
   const std::optional<Parameter> map = find(name, {".weight", ""});
-  std::optional<Linear> writer;
-  if (map) {
-    if (map->shape.size() < 2 || map->slice.count == 0 || !fits(map->shape[0], width_)) {
-      reject(*map, fmt::format("[{}, ...]", size_text(width_)));
-    }
-    writer = Linear{
-        std::string(role), map->slice, {}, Layout::out_in, product_without(map->shape, 0), map->shape[0], 0,
-        map->shape[0],     {}};
-    writer->bias = find_bias(std::string(name), {".bias"}, writer->out);
+  if (!map) return {};
+  if (map->shape.size() < 2 || map->slice.count == 0 || !fits(map->shape[0], out)) {
+    reject(*map, fmt::format("[{}, ...]", size_text(out)));
   }
-  add_writer(std::move(writer), name, need);
+  Linear linear{
+      std::string(role), map->slice, {}, Layout::out_in, product_without(map->shape, 0), map->shape[0], 0,
+      map->shape[0],     {}};
+  linear.bias = find_bias(std::string(name), {".bias"}, linear.out);
+  return linear;
+}
+
+void Builder::input_map(std::string_view role, std::string_view name, Need need) {
+  add_writer(find_map_of_inputs(role, name, width_), name, need);
 }
 
 void Builder::partial_input(std::string_view name) {
@@ -182,23 +181,25 @@ std::optional<std::size_t> Builder::add_norm(std::string_view name, std::string_
                                              Placement placement, std::uint64_t width, std::uint64_t groups) {
   const std::string stem(name);
   if (style_.gainless) return new_norm(full(name), role, placement, width, groups);
-  const std::optional<Parameter> gain = find(name, {".weight", ".gamma", ".scale", ".g", ""});
+  const std::optional<Parameter> gain = find(name, {".weight", ".gamma", ".scale", ".g", ".w", ""});
   if (!gain) {
     miss(wanted(name));
     find(name, {".bias", ".beta", ".b"});
     return {};
   }
   // A gain [heads, width] is that of one norm for every head.
+  const bool one_number = style_.one_gain && gain->slice.count == 1 && width != 0;
   const bool of_each_head = placement == Placement::inside && gain->shape.size() == 2 && width != 0 &&
                             gain->shape[0] != 0 && gain->shape[1] == width;
-  if (!of_each_head && (gain->shape.size() != 1 || !fits(gain->shape[0], width))) {
+  if (!of_each_head && !one_number && (gain->shape.size() != 1 || !fits(gain->shape[0], width))) {
     reject(*gain, fmt::format("[{}{}]", scope_.stacked != 0 ? fmt::format("{}, ", scope_.stacked) : "",
                               size_text(width)));
   }
   const std::string entry = gain->slice.index ? fmt::format("[{}]", *gain->slice.index) : "";
   const std::size_t count = model_.norms.size();
   const std::size_t index =
-      new_norm(full(name) + entry, role, placement, of_each_head ? gain->shape[0] * width : gain->shape[0],
+      new_norm(full(name) + entry, role, placement,
+               of_each_head ? gain->shape[0] * width : (one_number ? width : gain->shape[0]),
                of_each_head ? gain->shape[0] : groups);
   if (model_.norms.size() == count) return index;
   Norm& norm = model_.norms[index];
@@ -258,71 +259,6 @@ void Builder::norm_beside(std::string_view name, std::string_view role) {
   norm(name, role);
 }
 
-void Builder::norm_of_branch(std::string_view name, std::string_view role) {
-  const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, width_, 1);
-  const auto from = writers_.begin() + static_cast<std::ptrdiff_t>(std::min(branch_from_, writers_.size()));
-  if (index) {
-    Norm& norm = model_.norms[*index];
-    append_new(norm.writers, std::vector<Linear>(from, writers_.end()));
-    norm.connections_known = norm.connections_known && writers_known_;
-    writing_norms_.push_back(norm.name);
-  } else {
-    writers_known_ = false;
-  }
-  writers_.erase(from, writers_.end());
-}
-
-void Builder::norm_of_heads(std::string_view name, std::string_view role, std::string_view part) {
-  const Linear* const map = attended_part(part);
-  const std::vector<std::uint64_t> gain = shape(std::string(name) + ".weight");
-  const bool all = map != nullptr && gain.size() == 1 && gain[0] == map->out;
-  const std::optional<std::size_t> index =
-      add_norm(name, role, Placement::inside, all ? map->out : counts_.head_dim, 1);
-  if (!index) return lack_norm_of_heads(full(name));
-  model_.norms[*index].connections_known = map != nullptr;
-  if (map == nullptr) return;
-  std::vector<Linear>& writers = model_.norms[*index].writers;
-  const std::size_t before = writers.size();
-  append_new(writers, {*map});
-  // One norm of both queries and keys.
-  if (before != 0 && writers.size() != before) ++model_.norms[*index].applications;
-}
-
-void Builder::norm_of_head(std::string_view name, std::string_view role, std::string_view part,
-                           std::uint64_t head) {
-  const std::optional<std::size_t> index = add_norm(name, role, Placement::inside, counts_.head_dim, 1);
-  if (!index) return lack_norm_of_heads(full(name));
-  if (attended_part(part) == nullptr) return;
-  append_new(model_.norms[*index].writers, {part_of_head(part, head)});
-}
-
-void Builder::norm_of_map(std::string_view name, std::string_view role, std::string_view part,
-                          std::uint64_t count, const std::function<void()>& body) {
-  const std::optional<std::size_t> outer = reading_;
-  reading_ = add_norm(name, role, Placement::inside, count, 1);
-  if (reading_ && outer) {
-    for (Linear map : std::vector<Linear>(model_.norms[*outer].readers)) {
-      if (map.role != part) continue;
-      map.out = std::min(map.out, count);
-      append_new(model_.norms[*reading_].writers, {std::move(map)});
-    }
-  }
-  body();
-  reading_ = outer;
-}
-
-void Builder::without_parameters(const std::function<void()>& body) {
-  const bool before = std::exchange(style_.gainless, true);
-  body();
-  style_.gainless = before;
-}
-
-void Builder::norm_inside(std::string_view name, std::string_view role, std::uint64_t width,
-                          std::uint64_t groups) {
-  reading_ = add_norm(name, role, Placement::inside, width, groups);
-  reads_are_indirect();
-}
-
 void Builder::last_eps(double eps, Config::Keys keys) {
   if (!reading_) return;
   const std::optional<double> configured = config_.number(keys);
@@ -334,6 +270,10 @@ std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*read
 
 void Builder::reads_are_indirect() {
   if (reading_) model_.norms[*reading_].connections_known = false;
+}
+
+void Builder::connections_are_assumed() {
+  for (Norm& norm : model_.norms) norm.connections_known = false;
 }
 
 void Builder::miss_reader(std::string_view name) {

@@ -30,6 +30,14 @@ std::string shown(const Json& value) {
   return text.size() <= 40 ? text : text.substr(0, 40) + "...";
 }
 
+std::optional<std::uint64_t> count_of(const Json& value) {
+  const double number = value.is_number() ? value.get<double>() : 0.0;
+  if (!(number >= 1.0 && number <= static_cast<double>(kLargestCount) && std::floor(number) == number)) {
+    return {};
+  }
+  return static_cast<std::uint64_t>(number);
+}
+
 bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -161,11 +169,22 @@ std::vector<std::string> Config::model_types() const {
 std::optional<std::uint64_t> Config::count(Keys keys) const {
   const auto [key, value] = contents_->find(keys);
   if (value == nullptr) return {};
-  const double number = value->is_number() ? value->get<double>() : 0.0;
-  if (!(number >= 1.0 && number <= static_cast<double>(kLargestCount) && std::floor(number) == number)) {
-    contents_->reject(key, *value, fmt::format("a whole number from 1 to {}", kLargestCount));
-  }
-  return static_cast<std::uint64_t>(number);
+  if (const std::optional<std::uint64_t> number = count_of(*value)) return number;
+  contents_->reject(key, *value, fmt::format("a whole number from 1 to {}", kLargestCount));
+}
+
+std::optional<std::vector<std::uint64_t>> Config::counts(Keys keys) const {
+  const auto [key, value] = contents_->find(keys);
+  if (value == nullptr) return {};
+  std::vector<std::uint64_t> numbers;
+  const auto take = [&](const Json& entry) {
+    const std::optional<std::uint64_t> number = count_of(entry);
+    if (number) numbers.push_back(*number);
+    return number.has_value();
+  };
+  const bool all = value->is_array() ? std::all_of(value->begin(), value->end(), take) : take(*value);
+  if (!all) contents_->reject(key, *value, fmt::format("a whole number from 1 to {}", kLargestCount));
+  return numbers;
 }
 
 std::optional<std::uint64_t> Config::positions(Keys keys) const {

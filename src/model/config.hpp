@@ -38,6 +38,8 @@ class Config {
   [[nodiscard]] std::vector<std::string> model_types() const;
   /// An integer from 1 to 1,000,000, the value of the first of `keys` that exists.
   [[nodiscard]] std::optional<std::uint64_t> count(Keys keys) const;
+  /// A list of such integers; a single one counts as a list of one.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> counts(Keys keys) const;
   /// A number of positions or layers up to 1e12; 0 counts as absent.
   [[nodiscard]] std::optional<std::uint64_t> positions(Keys keys) const;
   /// Whether one of `keys` exists, even with value null.

@@ -31,7 +31,7 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "is_llama_config", "_from_model_config", "language", "license",
      // sizes
      "vocab_size", "vocab_size_*", "hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner",
-     "ffn_dim", "d_ff", "ffn_hidden_size", "num_attention_heads", "n_head", "num_heads", "n_heads",
+     "ffn_dim", "d_ff", "ffn_hidden_size", "num_attention_heads", "n_head", "num_heads", "n_heads", "nhead",
      "num_key_value_heads", "head_dim", "num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth",
      "max_position_embeddings", "n_positions", "n_ctx", "block_size", "max_seq_len", "max_sequence_length",
      "max_length", "context_length", "type_vocab_size", "word_embed_proj_dim", "embedding_size", "mlp_ratio",
@@ -52,7 +52,6 @@ constexpr auto harmless_fields = std::to_array<std::string_view>(
      "*dropout*", "*pdrop", "drop_path*", "layerdrop", "initializer_*", "init_std", "gradient_checkpointing",
      "use_cache", "cache_implementation", "torchscript", "use_bfloat16", "pretraining_tp", "slow_but_exact",
      "reorder_and_upcast_attn", "chunk_size_feed_forward", "tf_legacy_loss", "tie_encoder_decoder",
-     "rescale_every",
      // generation
      "*_token_id", "*_token_ids", "*_token_index", "output_attentions", "output_hidden_states",
      "output_scores", "return_dict*", "use_return_dict", "do_sample", "early_stopping", "num_beams",
@@ -88,6 +87,7 @@ constexpr auto rules = std::to_array<Rule>({
     {"use_sliding_window", "false", Effect::scores},
     {"layer_types", "", Effect::scores},
     {"window_size", "", Effect::scores},
+    {"attention_window_size", "", Effect::scores},
     {"attention_chunk_size", "", Effect::scores},
     {"attention_types", "", Effect::scores},
     {"use_bidirectional_attention", "false", Effect::scores},
@@ -116,6 +116,7 @@ constexpr auto rules = std::to_array<Rule>({
     {"output_multiplier*", "1", Effect::logits},
     {"lm_head_multiplier", "1", Effect::logits},
     {"final_logit_softcapping", "", Effect::logits},
+    {"logits_soft_cap", "", Effect::logits},
     {"_remove_final_layer_norm", "false", Effect::logits},
     {"layer_norm_elementwise_affine", "true", Effect::everything},
     {"embedding_multiplier", "1", Effect::everything},

@@ -38,6 +38,10 @@ std::uint64_t stored_output(const Linear& linear, std::uint64_t index) {
 
 std::string Slice::selector() const { return index ? fmt::format("{}[{}]", tensor, *index) : tensor; }
 
+std::string Head::place() const {
+  return fmt::format("{}{}layer {} head {}", stack, stack.empty() ? "" : " ", layer, head);
+}
+
 bool Linear::covers(const Linear& part) const {
   if (weight.selector() != part.weight.selector() || role != part.role) return false;
   if (out_indices.empty()) return part.first_out >= first_out && part.first_out - first_out < out;
@@ -52,6 +56,7 @@ NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm) {
   spec.eps = norm.eps;
   if (norm.gain) {
     spec.gain = read_slice(checkpoint, *norm.gain);
+    if (spec.gain.size() == 1) spec.gain.resize(norm.width, spec.gain.front());
     for (double& gain : spec.gain) gain += norm.gain_offset;
   }
   if (norm.alpha) spec.alpha = read_slice(checkpoint, *norm.alpha)[0];

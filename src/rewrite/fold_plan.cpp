@@ -126,6 +126,7 @@ class FoldPlanner {
     if (norm.applications > 1) {
       return fmt::format("its weights are shared: it is applied {} times", norm.applications);
     }
+    if (norm.gain && norm.gain->count != norm.width) return "its gain is one number for all features";
     for (const auto* parameter : {&norm.gain, &norm.bias}) {
       if (!*parameter) continue;
       const checkpoint::Tensor& tensor = *checkpoint_.find((*parameter)->tensor);

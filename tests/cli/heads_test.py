@@ -1,9 +1,11 @@
 """`normscope heads`: the most uniform and the sharpest attention of each head."""
 
 import json
+import os
 import struct
 import unittest
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
@@ -89,7 +91,21 @@ def stories_spreads(weights, tokens):
         x = x + (gate / (1 + np.exp(-gate)) * (h @ part("w3", 172, width).T)) @ part("w2", width, 172).T
 
 
+FIXTURES = Path(os.environ["NORMSCOPE_SOURCE_DIR"]) / "tests/model/fixtures"
+
+
 class Heads(CommandTest):
+    def test_heads_of_several_stacks_name_theirs(self):
+        for fixture, stacks in (("clip", {"vision", "text"}), ("bart", {"encoder", "decoder"}), ("gpt2", {""}),
+                                ("t5_encoder", {""})):
+            with self.subTest(fixture):
+                names = {head["stack"] for head in self.json("report", FIXTURES / fixture)["heads"]}
+                self.assertEqual(names, stacks)
+        places = {(head["stack"], head["layer"], head["head"]) for head in self.json("heads", FIXTURES / "clip")["heads"]}
+        self.assertEqual(len(places), 10)
+        self.assertRegex(self.ok("heads", FIXTURES / "clip"), r"(?m)^vision +0 +0 .*\n(.*\n)*text   +0 +0 ")
+        self.assertNotRegex(self.ok("heads", FIXTURES / "gpt2"), "stack|decoder")
+
     def test_extremes_are_those_of_a_dense_solver(self):
         weights = tensors(OWN_MODEL / "model.safetensors")
         weights = {name.removeprefix("transformer."): value for name, value in weights.items()}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/oracle_norms.hpp"
+#include "support/scratch.hpp"
 
 namespace normscope::test {
 
@@ -25,6 +26,12 @@ class OracleComparison : OracleNorms {
   }
 
  private:
+  // A map for each head, stored as entries of one tensor, whose bias the truth lists as added.
+  static bool is_stack(const Json& side) {
+    return side.at("maps").size() > 1 && side.at("maps")[0].contains("slice") &&
+           side.at("maps")[0].at("slice").is_number();
+  }
+
   // What a head's scores have that no bound of a head covers.
   static bool beyond_heads(const Json& attention) {
     for (const Json& operation : attention.at("score_operations")) {
@@ -34,11 +41,11 @@ class OracleComparison : OracleNorms {
     }
     for (const char* side : {"query", "key"}) {
       if (attention.at(side).at("scaled_by_position").get<bool>()) return true;
-      if (attention.at(side).at("maps").size() != 1) return true;
+      if (!is_stack(attention.at(side)) && attention.at(side).at("maps").size() != 1) return true;
       for (const Json& operation : attention.at(side).at("operations")) {
         if (text(operation) == "clamp") return true;
       }
-      if (!attention.at(side).at("added").empty()) return true;
+      if (!is_stack(attention.at(side)) && !attention.at(side).at("added").empty()) return true;
     }
     // Bounds over distances are for keys at or before the query, and for one norm of queries and keys.
     const std::string visible = text(attention.at("visible"));
@@ -54,7 +61,7 @@ class OracleComparison : OracleNorms {
       const Json& maps = attention.at("query").at("maps");
       const std::string module = text(attention.at("module"));
       if (maps.empty()) continue;  // learned queries: no head of linear maps
-      if (maps.size() != 1 || !maps[0].at("weight").is_string()) {
+      if ((maps.size() != 1 && !is_stack(attention.at("query"))) || !maps[0].at("weight").is_string()) {
         differ("{}: queries of {} maps", module, maps.size());
         continue;
       }
@@ -65,7 +72,11 @@ class OracleComparison : OracleNorms {
       }();
       std::vector<const model::Head*> heads;
       for (const model::Head& head : model_.heads) {
-        if (head.query && head.query->weight.selector() == whole.begin()->first) heads.push_back(&head);
+        const bool stacked = is_stack(attention.at("query"));
+        if (head.query && (stacked ? head.query->weight.tensor == text(maps[0].at("weight"))
+                                   : head.query->weight.selector() == whole.begin()->first)) {
+          heads.push_back(&head);
+        }
       }
       // Without a configuration nothing states their number.
       if (heads.empty() &&
@@ -85,13 +96,24 @@ class OracleComparison : OracleNorms {
                     const std::optional<model::Linear>& part) {
     const std::string place = fmt::format("{} {} of head {}", text(attention.at("module")), side, h);
     const Json& truth = attention.at(side);
-    if (truth.at("maps").size() != 1) return;  // beyond heads
+    const bool stacked = is_stack(truth);
+    if (!stacked && truth.at("maps").size() != 1) return;  // beyond heads
     if (!part) return differ("{} is not there", place);
     Outputs found;
     add(found, *part);
     Outputs expected;
-    const Json& map = truth.at("maps")[0];
+    const std::size_t share =
+        stacked ? h * truth.at("maps").size() / attention.at("heads").get<std::size_t>() : 0;
+    const Json& map = truth.at("maps")[share];
     add(expected, map);
+    if (stacked) {
+      if (found != expected) differ("{}: another entry than in truth", place);
+      if (!part->bias || part->bias->tensor != text(map.at("bias")) ||
+          part->bias->index != map.at("slice").get<std::uint64_t>()) {
+        differ("{}: bias", place);
+      }
+      return;
+    }
     const std::vector<std::uint64_t> rows(expected.begin()->second.begin(), expected.begin()->second.end());
     std::set<std::uint64_t> own;
     for (const Json& range : truth.at("features")[h]) {
@@ -108,7 +130,7 @@ class OracleComparison : OracleNorms {
     const std::string place = fmt::format("{} head {}", text(attention.at("module")), h);
     compare_part(attention, "query", h, head.query);
     compare_part(attention, "key", h, head.key);
-    const bool beyond = beyond_heads(attention);
+    const bool beyond = beyond_heads(attention) || (is_module() && !states_norm_first());
     if (beyond && head.not_modelled.empty()) differ("{}: nothing is said to be not modelled", place);
     if (!beyond && !head.not_modelled.empty()) differ("{}: not modelled: {}", place, head.not_modelled);
     if (!head.not_modelled.empty()) return;
@@ -158,6 +180,7 @@ class OracleComparison : OracleNorms {
 
   void compare_vocabulary() {
     const Json& outputs = truth_.at("outputs");
+    if (is_module()) return;  // its head is the model's own code
     if (!outputs.contains("logits") || !model_.vocabulary) {
       if (outputs.contains("logits") && is_language_head(outputs.at("logits"))) differ("no vocabulary");
       return;
@@ -236,10 +259,17 @@ class OracleComparison : OracleNorms {
   }
 };
 
-/// What the description of a fixture says otherwise than its truth; empty where it is right.
-inline std::vector<std::string> oracle_differences(const std::string& name) {
+/// What the description of a fixture says otherwise than its truth; empty where it is right. `config`: a
+/// configuration for a fixture that has none.
+inline std::vector<std::string> oracle_differences(const std::string& name, const std::string& config = {}) {
   try {
-    const checkpoint::Checkpoint checkpoint(oracle_folder() / name);
+    const Scratch scratch;
+    const std::filesystem::path folder = config.empty() ? oracle_folder() / name : scratch / "model";
+    if (!config.empty()) {
+      std::filesystem::copy(oracle_folder() / name, folder);
+      std::ofstream(folder / "config.json") << config;
+    }
+    const checkpoint::Checkpoint checkpoint(folder);
     std::ifstream file(oracle_folder() / name / "truth.json");
     return OracleComparison(checkpoint, nlohmann::json::parse(file)).run();
   } catch (const std::exception& error) {

@@ -239,6 +239,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
     },
     norms,
     heads: Array.from({ length: layers * heads }, (_, i) => ({
+      stack: "",
       layer: Math.floor(i / heads),
       head: i % heads,
       key_value_head: i % heads,

@@ -15,7 +15,7 @@ interface Group {
 function grouped(heads: Head[]): Group[] {
   const groups = new Map<string, { first: Head; heads: number; keyValues: Set<unknown> }>();
   for (const head of heads) {
-    const key = JSON.stringify([head.layer, head.norm, head.query, head.key, head.head_dim]);
+    const key = JSON.stringify([head.stack, head.layer, head.norm, head.query, head.key, head.head_dim]);
     const group = groups.get(key) ?? { first: head, heads: 0, keyValues: new Set() };
     group.heads += 1;
     group.keyValues.add(head.key_value_head ?? head.head);
@@ -46,7 +46,7 @@ function showHeads(heads: Head[], body: HTMLElement): void {
     return;
   }
   const groups = grouped(heads);
-  const layers = new Set(heads.map((head) => head.layer)).size;
+  const layers = new Set(heads.map((head) => `${head.stack}/${head.layer}`)).size;
   body.append(
     el(
       "p",
@@ -67,7 +67,7 @@ function showHeads(heads: Head[], body: HTMLElement): void {
           groups
             .slice(0, shownRows)
             .map(({ first, heads: n, keyValueHeads }) => [
-              count(first.layer),
+              first.stack ? `${first.stack} ${count(first.layer)}` : count(first.layer),
               count(n),
               count(keyValueHeads),
               count(first.head_dim),

@@ -111,6 +111,18 @@ const passes: Column = {
   cell: (head) => (head.pass === null ? unknown : head.pass === "first" ? "1" : "≥\u202f2"),
 };
 
+/** Which stack has the layer, in order of appearance. */
+function stack(heads: Head[]): Column {
+  const order = [...new Set(heads.map((head) => head.stack))];
+  return {
+    title: "Stack",
+    about: "Which stack has the layer",
+    names: true,
+    value: (head) => order.indexOf(head.stack),
+    cell: (head) => head.stack,
+  };
+}
+
 /** "contexts of at most 512 positions", or "any context". */
 function scope(heads: Head[]): string {
   const within = new Set(heads.filter((head) => head.distances).map((head) => head.distances?.within ?? null));
@@ -127,6 +139,7 @@ const isExact = (head: Head): boolean => head.sharp_spread !== null && head.shar
 
 function columnsFor(heads: Head[]): Column[] {
   return [
+    ...(heads.some((head) => head.stack) ? [stack(heads)] : []),
     whole("Layer", (head) => head.layer),
     whole("Head", (head) => head.head),
     ...(heads.some((head) => head.pass) ? [passes] : []),
@@ -150,7 +163,7 @@ function columnsFor(heads: Head[]): Column[] {
 
 /** How many different heads entries are of: with shared weights, each stands once for each norm that it reads. */
 export const countHeads = (heads: Head[]): number =>
-  new Set(heads.map((head) => `${head.layer}/${head.head}`)).size;
+  new Set(heads.map((head) => `${head.stack}/${head.layer}/${head.head}`)).size;
 
 /** Orders two heads by a column; the unknown come last in both directions. */
 function compare(column: Column, a: Head, b: Head, direction: 1 | -1): number {

@@ -67,7 +67,7 @@ struct Norm {
   std::size_t groups = 1;
   double eps = 1e-5;
   Source eps_source = Source::assumed;
-  std::optional<Slice> gain{};
+  std::optional<Slice> gain{};  ///< one entry for each feature, or one for all (ScaleNorm)
   std::optional<Slice> bias{};
   std::optional<Slice> alpha{};  ///< of elementwise kinds
   std::optional<Slice> shift{};  ///< of derf
@@ -101,6 +101,7 @@ struct Rotary {
 /// One attention head, as parts of the projections.
 struct Head {
   int layer = 0;
+  std::string stack{};  ///< as of a norm: which one has the layer, empty where all heads are in one
   int head = 0;
   int key_value_head = 0;
   std::size_t head_dim = 0;
@@ -118,6 +119,9 @@ struct Head {
   /// Configuration fields, with their values, that change its scores and are not modelled; its scores then
   /// have no bound. Empty if there are none.
   std::string not_modelled{};
+
+  /// "layer 0 head 2", or "decoder layer 0 head 2" where the model has several stacks.
+  [[nodiscard]] std::string place() const;
 };
 
 struct Vocabulary {

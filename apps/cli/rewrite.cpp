@@ -29,6 +29,7 @@ struct RewriteOptions {
   bool center = false;
   bool untie = false;
   bool dry_run = false;
+  bool undo = false;
 };
 
 /// The last parts of the readers' names, each once.
@@ -113,9 +114,34 @@ void expect_something(const rewrite::Plan& plan, const std::string& model) {
   }
 }
 
+void say_taken_over(const Session& session, std::size_t files) {
+  if (files > 0)
+    session.say(fmt::format("{} that a killed process had finished taken over", counted(files, "file")));
+}
+
+int run_undo(const Session& session, const RewriteOptions& options) {
+  if (options.output.empty()) throw CLI::ValidationError("rewrite", "expected -o OUT");
+  const checkpoint::Checkpoint checkpoint(options.model, bytes::read_file);
+  Inputs inputs;
+  for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
+  inputs.add_file(options.model);
+  inputs.keep_apart({options.output, session.json});
+  const rewrite::Restoration restoration =
+      rewrite::undo(checkpoint, options.output, session.threads, session.progress());
+  if (session.wants_json()) session.write_json(json_text(documents::undone(checkpoint, restoration), 1));
+  const auto exact = std::count_if(restoration.tensors.begin(), restoration.tensors.end(),
+                                   [](const auto& tensor) { return tensor.roundings == 0.0; });
+  say_taken_over(session, restoration.taken_over);
+  for (const std::string& name : restoration.not_copied) session.say("not copied: " + printable(name));
+  session.say(fmt::format("{}: {} restored, {} of them bit for bit, the others within two roundings",
+                          printable(options.output), counted(restoration.tensors.size(), "tensor"), exact));
+  return ok;
+}
+
 int run_rewrite(const Session& session, const RewriteOptions& options) {
+  if (options.undo) return run_undo(session, options);
   if (options.fold.empty() && !options.migrate && !options.center && !options.untie) {
-    throw CLI::ValidationError("rewrite", "expected --fold gains, --migrate, --center or --untie");
+    throw CLI::ValidationError("rewrite", "expected --fold gains, --migrate, --center, --untie or --undo");
   }
   if (options.output.empty() && !options.dry_run) {
     throw CLI::ValidationError("rewrite", "expected -o OUT, or --dry-run");
@@ -150,6 +176,8 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   print_plan(session, model, plan);
   for (const std::string& change : result.configuration) session.say("config.json: " + printable(change));
   for (const std::string& name : result.not_copied) session.say("not copied: " + printable(name));
+  say_taken_over(session, result.taken_over);
+  if (!result.not_undone.empty()) session.say("no recipe to undo this: " + result.not_undone);
   session.say(fmt::format("{}: {}", printable(options.output), worst(result.certificates)));
   return ok;
 }
@@ -158,10 +186,10 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
 
 void add_rewrite(CLI::App& root, Session& session) {
   const auto options = std::make_shared<RewriteOptions>();
-  CLI::App* command = add_command(
-      root, session, "rewrite",
-      "Fold gains into weights, or centre a residual stream: another checkpoint of the same function",
-      [&session, options] { return run_rewrite(session, *options); });
+  CLI::App* command = add_command(root, session, "rewrite",
+                                  "Fold gains into weights, or centre a residual stream: another checkpoint "
+                                  "of the same function; or undo it",
+                                  [&session, options] { return run_rewrite(session, *options); });
   command->add_option("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder")
       ->required();
   command
@@ -189,6 +217,13 @@ void add_rewrite(CLI::App& root, Session& session) {
   command->add_flag(
       "--untie", options->untie,
       "Store a head that is the token embedding as a tensor of its own, so that both can change");
+  command
+      ->add_flag("--undo", options->undo,
+                 "Restore the checkpoint from which IN was rewritten, with the recipe that stands beside IN")
+      ->excludes(fold)
+      ->excludes("--migrate")
+      ->excludes("--center")
+      ->excludes("--untie");
   command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
 }
 

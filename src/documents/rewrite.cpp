@@ -41,7 +41,8 @@ RewriteJson certificate_json(const rewrite::Certificate& certificate) {
           {"bound", certificate.bound},
           {"relative_bound", certificate.relative_bound},
           {"observed_in_double", certificate.observed_in_double},
-          {"observed_as_stored", certificate.observed_as_stored}};
+          {"observed_as_stored", certificate.observed_as_stored},
+          {"undo_roundings", certificate.undo_roundings}};
 }
 
 RewriteJson reader_json(const rewrite::ReaderComparison& reader) {
@@ -126,6 +127,8 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
   json["configuration"] = RewriteJson::array();
   json["files"] = RewriteJson::array();
   json["not_copied"] = RewriteJson::array();
+  json["undo"] = nullptr;
+  json["not_undone"] = nullptr;
   if (result == nullptr) return json;
   for (const rewrite::Certificate& certificate : result->certificates) {
     json["certificates"].push_back(certificate_json(certificate));
@@ -133,6 +136,24 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
   json["configuration"] = result->configuration;
   for (const auto& file : result->files) json["files"].push_back(file.string());
   json["not_copied"] = result->not_copied;
+  json["undo"] = text_or_null(result->recipe.string());
+  json["not_undone"] = text_or_null(result->not_undone);
+  return json;
+}
+
+nlohmann::ordered_json undone(const checkpoint::Checkpoint& rewritten,
+                              const rewrite::Restoration& restoration) {
+  RewriteJson json = {{"schema", "normscope.undo/1"},       {"version", version},
+                      {"input", rewritten.path().string()}, {"tensors", RewriteJson::array()},
+                      {"files", RewriteJson::array()},      {"not_copied", restoration.not_copied}};
+  for (const rewrite::Restored& tensor : restoration.tensors) {
+    json["tensors"].push_back({{"tensor", tensor.tensor},
+                               {"change", rewrite::to_string(tensor.change)},
+                               {"dtype", std::string(to_string(tensor.dtype))},
+                               {"rounding", tensor.rounding},
+                               {"roundings", tensor.roundings}});
+  }
+  for (const auto& file : restoration.files) json["files"].push_back(file.string());
   return json;
 }
 

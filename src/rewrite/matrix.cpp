@@ -1,7 +1,10 @@
 #include "matrix.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <mutex>
+#include <utility>
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/sum.hpp>
@@ -19,6 +22,8 @@ constexpr double in_double = 0x1p-51;
 constexpr double of_the_bound = 1.0 + 1e-9;
 /// Of a mean, which is subtracted, relative to the length of what it is the mean of.
 constexpr double of_a_mean = 0x1p-50;
+/// Of a product and a quotient, or a difference and a sum.
+constexpr double two_roundings = 2.02;
 
 /// Lengths of an output's row W_i, or of what an input writes, and of the rounding errors in it.
 struct Lengths {
@@ -73,7 +78,90 @@ double product(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
+/// The smallest number of the dtype that has all its digits.
+double smallest_normal(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F64: return 0x1p-1022;
+    case Dtype::F16: return 0x1p-14;
+    default: return 0x1p-126;  // F32, BF16
+  }
+}
+
+double rounded(Dtype dtype, double value) {
+  std::array<std::byte, sizeof(double)> bytes{};
+  const std::span<std::byte> encoded = std::span(bytes).first(bits(dtype) / 8);
+  encode(dtype, {&value, 1}, encoded);
+  decode(dtype, encoded, {&value, 1});
+  return value;
+}
+
+/// Adds the elements of `block` that W' / g does not bring back to two roundings: those that lost digits
+/// below the dtype's normal numbers, or all of them where g is 0.
+void keep_what_is_lost(const Block& block, const StoredMatrix& matrix, const NormSpec& norm, unsigned threads,
+                       UndoPart& part) {
+  const Dtype dtype = matrix.tensor.dtype;
+  const double smallest = smallest_normal(dtype);
+  const std::size_t columns = matrix.columns();
+  const bool out_in = matrix.map.layout == Layout::out_in;
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, double>> lost;
+  parallel_for(block.rows, 1, threads, [&](std::size_t from, std::size_t to) {
+    for (std::size_t at = from * columns; at < to * columns; ++at) {
+      if (std::abs(block.stored[at]) >= smallest) continue;
+      if (block.old[at] == 0.0 && !std::signbit(block.old[at])) continue;
+      const double gain = norm.gain_at(out_in ? at % columns : block.first + at / columns);
+      if (gain != 0.0 && rounded(dtype, block.stored[at] / gain) == block.old[at]) continue;
+      const std::scoped_lock lock(mutex);
+      if (part.at.size() + lost.size() <= most_kept) {
+        lost.emplace_back(block.first * columns + at, block.old[at]);
+      }
+    }
+  });
+  std::sort(lost.begin(), lost.end());
+  const std::size_t size = bits(dtype) / 8;
+  for (const auto& [at, value] : lost) {
+    part.at.push_back(at);
+    part.values.resize(part.values.size() + size);
+    encode(dtype, {&value, 1}, std::span(part.values).last(size));
+  }
+}
+
 }  // namespace
+
+double undo_roundings(const Plan& plan, const Edit& edit) {
+  if (edit.change == Change::center_outputs) return two_roundings;
+  if (edit.change != Change::scale_inputs) return 0.0;
+  const NormSpec& spec = plan.specs[*edit.norm];
+  for (const double gain : spec.gain) {
+    int exponent = 0;
+    if (gain != 0.0 && std::abs(std::frexp(gain, &exponent)) != 0.5) return two_roundings;
+  }
+  return 0.0;
+}
+
+void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const double> factors,
+             unsigned threads, const Sink& sink) {
+  const bool out_in = matrix.map.layout == Layout::out_in;
+  const std::size_t size = bits(matrix.tensor.dtype) / 8;
+  const std::size_t columns = matrix.columns();
+  std::size_t next = 0;
+  MatrixPass(matrix, threads)
+      .rewrite(
+          [&](std::size_t row, std::size_t column, double value) {
+            const std::size_t input = out_in ? column : row;
+            if (edit.change == Change::center_outputs) return value + edit.part.means[input];
+            return factors[input] == 0.0 ? 0.0 : value / factors[input];
+          },
+          [&](const Block& block, std::span<std::byte> bytes) {
+            const std::uint64_t begin = block.first * columns;
+            for (; next < edit.part.at.size() && edit.part.at[next] < begin + block.rows * columns; ++next) {
+              const auto at = static_cast<std::size_t>(edit.part.at[next] - begin);
+              std::copy_n(edit.part.values.begin() + static_cast<std::ptrdiff_t>(next * size), size,
+                          bytes.begin() + static_cast<std::ptrdiff_t>(at * size));
+            }
+            sink(bytes);
+          });
+}
 
 double unit_roundoff(Dtype dtype) {
   switch (dtype) {
@@ -85,7 +173,7 @@ double unit_roundoff(Dtype dtype) {
 }
 
 void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
-                  const Sink& sink, Certificate& certificate) {
+                  const Sink& sink, Certificate& certificate, UndoPart& part) {
   const std::vector<Probe> outputs_of_norm = norm_probes(norm);
   std::vector<Probe> scaled = outputs_of_norm;
   for (std::size_t j = 0; j < scaled.size(); ++j) {
@@ -98,7 +186,10 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longe
           .rewrite([&](std::size_t row, std::size_t column,
                        double value) { return value * norm.gain_at(out_in ? column : row); },
                    scaled, outputs_of_norm, sink,
-                   [&](const Block& block) { add(lengths, block, matrix, true, threads); });
+                   [&](const Block& block) {
+                     add(lengths, block, matrix, true, threads);
+                     keep_what_is_lost(block, matrix, norm, threads, part);
+                   });
 
   const double radius = longest_output(norm);
   std::size_t worst = 0;
@@ -124,7 +215,7 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longe
 }
 
 void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,
-                    Certificate& certificate) {
+                    Certificate& certificate, UndoPart& part) {
   const bool out_in = matrix.map.layout == Layout::out_in;
   const std::size_t columns = matrix.columns();
   const double features = static_cast<double>(matrix.map.stored_out);
@@ -147,6 +238,8 @@ void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned
   const std::vector<Outputs> outputs = pass.rewrite(
       [&](std::size_t row, std::size_t column, double value) { return value - means[out_in ? column : row]; },
       inputs, inputs, sink, [&](const Block& block) { add(lengths, block, matrix, false, threads); });
+
+  part.means = std::move(means);
 
   for (const Lengths& length : lengths) {
     const double exact = std::sqrt(length.exact);

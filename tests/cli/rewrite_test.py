@@ -111,6 +111,45 @@ class Rewrite(CommandTest):
         self.conforms("rewrite", json.loads((self.folder / "n.safetensors.rewrite.json").read_text()))
         self.assertIn("would overwrite", self.fails(3, "rewrite", "m.safetensors", "-o", "m.safetensors", "--fold", "gains"))
 
+    def test_undo_restores_the_folder(self):
+        source = self.folder / "in"
+        shutil.copytree(self.source, source)
+        old = tensors(source / "model.safetensors")
+        for options in (["--fold", "gains", "--center", "--untie"], ["--migrate"]):
+            document = self.rewritten(*options, source="in")
+            self.assertEqual(document["undo"], "rewrite.undo")
+            undone = self.json("rewrite", "out", "-o", "back", "--undo")
+            self.conforms("undo", undone)
+            new = tensors(self.folder / "back/model.safetensors")
+            self.assertEqual(sorted(new), sorted(old))
+            exact = {item["tensor"] for item in undone["tensors"] if item["roundings"] == 0}
+            self.assertTrue(all(item["roundings"] <= 2.02 for item in undone["tensors"]))
+            rewritten = {item["tensor"] for item in undone["tensors"]} - exact
+            self.assertEqual(bool(rewritten), options != ["--migrate"])
+            for name, array in old.items():
+                if name in rewritten:
+                    np.testing.assert_allclose(new[name], array, rtol=3e-7, atol=3e-7 * np.abs(array).max())
+                else:
+                    np.testing.assert_array_equal(new[name], array, err_msg=name)
+            for name in ("config.json", "truth.json"):
+                self.assertEqual((self.folder / "back" / name).read_bytes(), (source / name).read_bytes())
+            self.assertFalse((self.folder / "back/rewrite.json").exists())
+            np.testing.assert_allclose(gpt2(self.folder / "back", self.ids), gpt2(self.source, self.ids), rtol=0, atol=2e-6)
+            shutil.rmtree(self.folder / "out"), shutil.rmtree(self.folder / "back")
+
+    def test_undo_of_a_file_and_its_refusals(self):
+        shutil.copy(self.source / "model.safetensors", self.folder / "m.safetensors")
+        self.ok("rewrite", "m.safetensors", "-o", "n.safetensors", "--fold", "gains")
+        text = self.ok("rewrite", "n.safetensors", "-o", "b.safetensors", "--undo")
+        self.assertIn("b.safetensors: 16 tensors restored, 12 of them bit for bit, the others within two roundings", text)
+        for name, array in tensors(self.folder / "m.safetensors").items():
+            np.testing.assert_allclose(tensors(self.folder / "b.safetensors")[name], array, rtol=3e-7)
+        self.assertIn("m.safetensors.rewrite.undo: is not there", self.fails(3, "rewrite", "m.safetensors", "-o", "c.safetensors", "--undo"))
+        self.fails(2, "rewrite", "n.safetensors", "-o", "c.safetensors", "--undo", "--center")
+        self.fails(2, "rewrite", "n.safetensors", "--undo")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
+                         ["b.safetensors", "m.safetensors", "n.safetensors", "n.safetensors.rewrite.json", "n.safetensors.rewrite.undo"])
+
     def test_what_is_not_exact_is_refused_by_name(self):
         self.assertIn("no gain can be folded exactly: its output is also the residual stream (post-norm)",
                       self.fails(3, "rewrite", FIXTURES / "bloom_post_residual", "-o", "out", "--fold", "gains"))

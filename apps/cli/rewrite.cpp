@@ -17,6 +17,7 @@
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "norm_rows.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -25,6 +26,7 @@ struct RewriteOptions {
   std::string model;
   std::string output;
   std::string fold;
+  std::vector<std::string> activations;
   bool migrate = false;
   bool center = false;
   bool untie = false;
@@ -97,6 +99,15 @@ std::string worst(const std::vector<rewrite::Certificate>& certificates) {
       largest->relative_bound / largest->rounding, to_string(largest->dtype), printable(largest->tensor));
 }
 
+std::string on_rows(const rewrite::NormOnRows& norm) {
+  double worst = 0.0;
+  for (const rewrite::ReaderOnRows& reader : norm.readers) worst = std::max(worst, reader.relative);
+  return fmt::format("{}: outputs of {} differ by at most {:.2g} of their length on {}{}",
+                     printable(norm.norm), counted(norm.readers.size(), "reader"), worst,
+                     counted(norm.tried, "row"),
+                     norm.tried < norm.given ? fmt::format(" of {}", norm.given) : "");
+}
+
 /// What was asked for and is not exact for any norm or stream.
 void expect_something(const rewrite::Plan& plan, const std::string& model) {
   const auto refuse = [&](const char* what, const std::string& why) {
@@ -152,8 +163,9 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
-  inputs.keep_apart({options.output, session.json});
   const model::Model model = model::describe(checkpoint);
+  const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
+  inputs.keep_apart({options.output, session.json});
   const rewrite::Plan plan = rewrite::make_plan(checkpoint, model,
                                                 {.fold_gains = !options.fold.empty(),
                                                  .migrate = options.migrate,
@@ -169,13 +181,14 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   }
   expect_something(plan, options.model);
   std::string text;
-  const rewrite::Result result =
-      rewrite::write(checkpoint, model, plan, options.output, session.threads, session.progress(),
-                     [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; });
+  const rewrite::Result result = rewrite::write(
+      checkpoint, model, plan, options.output, session.threads, session.progress(),
+      [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; }, activations);
   if (session.wants_json()) session.write_json(text);
   print_plan(session, model, plan);
   for (const std::string& change : result.configuration) session.say("config.json: " + printable(change));
   for (const std::string& name : result.not_copied) session.say("not copied: " + printable(name));
+  for (const rewrite::NormOnRows& norm : result.on_rows) session.say(on_rows(norm));
   say_taken_over(session, result.taken_over);
   if (!result.not_undone.empty()) session.say("no recipe to undo this: " + result.not_undone);
   session.say(fmt::format("{}: {}", printable(options.output), worst(result.certificates)));
@@ -218,12 +231,19 @@ void add_rewrite(CLI::App& root, Session& session) {
       "--untie", options->untie,
       "Store a head that is the token embedding as a tensor of its own, so that both can change");
   command
+      ->add_option(
+          "--activations", options->activations,
+          "Rows that enter norms, on which old and new outputs are compared: an .npz or .safetensors "
+          "file with arrays by the norms' names, or NORM=FILE.npy; may be repeated")
+      ->type_name("FILE");
+  command
       ->add_flag("--undo", options->undo,
                  "Restore the checkpoint from which IN was rewritten, with the recipe that stands beside IN")
       ->excludes(fold)
       ->excludes("--migrate")
       ->excludes("--center")
-      ->excludes("--untie");
+      ->excludes("--untie")
+      ->excludes("--activations");
   command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
 }
 

@@ -53,6 +53,19 @@ RewriteJson reader_json(const rewrite::ReaderComparison& reader) {
           {"bias", reader.bias}};
 }
 
+RewriteJson norm_on_rows(const rewrite::NormOnRows& norm) {
+  RewriteJson json = {{"norm", norm.norm},
+                      {"given", norm.given},
+                      {"tried", norm.tried},
+                      {"mean_share", norm.mean_share},
+                      {"readers", RewriteJson::array()}};
+  for (const rewrite::ReaderOnRows& reader : norm.readers) {
+    json["readers"].push_back(
+        {{"reader", reader.reader}, {"largest", reader.largest}, {"relative", reader.relative}});
+  }
+  return json;
+}
+
 RewriteJson compared_norm(const rewrite::NormComparison& norm) {
   RewriteJson json = {{"old", norm.old_name},
                       {"new", norm.new_name},
@@ -124,6 +137,7 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
                                {"writers", stream.writers}});
   }
   json["certificates"] = RewriteJson::array();
+  json["activations"] = RewriteJson::array();
   json["configuration"] = RewriteJson::array();
   json["files"] = RewriteJson::array();
   json["not_copied"] = RewriteJson::array();
@@ -133,6 +147,7 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
   for (const rewrite::Certificate& certificate : result->certificates) {
     json["certificates"].push_back(certificate_json(certificate));
   }
+  for (const rewrite::NormOnRows& norm : result->on_rows) json["activations"].push_back(norm_on_rows(norm));
   json["configuration"] = result->configuration;
   for (const auto& file : result->files) json["files"].push_back(file.string());
   json["not_copied"] = result->not_copied;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/bytes/source.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
@@ -105,7 +106,8 @@ void check_parts(const Written& written, const Plan& plan) {
 }  // namespace
 
 Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan& plan,
-             const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe) {
+             const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe,
+             const std::vector<Activations>& activations) {
   const Places places(checkpoint, output);
   const bool changes = !plan.edits.empty() || plan.untied;
   const std::string id = changes ? plan_id(checkpoint, plan) : std::string();
@@ -155,6 +157,10 @@ Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan
     for (const fs::path& file : result.files) names.push_back(file.string());
     if (changes && result.recipe.empty()) names.push_back(recipe_name.string());
     result.not_copied = copy_small_files(places.from, work.files(), names);
+  }
+  if (!activations.empty()) {
+    const Checkpoint after(places.is_folder ? work.files() : work.files() / last, bytes::read_file);
+    result.on_rows = compare_on_rows(checkpoint, after, model, plan, activations, threads);
   }
   if (describe) write_text(work.files() / document, describe(result));
   work.commit(last);

@@ -111,6 +111,30 @@ class Rewrite(CommandTest):
         self.conforms("rewrite", json.loads((self.folder / "n.safetensors.rewrite.json").read_text()))
         self.assertIn("would overwrite", self.fails(3, "rewrite", "m.safetensors", "-o", "m.safetensors", "--fold", "gains"))
 
+    def test_activations_are_tried(self):
+        rng = np.random.default_rng(4)
+        width = len(tensors(self.source / "model.safetensors")["transformer.ln_f.weight"])
+        rows = {f"transformer.h.{layer}.ln_{part}": rng.normal(size=(2, 200, width)) for layer in (0, 1) for part in (1, 2)}
+        np.savez(self.folder / "rows.npz", **rows)
+        safetensors(self.folder / "rows.safetensors", {"transformer.ln_f": np.ones((3, width), np.float32)})
+        np.save(self.folder / "one.npy", rows["transformer.h.0.ln_1"])
+        document = self.rewritten("--fold", "gains", "--activations", "rows.npz", "--activations", "rows.safetensors")
+        self.assertEqual([norm["norm"] for norm in document["activations"]], [*rows, "transformer.ln_f"])
+        self.assertEqual({(norm["given"], norm["tried"]) for norm in document["activations"]}, {(400, 256), (3, 3)})
+        self.assertAlmostEqual(document["activations"][-1]["mean_share"], 1)
+        bounds = {item["tensor"]: item["relative_bound"] for item in document["certificates"]}
+        for norm in document["activations"][:-1]:
+            for reader in norm["readers"]:
+                self.assertGreater(reader["largest"], 0)
+                self.assertLess(reader["largest"], 4 * bounds[reader["reader"]])
+        shutil.rmtree(self.folder / "out")
+        text = self.ok("rewrite", self.source, "-o", "out", "--fold", "gains", "--activations", "transformer.h.0.ln_1=one.npy")
+        self.assertRegex(text, "transformer.h.0.ln_1: outputs of [0-9]+ readers? differ by at most .* of their length on 256 rows of 400\n")
+        shutil.rmtree(self.folder / "out")
+        for wrong, message in (("one.npy", "expected NORM=FILE.npy"), ("ln_9=one.npy", "ln_9 is no norm of the model"),
+                               ("transformer.ln_f=1,2;3,4", "rows of 2 numbers")):
+            self.assertIn(message, self.fails(3, "rewrite", self.source, "-o", "out", "--fold", "gains", "--activations", wrong))
+
     def test_undo_restores_the_folder(self):
         source = self.folder / "in"
         shutil.copytree(self.source, source)

@@ -10,6 +10,7 @@
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/rewrite/activations.hpp>
 #include <normscope/rewrite/plan.hpp>
 
 namespace normscope::rewrite {
@@ -42,6 +43,7 @@ struct Result {
   std::vector<std::filesystem::path> files{};  ///< that were written, without the folder
   std::vector<std::string> not_copied{};       ///< files of the folder that hold other weights
   std::vector<std::string> configuration{};    ///< changes of config.json, in words
+  std::vector<NormOnRows> on_rows{};           ///< of the activations given
   std::size_t taken_over = 0;                  ///< files that an earlier process had finished
   std::filesystem::path recipe{};              ///< what `undo` needs, one of `files`; empty without changes
   std::string not_undone{};                    ///< why there is no recipe
@@ -64,7 +66,8 @@ using Describe = std::function<std::string(const Result&)>;
 ///           recipe
 [[nodiscard]] Result write(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                            const Plan& plan, const std::filesystem::path& output, unsigned threads = 0,
-                           const Progress& progress = {}, const Describe& describe = {});
+                           const Progress& progress = {}, const Describe& describe = {},
+                           const std::vector<Activations>& activations = {});
 
 /// How one changed slice came back.
 struct Restored {

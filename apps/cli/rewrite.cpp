@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +20,7 @@
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "matrix_input.hpp"
 #include "norm_rows.hpp"
 
 namespace normscope::cli {
@@ -27,6 +31,7 @@ struct RewriteOptions {
   std::string output;
   std::string fold;
   std::vector<std::string> activations;
+  std::string rotate;
   bool migrate = false;
   bool center = false;
   bool untie = false;
@@ -81,6 +86,14 @@ void print_plan(const Session& session, const model::Model& model, const rewrite
                                               counted(stream.norms.size(), "LayerNorm"))
                                 : fmt::format("{}: not centred: {}", name, printable(stream.reason)));
   }
+  for (const rewrite::RotationPlan& stream : plan.rotations) {
+    const std::string name =
+        stream.stack.empty() ? "residual stream" : "residual stream of the " + stream.stack;
+    session.say(stream.rotation ? fmt::format("{}: rotated, with {} and {}", name,
+                                              counted(stream.writers.size(), "writer"),
+                                              counted(stream.norms.size(), "norm"))
+                                : fmt::format("{}: not rotated: {}", name, printable(stream.reason)));
+  }
   if (plan.untied) {
     session.say(fmt::format("head: separated from {}, {} bytes more", printable(plan.untied->table),
                             plan.untied->bytes));
@@ -108,6 +121,29 @@ std::string on_rows(const rewrite::NormOnRows& norm) {
                      norm.tried < norm.given ? fmt::format(" of {}", norm.given) : "");
 }
 
+/// Of --rotate: random:SEED, or the name of a square array.
+std::optional<rewrite::RotationRequest> rotation_of(const std::string& text, Inputs& inputs) {
+  if (text.empty()) return std::nullopt;
+  constexpr std::string_view random = "random:";
+  if (text.starts_with(random)) {
+    rewrite::RotationRequest request;
+    const char* const begin = text.data() + random.size();
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(begin, end, request.seed);
+    if (begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
+      throw CLI::ValidationError("--rotate", "expected random:SEED with a number, or a file");
+    }
+    return request;
+  }
+  const MatrixInput matrix = read_matrix(inputs.array(text));
+  if (matrix.rows != matrix.width) {
+    throw Error(ErrorCode::Shape, fmt::format("rewrite: {}: has {} x {} numbers, expected a square matrix",
+                                              printable(text), matrix.rows, matrix.width));
+  }
+  return rewrite::RotationRequest{
+      0, std::make_shared<const rewrite::Rotation>(rewrite::Rotation::nearest(matrix.values, matrix.width))};
+}
+
 /// What was asked for and is not exact for any norm or stream.
 void expect_something(const rewrite::Plan& plan, const std::string& model) {
   const auto refuse = [&](const char* what, const std::string& why) {
@@ -122,6 +158,11 @@ void expect_something(const rewrite::Plan& plan, const std::string& model) {
       std::none_of(plan.streams.begin(), plan.streams.end(),
                    [](const auto& stream) { return stream.centered; })) {
     refuse("cannot be centred exactly", plan.streams.front().reason);
+  }
+  if (plan.options.rotation && std::none_of(plan.rotations.begin(), plan.rotations.end(),
+                                            [](const auto& stream) { return stream.rotation != nullptr; })) {
+    refuse("cannot be rotated exactly",
+           plan.rotations.empty() ? "it has no residual stream" : plan.rotations.front().reason);
   }
 }
 
@@ -142,17 +183,22 @@ int run_undo(const Session& session, const RewriteOptions& options) {
   if (session.wants_json()) session.write_json(json_text(documents::undone(checkpoint, restoration), 1));
   const auto exact = std::count_if(restoration.tensors.begin(), restoration.tensors.end(),
                                    [](const auto& tensor) { return tensor.roundings == 0.0; });
+  double worst = 0.0;
+  for (const rewrite::Restored& tensor : restoration.tensors) worst = std::max(worst, tensor.roundings);
   say_taken_over(session, restoration.taken_over);
   for (const std::string& name : restoration.not_copied) session.say("not copied: " + printable(name));
-  session.say(fmt::format("{}: {} restored, {} of them bit for bit, the others within two roundings",
-                          printable(options.output), counted(restoration.tensors.size(), "tensor"), exact));
+  session.say(fmt::format("{}: {} restored, {} of them bit for bit{}", printable(options.output),
+                          counted(restoration.tensors.size(), "tensor"), exact,
+                          worst == 0.0 ? "" : fmt::format(", the others within {:.2g} roundings", worst)));
   return ok;
 }
 
 int run_rewrite(const Session& session, const RewriteOptions& options) {
   if (options.undo) return run_undo(session, options);
-  if (options.fold.empty() && !options.migrate && !options.center && !options.untie) {
-    throw CLI::ValidationError("rewrite", "expected --fold gains, --migrate, --center, --untie or --undo");
+  if (options.fold.empty() && options.rotate.empty() && !options.migrate && !options.center &&
+      !options.untie) {
+    throw CLI::ValidationError("rewrite",
+                               "expected --fold gains, --migrate, --center, --rotate, --untie or --undo");
   }
   if (options.output.empty() && !options.dry_run) {
     throw CLI::ValidationError("rewrite", "expected -o OUT, or --dry-run");
@@ -165,12 +211,14 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   inputs.add_file(options.model);
   const model::Model model = model::describe(checkpoint);
   const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
+  const std::optional<rewrite::RotationRequest> rotation = rotation_of(options.rotate, inputs);
   inputs.keep_apart({options.output, session.json});
   const rewrite::Plan plan = rewrite::make_plan(checkpoint, model,
                                                 {.fold_gains = !options.fold.empty(),
                                                  .migrate = options.migrate,
                                                  .center = options.center,
-                                                 .untie = options.untie});
+                                                 .untie = options.untie,
+                                                 .rotation = rotation});
   const auto document = [&](const rewrite::Result* result) {
     return json_text(documents::rewrite(checkpoint, model, plan, result), 1);
   };
@@ -227,6 +275,11 @@ void add_rewrite(CLI::App& root, Session& session) {
   command->add_flag(
       "--center", options->center,
       "Subtract the mean of what writes to the residual stream, so that its LayerNorms may be RMSNorms");
+  command
+      ->add_option("--rotate", options->rotate,
+                   "Rotate the residual stream, whose norms must have no gain left: random:SEED for a random "
+                   "orthogonal matrix, or a file with one")
+      ->type_name("random:SEED|FILE");
   command->add_flag(
       "--untie", options->untie,
       "Store a head that is the token embedding as a tensor of its own, so that both can change");
@@ -243,6 +296,7 @@ void add_rewrite(CLI::App& root, Session& session) {
       ->excludes("--migrate")
       ->excludes("--center")
       ->excludes("--untie")
+      ->excludes("--rotate")
       ->excludes("--activations");
   command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
 }

@@ -136,6 +136,17 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
                                {"norms", norms},
                                {"writers", stream.writers}});
   }
+  json["rotations"] = RewriteJson::array();
+  for (const rewrite::RotationPlan& stream : plan.rotations) {
+    RewriteJson norms = RewriteJson::array();
+    for (const std::size_t norm : stream.norms) norms.push_back(model.norms[norm].name);
+    json["rotations"].push_back({{"stack", text_or_null(stream.stack)},
+                                 {"rotated", stream.rotation != nullptr},
+                                 {"keeps_mean", stream.rotation && stream.rotation->keeps_ones()},
+                                 {"reason", text_or_null(stream.reason)},
+                                 {"norms", norms},
+                                 {"writers", stream.writers}});
+  }
   json["certificates"] = RewriteJson::array();
   json["activations"] = RewriteJson::array();
   json["configuration"] = RewriteJson::array();

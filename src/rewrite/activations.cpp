@@ -122,6 +122,10 @@ std::vector<NormOnRows> compare_on_rows(const Checkpoint& before, const Checkpoi
         result.mean_share = std::max(result.mean_share, 1.0 - rest / before_centring);
       if (centered) std::copy(without_mean.begin(), without_mean.end(), row.begin());
     }
+    for (const RotationPlan& stream : plan.rotations) {
+      const bool reads = std::find(stream.norms.begin(), stream.norms.end(), item.norm) != stream.norms.end();
+      if (stream.rotation && reads) stream.rotation->apply(new_rows, threads);
+    }
     const std::vector<double> old_inputs = outputs_of(old_spec, item.rows);
     const std::vector<double> new_inputs = outputs_of(new_spec, new_rows);
     for (const Linear& reader : norm.readers) {

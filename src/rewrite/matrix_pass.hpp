@@ -14,6 +14,10 @@
 
 namespace normscope::rewrite {
 
+/// Errors    Unsupported, naming the tensor and the first value that is not finite
+void expect_finite(const checkpoint::Tensor& tensor, std::span<const double> old,
+                   std::span<const double> exact, std::span<const double> stored);
+
 /// Sums over the input features of the three matrices, for every output feature and probe.
 struct Outputs {
   Probe old{};

@@ -25,11 +25,13 @@ using checkpoint::Tensor;
 using RecipeJson = nlohmann::ordered_json;
 
 constexpr const char* recipe_schema = "normscope.undo-recipe/1";
-constexpr std::array changes = {Change::scale_inputs,    Change::center_outputs, Change::center,
-                                Change::add_folded_bias, Change::neutral_gain,   Change::zero,
-                                Change::divide_by_gain,  Change::divide_by_scale};
+constexpr std::array changes = {Change::scale_inputs,    Change::center_outputs,  Change::center,
+                                Change::add_folded_bias, Change::neutral_gain,    Change::zero,
+                                Change::divide_by_gain,  Change::divide_by_scale, Change::rotate_inputs,
+                                Change::rotate_outputs,  Change::rotate};
 
 std::string part_name(std::size_t edit, const char* what) { return fmt::format("edit.{}.{}", edit, what); }
+std::string rotation_name(std::size_t rotation) { return fmt::format("rotation.{}", rotation); }
 std::string factors_name(std::size_t norm) { return fmt::format("norm.{}.factors", norm); }
 
 RecipeJson edit_json(const UndoEdit& edit) {
@@ -42,7 +44,8 @@ RecipeJson edit_json(const UndoEdit& edit) {
           {"in", edit.in},
           {"stored_out", edit.stored_out},
           {"norm", edit.norm ? RecipeJson(*edit.norm) : RecipeJson(nullptr)},
-          {"roundings", edit.roundings}};
+          {"rotation", edit.rotation ? RecipeJson(*edit.rotation) : RecipeJson(nullptr)},
+          {"roundings", edit.part.roundings}};
 }
 
 /// Reads a recipe, none of whose bytes is trusted.
@@ -81,6 +84,11 @@ class RecipeReader {
       }
       recipe.files[file] = string_of(array("file." + file, Dtype::U8));
     }
+    for (const auto& width : json.at("rotations")) {
+      const Tensor& stored = array(rotation_name(recipe.rotations.size()), Dtype::F64);
+      recipe.rotations.push_back(std::make_shared<const Rotation>(
+          Rotation::from_numbers(numbers(stored), width.get<std::size_t>())));
+    }
     for (const auto& item : json.at("edits")) recipe.edits.push_back(read_edit(item, recipe));
     return recipe;
   }
@@ -100,7 +108,7 @@ class RecipeReader {
     edit.layout = item.at("out_in").get<bool>() ? model::Layout::out_in : model::Layout::in_out;
     edit.in = item.at("in").get<std::uint64_t>();
     edit.stored_out = item.at("stored_out").get<std::uint64_t>();
-    edit.roundings = item.at("roundings").get<double>();
+    edit.part.roundings = item.at("roundings").get<double>();
     if (!item.at("norm").is_null()) edit.norm = item.at("norm").get<std::size_t>();
     if (!edit.is_matrix()) {
       const Tensor& original = array(part_name(index, "original"), std::nullopt);
@@ -111,7 +119,16 @@ class RecipeReader {
     if (edit.in == 0 || edit.stored_out != edit.slice.count / edit.in || edit.slice.count % edit.in != 0) {
       fail("an edit of it has another size than its matrix");
     }
-    if (edit.change == Change::center_outputs) {
+    const bool reads = edit.change == Change::scale_inputs || edit.change == Change::rotate_inputs;
+    if (!item.at("rotation").is_null()) {
+      edit.rotation = item.at("rotation").get<std::size_t>();
+      if (*edit.rotation >= recipe.rotations.size()) fail("an edit of it has a rotation that is not there");
+      expect_size(recipe.rotations[*edit.rotation]->width(), reads ? edit.in : edit.stored_out);
+    } else if (edit.change == Change::rotate_inputs || edit.change == Change::rotate_outputs) {
+      fail("an edit of it has no rotation");
+    }
+    if (!reads) {
+      if (edit.change == Change::rotate_outputs && find(part_name(index, "means")) == nullptr) return edit;
       edit.part.means = numbers(array(part_name(index, "means"), Dtype::F64));
       expect_size(edit.part.means.size(), edit.in);
       return edit;
@@ -189,6 +206,11 @@ std::string plan_id(const checkpoint::Checkpoint& checkpoint, const Plan& plan) 
     hash.update(std::as_bytes(std::span(spec.bias)));
   }
   if (plan.untied) add(plan.untied->head);
+  for (const RotationPlan& rotation : plan.rotations) {
+    if (!rotation.rotation) continue;
+    const std::vector<double> numbers = rotation.rotation->numbers();
+    hash.update(std::as_bytes(std::span(numbers)));
+  }
   return to_hex(hash.finish()).substr(0, 16);
 }
 
@@ -213,7 +235,12 @@ Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan, s
       const auto bytes = tensor.bytes.part(edit.from.offset * size, edit.from.count * size).fetch(buffer);
       undo.original.assign(bytes.begin(), bytes.end());
     }
-    if (edit.change == Change::scale_inputs) {
+    if (edit.rotation && undo.is_matrix()) {
+      const auto found = std::find(recipe.rotations.begin(), recipe.rotations.end(), edit.rotation);
+      undo.rotation = static_cast<std::size_t>(found - recipe.rotations.begin());
+      if (found == recipe.rotations.end()) recipe.rotations.push_back(edit.rotation);
+    }
+    if (edit.change == Change::scale_inputs || edit.change == Change::rotate_inputs) {
       undo.norm = edit.norm;
       std::vector<double>& factors = recipe.factors[*edit.norm];
       factors.resize(edit.map.in);
@@ -223,7 +250,6 @@ Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan, s
   }
   for (UndoPart& part : parts) {
     UndoEdit& edit = recipe.edits[part.edit];
-    edit.roundings = undo_roundings(plan, plan.edits[part.edit]);
     edit.part = std::move(part);
   }
   return recipe;
@@ -235,6 +261,7 @@ void write_recipe(const fs::path& path, const Recipe& recipe) {
                      {"added_head", recipe.added_head ? RecipeJson(*recipe.added_head) : RecipeJson(nullptr)},
                      {"metadata", RecipeJson::object()},
                      {"files", RecipeJson::array()},
+                     {"rotations", RecipeJson::array()},
                      {"edits", RecipeJson::array()}};
   std::vector<NewTensor> tensors;
   const auto add = [&](const std::string& name, Dtype dtype, std::span<const std::byte> bytes) {
@@ -248,11 +275,17 @@ void write_recipe(const fs::path& path, const Recipe& recipe) {
   for (const auto& [norm, factors] : recipe.factors) {
     add(factors_name(norm), Dtype::F64, std::as_bytes(std::span(factors)));
   }
+  std::list<std::vector<double>> rotations;
+  for (const auto& rotation : recipe.rotations) {
+    rotations.push_back(rotation->numbers());
+    add(rotation_name(json["rotations"].size()), Dtype::F64, std::as_bytes(std::span(rotations.back())));
+    json["rotations"].push_back(rotation->width());
+  }
   for (std::size_t i = 0; i < recipe.edits.size(); ++i) {
     const UndoEdit& edit = recipe.edits[i];
     json["edits"].push_back(edit_json(edit));
     if (!edit.is_matrix()) add(part_name(i, "original"), Dtype::U8, edit.original);
-    if (edit.change == Change::center_outputs) {
+    if (!edit.part.means.empty()) {
       add(part_name(i, "means"), Dtype::F64, std::as_bytes(std::span(edit.part.means)));
     }
     if (edit.part.at.empty()) continue;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,14 @@ struct UndoPart {
   std::vector<double> means{};      ///< that were subtracted, of every input feature
   std::vector<std::uint64_t> at{};  ///< elements of the slice that a division by the gain does not restore
   std::vector<std::byte> values{};  ///< their bytes in the input
+  double roundings = 0.0;           ///< as in the certificate
 };
+
+/// Whether a matrix or table is changed, not a vector.
+[[nodiscard]] inline bool is_of_matrix(Change change) {
+  return change == Change::scale_inputs || change == Change::center_outputs ||
+         change == Change::rotate_inputs || change == Change::rotate_outputs;
+}
 
 /// One changed slice and how its values come back. Vectors come back by their bytes.
 struct UndoEdit {
@@ -29,14 +37,12 @@ struct UndoEdit {
   model::Layout layout = model::Layout::out_in;
   std::uint64_t in = 0;
   std::uint64_t stored_out = 0;
-  std::optional<std::size_t> norm{};  ///< key of `Recipe::factors`
-  double roundings = 0.0;             ///< as in the certificate
+  std::optional<std::size_t> norm{};      ///< key of `Recipe::factors`
+  std::optional<std::size_t> rotation{};  ///< index in `Recipe::rotations`
   UndoPart part{};
   std::vector<std::byte> original{};  ///< of a vector
 
-  [[nodiscard]] bool is_matrix() const {
-    return change == Change::scale_inputs || change == Change::center_outputs;
-  }
+  [[nodiscard]] bool is_matrix() const { return is_of_matrix(change); }
 };
 
 /// What brings the input of a rewrite back from its output.
@@ -45,6 +51,7 @@ struct Recipe {
   std::optional<std::string> added_head{};  ///< tensor that the input does not have
   std::map<std::string, std::string, std::less<>> metadata{};
   std::map<std::size_t, std::vector<double>> factors{};  ///< of the columns, for every norm
+  std::vector<std::shared_ptr<const Rotation>> rotations{};
   std::vector<UndoEdit> edits{};
   std::map<std::string, std::string> files{};  ///< texts of small files that were replaced, by name
 };

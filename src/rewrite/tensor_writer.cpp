@@ -10,6 +10,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "probes.hpp"
+#include "rotated_matrix.hpp"
 
 namespace normscope::rewrite {
 namespace {
@@ -92,18 +93,26 @@ void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink
   if (edit.change == Change::scale_inputs) {
     scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm), threads_, sink,
                  certificate, part);
-    written.parts.push_back(std::move(part));
-  } else if (edit.change == Change::center_outputs) {
+  } else if (edit.change == Change::rotate_inputs) {
+    rotate_inputs({tensor, edit.map}, plan_.specs[*edit.norm], *edit.rotation, threads_, sink, certificate,
+                  part);
+  } else if (edit.change == Change::center_outputs || edit.change == Change::rotate_outputs) {
     const model::Norm& norm = model_.norms[*edit.norm];
     NormSpec reader;
     reader.kind = norm.kind;
     reader.width = norm.width;
     reader.eps = norm.eps;
-    center_outputs({tensor, edit.map}, reader, threads_, sink, certificate, part);
-    written.parts.push_back(std::move(part));
+    if (edit.rotation) {
+      rotate_outputs({tensor, edit.map}, reader, edit.centers, *edit.rotation, threads_, sink, certificate,
+                     part);
+    } else {
+      center_outputs({tensor, edit.map}, reader, threads_, sink, certificate, part);
+    }
   } else {
     write_vector(tensor, edit, sink, certificate);
   }
+  part.roundings = certificate.undo_roundings;
+  if (is_of_matrix(edit.change)) written.parts.push_back(std::move(part));
   const bool is_exact = edit.change == Change::neutral_gain || edit.change == Change::zero;
   if (!is_exact) written.certificates.push_back(std::move(certificate));
 }
@@ -139,6 +148,17 @@ void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Si
     center(values);
     std::fill(scales.begin(), scales.end(), std::sqrt(squares));
     in_double = 0x1p-50;
+  } else if (edit.change == Change::rotate) {
+    values = read(tensor, edit.from.offset, edit.from.count);
+    for (std::size_t j = 0; edit.divides && j < values.size(); ++j) {
+      if (values[j] != 0.0) values[j] /= plan_.specs[*edit.norm].gain_at(j);
+    }
+    double squares = 0.0;
+    for (const double value : values) squares += value * value;
+    if (edit.centers) center(values);
+    edit.rotation->apply(values);
+    std::fill(scales.begin(), scales.end(), std::sqrt(squares));
+    in_double = 2.0 * edit.rotation->error() + 0x1p-50;
   } else if (edit.change == Change::add_folded_bias) {
     values = read(tensor, edit.from.offset, edit.from.count);
     const FoldedBias folded =

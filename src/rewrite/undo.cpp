@@ -10,6 +10,8 @@
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "output_files.hpp"
+#include "reasons.hpp"
+#include "rotated_matrix.hpp"
 #include "tensor_writer.hpp"
 
 namespace normscope::rewrite {
@@ -61,7 +63,8 @@ class Undoing {
     for (const UndoEdit& edit : recipe_.edits) {
       if (recipe_.added_head == edit.slice.tensor) continue;
       const Dtype dtype = checkpoint_.find(edit.slice.tensor)->dtype;
-      result.push_back({edit.slice.selector(), edit.change, dtype, unit_roundoff(dtype), edit.roundings});
+      result.push_back(
+          {edit.slice.selector(), edit.change, dtype, unit_roundoff(dtype), edit.part.roundings});
     }
     return result;
   }
@@ -117,7 +120,12 @@ class Undoing {
     map.in = edit.in;
     map.stored_out = map.out = edit.stored_out;
     static const std::vector<double> none;
-    restore({tensor, map}, edit, edit.norm ? recipe_.factors.at(*edit.norm) : none, threads_, sink);
+    const std::vector<double>& factors = edit.norm ? recipe_.factors.at(*edit.norm) : none;
+    if (edit.rotation) {
+      restore_rotated({tensor, map}, edit, factors, *recipe_.rotations[*edit.rotation], threads_, sink);
+    } else {
+      restore({tensor, map}, edit, factors, threads_, sink);
+    }
   }
 
   const Checkpoint& checkpoint_;

@@ -90,6 +90,7 @@ void put_written(Packer& packer, const Written& written) {
     packer.put(part.means);
     packer.put(part.at);
     packer.put(part.values);
+    packer.put(part.roundings);
   }
 }
 
@@ -118,6 +119,7 @@ Written get_written(Unpacker& unpacker) {
     unpacker.get(part.means);
     unpacker.get(part.at);
     unpacker.get(part.values);
+    unpacker.get(part.roundings);
     written.parts.push_back(std::move(part));
   }
   return written;

@@ -74,7 +74,8 @@ class Rewrite(CommandTest):
         (position,) = self.logits["positions"]
         np.testing.assert_allclose(old[position], np.ravel(self.logits["values"]), rtol=0, atol=2e-5)
         for number, options in enumerate([["--fold", "gains"], ["--fold", "gains", "--untie"], ["--center", "--untie"], ["--migrate"],
-                                          ["--fold", "gains", "--center", "--untie"]]):
+                                          ["--fold", "gains", "--center", "--untie"], ["--fold", "gains", "--untie", "--rotate", "random:5"],
+                                          ["--fold", "gains", "--center", "--untie", "--rotate", "random:6"]]):
             with self.subTest(options):
                 document = self.rewritten(*options)
                 out = self.folder / "out"
@@ -161,11 +162,40 @@ class Rewrite(CommandTest):
             np.testing.assert_allclose(gpt2(self.folder / "back", self.ids), gpt2(self.source, self.ids), rtol=0, atol=2e-6)
             shutil.rmtree(self.folder / "out"), shutil.rmtree(self.folder / "back")
 
+    def test_a_stream_is_rotated_by_a_matrix_of_a_file(self):
+        width = len(tensors(self.source / "model.safetensors")["transformer.ln_f.weight"])
+        q, _ = np.linalg.qr(np.random.default_rng(8).normal(size=(width, width)))
+        np.save(self.folder / "q.npy", q)
+        fold = ["--fold", "gains", "--untie", "--rotate"]
+        self.assertIn("is a LayerNorm, which subtracts the mean", self.fails(3, "rewrite", self.source, "-o", "out", *fold, "q.npy"))
+        # The same on the complement of (1, ..., 1).
+        ones = np.ones((width, 1)) / np.sqrt(width)
+        basis, _ = np.linalg.qr(np.hstack([ones, np.eye(width)[:, 1:]]))
+        basis[:, 0] = ones[:, 0]
+        inner, _ = np.linalg.qr(np.random.default_rng(9).normal(size=(width - 1, width - 1)))
+        q = basis @ np.block([[np.ones((1, 1)), np.zeros((1, width - 1))], [np.zeros((width - 1, 1)), inner]]) @ basis.T
+        np.save(self.folder / "q.npy", q)
+        document = self.rewritten(*fold, "q.npy", "--activations", "transformer.h.1.ln_1=q.npy")
+        self.assertEqual([stream["rotated"] for stream in document["rotations"]], [True])
+        self.assertLess(max(reader["relative"] for reader in document["activations"][0]["readers"]), 1e-6)
+        np.testing.assert_allclose(gpt2(self.folder / "out", self.ids), gpt2(self.source, self.ids), rtol=0, atol=2e-6)
+        old, new = tensors(self.source / "model.safetensors"), tensors(self.folder / "out/model.safetensors")
+        np.testing.assert_allclose(new["transformer.wpe.weight"], old["transformer.wpe.weight"] @ q.T, atol=1e-6)
+        self.json("rewrite", "out", "-o", "back", "--undo")
+        back = tensors(self.folder / "back/model.safetensors")
+        for name, array in old.items():
+            np.testing.assert_allclose(back[name], array, rtol=0, atol=2e-6 * np.abs(array).max(), err_msg=name)
+        for wrong, message in (("1,2,3", "expected a square matrix"), ("1,0;0,1", "the matrix rotates 2 features"),
+                               ("1,1;0,1", "expected an orthogonal matrix")):
+            self.assertIn(message, self.fails(3, "rewrite", self.source, "-o", "no", *fold, wrong))
+        self.fails(2, "rewrite", self.source, "-o", "no", "--rotate", "random:x")
+        self.assertIn("has a gain, which --fold gains moves", self.fails(3, "rewrite", self.source, "-o", "no", "--rotate", "random:1"))
+
     def test_undo_of_a_file_and_its_refusals(self):
         shutil.copy(self.source / "model.safetensors", self.folder / "m.safetensors")
         self.ok("rewrite", "m.safetensors", "-o", "n.safetensors", "--fold", "gains")
         text = self.ok("rewrite", "n.safetensors", "-o", "b.safetensors", "--undo")
-        self.assertIn("b.safetensors: 16 tensors restored, 12 of them bit for bit, the others within two roundings", text)
+        self.assertIn("b.safetensors: 16 tensors restored, 12 of them bit for bit, the others within 2 roundings", text)
         for name, array in tensors(self.folder / "m.safetensors").items():
             np.testing.assert_allclose(tensors(self.folder / "b.safetensors")[name], array, rtol=3e-7)
         self.assertIn("m.safetensors.rewrite.undo: is not there", self.fails(3, "rewrite", "m.safetensors", "-o", "c.safetensors", "--undo"))

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "matrix_pass.hpp"
+#include "scale_kernel.hpp"
 
 namespace normscope::rewrite {
 namespace {
@@ -95,29 +98,15 @@ double rounded(Dtype dtype, double value) {
   return value;
 }
 
-/// Adds the elements of `block` that W' / g does not bring back to two roundings: those that lost digits
-/// below the dtype's normal numbers, or all of them where g is 0.
-void keep_what_is_lost(const Block& block, const StoredMatrix& matrix, const NormSpec& norm, unsigned threads,
-                       UndoPart& part) {
-  const Dtype dtype = matrix.tensor.dtype;
-  const double smallest = smallest_normal(dtype);
-  const std::size_t columns = matrix.columns();
-  const bool out_in = matrix.map.layout == Layout::out_in;
-  std::mutex mutex;
-  std::vector<std::pair<std::uint64_t, double>> lost;
-  parallel_for(block.rows, 1, threads, [&](std::size_t from, std::size_t to) {
-    for (std::size_t at = from * columns; at < to * columns; ++at) {
-      if (std::abs(block.stored[at]) >= smallest) continue;
-      if (block.old[at] == 0.0 && !std::signbit(block.old[at])) continue;
-      const double gain = norm.gain_at(out_in ? at % columns : block.first + at / columns);
-      if (gain != 0.0 && rounded(dtype, block.stored[at] / gain) == block.old[at]) continue;
-      const std::scoped_lock lock(mutex);
-      if (part.at.size() + lost.size() <= most_kept) {
-        lost.emplace_back(block.first * columns + at, block.old[at]);
-      }
-    }
-  });
-  std::sort(lost.begin(), lost.end());
+/// Whether W' / g does not bring W back to two roundings: it lost digits below the dtype's normal numbers, or
+/// all of them where g is 0.
+bool is_lost(Dtype dtype, double old, double stored, double gain) {
+  if (std::abs(stored) >= smallest_normal(dtype)) return false;
+  if (old == 0.0 && !std::signbit(old)) return false;
+  return gain == 0.0 || rounded(dtype, stored / gain) != old;
+}
+
+void keep(std::span<const std::pair<std::uint64_t, double>> lost, Dtype dtype, UndoPart& part) {
   const std::size_t size = bits(dtype) / 8;
   for (const auto& [at, value] : lost) {
     part.at.push_back(at);
@@ -125,6 +114,163 @@ void keep_what_is_lost(const Block& block, const StoredMatrix& matrix, const Nor
     encode(dtype, {&value, 1}, std::span(part.values).last(size));
   }
 }
+
+/// Adds the elements of `block` that are lost.
+void keep_what_is_lost(const Block& block, const StoredMatrix& matrix, const NormSpec& norm, unsigned threads,
+                       UndoPart& part) {
+  const std::size_t columns = matrix.columns();
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, double>> lost;
+  parallel_for(block.rows, 1, threads, [&](std::size_t from, std::size_t to) {
+    for (std::size_t at = from * columns; at < to * columns; ++at) {
+      const double gain = norm.gain_at(block.first + at / columns);
+      if (!is_lost(matrix.tensor.dtype, block.old[at], block.stored[at], gain)) continue;
+      const std::scoped_lock lock(mutex);
+      if (part.at.size() + lost.size() <= most_kept) {
+        lost.emplace_back(block.first * columns + at, block.old[at]);
+      }
+    }
+  });
+  std::sort(lost.begin(), lost.end());
+  keep(lost, matrix.tensor.dtype, part);
+}
+
+/// Formats whose rows the kernel rounds.
+Digits digits_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F32: return {29, 0x1p-126, 0x1.fffffep127};
+    case Dtype::BF16: return {45, 0x1p-126, 0x1.fep127};
+    default: return {};
+  }
+}
+
+/// Floats that are bfloat16 numbers.
+void put_upper_halves(std::span<const float> values, std::span<std::byte> bytes) {
+  for (std::size_t j = 0; j < values.size(); ++j) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, &values[j], sizeof word);
+    const auto half = static_cast<std::uint16_t>(word >> 16U);
+    std::memcpy(bytes.data() + j * sizeof half, &half, sizeof half);
+  }
+}
+
+/// Rows of a matrix that is stored out × in, times the gains, with what certifies them.
+class RowScaling {
+ public:
+  RowScaling(const StoredMatrix& matrix, const NormSpec& norm, std::span<const Probe> old_probes,
+             std::span<const Probe> new_probes, UndoPart& part)
+      : matrix_(matrix),
+        dtype_(matrix.tensor.dtype),
+        width_(matrix.columns()),
+        padded_((width_ + row_multiple - 1) / row_multiple * row_multiple),
+        gain_(padded_),
+        old_probes_(probe_count * padded_),
+        new_probes_(probe_count * padded_),
+        part_(part) {
+    for (std::size_t j = 0; j < width_; ++j) {
+      gain_[j] = norm.gain_at(j);
+      for (std::size_t k = 0; k < probe_count; ++k) {
+        old_probes_[k * padded_ + j] = old_probes[j][k];
+        new_probes_[k * padded_ + j] = new_probes[j][k];
+      }
+    }
+  }
+
+  /// Calls `use` with the sums of every row.
+  void run(unsigned threads, const Sink& sink,
+           const std::function<void(std::size_t row, const RowSums& sums)>& use) {
+    const std::size_t size = bits(dtype_) / 8;
+    const std::size_t block =
+        std::max<std::size_t>(1, bytes_of_a_block / std::max<std::size_t>(1, width_ * size));
+    std::vector<std::byte> buffer;
+    std::vector<std::byte> rewritten;
+    std::vector<RowSums> sums;
+    for (std::size_t first = 0; first < matrix_.rows(); first += block) {
+      const std::size_t rows = std::min<std::size_t>(block, matrix_.rows() - first);
+      const std::uint64_t begin = (matrix_.map.weight.offset + first * width_) * size;
+      const std::span<const std::byte> bytes =
+          matrix_.tensor.bytes.part(begin, rows * width_ * size).fetch(buffer);
+      rewritten.resize(bytes.size());
+      sums.resize(rows);
+      lost_.clear();
+      parallel_for(rows, 1, threads, [&](std::size_t from, std::size_t to) {
+        std::vector<double> old(padded_);
+        std::vector<float> stored(padded_);
+        for (std::size_t row = from; row < to; ++row) {
+          sums[row] = scale(first + row, bytes.subspan(row * width_ * size, width_ * size), old, stored,
+                            std::span(rewritten).subspan(row * width_ * size, width_ * size));
+        }
+      });
+      keep_lost();
+      for (std::size_t row = 0; row < rows; ++row) use(first + row, sums[row]);
+      sink(rewritten);
+    }
+  }
+
+ private:
+  static constexpr std::size_t bytes_of_a_block = std::size_t{1} << 23U;
+
+  [[nodiscard]] RowSums scale(std::size_t row, std::span<const std::byte> bytes, std::vector<double>& old,
+                              std::vector<float>& stored, std::span<std::byte> rewritten) {
+    decode(dtype_, bytes, std::span(old).first(width_));
+    const Digits digits = digits_of(dtype_);
+    if (digits.dropped > 0) {
+      const RowSums sums = scale_row(
+          old.data(), {gain_.data(), old_probes_.data(), new_probes_.data(), padded_}, digits, stored.data());
+      if (sums.is_regular) {
+        if (dtype_ == Dtype::F32) {
+          std::memcpy(rewritten.data(), stored.data(), rewritten.size());
+        } else {
+          put_upper_halves(std::span<const float>(stored).first(width_), rewritten);
+        }
+        return sums;
+      }
+    }
+    return scale_any(row, old, rewritten);
+  }
+
+  /// The same in any dtype, for rows that lose values or cannot be held.
+  [[nodiscard]] RowSums scale_any(std::size_t row, std::span<const double> old,
+                                  std::span<std::byte> rewritten) {
+    std::vector<double> exact(width_);
+    std::vector<double> stored(width_);
+    for (std::size_t j = 0; j < width_; ++j) exact[j] = old[j] * gain_[j];
+    encode(dtype_, exact, rewritten);
+    decode(dtype_, rewritten, stored);
+    expect_finite(matrix_.tensor, old.first(width_), exact, stored);
+    RowSums sums;
+    for (std::size_t j = 0; j < width_; ++j) {
+      const double error = stored[j] - exact[j];
+      sums.exact += exact[j] * exact[j];
+      sums.error += error * error;
+      for (std::size_t k = 0; k < probe_count; ++k) {
+        sums.old_output[k] += old[j] * old_probes_[k * padded_ + j];
+        sums.exact_output[k] += exact[j] * new_probes_[k * padded_ + j];
+        sums.stored_output[k] += stored[j] * new_probes_[k * padded_ + j];
+      }
+      if (!is_lost(dtype_, old[j], stored[j], gain_[j])) continue;
+      const std::scoped_lock lock(mutex_);
+      if (part_.at.size() + lost_.size() <= most_kept) lost_.emplace_back(row * width_ + j, old[j]);
+    }
+    return sums;
+  }
+
+  void keep_lost() {
+    std::sort(lost_.begin(), lost_.end());
+    keep(lost_, dtype_, part_);
+  }
+
+  const StoredMatrix& matrix_;
+  Dtype dtype_;
+  std::size_t width_;
+  std::size_t padded_;
+  std::vector<double> gain_;
+  std::vector<double> old_probes_;
+  std::vector<double> new_probes_;
+  UndoPart& part_;
+  std::mutex mutex_;
+  std::vector<std::pair<std::uint64_t, double>> lost_;
+};
 
 }  // namespace
 
@@ -150,7 +296,7 @@ void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const d
           [&](std::size_t row, std::size_t column, double value) {
             const std::size_t input = out_in ? column : row;
             if (edit.change == Change::center_outputs) return value + edit.part.means[input];
-            return factors[input] == 0.0 ? 0.0 : value / factors[input];
+            return factors[input] == 0.0 ? value : value / factors[input];
           },
           [&](const Block& block, std::span<std::byte> bytes) {
             const std::uint64_t begin = block.first * columns;
@@ -179,39 +325,47 @@ void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longe
   for (std::size_t j = 0; j < scaled.size(); ++j) {
     for (double& value : scaled[j]) value *= norm.gain_at(j);
   }
-  const bool out_in = matrix.map.layout == Layout::out_in;
-  std::vector<Lengths> lengths(matrix.map.stored_out);
-  const std::vector<Outputs> outputs =
-      MatrixPass(matrix, threads)
-          .rewrite([&](std::size_t row, std::size_t column,
-                       double value) { return value * norm.gain_at(out_in ? column : row); },
-                   scaled, outputs_of_norm, sink,
-                   [&](const Block& block) {
-                     add(lengths, block, matrix, true, threads);
-                     keep_what_is_lost(block, matrix, norm, threads, part);
-                   });
+  std::vector<RowSums> sums(matrix.map.stored_out);
+  if (matrix.map.layout == Layout::out_in) {
+    RowScaling(matrix, norm, scaled, outputs_of_norm, part)
+        .run(threads, sink, [&](std::size_t row, const RowSums& of_row) { sums[row] = of_row; });
+  } else {
+    std::vector<Lengths> lengths(matrix.map.stored_out);
+    const std::vector<Outputs> outputs = MatrixPass(matrix, threads)
+                                             .rewrite([&](std::size_t row, std::size_t /*column*/,
+                                                          double value) { return value * norm.gain_at(row); },
+                                                      scaled, outputs_of_norm, sink,
+                                                      [&](const Block& block) {
+                                                        add(lengths, block, matrix, true, threads);
+                                                        keep_what_is_lost(block, matrix, norm, threads, part);
+                                                      });
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] = {lengths[i].exact, lengths[i].error, outputs[i].old, outputs[i].exact, outputs[i].stored};
+    }
+  }
 
   const double radius = longest_output(norm);
   std::size_t worst = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const double scale = radius * std::sqrt(lengths[i].exact);
-    const double bound = (radius * std::sqrt(lengths[i].error) + in_double * scale) * of_the_bound;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const double scale = radius * std::sqrt(sums[i].exact);
+    const double bound = (radius * std::sqrt(sums[i].error) + in_double * scale) * of_the_bound;
     raise(certificate.bound, bound / radius * longest);
     if (scale == 0.0) continue;
     if (bound / scale > certificate.relative_bound) worst = i;
     raise(certificate.relative_bound, bound / scale);
     for (std::size_t k = 0; k < probe_count; ++k) {
-      raise(certificate.observed_in_double, std::abs(outputs[i].exact[k] - outputs[i].old[k]) / scale);
-      raise(certificate.observed_as_stored, std::abs(outputs[i].stored[k] - outputs[i].old[k]) / scale);
+      const double before = sums[i].old_output[k];
+      raise(certificate.observed_in_double, std::abs(sums[i].exact_output[k] - before) / scale);
+      raise(certificate.observed_as_stored, std::abs(sums[i].stored_output[k] - before) / scale);
     }
   }
   // The input that the errors of the worst row point to.
-  if (lengths.empty() || lengths[worst].error == 0.0) return;
+  if (sums.empty() || sums[worst].error == 0.0) return;
   const std::vector<double> errors = errors_of(matrix, worst, norm);
   std::vector<double> row = errors;
-  for (double& value : row) value *= 1e6 / std::sqrt(lengths[worst].error);
+  for (double& value : row) value *= 1e6 / std::sqrt(sums[worst].error);
   raise(certificate.observed_as_stored,
-        std::abs(product(errors, normalized(norm, row))) / (radius * std::sqrt(lengths[worst].exact)));
+        std::abs(product(errors, normalized(norm, row))) / (radius * std::sqrt(sums[worst].exact)));
 }
 
 void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,

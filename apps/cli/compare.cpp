@@ -4,12 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/file.hpp>
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/figures/comparison.hpp>
 #include <normscope/rewrite/compare.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "report_page.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -17,6 +22,7 @@ namespace {
 struct CompareOptions {
   std::string before;
   std::string after;
+  std::string page;
 };
 
 double worst_composite(const rewrite::NormComparison& norm) {
@@ -53,11 +59,17 @@ int run_compare(const Session& session, const CompareOptions& options) {
   Inputs inputs;
   const checkpoint::Checkpoint& before = inputs.checkpoint(options.before);
   const checkpoint::Checkpoint& after = inputs.checkpoint(options.after);
-  inputs.keep_apart({session.json});
+  inputs.keep_apart({session.json, options.page});
   const rewrite::Comparison comparison =
       rewrite::compare(before, inputs.model_of(before), after, inputs.model_of(after), session.progress());
   if (session.wants_json())
     session.write_json(json_text(documents::comparison(before, after, comparison), 1));
+  if (!options.page.empty()) {
+    AtomicFile page(options.page);
+    page.write(report::fill(json_text(documents::comparison(before, after, comparison), 1),
+                            json_text(figures::comparison_charts(comparison))));
+    page.commit();
+  }
   print_comparison(session, comparison);
   return comparison.agreement == rewrite::Agreement::different ? negative : ok;
 }
@@ -72,6 +84,10 @@ void add_compare(CLI::App& root, Session& session) {
                   [&session, options] { return run_compare(session, *options); });
   command->add_option("OLD", options->before, "Checkpoint to compare with")->required();
   command->add_option("NEW", options->after, "Checkpoint that should compute the same")->required();
+  command
+      ->add_option("-o,--output", options->page,
+                   "HTML page to write, with figures of how far each norm moved")
+      ->type_name("FILE");
   command->remove_option(command->get_option("--threads"));
 }
 

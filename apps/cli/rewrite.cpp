@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +20,8 @@
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "matrix_input.hpp"
+#include "norm_rows.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -25,10 +30,13 @@ struct RewriteOptions {
   std::string model;
   std::string output;
   std::string fold;
+  std::vector<std::string> activations;
+  std::string rotate;
   bool migrate = false;
   bool center = false;
   bool untie = false;
   bool dry_run = false;
+  bool undo = false;
 };
 
 /// The last parts of the readers' names, each once.
@@ -78,6 +86,14 @@ void print_plan(const Session& session, const model::Model& model, const rewrite
                                               counted(stream.norms.size(), "LayerNorm"))
                                 : fmt::format("{}: not centred: {}", name, printable(stream.reason)));
   }
+  for (const rewrite::RotationPlan& stream : plan.rotations) {
+    const std::string name =
+        stream.stack.empty() ? "residual stream" : "residual stream of the " + stream.stack;
+    session.say(stream.rotation ? fmt::format("{}: rotated, with {} and {}", name,
+                                              counted(stream.writers.size(), "writer"),
+                                              counted(stream.norms.size(), "norm"))
+                                : fmt::format("{}: not rotated: {}", name, printable(stream.reason)));
+  }
   if (plan.untied) {
     session.say(fmt::format("head: separated from {}, {} bytes more", printable(plan.untied->table),
                             plan.untied->bytes));
@@ -96,6 +112,38 @@ std::string worst(const std::vector<rewrite::Certificate>& certificates) {
       largest->relative_bound / largest->rounding, to_string(largest->dtype), printable(largest->tensor));
 }
 
+std::string on_rows(const rewrite::NormOnRows& norm) {
+  double worst = 0.0;
+  for (const rewrite::ReaderOnRows& reader : norm.readers) worst = std::max(worst, reader.relative);
+  return fmt::format("{}: outputs of {} differ by at most {:.2g} of their length on {}{}",
+                     printable(norm.norm), counted(norm.readers.size(), "reader"), worst,
+                     counted(norm.tried, "row"),
+                     norm.tried < norm.given ? fmt::format(" of {}", norm.given) : "");
+}
+
+/// Of --rotate: random:SEED, or the name of a square array.
+std::optional<rewrite::RotationRequest> rotation_of(const std::string& text, Inputs& inputs) {
+  if (text.empty()) return std::nullopt;
+  constexpr std::string_view random = "random:";
+  if (text.starts_with(random)) {
+    rewrite::RotationRequest request;
+    const char* const begin = text.data() + random.size();
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(begin, end, request.seed);
+    if (begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
+      throw CLI::ValidationError("--rotate", "expected random:SEED with a number, or a file");
+    }
+    return request;
+  }
+  const MatrixInput matrix = read_matrix(inputs.array(text));
+  if (matrix.rows != matrix.width) {
+    throw Error(ErrorCode::Shape, fmt::format("rewrite: {}: has {} x {} numbers, expected a square matrix",
+                                              printable(text), matrix.rows, matrix.width));
+  }
+  return rewrite::RotationRequest{
+      0, std::make_shared<const rewrite::Rotation>(rewrite::Rotation::nearest(matrix.values, matrix.width))};
+}
+
 /// What was asked for and is not exact for any norm or stream.
 void expect_something(const rewrite::Plan& plan, const std::string& model) {
   const auto refuse = [&](const char* what, const std::string& why) {
@@ -111,11 +159,46 @@ void expect_something(const rewrite::Plan& plan, const std::string& model) {
                    [](const auto& stream) { return stream.centered; })) {
     refuse("cannot be centred exactly", plan.streams.front().reason);
   }
+  if (plan.options.rotation && std::none_of(plan.rotations.begin(), plan.rotations.end(),
+                                            [](const auto& stream) { return stream.rotation != nullptr; })) {
+    refuse("cannot be rotated exactly",
+           plan.rotations.empty() ? "it has no residual stream" : plan.rotations.front().reason);
+  }
+}
+
+void say_taken_over(const Session& session, std::size_t files) {
+  if (files > 0)
+    session.say(fmt::format("{} that a killed process had finished taken over", counted(files, "file")));
+}
+
+int run_undo(const Session& session, const RewriteOptions& options) {
+  if (options.output.empty()) throw CLI::ValidationError("rewrite", "expected -o OUT");
+  const checkpoint::Checkpoint checkpoint(options.model, bytes::read_file);
+  Inputs inputs;
+  for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
+  inputs.add_file(options.model);
+  inputs.keep_apart({options.output, session.json});
+  const rewrite::Restoration restoration =
+      rewrite::undo(checkpoint, options.output, session.threads, session.progress());
+  if (session.wants_json()) session.write_json(json_text(documents::undone(checkpoint, restoration), 1));
+  const auto exact = std::count_if(restoration.tensors.begin(), restoration.tensors.end(),
+                                   [](const auto& tensor) { return tensor.roundings == 0.0; });
+  double worst = 0.0;
+  for (const rewrite::Restored& tensor : restoration.tensors) worst = std::max(worst, tensor.roundings);
+  say_taken_over(session, restoration.taken_over);
+  for (const std::string& name : restoration.not_copied) session.say("not copied: " + printable(name));
+  session.say(fmt::format("{}: {} restored, {} of them bit for bit{}", printable(options.output),
+                          counted(restoration.tensors.size(), "tensor"), exact,
+                          worst == 0.0 ? "" : fmt::format(", the others within {:.2g} roundings", worst)));
+  return ok;
 }
 
 int run_rewrite(const Session& session, const RewriteOptions& options) {
-  if (options.fold.empty() && !options.migrate && !options.center && !options.untie) {
-    throw CLI::ValidationError("rewrite", "expected --fold gains, --migrate, --center or --untie");
+  if (options.undo) return run_undo(session, options);
+  if (options.fold.empty() && options.rotate.empty() && !options.migrate && !options.center &&
+      !options.untie) {
+    throw CLI::ValidationError("rewrite",
+                               "expected --fold gains, --migrate, --center, --rotate, --untie or --undo");
   }
   if (options.output.empty() && !options.dry_run) {
     throw CLI::ValidationError("rewrite", "expected -o OUT, or --dry-run");
@@ -126,13 +209,16 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
-  inputs.keep_apart({options.output, session.json});
   const model::Model model = model::describe(checkpoint);
+  const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
+  const std::optional<rewrite::RotationRequest> rotation = rotation_of(options.rotate, inputs);
+  inputs.keep_apart({options.output, session.json});
   const rewrite::Plan plan = rewrite::make_plan(checkpoint, model,
                                                 {.fold_gains = !options.fold.empty(),
                                                  .migrate = options.migrate,
                                                  .center = options.center,
-                                                 .untie = options.untie});
+                                                 .untie = options.untie,
+                                                 .rotation = rotation});
   const auto document = [&](const rewrite::Result* result) {
     return json_text(documents::rewrite(checkpoint, model, plan, result), 1);
   };
@@ -143,13 +229,16 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   }
   expect_something(plan, options.model);
   std::string text;
-  const rewrite::Result result =
-      rewrite::write(checkpoint, model, plan, options.output, session.threads, session.progress(),
-                     [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; });
+  const rewrite::Result result = rewrite::write(
+      checkpoint, model, plan, options.output, session.threads, session.progress(),
+      [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; }, activations);
   if (session.wants_json()) session.write_json(text);
   print_plan(session, model, plan);
   for (const std::string& change : result.configuration) session.say("config.json: " + printable(change));
   for (const std::string& name : result.not_copied) session.say("not copied: " + printable(name));
+  for (const rewrite::NormOnRows& norm : result.on_rows) session.say(on_rows(norm));
+  say_taken_over(session, result.taken_over);
+  if (!result.not_undone.empty()) session.say("no recipe to undo this: " + result.not_undone);
   session.say(fmt::format("{}: {}", printable(options.output), worst(result.certificates)));
   return ok;
 }
@@ -158,10 +247,10 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
 
 void add_rewrite(CLI::App& root, Session& session) {
   const auto options = std::make_shared<RewriteOptions>();
-  CLI::App* command = add_command(
-      root, session, "rewrite",
-      "Fold gains into weights, or centre a residual stream: another checkpoint of the same function",
-      [&session, options] { return run_rewrite(session, *options); });
+  CLI::App* command = add_command(root, session, "rewrite",
+                                  "Fold gains into weights, or centre a residual stream: another checkpoint "
+                                  "of the same function; or undo it",
+                                  [&session, options] { return run_rewrite(session, *options); });
   command->add_option("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder")
       ->required();
   command
@@ -186,9 +275,29 @@ void add_rewrite(CLI::App& root, Session& session) {
   command->add_flag(
       "--center", options->center,
       "Subtract the mean of what writes to the residual stream, so that its LayerNorms may be RMSNorms");
+  command
+      ->add_option("--rotate", options->rotate,
+                   "Rotate the residual stream, whose norms must have no gain left: random:SEED for a random "
+                   "orthogonal matrix, or a file with one")
+      ->type_name("random:SEED|FILE");
   command->add_flag(
       "--untie", options->untie,
       "Store a head that is the token embedding as a tensor of its own, so that both can change");
+  command
+      ->add_option(
+          "--activations", options->activations,
+          "Rows that enter norms, on which old and new outputs are compared: an .npz or .safetensors "
+          "file with arrays by the norms' names, or NORM=FILE.npy; may be repeated")
+      ->type_name("FILE");
+  command
+      ->add_flag("--undo", options->undo,
+                 "Restore the checkpoint from which IN was rewritten, with the recipe that stands beside IN")
+      ->excludes(fold)
+      ->excludes("--migrate")
+      ->excludes("--center")
+      ->excludes("--untie")
+      ->excludes("--rotate")
+      ->excludes("--activations");
   command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
 }
 

@@ -3,8 +3,8 @@
 
 usage: scripts/model_oracle/rewrite.py [--command PATH] [--check] [CASE ...]
 
-Every case of tests/model/fixtures is rewritten in three ways: gains folded, the residual stream centred, and both, with
---untie where the head is the token embedding. Original and rewritten checkpoint are loaded by the same class and run in
+Every case of tests/model/fixtures is rewritten in four ways: gains folded, the residual stream centred, both, and gains
+folded and the stream rotated, with --untie where the head is the token embedding. Original and rewritten checkpoint are loaded by the same class and run in
 float64 on the same input, so that what differs is the rounding of the stored weights alone. A centred model is run a
 second time with every LayerNorm of its stream replaced by an RMSNorm of the same eps, gain and bias. --check fails if a
 rewritten model does not load or differs by more than the rounding of float32 allows; it writes nothing.
@@ -36,7 +36,8 @@ BEGIN, END = "<!-- scripts/model_oracle/rewrite.py -->", "<!-- end -->"
 # Trained models, by folder.
 TRAINED = {"wordlist_gpt": (Case("wordlist_gpt (trained)", "GPT2LMHeadModel", inputs={"input_ids": 10}),
                             ROOT / "models/wordlist_gpt")}
-WAYS = {"gains folded": ("--fold", "gains"), "stream centred": ("--center",), "both": ("--fold", "gains", "--center")}
+WAYS = {"gains folded": ("--fold", "gains"), "stream centred": ("--center",), "both": ("--fold", "gains", "--center"),
+        "gains folded, stream rotated": ("--fold", "gains", "--rotate", "random:7")}
 NEEDS_UNTYING = "needs --untie"
 LARGEST = 3e-5  # relative to the largest output; weights of float32 are rounded once, and pass a few layers
 
@@ -83,7 +84,7 @@ REASONS: list[str] = []
 
 def refused(message: str) -> str:
     """A letter for the reason, without the names of norms and tensors."""
-    message = re.sub(r"^(no gain can be folded|cannot be centred) exactly: ", "", message)
+    message = re.sub(r"^(no gain can be folded|cannot be centred|cannot be rotated) exactly: ", "", message)
     message = re.sub(r'"?[\w]+(\.[\w]+)+"?', "a norm", message)
     message = re.sub(r'model_type "\w+"; .*', "its model_type", message)
     if message not in REASONS:

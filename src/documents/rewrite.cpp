@@ -41,7 +41,8 @@ RewriteJson certificate_json(const rewrite::Certificate& certificate) {
           {"bound", certificate.bound},
           {"relative_bound", certificate.relative_bound},
           {"observed_in_double", certificate.observed_in_double},
-          {"observed_as_stored", certificate.observed_as_stored}};
+          {"observed_as_stored", certificate.observed_as_stored},
+          {"undo_roundings", certificate.undo_roundings}};
 }
 
 RewriteJson reader_json(const rewrite::ReaderComparison& reader) {
@@ -50,6 +51,19 @@ RewriteJson reader_json(const rewrite::ReaderComparison& reader) {
           {"composite", reader.composite},
           {"raw", reader.raw},
           {"bias", reader.bias}};
+}
+
+RewriteJson norm_on_rows(const rewrite::NormOnRows& norm) {
+  RewriteJson json = {{"norm", norm.norm},
+                      {"given", norm.given},
+                      {"tried", norm.tried},
+                      {"mean_share", norm.mean_share},
+                      {"readers", RewriteJson::array()}};
+  for (const rewrite::ReaderOnRows& reader : norm.readers) {
+    json["readers"].push_back(
+        {{"reader", reader.reader}, {"largest", reader.largest}, {"relative", reader.relative}});
+  }
+  return json;
 }
 
 RewriteJson compared_norm(const rewrite::NormComparison& norm) {
@@ -122,17 +136,50 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
                                {"norms", norms},
                                {"writers", stream.writers}});
   }
+  json["rotations"] = RewriteJson::array();
+  for (const rewrite::RotationPlan& stream : plan.rotations) {
+    RewriteJson norms = RewriteJson::array();
+    for (const std::size_t norm : stream.norms) norms.push_back(model.norms[norm].name);
+    json["rotations"].push_back({{"stack", text_or_null(stream.stack)},
+                                 {"rotated", stream.rotation != nullptr},
+                                 {"keeps_mean", stream.rotation && stream.rotation->keeps_ones()},
+                                 {"reason", text_or_null(stream.reason)},
+                                 {"norms", norms},
+                                 {"writers", stream.writers}});
+  }
   json["certificates"] = RewriteJson::array();
+  json["activations"] = RewriteJson::array();
   json["configuration"] = RewriteJson::array();
   json["files"] = RewriteJson::array();
   json["not_copied"] = RewriteJson::array();
+  json["undo"] = nullptr;
+  json["not_undone"] = nullptr;
   if (result == nullptr) return json;
   for (const rewrite::Certificate& certificate : result->certificates) {
     json["certificates"].push_back(certificate_json(certificate));
   }
+  for (const rewrite::NormOnRows& norm : result->on_rows) json["activations"].push_back(norm_on_rows(norm));
   json["configuration"] = result->configuration;
   for (const auto& file : result->files) json["files"].push_back(file.string());
   json["not_copied"] = result->not_copied;
+  json["undo"] = text_or_null(result->recipe.string());
+  json["not_undone"] = text_or_null(result->not_undone);
+  return json;
+}
+
+nlohmann::ordered_json undone(const checkpoint::Checkpoint& rewritten,
+                              const rewrite::Restoration& restoration) {
+  RewriteJson json = {{"schema", "normscope.undo/1"},       {"version", version},
+                      {"input", rewritten.path().string()}, {"tensors", RewriteJson::array()},
+                      {"files", RewriteJson::array()},      {"not_copied", restoration.not_copied}};
+  for (const rewrite::Restored& tensor : restoration.tensors) {
+    json["tensors"].push_back({{"tensor", tensor.tensor},
+                               {"change", rewrite::to_string(tensor.change)},
+                               {"dtype", std::string(to_string(tensor.dtype))},
+                               {"rounding", tensor.rounding},
+                               {"roundings", tensor.roundings}});
+  }
+  for (const auto& file : restoration.files) json["files"].push_back(file.string());
   return json;
 }
 

@@ -11,6 +11,8 @@
 #include <normscope/model/model.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
+#include "recipe.hpp"
+
 namespace normscope::rewrite {
 
 /// Takes the bytes of the output in their order.
@@ -33,14 +35,22 @@ struct StoredMatrix {
 /// Unit roundoff of a dtype: half the distance of 1 to the next number.
 [[nodiscard]] double unit_roundoff(Dtype dtype);
 
-/// Writes W diag(gain); fills the errors of `certificate`. `longest`: the length of what the result reads.
-void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
-                  const Sink& sink, Certificate& certificate);
+/// Bound of `Certificate::undo_roundings` for an edit of the plan.
+[[nodiscard]] double undo_roundings(const Plan& plan, const Edit& edit);
 
-/// Writes W less the mean over its output features; fills the errors of `certificate`. `reader` is a norm
-/// that reads the stream.
+/// Writes W diag(gain); fills the errors of `certificate`, and adds to `part` the elements that a division by
+/// the gain does not bring back. `longest`: the length of what the result reads.
+void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
+                  const Sink& sink, Certificate& certificate, UndoPart& part);
+
+/// Writes W less the mean over its output features; fills the errors of `certificate` and the means of
+/// `part`. `reader` is a norm that reads the stream.
 void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,
-                    Certificate& certificate);
+                    Certificate& certificate, UndoPart& part);
+
+/// Writes the matrix as it was before `edit`. `matrix.tensor` is that of the output.
+void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const double> factors,
+             unsigned threads, const Sink& sink);
 
 /// W b and Σ |W_ij b_j|, of every output.
 struct FoldedBias {

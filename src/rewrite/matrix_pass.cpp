@@ -23,15 +23,14 @@ constexpr std::size_t block_elements = std::size_t{1} << 18U;
                                 bytes::quote(tensor.name), std::isnan(old) ? "nan" : "inf"));
 }
 
-/// The value that is not finite, if `stored` has one.
+}  // namespace
+
 void expect_finite(const checkpoint::Tensor& tensor, std::span<const double> old,
                    std::span<const double> exact, std::span<const double> stored) {
   for (std::size_t i = 0; i < stored.size(); ++i) {
     if (!std::isfinite(stored[i])) refuse_value(tensor, old[i], exact[i]);
   }
 }
-
-}  // namespace
 
 std::size_t MatrixPass::rows_of_block() const {
   return std::max<std::size_t>(1, block_elements / std::max<std::size_t>(1, matrix_.columns()));

@@ -14,6 +14,10 @@
 
 namespace normscope::rewrite {
 
+/// Errors    Unsupported, naming the tensor and the first value that is not finite
+void expect_finite(const checkpoint::Tensor& tensor, std::span<const double> old,
+                   std::span<const double> exact, std::span<const double> stored);
+
 /// Sums over the input features of the three matrices, for every output feature and probe.
 struct Outputs {
   Probe old{};
@@ -46,6 +50,10 @@ class MatrixPass {
                                std::span<const Probe> new_inputs, const Sink& sink,
                                const std::function<void(const Block&)>& use);
 
+  /// Rewrites every element, and calls `use` with every block and its bytes, which it may change.
+  template <typename Rewritten, typename Use>
+  void rewrite(const Rewritten& rewritten, const Use& use);
+
  private:
   void load(std::size_t first, std::size_t rows);
   void encode_rows(std::size_t rows);
@@ -61,11 +69,8 @@ class MatrixPass {
   std::vector<double> stored_;
 };
 
-template <typename Rewritten>
-std::vector<Outputs> MatrixPass::rewrite(const Rewritten& rewritten, std::span<const Probe> old_inputs,
-                                         std::span<const Probe> new_inputs, const Sink& sink,
-                                         const std::function<void(const Block&)>& use) {
-  std::vector<Outputs> outputs(matrix_.map.stored_out);
+template <typename Rewritten, typename Use>
+void MatrixPass::rewrite(const Rewritten& rewritten, const Use& use) {
   const std::size_t columns = matrix_.columns();
   for (std::size_t first = 0; first < matrix_.rows(); first += rows_of_block()) {
     const std::size_t rows = std::min<std::size_t>(rows_of_block(), matrix_.rows() - first);
@@ -80,11 +85,20 @@ std::vector<Outputs> MatrixPass::rewrite(const Rewritten& rewritten, std::span<c
       }
     });
     encode_rows(rows);
-    const Block block{first, rows, old_, exact_, stored_};
+    use(Block{first, rows, old_, exact_, stored_}, std::span<std::byte>(bytes_));
+  }
+}
+
+template <typename Rewritten>
+std::vector<Outputs> MatrixPass::rewrite(const Rewritten& rewritten, std::span<const Probe> old_inputs,
+                                         std::span<const Probe> new_inputs, const Sink& sink,
+                                         const std::function<void(const Block&)>& use) {
+  std::vector<Outputs> outputs(matrix_.map.stored_out);
+  rewrite(rewritten, [&](const Block& block, std::span<std::byte> bytes) {
     apply(block, old_inputs, new_inputs, outputs);
     use(block);
-    sink(bytes_);
-  }
+    sink(bytes);
+  });
   return outputs;
 }
 

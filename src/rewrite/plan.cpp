@@ -84,6 +84,9 @@ const char* to_string(Change change) {
     case Change::zero: return "zero";
     case Change::divide_by_gain: return "divide_by_gain";
     case Change::divide_by_scale: return "divide_by_scale";
+    case Change::rotate_inputs: return "rotate_inputs";
+    case Change::rotate_outputs: return "rotate_outputs";
+    case Change::rotate: return "rotate";
   }
   return "";
 }
@@ -136,6 +139,7 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
   }
   plan_folds(checkpoint, model, uses, plan);
   plan_streams(checkpoint, model, uses, plan);
+  plan_rotations(checkpoint, model, uses, plan);
   return plan;
 }
 
@@ -150,9 +154,12 @@ std::string marker(const Plan& plan) {
   }
   if (plan.folded_before || changed([](Change c) { return c == Change::neutral_gain; }))
     value["gains"] = "folded";
-  if (plan.centered_before || changed([](Change c) { return c == Change::center_outputs; })) {
+  const bool centers = std::any_of(plan.streams.begin(), plan.streams.end(),
+                                   [](const StreamPlan& stream) { return stream.centered; });
+  if (plan.centered_before || centers) {
     value["streams"] = "centered";
   }
+  if (changed([](Change c) { return c == Change::rotate_outputs; })) value["rotated"] = true;
   return value.is_null() ? std::string() : value.dump();
 }
 

@@ -57,6 +57,10 @@ void plan_folds(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
 void plan_streams(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
                   Plan& plan);
 
+/// Rotates the streams that can be rotated; fills `plan.rotations` and changes `plan.edits` and `plan.specs`.
+void plan_rotations(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
+                    Plan& plan);
+
 /// `map` as the whole stored matrix.
 [[nodiscard]] model::Linear whole(model::Linear map);
 

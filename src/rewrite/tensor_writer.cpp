@@ -10,6 +10,7 @@
 #include <normscope/numeric/sum.hpp>
 
 #include "probes.hpp"
+#include "rotated_matrix.hpp"
 
 namespace normscope::rewrite {
 namespace {
@@ -51,8 +52,7 @@ double TensorWriter::longest_input(std::size_t index) const {
   return radius * stretch + std::sqrt(squares);
 }
 
-void TensorWriter::copy(const Tensor& tensor, std::uint64_t first, std::uint64_t count,
-                        const Sink& sink) const {
+void copy_elements(const Tensor& tensor, std::uint64_t first, std::uint64_t count, const Sink& sink) {
   const std::uint64_t width = bits(tensor.dtype);
   // Sub-byte types have no edits, so ranges begin and end in whole bytes.
   const std::uint64_t begin = first * width / 8;
@@ -64,47 +64,57 @@ void TensorWriter::copy(const Tensor& tensor, std::uint64_t first, std::uint64_t
   }
 }
 
-void TensorWriter::write(const checkpoint::TensorHeader& header, const Sink& sink,
-                         std::vector<Certificate>& certificates) {
+void TensorWriter::write(const checkpoint::TensorHeader& header, const Sink& sink, Written& written) {
   const auto found = edits_.find(header.name);
   const bool is_head = plan_.untied && plan_.untied->head == header.name;
   const Tensor& tensor = *checkpoint_.find(is_head ? plan_.untied->table : header.name);
   std::uint64_t done = 0;
   if (found != edits_.end()) {
     for (const Edit* edit : found->second) {
-      copy(tensor, done, edit->from.offset - done, sink);
-      write_edit(tensor, *edit, sink, certificates);
+      copy_elements(tensor, done, edit->from.offset - done, sink);
+      write_edit(tensor, *edit, sink, written);
       done = edit->from.offset + edit->from.count;
     }
   }
-  copy(tensor, done, tensor.elements() - done, sink);
+  copy_elements(tensor, done, tensor.elements() - done, sink);
 }
 
-void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink& sink,
-                              std::vector<Certificate>& certificates) {
+void TensorWriter::write_edit(const Tensor& tensor, const Edit& edit, const Sink& sink, Written& written) {
   Certificate certificate;
-  model::Slice written = edit.from;
-  written.tensor = edit.tensor;
-  certificate.tensor = written.selector();
+  model::Slice slice = edit.from;
+  slice.tensor = edit.tensor;
+  certificate.tensor = slice.selector();
   certificate.change = edit.change;
   certificate.dtype = tensor.dtype;
   certificate.rounding = unit_roundoff(tensor.dtype);
+  certificate.undo_roundings = undo_roundings(plan_, edit);
   if (edit.norm) certificate.norm = model_.norms[*edit.norm].name;
+  UndoPart part{static_cast<std::uint64_t>(&edit - plan_.edits.data())};
   if (edit.change == Change::scale_inputs) {
     scale_inputs({tensor, edit.map}, plan_.specs[*edit.norm], longest_input(*edit.norm), threads_, sink,
-                 certificate);
-  } else if (edit.change == Change::center_outputs) {
+                 certificate, part);
+  } else if (edit.change == Change::rotate_inputs) {
+    rotate_inputs({tensor, edit.map}, plan_.specs[*edit.norm], *edit.rotation, threads_, sink, certificate,
+                  part);
+  } else if (edit.change == Change::center_outputs || edit.change == Change::rotate_outputs) {
     const model::Norm& norm = model_.norms[*edit.norm];
     NormSpec reader;
     reader.kind = norm.kind;
     reader.width = norm.width;
     reader.eps = norm.eps;
-    center_outputs({tensor, edit.map}, reader, threads_, sink, certificate);
+    if (edit.rotation) {
+      rotate_outputs({tensor, edit.map}, reader, edit.centers, *edit.rotation, threads_, sink, certificate,
+                     part);
+    } else {
+      center_outputs({tensor, edit.map}, reader, threads_, sink, certificate, part);
+    }
   } else {
     write_vector(tensor, edit, sink, certificate);
   }
+  part.roundings = certificate.undo_roundings;
+  if (is_of_matrix(edit.change)) written.parts.push_back(std::move(part));
   const bool is_exact = edit.change == Change::neutral_gain || edit.change == Change::zero;
-  if (!is_exact) certificates.push_back(std::move(certificate));
+  if (!is_exact) written.certificates.push_back(std::move(certificate));
 }
 
 void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Sink& sink,
@@ -138,6 +148,17 @@ void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Si
     center(values);
     std::fill(scales.begin(), scales.end(), std::sqrt(squares));
     in_double = 0x1p-50;
+  } else if (edit.change == Change::rotate) {
+    values = read(tensor, edit.from.offset, edit.from.count);
+    for (std::size_t j = 0; edit.divides && j < values.size(); ++j) {
+      if (values[j] != 0.0) values[j] /= plan_.specs[*edit.norm].gain_at(j);
+    }
+    double squares = 0.0;
+    for (const double value : values) squares += value * value;
+    if (edit.centers) center(values);
+    edit.rotation->apply(values);
+    std::fill(scales.begin(), scales.end(), std::sqrt(squares));
+    in_double = 2.0 * edit.rotation->error() + 0x1p-50;
   } else if (edit.change == Change::add_folded_bias) {
     values = read(tensor, edit.from.offset, edit.from.count);
     const FoldedBias folded =

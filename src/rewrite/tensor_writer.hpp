@@ -12,8 +12,13 @@
 #include <normscope/rewrite/rewrite.hpp>
 
 #include "matrix.hpp"
+#include "work_folder.hpp"
 
 namespace normscope::rewrite {
+
+/// Writes elements [first, first + count) of a tensor as they are.
+void copy_elements(const checkpoint::Tensor& tensor, std::uint64_t first, std::uint64_t count,
+                   const Sink& sink);
 
 /// Writes tensors of the output: their bytes in the input with the edits of a plan.
 class TensorWriter {
@@ -21,16 +26,12 @@ class TensorWriter {
   TensorWriter(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Plan& plan,
                unsigned threads);
 
-  /// Writes all bytes of `tensor` to `sink`; adds to `certificates`.
-  void write(const checkpoint::TensorHeader& tensor, const Sink& sink,
-             std::vector<Certificate>& certificates);
+  /// Writes all bytes of `tensor` to `sink`; adds to `written`.
+  void write(const checkpoint::TensorHeader& tensor, const Sink& sink, Written& written);
 
  private:
   [[nodiscard]] double longest_input(std::size_t index) const;
-  void copy(const checkpoint::Tensor& tensor, std::uint64_t first, std::uint64_t count,
-            const Sink& sink) const;
-  void write_edit(const checkpoint::Tensor& tensor, const Edit& edit, const Sink& sink,
-                  std::vector<Certificate>& certificates);
+  void write_edit(const checkpoint::Tensor& tensor, const Edit& edit, const Sink& sink, Written& written);
   void write_vector(const checkpoint::Tensor& tensor, const Edit& edit, const Sink& sink,
                     Certificate& certificate);
 

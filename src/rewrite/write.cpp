@@ -1,20 +1,15 @@
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/bytes/source.hpp>
 #include <normscope/core/error.hpp>
-#include <normscope/core/file.hpp>
-#include <normscope/core/text.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
-#include "output_folder.hpp"
+#include "output_files.hpp"
 #include "tensor_writer.hpp"
 
 namespace normscope::rewrite {
@@ -24,15 +19,7 @@ namespace fs = std::filesystem;
 using checkpoint::Checkpoint;
 using checkpoint::TensorHeader;
 
-constexpr const char* document_name = "rewrite.json";
-
-bool is_index(const fs::path& path) { return path.filename().string().ends_with(".index.json"); }
-
-fs::path folder_of(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return path;
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
+constexpr const char* index_name = "model.safetensors.index.json";
 
 /// The tensors of one file of the output.
 std::vector<TensorHeader> headers_of(const Checkpoint& checkpoint, const Plan& plan, const fs::path& file) {
@@ -47,143 +34,137 @@ std::vector<TensorHeader> headers_of(const Checkpoint& checkpoint, const Plan& p
   return headers;
 }
 
-class Writing {
- public:
-  Writing(const Checkpoint& checkpoint, const model::Model& model, const Plan& plan, unsigned threads,
-          const Progress& progress)
-      : checkpoint_(checkpoint), plan_(plan), progress_(progress), writer_(checkpoint, model, plan, threads) {
-    for (const checkpoint::Tensor& tensor : checkpoint.tensors()) total_ += tensor.bytes.size();
-    if (plan.untied) total_ += plan.untied->bytes;
-    metadata_ = checkpoint.metadata();
-    if (std::string text = marker(plan); !text.empty()) metadata_[marker_key] = std::move(text);
+/// The metadata of the output: with what was rewritten, and the recipe's name.
+std::map<std::string, std::string, std::less<>> metadata_of(const Checkpoint& checkpoint, const Plan& plan,
+                                                            const std::string& id) {
+  auto metadata = checkpoint.metadata();
+  const std::string text = marker(plan);
+  auto value = text.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json::parse(text);
+  if (!id.empty()) {
+    value["undo"] = id;
+  } else if (const auto found = metadata.find(marker_key); found != metadata.end()) {
+    return metadata;  // nothing changes, so what was said before holds
   }
+  if (!value.empty()) metadata[marker_key] = value.dump();
+  return metadata;
+}
 
-  /// The file of the output for `file` of the input; not yet committed.
-  std::unique_ptr<checkpoint::SafetensorsWriter> write(const fs::path& file, const fs::path& to) {
-    auto output =
-        std::make_unique<checkpoint::SafetensorsWriter>(to, headers_of(checkpoint_, plan_, file), metadata_);
-    for (const TensorHeader& tensor : output->order()) {
-      writer_.write(
-          tensor,
-          [&](std::span<const std::byte> bytes) {
-            output->write(bytes);
-            done_ += bytes.size();
-            progress_("bytes written", done_, total_);
-          },
-          result_.certificates);
-    }
-    return output;
+/// Files of the input that the output has under the same name with other contents.
+struct Replaced {
+  const fs::path& from;
+  Recipe& recipe;
+
+  void add(const fs::path& file) const {
+    std::error_code ignored;
+    if (fs::is_regular_file(from / file, ignored)) recipe.files[file.string()] = read_text(from / file);
   }
-
-  Result& result() { return result_; }
-
- private:
-  const Checkpoint& checkpoint_;
-  const Plan& plan_;
-  const Progress& progress_;
-  TensorWriter writer_;
-  std::map<std::string, std::string, std::less<>> metadata_;
-  std::size_t done_ = 0;
-  std::size_t total_ = 0;
-  Result result_;
 };
 
-void write_text(const fs::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
-
-std::string read_text(const fs::path& path) {
-  const MappedFile file(path);
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 /// config.json and the index of shards, where a head of its own changes them.
-void write_untied(const Checkpoint& checkpoint, const Plan& plan, const fs::path& from, const fs::path& to,
-                  Result& result) {
+void write_untied(const Checkpoint& checkpoint, const Plan& plan, const Replaced& replaced,
+                  const fs::path& to, Result& result) {
   if (checkpoint.config_text()) {
     auto config = nlohmann::ordered_json::parse(*checkpoint.config_text());
     config["tie_word_embeddings"] = false;
+    replaced.add("config.json");
     write_text(to / "config.json", config.dump(2) + "\n");
     result.files.emplace_back("config.json");
     result.configuration.emplace_back("\"tie_word_embeddings\" is false");
   }
-  const fs::path index_name = "model.safetensors.index.json";
-  if (plan.untied->bytes == 0 || !fs::exists(from / index_name)) return;
-  auto index = nlohmann::ordered_json::parse(read_text(from / index_name));
+  if (plan.untied->bytes == 0 || !fs::exists(replaced.from / index_name)) return;
+  auto index = nlohmann::ordered_json::parse(read_text(replaced.from / index_name));
   index["weight_map"][plan.untied->head] = index["weight_map"][plan.untied->table];
   if (index.contains("metadata") && index["metadata"].contains("total_size") &&
       index["metadata"]["total_size"].is_number_unsigned()) {
     index["metadata"]["total_size"] =
         index["metadata"]["total_size"].get<std::uint64_t>() + plan.untied->bytes;
   }
+  replaced.add(index_name);
   write_text(to / index_name, index.dump(2) + "\n");
   result.files.emplace_back(index_name);
 }
 
-Result write_folder(const Checkpoint& checkpoint, const Plan& plan, const fs::path& output, Writing& writing,
-                    const Describe& describe) {
-  const fs::path from = folder_of(checkpoint.path());
-  OutputFolder folder(output);
-  for (const fs::path& file : checkpoint.files()) {
-    const fs::path name = file.lexically_relative(from);
-    std::error_code error;
-    fs::create_directories((folder.temporary() / name).parent_path(), error);
-    writing.write(file, folder.temporary() / name)->commit();
-    writing.result().files.push_back(name);
-  }
-  Result& result = writing.result();
-  if (plan.untied) write_untied(checkpoint, plan, from, folder.temporary(), result);
-  if (describe) result.files.emplace_back(document_name);
-  std::vector<std::string> written;
-  for (const fs::path& file : result.files) written.push_back(file.string());
-  result.not_copied = copy_small_files(from, folder.temporary(), written);
-  if (describe) write_text(folder.temporary() / document_name, describe(result));
-  folder.commit();
-  return std::move(result);
+/// Why the recipe would be as large as the weights; empty if it is not.
+std::string why_no_recipe(const Written& written) {
+  std::size_t kept = 0;
+  for (const UndoPart& part : written.parts) kept += part.at.size();
+  return kept <= most_kept ? std::string()
+                           : fmt::format(
+                                 "a division by the gain does not restore {} values or more, such as "
+                                 "those that a gain of 0 made 0",
+                                 kept);
 }
 
-Result write_file(const Checkpoint& checkpoint, const Plan& plan, const fs::path& output, Writing& writing,
-                  const Describe& describe) {
-  const std::unique_ptr<checkpoint::SafetensorsWriter> weights =
-      writing.write(checkpoint.files().front(), output);
-  Result& result = writing.result();
-  result.files.push_back(output.filename());
-  if (plan.untied && checkpoint.config_text()) {
-    result.configuration.emplace_back(
-        "config.json, which is not copied for a single file, must set "
-        "\"tie_word_embeddings\" to false");
+void check_parts(const Written& written, const Plan& plan) {
+  for (const UndoPart& part : written.parts) {
+    if (part.edit >= plan.edits.size()) {
+      throw Error(ErrorCode::Format, "rewrite: what an earlier process left is of another plan; remove it");
+    }
   }
-  if (describe) {
-    const fs::path document = output.string() + ".rewrite.json";
-    result.files.push_back(document.filename());
-    write_text(document, describe(result));
-  }
-  weights->commit();
-  return std::move(result);
 }
 
 }  // namespace
 
 Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan& plan,
-             const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe) {
-  std::error_code ignored;
-  const bool is_folder = fs::is_directory(checkpoint.path(), ignored) || is_index(checkpoint.path());
-  const fs::path input = is_folder ? folder_of(checkpoint.path()) : checkpoint.path();
-  if (fs::equivalent(input, output, ignored) ||
-      fs::absolute(input).lexically_normal() == fs::absolute(output).lexically_normal()) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("rewrite: {}: is the input, expected another name", output.string()));
+             const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe,
+             const std::vector<Activations>& activations) {
+  const Places places(checkpoint, output);
+  const bool changes = !plan.edits.empty() || plan.untied;
+  const std::string id = changes ? plan_id(checkpoint, plan) : std::string();
+  WorkFolder work(output, places.is_folder, run_of(checkpoint, "rewrite " + id));
+  TensorWriter writer(checkpoint, model, plan, threads);
+  ShardWriter shards;
+  shards.headers = [&](const fs::path& file) { return headers_of(checkpoint, plan, file); };
+  shards.write = [&](const TensorHeader& tensor, const Sink& sink, Written& written) {
+    writer.write(tensor, sink, written);
+  };
+  shards.metadata = metadata_of(checkpoint, plan, id);
+  for (const checkpoint::Tensor& tensor : checkpoint.tensors()) shards.total += tensor.bytes.size();
+  if (plan.untied) shards.total += plan.untied->bytes;
+
+  Written written = shards.write_all(checkpoint, places, work, progress);
+  check_parts(written, plan);
+  Result result;
+  result.certificates = std::move(written.certificates);
+  result.taken_over = shards.taken_over;
+  result.files = shards.names;
+  result.not_undone = why_no_recipe(written);
+  if (!result.not_undone.empty()) {
+    for (UndoPart& part : written.parts) part.at.clear();
   }
-  const fs::path inside = fs::weakly_canonical(output).lexically_relative(fs::weakly_canonical(input));
-  if (is_folder && !inside.empty() && *inside.begin() != "..") {
-    throw Error(ErrorCode::Argument,
-                fmt::format("rewrite: {}: is in the input, expected a name outside of it", output.string()));
+  Recipe recipe = make_recipe(checkpoint, plan, std::move(written.parts));
+  const std::string last = places.output.filename().string();
+  const fs::path document = places.is_folder ? fs::path("rewrite.json") : fs::path(last + ".rewrite.json");
+  const fs::path recipe_name = recipe_beside(places.is_folder ? "" : last, places.is_folder);
+  if (places.is_folder) {
+    const Replaced replaced{places.from, recipe};
+    replaced.add("rewrite.json");
+    replaced.add("rewrite.undo");
+    if (plan.untied) write_untied(checkpoint, plan, replaced, work.files(), result);
+  } else if (plan.untied && checkpoint.config_text()) {
+    result.configuration.emplace_back(
+        "config.json, which is not copied for a single file, must set "
+        "\"tie_word_embeddings\" to false");
   }
-  Writing writing(checkpoint, model, plan, threads, progress);
-  return is_folder ? write_folder(checkpoint, plan, output, writing, describe)
-                   : write_file(checkpoint, plan, output, writing, describe);
+  if (changes && result.not_undone.empty()) {
+    write_recipe(work.files() / recipe_name, recipe);
+    result.recipe = recipe_name;
+    result.files.push_back(recipe_name);
+  }
+  if (describe) result.files.push_back(document);
+  if (places.is_folder) {
+    std::vector<std::string> names;
+    for (const fs::path& file : result.files) names.push_back(file.string());
+    if (changes && result.recipe.empty()) names.push_back(recipe_name.string());
+    result.not_copied = copy_small_files(places.from, work.files(), names);
+  }
+  if (!activations.empty()) {
+    const Checkpoint after(places.is_folder ? work.files() : work.files() / last, bytes::read_file);
+    result.on_rows = compare_on_rows(checkpoint, after, model, plan, activations, threads);
+  }
+  if (describe) write_text(work.files() / document, describe(result));
+  work.commit(last);
+  return result;
 }
 
 }  // namespace normscope::rewrite

@@ -57,6 +57,17 @@ class Compare(CommandTest):
             kinds = {finding["kind"] for finding in document["findings"]}
             self.assertEqual(kinds, {"folded", "centered"} if "--center" in options else {"folded"}, case)
 
+    def test_a_page_holds_the_comparison(self):
+        new = self.changed("gpt2", lambda weights: weights.update({"transformer.ln_f.weight": 2 * weights["transformer.ln_f.weight"]}))
+        done = self.run_command("compare", FIXTURES / "gpt2", new, "-o", "page.html", "--json", "c.json")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        page = (self.folder / "page.html").read_text()
+        data, charts = (json.loads(re.search(f'id="{name}">(.*?)</script>', page, re.S).group(1)) for name in ("report-data", "chart-data"))
+        self.assertEqual(data, json.loads((self.folder / "c.json").read_text()))
+        self.assertEqual([chart["id"] for chart in charts], ["drift"], "a gain that is only longer has not turned")
+        self.assertIn("transformer.ln_f has changed most, by 1 of its length", charts[0]["answer"])
+        self.assertIn("would overwrite", self.fails(3, "compare", FIXTURES / "gpt2", new, "-o", new / "model.safetensors"))
+
     def test_migrated_scales_are_equivalent(self):
         for case in ("gpt2", "gemma2", "phimoe"):
             shutil.rmtree(self.folder / "out", ignore_errors=True)

@@ -1,7 +1,15 @@
 import type { Charts } from "../../generated/charts";
+import type { Compare } from "../../generated/compare";
 import type { Report } from "../../generated/report";
 
 const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");
+
+/** The comparison and charts of this page, or null where it holds another result. */
+export function comparisonData(): { comparison: Compare; charts: Charts } | null {
+  const comparison = read("report-data") as Compare | null;
+  if (comparison?.schema !== "normscope.compare/1") return null;
+  return { comparison, charts: (read("chart-data") as Charts | null) ?? [] };
+}
 
 /** The report and charts of this page, or null where none was filled in. */
 export function pageData(): { report: Report; charts: Charts } | null {

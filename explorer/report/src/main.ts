@@ -1,4 +1,5 @@
-import { pageData } from "./data";
+import { showComparison } from "./comparison";
+import { comparisonData, pageData } from "./data";
 import { slot } from "../../shared/dom";
 import { showReport } from "./report";
 import { startTheme } from "../../shared/theme";
@@ -19,13 +20,21 @@ function followNorms(reveal: (index: number) => void): void {
 }
 
 function start(): void {
+  // The theme listens for printing before the charts do, so that they are drawn once, for paper.
+  let redraw = () => {};
+  const compared = comparisonData();
+  if (compared !== null) {
+    startTheme(() => redraw());
+    redraw = showComparison(compared.comparison, compared.charts).redraw;
+    slot("print").addEventListener("click", () => print());
+    document.documentElement.dataset["ready"] = "";
+    return;
+  }
   const data = pageData();
   if (data === null) {
     slot("model-line").textContent = "This page holds no report; `normscope report MODEL` writes one.";
     return;
   }
-  // The theme listens for printing before the charts do, so that they are drawn once, for paper.
-  let redraw = () => {};
   startTheme(() => redraw());
   const shown = showReport(data.report, data.charts);
   redraw = shown.redraw;

@@ -15,6 +15,10 @@ namespace normscope::documents {
                                              const model::Model& model, const rewrite::Plan& plan,
                                              const rewrite::Result* result);
 
+/// A rewrite undone, schema "normscope.undo/1" (docs/schemas/undo.schema.json).
+[[nodiscard]] nlohmann::ordered_json undone(const checkpoint::Checkpoint& rewritten,
+                                            const rewrite::Restoration& restoration);
+
 /// Two checkpoints compared, schema "normscope.compare/1" (docs/schemas/compare.schema.json).
 [[nodiscard]] nlohmann::ordered_json comparison(const checkpoint::Checkpoint& before,
                                                 const checkpoint::Checkpoint& after,

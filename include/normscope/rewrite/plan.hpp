@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,16 +10,24 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/rewrite/rotation.hpp>
 
 /// Exact rewrites of a checkpoint: which tensors change, and how, so that the model computes the same
 /// function.
 namespace normscope::rewrite {
+
+/// The rotation of residual streams that is asked for.
+struct RotationRequest {
+  std::uint64_t seed = 0;                    ///< of a random one
+  std::shared_ptr<const Rotation> matrix{};  ///< instead of a random one
+};
 
 struct Options {
   bool fold_gains = false;  ///< gains and biases into the linear maps that read them
   bool migrate = false;  ///< instead: powers of two from the gains into the readers, which evens the ranges
   bool center = false;   ///< subtract the mean from what writes to a stream that only LayerNorms read
   bool untie = false;    ///< a head of its own for a model whose head is its token embedding
+  std::optional<RotationRequest> rotation{};  ///< of streams whose norms have no gain left
 };
 
 /// What happens to a norm's gain and bias.
@@ -47,6 +56,15 @@ struct StreamPlan {
   std::vector<std::string> writers{};  ///< selectors of the tensors that write to it
 };
 
+/// The norms of one stack, whose stream x becomes Q x.
+struct RotationPlan {
+  std::string stack{};                         ///< as `model::Norm::stack`
+  std::shared_ptr<const Rotation> rotation{};  ///< null if it is not rotated
+  std::string reason{};                        ///< why not
+  std::vector<std::size_t> norms{};            ///< those that read the stream
+  std::vector<std::string> writers{};          ///< selectors of the tensors that write to it
+};
+
 /// A head of its own, from the token embedding.
 struct Untied {
   std::string table;        ///< the token embedding
@@ -64,6 +82,9 @@ enum class Change {
   zero,             ///< of a norm's bias
   divide_by_gain,   ///< of a norm's bias
   divide_by_scale,  ///< of a norm's gain or bias
+  rotate_inputs,    ///< of a matrix: W G becomes W G Qᵀ
+  rotate_outputs,   ///< of a matrix or table: what it writes is rotated, centred before if `centers`
+  rotate,           ///< of a bias: likewise, or of a norm's that stays
 };
 
 [[nodiscard]] const char* to_string(Change change);
@@ -75,6 +96,9 @@ struct Edit {
   model::Linear map{};  ///< the whole stored matrix: of matrices, and the reader of `add_folded_bias`
   std::optional<std::size_t>
       norm{};  ///< index in `norms` of the model: whose gain and bias, or who reads the stream
+  std::shared_ptr<const Rotation> rotation{};  ///< of the last three
+  bool centers = false;                        ///< before it is rotated
+  bool divides = false;                        ///< a norm's bias by its gain, before it is rotated
 };
 
 struct Plan {
@@ -84,6 +108,7 @@ struct Plan {
   bool centered_before = false;  ///< likewise that its writers are centred
   std::vector<NormPlan> norms{};
   std::vector<StreamPlan> streams{};
+  std::vector<RotationPlan> rotations{};
   std::optional<Untied> untied{};
   std::vector<Edit> edits{};
   /// Of all norms of the model; empty for those that are not folded. Where scales migrate, they are its gain.

@@ -10,6 +10,7 @@
 #include <normscope/core/dtype.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/rewrite/activations.hpp>
 #include <normscope/rewrite/plan.hpp>
 
 namespace normscope::rewrite {
@@ -31,6 +32,10 @@ struct Certificate {
   /// and as stored. Of changes that no input is tried for, 0 and the largest error of a value.
   double observed_in_double = 0.0;
   double observed_as_stored = 0.0;
+  /// Largest error of a value that `undo` restores, in units of `rounding` times the larger of that value and
+  /// the value that is stored in its place less its gain, or times the smallest number of the dtype; 0 where
+  /// it restores every bit.
+  double undo_roundings = 0.0;
 };
 
 struct Result {
@@ -38,6 +43,10 @@ struct Result {
   std::vector<std::filesystem::path> files{};  ///< that were written, without the folder
   std::vector<std::string> not_copied{};       ///< files of the folder that hold other weights
   std::vector<std::string> configuration{};    ///< changes of config.json, in words
+  std::vector<NormOnRows> on_rows{};           ///< of the activations given
+  std::size_t taken_over = 0;                  ///< files that an earlier process had finished
+  std::filesystem::path recipe{};              ///< what `undo` needs, one of `files`; empty without changes
+  std::string not_undone{};                    ///< why there is no recipe
 };
 
 /// Text of the document that is written beside the weights: `rewrite.json` in a folder,
@@ -46,15 +55,43 @@ using Describe = std::function<std::string(const Result&)>;
 
 /// Writes `checkpoint` with the changes of `plan` to `output`: a file if the checkpoint is one file that was
 /// named, otherwise a folder with the same shards, its config.json and its other small files. Every changed
-/// value is computed in float64 and rounded once. The output appears complete or not at all. Errors Argument
-/// if `output` is the input or a folder that is not empty; Unsupported where a value leaves the
-///           range of its dtype or is not finite; Io; Cancelled
+/// value is computed in float64 and rounded once. The output appears complete or not at all; the shards that
+/// a killed process had finished are taken over (test: tests/cli/rewrite_resume_test.py). Errors    Argument
+/// if `output` is the input or a folder that is not empty; Unsupported where a value leaves
+///           the range of its dtype or is not finite; Io, also if another process writes there; Cancelled
 /// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
 /// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias;
 /// memory
-///           48 MiB, 16 bytes a row and column of the largest matrix a thread, and the tensors' names
+///           48 MiB, what the checkpoint's files hold while they are read, 16 bytes a row and column of the
+///           largest matrix a thread, the tensors' names, the recipe, and where streams are rotated the
+///           largest matrix in its dtype
 [[nodiscard]] Result write(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                            const Plan& plan, const std::filesystem::path& output, unsigned threads = 0,
-                           const Progress& progress = {}, const Describe& describe = {});
+                           const Progress& progress = {}, const Describe& describe = {},
+                           const std::vector<Activations>& activations = {});
+
+/// How one changed slice came back.
+struct Restored {
+  std::string tensor;  ///< in the form that the command accepts
+  Change change = Change::zero;
+  Dtype dtype = Dtype::F32;
+  double rounding = 0.0;   ///< unit roundoff of the dtype
+  double roundings = 0.0;  ///< as `Certificate::undo_roundings`
+};
+
+struct Restoration {
+  std::vector<Restored> tensors{};
+  std::vector<std::filesystem::path> files{};  ///< that were written, without the folder
+  std::vector<std::string> not_copied{};       ///< files of the folder that hold other weights
+  std::size_t taken_over = 0;                  ///< files that an earlier process had finished
+};
+
+/// Writes the input of the rewrite that made `rewritten` to `output`, in the same way as `write`, from the
+/// recipe beside its weights. Vectors, and matrices that were multiplied by powers of two, come back bit for
+/// bit, others as the recipe states.
+/// Errors    as `write`; Io without a recipe; Format for a damaged one; Argument for that of another file
+/// Accuracy  test: RewriteUndo.RestoresEveryTensorWithinItsBound
+[[nodiscard]] Restoration undo(const checkpoint::Checkpoint& rewritten, const std::filesystem::path& output,
+                               unsigned threads = 0, const Progress& progress = {});
 
 }  // namespace normscope::rewrite

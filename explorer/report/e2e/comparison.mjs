@@ -1,0 +1,50 @@
+// Opens pages of `normscope compare` in a browser: `node e2e/comparison.mjs [--chromium PROGRAM] DIR`
+import { readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { contrastFailures } from "./contrast.mjs";
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { chromium: { type: "string", default: "/usr/bin/chromium" } },
+});
+const files = readdirSync(positionals[0]).filter((name) => name.endsWith(".html"));
+if (files.length === 0) throw new Error("no pages");
+
+const browser = await chromium.launch({ executablePath: options.chromium });
+let failed = 0;
+for (const file of files) {
+  const problems = [];
+  const expect = (holds, what) => holds || problems.push(what);
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await browser.newPage({ viewport: { width: 1100, height: 900 }, colorScheme });
+    page.on("console", (message) => problems.push(`console: ${message.text()}`));
+    page.on("pageerror", (error) => problems.push(`page error: ${error.message}`));
+    await page.goto(pathToFileURL(resolve(join(positionals[0], file))).href);
+    await page.waitForSelector("html[data-ready]");
+    const data = await page.$eval("#report-data", (element) => JSON.parse(element.textContent));
+    expect((await page.textContent("#key-facts")).toLowerCase().includes(data.agreement), "no verdict");
+    expect((await page.$$("#norms table:first-of-type tbody tr")).length >= data.norms.length, "norms are missing");
+    expect((await page.$$("#findings li")).length === data.findings.length, "findings are missing");
+    expect((await page.$("#heads")) === null, "a section of reports is left");
+    for (const figure of await page.$$("figure")) await figure.scrollIntoViewIfNeeded();
+    await page.waitForFunction(
+      () => document.querySelector('figure[data-state="pending"], figure[data-state="drawing"]') === null,
+    );
+    const states = await page.$$eval("figure", (figures) => figures.map(({ dataset }) => dataset.state));
+    expect(
+      states.every((state) => state === "ready") && states.length === (data.agreement === "same" ? 0 : states.length),
+      `figures are ${states}`,
+    );
+    expect(data.agreement === "same" || states.length > 0, "no figures");
+    expect((await page.$$('figure svg [class*="mark-symbol"] path')).length > 0 || states.length === 0, "no marks");
+    for (const failure of await page.evaluate(contrastFailures)) problems.push(`${colorScheme}: ${JSON.stringify(failure)}`);
+    await page.close();
+  }
+  console.log(`${file}: ${problems.length === 0 ? "ok" : problems.join("; ")}`);
+  failed += problems.length;
+}
+await browser.close();
+process.exit(failed === 0 ? 0 : 1);

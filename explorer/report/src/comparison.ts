@@ -1,0 +1,89 @@
+import type { Chart } from "../../generated/charts";
+import type { Compare } from "../../generated/compare";
+import { el, name, slot, table } from "../../shared/dom";
+import { measured, plural } from "../../shared/format";
+import { showCharts } from "./charts";
+
+type Norm = Compare["norms"][number];
+
+const verdicts: Record<Compare["agreement"], string> = {
+  same: "Same: every tensor has the same values",
+  equivalent: "Equivalent: both compute the same function",
+  different: "Different: they do not compute the same function",
+};
+
+const lastPart = (path: string): string => path.replace(/\/+$/, "").split("/").pop() ?? path;
+
+const composite = (norm: Norm): number =>
+  norm.readers.reduce((worst, reader) => Math.max(worst, reader.composite, reader.bias), 0);
+
+/** Takes a section of the report, and the link to it, out of the page. */
+function remove(id: string): void {
+  slot(id).remove();
+  document.querySelector(`.contents a[href="#${id}"]`)?.closest("li")?.remove();
+}
+
+function facts({ old, new: now, tolerance, agreement }: Compare): HTMLElement[] {
+  const entries: [string, string | HTMLElement][] = [
+    ["Verdict", verdicts[agreement]],
+    ["Counts as rounding up to", measured(tolerance)],
+    ["OLD", name(old)],
+    ["NEW", name(now)],
+  ];
+  return entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));
+}
+
+function norms({ norms }: Compare): HTMLElement {
+  const rows = norms.map((norm) => [
+    name(norm.new),
+    norm.agreement,
+    measured(norm.gain_change),
+    measured(norm.gain_cosine),
+    measured(norm.bias_change),
+    norm.readers.length === 0 ? "–" : measured(composite(norm)),
+    norm.old_eps === norm.new_eps ? measured(norm.new_eps) : `${measured(norm.old_eps)} → ${measured(norm.new_eps)}`,
+  ]);
+  const heads = ["Norm", "", "Gain change", "Cosine", "Bias change", "Composite", "eps"];
+  return table("Changes are relative; composite: of a norm with what reads it", heads, rows, [2, 3, 4, 5, 6]);
+}
+
+function others({ writers, others }: Compare): HTMLElement | null {
+  const rows = [
+    ...writers
+      .filter(({ raw }) => raw > 0)
+      .map((writer) => [name(writer.new), measured(writer.raw), measured(writer.centered)]),
+    ...others
+      .filter(({ change }) => change > 0)
+      .map((other) => [
+        name(other.name),
+        other.in_old ? (other.in_new ? measured(other.change) : "missing in NEW") : "new",
+        "",
+      ]),
+  ];
+  if (rows.length === 0) return null;
+  return table("Other tensors that differ", ["Tensor", "Change", "Without its mean"], rows, [1, 2]);
+}
+
+/** Fills the page with two checkpoints compared. */
+export function showComparison(comparison: Compare, charts: Chart[]): { redraw(): void } {
+  for (const id of ["heads", "guide"]) remove(id);
+  document.querySelector("#overview .hint")?.remove();
+  const [old, now] = [lastPart(comparison.old), lastPart(comparison.new)];
+  document.title = `${old} and ${now} · Normscope comparison`;
+  const kicker = document.querySelector(".kicker");
+  if (kicker !== null) kicker.textContent = "Two checkpoints compared";
+  slot("model-name").replaceChildren(name(old), " and ", name(now));
+  slot("model-line").textContent = [comparison.agreement, plural(comparison.norms.length, "norm")].join(" · ");
+  slot("key-facts").append(...facts(comparison));
+  slot("findings-body").append(
+    comparison.findings.length === 0
+      ? el("p", {}, "Nothing differs beyond rounding, and nothing was rewritten.")
+      : el("ul", {}, ...comparison.findings.map(({ text }) => el("li", {}, text))),
+  );
+  const { redraw } = showCharts(charts);
+  const rest = others(comparison);
+  slot("norms-body").append(el("div", { class: "table-scroll" }, norms(comparison)));
+  if (rest !== null) slot("norms-body").append(el("div", { class: "table-scroll" }, rest));
+  slot("colophon").textContent = `Made by Normscope ${comparison.version}.`;
+  return { redraw };
+}

@@ -1,0 +1,105 @@
+#include "output_files.hpp"
+
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+#include <normscope/core/version.hpp>
+
+namespace normscope::rewrite {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Checkpoint;
+
+bool is_index(const fs::path& path) { return path.filename().string().ends_with(".index.json"); }
+
+fs::path folder_of(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+[[noreturn]] void refuse_name(const fs::path& output, const char* what) {
+  throw Error(ErrorCode::Argument, fmt::format("rewrite: {}: {}", output.string(), what));
+}
+
+}  // namespace
+
+Places::Places(const Checkpoint& checkpoint, const fs::path& to) : is_folder(false), output(to) {
+  std::error_code ignored;
+  is_folder = fs::is_directory(checkpoint.path(), ignored) || is_index(checkpoint.path());
+  from = is_folder ? folder_of(checkpoint.path()) : checkpoint.path();
+  if (fs::equivalent(from, output, ignored) ||
+      fs::absolute(from).lexically_normal() == fs::absolute(output).lexically_normal()) {
+    refuse_name(output, "is the input, expected another name");
+  }
+  const fs::path inside = fs::weakly_canonical(output).lexically_relative(fs::weakly_canonical(from));
+  if (is_folder && !inside.empty() && *inside.begin() != "..") {
+    refuse_name(output, "is in the input, expected a name outside of it");
+  }
+}
+
+fs::path Places::name_of(const fs::path& file) const {
+  return is_folder ? file.lexically_relative(from) : output.filename();
+}
+
+Digest run_of(const Checkpoint& checkpoint, const std::string& options) {
+  std::string text = fmt::format("{}\n{}\n", version, options);
+  for (const fs::path& file : checkpoint.files()) {
+    text += fmt::format("{} {} {}\n", fs::absolute(file).string(), fs::file_size(file),
+                        fs::last_write_time(file).time_since_epoch().count());
+  }
+  return sha256(std::as_bytes(std::span(text)));
+}
+
+Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& places, WorkFolder& work,
+                               const Progress& progress) {
+  Written all;
+  std::size_t done = 0;
+  const bool resumes = checkpoint.files().size() > 1;
+  for (const fs::path& file : checkpoint.files()) {
+    const fs::path name = places.name_of(file);
+    Written written;
+    if (const Written* const finished = work.finished(name.string()); finished != nullptr) {
+      written = *finished;
+      ++taken_over;
+      done += static_cast<std::size_t>(fs::file_size(work.files() / name));
+    } else {
+      std::error_code ignored;
+      fs::create_directories((work.files() / name).parent_path(), ignored);
+      checkpoint::SafetensorsWriter output(work.files() / name, headers(file), metadata);
+      for (const checkpoint::TensorHeader& tensor : output.order()) {
+        write(
+            tensor,
+            [&](std::span<const std::byte> bytes) {
+              output.write(bytes);
+              done += bytes.size();
+              progress("bytes written", done, total);
+            },
+            written);
+      }
+      output.commit();
+      if (resumes) work.keep(name.string(), written);
+    }
+    for (Certificate& certificate : written.certificates) all.certificates.push_back(std::move(certificate));
+    for (UndoPart& part : written.parts) all.parts.push_back(std::move(part));
+    names.push_back(name);
+  }
+  return all;
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::string read_text(const fs::path& path) {
+  const MappedFile file(path);
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+}  // namespace normscope::rewrite

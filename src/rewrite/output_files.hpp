@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/safetensors.hpp>
+#include <normscope/core/progress.hpp>
+
+#include "matrix.hpp"
+#include "work_folder.hpp"
+
+/// What writing a rewrite and undoing one share.
+namespace normscope::rewrite {
+
+/// The input as files, and where the output goes.
+/// Errors    Argument if `output` is the input or in it
+struct Places {
+  Places(const checkpoint::Checkpoint& checkpoint, const std::filesystem::path& output);
+
+  bool is_folder;              ///< a folder or an index of shards was named
+  std::filesystem::path from;  ///< the folder or the file
+  std::filesystem::path output;
+
+  /// The name that a file of the input has in the output.
+  [[nodiscard]] std::filesystem::path name_of(const std::filesystem::path& file) const;
+};
+
+/// Identifies a run by the files of the input, their sizes and times, and `options`.
+[[nodiscard]] Digest run_of(const checkpoint::Checkpoint& checkpoint, const std::string& options);
+
+/// Writes every file that holds tensors and was not finished before.
+struct ShardWriter {
+  std::function<std::vector<checkpoint::TensorHeader>(const std::filesystem::path& file)> headers;
+  std::function<void(const checkpoint::TensorHeader& tensor, const Sink& sink, Written& written)> write;
+  std::map<std::string, std::string, std::less<>> metadata{};
+  std::size_t total = 0;  ///< bytes, for `progress`
+
+  /// Returns what every file gave; `names` and `taken_over` are set.
+  [[nodiscard]] Written write_all(const checkpoint::Checkpoint& checkpoint, const Places& places,
+                                  WorkFolder& work, const Progress& progress);
+  std::vector<std::filesystem::path> names{};
+  std::size_t taken_over = 0;
+};
+
+/// Errors    Io
+void write_text(const std::filesystem::path& path, const std::string& text);
+[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,266 @@
+#include "rotated_matrix.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/sum.hpp>
+
+#include "fiber_pass.hpp"
+#include "probes.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+using model::Layout;
+
+constexpr double of_that_bound = 1.0 + 1e-9;
+
+double length_of(std::span<const double> x) {
+  double squares = 0.0;
+  for (const double value : x) squares += value * value;
+  return std::sqrt(squares);
+}
+
+double distance_of(std::span<const double> a, std::span<const double> b) {
+  double squares = 0.0;
+  for (std::size_t j = 0; j < a.size(); ++j) squares += (a[j] - b[j]) * (a[j] - b[j]);
+  return std::sqrt(squares);
+}
+
+bool fibers_are_rows(const StoredMatrix& matrix, bool of_inputs) {
+  return (matrix.map.layout == Layout::out_in) == of_inputs;
+}
+
+/// What undoing an edit makes of the stored fibers [first, first + n) in `values`.
+struct Undone {
+  const Rotation& rotation;
+  std::span<const double> factors;  ///< of the features; empty without a gain
+  std::span<const double> means;    ///< of the fibers; empty without centring
+  unsigned threads;
+
+  void operator()(std::span<double> values, std::size_t first) const {
+    rotation.apply_transposed(values, threads);
+    const std::size_t width = rotation.width();
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      if (!factors.empty()) values[at] = factors[at % width] == 0.0 ? 0.0 : values[at] / factors[at % width];
+      if (!means.empty()) values[at] += means[first + at / width];
+    }
+  }
+};
+
+/// Carries out the undo of every block as it is written: keeps what a gain of 0 loses, and measures the rest.
+class UndoCheck {
+ public:
+  UndoCheck(const StoredMatrix& matrix, bool along_rows, const Undone& undone, UndoPart& part)
+      : matrix_(matrix), along_rows_(along_rows), undone_(undone), part_(part) {}
+
+  void check(const Fibers& fibers, double& roundings) {
+    const Dtype dtype = matrix_.tensor.dtype;
+    restored_.assign(fibers.stored.begin(), fibers.stored.end());
+    undone_(restored_, fibers.first);
+    bytes_.resize(restored_.size() * bits(dtype) / 8);
+    encode(dtype, restored_, bytes_);
+    decode(dtype, bytes_, restored_);
+    for (std::size_t i = 0; i < fibers.count; ++i) {
+      const std::span<const double> old = fibers.row(fibers.old, i);
+      const double unit = unit_roundoff(dtype) * length_of(old);
+      for (std::size_t j = 0; j < fibers.length; ++j) {
+        if (!undone_.factors.empty() && undone_.factors[j] == 0.0) {
+          keep(fibers.first + i, j, old[j]);
+        } else if (unit > 0.0) {
+          roundings =
+              std::max(roundings, std::abs(restored_[i * fibers.length + j] - old[j]) / unit * of_that_bound);
+        }
+      }
+    }
+  }
+
+  /// Puts what was kept in the order of the file.
+  void finish() {
+    std::sort(kept_.begin(), kept_.end());
+    const std::size_t size = bits(matrix_.tensor.dtype) / 8;
+    part_.values.resize(kept_.size() * size);
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      part_.at.push_back(kept_[i].first);
+      encode(matrix_.tensor.dtype, {&kept_[i].second, 1}, std::span(part_.values).subspan(i * size, size));
+    }
+  }
+
+ private:
+  void keep(std::size_t fiber, std::size_t feature, double value) {
+    if (kept_.size() > most_kept) return;
+    const std::uint64_t columns = matrix_.columns();
+    kept_.emplace_back(along_rows_ ? fiber * columns + feature : feature * columns + fiber, value);
+  }
+
+  const StoredMatrix& matrix_;
+  bool along_rows_;
+  const Undone& undone_;
+  UndoPart& part_;
+  std::vector<std::pair<std::uint64_t, double>> kept_;
+  std::vector<double> restored_;
+  std::vector<std::byte> bytes_;
+};
+
+/// Every probe as a row.
+std::vector<double> rows_of_probes(const std::vector<Probe>& probes) {
+  std::vector<double> rows(probe_count * probes.size());
+  for (std::size_t k = 0; k < probe_count; ++k) {
+    for (std::size_t j = 0; j < probes.size(); ++j) rows[k * probes.size() + j] = probes[j][k];
+  }
+  return rows;
+}
+
+double dot_of(std::span<const double> a, std::span<const double> b) {
+  double sum = 0.0;
+  for (std::size_t j = 0; j < a.size(); ++j) sum += a[j] * b[j];
+  return sum;
+}
+
+std::vector<double> gains_of(const NormSpec& norm) {
+  std::vector<double> gains(norm.width);
+  for (std::size_t j = 0; j < norm.width; ++j) gains[j] = norm.gain_at(j);
+  return gains;
+}
+
+}  // namespace
+
+void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotation& rotation,
+                   unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part) {
+  const bool along_rows = fibers_are_rows(matrix, true);
+  const std::size_t width = rotation.width();
+  const std::vector<double> gains = gains_of(norm);
+  std::vector<double> old_inputs = rows_of_probes(norm_probes(norm));
+  std::vector<double> new_inputs = old_inputs;
+  rotation.apply(new_inputs);
+  for (std::size_t at = 0; at < old_inputs.size(); ++at) old_inputs[at] *= gains[at % width];
+
+  const double radius = longest_output(norm);
+  const double of_rotation = 2.0 * rotation.error();
+  const Undone undone{rotation, gains, {}, threads};
+  UndoCheck check(matrix, along_rows, undone, part);
+  std::mutex mutex;
+  FiberPass(matrix, along_rows, threads)
+      .rewrite(
+          [&](std::span<double> values, std::size_t /*first*/) {
+            for (std::size_t at = 0; at < values.size(); ++at) values[at] *= gains[at % width];
+            rotation.apply(values, threads);
+          },
+          [&](const Fibers& fibers) {
+            parallel_for(fibers.count, 1, threads, [&](std::size_t from, std::size_t to) {
+              Certificate worst;
+              for (std::size_t i = from; i < to; ++i) {
+                const auto old = fibers.row(fibers.old, i);
+                const auto exact = fibers.row(fibers.exact, i);
+                const auto stored = fibers.row(fibers.stored, i);
+                const double scale = radius * length_of(exact);
+                const double bound =
+                    (radius * distance_of(stored, exact) + of_rotation * scale) * of_that_bound;
+                worst.bound = std::max(worst.bound, bound);
+                if (scale == 0.0) continue;
+                worst.relative_bound = std::max(worst.relative_bound, bound / scale);
+                for (std::size_t k = 0; k < probe_count; ++k) {
+                  const auto new_input = std::span<const double>(new_inputs).subspan(k * width, width);
+                  const double before =
+                      dot_of(old, std::span<const double>(old_inputs).subspan(k * width, width));
+                  worst.observed_in_double =
+                      std::max(worst.observed_in_double, std::abs(dot_of(exact, new_input) - before) / scale);
+                  worst.observed_as_stored = std::max(worst.observed_as_stored,
+                                                      std::abs(dot_of(stored, new_input) - before) / scale);
+                }
+              }
+              const std::scoped_lock lock(mutex);
+              certificate.bound = std::max(certificate.bound, worst.bound);
+              certificate.relative_bound = std::max(certificate.relative_bound, worst.relative_bound);
+              certificate.observed_in_double =
+                  std::max(certificate.observed_in_double, worst.observed_in_double);
+              certificate.observed_as_stored =
+                  std::max(certificate.observed_as_stored, worst.observed_as_stored);
+            });
+            check.check(fibers, certificate.undo_roundings);
+          },
+          sink);
+  check.finish();
+}
+
+void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, bool centers,
+                    const Rotation& rotation, unsigned threads, const Sink& sink, Certificate& certificate,
+                    UndoPart& part) {
+  const bool along_rows = fibers_are_rows(matrix, false);
+  const std::size_t width = rotation.width();
+  const std::size_t inputs = matrix.map.in;
+  if (centers) part.means.resize(inputs);
+  std::vector<double> ones(inputs, 1.0);
+  const std::vector<Probe> probes = writer_probes(ones, 0);
+  std::vector<double> old_stream(probe_count * width);
+  std::vector<double> exact_stream(probe_count * width);
+  std::vector<double> stored_stream(probe_count * width);
+  const auto add_to = [&](std::vector<double>& stream, std::span<const double> written, const Probe& probe) {
+    for (std::size_t k = 0; k < probe_count; ++k) {
+      for (std::size_t j = 0; j < width; ++j) stream[k * width + j] += probe[k] * written[j];
+    }
+  };
+  const Undone undone{rotation, {}, part.means, threads};
+  UndoCheck check(matrix, along_rows, undone, part);
+  FiberPass(matrix, along_rows, threads)
+      .rewrite(
+          [&](std::span<double> values, std::size_t first) {
+            for (std::size_t i = 0; centers && i * width < values.size(); ++i) {
+              CompensatedSum sum;
+              const std::span<double> fiber = values.subspan(i * width, width);
+              for (const double value : fiber) sum.add(value);
+              part.means[first + i] = sum.value() / static_cast<double>(width);
+              for (double& value : fiber) value -= part.means[first + i];
+            }
+            rotation.apply(values, threads);
+          },
+          [&](const Fibers& fibers) {
+            for (std::size_t i = 0; i < fibers.count; ++i) {
+              const auto old = fibers.row(fibers.old, i);
+              const auto exact = fibers.row(fibers.exact, i);
+              const auto stored = fibers.row(fibers.stored, i);
+              const double scale = length_of(exact);
+              const double bound =
+                  (distance_of(stored, exact) + (2.0 * rotation.error() + 0x1p-50) * length_of(old)) *
+                  of_that_bound;
+              certificate.bound = std::max(certificate.bound, bound);
+              if (scale > 0x1p-40 * length_of(old)) {
+                certificate.relative_bound = std::max(certificate.relative_bound, bound / scale);
+              }
+              const Probe& probe = probes[fibers.first + i];
+              add_to(old_stream, old, probe);
+              add_to(exact_stream, exact, probe);
+              add_to(stored_stream, stored, probe);
+            }
+            check.check(fibers, certificate.undo_roundings);
+          },
+          sink);
+  check.finish();
+  NormSpec after = reader;
+  if (centers) after.kind = NormKind::rms;
+  for (std::size_t k = 0; k < probe_count; ++k) {
+    const auto stream = [&](const std::vector<double>& of) {
+      return std::span<const double>(of).subspan(k * width, width);
+    };
+    std::vector<double> before = normalized(reader, stream(old_stream));
+    rotation.apply(before);
+    const auto error = [&](const std::vector<double>& of) {
+      return distance_of(normalized(after, stream(of)), before) / longest_output(reader);
+    };
+    certificate.observed_in_double = std::max(certificate.observed_in_double, error(exact_stream));
+    certificate.observed_as_stored = std::max(certificate.observed_as_stored, error(stored_stream));
+  }
+}
+
+void restore_rotated(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const double> factors,
+                     const Rotation& rotation, unsigned threads, const Sink& sink) {
+  const bool along_rows = fibers_are_rows(matrix, edit.change == Change::rotate_inputs);
+  const Undone undone{rotation, factors, edit.part.means, threads};
+  FiberPass(matrix, along_rows, threads)
+      .rewrite([&](std::span<double> values, std::size_t first) { undone(values, first); },
+               [](const Fibers&) {}, sink, {edit.part.at, edit.part.values});
+}
+
+}  // namespace normscope::rewrite

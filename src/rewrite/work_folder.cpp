@@ -1,0 +1,250 @@
+#include "work_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
+#include <normscope/core/packed.hpp>
+#include <normscope/core/snapshot.hpp>
+
+namespace normscope::rewrite {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr SnapshotKind kind{"rewrite", 1, "another checkpoint or other options"};
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+  throw Error(ErrorCode::Io, fmt::format("rewrite: {}: {}", path.string(), what));
+}
+
+/// Endings of files that hold weights, in the formats that folders of models have.
+constexpr std::array<std::string_view, 12> weights = {".safetensors", ".bin",  ".pt", ".pth",
+                                                      ".onnx",        ".gguf", ".h5", ".npz",
+                                                      ".msgpack",     ".ckpt", ".ot", ".tflite"};
+
+bool holds_weights(const fs::path& file) {
+  const std::string ending = file.extension().string();
+  return std::find(weights.begin(), weights.end(), ending) != weights.end();
+}
+
+/// A hash that notices damage, not intent: each of four lanes multiplies the words it takes.
+std::uint64_t fingerprint_of(const fs::path& path) {
+  const RangedFile file(path);
+  std::vector<std::byte> piece(std::size_t{1} << 20U);
+  std::array<std::uint64_t, 4> lanes = {1, 2, 3, 4};
+  for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), file.size() - at));
+    std::fill(piece.begin() + static_cast<std::ptrdiff_t>(size), piece.end(), std::byte{0});
+    file.read(at, std::span(piece).first(size));
+    for (std::size_t i = 0; i < piece.size(); i += sizeof lanes) {
+      std::array<std::uint64_t, 4> words{};
+      std::memcpy(words.data(), piece.data() + i, sizeof words);
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        const std::uint64_t mixed = (lanes[lane] ^ words[lane]) * 0x9e3779b97f4a7c15U;
+        lanes[lane] = mixed ^ (mixed >> 29U);
+      }
+    }
+  }
+  std::uint64_t result = file.size();
+  for (const std::uint64_t lane : lanes) result = (result ^ lane) * 0xbf58476d1ce4e5b9U;
+  return result;
+}
+
+void put_text(Packer& packer, const std::string& text) {
+  packer.put(std::vector<char>(text.begin(), text.end()));
+}
+
+std::string get_text(Unpacker& unpacker) {
+  std::vector<char> text;
+  unpacker.get(text);
+  return {text.begin(), text.end()};
+}
+
+void put_written(Packer& packer, const Written& written) {
+  packer.put(written.certificates.size());
+  for (const Certificate& certificate : written.certificates) {
+    put_text(packer, certificate.tensor);
+    packer.put(certificate.change);
+    put_text(packer, certificate.norm);
+    packer.put(certificate.dtype);
+    for (const double number :
+         {certificate.rounding, certificate.bound, certificate.relative_bound, certificate.observed_in_double,
+          certificate.observed_as_stored, certificate.undo_roundings}) {
+      packer.put(number);
+    }
+  }
+  packer.put(written.parts.size());
+  for (const UndoPart& part : written.parts) {
+    packer.put(part.edit);
+    packer.put(part.means);
+    packer.put(part.at);
+    packer.put(part.values);
+    packer.put(part.roundings);
+  }
+}
+
+Written get_written(Unpacker& unpacker) {
+  Written written;
+  std::size_t count = 0;
+  unpacker.get(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Certificate certificate;
+    certificate.tensor = get_text(unpacker);
+    unpacker.get(certificate.change);
+    certificate.norm = get_text(unpacker);
+    unpacker.get(certificate.dtype);
+    unpacker.get(certificate.rounding);
+    unpacker.get(certificate.bound);
+    unpacker.get(certificate.relative_bound);
+    unpacker.get(certificate.observed_in_double);
+    unpacker.get(certificate.observed_as_stored);
+    unpacker.get(certificate.undo_roundings);
+    written.certificates.push_back(std::move(certificate));
+  }
+  unpacker.get(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    UndoPart part;
+    unpacker.get(part.edit);
+    unpacker.get(part.means);
+    unpacker.get(part.at);
+    unpacker.get(part.values);
+    unpacker.get(part.roundings);
+    written.parts.push_back(std::move(part));
+  }
+  return written;
+}
+
+}  // namespace
+
+WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run)
+    : output_(fs::absolute(output).lexically_normal()), is_folder_(is_folder), run_(run) {
+  if (output_.filename().empty()) output_ = output_.parent_path();
+  std::error_code error;
+  if (is_folder && fs::exists(output_, error) &&
+      (!fs::is_directory(output_, error) || !fs::is_empty(output_, error))) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("rewrite: {}: exists, expected the name of a new folder or an "
+                            "empty one",
+                            output.string()));
+  }
+  if (!is_folder && fs::is_directory(output_, error)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("rewrite: {}: is a folder, expected the name of a file", output.string()));
+  }
+  if (!fs::is_directory(output_.parent_path(), error)) fail(output, "its parent is not a folder");
+  work_ = output_.parent_path() / (".normscope-rewrite-" + output_.filename().string());
+  if (!fs::create_directory(work_, error) && error) fail(work_, "cannot be created: " + error.message());
+  lock_ = ::open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) fail(work_, "cannot be opened");
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    fail(output, "another process writes it");
+  }
+  take_over();
+  fs::create_directories(files(), error);
+  if (error) fail(files(), "cannot be created: " + error.message());
+}
+
+WorkFolder::~WorkFolder() {
+  std::error_code ignored;
+  fs::remove_all(work_, ignored);
+  ::close(lock_);
+}
+
+void WorkFolder::take_over() {
+  std::error_code ignored;
+  try {
+    const std::vector<std::byte> payload = load_snapshot(work_ / "progress", kind, run_);
+    Unpacker unpacker(payload);
+    std::size_t count = 0;
+    unpacker.get(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string name = get_text(unpacker);
+      Kept kept;
+      unpacker.get(kept.size);
+      unpacker.get(kept.fingerprint);
+      kept.written = get_written(unpacker);
+      const fs::path file = files() / name;
+      if (fs::file_size(file, ignored) == kept.size && fingerprint_of(file) == kept.fingerprint) {
+        kept_[name] = std::move(kept);
+      }
+    }
+  } catch (const Error&) {
+    kept_.clear();
+  }
+  if (kept_.empty()) {
+    for (const char* name : {"progress", "files"}) fs::remove_all(work_ / name, ignored);
+  }
+}
+
+const Written* WorkFolder::finished(const std::string& name) const {
+  const auto found = kept_.find(name);
+  return found == kept_.end() ? nullptr : &found->second.written;
+}
+
+void WorkFolder::keep(const std::string& name, const Written& written) {
+  const fs::path file = files() / name;
+  kept_[name] = {fs::file_size(file), fingerprint_of(file), written};
+  save();
+}
+
+void WorkFolder::save() const {
+  Packer packer;
+  packer.put(kept_.size());
+  for (const auto& [name, kept] : kept_) {
+    put_text(packer, name);
+    packer.put(kept.size);
+    packer.put(kept.fingerprint);
+    put_written(packer, kept.written);
+  }
+  save_snapshot(work_ / "progress", kind, run_, packer.bytes());
+}
+
+void WorkFolder::commit(const std::string& last) {
+  std::error_code error;
+  if (is_folder_) {
+    fs::rename(files(), output_, error);  // replaces an empty folder
+  } else {
+    std::vector<fs::path> names;
+    for (const auto& entry : fs::directory_iterator(files())) names.push_back(entry.path().filename());
+    std::stable_partition(names.begin(), names.end(), [&](const fs::path& name) { return name != last; });
+    for (const fs::path& name : names) {
+      if (!error) fs::rename(files() / name, output_.parent_path() / name, error);
+    }
+  }
+  if (error) fail(output_, "cannot be created: " + error.message());
+}
+
+std::vector<std::string> copy_small_files(const fs::path& from, const fs::path& to,
+                                          const std::vector<std::string>& written) {
+  std::vector<std::string> left;
+  std::error_code error;
+  fs::directory_iterator entry(from, error);
+  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (std::find(written.begin(), written.end(), name) != written.end()) continue;
+    std::error_code failure;
+    if (!fs::is_regular_file(entry->path(), failure) || holds_weights(entry->path())) {
+      left.push_back(name);
+      continue;
+    }
+    fs::copy_file(entry->path(), to / name, fs::copy_options::overwrite_existing, failure);
+    if (failure) fail(entry->path(), "cannot be copied: " + failure.message());
+  }
+  if (error) fail(from, "cannot be listed: " + error.message());
+  std::sort(left.begin(), left.end());
+  return left;
+}
+
+}  // namespace normscope::rewrite

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <normscope/core/sha256.hpp>
+#include <normscope/rewrite/rewrite.hpp>
+
+#include "recipe.hpp"
+
+namespace normscope::rewrite {
+
+/// What writing one file of the output gave beside its bytes.
+struct Written {
+  std::vector<Certificate> certificates{};
+  std::vector<UndoPart> parts{};
+};
+
+/// An output that appears under its name complete or not at all: files go to a folder beside it,
+/// `.normscope-rewrite-NAME`, and `commit` renames them. Without `commit`, the destructor removes that
+/// folder. What a killed process leaves of it, its finished files, the next rewrite to the same name takes
+/// over if `run`, a digest of inputs and options, is the same and the files are unchanged; otherwise they are
+/// removed. A process holds a lock on its folder. Errors    Io, also where another process writes there;
+/// Argument if the name is that of another kind of
+///           thing, or of a folder that is not empty
+class WorkFolder {
+ public:
+  WorkFolder(const std::filesystem::path& output, bool is_folder, const Digest& run);
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  ~WorkFolder();
+
+  /// Where to write the files.
+  [[nodiscard]] std::filesystem::path files() const { return work_ / "files"; }
+  /// The file of that name as an earlier process finished it; null if none did.
+  [[nodiscard]] const Written* finished(const std::string& name) const;
+  /// Keeps a file that is written for a later process.
+  void keep(const std::string& name, const Written& written);
+  /// For an output that is a file: `last` is renamed after all others.
+  void commit(const std::string& last = {});
+
+ private:
+  struct Kept {
+    std::uint64_t size = 0;
+    std::uint64_t fingerprint = 0;
+    Written written{};
+  };
+  void take_over();
+  void save() const;
+
+  std::filesystem::path output_;
+  std::filesystem::path work_;
+  bool is_folder_;
+  Digest run_;
+  std::map<std::string, Kept> kept_{};
+  int lock_ = -1;
+};
+
+/// Copies the files of `from` that hold no weights and are not in `written` to `to`; returns the names of the
+/// others. Errors    Io
+std::vector<std::string> copy_small_files(const std::filesystem::path& from, const std::filesystem::path& to,
+                                          const std::vector<std::string>& written);
+
+}  // namespace normscope::rewrite

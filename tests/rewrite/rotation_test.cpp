@@ -1,0 +1,201 @@
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
+
+#include "rewrite/copy.hpp"
+#include "support/files.hpp"
+
+namespace normscope::rewrite {
+namespace {
+
+using test::Copy;
+using test::error_of;
+using test::fixture;
+using test::Rewritten;
+using test::Scratch;
+
+std::vector<double> random_rows(std::size_t size, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> rows(size);
+  for (double& value : rows) value = random.normal();
+  return rows;
+}
+
+/// Q, column by column of the identity, as a dense matrix in long double.
+std::vector<long double> dense(const Rotation& rotation) {
+  const std::size_t n = rotation.width();
+  std::vector<long double> q(n * n);
+  for (std::size_t j = 0; j < n; ++j) {
+    std::vector<double> unit(n);
+    unit[j] = 1.0;
+    rotation.apply(unit);
+    for (std::size_t i = 0; i < n; ++i) q[i * n + j] = unit[i];
+  }
+  return q;
+}
+
+RC_GTEST_PROP(RewriteRotation, IsOrthogonalToItsBound, ()) {
+  const auto width = *rc::gen::inRange<std::size_t>(1, 90);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const bool keeps_ones = *rc::gen::arbitrary<bool>();
+  const Rotation rotation = Rotation::random(width, seed, keeps_ones);
+  const double error = rotation.error();
+  RC_ASSERT(!keeps_ones || rotation.keeps_ones());
+  const std::vector<long double> q = dense(rotation);
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      long double product = 0.0L;
+      for (std::size_t k = 0; k < width; ++k) product += q[i * width + k] * q[j * width + k];
+      RC_ASSERT(std::abs(static_cast<double>(product - (i == j ? 1.0L : 0.0L))) <= 4.0 * error);
+    }
+  }
+  const std::vector<double> x = random_rows(3 * width, seed + 1);
+  std::vector<double> y = x;
+  rotation.apply(y, 2);
+  for (std::size_t row = 0; row < 3; ++row) {
+    double length = 0.0;
+    for (std::size_t j = 0; j < width; ++j) length += x[row * width + j] * x[row * width + j];
+    for (std::size_t i = 0; i < width; ++i) {
+      long double exact = 0.0L;
+      for (std::size_t j = 0; j < width; ++j) exact += q[i * width + j] * x[row * width + j];
+      RC_ASSERT(std::abs(static_cast<double>(y[row * width + i] - exact)) <= 2.0 * error * std::sqrt(length));
+    }
+  }
+  rotation.apply_transposed(y);
+  for (std::size_t at = 0; at < x.size(); ++at) RC_ASSERT(std::abs(y[at] - x[at]) <= 1e-12);
+  const Rotation again = Rotation::from_numbers(rotation.numbers(), width);
+  std::vector<double> z = x;
+  again.apply(z);
+  rotation.apply(y = x);
+  RC_ASSERT(y == z);
+}
+
+TEST(RewriteRotation, TheNearestMatrixIsOrthogonal) {
+  for (const std::size_t width : {std::size_t{3}, std::size_t{64}, std::size_t{130}}) {
+    std::vector<double> matrix(width * width);
+    const std::vector<long double> q = dense(Rotation::random(width, 3, false));
+    const std::vector<double> noise = random_rows(width * width, 4);
+    for (std::size_t at = 0; at < matrix.size(); ++at) {
+      matrix[at] = static_cast<double>(q[at]) + 1e-6 * noise[at];
+    }
+    const Rotation rotation = Rotation::nearest(matrix, width);
+    std::vector<double> x = random_rows(width, 5);
+    const std::vector<double> before = x;
+    rotation.apply(x);
+    double length = 0.0;
+    double moved = 0.0;
+    for (std::size_t j = 0; j < width; ++j) {
+      length += x[j] * x[j] - before[j] * before[j];
+      long double exact = 0.0L;
+      for (std::size_t k = 0; k < width; ++k) exact += q[j * width + k] * before[k];
+      moved = std::max(moved, std::abs(static_cast<double>(exact) - x[j]));
+    }
+    EXPECT_LE(std::abs(length), 1e-12);
+    EXPECT_LE(moved, 1e-3);
+    EXPECT_GT(moved, 0.0);
+  }
+  error_of(ErrorCode::Argument, [] { static_cast<void>(Rotation::nearest({1.0, 1.0, 0.0, 1.0}, 2)); });
+}
+
+TEST(RewriteRotation, OutputsStayWithinTheirBounds) {
+  struct Case {
+    const char* name;
+    bool centers;
+  };
+  for (const Case& item :
+       {Case{"llama", false}, Case{"gpt2", true}, Case{"gpt2", false}, Case{"mixtral", false},
+        Case{"falcon_40b", false}, Case{"stablelm", true}, Case{"gpt_oss", false}, Case{"phi", false},
+        Case{"gemma", false}, Case{"nemotron", false}}) {
+    for (const Dtype dtype : {Dtype::F32, Dtype::BF16}) {
+      const Scratch scratch;
+      const checkpoint::Checkpoint source = Copy(fixture(item.name)).stored_as(dtype).open(scratch / "in");
+      const bool is_tied = model::describe(source).vocabulary->tied;
+      const Rewritten rewritten(source,
+                                {.fold_gains = true,
+                                 .center = item.centers,
+                                 .untie = is_tied,
+                                 .rotation = RotationRequest{9, nullptr}},
+                                scratch / "out");
+      ASSERT_TRUE(rewritten.plan.rotations.at(0).rotation) << rewritten.plan.rotations.at(0).reason;
+      std::vector<Activations> activations;
+      for (const std::size_t norm : rewritten.plan.rotations[0].norms) {
+        activations.push_back({norm, 5, random_rows(5 * rewritten.model.width, 3 + norm)});
+      }
+      const double rounding = dtype == Dtype::F32 ? 0x1p-24 : 0x1p-8;
+      for (const NormOnRows& norm :
+           compare_on_rows(source, rewritten.output, rewritten.model, rewritten.plan, activations)) {
+        for (const ReaderOnRows& reader : norm.readers) {
+          // Biases round once more.
+          EXPECT_LE(reader.largest, 6.0 * rounding) << item.name << " " << reader.reader;
+          EXPECT_GT(reader.largest, 0.0) << item.name << " " << reader.reader;
+        }
+      }
+      for (const Certificate& certificate : rewritten.result.certificates) {
+        EXPECT_LE(certificate.observed_in_double, 1e-13) << certificate.tensor;
+        if (certificate.change == Change::rotate_inputs) {
+          EXPECT_LE(certificate.observed_as_stored, certificate.relative_bound) << certificate.tensor;
+        }
+        if (certificate.change == Change::rotate_inputs || certificate.change == Change::rotate_outputs) {
+          EXPECT_LE(certificate.relative_bound, 1.01 * rounding) << certificate.tensor;
+          EXPECT_GT(certificate.observed_as_stored, 0.0) << certificate.tensor;
+        }
+      }
+    }
+  }
+}
+
+// A tied table rotates once, as what writes the embedding and what reads the last norm.
+TEST(RewriteRotation, ATiedTableStaysTied) {
+  const Scratch scratch;
+  Copy copy(fixture("gpt2"));
+  for (double& gain : copy.tensors.at("transformer.ln_f.weight").values) gain = 1.0;
+  const checkpoint::Checkpoint source = copy.open(scratch / "in");
+  const Rewritten rewritten(source, {.fold_gains = true, .rotation = RotationRequest{1, nullptr}},
+                            scratch / "out");
+  ASSERT_TRUE(rewritten.plan.rotations.at(0).rotation) << rewritten.plan.rotations.at(0).reason;
+  EXPECT_TRUE(rewritten.model_after.vocabulary->tied);
+  EXPECT_EQ(rewritten.output.tensors().size(), source.tensors().size());
+  const std::size_t last = rewritten.plan.rotations[0].norms.back();
+  const std::vector<NormOnRows> tried =
+      compare_on_rows(source, rewritten.output, rewritten.model, rewritten.plan,
+                      {{last, 4, random_rows(4 * rewritten.model.width, 1)}});
+  EXPECT_LE(tried.at(0).readers.at(0).relative, 1e-6);
+  // The marker says so, and a second rotation is another one.
+  EXPECT_NE(rewritten.output.metadata().at(marker_key).find("\"rotated\":true"), std::string::npos);
+  const Rewritten second(rewritten.output, {.rotation = RotationRequest{2, nullptr}}, scratch / "second");
+  EXPECT_TRUE(second.plan.rotations.at(0).rotation) << second.plan.rotations.at(0).reason;
+}
+
+TEST(RewriteRotation, RefusesByName) {
+  const auto reason = [](const std::string& name, bool folds = true) {
+    const checkpoint::Checkpoint source(fixture(name));
+    const Plan plan = make_plan(source, model::describe(source),
+                                {.fold_gains = folds, .rotation = RotationRequest{1, nullptr}});
+    EXPECT_FALSE(plan.rotations.at(0).rotation) << name;
+    for (const Edit& edit : plan.edits) EXPECT_FALSE(edit.rotation) << name;
+    return plan.rotations.at(0).reason;
+  };
+  const auto mentions = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos ? testing::AssertionSuccess()
+                                                : testing::AssertionFailure() << text;
+  };
+  EXPECT_TRUE(mentions(reason("llama", false), "input_layernorm has a gain, which --fold gains"));
+  EXPECT_TRUE(mentions(reason("gpt2"), "transformer.ln_f keeps its gain: its reader"));
+  EXPECT_TRUE(mentions(reason("bert"), "post-norm"));
+  EXPECT_TRUE(mentions(reason("gemma2"), "writes to the stream, whose features its gain scales"));
+  EXPECT_TRUE(mentions(reason("dinov2"), "not all of what touches"));
+  EXPECT_TRUE(mentions(reason("whisper"), "not all of what touches"));
+  EXPECT_TRUE(mentions(reason("t5"), "writes to two streams"));
+  EXPECT_TRUE(mentions(reason("bloom"), "post-norm"));
+}
+
+}  // namespace
+}  // namespace normscope::rewrite

@@ -109,9 +109,9 @@ class Decomposition:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Neurons:
-    """Of every neuron: the length of what it writes; of what the norm sees of that (without its mean, for LayerNorm), the
-    share of the squared length in the near-null space of the head; and the length of its direct effect on the logits at
-    σ = 1, the part common to all logits left out."""
+    """Of every neuron: the length of what it writes; of what the norm sees of that (without its mean, for LayerNorm),
+    the share of the squared length in the near-null space of the head; and the length of its direct effect on the
+    logits at σ = 1, the part common to all logits left out."""
 
     norm: np.ndarray
     null_share: np.ndarray

@@ -117,7 +117,7 @@ class Model:
                                                 callback("ranges", progress)))
 
     def rewrite(self, output: str | os.PathLike[str] | None = None, *, fold: bool = False, migrate: bool = False,
-                center: bool = False, untie: bool = False, threads: int = 0,
+                center: bool = False, untie: bool = False, rotate: int | None = None, threads: int = 0,
                 progress: Progress | None = None) -> results.Rewrite:
         """Writes a checkpoint of the same function, with a certificate; without `output`, only plans it.
 
@@ -125,13 +125,23 @@ class Model:
         migrate   powers of two from each norm's gain and bias into its readers
         center    what writes to the residual stream, so that its LayerNorms may be RMSNorms
         untie     stores a head that is the token embedding as a tensor of its own
+        rotate    the seed of a random orthogonal matrix that the residual stream is multiplied by, with `fold`
         """
-        if not (fold or migrate or center or untie):
-            raise ValueError("rewrite: nothing to do, expected fold, migrate, center or untie")
+        if not (fold or migrate or center or untie or rotate is not None):
+            raise ValueError("rewrite: nothing to do, expected fold, migrate, center, untie or rotate")
         target = "" if output is None else os.fspath(output)
         return results.loads(_core.rewrite(
-            self._core, target, bool(fold), bool(migrate), bool(center), bool(untie),
+            self._core, target, bool(fold), bool(migrate), bool(center), bool(untie), rotate,
             count("rewrite", "threads", threads), callback("rewrite", progress)))
+
+    def undo(self, output: str | os.PathLike[str], *, threads: int = 0,
+             progress: Progress | None = None) -> results.Undo:
+        """Writes the checkpoint that this one was rewritten from, by the recipe beside it.
+
+        Errors   OSError without a recipe, ValueError for that of another checkpoint
+        """
+        return results.loads(_core.undo(self._core, os.fspath(output), count("undo", "threads", threads),
+                                        callback("undo", progress)))
 
     def compare(self, other: Model | str | os.PathLike[str], *, progress: Progress | None = None) -> results.Compare:
         """Whether `other`, a later version of this model, computes the same; norm by norm what differs."""

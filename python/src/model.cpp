@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -35,6 +36,7 @@
 #include <normscope/rewrite/rewrite.hpp>
 #include <normscope/selectability/survey.hpp>
 
+#include "arguments.hpp"
 #include "array.hpp"
 #include "module.hpp"
 #include "report_page.hpp"
@@ -174,12 +176,15 @@ std::string model_ranges(const Model& model, unsigned threads, const nb::object&
 }
 
 std::string rewrite_model(const Model& model, const std::string& output, bool fold, bool migrate, bool center,
-                          bool untie, unsigned threads, const nb::object& callback) {
+                          bool untie, const nb::object& rotation_seed, unsigned threads,
+                          const nb::object& callback) {
+  std::optional<rewrite::RotationRequest> rotation;
+  if (!rotation_seed.is_none()) rotation.emplace().seed = integer("rewrite", "rotate", rotation_seed, 0);
   return run(callback, [&](const Progress& progress) {
     const checkpoint::Checkpoint& checkpoint = model.checkpoint();
-    const rewrite::Plan plan =
-        rewrite::make_plan(checkpoint, model.described(),
-                           {.fold_gains = fold, .migrate = migrate, .center = center, .untie = untie});
+    const rewrite::Plan plan = rewrite::make_plan(
+        checkpoint, model.described(),
+        {.fold_gains = fold, .migrate = migrate, .center = center, .untie = untie, .rotation = rotation});
     const auto document = [&](const rewrite::Result* result) {
       return json_text(documents::rewrite(checkpoint, model.described(), plan, result), 1);
     };
@@ -189,6 +194,14 @@ std::string rewrite_model(const Model& model, const std::string& output, bool fo
         rewrite::write(checkpoint, model.described(), plan, output, threads, progress,
                        [&](const rewrite::Result& written) { return (text = document(&written)) + "\n"; }));
     return text;
+  });
+}
+
+std::string undo(const Model& rewritten, const std::string& output, unsigned threads,
+                 const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const rewrite::Restoration restored = rewrite::undo(rewritten.checkpoint(), output, threads, progress);
+    return json_text(documents::undone(rewritten.checkpoint(), restored), 1);
   });
 }
 
@@ -240,6 +253,7 @@ void define_model(nb::module_& module) {
   define(module, "tensor", &tensor);
   define(module, "model_ranges", &model_ranges);
   define(module, "rewrite", &rewrite_model);
+  define(module, "undo", &undo);
   define(module, "compare", &compare);
   define(module, "verify_model", &verify);
 }

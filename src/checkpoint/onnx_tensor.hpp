@@ -16,7 +16,9 @@ using OpenExternal = std::function<bytes::StoredBytes(std::string_view tensor, c
 
 /// The tensor in a TensorProto, named `name` if that is not empty. Elements stored in memory layout become a
 /// view of `message`; others are decoded into the arena. Elements in another file are a view of what
-/// `external` opens. Empty for strings. Errors    Format, Shape, also for another file that is not in the
+/// `external` opens. Empty for strings.
+///
+/// Errors    Format, Shape, also for another file that is not in the
 /// model's folder; Unsupported for data in
 ///           another file without `external`, and for types without a Dtype; messages begin with `where`
 [[nodiscard]] std::optional<Tensor> read_onnx_tensor(std::span<const std::byte> message,

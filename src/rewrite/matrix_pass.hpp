@@ -43,7 +43,9 @@ class MatrixPass {
   void read(const std::function<void(const Block&)>& use);
 
   /// Writes `rewritten(row, column, value)` of every element to `sink`, calls `use` with every block, and
-  /// applies the old and the new matrix to probes of the input features. Errors    Unsupported for a value
+  /// applies the old and the new matrix to probes of the input features.
+  ///
+  /// Errors    Unsupported for a value
   /// that is not finite or leaves the dtype's range
   template <typename Rewritten>
   std::vector<Outputs> rewrite(const Rewritten& rewritten, std::span<const Probe> old_inputs,

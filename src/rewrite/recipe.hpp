@@ -69,7 +69,9 @@ inline constexpr std::size_t most_kept = std::size_t{1} << 21U;
 [[nodiscard]] Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan,
                                  std::vector<UndoPart> parts);
 
-/// In the layout of safetensors: the plan as JSON in "recipe", arrays beside it. Errors    Io
+/// In the layout of safetensors: the plan as JSON in "recipe", arrays beside it.
+///
+/// Errors    Io
 void write_recipe(const std::filesystem::path& path, const Recipe& recipe);
 
 /// Errors    Io; Format for a file that `write_recipe` did not write

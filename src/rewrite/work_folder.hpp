@@ -22,7 +22,9 @@ struct Written {
 /// `.normscope-rewrite-NAME`, and `commit` renames them. Without `commit`, the destructor removes that
 /// folder. What a killed process leaves of it, its finished files, the next rewrite to the same name takes
 /// over if `run`, a digest of inputs and options, is the same and the files are unchanged; otherwise they are
-/// removed. A process holds a lock on its folder. Errors    Io, also where another process writes there;
+/// removed. A process holds a lock on its folder.
+///
+/// Errors    Io, also where another process writes there;
 /// Argument if the name is that of another kind of
 ///           thing, or of a folder that is not empty
 class WorkFolder {
@@ -59,7 +61,9 @@ class WorkFolder {
 };
 
 /// Copies the files of `from` that hold no weights and are not in `written` to `to`; returns the names of the
-/// others. Errors    Io
+/// others.
+///
+/// Errors    Io
 std::vector<std::string> copy_small_files(const std::filesystem::path& from, const std::filesystem::path& to,
                                           const std::vector<std::string>& written);
 

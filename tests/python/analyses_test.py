@@ -191,6 +191,12 @@ class Models(unittest.TestCase):
             self.assertEqual([norm.fold for norm in planned.norms], [norm.fold for norm in written.norms])
             self.assertTrue(written.certificates)
             self.assertEqual(self.model.compare(Path(folder) / "folded").agreement, "equivalent")
+            restored = ns.open(Path(folder) / "folded").undo(Path(folder) / "back")
+            self.assertTrue(restored.tensors)
+            self.assertIn(self.model.compare(Path(folder) / "back").agreement, ("same", "equivalent"))
+            turned = self.model.rewrite(Path(folder) / "turned", fold=True, untie=True, rotate=3)
+            self.assertTrue(turned.certificates)
+            self.assertEqual(self.model.compare(Path(folder) / "turned").agreement, "different")
         self.assertEqual(self.model.compare(self.model).agreement, "same")
 
     def test_names_that_are_not_there(self):

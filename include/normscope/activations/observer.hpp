@@ -84,7 +84,9 @@ class Observer {
   ~Observer();
 
   /// Adds rows that entered the norm, as float, double, Float16 or Bfloat16. Rows with an entry that is not
-  /// finite are counted and left out. Shapes    x (any rows, spec.width) Errors    Shape
+  /// finite are counted and left out. Shapes    x (any rows, spec.width)
+  ///
+  /// Errors    Shape
   template <typename T>
   void add(MatrixView<const T> x);
 

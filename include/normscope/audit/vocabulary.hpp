@@ -42,7 +42,9 @@ struct VocabularyHead {
 /// from below the probability at points of the ball, or what the cap leaves of a lead.
 /// Accuracy  proved (test: SoftCap.BoundsHoldAgainstAscent)
 /// Cost      tokens · width, and that for each of up to 60 points and refined token where that is 1e11 or
-/// less Requires  a survey that is finished, or bounded by its leads; soft_cap > 0
+/// less
+///
+/// Requires  a survey that is finished, or bounded by its leads; soft_cap > 0
 void cap_probabilities(const VocabularyHead& head, selectability::Survey& survey, unsigned threads = 0);
 
 /// Which tokens of a whole vocabulary are reachable, with names if a vocabulary file lies beside the weights;

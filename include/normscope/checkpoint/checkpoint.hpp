@@ -59,7 +59,9 @@ class Checkpoint {
   /// FILE:MEMBER names, such as "run.pt:ema/module"; no code that its pickle names is run, and other names
   /// than those needed for tensors are refused. A GGUF model that is split into files is the whole of them,
   /// opened by any one. `open` opens the files that hold tensors. A file that it does not map is read as far
-  /// as needed: safetensors and GGUF files by header and tensor, other formats as a whole. Errors    Io,
+  /// as needed: safetensors and GGUF files by header and tensor, other formats as a whole.
+  ///
+  /// Errors    Io,
   /// Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
   ///           each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
   ///           beyond `largest_held` that is not mapped

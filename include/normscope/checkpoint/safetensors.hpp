@@ -52,7 +52,9 @@ struct TensorHeader {
 };
 
 /// A safetensors file that is written tensor by tensor, in any number of pieces, so that none has to be in
-/// memory. It appears with `commit`, complete or not at all. Errors    Argument for duplicate names; Shape
+/// memory. It appears with `commit`, complete or not at all.
+///
+/// Errors    Argument for duplicate names; Shape
 /// for a size that overflows; Io
 class SafetensorsWriter {
  public:

@@ -31,7 +31,9 @@ struct StatedNorm {
 
 /// The norms that the graph of an ONNX file states, in its order: operators (LayerNormalization,
 /// RMSNormalization and those of com.microsoft), and norms expressed as arithmetic. Norms of unknown width
-/// are left out. Other files state none. Errors    Unsupported if the list takes more memory than the graph
+/// are left out. Other files state none.
+///
+/// Errors    Unsupported if the list takes more memory than the graph
 /// takes in its file and 32 MiB
 [[nodiscard]] std::vector<StatedNorm> stated_norms(const checkpoint::Checkpoint& checkpoint);
 

@@ -40,7 +40,9 @@ struct Interval {
 [[nodiscard]] Interval interval(const NormSpec& spec, std::span<const double> row, double bias);
 
 /// An input of the norm at which w·y + c comes close to the end of its interval; all zero where no input
-/// changes it. Shapes    row, x (spec.width)
+/// changes it.
+///
+/// Shapes    row, x (spec.width)
 void attaining_input(const NormSpec& spec, std::span<const double> row, bool upper, std::span<double> x);
 
 /// The end of a row's interval, and what the norm gives at `attaining_input`.

@@ -13,7 +13,9 @@ class Rotation {
   /// Random, from a seed: Q = (R ⊗ H) diag(s) for width = m 2^k with odd m, where H is the Hadamard matrix of
   /// 2^k features over its length, R a random orthogonal m × m matrix and s random signs; dense where the
   /// width is odd. With `keeps_ones`, a reflection behind it gives Q 1 = 1, so that Q commutes with LayerNorm
-  /// too, which subtracts the mean. Source    [Ashkboos et al. 2024, QuaRot, randomized Hadamard matrices]
+  /// too, which subtracts the mean.
+  ///
+  /// Source    [Ashkboos et al. 2024, QuaRot, randomized Hadamard matrices]
   static Rotation random(std::size_t width, std::uint64_t seed, bool keeps_ones);
   /// The nearest orthogonal matrix of a given one, row-major (width × width).
   /// Errors    Argument if it is not orthogonal to 1e-3

@@ -40,14 +40,6 @@ Json observed_points(Json rows, Json y, Json tips) {
           {"encoding", {{"x", call_order()}, {"y", std::move(y)}, {"tooltip", std::move(tips)}}}};
 }
 
-Json observed_tips(std::initializer_list<std::pair<const char*, const char*>> fields) {
-  Json result = {{{"field", "name"}, {"title", "norm"}}};
-  for (const auto& [field, title] : fields) {
-    result.push_back({{"field", field}, {"title", title}, {"type", "quantitative"}, {"format", ".4~g"}});
-  }
-  return result;
-}
-
 /// The norm where `field` is largest.
 const Json& largest_row(const Json& rows, const char* field) {
   return *std::max_element(rows.begin(), rows.end(), [&](const Json& a, const Json& b) {
@@ -77,8 +69,7 @@ Json sigma_chart(const std::vector<ObservedNorm>& norms) {
       {"height", 220},
       {"encoding",
        {{"x", call_order()},
-        {"tooltip",
-         observed_tips({{"low", "5 %"}, {"median", "50 %"}, {"high", "95 %"}, {"most", "largest"}})}}},
+        {"tooltip", tooltip({{"low", "5 %"}, {"median", "50 %"}, {"high", "95 %"}, {"most", "largest"}})}}},
       {"layer",
        {{{"mark", {{"type", "rule"}, {"strokeWidth", 2}}},
          {"encoding", {{"y", std::move(bar)}, {"y2", {{"field", "high"}}}}}},
@@ -100,7 +91,7 @@ Json ones_chart(const std::vector<ObservedNorm>& norms) {
   return chart("ones", "How much of its input lies along all-ones, which projection removes?", answer,
                fmt::format("Share of the squared length along all-ones for {} norms.", rows.size()),
                observed_points(rows, quantity("share", "share of |x|² along all-ones"),
-                               observed_tips({{"share", "all rows"}, {"most", "largest of one row"}})));
+                               tooltip({{"share", "all rows"}, {"most", "largest of one row"}})));
 }
 
 Json frozen_chart(const std::vector<ObservedNorm>& norms) {
@@ -115,7 +106,7 @@ Json frozen_chart(const std::vector<ObservedNorm>& norms) {
                answer,
                fmt::format("Relative root-mean-square error of the output for {} norms.", rows.size()),
                observed_points(rows, quantity("error", "relative error of the output"),
-                               observed_tips({{"error", "relative error"}})));
+                               tooltip({{"error", "relative error"}})));
 }
 
 Json dimension_chart(const std::vector<ObservedNorm>& norms) {
@@ -134,7 +125,7 @@ Json dimension_chart(const std::vector<ObservedNorm>& norms) {
     }
   }
   Json spec = observed_points(rows, quantity("dimension", "effective dimension"),
-                              observed_tips({{"dimension", "effective dimension"}}));
+                              tooltip({{"dimension", "effective dimension"}}));
   spec["encoding"]["color"] = {
       {"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
   return chart("dimension", "How many dimensions of each norm's image does the data use?",

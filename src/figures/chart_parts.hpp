@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,15 @@ using vega::values;
           {"answer", answer},
           {"description", description},
           {"spec", vega::specification(std::move(spec))}};
+}
+
+/// The norm's name and the numbers in these {field, title}.
+[[nodiscard]] inline Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) {
+  Json result = {{{"field", "name"}, {"title", "norm"}}};
+  for (const auto& [field, title] : fields) {
+    result.push_back({{"field", field}, {"title", title}, {"type", "quantitative"}, {"format", ".4~g"}});
+  }
+  return result;
 }
 
 /// What each head can do, appended to `charts` where heads are known.

@@ -59,14 +59,6 @@ Json ratio_axis(const Json& rows, const char* field, const char* title) {
   return axis;
 }
 
-Json tooltip(std::initializer_list<std::pair<const char*, const char*>> fields) {
-  Json result = {{{"field", "name"}, {"title", "norm"}}};
-  for (const auto& [field, title] : fields) {
-    result.push_back({{"field", field}, {"title", title}, {"type", "quantitative"}, {"format", ".4~g"}});
-  }
-  return result;
-}
-
 /// Points over depth, joined by a thin line for each role.
 Json depth_figure(Json rows, Json y, Json tips) {
   const Json encoding = {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,6 +44,18 @@ class Uses {
   std::map<Place, std::set<std::string>> writers_;
   std::set<std::string> streaming_;
 };
+
+/// The stacks of the norms that `wanted` accepts, each once, in their order.
+template <typename Wanted>
+std::vector<std::string> stacks_of(const model::Model& model, const Wanted& wanted) {
+  std::vector<std::string> stacks;
+  for (const model::Norm& norm : model.norms) {
+    if (wanted(norm) && std::find(stacks.begin(), stacks.end(), norm.stack) == stacks.end()) {
+      stacks.push_back(norm.stack);
+    }
+  }
+  return stacks;
+}
 
 /// Whether weights of this dtype are rewritten.
 [[nodiscard]] bool is_rewritable(Dtype dtype);

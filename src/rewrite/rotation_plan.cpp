@@ -235,13 +235,8 @@ class RotationPlanner {
 void plan_rotations(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan) {
   if (!plan.options.rotation) return;
   RotationPlanner planner(checkpoint, model, uses, plan);
-  std::vector<std::string> stacks;
-  for (const Norm& norm : model.norms) {
-    if (is_of_stream(norm) && std::find(stacks.begin(), stacks.end(), norm.stack) == stacks.end()) {
-      stacks.push_back(norm.stack);
-    }
-  }
-  for (const std::string& stack : stacks) plan.rotations.push_back(planner.decide(stack));
+  for (const std::string& stack : stacks_of(model, is_of_stream))
+    plan.rotations.push_back(planner.decide(stack));
 }
 
 }  // namespace normscope::rewrite

@@ -132,13 +132,8 @@ class StreamPlanner {
 void plan_streams(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan) {
   if (!plan.options.center) return;
   StreamPlanner planner(checkpoint, model, uses, plan);
-  std::vector<std::string> stacks;
-  for (const Norm& norm : model.norms) {
-    if (reads_stream(norm) && std::find(stacks.begin(), stacks.end(), norm.stack) == stacks.end()) {
-      stacks.push_back(norm.stack);
-    }
-  }
-  for (const std::string& stack : stacks) plan.streams.push_back(planner.decide(stack));
+  for (const std::string& stack : stacks_of(model, reads_stream))
+    plan.streams.push_back(planner.decide(stack));
 }
 
 }  // namespace normscope::rewrite

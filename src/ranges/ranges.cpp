@@ -53,7 +53,7 @@ class Rows {
   }
 
   [[nodiscard]] Part all(unsigned threads, const Progress& progress) const {
-    const std::size_t blocks = (linear_.out + rows_at_once - 1) / rows_at_once;
+    const std::size_t blocks = (static_cast<std::size_t>(linear_.out) + rows_at_once - 1) / rows_at_once;
     const std::size_t together = std::size_t{4} * thread_count(threads);
     Part all;
     for (std::size_t first = 0; first < blocks; first += together) {
@@ -103,7 +103,8 @@ class Rows {
 
 ReaderRanges of_reader(const checkpoint::Checkpoint& checkpoint, const model::Linear& linear,
                        const NormSpec& norm, unsigned threads, const Progress& progress) {
-  ReaderRanges result{.role = linear.role, .weight = linear.weight.selector(), .rows = linear.out};
+  ReaderRanges result{
+      .role = linear.role, .weight = linear.weight.selector(), .rows = static_cast<std::size_t>(linear.out)};
   try {
     const Rows rows(checkpoint, linear, norm);
     Part all = rows.all(threads, progress);

@@ -42,24 +42,14 @@ constexpr std::size_t shown_coordinates = 5;
 
 using Directions = documents::Directions;
 
-Directions empty_rows(std::size_t count, std::size_t width) {
-  return {.values = std::vector<double>(count * width), .width = width};
+Directions leading_axes(const geometry::NormImage& image, std::size_t wanted, unsigned threads) {
+  check_entries("--axes", std::min(wanted, image.semi_axes().size()), image.width());
+  return documents::longest_axes(image, wanted, threads);
 }
 
-Directions leading_axes(const geometry::NormImage& image, std::size_t width, std::size_t wanted,
-                        unsigned threads) {
-  const std::size_t count = std::min(wanted, image.semi_axes().size());
-  check_entries("--axes", count, width);
-  Directions axes = empty_rows(count, width);
-  image.axes(0, axes.view(), threads);
-  return axes;
-}
-
-Directions null_space(const geometry::NormImage& image, std::size_t width) {
-  check_entries("--null-space", image.null_space_dim(), width);
-  Directions basis = empty_rows(image.null_space_dim(), width);
-  image.null_space(basis.view());
-  return basis;
+Directions null_space(const geometry::NormImage& image) {
+  check_entries("--null-space", image.null_space_dim(), image.width());
+  return documents::null_space(image);
 }
 
 std::string direction(std::span<const double> vector) {
@@ -134,8 +124,8 @@ int run_geometry(const Session& session, const GeometryOptions& options) {
   documents::GeometryDetails details;
   if (!options.norm.gain.empty()) details.gain = audit::statistics(spec.gain);
   if (other) details.compared = compare(session, *other, spec, image);
-  details.axes = leading_axes(image, spec.width, options.axes, session.threads);
-  if (options.null_space) details.null_space = null_space(image, spec.width);
+  details.axes = leading_axes(image, options.axes, session.threads);
+  if (options.null_space) details.null_space = null_space(image);
   if (spec.model) details.source = spec.source();
 
   Lines lines;

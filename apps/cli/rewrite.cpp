@@ -63,6 +63,10 @@ std::string outcome(const rewrite::NormPlan& plan) {
   return {};
 }
 
+std::string stream_of(const std::string& stack) {
+  return stack.empty() ? "residual stream" : "residual stream of the " + stack;
+}
+
 void print_plan(const Session& session, const model::Model& model, const rewrite::Plan& plan) {
   std::size_t widest_name = 4;
   std::size_t widest_readers = 7;
@@ -79,16 +83,14 @@ void print_plan(const Session& session, const model::Model& model, const rewrite
     }
   }
   for (const rewrite::StreamPlan& stream : plan.streams) {
-    const std::string name =
-        stream.stack.empty() ? "residual stream" : "residual stream of the " + stream.stack;
+    const std::string name = stream_of(stream.stack);
     session.say(stream.centered ? fmt::format("{}: {} centred; its {} may be RMSNorms of the same eps", name,
                                               counted(stream.writers.size(), "writer"),
                                               counted(stream.norms.size(), "LayerNorm"))
                                 : fmt::format("{}: not centred: {}", name, printable(stream.reason)));
   }
   for (const rewrite::RotationPlan& stream : plan.rotations) {
-    const std::string name =
-        stream.stack.empty() ? "residual stream" : "residual stream of the " + stream.stack;
+    const std::string name = stream_of(stream.stack);
     session.say(stream.rotation ? fmt::format("{}: rotated, with {} and {}", name,
                                               counted(stream.writers.size(), "writer"),
                                               counted(stream.norms.size(), "norm"))

@@ -35,6 +35,27 @@ class Chart(dict):
             json.dump(self, file)
 
 
+class Illustrated:
+    """A document and its figures. Fields of the document are attributes as well."""
+
+    def __init__(self, document: Any, charts: list[dict[str, Any]]) -> None:
+        self.document = document
+        self.charts = charts_of(charts)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def plot(self, name: str | None = None) -> Chart:
+        """The chart of that name; without one, the first. `list(self.charts)` has the names."""
+        return self.charts[next(iter(self.charts)) if name is None else name]
+
+    def to_pandas(self, field: str = "norms") -> Any:
+        """A pandas DataFrame of `field`, a list of the document."""
+        return self.document.to_pandas(field)
+
+
 def charts_of(document: list[dict[str, Any]]) -> dict[str, Chart]:
     """The charts of a document of the schema docs/schemas/charts.schema.json, by their ids."""
     return {chart["id"]: Chart(chart["spec"]) for chart in document}

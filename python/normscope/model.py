@@ -12,7 +12,7 @@ from typing import Any, Sequence
 from . import _core, results
 from ._check import callback, count, real, text
 from .analyses import Norm, Progress
-from .charts import Chart, charts_of
+from .charts import Illustrated
 from .head import Head
 from .live import snapshot_of
 
@@ -149,21 +149,15 @@ class Model:
         return results.loads(_core.compare(self._core, after._core, callback("compare", progress)))
 
 
-class Report:
+class Report(Illustrated):
     """A report: `document` has the numbers, `charts` the figures, and a notebook shows the page.
 
     Fields of the document are attributes of the report as well: `report.norms`, `report.findings`.
     """
 
     def __init__(self, document: results.Report, charts: list[dict[str, Any]], page: str) -> None:
-        self.document = document
-        self.charts = charts_of(charts)
+        super().__init__(document, charts)
         self.page = page
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.document, name)
 
     def __repr__(self) -> str:
         model = self.document.model
@@ -173,14 +167,6 @@ class Report:
     def _repr_html_(self) -> str:
         return (f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts allow-downloads allow-popups" '
                 'style="width:100%;height:800px;border:0"></iframe>')
-
-    def plot(self, name: str | None = None) -> Chart:
-        """The chart of that name; without one, the first. `list(report.charts)` has the names."""
-        return self.charts[next(iter(self.charts)) if name is None else name]
-
-    def to_pandas(self, field: str | None = None) -> Any:
-        """A pandas DataFrame of `field`, such as "norms" or "heads"; without one, of the norms."""
-        return self.document.to_pandas(field or "norms")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page (.html) or the JSON document (.json)."""

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Union
 from . import _core, results
 from ._check import count
 from .analyses import Norm
-from .charts import Chart, charts_of
+from .charts import Illustrated
 from .kernels import normalize
 
 #: Largest difference, relative to the largest output, at which a module counts as the norm that it is taken for.
@@ -21,17 +21,9 @@ _TRIED_ROWS = 16
 Which = Union[Callable[[str, Any], bool], Iterable[str], None]
 
 
-class Activations:
-    """What data did in the norms of a model; `document` has the numbers, `charts` the figures."""
-
-    def __init__(self, document: results.Activations, charts: list[dict[str, Any]]) -> None:
-        self.document = document
-        self.charts = charts_of(charts)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.document, name)
+class Activations(Illustrated):
+    """What data did in the norms of a model; `document` has the numbers, `charts` the figures: "sigma", "ones",
+    "frozen" and "dimension"."""
 
     def __repr__(self) -> str:
         rows = max((norm.rows for norm in self.document.norms), default=0)
@@ -39,14 +31,6 @@ class Activations:
 
     def _repr_html_(self) -> str:
         return self.document._repr_html_()
-
-    def plot(self, name: str = "sigma") -> Chart:
-        """The chart of that name: "sigma", "ones", "frozen" or "dimension"."""
-        return self.charts[name]
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame, a row for each norm."""
-        return self.document.to_pandas("norms")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the JSON document."""
@@ -64,8 +48,9 @@ class Watch:
         self._observers: dict[str, Any] = {}
         self._calls: dict[str, int] = {}
         self._not_understood: dict[str, str] = {}
+        wanted = _choice_of(which)
         self._hooks = [module.register_forward_hook(self._hook_of(name))
-                       for name, module in model.named_modules() if _is_wanted(name, module, which)]
+                       for name, module in model.named_modules() if wanted(name, module)]
         if not self._hooks:
             raise ValueError(f"watch: {self._model} has no norm" + ("" if which is None else " that was asked for"))
 
@@ -135,10 +120,13 @@ def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, 
     return Watch(model, which, *how)
 
 
-def _is_wanted(name: str, module: Any, which: Which) -> bool:
+def _choice_of(which: Which) -> Callable[[str, Any], bool]:
     if which is None:
-        return _is_norm(module)
-    return which(name, module) if callable(which) else name in set(which)
+        return lambda name, module: _is_norm(module)
+    if callable(which):
+        return which
+    names = set(which)
+    return lambda name, module: name in names
 
 
 def _is_norm(module: Any) -> bool:

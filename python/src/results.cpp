@@ -1,7 +1,5 @@
 #include "results.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -15,24 +13,12 @@
 #include <normscope/selectability/survey.hpp>
 
 namespace normscope::python {
-namespace {
-
-documents::Directions rows_of(std::size_t count, std::size_t width) {
-  return {.values = std::vector<double>(count * width), .width = width};
-}
-
-}  // namespace
-
 std::string geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes, bool null_space,
                               unsigned threads, const Progress& progress) {
   const geometry::NormImage image(spec, threads, progress);
   documents::GeometryDetails details;
-  details.axes = rows_of(std::min(axes, image.semi_axes().size()), spec.width);
-  if (details.axes.size() > 0) image.axes(0, details.axes.view(), threads);
-  if (null_space) {
-    details.null_space = rows_of(image.null_space_dim(), spec.width);
-    image.null_space(details.null_space->view());
-  }
+  details.axes = documents::longest_axes(image, axes, threads);
+  if (null_space) details.null_space = documents::null_space(image);
   if (has_gain) details.gain = audit::statistics(spec.gain);
   return json_text(documents::geometry(spec, image, details));
 }

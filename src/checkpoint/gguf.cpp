@@ -153,7 +153,6 @@ class GgufReader {
     return alignment;
   }
 
-  // Tensors.
   void read_tensor(std::uint64_t alignment) {
     const std::string name = text("a tensor's name");
     const std::string quoted = bytes::quote(name);

@@ -1,6 +1,8 @@
 #include <normscope/documents/geometry.hpp>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <normscope/core/version.hpp>
 #include <normscope/geometry/moments.hpp>
@@ -20,6 +22,20 @@ Json rows_json(const Directions& rows) {
 Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 }  // namespace
+
+Directions longest_axes(const geometry::NormImage& image, std::size_t count, unsigned threads) {
+  const std::size_t rows = std::min(count, image.semi_axes().size());
+  Directions axes{.values = std::vector<double>(rows * image.width()), .width = image.width()};
+  image.axes(0, axes.view(), threads);
+  return axes;
+}
+
+Directions null_space(const geometry::NormImage& image) {
+  Directions basis{.values = std::vector<double>(image.null_space_dim() * image.width()),
+                   .width = image.width()};
+  image.null_space(basis.view());
+  return basis;
+}
 
 Json geometry(const NormSpec& spec, const geometry::NormImage& image, const GeometryDetails& details) {
   Json json = {{"schema", "normscope.geometry/1"},

@@ -26,6 +26,12 @@ struct Directions {
   [[nodiscard]] MatrixView<double> view() { return {values.data(), size(), width}; }
 };
 
+/// The `count` longest principal axes of an image, or all of fewer.
+[[nodiscard]] Directions longest_axes(const geometry::NormImage& image, std::size_t count, unsigned threads);
+
+/// An orthonormal basis of what the norm erases.
+[[nodiscard]] Directions null_space(const geometry::NormImage& image);
+
 /// How the image of a norm compares with the image that another gain would give:
 /// `geometry::image_similarity`, `geometry::longest_axes_cosine`.
 struct GainComparison {

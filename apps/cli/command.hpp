@@ -10,6 +10,7 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/text.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/model/model.hpp>
 
 #include "session.hpp"
 
@@ -74,8 +75,16 @@ struct NormOptions {
   [[nodiscard]] NormInput open(Inputs& inputs) const;
 };
 
-/// Declares --member, which completes the name of a model, declared before, to FILE:MEMBER.
-void add_member(CLI::App& command, std::string& model);
+/// A model named on the command line, with what its user states of it.
+struct ModelName {
+  std::string path{};
+  model::Stated stated{};
+};
+
+/// Declares --arch and --heads.
+void add_stated(CLI::App& command, model::Stated& stated);
+/// Declares these and --member, which completes the path of a model, declared before, to FILE:MEMBER.
+void add_model_options(CLI::App& command, ModelName& model);
 
 /// Prints the assumptions and unknowns of a model's description.
 void say_notes(const Session& session, const std::vector<std::string>& notes);

@@ -22,6 +22,7 @@ namespace {
 struct CompareOptions {
   std::string before;
   std::string after;
+  model::Stated stated;  ///< of both
   std::string page;
 };
 
@@ -61,7 +62,8 @@ int run_compare(const Session& session, const CompareOptions& options) {
   const checkpoint::Checkpoint& after = inputs.checkpoint(options.after);
   inputs.keep_apart({session.json, options.page});
   const rewrite::Comparison comparison =
-      rewrite::compare(before, inputs.model_of(before), after, inputs.model_of(after), session.progress());
+      rewrite::compare(before, inputs.model_of(before, options.stated), after,
+                       inputs.model_of(after, options.stated), session.progress());
   if (session.wants_json())
     session.write_json(json_text(documents::comparison(before, after, comparison), 1));
   if (!options.page.empty()) {
@@ -84,6 +86,7 @@ void add_compare(CLI::App& root, Session& session) {
                   [&session, options] { return run_compare(session, *options); });
   command->add_option("OLD", options->before, "Checkpoint to compare with")->required();
   command->add_option("NEW", options->after, "Checkpoint that should compute the same")->required();
+  add_stated(*command, options->stated);
   command
       ->add_option("-o,--output", options->page,
                    "HTML page to write, with figures of how far each norm moved")

@@ -22,7 +22,7 @@ namespace normscope::cli {
 namespace {
 
 struct HeadsOptions {
-  std::string model;
+  ModelName model;
   documents::HeadDetails details;
   audit::HeadContexts contexts;
 };
@@ -157,14 +157,15 @@ void expect_some_modelled(const std::string& path, const model::Model& model) {
 
 int run_heads(const Session& session, const HeadsOptions& options) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({session.json});
-  const model::Model& model = inputs.model_of(checkpoint);
-  expect_some_modelled(options.model, model);
+  const model::Model& model = inputs.model_of(checkpoint, options.model.stated);
+  expect_some_modelled(options.model.path, model);
   const Heads heads =
       audit::reach_of_heads(checkpoint, model, session.threads, session.progress(), options.contexts);
   if (session.wants_json()) {
-    certificates::Inputs computed_from{.arguments = {{"model", options.model}}};
+    certificates::Inputs computed_from{.arguments = {{"model", options.model.path}},
+                                       .stated = options.model.stated};
     if (options.details.certificates) {
       computed_from.arrays = certificates::ModelHeads(checkpoint, model).arrays(session.threads);
     }
@@ -173,7 +174,7 @@ int run_heads(const Session& session, const HeadsOptions& options) {
     session.write_json(json_text(documents::heads(checkpoint, model, heads, details), 1));
   }
   if (heads.empty()) {
-    session.say(fmt::format("{}: no attention heads were recognized", printable(options.model)));
+    session.say(fmt::format("{}: no attention heads were recognized", printable(options.model.path)));
   } else {
     print(session, model, heads);
   }
@@ -188,8 +189,8 @@ void add_heads(CLI::App& root, Session& session) {
   CLI::App* command = add_command(
       root, session, "heads", "Bound how uniform and how sharp each attention head can be, in any context",
       [&session, options] { return run_heads(session, *options); });
-  command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
-  add_member(*command, options->model);
+  command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
+  add_model_options(*command, options->model);
   command->add_option(
       "--context", options->contexts.positions,
       "Largest context, in positions, for the bounds of rotary heads (default: the model's own)");

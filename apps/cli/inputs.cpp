@@ -31,10 +31,10 @@ std::optional<checkpoint::OpenedArray> Inputs::optional_array(const std::string&
 
 const checkpoint::Checkpoint& Inputs::checkpoint(const fs::path& path) { return *open(path); }
 
-const model::Model& Inputs::model_of(const checkpoint::Checkpoint& checkpoint) {
+const model::Model& Inputs::model_of(const checkpoint::Checkpoint& checkpoint, const model::Stated& stated) {
   const auto known = models_.find(&checkpoint);
   if (known != models_.end()) return known->second;
-  return models_.emplace(&checkpoint, model::describe(checkpoint)).first->second;
+  return models_.emplace(&checkpoint, model::describe(checkpoint, stated)).first->second;
 }
 
 void Inputs::keep_apart(const std::vector<std::string>& outputs) const { cli::keep_apart(files_, outputs); }

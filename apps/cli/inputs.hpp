@@ -27,9 +27,10 @@ class Inputs {
   /// The checkpoint at that path; it stays open as long as this does.
   /// Errors    as `Checkpoint`
   [[nodiscard]] const checkpoint::Checkpoint& checkpoint(const std::filesystem::path& path);
-  /// The description of `checkpoint` as a model, computed once.
+  /// The description of `checkpoint` as a model, computed once, with what is stated of it the first time.
   /// Errors    as `model::describe`
-  [[nodiscard]] const model::Model& model_of(const checkpoint::Checkpoint& checkpoint);
+  [[nodiscard]] const model::Model& model_of(const checkpoint::Checkpoint& checkpoint,
+                                             const model::Stated& stated = {});
 
   /// Adds a file that is not opened here but that outputs may not replace either.
   void add_file(const std::filesystem::path& file) { files_.push_back(file); }

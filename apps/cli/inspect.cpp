@@ -34,18 +34,18 @@ void print_norm(const Session& session, const model::Norm& norm) {
   session.say(fmt::format("    written by  {}{}", tensors_of(norm.writers), others));
 }
 
-int run_inspect(const Session& session, const std::string& file) {
+int run_inspect(const Session& session, const ModelName& file) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file);
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file.path);
   inputs.keep_apart({session.json});
-  const model::Model& model = inputs.model_of(checkpoint);
+  const model::Model& model = inputs.model_of(checkpoint, file.stated);
   if (session.wants_json()) session.write_json(json_text(documents::inspection(checkpoint, model), 1));
   if (session.quiet) return ok;
   for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
     session.say(fmt::format("{:<5} {:<20} {}", tensor.stored_type(),
                             fmt::format("[{}]", fmt::join(tensor.shape, ", ")), printable(tensor.name)));
   }
-  session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file),
+  session.say(fmt::format("\n{}: {}, {} tensors, {} parameters\n{} ({})\n", printable(file.path),
                           checkpoint.format(), checkpoint.tensors().size(), model.parameters, model.title,
                           printable(model.evidence)));
   for (const model::Norm& norm : model.norms) print_norm(session, norm);
@@ -57,12 +57,12 @@ int run_inspect(const Session& session, const std::string& file) {
 }  // namespace
 
 void add_inspect(CLI::App& root, Session& session) {
-  const auto file = std::make_shared<std::string>();
+  const auto file = std::make_shared<ModelName>();
   CLI::App* command =
       add_command(root, session, "inspect", "Check a checkpoint strictly; list its tensors and norms",
                   [&session, file] { return run_inspect(session, *file); });
-  command->add_option("FILE", *file, "Checkpoint to check")->required();
-  add_member(*command, *file);
+  command->add_option("FILE", file->path, "Checkpoint to check")->required();
+  add_model_options(*command, *file);
   command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
 }
 

@@ -18,7 +18,7 @@ namespace normscope::cli {
 namespace {
 
 struct RangesOptions {
-  std::string model;
+  ModelName model;
   std::string norm;
 };
 
@@ -84,17 +84,17 @@ void print_ranges(const Session& session, const ranges::ModelRanges& found) {
 
 int run_ranges(const Session& session, const RangesOptions& options) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({session.json});
-  model::Model model = inputs.model_of(checkpoint);
+  model::Model model = inputs.model_of(checkpoint, options.model.stated);
   if (model.norms.empty()) {
-    throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model));
+    throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model.path));
   }
   if (!options.norm.empty()) {
     std::erase_if(model.norms, [&](const model::Norm& norm) { return norm.name != options.norm; });
     if (model.norms.empty()) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("--norm: {} has no norm \"{}\"", options.model, options.norm));
+                  fmt::format("--norm: {} has no norm \"{}\"", options.model.path, options.norm));
     }
   }
   const ranges::ModelRanges found = ranges::of_model(checkpoint, model, session.threads, session.progress());
@@ -111,7 +111,8 @@ void add_ranges(CLI::App& root, Session& session) {
   CLI::App* command = add_command(
       root, session, "ranges", "Prove the range of every number that a model computes directly behind a norm",
       [&session, options] { return run_ranges(session, *options); });
-  command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
+  command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
+  add_model_options(*command, options->model);
   command->add_option("--norm", options->norm, "This norm alone")->type_name("NAME");
   command->footer(
       "The columns: the lowest and highest number that a row of the reader gives at any input of the norm; "

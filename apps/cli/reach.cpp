@@ -198,8 +198,8 @@ void add_reach(CLI::App& root, Session& session) {
                   "Decide which tokens a model can output after its final norm, and bound their probability",
                   [&session, options] { return run_reach(session, *options); });
   HeadOptions& head = options->head;
-  CLI::Option* model = command->add_option("MODEL", head.model, "Checkpoint with a language-model head");
-  add_member(*command, head.model);
+  CLI::Option* model = command->add_option("MODEL", head.model.path, "Checkpoint with a language-model head");
+  add_model_options(*command, head.model);
   CLI::Option* unembedding = command
                                  ->add_option("--unembedding", head.unembedding,
                                               "Instead of MODEL: unembedding matrix, tokens x width")

@@ -18,17 +18,18 @@ namespace fs = std::filesystem;
 void read_from_model(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
                      unsigned threads, ReachHead& head) {
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   const fs::path folder = checkpoint.files().front().parent_path();
   const std::optional<fs::path> names =
       options.names.empty() ? model::find_token_names(folder) : std::optional<fs::path>(options.names);
   if (names) inputs.add_file(*names);
   inputs.keep_apart(outputs);
-  const model::Model& described = inputs.model_of(checkpoint);
+  const model::Model& described = inputs.model_of(checkpoint, options.model.stated);
   static_cast<audit::VocabularyHead&>(head) = audit::vocabulary_head(checkpoint, described);
   head.notes = described.notes;
   if (describe) {
-    head.inputs.arguments.push_back({"model", options.model});
+    head.inputs.arguments.push_back({"model", options.model.path});
+    head.inputs.stated = options.model.stated;
     head.inputs.arrays = certificates::read_model_head(checkpoint, described).arrays(threads);
   }
   if (names) head.names = model::read_token_names(*names, head.logits.tokens);
@@ -68,12 +69,12 @@ std::string ReachHead::shown(std::size_t token) const { return printable(audit::
 
 ReachHead read_head(const HeadOptions& options, const std::vector<std::string>& outputs, bool describe,
                     unsigned threads) {
-  if (options.model.empty() == options.unembedding.empty()) {
+  if (options.model.path.empty() == options.unembedding.empty()) {
     throw CLI::ValidationError("MODEL or --unembedding", "exactly one of them is needed");
   }
   ReachHead head;
-  head.source = options.model.empty() ? options.unembedding : options.model;
-  if (options.model.empty()) {
+  head.source = options.model.path.empty() ? options.unembedding : options.model.path;
+  if (options.model.path.empty()) {
     read_from_arrays(options, outputs, describe, threads, head);
   } else {
     read_from_model(options, outputs, describe, threads, head);

@@ -13,7 +13,7 @@ namespace normscope::cli {
 
 /// The command-line form of a vocabulary head: a model, or its arrays.
 struct HeadOptions {
-  std::string model;
+  ModelName model;
   std::string unembedding;
   std::string unembedding_bias;
   std::string names;

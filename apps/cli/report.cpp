@@ -23,7 +23,7 @@ namespace normscope::cli {
 namespace {
 
 struct ReportOptions {
-  std::string model;
+  ModelName model;
   std::string output = "report.html";
   bool deep = false;
   bool no_vocabulary = false;
@@ -109,10 +109,10 @@ void summarize(const Session& session, const ReportOptions& options, const audit
 int run_report(const Session& session, const ReportOptions& options) {
   expect_writable({options.output});
   Inputs inputs;
-  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model);
+  const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
   inputs.keep_apart({options.output, session.json});
-  const audit::Report report =
-      audit::audit(checkpoint, session.threads, session.progress(), vocabulary_options(options));
+  const audit::Report report = audit::audit(checkpoint, inputs.model_of(checkpoint, options.model.stated),
+                                            session.threads, session.progress(), vocabulary_options(options));
   AtomicFile page(options.output);
   page.write(report::fill(json_text(documents::report(report), 1), json_text(figures::charts(report))));
   if (session.wants_json()) session.write_json(json_text(documents::report(report, options.deep), 1));
@@ -128,8 +128,8 @@ void add_report(CLI::App& root, Session& session) {
   CLI::App* command = add_command(root, session, "report",
                                   "Analyse a checkpoint's norms, heads and vocabulary; write one HTML page",
                                   [&session, options] { return run_report(session, *options); });
-  command->add_option("MODEL", options->model, "Checkpoint to analyse")->required();
-  add_member(*command, options->model);
+  command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
+  add_model_options(*command, options->model);
   command->add_option("-o,--output", options->output, "HTML file to write (default report.html)")
       ->type_name("FILE");
   command->add_flag("--deep", options->deep,

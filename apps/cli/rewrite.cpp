@@ -28,6 +28,7 @@ namespace {
 
 struct RewriteOptions {
   std::string model;
+  model::Stated stated;
   std::string output;
   std::string fold;
   std::vector<std::string> activations;
@@ -211,7 +212,7 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
   Inputs inputs;
   for (const std::filesystem::path& file : checkpoint.files()) inputs.add_file(file);
   inputs.add_file(options.model);
-  const model::Model model = model::describe(checkpoint);
+  const model::Model model = model::describe(checkpoint, options.stated);
   const std::vector<rewrite::Activations> activations = read_activations(options.activations, model, inputs);
   const std::optional<rewrite::RotationRequest> rotation = rotation_of(options.rotate, inputs);
   inputs.keep_apart({options.output, session.json});
@@ -255,6 +256,7 @@ void add_rewrite(CLI::App& root, Session& session) {
                                   [&session, options] { return run_rewrite(session, *options); });
   command->add_option("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder")
       ->required();
+  add_stated(*command, options->stated);
   command
       ->add_option(
           "-o,--output", options->output,

@@ -187,7 +187,7 @@ class ResultReader {
     if (const std::string file = name("model"); !file.empty()) {
       const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(file);
       const certificates::ModelHead head =
-          certificates::read_model_head(checkpoint, inputs_.model_of(checkpoint));
+          certificates::read_model_head(checkpoint, inputs_.model_of(checkpoint, result_.inputs().stated));
       found_.arrays = head.arrays(given_.threads);
       expect_inputs();
       return certificates::verify_reach(result_, head.head(), folder(), options());
@@ -208,7 +208,7 @@ class ResultReader {
 
   [[nodiscard]] Verification verify_heads() {
     const checkpoint::Checkpoint& checkpoint = inputs_.checkpoint(needed("model"));
-    const model::Model& model = inputs_.model_of(checkpoint);
+    const model::Model& model = inputs_.model_of(checkpoint, result_.inputs().stated);
     const certificates::ModelHeads heads(checkpoint, model);
     // Without certificates a result names no arrays.
     if (!result_.inputs().arrays.empty()) found_.arrays = heads.arrays(given_.threads);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import math
@@ -20,8 +21,10 @@ from .live import snapshot_of
 class Model:
     """An open checkpoint. Made by `open`."""
 
-    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
-        self._core = _core.Model(os.fspath(path))
+    def __init__(self, path: str | os.PathLike[str], name: str | None = None, *, architecture: str = "",
+                 heads: int = 0) -> None:
+        self._core = _core.Model(os.fspath(path), text("open", "architecture", architecture),
+                                 count("open", "heads", heads))
         self._name = os.fspath(path) if name is None else name
 
     @property
@@ -176,15 +179,18 @@ class Report(Illustrated):
         pathlib.Path(path).write_text(self.page, encoding="utf-8")
 
 
-def open(model: Any) -> Model:  # noqa: A001
+def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noqa: A001
     """Opens a checkpoint (a file, a folder, or a model of the local hub cache), or a live `torch.nn.Module`.
 
     A module's parameters are copied into a temporary checkpoint; its configuration is `module.config` where it has
     one.
 
+    architecture   short name such as "gpt2", where the file does not state it
+    heads          attention heads of a layer, where neither configuration nor shapes determine them
+
     Errors   OSError for a file that cannot be read, ValueError for one that is no checkpoint: each names file,
              tensor and expectation
     """
     if isinstance(model, (str, os.PathLike)):
-        return Model(model)
-    return snapshot_of(model, Model)
+        return Model(model, architecture=architecture, heads=heads)
+    return snapshot_of(model, functools.partial(Model, architecture=architecture, heads=heads))

@@ -49,9 +49,11 @@ namespace {
 /// An open checkpoint and what is known of its model.
 class Model {
  public:
-  explicit Model(const std::string& path) : checkpoint_(path), model_(model::describe(checkpoint_)) {}
+  Model(const std::string& path, model::Stated stated)
+      : checkpoint_(path), stated_(std::move(stated)), model_(model::describe(checkpoint_, stated_)) {}
 
   [[nodiscard]] const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
+  [[nodiscard]] const model::Stated& stated() const { return stated_; }
   [[nodiscard]] const model::Model& described() const { return model_; }
 
   /// Errors    Argument for a name that no norm has
@@ -65,6 +67,7 @@ class Model {
 
  private:
   checkpoint::Checkpoint checkpoint_;
+  model::Stated stated_;
   model::Model model_;
 };
 
@@ -79,7 +82,8 @@ std::tuple<std::string, std::string, std::string> report(const Model& model, boo
   audit::VocabularyOptions options{.seconds = seconds, .skip = !vocabulary};
   if (deep) options.most_work = std::numeric_limits<double>::infinity();
   return run(callback, [&](const Progress& progress) {
-    const audit::Report found = audit::audit(model.checkpoint(), threads, progress, options);
+    const audit::Report found =
+        audit::audit(model.checkpoint(), model.described(), threads, progress, options);
     std::string charts = json_text(figures::charts(found));
     std::string page = report::fill(json_text(documents::report(found), 1), charts);
     return std::tuple(json_text(documents::report(found, deep)), std::move(charts), std::move(page));
@@ -91,7 +95,8 @@ std::string heads(const Model& model, std::size_t context, bool queries, bool ce
   return run(callback, [&](const Progress& progress) {
     const std::vector<audit::HeadReach> found = audit::reach_of_heads(
         model.checkpoint(), model.described(), threads, progress, {.positions = context});
-    certificates::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}}};
+    certificates::Inputs inputs{.arguments = {{"model", model.checkpoint().path().string()}},
+                                .stated = model.stated()};
     if (certificates) {
       inputs.arrays = certificates::ModelHeads(model.checkpoint(), model.described()).arrays(threads);
     }
@@ -240,7 +245,12 @@ std::string verify(const Model& model, const std::string& result_text, unsigned 
 
 void define_model(nb::module_& module) {
   nb::class_<Model>(module, "Model")
-      .def(nb::init<const std::string&>(), nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "__init__",
+          [](Model* at, const std::string& path, const std::string& architecture, std::uint64_t heads) {
+            new (at) Model(path, {architecture, heads});
+          },
+          nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("path", [](const Model& model) { return model.checkpoint().path().string(); })
       .def_prop_ro("format", [](const Model& model) { return std::string(model.checkpoint().format()); });
   define(module, "inspect", &inspect);

@@ -182,6 +182,11 @@ std::string geometry_command(const checkpoint::Checkpoint& checkpoint, const mod
 
 Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const Progress& progress,
              const VocabularyOptions& vocabulary) {
+  return audit(checkpoint, model::describe(checkpoint), threads, progress, vocabulary);
+}
+
+Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads,
+             const Progress& progress, const VocabularyOptions& vocabulary) {
   Report report;
   report.path = checkpoint.path().string();
   const std::filesystem::path whole = std::filesystem::absolute(checkpoint.path()).lexically_normal();
@@ -192,7 +197,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads, const P
   }
   report.tensors = checkpoint.tensors().size();
   report.metadata.assign(checkpoint.metadata().begin(), checkpoint.metadata().end());
-  report.model = model::describe(checkpoint);
+  report.model = std::move(model);
 
   // Norms of different stacks and widths interleave, so several may wait for their successor.
   std::vector<std::unique_ptr<Measured>> waiting;

@@ -31,6 +31,8 @@ Inputs read_inputs(const Field& field) {
     inputs.arguments.push_back({arguments[i]["role"].text(), arguments[i]["name"].text()});
   }
   if (field.has("gain_offset")) inputs.gain_offset = field["gain_offset"].number();
+  if (field.has("architecture")) inputs.stated.architecture = field["architecture"].text();
+  if (field.has("heads")) inputs.stated.heads = field["heads"].count();
   const Field arrays = field["arrays"];
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     InputArray array;

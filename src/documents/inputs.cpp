@@ -15,6 +15,8 @@ Json inputs(const certificates::Inputs& inputs) {
   }
   Json json = {{"arguments", arguments}, {"arrays", arrays}};
   if (inputs.gain_offset) json["gain_offset"] = *inputs.gain_offset;
+  if (!inputs.stated.architecture.empty()) json["architecture"] = inputs.stated.architecture;
+  if (inputs.stated.heads != 0) json["heads"] = inputs.stated.heads;
   return json;
 }
 

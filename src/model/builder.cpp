@@ -28,7 +28,7 @@ void Builder::read_sizes() {
   const Config& config = config_;
   width_ = config.count({"hidden_size", "n_embd", "d_model"}).value_or(0);
   // A list has a number for each stage, which only an architecture with stages can assign.
-  const auto heads = config.counts({"num_attention_heads", "n_head", "num_heads", "n_heads", "nhead"});
+  const auto heads = config.counts(Config::heads_keys);
   counts_.heads = heads && heads->size() == 1 ? heads->front() : 0;
   counts_.key_value_heads = config.count({"num_key_value_heads"}).value_or(0);
   counts_.head_dim = config.count({"head_dim"}).value_or(0);

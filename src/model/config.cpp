@@ -87,6 +87,21 @@ struct Config::Contents {
     return {nullptr, nullptr};
   }
 
+  // Whether the configuration states a number of heads, which must be `heads`.
+  bool states_heads(const Json& whole, std::uint64_t heads) const {
+    const Json* own = section(whole, "text_config");
+    for (const Json* place : {own, &whole}) {
+      for (const char* key : heads_keys) {
+        const Json* value = place == nullptr ? nullptr : child(*place, key);
+        if (value == nullptr) continue;
+        if (count_of(*value) == heads) return true;
+        throw Error(ErrorCode::Argument, fmt::format("model: {}: \"{}\" is {}, but {} heads are stated",
+                                                     where, key, shown(*value), heads));
+      }
+    }
+    return false;
+  }
+
   const Json* own_section(Tower tower) const {
     return section(*root, tower == Tower::text ? "text_config" : "vision_config");
   }
@@ -104,7 +119,7 @@ struct Config::Contents {
   }
 };
 
-Config::Config(const checkpoint::Checkpoint& checkpoint) {
+Config::Config(const checkpoint::Checkpoint& checkpoint, std::uint64_t heads) {
   const auto filled = std::make_shared<Contents>(checkpoint);
   Contents& contents = *filled;
   const auto parse = [](const std::string& text) {
@@ -136,6 +151,8 @@ Config::Config(const checkpoint::Checkpoint& checkpoint) {
       root = std::move(parsed);
     }
   }
+  const bool adds_heads = heads != 0 && !contents.states_heads(root, heads);
+  if (adds_heads) root["num_attention_heads"] = heads;
   contents.root = std::make_shared<const Json>(std::move(root));
   contents.look_in(Tower::text);
   contents_ = filled;

@@ -25,7 +25,13 @@ enum class Tower { text, vision };
 ///           absurd size; messages name file and key
 class Config {
  public:
-  explicit Config(const checkpoint::Checkpoint& checkpoint);
+  /// `heads`, unless 0, stands for "num_attention_heads" where the configuration states no number of heads.
+  /// Errors    in addition Argument where it states another one
+  explicit Config(const checkpoint::Checkpoint& checkpoint, std::uint64_t heads = 0);
+
+  /// The keys under which configurations state the number of attention heads of a layer.
+  static constexpr std::initializer_list<const char*> heads_keys = {"num_attention_heads", "n_head",
+                                                                    "num_heads", "n_heads", "nhead"};
 
   /// The configuration of one tower of the model; initially `Tower::text`.
   [[nodiscard]] Config of(Tower tower) const;

@@ -62,6 +62,27 @@ const Architecture* named_by(const std::vector<const Architecture*>& architectur
   return nullptr;
 }
 
+// Bounds then hold for a model of that architecture, whatever model_type the configuration names.
+Match stated_match(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,
+                   const Inventory& inventory, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Architecture* architecture : architectures) names.push_back(architecture->name);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    std::sort(names.begin(), names.end());
+    throw Error(ErrorCode::Argument,
+                fmt::format("model: architecture \"{}\" is not known, expected one of {}", name,
+                            fmt::join(names, ", ")));
+  }
+  const Architecture* architecture = architectures[static_cast<std::size_t>(found - names.begin())];
+  if (!inventory.prefix_of(architecture->signature.front())) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("model: {}: has no tensors {}, expected for the stated architecture {}",
+                            checkpoint.path().string(), with_stars(architecture->signature.front()), name));
+  }
+  return {architecture, "stated: " + name};
+}
+
 std::optional<Match> recognise(const std::vector<const Architecture*>& architectures, const Config& config,
                                const Inventory& inventory) {
   std::string type;
@@ -142,18 +163,26 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
 
 }  // namespace
 
-Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
-                         const Checkpoint& checkpoint) {
-  const Config config(checkpoint);
+Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,
+                         const Stated& stated) {
+  const Config config(checkpoint, stated.heads);
   const Inventory inventory(checkpoint);
-  const std::vector<StatedNorm> stated = stated_norms(checkpoint);
+  const std::vector<StatedNorm> norms = stated_norms(checkpoint);
   Model model;
-  const std::optional<Match> match = recognise(architectures, config, inventory);
-  if (match && describe_as(*match, checkpoint, config, inventory, stated, model)) return model;
-  describe_unknown(checkpoint, config, stated, model);
+  const std::optional<Match> match =
+      stated.architecture.empty() ? recognise(architectures, config, inventory)
+                                  : stated_match(architectures, checkpoint, inventory, stated.architecture);
+  const bool is_described = match && describe_as(*match, checkpoint, config, inventory, norms, model);
+  if (!is_described) describe_unknown(checkpoint, config, norms, model);
+  if (stated.heads != 0 && model.heads.empty()) {
+    model.notes.push_back(fmt::format("the stated {} heads are not used: {} describes no attention",
+                                      stated.heads, model.title));
+  }
   return model;
 }
 
-Model describe(const Checkpoint& checkpoint) { return describe_as_one_of(all_architectures(), checkpoint); }
+Model describe(const Checkpoint& checkpoint, const Stated& stated) {
+  return describe_as_one_of(all_architectures(), checkpoint, stated);
+}
 
 }  // namespace normscope::model

@@ -11,6 +11,6 @@ namespace normscope::model {
 
 /// Like `describe`, with a given list of architectures.
 [[nodiscard]] Model describe_as_one_of(const std::vector<const Architecture*>& architectures,
-                                       const checkpoint::Checkpoint& checkpoint);
+                                       const checkpoint::Checkpoint& checkpoint, const Stated& stated = {});
 
 }  // namespace normscope::model

@@ -125,6 +125,26 @@ class Heads(CommandTest):
             np.testing.assert_allclose(got["without_projection"]["sharp_bounds"], largest, atol=scale)
             self.assertNotIn("uniform_query", got)
 
+    def test_what_the_file_does_not_state_can_be_stated(self):
+        model = self.folder / "bare.safetensors"
+        model.write_bytes((FIXTURES / "gpt2/model.safetensors").read_bytes())
+        self.assertEqual(self.json("heads", model)["heads"], [])
+        stated = ["--arch", "gpt2", "--heads", "3"]
+        heads = self.json("heads", model, *stated, "--certificates")
+        (self.folder / "heads.json").write_text(json.dumps(heads))
+        self.assertEqual((heads["inputs"]["architecture"], heads["inputs"]["heads"]), ("gpt2", 3))
+        own = self.json("heads", FIXTURES / "gpt2")
+        self.assertEqual([head["sharp_bounds"] for head in heads["heads"]],
+                         [head["sharp_bounds"] for head in own["heads"]])
+        self.assertIn(" 0 failed", self.ok("verify", "heads.json"))
+        self.assertIn("stated: gpt2", self.ok("inspect", model, *stated))
+        for command in ("report", "ranges", "reach"):
+            self.ok(command, model, *stated)
+        self.ok("rewrite", model, *stated, "--fold", "gains", "-o", "folded.safetensors")
+        self.assertIn("equivalent", self.ok("compare", model, "folded.safetensors", *stated))
+        self.fails(3, "heads", model, "--arch", "llama")
+        self.fails(3, "heads", FIXTURES / "gpt2", "--heads", "6")
+
     def test_queries_come_when_asked_for(self):
         for got in self.json("heads", OWN_MODEL, "--queries")["heads"]:
             self.assertEqual(len(got["uniform_query"]), got["head_dim"])

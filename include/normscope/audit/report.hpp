@@ -165,8 +165,11 @@ struct Report {
 };
 
 /// Measures every norm and every head of `checkpoint`, and its vocabulary as far as `vocabulary` allows.
-/// Errors    as `model::describe`, `reach_of_heads`, `reach_of_vocabulary`; Cancelled
+/// Errors    as `reach_of_heads`, `reach_of_vocabulary`; Cancelled
 /// Cost      a secular solve a norm, memory O(width); `reach_of_heads`; `reach_of_vocabulary`
+[[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads = 0,
+                           const Progress& progress = {}, const VocabularyOptions& vocabulary = {});
+/// The same, of the model that `model::describe` finds.
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
                            const Progress& progress = {}, const VocabularyOptions& vocabulary = {});
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <normscope/model/model.hpp>
+
 /// Results of `select`, `separate`, `reach` and `heads` checked from their JSON and their inputs alone, by
 /// plain arithmetic that shares nothing with what found them; docs/certificates.md has the formats and
 /// inequalities.
@@ -36,6 +38,7 @@ struct Inputs {
   std::vector<Argument> arguments{};
   std::vector<InputArray> arrays{};
   std::optional<double> gain_offset{};  ///< that the command line gave: the gain is its array plus this
+  model::Stated stated{};               ///< what the user stated of the model
 };
 
 /// A statement of a result, and why it does not hold or cannot be checked.

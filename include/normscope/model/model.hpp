@@ -151,11 +151,21 @@ struct Model {
   std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be determined
 };
 
+/// What a user states of a model because its file does not.
+struct Stated {
+  std::string architecture{};  ///< its short name, which decides instead of model_type and tensor names
+  std::uint64_t heads = 0;     ///< attention heads of a layer, 0 if not stated
+
+  [[nodiscard]] bool empty() const { return architecture.empty() && heads == 0; }
+};
+
 /// Recognises the architecture of `checkpoint` and describes it. Unknown architectures are no error: their
 /// norms are found by shape and name, and their connections are marked unknown.
 /// Errors    Format when config.json is not a JSON object; Shape when a tensor of a recognised
-///           architecture has the wrong shape (names file, tensor and expectation)
-[[nodiscard]] Model describe(const checkpoint::Checkpoint& checkpoint);
+///           architecture has the wrong shape (names file, tensor and expectation); Argument for a stated
+///           architecture that is unknown or whose tensors are not there, and for a stated number of heads
+///           that contradicts the configuration
+[[nodiscard]] Model describe(const checkpoint::Checkpoint& checkpoint, const Stated& stated = {});
 
 /// The norm itself, with gain and bias read (the gain as used, with `gain_offset` added).
 [[nodiscard]] NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm);

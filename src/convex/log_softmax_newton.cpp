@@ -6,6 +6,8 @@
 
 #include <Eigen/Dense>
 
+#include <normscope/numeric/eigen/decompositions.hpp>
+
 #include "log_softmax_ascent.hpp"
 
 namespace normscope::convex {
@@ -42,9 +44,7 @@ Reduced reduce(MatrixView<const double> rows, std::span<const double> offsets, s
     columns.col(j) = Eigen::Map<const VectorXd>(rows.row(row).data(), width) - own;
     result.offsets[j] = offsets[row] - offsets[target];
   }
-  const Index rank = std::min(width, count);
-  const Eigen::HouseholderQR<MatrixXd> factors(columns);
-  result.basis = factors.householderQ() * MatrixXd::Identity(width, rank);
+  result.basis = thin_qr(columns).basis;
   result.differences = columns.transpose() * result.basis;
   return result;
 }

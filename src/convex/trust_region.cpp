@@ -9,6 +9,7 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/eigen/row_major.hpp>
 #include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/svd.hpp>
@@ -124,7 +125,7 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
     return 2.0 * (rounding(p.matrix.rows()) * square + rounding(width) * static_cast<double>(width) * mu);
   };
   const auto positive = [&](double mu) {
-    return Eigen::LLT<MatrixXd>((mu - hidden_at(mu)) * identity - gram).info() == Eigen::Success;
+    return has_cholesky_factor((mu - hidden_at(mu)) * identity - gram);
   };
   const double first = std::max(multiplier, 0.0);
   double above = 0.0;

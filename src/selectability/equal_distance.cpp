@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include <normscope/convex/trust_region.hpp>
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/rounding.hpp>
 
-#include "triangle.hpp"
 #include "views.hpp"
 
 namespace normscope::selectability {

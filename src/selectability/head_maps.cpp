@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 namespace normscope::selectability {
@@ -23,12 +25,11 @@ double least_stretch(const MatrixXd& map, bool centers) {
   // Adds a large multiple of 1 1ᵀ, so that the direction 1 does not determine the minimum.
   if (centers) gram.array() += square / dim;
   const double hidden = 4.0 * (rounding(map.cols()) + rounding(map.rows()) * dim) * square;
-  const double candidate =
-      Eigen::SelfAdjointEigenSolver<MatrixXd>(gram, Eigen::EigenvaluesOnly).eigenvalues()[0] - 2.0 * hidden;
+  const double candidate = symmetric_eigenvalues(gram)[0] - 2.0 * hidden;
   if (!(candidate > 0.0)) return 0.0;
   gram.diagonal().array() -= candidate + hidden;
   // Source  [Rump 2006, Verification of positive definiteness]
-  if (Eigen::LLT<MatrixXd>(gram).info() != Eigen::Success) return 0.0;
+  if (!has_cholesky_factor(gram)) return 0.0;
   return std::sqrt(candidate) * (1.0 - rounding(1));
 }
 
@@ -122,9 +123,9 @@ void AffineImage::scale_rows(std::span<const double> factors) {
 Reduced::Reduced(const AffineImage& image) {
   const MatrixXd& map = image.map;
   const Index least = std::min(map.rows(), map.cols());
-  const Eigen::HouseholderQR<MatrixXd> qr(map.transpose());
-  basis = qr.householderQ() * MatrixXd::Identity(map.cols(), least);
-  triangle = qr.matrixQR().topRows(least).triangularView<Eigen::Upper>();
+  ThinQr factors = thin_qr(map.transpose());
+  basis = std::move(factors.basis);
+  triangle = std::move(factors.triangle);
   residual = image.map_lost + (map.transpose() - basis * triangle).norm() +
              rounding(least) * basis.norm() * triangle.norm();
   tilt = (basis.transpose() * basis - MatrixXd::Identity(least, least)).norm() +

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 #include "rotary_distances.hpp"
 #include "rotary_search.hpp"
 #include "rotary_uniform.hpp"
 #include "rotary_weights.hpp"
-#include "triangle.hpp"
 
 namespace normscope::selectability {
 namespace {

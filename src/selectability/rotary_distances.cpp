@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <normscope/convex/trust_region.hpp>
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 #include "turned_gram.hpp"
@@ -61,7 +62,7 @@ class Enumeration {
   /// Approximate b² needed at distance t.
   [[nodiscard]] double need(std::size_t t) const {
     const MatrixXd inner = factor_.transpose() * gram(t) * factor_;
-    return Eigen::SelfAdjointEigenSolver<MatrixXd>(inner, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff();
+    return symmetric_eigenvalues(inner).maxCoeff();
   }
   [[nodiscard]] double need(const std::vector<std::size_t>& distances) const {
     double most = 0.0;

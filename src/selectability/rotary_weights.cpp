@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <normscope/convex/trust_region.hpp>
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 #include "views.hpp"
@@ -24,9 +25,9 @@ constexpr double least_share = 1e-12;
 /// Applies f to the eigenvalues of a symmetric matrix.
 template <typename Function>
 MatrixXd spectral(const MatrixXd& symmetric, const Function& function) {
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(symmetric);
-  const VectorXd values = eigen.eigenvalues().unaryExpr(function);
-  return eigen.eigenvectors() * values.asDiagonal() * eigen.eigenvectors().transpose();
+  const SymmetricEigen eigen = symmetric_eigen(symmetric);
+  const VectorXd values = eigen.values.unaryExpr(function);
+  return eigen.vectors * values.asDiagonal() * eigen.vectors.transpose();
 }
 
 /// `gram` plus a small multiple of I, which makes it invertible.
@@ -195,10 +196,10 @@ void RotaryWeights::improve() {
       if (still == 0) continue;
       const auto logarithm = [](double share) { return std::log(std::max(share, 0.0) + least_share); };
       const MatrixXd step = (spectral(key.still, logarithm) - spectral(query.still, logarithm)) / power;
-      const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(step);
+      const SymmetricEigen eigen = symmetric_eigen(step);
       const auto stretch = [&](double sign) -> MatrixXd {
-        const VectorXd values = (0.5 * sign * eigen.eigenvalues()).array().exp();
-        return eigen.eigenvectors() * values.asDiagonal() * eigen.eigenvectors().transpose();
+        const VectorXd values = (0.5 * sign * eigen.values).array().exp();
+        return eigen.vectors * values.asDiagonal() * eigen.vectors.transpose();
       };
       factor_ = (stretch(1.0) * factor_).eval();
       inverse_ = (stretch(-1.0) * inverse_).eval();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "triangle.hpp"
+#include <normscope/numeric/eigen/decompositions.hpp>
 
 namespace normscope::selectability {
 namespace {

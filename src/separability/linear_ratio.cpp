@@ -6,6 +6,7 @@
 
 #include <normscope/core/parallel.hpp>
 #include <normscope/numeric/binary_scale.hpp>
+#include <normscope/numeric/eigen/decompositions.hpp>
 #include <normscope/numeric/exact.hpp>
 #include <normscope/numeric/sum.hpp>
 #include <normscope/separability/scatter.hpp>
@@ -115,8 +116,7 @@ VectorXd most_spread(const MatrixXd& means) {
   const bool few_classes = means.cols() <= means.rows();
   const MatrixXd gram =
       few_classes ? MatrixXd(means.transpose() * means) : MatrixXd(means * means.transpose());
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(gram);
-  const VectorXd last = solver.eigenvectors().col(gram.cols() - 1);
+  const VectorXd last = symmetric_eigen(gram).vectors.col(gram.cols() - 1);
   VectorXd q = few_classes ? VectorXd(means * last) : last;
   // All class means are equal, so every direction is as good.
   if (!(q.norm() > 0.0)) q = VectorXd::Unit(means.rows(), 0);

@@ -4,21 +4,14 @@
 #include <mutex>
 #include <vector>
 
-#include <Eigen/QR>
-
 #include <normscope/core/parallel.hpp>
+#include <normscope/numeric/eigen/decompositions.hpp>
 
 namespace normscope::separability {
 namespace {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
-
-/// R of a matrix, which is overwritten.
-MatrixXd triangle(MatrixXd matrix) {
-  const Eigen::HouseholderQR<Eigen::Ref<MatrixXd>> decomposition(matrix);
-  return matrix.topRows(std::min(matrix.rows(), matrix.cols())).triangularView<Eigen::Upper>();
-}
 
 MatrixXd stacked(const MatrixXd& above, const MatrixXd& below) {
   MatrixXd both(above.rows() + below.rows(), above.cols());
@@ -48,7 +41,7 @@ MatrixXd triangle_of(Index rows, Index width, const std::function<void(Index, Ma
       const Index last = rows * static_cast<Index>(block + 1) / blocks;
       MatrixXd piece(last - first, width);
       fill(first, piece);
-      triangles[block] = triangle(std::move(piece));
+      triangles[block] = normscope::triangle_of(std::move(piece));
       report();
     }
   });
@@ -58,7 +51,7 @@ MatrixXd triangle_of(Index rows, Index width, const std::function<void(Index, Ma
       for (std::size_t pair = begin; pair < end; ++pair) {
         MatrixXd& above = triangles[2 * apart * pair];
         MatrixXd& below = triangles[2 * apart * pair + apart];
-        above = triangle(stacked(above, below));
+        above = normscope::triangle_of(stacked(above, below));
         below.resize(0, 0);
         report();
       }

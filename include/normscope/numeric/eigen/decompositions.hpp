@@ -1,0 +1,32 @@
+#pragma once
+
+#include <Eigen/Core>
+
+/// Decompositions of Eigen's that several modules use, compiled once: each instance takes a compiler 5 to 20
+/// s. Not installed, as no public header needs it.
+namespace normscope {
+
+/// A = V diag(values) Vᵀ, values ascending.
+struct SymmetricEigen {
+  Eigen::VectorXd values;
+  Eigen::MatrixXd vectors;  ///< V, by columns
+};
+
+/// Of a symmetric matrix, whose lower triangle is read.
+[[nodiscard]] SymmetricEigen symmetric_eigen(const Eigen::MatrixXd& matrix);
+[[nodiscard]] Eigen::VectorXd symmetric_eigenvalues(const Eigen::MatrixXd& matrix);
+
+/// A = Q R with k = min(rows, columns).
+struct ThinQr {
+  Eigen::MatrixXd basis;     ///< Q (rows × k)
+  Eigen::MatrixXd triangle;  ///< R (k × columns), upper triangular
+};
+
+[[nodiscard]] ThinQr thin_qr(Eigen::MatrixXd matrix);
+/// R alone: |R x| = |A x| for every x, up to rounding.
+[[nodiscard]] Eigen::MatrixXd triangle_of(Eigen::MatrixXd matrix);
+
+/// Whether the Cholesky factorization succeeds in floating point.
+[[nodiscard]] bool has_cholesky_factor(const Eigen::MatrixXd& matrix);
+
+}  // namespace normscope

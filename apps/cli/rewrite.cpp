@@ -147,28 +147,6 @@ std::optional<rewrite::RotationRequest> rotation_of(const std::string& text, Inp
       0, std::make_shared<const rewrite::Rotation>(rewrite::Rotation::nearest(matrix.values, matrix.width))};
 }
 
-/// What was asked for and is not exact for any norm or stream.
-void expect_something(const rewrite::Plan& plan, const std::string& model) {
-  const auto refuse = [&](const char* what, const std::string& why) {
-    throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}: {}", model, what, why));
-  };
-  if ((plan.options.fold_gains || plan.options.migrate) && !plan.norms.empty() &&
-      std::all_of(plan.norms.begin(), plan.norms.end(),
-                  [](const auto& norm) { return norm.fold == rewrite::Fold::nothing; })) {
-    refuse("no gain can be folded exactly", plan.norms.front().reason);
-  }
-  if (!plan.streams.empty() && !plan.centered_before &&
-      std::none_of(plan.streams.begin(), plan.streams.end(),
-                   [](const auto& stream) { return stream.centered; })) {
-    refuse("cannot be centred exactly", plan.streams.front().reason);
-  }
-  if (plan.options.rotation && std::none_of(plan.rotations.begin(), plan.rotations.end(),
-                                            [](const auto& stream) { return stream.rotation != nullptr; })) {
-    refuse("cannot be rotated exactly",
-           plan.rotations.empty() ? "it has no residual stream" : plan.rotations.front().reason);
-  }
-}
-
 void say_taken_over(const Session& session, std::size_t files) {
   if (files > 0)
     session.say(fmt::format("{} that a killed process had finished taken over", counted(files, "file")));
@@ -230,7 +208,6 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
     print_plan(session, model, plan);
     return ok;
   }
-  expect_something(plan, options.model);
   std::string text;
   const rewrite::Result result = rewrite::write(
       checkpoint, model, plan, options.output, session.threads, session.progress(),

@@ -143,6 +143,26 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
   return plan;
 }
 
+void expect_something(const Checkpoint& checkpoint, const Plan& plan) {
+  if ((plan.options.fold_gains || plan.options.migrate) && !plan.norms.empty() &&
+      std::all_of(plan.norms.begin(), plan.norms.end(),
+                  [](const NormPlan& norm) { return norm.fold == Fold::nothing; })) {
+    refuse(checkpoint, "no gain can be folded exactly: " + plan.norms.front().reason);
+  }
+  if (!plan.streams.empty() && !plan.centered_before &&
+      std::none_of(plan.streams.begin(), plan.streams.end(),
+                   [](const StreamPlan& stream) { return stream.centered; })) {
+    refuse(checkpoint, "cannot be centred exactly: " + plan.streams.front().reason);
+  }
+  if (plan.options.rotation &&
+      std::none_of(plan.rotations.begin(), plan.rotations.end(),
+                   [](const RotationPlan& stream) { return stream.rotation != nullptr; })) {
+    refuse(checkpoint,
+           "cannot be rotated exactly: " + (plan.rotations.empty() ? std::string("it has no residual stream")
+                                                                   : plan.rotations.front().reason));
+  }
+}
+
 std::string marker(const Plan& plan) {
   const auto changed = [&](auto&& is_one_of) {
     return std::any_of(plan.edits.begin(), plan.edits.end(),

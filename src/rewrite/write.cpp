@@ -108,6 +108,7 @@ void check_parts(const Written& written, const Plan& plan) {
 Result write(const Checkpoint& checkpoint, const model::Model& model, const Plan& plan,
              const fs::path& output, unsigned threads, const Progress& progress, const Describe& describe,
              const std::vector<Activations>& activations) {
+  expect_something(checkpoint, plan);
   const Places places(checkpoint, output);
   const bool changes = !plan.edits.empty() || plan.untied;
   const std::string id = changes ? plan_id(checkpoint, plan) : std::string();

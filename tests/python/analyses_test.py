@@ -207,6 +207,14 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^rewrite: nothing to do"):
             self.model.rewrite()
 
+    def test_a_rewrite_that_is_exact_for_nothing_is_refused(self):
+        model = ns.open(FIXTURES / "llama")
+        self.assertFalse(any(stream.centered for stream in model.rewrite(center=True).streams))
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(ValueError, "cannot be centred exactly: model.layers.0.input_layernorm is an RMSNorm"):
+                model.rewrite(Path(folder) / "out", center=True)
+            self.assertEqual(list(Path(folder).iterdir()), [])
+
 
 class Observers(unittest.TestCase):
     """What `watch` is made of, without torch; tests/python/interop watches models."""

@@ -120,6 +120,10 @@ struct Plan {
 [[nodiscard]] Plan make_plan(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                              const Options& options);
 
+/// Refuses a plan of which something that was asked for is not exact for any norm or any stream.
+/// Errors    Unsupported, with the first reason
+void expect_something(const checkpoint::Checkpoint& checkpoint, const Plan& plan);
+
 /// The key of a safetensors file's metadata that says what was rewritten.
 inline constexpr const char* marker_key = "normscope.rewrite";
 /// Its value after `plan`.

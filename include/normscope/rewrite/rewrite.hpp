@@ -58,9 +58,9 @@ using Describe = std::function<std::string(const Result&)>;
 /// value is computed in float64 and rounded once. The output appears complete or not at all; the shards that
 /// a killed process had finished are taken over (test: tests/cli/rewrite_resume_test.py).
 ///
-/// Errors    Argument if `output` is the input or a folder that is not empty; Unsupported where a value
-/// leaves
-///           the range of its dtype or is not finite; Io, also if another process writes there; Cancelled
+/// Errors    Argument if `output` is the input or a folder that is not empty; Unsupported as
+///           `expect_something`, or where a value leaves the range of its dtype or is not finite; Io, also if
+///           another process writes there; Cancelled
 /// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
 /// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias
 /// Memory    48 MiB, what the checkpoint's files hold while they are read, 16 bytes a row and column of the

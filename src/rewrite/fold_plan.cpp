@@ -42,10 +42,9 @@ std::vector<double> even_scales(const NormSpec& spec) {
 }
 
 /// Decides what one norm's readers allow.
-class FoldPlanner {
+class FoldPlanner : Planner {
  public:
-  FoldPlanner(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan)
-      : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
+  using Planner::Planner;
 
   NormPlan decide(std::size_t index) {
     const Norm& norm = model_.norms[index];
@@ -235,11 +234,6 @@ class FoldPlanner {
           {folds_bias ? Change::zero : Change::divide_by_gain, norm.bias->tensor, *norm.bias, {}, index});
     }
   }
-
-  const Checkpoint& checkpoint_;
-  const Model& model_;
-  const Uses& uses_;
-  Plan& plan_;
 };
 
 }  // namespace

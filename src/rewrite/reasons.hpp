@@ -63,6 +63,19 @@ std::vector<std::string> stacks_of(const model::Model& model, const Wanted& want
 /// Why the head cannot get a tensor of its own; empty if it can.
 [[nodiscard]] std::string why_not_untied(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
 
+/// What the planners of folds, of centred streams and of rotations decide from.
+class Planner {
+ public:
+  Planner(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses, Plan& plan)
+      : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
+
+ protected:
+  const checkpoint::Checkpoint& checkpoint_;
+  const model::Model& model_;
+  const Uses& uses_;
+  Plan& plan_;
+};
+
 /// Folds what can be folded; fills `plan.norms`, `plan.edits` and `plan.specs`.
 void plan_folds(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
                 Plan& plan);

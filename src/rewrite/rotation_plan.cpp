@@ -46,10 +46,9 @@ void add_once(std::vector<Linear>& maps, const Linear& map) {
   if (!known) maps.push_back(whole(map));
 }
 
-class RotationPlanner {
+class RotationPlanner : Planner {
  public:
-  RotationPlanner(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan)
-      : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
+  using Planner::Planner;
 
   RotationPlan decide(const std::string& stack) {
     RotationPlan result;
@@ -223,11 +222,6 @@ class RotationPlanner {
     edit.norm = reader;
     if (writer.bias) rotate(Change::rotate, writer.bias->tensor, *writer.bias, rotation).norm = reader;
   }
-
-  const Checkpoint& checkpoint_;
-  const Model& model_;
-  const Uses& uses_;
-  Plan& plan_;
 };
 
 }  // namespace

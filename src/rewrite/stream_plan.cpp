@@ -33,10 +33,9 @@ bool reads_stream(const Norm& norm) {
   return norm.placement == Placement::pre || norm.placement == Placement::post;
 }
 
-class StreamPlanner {
+class StreamPlanner : Planner {
  public:
-  StreamPlanner(const Checkpoint& checkpoint, const Model& model, const Uses& uses, Plan& plan)
-      : checkpoint_(checkpoint), model_(model), uses_(uses), plan_(plan) {}
+  using Planner::Planner;
 
   StreamPlan decide(const std::string& stack) {
     StreamPlan result;
@@ -120,11 +119,6 @@ class StreamPlanner {
     if (!writer.bias) return;
     plan_.edits.push_back({Change::center, writer.bias->tensor, *writer.bias, writer, reader});
   }
-
-  const Checkpoint& checkpoint_;
-  const Model& model_;
-  const Uses& uses_;
-  Plan& plan_;
 };
 
 }  // namespace

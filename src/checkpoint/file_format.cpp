@@ -111,8 +111,7 @@ std::string_view describe(FileFormat format) {
 
 std::string_view advice(FileFormat format) {
   switch (format) {
-    case FileFormat::hdf5:
-    case FileFormat::msgpack: return "export it to safetensors";
+    case FileFormat::hdf5: return "export it to safetensors";
     case FileFormat::saved_model:
     case FileFormat::tensorflow_bundle:
     case FileFormat::tflite:

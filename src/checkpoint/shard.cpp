@@ -10,6 +10,7 @@
 #include <normscope/bytes/quote.hpp>
 #include <normscope/core/error.hpp>
 
+#include "flax.hpp"
 #include "gguf.hpp"
 #include "onnx.hpp"
 #include "torch_legacy.hpp"
@@ -118,6 +119,8 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
       return {Shard{std::move(file), std::move(contents)}, "safetensors"};
     }
     case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
+    case FileFormat::msgpack:
+      return {open_parsed(std::move(file), path, "flax: " + name, parse_flax), "flax"};
     case FileFormat::zip:
     case FileFormat::pickle:
       return {open_parsed(std::move(file), path, "pytorch: " + name,

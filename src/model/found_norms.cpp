@@ -39,20 +39,46 @@ std::string lower(std::string_view text) {
 constexpr std::uint64_t widest_norm = std::uint64_t{1} << 20;
 
 bool names_a_norm(std::string_view stem) {
-  const std::string last = lower(stem.substr(stem.rfind('.') + 1));
+  const std::string last = lower(stem.substr(stem.find_last_of("./") + 1));
   return last.find("norm") != std::string::npos || last == "ln" || last.starts_with("ln_") ||
          (last.size() > 2 && last.starts_with("ln") && last[2] >= '0' && last[2] <= '9') ||
          last.starts_with("rms_") || last == "rms";
 }
 
+/// Whether a component of `name`, between '.' or '/', says that an optimizer keeps the tensor, as
+/// Flax ("opt_state"), Optax ("mu", "nu") and Keras ("optimizer", "adam") name them.
+bool is_of_optimizer(std::string_view name) {
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("./"), name.size());
+    const std::string component = lower(name.substr(0, end));
+    for (const char* word : {"opt_state", "optimizer", "optimizer_state", "adam", "adamw", "mu", "nu"}) {
+      if (component == word) return true;
+    }
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
+}
+
+bool names_a_batch_norm(std::string_view stem) {
+  const std::string last = lower(stem.substr(stem.find_last_of("./") + 1));
+  return last.starts_with("batchnorm") || last.starts_with("batch_norm");
+}
+
 std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor) {
   if (tensor.shape.size() != 1 || tensor.shape[0] == 0 || tensor.shape[0] > widest_norm) return {};
-  for (const std::string_view ending : {".weight", ".gamma", ".scale", ".g", ""}) {
+  if (is_of_optimizer(tensor.name)) return {};
+  for (const std::string_view ending : {".weight", ".gamma", ".scale", ".g", "/gamma", "/scale", ""}) {
     if (!tensor.name.ends_with(ending)) continue;
+    // An integer under a norm's bare name is a constant; one named as its gain is kept, and refused when
+    // read.
+    if (ending.empty() && !is_floating(tensor.dtype)) continue;
     const std::string stem(tensor.name.substr(0, tensor.name.size() - ending.size()));
-    if (!names_a_norm(stem) || checkpoint.find(stem + ".running_mean") != nullptr) continue;
+    if (!names_a_norm(stem) || names_a_batch_norm(stem) ||
+        checkpoint.find(stem + ".running_mean") != nullptr) {
+      continue;
+    }
     Found found{stem, &tensor};
-    for (const char* bias : {".bias", ".beta", ".b"}) {
+    for (const char* bias : {".bias", ".beta", ".b", "/beta", "/bias"}) {
       const Tensor* beside = checkpoint.find(stem + bias);
       if (found.bias == nullptr && beside != nullptr && beside->shape.size() == 1 &&
           beside->shape[0] == tensor.shape[0]) {

@@ -112,9 +112,9 @@ TEST(Checkpoint, RejectsAHugeConfig) {
 TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   const Scratch scratch;
   EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file and no pytorch_model.bin");
-  put(scratch / "a.msgpack", "");
+  put(scratch / "a.h5", "");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file and no pytorch_model.bin; \"a.msgpack\" is Flax msgpack, which is not "
+            "has no .safetensors file and no pytorch_model.bin; \"a.h5\" is HDF5 or Keras, which is not "
             "read: export it to safetensors");
   put(scratch / "b.onnx", "");
   put(scratch / "c.onnx", "");
@@ -141,7 +141,7 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, GGUF, ONNX or PyTorch" + advice);
+              "format is " + format + ", expected safetensors, GGUF, ONNX, PyTorch or Flax msgpack" + advice);
   };
   const std::string convert = "; export it to safetensors";
   const std::string convert_model = "; export the model to ONNX or safetensors";
@@ -150,7 +150,6 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
   expect("model.ckpt.index", "", "TensorFlow checkpoint", convert_model);
   expect("model.ckpt.data-00000-of-00001", "abc", "TensorFlow checkpoint", convert_model);
   expect("a.bin", std::string("\x1c\0\0\0TFL3", 8), "TensorFlow Lite", convert_model);
-  expect("flax_model.msgpack", "\x83\xa1", "Flax msgpack", convert);
   expect("a.mlmodel", "", "Core ML", convert_model);
   expect("a.engine", "", "TensorRT engine", convert_model);
   expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");

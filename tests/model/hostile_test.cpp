@@ -256,5 +256,14 @@ TEST(ReadNorm, RefusesGainsThatAreNotFloatingPoint) {
   EXPECT_TRUE(text.ends_with("tensor \"a.norm.weight\" is I8, expected a floating-point type"));
 }
 
+TEST(DescribeByName, TakesNoIntegerConstantForANorm) {
+  Synthetic file;
+  file.add("a/layer_norm", {4}, Dtype::I64).add("b/layer_norm/gamma", {4}, Dtype::F32);
+  const checkpoint::Checkpoint checkpoint = file.open();
+  const Model model = describe(checkpoint);
+  ASSERT_EQ(model.norms.size(), 1u);
+  EXPECT_EQ(model.norms[0].name, "b/layer_norm");
+}
+
 }  // namespace
 }  // namespace normscope::model

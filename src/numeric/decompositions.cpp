@@ -43,7 +43,9 @@ MatrixXd triangle_of(MatrixXd matrix) {
 }
 
 bool has_cholesky_factor(const MatrixXd& matrix) {
-  return Eigen::LLT<MatrixXd>(matrix).info() == Eigen::Success;
+  // Eigen takes a NaN for a positive pivot.
+  const Eigen::LLT<MatrixXd> factors(matrix);
+  return factors.info() == Eigen::Success && factors.matrixLLT().diagonal().allFinite();
 }
 
 }  // namespace normscope

@@ -26,7 +26,7 @@ struct ThinQr {
 /// R alone: |R x| = |A x| for every x, up to rounding.
 [[nodiscard]] Eigen::MatrixXd triangle_of(Eigen::MatrixXd matrix);
 
-/// Whether the Cholesky factorization succeeds in floating point.
+/// Whether the Cholesky factorization succeeds in floating point; not with NaN or infinity.
 [[nodiscard]] bool has_cholesky_factor(const Eigen::MatrixXd& matrix);
 
 }  // namespace normscope

@@ -34,10 +34,10 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Whether the last component of `stem` names a norm.
 /// Longer vectors are not norms, whatever their name.
 constexpr std::uint64_t widest_norm = std::uint64_t{1} << 20;
 
+/// Whether the last component of `stem` names a norm.
 bool names_a_norm(std::string_view stem) {
   const std::string last = lower(stem.substr(stem.find_last_of("./") + 1));
   return last.find("norm") != std::string::npos || last == "ln" || last.starts_with("ln_") ||
@@ -45,13 +45,13 @@ bool names_a_norm(std::string_view stem) {
          last.starts_with("rms_") || last == "rms";
 }
 
-/// Whether a component of `name`, between '.' or '/', says that an optimizer keeps the tensor, as
-/// Flax ("opt_state"), Optax ("mu", "nu") and Keras ("optimizer", "adam") name them.
+/// Whether a component of `name`, between '.' or '/', says that an optimizer keeps the tensor, as Flax
+/// ("opt_state") and Keras ("optimizer", "adam") name them.
 bool is_of_optimizer(std::string_view name) {
   while (!name.empty()) {
     const std::size_t end = std::min(name.find_first_of("./"), name.size());
     const std::string component = lower(name.substr(0, end));
-    for (const char* word : {"opt_state", "optimizer", "optimizer_state", "adam", "adamw", "mu", "nu"}) {
+    for (const char* word : {"opt_state", "optimizer", "optimizer_state", "adam", "adamw"}) {
       if (component == word) return true;
     }
     name.remove_prefix(std::min(end + 1, name.size()));
@@ -59,9 +59,14 @@ bool is_of_optimizer(std::string_view name) {
   return false;
 }
 
-bool names_a_batch_norm(std::string_view stem) {
-  const std::string last = lower(stem.substr(stem.find_last_of("./") + 1));
-  return last.starts_with("batchnorm") || last.starts_with("batch_norm");
+/// By its name, or by running statistics beside its gain.
+bool is_batch_norm(const Checkpoint& checkpoint, const std::string& stem) {
+  const std::string last = lower(std::string_view(stem).substr(stem.find_last_of("./") + 1));
+  if (last.starts_with("batchnorm") || last.starts_with("batch_norm")) return true;
+  for (const char* mean : {".running_mean", ".moving_mean", "/moving_mean"}) {
+    if (checkpoint.find(stem + mean) != nullptr) return true;
+  }
+  return false;
 }
 
 std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor) {
@@ -73,10 +78,7 @@ std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor)
     // read.
     if (ending.empty() && !is_floating(tensor.dtype)) continue;
     const std::string stem(tensor.name.substr(0, tensor.name.size() - ending.size()));
-    if (!names_a_norm(stem) || names_a_batch_norm(stem) ||
-        checkpoint.find(stem + ".running_mean") != nullptr) {
-      continue;
-    }
+    if (!names_a_norm(stem) || is_batch_norm(checkpoint, stem)) continue;
     Found found{stem, &tensor};
     for (const char* bias : {".bias", ".beta", ".b", "/beta", "/bias"}) {
       const Tensor* beside = checkpoint.find(stem + bias);

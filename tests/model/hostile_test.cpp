@@ -256,6 +256,17 @@ TEST(ReadNorm, RefusesGainsThatAreNotFloatingPoint) {
   EXPECT_TRUE(text.ends_with("tensor \"a.norm.weight\" is I8, expected a floating-point type"));
 }
 
+TEST(DescribeByName, TakesNoBatchNormAndNoMomentOfAnOptimizerForANorm) {
+  test::Synthetic file;
+  file.add("mu/layer_norm/gamma", {8}).add("mu/layer_norm/beta", {8});
+  file.add("bn_norm/gamma", {8}).add("bn_norm/beta", {8}).add("bn_norm/moving_mean", {8});
+  file.add("batch_normalization_3/gamma", {8});
+  file.add("opt_state.0.mu.layer_norm.scale", {8}).add("optimizer/adam/layer_norm/gamma", {8});
+  const Model model = describe(file.open());
+  ASSERT_EQ(model.norms.size(), 1u);
+  EXPECT_EQ(model.norms[0].name, "mu/layer_norm");
+}
+
 TEST(DescribeByName, TakesNoIntegerConstantForANorm) {
   Synthetic file;
   file.add("a/layer_norm", {4}, Dtype::I64).add("b/layer_norm/gamma", {4}, Dtype::F32);

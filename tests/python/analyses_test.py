@@ -207,6 +207,16 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^rewrite: nothing to do"):
             self.model.rewrite()
 
+    def test_what_a_file_does_not_state_is_stated(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bare = Path(folder) / "bare.safetensors"
+            bare.write_bytes((FIXTURES / "gpt2/model.safetensors").read_bytes())
+            self.assertEqual(ns.open(bare).heads().heads, [])
+            stated = ns.open(bare, architecture="gpt2", heads=3)
+            self.assertEqual(len(stated.heads().heads), len(self.model.heads().heads))
+            with self.assertRaisesRegex(ValueError, "architecture \"lama\" is not known"):
+                ns.open(bare, architecture="lama")
+
     def test_a_rewrite_that_is_exact_for_nothing_is_refused(self):
         model = ns.open(FIXTURES / "llama")
         self.assertFalse(any(stream.centered for stream in model.rewrite(center=True).streams))

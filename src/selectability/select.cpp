@@ -1,6 +1,7 @@
 #include <normscope/selectability/select.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace normscope::selectability {
 

@@ -77,6 +77,9 @@ void add_apply(CLI::App& root, Session& session) {
   options->norm.declare(*command);
   command->add_option("--step", options->step, "Apply only this step of the norm")
       ->check(CLI::IsMember({"project", "scale", "stretch", "shift"}));
+  add_examples(*command, {"normscope apply '1,2,6;0,0,3' -o y.npy",
+                          "normscope apply models/wordlist_gpt:transformer.wte.weight -o y.npy --gain "
+                          "models/wordlist_gpt:transformer.ln_f.weight"});
 }
 
 }  // namespace normscope::cli

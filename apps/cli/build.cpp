@@ -120,7 +120,7 @@ void add_build(CLI::App& root, Session& session) {
       ->required();
   command
       ->add_option("--mode", options->mode,
-                   "paper: folds as published; stable: folds that tolerate rounding (default stable)")
+                   "Fold as published (paper), or so that rounding does no harm (stable, the default)")
       ->check(CLI::IsMember({"paper", "stable"}));
   command
       ->add_option("--random-labels", options->random_labels,
@@ -138,17 +138,19 @@ void add_build(CLI::App& root, Session& session) {
       ->type_name("E")
       ->check(numbers(0.0, 1.0));
   command->add_flag("--drop-conflicts", options->drop_conflicts,
-                    "Give equal rows the label of the first of them");
+                    "Give equal rows with different labels the label of the first");
   command
       ->add_option("--resume", options->resume,
                    "Save unfinished work in FILE and continue from it; Ctrl-C saves it too")
       ->type_name("FILE");
-  command->add_option("--trace", options->trace, "Write the fold of each layer as one line of JSON")
+  command->add_option("--trace", options->trace, "Write what each layer folds, one line of JSON per layer")
       ->type_name("FILE");
   command
-      ->add_option("--figure", options->figure,
-                   "Write a figure (Vega-Lite) of gap and number of runs over the layers")
+      ->add_option(
+          "--figure", options->figure,
+          "Write a figure (Vega-Lite) of the smallest gap and the number of label runs, layer by layer")
       ->type_name("FILE");
+  add_examples(*command, {"normscope build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors"});
 }
 
 }  // namespace normscope::cli

@@ -163,20 +163,21 @@ GivenNorm NormInput::of_width(std::size_t width) const {
 void add_stated(CLI::App& command, model::Stated& stated) {
   command
       .add_option("--arch", stated.architecture,
-                  "Architecture, where the file does not state it: a short name such as gpt2 or llama")
+                  "Architecture, if the file does not state it: a short name such as gpt2 or llama")
       ->type_name("NAME");
   command
       .add_option("--heads", stated.heads,
-                  "Attention heads of a layer, where neither configuration nor shapes determine them")
+                  "Attention heads per layer, if neither configuration nor shapes determine them")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+      ->check(counts(1, 1'000'000));
 }
 
 void add_model_options(CLI::App& command, ModelName& model) {
   command
       .add_option_function<std::string>(
           "--member", [&model](const std::string& member) { model.path += ":" + member; },
-          "State dict of a PyTorch file that has several, such as ema/module; the same as FILE:NAME")
+          "State dict to read from a PyTorch file that holds several, such as ema/module; the same as "
+          "FILE:NAME")
       ->type_name("NAME");
   add_stated(command, model.stated);
 }

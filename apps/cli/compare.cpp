@@ -82,16 +82,18 @@ void add_compare(CLI::App& root, Session& session) {
   const auto options = std::make_shared<CompareOptions>();
   CLI::App* command =
       add_command(root, session, "compare",
-                  "Decide whether two checkpoints compute the same; say norm by norm what differs",
+                  "Decide whether two checkpoints compute the same function; say norm by norm what differs",
                   [&session, options] { return run_compare(session, *options); });
   command->add_option("OLD", options->before, "Checkpoint to compare with")->required();
-  command->add_option("NEW", options->after, "Checkpoint that should compute the same")->required();
+  command->add_option("NEW", options->after, "Checkpoint that should compute the same function")->required();
   add_stated(*command, options->stated);
   command
       ->add_option("-o,--output", options->page,
                    "HTML page to write, with figures of how far each norm moved")
       ->type_name("FILE");
   command->remove_option(command->get_option("--threads"));
+  add_examples(*command, {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
+                          "normscope compare models/wordlist_gpt folded"});
 }
 
 }  // namespace normscope::cli

@@ -157,7 +157,7 @@ void add_count(CLI::App& root, Session& session) {
   command->add_option("--language", options->language, "Language: a^n b^n or a^n b^n c^n (default anbn)")
       ->check(CLI::IsMember({"anbn", "anbncn"}));
   CLI::Option* train = command->add_flag(
-      "--train", options->train, "Train a network, instead of using a stored one (lstm and gru only)");
+      "--train", options->train, "Train a network; without it, a stored one is used (lstm and gru only)");
   const auto when_training = [&](CLI::Option* option, const std::string& type) {
     option->needs(train)->type_name(type);
     return option;
@@ -188,6 +188,7 @@ void add_count(CLI::App& root, Session& session) {
   command
       ->add_option("--trace", options->trace, "Write every state, gate and probability over the word as JSON")
       ->type_name("FILE");
+  add_examples(*command, {"normscope count --cell lstm --up-to 50"});
 }
 
 }  // namespace normscope::cli

@@ -110,6 +110,8 @@ void add_curvature(CLI::App& root, Session& session) {
                    "Write the curvature at each row, rows x group counts (inf: a constant group at eps 0)")
       ->type_name("FILE.npy");
   command->add_option("--seed", options->seed, "Random seed of the rows (default 1)")->type_name("S");
+  add_examples(*command, {"normscope curvature --width 64 --rows 100",
+                          "normscope curvature models/wordlist_gpt:transformer.wte.weight --groups 1,4"});
 }
 
 }  // namespace normscope::cli

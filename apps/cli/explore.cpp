@@ -66,10 +66,11 @@ void add_explore(CLI::App& root, Session& session) {
   CLI::App* command = add_command(root, session, "explore", "Serve the explorer to browsers on this machine",
                                   [&session, options] { return run_explore(session, *options); });
   command->remove_option(command->get_option("--json"));
-  command->add_option("MODEL", options->model, "Checkpoint whose report is opened");
+  command->add_option("MODEL", options->model, "Checkpoint to open in the explorer");
   command->add_option("--port", options->port, "Port of 127.0.0.1 to listen on (default: any free port)")
       ->type_name("N")
       ->check(counts(0, 65535));
+  add_examples(*command, {"normscope explore models/wordlist_gpt --port 8000"});
 }
 
 }  // namespace normscope::cli

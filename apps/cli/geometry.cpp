@@ -179,6 +179,8 @@ void add_geometry(CLI::App& root, Session& session) {
   command->add_option("--similar-to", options->similar_to, "Also compare the image with that of this gain")
       ->type_name("ARRAY");
   command->add_flag("--null-space", options->null_space, "Also give an orthonormal basis of the null space");
+  add_examples(*command, {"normscope geometry --gain models/wordlist_gpt:transformer.ln_f.weight --axes 3",
+                          "normscope geometry --norm rms --gain 1,2,0.5 --null-space"});
 }
 
 }  // namespace normscope::cli

@@ -198,6 +198,8 @@ void add_heads(CLI::App& root, Session& session) {
                     "Include in the JSON the queries, keys and rows that attain the bounds");
   command->add_flag("--certificates", options->details.certificates,
                     "Include in the JSON the certificate of each bound");
+  add_examples(*command, {"normscope heads models/wordlist_gpt",
+                          "normscope heads models/wordlist_gpt --certificates --json heads.json"});
 }
 
 }  // namespace normscope::cli

@@ -64,6 +64,7 @@ void add_inspect(CLI::App& root, Session& session) {
   command->add_option("FILE", file->path, "Checkpoint to check")->required();
   add_model_options(*command, *file);
   command->remove_option(command->get_option("--threads"));  // reading headers is not parallel
+  add_examples(*command, {"normscope inspect models/wordlist_gpt"});
 }
 
 }  // namespace normscope::cli

@@ -34,14 +34,14 @@ int run(int argc, char** argv) {
   cli::add_compare(root, session);
   cli::add_ranges(root, session);
   cli::add_explore(root, session);
+  cli::add_completion(root, session);
+  cli::add_manual(root, session);
   root.footer(
       "MODEL is a .safetensors, .gguf, .onnx, .msgpack or .pt file, the .index.json of a sharded model,\n"
-      "a folder as Hugging Face's, or the name of a model that its cache holds (ORG/NAME; nothing is\n"
-      "fetched).\n"
+      "a Hugging Face folder, or ORG/NAME, a model in Hugging Face's cache (nothing is downloaded).\n"
       "ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i] for slice i of its first axis) or literal\n"
       "numbers: 1,2,0.5 is one row; 0,0;1,0;0,1 is three rows.\n"
-      "Exit status: 0 success, 1 negative answer, 2 usage error, 3 bad input, 70 internal error,\n"
-      "130 interrupted.");
+      "Exit status: 0 success, 1 negative answer, 2 usage error, 3 bad input, 70 bug, 130 interrupted.");
   return cli::parse_and_run(root, session, argc, argv);
 }
 

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/text.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/nearest.hpp>
 #include <normscope/documents/ranges.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/ranges/ranges.hpp>
@@ -82,6 +85,16 @@ void print_ranges(const Session& session, const ranges::ModelRanges& found) {
   say_overflows(session, found);
 }
 
+void expect_norm(const model::Model& model, const RangesOptions& options) {
+  std::vector<std::string_view> names;
+  for (const model::Norm& norm : model.norms) names.push_back(norm.name);
+  if (std::find(names.begin(), names.end(), options.norm) != names.end()) return;
+  const std::string_view nearest = nearest_name(options.norm, names);
+  throw Error(ErrorCode::Argument,
+              fmt::format("--norm: {} has no norm \"{}\"{}", options.model.path, options.norm,
+                          nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+}
+
 int run_ranges(const Session& session, const RangesOptions& options) {
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
@@ -91,11 +104,8 @@ int run_ranges(const Session& session, const RangesOptions& options) {
     throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model.path));
   }
   if (!options.norm.empty()) {
+    expect_norm(model, options);
     std::erase_if(model.norms, [&](const model::Norm& norm) { return norm.name != options.norm; });
-    if (model.norms.empty()) {
-      throw Error(ErrorCode::Argument,
-                  fmt::format("--norm: {} has no norm \"{}\"", options.model.path, options.norm));
-    }
   }
   const ranges::ModelRanges found = ranges::of_model(checkpoint, model, session.threads, session.progress());
   if (session.wants_json()) session.write_json(json_text(documents::ranges(checkpoint, model, found), 1));
@@ -113,13 +123,14 @@ void add_ranges(CLI::App& root, Session& session) {
       [&session, options] { return run_ranges(session, *options); });
   command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
   add_model_options(*command, options->model);
-  command->add_option("--norm", options->norm, "This norm alone")->type_name("NAME");
+  command->add_option("--norm", options->norm, "Analyse only this norm")->type_name("NAME");
   command->footer(
-      "The columns: the lowest and highest number that a row of the reader gives at any input of the norm; "
-      "the "
-      "largest of these over the root mean square at evenly distributed directions, which an int8 or FP8 "
-      "scale for "
-      "the worst case loses; rows that are never positive (dead units of a ReLU) and never negative.");
+      "The columns: the smallest and largest value of any row of the reader, over every input of the norm;\n"
+      "the largest magnitude over the root mean square for evenly distributed inputs, which is what an\n"
+      "int8 or FP8 scale for the worst case loses; the rows that are never positive (dead units of a\n"
+      "ReLU) and those that are never negative.");
+  add_examples(*command, {"normscope ranges models/wordlist_gpt",
+                          "normscope ranges models/wordlist_gpt --norm transformer.h.0.ln_2"});
 }
 
 }  // namespace normscope::cli

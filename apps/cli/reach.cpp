@@ -220,19 +220,20 @@ void add_reach(CLI::App& root, Session& session) {
                    "Token names: tokenizer.json, vocab.json, vocab.txt or llama2.c's .bin")
       ->type_name("FILE");
   command
-      ->add_option(
-          "--probability", options->probability,
-          "Bound largest probabilities by margins (quick), optimization (full) or both (auto, default)")
+      ->add_option("--probability", options->probability,
+                   "Bound the largest probabilities by margins (quick), by optimization (full) or by both "
+                   "(auto, the default)")
       ->check(CLI::IsMember({"auto", "quick", "full"}));
   command
-      ->add_option("--probability-gap", options->probability_gap,
-                   "Gap at which the optimized bounds of a log-probability may stop (default 1e-3)")
+      ->add_option(
+          "--probability-gap", options->probability_gap,
+          "Gap between the bounds of a log-probability at which their optimization stops (default 1e-3)")
       ->type_name("G")
       ->check(numbers(0.0, 1e6));
   command
       ->add_option(
           "--sharpen", options->sharpen,
-          "Number of tokens nearest to unreachable whose margin and probability are optimized (default 20)")
+          "Optimize margin and probability of the N tokens that are closest to unreachable (default 20)")
       ->type_name("N")
       ->check(counts(0, largest_count));
   command
@@ -242,8 +243,7 @@ void add_reach(CLI::App& root, Session& session) {
       ->type_name("SECONDS")
       ->check(numbers(0.0, 1e9));
   command
-      ->add_option("--tokens", options->tokens,
-                   "Ids of further tokens whose largest probability is optimized")
+      ->add_option("--tokens", options->tokens, "Optimize the largest probability of these tokens (ids) too")
       ->type_name("I1,I2,...")
       ->delimiter(',');
   command
@@ -257,9 +257,13 @@ void add_reach(CLI::App& root, Session& session) {
       ->type_name("FILE");
   command
       ->add_option("--certificates", options->certificates,
-                   "Write the logits, and a point at which each token leads, into FOLDER as .npy files")
+                   "Write a point at which each token has the largest logit, and the logits, into FOLDER as "
+                   ".npy files")
       ->type_name("FOLDER");
   command->add_flag("--check", options->check, "Exit with status 1 unless every token is reachable");
+  add_examples(*command,
+               {"normscope reach models/wordlist_gpt",
+                "normscope reach models/wordlist_gpt --check --certificates proofs --json reach.json"});
 }
 
 }  // namespace normscope::cli

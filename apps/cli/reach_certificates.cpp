@@ -9,17 +9,17 @@ namespace normscope::cli {
 
 namespace {
 
-constexpr std::initializer_list<const char*> names = {"rows",
-                                                      "offsets",
-                                                      "reachable",
-                                                      "witnesses",
-                                                      "leads",
-                                                      "probability_tokens",
-                                                      "probability_points",
-                                                      "tangent_tokens",
-                                                      "tangent_points",
-                                                      "far_tokens",
-                                                      "far_points"};
+constexpr std::initializer_list<const char*> array_names = {"rows",
+                                                            "offsets",
+                                                            "reachable",
+                                                            "witnesses",
+                                                            "leads",
+                                                            "probability_tokens",
+                                                            "probability_points",
+                                                            "tangent_tokens",
+                                                            "tangent_points",
+                                                            "far_tokens",
+                                                            "far_points"};
 
 /// Points of some tokens, as NAME_tokens.npy and NAME_points.npy.
 class Points {
@@ -42,7 +42,7 @@ class Points {
 
 }  // namespace
 
-std::vector<std::string> witness_files(const std::string& folder) { return array_files(folder, names); }
+std::vector<std::string> witness_files(const std::string& folder) { return array_files(folder, array_names); }
 
 void write_witnesses(const std::string& folder, const selectability::Logits& logits,
                      const selectability::Survey& results, double tolerance) {

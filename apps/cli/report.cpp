@@ -138,12 +138,14 @@ void add_report(CLI::App& root, Session& session) {
       command
           ->add_option(
               "--budget", options->budget,
-              "Time limit in seconds for the tokens that a first matrix product leaves undecided; the "
-              "page lists what was skipped (default 20, with --deep no limit)")
+              "Time limit in seconds for tokens whose reachability needs a search; the page lists those "
+              "skipped (default 20; no limit with --deep)")
           ->type_name("SECONDS")
           ->check(numbers(0.0, 1e9));
-  command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse norms and heads alone")
+  command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse only norms and heads")
       ->excludes(budget);
+  add_examples(*command, {"normscope report models/wordlist_gpt",
+                          "normscope report models/wordlist_gpt --deep -o deep.html --json deep.json"});
 }
 
 }  // namespace normscope::cli

@@ -227,17 +227,17 @@ int run_rewrite(const Session& session, const RewriteOptions& options) {
 
 void add_rewrite(CLI::App& root, Session& session) {
   const auto options = std::make_shared<RewriteOptions>();
-  CLI::App* command = add_command(root, session, "rewrite",
-                                  "Fold gains into weights, or centre a residual stream: another checkpoint "
-                                  "of the same function; or undo it",
-                                  [&session, options] { return run_rewrite(session, *options); });
+  CLI::App* command = add_command(
+      root, session, "rewrite",
+      "Rewrite a checkpoint exactly: fold gains, centre or rotate the residual stream; or undo it",
+      [&session, options] { return run_rewrite(session, *options); });
   command->add_option("IN", options->model, "Checkpoint to rewrite: a .safetensors file or a folder")
       ->required();
   add_stated(*command, options->stated);
   command
       ->add_option(
           "-o,--output", options->output,
-          "File to write, or for a folder a new folder; the certificate is written beside the weights")
+          "File to write, or a new folder if IN is a folder; the certificate is written beside the weights")
       ->type_name("OUT");
   CLI::Option* const fold =
       command
@@ -251,28 +251,29 @@ void add_rewrite(CLI::App& root, Session& session) {
       ->add_flag(
           "--migrate", options->migrate,
           "Move powers of two from each norm's gain and bias into its readers, so that the features have "
-          "even ranges")
+          "similar ranges")
       ->excludes(fold);
-  command->add_flag(
-      "--center", options->center,
-      "Subtract the mean of what writes to the residual stream, so that its LayerNorms may be RMSNorms");
+  command->add_flag("--center", options->center,
+                    "Remove the mean from all that writes to the residual stream, so that RMSNorms can "
+                    "replace its LayerNorms");
   command
-      ->add_option("--rotate", options->rotate,
-                   "Rotate the residual stream, whose norms must have no gain left: random:SEED for a random "
-                   "orthogonal matrix, or a file with one")
+      ->add_option(
+          "--rotate", options->rotate,
+          "Rotate the residual stream by a random orthogonal matrix (random:SEED) or by one from a file; "
+          "its norms must have no gain, as after --fold gains")
       ->type_name("random:SEED|FILE");
   command->add_flag(
       "--untie", options->untie,
-      "Store a head that is the token embedding as a tensor of its own, so that both can change");
+      "Store the unembedding as a tensor of its own if the file shares it with the token embedding");
   command
       ->add_option(
           "--activations", options->activations,
-          "Rows that enter norms, on which old and new outputs are compared: an .npz or .safetensors "
-          "file with arrays by the norms' names, or NORM=FILE.npy; may be repeated")
+          "Inputs of norms, on which old and new outputs are compared: an .npz or .safetensors file with "
+          "one array per norm, under its name, or NORM=FILE.npy; may be repeated")
       ->type_name("FILE");
   command
       ->add_flag("--undo", options->undo,
-                 "Restore the checkpoint from which IN was rewritten, with the recipe that stands beside IN")
+                 "Restore the checkpoint that IN was rewritten from, by the recipe beside IN")
       ->excludes(fold)
       ->excludes("--migrate")
       ->excludes("--center")
@@ -280,6 +281,8 @@ void add_rewrite(CLI::App& root, Session& session) {
       ->excludes("--rotate")
       ->excludes("--activations");
   command->add_flag("--dry-run", options->dry_run, "Print what would happen to each norm, and write nothing");
+  add_examples(*command, {"normscope rewrite models/wordlist_gpt -o folded --fold gains",
+                          "normscope rewrite folded -o original --undo"});
 }
 
 }  // namespace normscope::cli

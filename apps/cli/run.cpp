@@ -87,6 +87,8 @@ void add_run(CLI::App& root, Session& session) {
       ->add_option("--trace", options->trace,
                    "Write the output of every layer, concatenated along the columns")
       ->type_name("FILE.npy");
+  add_examples(*command, {"normscope build '0,0;0,1;1,0;1,1' 0,1,1,0 -o xor.safetensors",
+                          "normscope run xor.safetensors '0,0;0,1;1,0;1,1'"});
 }
 
 }  // namespace normscope::cli

@@ -159,12 +159,12 @@ void add_select(CLI::App& root, Session& session) {
       add_command(root, session, "select", "Decide which keys some query can give the highest score",
                   [&session, options] { return run_select(session, *options); });
   command->footer(
-      "--tolerance applies to the whole distance and to each column; with 0, only a proof puts a key inside "
-      "the hull.\n"
+      "A key counts as inside the hull if its distance and each coordinate of it are below --tolerance;\n"
+      "with 0, only if that is proved.\n"
       "For float32 keys that lie in a subspace, use --rank-tolerance 1e-5. Ctrl-C saves the state of "
       "--resume.");
   CLI::Option* input = command->add_option(
-      "KEYS", options->input, "Keys x width; the options of the norm, if any, normalize them first");
+      "KEYS", options->input, "Keys, one a row; normalized first if options of a norm are given");
   options->norm.declare(*command);
   command
       ->add_option(
@@ -213,6 +213,8 @@ void add_select(CLI::App& root, Session& session) {
   command->add_option("--figures", options->figures, "Write the table's heat maps (Vega-Lite) into FOLDER")
       ->type_name("FOLDER")
       ->needs(table);
+  add_examples(*command, {"normscope select models/wordlist_gpt:transformer.wte.weight",
+                          "normscope select '0,0;2,0;0,2;0.5,0.5' --exact"});
 }
 
 }  // namespace normscope::cli

@@ -225,6 +225,8 @@ void add_separate(CLI::App& root, Session& session) {
                     "Decide in rational arithmetic, with an integer certificate (two classes only)");
   command->add_flag("--check", options->check,
                     "Exit with status 1 unless two classes are linearly separable");
+  add_examples(*command, {"normscope separate '0,0;1,0' '0,1;1,1' --exact",
+                          "normscope separate '0,0;0,1;1,0;1,1' --labels 0,1,1,0"});
 }
 
 }  // namespace normscope::cli

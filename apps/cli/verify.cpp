@@ -75,6 +75,8 @@ void add_verify(CLI::App& root, Session& session) {
                    "Folder of the certificates that are not in RESULT (default: the one it names)")
       ->type_name("FOLDER");
   command->footer("Exit status 1 if a statement does not hold.");
+  add_examples(*command, {"normscope heads models/wordlist_gpt --certificates --json heads.json",
+                          "normscope verify heads.json"});
 }
 
 }  // namespace normscope::cli

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/nearest.hpp>
 
 namespace normscope::cli {
 namespace {
@@ -137,9 +138,16 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
   return command;
 }
 
+void add_examples(CLI::App& command, const std::vector<std::string>& examples) {
+  std::string text = command.get_footer();
+  text += text.empty() ? "Examples:" : "\n\nExamples:";
+  for (const std::string& example : examples) text += "\n  " + example;
+  command.footer(text);
+}
+
 CLI::Validator counts(std::int64_t least, std::int64_t most) {
   // Signed: an unsigned type would accept -3 as a very large number.
-  return CLI::Range(least, most);
+  return CLI::Range(least, most).description("");  // help shows what a value means, and its default
 }
 
 CLI::Validator numbers(double least, double most) {
@@ -229,13 +237,69 @@ extern "C" void note_lost_file(int) {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* help_name = "help";
+
+/// `help` is listed and completed like the other subcommands; `parse_and_run` replaces it by --help.
+void add_help(CLI::App& root) {
+  CLI::App* help = root.add_subcommand(help_name, "Show the options of a subcommand, with examples");
+  help->add_option("SUBCOMMAND", "Name of the subcommand (default: list all)")->expected(0, 1);
+}
+
+std::string suggestion(std::string_view wanted, const std::vector<std::string_view>& names) {
+  const std::string_view nearest = nearest_name(wanted, names);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
+}
+
+/// Throws if the first word is neither an option nor a subcommand.
+/// Errors    CLI::ParseError
+void expect_subcommand(const CLI::App& root, const std::vector<std::string>& words) {
+  if (words.empty() || words.front().starts_with('-')) return;
+  std::vector<std::string_view> names;
+  for (const CLI::App* command : root.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), words.front()) != names.end()) return;
+  throw CLI::ParseError(
+      fmt::format("unknown subcommand \"{}\"{}", words.front(), suggestion(words.front(), names)), usage);
+}
+
+/// "unknown option --treads; did you mean --threads?", if the chosen subcommand has an option like one that
+/// it does not have; else empty.
+std::string option_suggestion(const CLI::App& root) {
+  for (const CLI::App* command : root.get_subcommands()) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    for (const std::string& word : command->remaining()) {
+      if (!word.starts_with("--")) continue;
+      const std::string unknown = word.substr(0, word.find('='));
+      const std::string found = suggestion(unknown, {names.begin(), names.end()});
+      if (!found.empty()) return fmt::format("unknown option {}{}", unknown, found);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv) {
+  add_help(root);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == help_name) {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   try {
-    root.parse(argc, argv);
+    expect_subcommand(root, words);
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    root.parse(words);
     return session.run();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return root.exit(error);
-    complain(fmt::format("{0}: {1} (see {0} --help)\n", root.get_name(), printable(error.what())));
+    const std::string unknown_option = option_suggestion(root);
+    complain(fmt::format("{0}: {1} (see {0} --help)\n", root.get_name(),
+                         printable(unknown_option.empty() ? error.what() : unknown_option)));
     return usage;
   }
 }

@@ -50,6 +50,9 @@ class JsonOutput {
 
 /// Largest count that an option accepts.
 inline constexpr std::int64_t largest_count = std::int64_t{1} << 24;
+/// Appends examples to a subcommand's help; each is a command line that can be run on the bundled model.
+void add_examples(CLI::App& command, const std::vector<std::string>& examples);
+
 /// Integers from `least` to `most`.
 [[nodiscard]] CLI::Validator counts(std::int64_t least, std::int64_t most);
 /// Numbers from `least` to `most`; CLI::Range would accept nan.
@@ -78,7 +81,8 @@ void make_folder(const std::string& folder);
 /// Text from a file, escaped so that it cannot control a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Parses the command line and runs the chosen subcommand; errors are reported in one line.
+/// Parses the command line and runs the chosen subcommand; errors are reported in one line. Adds
+/// `help SUBCOMMAND`, the same as `SUBCOMMAND --help`.
 [[nodiscard]] int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv);
 
 /// The body of `main`: runs `work` and converts exceptions to a line that begins with `program` and an exit

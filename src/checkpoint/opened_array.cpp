@@ -12,6 +12,7 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/nearest.hpp>
 
 #include "encoded.hpp"
 #include "file_format.hpp"
@@ -57,22 +58,26 @@ std::optional<ArrayName> find_name(const std::string& name) {
                       : ""));
 }
 
-/// "3 tensors: "a", "b", ..." for a message.
-template <typename Items>
-std::string list_names(const Items& items, std::string_view what) {
+/// "it has 3 tensors: "a", "b", ..." for a message.
+std::string list_names(std::span<const std::string_view> names, std::string_view what) {
   constexpr std::size_t most = 6;
-  std::string list = fmt::format("it has {} {}{}", items.size(), what, items.empty() ? "" : ": ");
-  for (std::size_t i = 0; i < std::min(items.size(), most); ++i) {
-    list += (i > 0 ? ", " : "") + bytes::quote(items[i].name);
+  std::string list = fmt::format("it has {} {}{}", names.size(), what, names.empty() ? "" : ": ");
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+    list += (i > 0 ? ", " : "") + bytes::quote(names[i]);
   }
-  return items.size() > most ? list + ", ..." : list;
+  return names.size() > most ? list + ", ..." : list;
 }
 
+/// Names the item that `member` probably stands for, or else those that the file has.
 [[noreturn]] void fail_name(const fs::path& file, const std::optional<std::string>& member,
-                            const std::string& list) {
+                            std::span<const std::string_view> names, std::string_view what) {
   const std::string complaint = member ? fmt::format("has no {}", bytes::quote(*member))
                                        : std::string("holds named arrays, expected FILE:NAME");
-  throw Error(ErrorCode::Argument, fmt::format("array: {}: {}; {}", file.string(), complaint, list));
+  const std::string_view nearest = member ? nearest_name(*member, names) : std::string_view();
+  throw Error(ErrorCode::Argument,
+              fmt::format("array: {}: {}; {}", file.string(), complaint,
+                          nearest.empty() ? list_names(names, what)
+                                          : fmt::format("did you mean {}?", bytes::quote(nearest))));
 }
 
 struct Slice {
@@ -94,8 +99,13 @@ std::optional<Slice> parse_slice(std::string_view name) {
 
 const bytes::ZipMember& find_member(const std::vector<bytes::ZipMember>& members, const ArrayName& name) {
   const bytes::ZipMember* found = name.member ? bytes::find_npz_member(members, *name.member) : nullptr;
-  if (found == nullptr) fail_name(name.file, name.member, list_names(members, "members"));
-  return *found;
+  if (found != nullptr) return *found;
+  std::vector<std::string_view> names;
+  for (const bytes::ZipMember& member : members) {
+    names.emplace_back(member.name);
+    if (names.back().ends_with(".npy")) names.back().remove_suffix(4);  // as NumPy names them
+  }
+  fail_name(name.file, name.member, names, "members");
 }
 
 /// A tensor, or one of its slices along the first axis.
@@ -117,7 +127,9 @@ TensorPart find_tensor(const Checkpoint& checkpoint, const ArrayName& name) {
       }
     }
   }
-  fail_name(name.file, name.member, list_names(checkpoint.tensors(), "tensors"));
+  std::vector<std::string_view> names;
+  for (const Tensor& tensor : checkpoint.tensors()) names.emplace_back(tensor.name);
+  fail_name(name.file, name.member, names, "tensors");
 }
 
 }  // namespace

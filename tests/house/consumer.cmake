@@ -16,6 +16,12 @@ foreach(command
   string(REPLACE "|" ";" command "${command}")
   execute_process(COMMAND "${CMAKE_COMMAND}" ${command} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
+foreach(file bash-completion/completions/normscope zsh/site-functions/_normscope fish/vendor_completions.d/normscope.fish
+    man/man1/normscope.1.gz)
+  if(NOT EXISTS "${prefix}/share/${file}")
+    message(FATAL_ERROR "share/${file} is not installed")
+  endif()
+endforeach()
 execute_process(COMMAND "${build}/consumer" "${MODEL}" OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
 if(NOT printed MATCHES "^transformer.h.0.ln_1   condition 2.227\n")
   message(FATAL_ERROR "the consumer printed: ${printed}")

@@ -1,0 +1,152 @@
+"""What the parser says of itself: help with examples, suggestions, completions, the manual page."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from command import COMMAND, OWN_MODEL, SANITIZED, SOURCE, CommandTest, safetensors
+
+#: Explores until it is stopped; its examples are those of explore_test.py.
+SERVES = {"explore"}
+#: Its help is that of another program, which not every build has.
+ELSEWHERE = {"lab"}
+
+
+class Comforts(CommandTest):
+    def subcommands(self):
+        """Read from the help, so that nothing that is made from the parser is compared with itself."""
+        lines = self.ok("--help").split("Subcommands:\n")[1].splitlines()
+        return [line.split()[0] for line in lines if re.match(r"  \w", line)]
+
+    def options(self, subcommand):
+        return re.findall(r"^  (?:-\w,)?(--[\w-]+)", self.ok(subcommand, "--help"), re.MULTILINE)
+
+    def examples(self, subcommand):
+        text = self.ok(subcommand, "--help").partition("Examples:\n")[2]
+        return [line.strip() for line in text.splitlines()]
+
+    def environment(self):
+        return {**os.environ, "PATH": f"{Path(COMMAND).parent}:/usr/bin:/bin"}
+
+
+class Help(Comforts):
+    def test_help_of_a_subcommand_by_either_way(self):
+        for name in self.subcommands():
+            if name not in ELSEWHERE | {"help"}:
+                self.assertEqual(self.ok("help", name), self.ok(name, "--help"))
+        self.assertEqual(self.ok("help"), self.ok("--help"))
+        self.assertIn('unknown subcommand "reprot"; did you mean report?', self.fails(2, "help", "reprot"))
+
+    @unittest.skipIf(SANITIZED, "the subcommands' own tests run them there")
+    def test_every_example_runs(self):
+        (self.folder / "models").symlink_to(SOURCE / "models")
+        for name in self.subcommands():
+            if name in ELSEWHERE | {"help"}:
+                continue
+            examples = self.examples(name)
+            self.assertTrue(1 <= len(examples) <= 3, f"{name}: {examples}")
+            self.assertTrue(any(f"normscope {name}" in example for example in examples), name)
+            for example in () if name in SERVES else examples:
+                with self.subTest(example):
+                    done = subprocess.run(["bash", "-c", example], cwd=self.folder, env=self.environment(), text=True,
+                                          capture_output=True)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for path in self.folder.iterdir():
+                if path.name != "models":
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+class Suggestions(Comforts):
+    def test_subcommands(self):
+        self.assertEqual(self.fails(2, "reprot", "x"),
+                         'normscope: unknown subcommand "reprot"; did you mean report? (see normscope --help)\n')
+        self.assertEqual(self.fails(2, "fold"), 'normscope: unknown subcommand "fold" (see normscope --help)\n')
+
+    def test_options(self):
+        self.assertIn("did you mean --threads?", self.fails(2, "report", OWN_MODEL, "--treads", "2"))
+        self.assertIn("did you mean --threads?", self.fails(2, "report", OWN_MODEL, "--thread=2"))
+        self.assertNotIn("did you mean", self.fails(2, "report", OWN_MODEL, "--frobnicate"))
+
+    def test_tensors_members_and_norms(self):
+        gain = f"{OWN_MODEL}:transformer.h.0.ln_1.wieght"
+        self.assertTrue(self.fails(3, "geometry", "--gain", gain).endswith(
+            'has no "transformer.h.0.ln_1.wieght"; did you mean "transformer.h.0.ln_1.weight"?\n'))
+        self.assertIn('did you mean "transformer.ln_f.weight"?',
+                      self.fails(3, "geometry", "--gain", f"{OWN_MODEL}:ln_f.weight"))
+        self.assertIn("tensors: ", self.fails(3, "geometry", "--gain", f"{OWN_MODEL}:nothing"))
+        np.savez(self.folder / "a.npz", keys=np.eye(3), labels=np.arange(3))
+        self.assertIn('has no "kyes"; did you mean "keys"?', self.fails(3, "select", "a.npz:kyes"))
+        self.assertIn('did you mean "transformer.h.0.ln_2"?',
+                      self.fails(3, "ranges", OWN_MODEL, "--norm", "h.0.ln_2"))
+
+    def test_names_cannot_control_the_terminal(self):
+        safetensors(self.folder / "m.safetensors", {"gain\x1b[31m": np.ones(4, np.float32)})
+        for said in (self.fails(3, "geometry", "--gain", "m.safetensors:gain\x1b[32m"), self.fails(2, "re\x1bport")):
+            self.assertNotIn("\x1b", said)
+
+
+class MadeFromTheParser(Comforts):
+    """Completions and the manual page."""
+
+    def test_they_name_every_subcommand_and_option(self):
+        texts = {shell: self.ok("completion", shell) for shell in ("bash", "zsh", "fish")}
+        texts["man"] = self.ok("manual").replace("\\-", "-")
+        for kind, text in texts.items():
+            for name in self.subcommands():
+                self.assertRegex(text, rf"\b{name}\b", kind)
+                for option in () if name in ELSEWHERE | {"help"} else self.options(name):
+                    shown = f"-l {option[2:]}" if kind == "fish" else option
+                    self.assertRegex(text, rf"{re.escape(shown)}(?![\w-])", f"{kind}: {name}")
+
+    def completed(self, *words):
+        """What bash offers for the last of the words."""
+        line = " ".join(shlex.quote(word) for word in words)
+        script = (f"source <(normscope completion bash); COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
+                  f'compopt() {{ :; }}; _normscope; printf "%s\\n" "${{COMPREPLY[@]}}"')
+        done = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self.environment(), text=True,
+                              capture_output=True, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.completed("normscope", "sel"), ["select"])
+        self.assertEqual(sorted(set(self.completed("normscope", "")) - {"--help", "--version"}),
+                         sorted(self.subcommands()))
+        self.assertEqual(self.completed("normscope", "geometry", "--sim"), ["--similar-to"])
+        self.assertEqual(self.completed("normscope", "report", "--th"), ["--threads"])
+        self.assertEqual(self.completed("normscope", "geometry", "--norm", "l"), ["layer"])
+        self.assertEqual(self.completed("normscope", "geometry", "--norm", "=", "l"), ["layer"])
+        self.assertEqual(self.completed("normscope", "geometry", "--norm", "="),
+                         self.completed("normscope", "geometry", "--norm", ""))
+        self.assertEqual(self.completed("normscope", "help", "hea"), ["heads"])
+        self.assertEqual(self.completed("normscope", "completion", "f"), ["fish"])
+        for files in (["report", "mod"], ["report", "-o", "r"], ["geometry", "--eps", ""]):
+            self.assertEqual(self.completed("normscope", *files), [], "files are the shell's own to complete")
+
+    def test_the_shells_and_roff_accept_them(self):
+        for shell in ("bash", "zsh", "fish"):
+            if shutil.which(shell):
+                (self.folder / shell).write_text(self.ok("completion", shell))
+                done = subprocess.run([shell, "-n", self.folder / shell], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+        if shutil.which("man"):
+            (self.folder / "normscope.1").write_text(self.ok("manual"))
+            done = subprocess.run(["man", "--warnings", "-l", "normscope.1"], cwd=self.folder, capture_output=True,
+                                  text=True, env={**self.environment(), "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("normscope report MODEL", done.stdout)
+
+    def test_they_are_written_to_files(self):
+        self.assertEqual(self.ok("completion", "bash", "-o", "c"), "")
+        self.assertEqual((self.folder / "c").read_text(), self.ok("completion", "bash"))
+        self.fails(3, "manual", "-o", "no/normscope.1")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -7,7 +7,6 @@
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
-#include <normscope/core/random.hpp>
 #include <normscope/documents/construction.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/folds.hpp>
@@ -40,10 +39,7 @@ std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
                                         const std::optional<checkpoint::OpenedArray>& given,
                                         std::size_t rows) {
   if (given) return read_labels(*given);
-  Random random(options.seed);
-  std::vector<std::int64_t> labels(rows);
-  for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(options.random_labels));
-  return labels;
+  return merge::random_labels(rows, options.random_labels, options.seed);
 }
 
 /// Files that are written to temporary names and renamed together.

@@ -5,7 +5,7 @@
 
 #include <normscope/bytes/npy_writer.hpp>
 #include <normscope/checkpoint/opened_array.hpp>
-#include <normscope/core/version.hpp>
+#include <normscope/documents/classification.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/net_file.hpp>
 
@@ -58,12 +58,7 @@ int run_run(const Session& session, const RunOptions& options) {
   if (!options.output.empty()) {
     bytes::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
   }
-  const nlohmann::ordered_json json = {{"schema", "normscope.run/1"},
-                                       {"version", version},
-                                       {"layers", net.layers.size()},
-                                       {"rows", samples.rows},
-                                       {"labels", given}};
-  session.write_json(json_text(json));
+  session.write_json(json_text(documents::classification(net, given)));
   session.say(fmt::format("{} samples through {} layers", samples.rows, net.layers.size()));
   constexpr std::size_t shown = 10;
   for (std::size_t row = 0; row < given.size() && row < shown; ++row) {

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -14,6 +11,7 @@
 #include <normscope/documents/training.hpp>
 #include <normscope/lnnet/net_file.hpp>
 #include <normscope/lnnet/tasks.hpp>
+#include <normscope/lnnet/train_runs.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
@@ -22,14 +20,6 @@
 
 namespace normscope::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// Number of progress reports of a training.
-constexpr std::size_t reports = 500;
-/// Between two saves of the state; the first comes soon, so that a short training has one too.
-constexpr std::chrono::milliseconds first_save{250};
-constexpr std::chrono::milliseconds training_saved_every{10'000};
 
 /// What is not given is the task's default.
 struct TrainOptions {
@@ -78,34 +68,13 @@ lnnet::TrainSpec train_spec(const TrainOptions& options, lnnet::TrainSpec spec) 
   return spec;
 }
 
-/// The specs to train: every seed with every count of groups, and where those are several, a linear
-/// classifier to compare them with.
-std::vector<lnnet::TrainSpec> plan(const TrainOptions& options, const lnnet::Task* task) {
-  const lnnet::TrainSpec spec = train_spec(options, task != nullptr ? task->spec : lnnet::TrainSpec{});
-  std::vector<lnnet::TrainSpec> kinds;
-  if (options.groups.size() > 1) {
-    kinds.push_back(spec);
-    kinds.back().depth = 0;
-  }
-  for (const std::size_t groups :
-       options.groups.empty() ? std::vector<std::size_t>{spec.groups} : options.groups) {
-    kinds.push_back(spec);
-    kinds.back().groups = groups;
-  }
+lnnet::TrainPlan plan(const TrainOptions& options, const lnnet::Task* task) {
   std::size_t seeds = options.seeds;
   if (seeds == 0) seeds = task != nullptr && options.state.empty() ? task->seeds : 1;
-  std::vector<lnnet::TrainSpec> all;
-  for (const lnnet::TrainSpec& kind : kinds) {
-    validate(kind);
-    for (std::size_t i = 0; i < seeds; ++i) {
-      all.push_back(kind);
-      all.back().seed += i;
-    }
-  }
-  if (all.size() > 1 && !options.state.empty()) {
-    throw Error(ErrorCode::Argument, fmt::format("train: --resume with {} runs, expected one", all.size()));
-  }
-  return all;
+  return {.spec = train_spec(options, task != nullptr ? task->spec : lnnet::TrainSpec{}),
+          .groups = options.groups,
+          .seeds = seeds,
+          .state = options.state};
 }
 
 /// Arrays that are trained on instead of a task.
@@ -133,7 +102,7 @@ Samples open_samples_and_labels(const TrainOptions& options, Inputs& inputs) {
   return {std::move(x), inputs.array(options.labels)};
 }
 
-std::shared_ptr<const lnnet::Dataset> read_data(const TrainOptions& options, const Samples& samples) {
+lnnet::Dataset read_data(const TrainOptions& options, const Samples& samples) {
   MatrixInput x = read_samples(samples.x);
   const std::vector<std::int64_t> labels = read_labels(samples.labels);
   if (labels.size() != x.rows) {
@@ -141,65 +110,8 @@ std::shared_ptr<const lnnet::Dataset> read_data(const TrainOptions& options, con
                 fmt::format("{}: has {} labels for {} rows of {}", printable(options.labels), labels.size(),
                             x.rows, printable(options.what)));
   }
-  return std::make_shared<const lnnet::Dataset>(lnnet::dataset(
-      printable(options.labels), x.width, std::move(x.values), {labels.begin(), labels.end()}));
-}
-
-void advance(lnnet::Trainer& trainer, const Progress& progress, const std::string& state) {
-  if (!state.empty() && fs::exists(state)) trainer.resume(state);
-  const std::size_t total = trainer.spec().steps;
-  const std::size_t every = std::max<std::size_t>(1, total / reports);
-  auto saved = std::chrono::steady_clock::now();
-  auto pause = first_save;
-  try {
-    while (!trainer.done()) {
-      trainer.step();
-      if (trainer.steps_done() % every == 0 || trainer.done()) progress("step", trainer.steps_done(), total);
-      if (!state.empty() && std::chrono::steady_clock::now() - saved >= pause) {
-        trainer.save(state);
-        saved = std::chrono::steady_clock::now();
-        pause = std::min(2 * pause, training_saved_every);
-      }
-    }
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Cancelled && !state.empty()) trainer.save(state);
-    throw;
-  }
-  if (!state.empty()) trainer.save(state);
-}
-
-/// The scores of a net whose weights overflowed are meaningless.
-void expect_finite_weights(const lnnet::Trainer& trainer) {
-  const std::vector<double> weights = trainer.parameters();
-  if (std::all_of(weights.begin(), weights.end(), [](double weight) { return std::isfinite(weight); }))
-    return;
-  throw Error(
-      ErrorCode::Argument,
-      fmt::format(
-          "train: the weights of seed {} leave the range of float64, expected a smaller --lr than {:g}",
-          trainer.spec().seed, trainer.spec().rate));
-}
-
-/// The runs, and what the best of them is tested on.
-std::vector<TrainRun> train_all(const Session& session, const TrainOptions& options, const lnnet::Task* task,
-                                const std::optional<Samples>& samples) {
-  const Progress progress = session.progress();
-  const std::vector<lnnet::TrainSpec> specs = plan(options, task);
-  std::shared_ptr<const lnnet::Dataset> data;
-  if (samples) data = read_data(options, *samples);
-  std::vector<TrainRun> runs;
-  const std::size_t rows = task != nullptr && options.rows == 0 ? task->rows : options.rows;
-  for (const lnnet::TrainSpec& spec : specs) {
-    if (task != nullptr) data = std::make_shared<const lnnet::Dataset>(task->make(rows, spec.seed));
-    lnnet::Trainer trainer(spec, data, session.threads);
-    advance(trainer, progress, options.state);
-    expect_finite_weights(trainer);
-    runs.push_back({.trainer = std::move(trainer)});
-    TrainRun& run = runs.back();
-    run.score = run.trainer.score();
-    if (task != nullptr && task->test) run.test = run.trainer.score(task->test(spec.seed));
-  }
-  return runs;
+  return lnnet::dataset(printable(options.labels), x.width, std::move(x.values),
+                        {labels.begin(), labels.end()});
 }
 
 void say_conflicts(const Session& session, const lnnet::Dataset& data) {
@@ -229,14 +141,15 @@ int run_train(const Session& session, const TrainOptions& options) {
   std::optional<Samples> samples;
   if (known == nullptr) samples = open_samples_and_labels(options, inputs);
   inputs.keep_apart({options.output, options.state, session.json});
-  const std::vector<TrainRun> runs = train_all(session, options, known, samples);
-  const TrainRun& best =
-      *std::max_element(runs.begin(), runs.end(),
-                        [](const TrainRun& a, const TrainRun& b) { return a.accuracy() < b.accuracy(); });
-  if (!options.figures.empty()) write_train_figures(options.figures, runs, best);
+  const std::vector<lnnet::TrainRun> runs = lnnet::train_all(
+      plan(options, known),
+      known != nullptr ? data_of(*known, options.rows) : data_of(read_data(options, *samples)),
+      session.threads, session.progress());
+  const lnnet::TrainRun& best = lnnet::best_of(runs);
+  if (!options.figures.empty()) write_train_figures(options.figures, runs);
   const documents::TrainedOn on{options.what, known != nullptr ? std::string(known->claim) : "",
                                 options.output};
-  JsonOutput machine_form(session, json_text(documents::training(on, runs, best)));
+  JsonOutput machine_form(session, json_text(documents::training(on, runs)));
   if (!options.output.empty()) {
     const lnnet::Net net = best.trainer.net();
     lnnet::save_net(options.output,
@@ -244,7 +157,7 @@ int run_train(const Session& session, const TrainOptions& options) {
   }
   machine_form.commit();
   say_conflicts(session, best.trainer.data());
-  for (const TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
+  for (const lnnet::TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
   return ok;
 }
 

@@ -31,35 +31,22 @@ void write_text(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-void write_train_figures(const std::string& folder, const std::vector<TrainRun>& runs, const TrainRun& best) {
+void write_train_figures(const std::string& folder, const std::vector<lnnet::TrainRun>& runs) {
   make_folder(folder);
-  const lnnet::Net net = best.trainer.net();
-  const lnnet::Dataset& data = best.trainer.data();
-  const std::size_t every = best.spec().record_every;
-  const auto write = [&](const char* name, const nlohmann::ordered_json& json) {
+  const auto write = [&](const std::string& name, const nlohmann::ordered_json& json) {
     write_text(fs::path(folder) / name, json_text(json));
   };
-  write("curves.vl.json",
-        figures::training_curves(best.trainer.loss(), best.trainer.accuracy(), every, best.transitions()));
-  if (data.width == 2) write("boundary.vl.json", figures::decision_boundary(net, data));
+  for (const auto& [name, specification] : figures::training_charts(runs)) {
+    write(name + ".vl.json", specification);
+  }
+  const lnnet::TrainRun& best = lnnet::best_of(runs);
+  const lnnet::Dataset& data = best.trainer.data();
   if (data.width <= 3 && best.spec().width <= 3 && data.rows() <= most_moving) {
-    write("morph.json", documents::morph(net, data));
+    write("morph.json", documents::morph(best.trainer.net(), data));
   }
-  std::vector<figures::RunCurves> alike;
-  std::vector<figures::GroupResult> results;
-  bool swept = false;
-  for (const TrainRun& run : runs) {
-    results.push_back({.groups = run.linear() ? 0 : run.spec().groups, .accuracy = run.score.accuracy});
-    const bool same = run.spec().groups == best.spec().groups && run.linear() == best.linear();
-    swept = swept || !same;
-    if (same) alike.push_back({run.trainer.loss(), run.trainer.accuracy(), run.transitions()});
-  }
-  if (alike.size() > 1) write("seeds.vl.json", figures::training_seeds(alike, every));
-  if (swept)
-    write("groups.vl.json", figures::accuracy_over_groups(results, best.spec().norm, best.spec().width));
 }
 
-std::string run_line(const TrainRun& run, bool with_groups) {
+std::string run_line(const lnnet::TrainRun& run, bool with_groups) {
   const std::string kind = run.linear() ? "linear, " : counted(run.spec().groups, "group") + ", ";
   return fmt::format("{}seed {}: loss {:.4g}, accuracy {:.2f} %{}", with_groups ? kind : "", run.spec().seed,
                      run.score.loss, 100.0 * run.score.accuracy,

@@ -15,8 +15,9 @@ from .head import Head
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
 from .model import Model, Report, open
+from .nets import Built, Net, Trained, build, run, train
 from .watch import Activations, Watch, watch
 
-__all__ = ["Activations", "Head", "Model", "Norm", "Report", "Watch", "add_normalize", "curvature", "hessian_vector",
-           "jacobian_vector", "normalize", "normalize_backward", "open", "reach", "results", "select", "separate",
-           "vector_jacobian", "verify", "watch"]
+__all__ = ["Activations", "Built", "Head", "Model", "Net", "Norm", "Report", "Trained", "Watch", "add_normalize", "build",
+           "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "open", "reach", "results",
+           "run", "select", "separate", "train", "vector_jacobian", "verify", "watch"]

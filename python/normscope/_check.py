@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from typing import Any
 
 #: The most threads, tokens, axes … that are passed on.
@@ -44,3 +45,14 @@ def callback(who: str, value: Any) -> Any:
     if value is not None and not callable(value):
         raise TypeError(f"{who}: progress is {value!r}, expected a function of (what, done, total)")
     return value
+
+
+def path(who: str, name: str, value: Any) -> str:
+    """A path as text, empty for None."""
+    if value is None:
+        return ""
+    if isinstance(value, (str, os.PathLike)):
+        found = os.fspath(value)
+        if isinstance(found, str):
+            return found
+    raise TypeError(f"{who}: {name} is {value!r}, expected a path")

@@ -23,6 +23,7 @@
 
 #include "arguments.hpp"
 #include "array.hpp"
+#include "matrix_argument.hpp"
 #include "module.hpp"
 #include "norm_argument.hpp"
 #include "results.hpp"
@@ -30,31 +31,6 @@
 
 namespace normscope::python {
 namespace {
-
-/// An argument's rows in float64.
-struct Matrix {
-  std::vector<double> values{};
-  std::size_t rows = 0;
-  std::size_t width = 0;
-
-  [[nodiscard]] MatrixView<const double> view() const { return {values.data(), rows, width}; }
-};
-
-Matrix matrix_of(std::string_view who, std::string_view name, const nb::object& given) {
-  const Array array = Array(who, name, given).converted(Element::float64);
-  if (array.shape().size() != 2) {
-    refuse(PyExc_ValueError,
-           fmt::format("{}: {} has shape {}, expected (rows, width)", who, name, shape_text(array.shape())));
-  }
-  const Array laid_out = array.rows() ? array : array.copy();
-  const MatrixView<const double> rows = laid_out.rows()->view<const double>();
-  Matrix result{.rows = rows.rows(), .width = rows.width()};
-  result.values.reserve(rows.rows() * rows.width());
-  for (std::size_t i = 0; i < rows.rows(); ++i) {
-    result.values.insert(result.values.end(), rows.row(i).begin(), rows.row(i).end());
-  }
-  return result;
-}
 
 certificates::InputArray described(const char* role, const Matrix& matrix, unsigned threads) {
   return certificates::describe_array(role, {matrix.rows, matrix.width}, matrix.values, threads);

@@ -36,4 +36,5 @@ NB_MODULE(_core, module) {
   normscope::python::define_model(module);
   normscope::python::define_analyses(module);
   normscope::python::define_observers(module);
+  normscope::python::define_nets(module);
 }

@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 Json construction(const merge::Construction& made, merge::Mode mode, const std::string& output) {
   return {{"schema", "normscope.build/1"},
           {"version", version},
-          {"output", output},
+          {"output", output.empty() ? Json() : Json(output)},
           {"mode", mode == merge::Mode::paper ? "paper" : "stable"},
           {"precision", std::string(to_string(made.net.precision))},
           {"layers", made.net.layers.size()},

@@ -7,6 +7,7 @@
 namespace normscope::documents {
 
 using Json = nlohmann::ordered_json;
+using lnnet::TrainRun;
 
 namespace {
 
@@ -32,7 +33,8 @@ Json run_json(const TrainRun& run) {
 
 }  // namespace
 
-Json training(const TrainedOn& on, const std::vector<TrainRun>& runs, const TrainRun& best) {
+Json training(const TrainedOn& on, const std::vector<TrainRun>& runs) {
+  const TrainRun& best = lnnet::best_of(runs);
   const lnnet::TrainSpec& spec = best.spec();
   const lnnet::Dataset& data = best.trainer.data();
   Json all = Json::array();

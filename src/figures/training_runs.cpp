@@ -163,4 +163,28 @@ Json accuracy_over_groups(std::span<const GroupResult> results, NormKind norm, s
           {"encoding", {{"x", x}, {"y", quantity("bound", "least curvature ratio")}}}}}}});
 }
 
+std::vector<std::pair<std::string, Json>> training_charts(const std::vector<lnnet::TrainRun>& runs) {
+  const lnnet::TrainRun& best = lnnet::best_of(runs);
+  const lnnet::Dataset& data = best.trainer.data();
+  const std::size_t every = best.spec().record_every;
+  std::vector<std::pair<std::string, Json>> charts;
+  charts.emplace_back(
+      "curves", training_curves(best.trainer.loss(), best.trainer.accuracy(), every, best.transitions()));
+  if (data.width == 2) charts.emplace_back("boundary", decision_boundary(best.trainer.net(), data));
+  std::vector<RunCurves> alike;
+  std::vector<GroupResult> results;
+  bool swept = false;
+  for (const lnnet::TrainRun& run : runs) {
+    results.push_back({.groups = run.linear() ? 0 : run.spec().groups, .accuracy = run.score.accuracy});
+    const bool same = run.spec().groups == best.spec().groups && run.linear() == best.linear();
+    swept = swept || !same;
+    if (same) alike.push_back({run.trainer.loss(), run.trainer.accuracy(), run.transitions()});
+  }
+  if (alike.size() > 1) charts.emplace_back("seeds", training_seeds(alike, every));
+  if (swept) {
+    charts.emplace_back("groups", accuracy_over_groups(results, best.spec().norm, best.spec().width));
+  }
+  return charts;
+}
+
 }  // namespace normscope::figures

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
 #include <normscope/lnnet/evaluate.hpp>
 #include <normscope/numeric/binary_scale.hpp>
 
@@ -232,6 +233,13 @@ Construction construct(MatrixView<const double> x, std::span<const std::int64_t>
     construct_stable(task, construction);
   }
   return construction;
+}
+
+std::vector<std::int64_t> random_labels(std::size_t rows, std::size_t classes, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<std::int64_t> labels(rows);
+  for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(classes));
+  return labels;
 }
 
 }  // namespace normscope::merge

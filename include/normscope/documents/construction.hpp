@@ -9,7 +9,7 @@
 
 namespace normscope::documents {
 
-/// An LN-Net that Projection Merge made and `output` holds, schema "normscope.build/1"
+/// An LN-Net that Projection Merge made and `output` holds (empty for none), schema "normscope.build/1"
 /// (docs/schemas/build.schema.json).
 [[nodiscard]] nlohmann::ordered_json construction(const merge::Construction& made, merge::Mode mode,
                                                   const std::string& output);

@@ -2,13 +2,15 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <normscope/lnnet/dataset.hpp>
 #include <normscope/lnnet/net.hpp>
-#include <normscope/lnnet/train.hpp>
+#include <normscope/lnnet/train_runs.hpp>
 
 /// Figures of a training as Vega-Lite specifications that hold their data.
 namespace normscope::figures {
@@ -53,5 +55,11 @@ struct GroupResult {
 /// Errors    Shape, Argument: see `lnnet::evaluate`
 [[nodiscard]] nlohmann::ordered_json decision_boundary(const lnnet::Net& net, const lnnet::Dataset& data,
                                                        std::size_t cells = 80);
+
+/// What several runs have to show, by name: the "curves" of the best, its "boundary" on samples of the plane,
+/// "seeds" where several runs are alike, and "groups" where their counts of groups differ.
+/// Requires  at least one run
+[[nodiscard]] std::vector<std::pair<std::string, nlohmann::ordered_json>> training_charts(
+    const std::vector<lnnet::TrainRun>& runs);
 
 }  // namespace normscope::figures

@@ -97,4 +97,8 @@ struct Construction {
 [[nodiscard]] Construction construct(MatrixView<const double> x, std::span<const std::int64_t> labels,
                                      const ConstructOptions& options = {}, const Progress& progress = {});
 
+/// Random labels of `classes` classes.
+[[nodiscard]] std::vector<std::int64_t> random_labels(std::size_t rows, std::size_t classes,
+                                                      std::uint64_t seed);
+
 }  // namespace normscope::merge

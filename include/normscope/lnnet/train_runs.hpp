@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <normscope/core/progress.hpp>
+#include <normscope/lnnet/dataset.hpp>
+#include <normscope/lnnet/tasks.hpp>
+#include <normscope/lnnet/train.hpp>
+
+/// Several trainings, of which the best is kept.
+namespace normscope::lnnet {
+
+/// A finished training of an LN-Net and its scores.
+struct TrainRun {
+  Trainer trainer;
+  Score score{};
+  std::optional<Score> test{};
+
+  [[nodiscard]] const TrainSpec& spec() const { return trainer.spec(); }
+  /// A depth of none: a linear classifier.
+  [[nodiscard]] bool linear() const { return spec().depth == 0; }
+  /// On new samples where there are some; the best of several runs has the largest.
+  [[nodiscard]] double accuracy() const { return test ? test->accuracy : score.accuracy; }
+  [[nodiscard]] std::vector<Transition> transitions() const {
+    return lnnet::transitions(trainer.accuracy(), spec().record_every);
+  }
+};
+
+/// What a net is trained on, for each seed.
+struct TrainData {
+  std::function<std::shared_ptr<const Dataset>(std::uint64_t seed)> samples{};
+  std::function<Dataset(std::uint64_t seed)> test{};  ///< empty where there are no new samples
+};
+
+/// The data of a task, in `rows` samples or as many as it has by default (0).
+[[nodiscard]] TrainData data_of(const Task& task, std::size_t rows);
+/// The same samples for every seed.
+[[nodiscard]] TrainData data_of(Dataset samples);
+
+struct TrainPlan {
+  TrainSpec spec{};
+  /// Counts of groups to train with instead of the spec's. With several, a linear classifier is trained
+  /// first, to compare them with.
+  std::vector<std::size_t> groups{};
+  std::size_t seeds = 1;          ///< consecutive seeds, from the spec's on, for each of those
+  std::filesystem::path state{};  ///< of an unfinished training, read and written; empty for none
+};
+
+/// Trains every net of the plan.
+/// Errors    Argument for a spec that is not valid, for several runs with a state, and for weights that leave
+///           the range of float64; Cancelled, leaving the state in `plan.state`; as `Trainer::resume`
+[[nodiscard]] std::vector<TrainRun> train_all(const TrainPlan& plan, const TrainData& data,
+                                              unsigned threads = 0, const Progress& progress = {});
+
+/// The most accurate, the first among equals.
+/// Requires  at least one run
+[[nodiscard]] const TrainRun& best_of(const std::vector<TrainRun>& runs);
+
+}  // namespace normscope::lnnet

@@ -1,0 +1,232 @@
+// LN-Nets for Python: constructed, trained, run.
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/documents/classification.hpp>
+#include <normscope/documents/construction.hpp>
+#include <normscope/documents/text.hpp>
+#include <normscope/documents/training.hpp>
+#include <normscope/figures/folds.hpp>
+#include <normscope/figures/training.hpp>
+#include <normscope/lnnet/evaluate.hpp>
+#include <normscope/lnnet/net_file.hpp>
+#include <normscope/lnnet/tasks.hpp>
+#include <normscope/lnnet/train_runs.hpp>
+#include <normscope/merge/construct.hpp>
+
+#include "arguments.hpp"
+#include "array.hpp"
+#include "matrix_argument.hpp"
+#include "module.hpp"
+#include "work.hpp"
+
+namespace normscope::python {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using lnnet::Net;
+
+/// The document, its charts and the net.
+using Made = std::tuple<std::string, std::string, Net>;
+
+Json chart_entry(std::string name, Json specification) {
+  return {{"id", std::move(name)}, {"spec", std::move(specification)}};
+}
+
+Net load_net(const std::string& path) {
+  const nb::gil_scoped_release others_may_run;
+  return lnnet::load_net(path);
+}
+
+void save_net(const Net& net, const std::string& path) {
+  const nb::gil_scoped_release others_may_run;
+  lnnet::save_net(path, net);
+}
+
+std::string run_net(const Net& net, const nb::object& x, unsigned threads, const nb::object& callback) {
+  const Matrix samples = samples_of("run", "x", x);
+  return run(callback, [&](const Progress& progress) {
+    return json_text(documents::classification(
+        net, lnnet::labels(net, samples.view(), threads, progress, lnnet::Overflow::error)));
+  });
+}
+
+/// What each layer gives, (rows, width) each.
+nb::list trace_net(const Net& net, const nb::object& x, unsigned threads) {
+  const Matrix samples = samples_of("trace", "x", x);
+  std::vector<std::vector<double>> layers;
+  {
+    const nb::gil_scoped_release others_may_run;
+    layers = lnnet::trace(net, samples.view(), threads);
+  }
+  nb::list result;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    result.append(array_of(layers[l]).attr("reshape")(samples.rows, net.layers[l].out));
+  }
+  return result;
+}
+
+/// Entries of `given` that are not None. Each takes the argument's name, the value that it sets and how to
+/// read it.
+class Options {
+ public:
+  Options(std::string_view who, const nb::dict& given) : who_(who), given_(given) {}
+
+  [[nodiscard]] bool has(const char* name) const {
+    return given_.contains(name) && !nb::object(given_[name]).is_none();
+  }
+  void take(const char* name, std::size_t& value, Py_ssize_t least) const {
+    if (has(name)) value = integer(who_, name, given_[name], least);
+  }
+  void take(const char* name, double& value) const {
+    if (has(name)) value = real(who_, name, given_[name]);
+  }
+  void take(const char* name, bool& value) const {
+    if (has(name)) value = truth_of(given_[name]);
+  }
+  template <typename Value, typename Named>
+  void take(const char* name, Value& value, const Named& named) const {
+    if (!has(name)) return;
+    const nb::object given = given_[name];
+    if (!nb::isinstance<nb::str>(given)) {
+      refuse(PyExc_TypeError,
+             fmt::format("{}: {} is {}, expected a string", who_, name, nb::repr(given).c_str()));
+    }
+    value = named(text(given));
+  }
+
+ private:
+  std::string_view who_;
+  const nb::dict& given_;
+};
+
+Made build(const nb::object& x, const std::vector<std::int64_t>& labels, std::size_t random_labels,
+           const nb::dict& given, const std::string& output, const std::string& resume, unsigned threads,
+           const nb::object& callback) {
+  const Matrix samples = samples_of("build", "x", x);
+  const Options options("build", given);
+  merge::ConstructOptions how{.first_label_wins = random_labels != 0, .resume = resume, .threads = threads};
+  options.take("mode", how.mode, [](const std::string& name) {
+    if (name != "paper" && name != "stable") {
+      refuse(PyExc_ValueError, fmt::format("build: unknown mode \"{}\", expected paper or stable", name));
+    }
+    return name == "paper" ? merge::Mode::paper : merge::Mode::stable;
+  });
+  options.take("seed", how.seed, 0);
+  if (random_labels == 0) options.take("drop_conflicts", how.first_label_wins);
+  options.take("precision", how.precision,
+               [](const std::string& name) { return std::optional(lnnet::precision(name)); });
+  options.take("eps", how.eps);
+  return run(callback, [&](const Progress& progress) {
+    merge::Construction made = merge::construct(
+        samples.view(),
+        random_labels != 0 ? merge::random_labels(samples.rows, random_labels, how.seed) : labels, how,
+        progress);
+    if (!output.empty()) lnnet::save_net(output, made.net);
+    std::string document = json_text(documents::construction(made, how.mode, output));
+    std::string charts = json_text(Json::array({chart_entry("folds", figures::folds(made.folds))}));
+    return Made(std::move(document), std::move(charts), std::move(made.net));
+  });
+}
+
+lnnet::TrainSpec spec_of(const Options& options, lnnet::TrainSpec spec) {
+  options.take("width", spec.width, 1);
+  options.take("depth", spec.depth, 0);
+  options.take("activation", spec.activation,
+               [](const std::string& name) { return lnnet::activation(name); });
+  options.take("norm", spec.norm, [](const std::string& name) { return norm_kind(name); });
+  options.take("eps", spec.eps);
+  options.take("affine", spec.affine);
+  options.take("optimizer", spec.optimizer, [](const std::string& name) { return lnnet::optimizer(name); });
+  options.take("rate", spec.rate);
+  options.take("schedule", spec.schedule, [](const std::string& name) { return lnnet::schedule(name); });
+  options.take("steps", spec.steps, 1);
+  options.take("batch", spec.batch, 1);
+  options.take("precision", spec.precision, [](const std::string& name) {
+    if (name != "float64" && name != "float32") {
+      refuse(PyExc_ValueError,
+             fmt::format("train: unknown precision \"{}\", expected float64 or float32", name));
+    }
+    return name == "float32" ? Dtype::F32 : Dtype::F64;
+  });
+  options.take("record_every", spec.record_every, 1);
+  options.take("seed", spec.seed, 0);
+  return spec;
+}
+
+/// `labels` is None where `what` names a task.
+Made train(const nb::object& what, const nb::object& labels, const nb::dict& given,
+           const std::vector<std::size_t>& groups, const std::string& output, const std::string& resume,
+           unsigned threads, const nb::object& callback) {
+  const Options options("train", given);
+  std::optional<lnnet::Task> task;
+  documents::TrainedOn on{.data = "samples", .output = output};
+  lnnet::TrainData data;
+  if (labels.is_none()) {
+    on.data = text(what);
+    task = lnnet::find_task(on.data);
+    if (!task) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("train: no task \"{}\", expected {}", on.data, lnnet::task_names()));
+    }
+    on.claim = task->claim;
+    std::size_t rows = 0;
+    options.take("rows", rows, 1);
+    data = data_of(*task, rows);
+  } else {
+    Matrix samples = samples_of("train", "x", what);
+    const auto classes = nb::cast<std::vector<std::int64_t>>(labels);
+    if (classes.size() != samples.rows) {
+      throw Error(ErrorCode::Shape, fmt::format("train: {} labels of {} rows, expected one a row",
+                                                classes.size(), samples.rows));
+    }
+    data = data_of(lnnet::dataset("train: labels", samples.width, std::move(samples.values),
+                                  {classes.begin(), classes.end()}));
+  }
+  lnnet::TrainPlan plan{.spec = spec_of(options, task ? task->spec : lnnet::TrainSpec{}),
+                        .groups = groups,
+                        .seeds = task && resume.empty() ? task->seeds : 1,
+                        .state = resume};
+  options.take("seeds", plan.seeds, 1);
+  return run(callback, [&](const Progress& progress) {
+    const std::vector<lnnet::TrainRun> runs = lnnet::train_all(plan, data, threads, progress);
+    Net net = lnnet::best_of(runs).trainer.net();
+    if (task) net = lnnet::for_unscaled(std::move(net), task->shift, task->scale);
+    if (!output.empty()) lnnet::save_net(output, net);
+    Json charts = Json::array();
+    for (auto& [name, specification] : figures::training_charts(runs)) {
+      charts.push_back(chart_entry(name, std::move(specification)));
+    }
+    return Made(json_text(documents::training(on, runs)), json_text(charts), std::move(net));
+  });
+}
+
+}  // namespace
+
+void define_nets(nb::module_& module) {
+  nb::class_<Net>(module, "Net")
+      .def_prop_ro("features", [](const Net& net) { return net.in(); })
+      .def_prop_ro("outputs", [](const Net& net) { return net.out(); })
+      .def_prop_ro("layers", [](const Net& net) { return net.layers.size(); })
+      .def_prop_ro("precision", [](const Net& net) { return std::string(to_string(net.precision)); });
+  define(module, "load_net", &load_net);
+  define(module, "save_net", &save_net);
+  define(module, "run_net", &run_net);
+  define(module, "trace_net", &trace_net);
+  define(module, "build", &build);
+  define(module, "train", &train);
+}
+
+}  // namespace normscope::python

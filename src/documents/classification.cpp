@@ -1,0 +1,19 @@
+#include <normscope/documents/classification.hpp>
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/version.hpp>
+
+namespace normscope::documents {
+
+nlohmann::ordered_json classification(const lnnet::Net& net, std::span<const std::int64_t> labels) {
+  return {{"schema", "normscope.run/1"},
+          {"version", version},
+          {"layers", net.layers.size()},
+          {"rows", labels.size()},
+          {"labels", std::vector<std::int64_t>(labels.begin(), labels.end())}};
+}
+
+}  // namespace normscope::documents

@@ -63,7 +63,7 @@ const page = readFileSync(join(here, "template.html"), "utf8").replace(
   (_, part) => parts[part],
 );
 
-for (const id of ["report-data", "chart-data"]) {
+for (const id of ["report-data", "chart-data", "activation-data"]) {
   if (page.split(`<script type="application/json" id="${id}">null</script>`).length !== 2) {
     throw new Error(`build: the page must hold the place of ${id} exactly once`);
   }

@@ -11,21 +11,23 @@ import pathlib
 from typing import Any, Sequence
 
 from . import _core, results
-from ._check import callback, count, real, text
+from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
 from .analyses import Norm, Progress
 from .charts import Illustrated
 from .head import Head
 from .live import snapshot_of
+from .watch import Activations
 
 
 class Model:
     """An open checkpoint. Made by `open`."""
 
-    def __init__(self, path: str | os.PathLike[str], name: str | None = None, *, architecture: str = "",
+    def __init__(self, source: str | os.PathLike[str], name: str | None = None, *, architecture: str = "",
                  heads: int = 0) -> None:
-        self._core = _core.Model(os.fspath(path), text("open", "architecture", architecture),
+        file = path("open", "model", source)
+        self._core = _core.Model(file, text("open", "architecture", architecture),
                                  count("open", "heads", heads))
-        self._name = os.fspath(path) if name is None else name
+        self._name = file if name is None else name
 
     @property
     def path(self) -> str:
@@ -43,7 +45,7 @@ class Model:
 
     def inspect(self) -> results.Inspect:
         """The tensors of the file and the model found in them: norms in the order of the forward pass with their
-        readers and writers, heads, vocabulary."""
+        readers and writers."""
         return results.loads(_core.inspect(self._core))
 
     def norms(self) -> list[str]:
@@ -66,22 +68,36 @@ class Model:
         return Head(Norm(*norm), unembedding, *rest)
 
     def tensor(self, name: str) -> Any:
-        """A tensor of the file as a NumPy array of float64."""
+        """A tensor of the file as a NumPy array of float64.
+
+        Errors   ValueError for a name that no tensor has, and for one that is not floating-point
+        """
         return _core.tensor(self._core, text("tensor", "name", name))
 
-    def report(self, *, deep: bool = False, vocabulary: bool = True, budget: float = 20.0, threads: int = 0,
-               progress: Progress | None = None) -> Report:
+    def report(self, *, activations: Activations | None = None, deep: bool = False, vocabulary: bool = True,
+               budget: float = 20.0, threads: int = 0, progress: Progress | None = None) -> Report:
         """Everything about the norms, heads and vocabulary, as `normscope report` has it. Shows as a page in a
         notebook.
 
+        activations  what `watch` saw of this model, shown on the page beside the weights
         deep         every semi-axis, and vocabularies of any size
         vocabulary   whether the vocabulary is analysed at all
-        budget       seconds for tokens that a first matrix product leaves undecided; no limit with `deep`
+        budget       seconds for tokens that a first matrix product leaves undecided, and for each part of what
+                     `activations` add; no limit with `deep`
+        Errors       OSError, ValueError for a file that changed or holds what cannot be read
         """
+        if activations is not None and not isinstance(activations, Activations):
+            raise TypeError(f"report: activations is {shown(activations)}, expected those of a watch")
+        limit = real("report", "budget", budget)
+        seen = None
+        if activations is not None:
+            seen = activations.within(self, budget=limit, threads=threads, progress=progress)
         document, charts, page = _core.model_report(
-            self._core, bool(deep), bool(vocabulary), math.inf if deep else real("report", "budget", budget),
-            count("report", "threads", threads), callback("report", progress))
-        return Report(results.loads(document), json.loads(charts), page)
+            self._core, flag("report", "deep", deep), flag("report", "vocabulary", vocabulary),
+            math.inf if deep else limit,
+            "null" if seen is None else seen._page_data(), count("report", "threads", threads),
+            callback("report", progress))
+        return Report(results.loads(document), json.loads(charts), page, seen)
 
     def heads(self, *, context: int = 0, queries: bool = False, certificates: bool = False, threads: int = 0,
               progress: Progress | None = None) -> results.Heads:
@@ -90,9 +106,12 @@ class Model:
         context        largest number of positions for the bounds of rotary heads; 0 for the model's own
         queries        also the queries and keys that attain the bounds
         certificates   also what a checker needs to prove each bound
+        Errors         ValueError for weights that cannot be read; a head that has no bounds says why
+        Source         Brody, Alon, Yahav 2023, for every context at once
         """
         return results.loads(_core.model_heads(
-            self._core, count("heads", "context", context), bool(queries), bool(certificates),
+            self._core, count("heads", "context", context), flag("heads", "queries", queries),
+            flag("heads", "certificates", certificates),
             count("heads", "threads", threads), callback("heads", progress)))
 
     def reach(self, *, tokens: Sequence[int] = (), nearest: int = 20, budget: float = math.inf, threads: int = 0,
@@ -101,21 +120,30 @@ class Model:
 
         tokens    ids of tokens whose largest probability is optimized, besides the `nearest` to unreachable
         budget    seconds after which remaining work is skipped and counted
+        Errors    ValueError for a model whose logits read no norm or are not modelled, and for an unknown token
         """
         return results.loads(_core.model_reach(
-            self._core, [count("reach", "token", token) for token in tokens], count("reach", "nearest", nearest),
+            self._core, counts("reach", "token", tokens), count("reach", "nearest", nearest),
             real("reach", "budget", budget), count("reach", "threads", threads), callback("reach", progress)))
 
     def geometry(self, norm: str, *, axes: int = 0, null_space: bool = False, threads: int = 0,
                  progress: Progress | None = None) -> results.Geometry:
-        """The image of one norm, as `Norm.geometry`."""
+        """The image of one norm, as `Norm.geometry`.
+
+        Errors   ValueError for a name that no norm has
+        Source   Riechers 2024
+        """
         return results.loads(_core.model_geometry(
-            self._core, text("geometry", "norm", norm), count("geometry", "axes", axes), bool(null_space),
+            self._core, text("geometry", "norm", norm), count("geometry", "axes", axes),
+            flag("geometry", "null_space", null_space),
             count("geometry", "threads", threads), callback("geometry", progress)))
 
     def ranges(self, *, threads: int = 0, progress: Progress | None = None) -> results.Ranges:
         """The range of every number that the model computes directly behind a norm, over every input of that norm: rows
-        that never fire, overflow of small types, a bound of the logits."""
+        that never fire, overflow of small types, a bound of the logits.
+
+        Errors   ValueError for weights that cannot be read; what is not modelled says why
+        """
         return results.loads(_core.model_ranges(self._core, count("ranges", "threads", threads),
                                                 callback("ranges", progress)))
 
@@ -129,12 +157,15 @@ class Model:
         center    what writes to the residual stream, so that its LayerNorms may be RMSNorms
         untie     stores a head that is the token embedding as a tensor of its own
         rotate    the seed of a random orthogonal matrix that the residual stream is multiplied by, with `fold`
+        Errors    ValueError for what is exact for nothing in the model; OSError for an output that cannot be written
         """
-        if not (fold or migrate or center or untie or rotate is not None):
+        wanted = [flag("rewrite", name, value) for name, value in
+                  (("fold", fold), ("migrate", migrate), ("center", center), ("untie", untie))]
+        if not any(wanted) and rotate is None:
             raise ValueError("rewrite: nothing to do, expected fold, migrate, center, untie or rotate")
-        target = "" if output is None else os.fspath(output)
+        target = optional_path("rewrite", "output", output)
         return results.loads(_core.rewrite(
-            self._core, target, bool(fold), bool(migrate), bool(center), bool(untie), rotate,
+            self._core, target, *wanted, rotate,
             count("rewrite", "threads", threads), callback("rewrite", progress)))
 
     def undo(self, output: str | os.PathLike[str], *, threads: int = 0,
@@ -143,24 +174,29 @@ class Model:
 
         Errors   OSError without a recipe, ValueError for that of another checkpoint
         """
-        return results.loads(_core.undo(self._core, os.fspath(output), count("undo", "threads", threads),
+        return results.loads(_core.undo(self._core, path("undo", "output", output), count("undo", "threads", threads),
                                         callback("undo", progress)))
 
     def compare(self, other: Model | str | os.PathLike[str], *, progress: Progress | None = None) -> results.Compare:
-        """Whether `other`, a later version of this model, computes the same; norm by norm what differs."""
+        """Whether `other`, a later version of this model, computes the same; norm by norm what differs.
+
+        Errors   as `open`, of `other`
+        """
         after = other if isinstance(other, Model) else Model(other)
         return results.loads(_core.compare(self._core, after._core, callback("compare", progress)))
 
 
 class Report(Illustrated):
-    """A report: `document` has the numbers, `charts` the figures, and a notebook shows the page.
+    """A report: `document` has the numbers, `charts` the figures, and a notebook shows the page. `activations` has
+    those that the report was made with, or None.
 
     Fields of the document are attributes of the report as well: `report.norms`, `report.findings`.
     """
 
-    def __init__(self, document: results.Report, charts: list[dict[str, Any]], page: str) -> None:
+    def __init__(self, document: results.Report, charts: list[dict[str, Any]], page: str,
+                 activations: Activations | None = None) -> None:
         super().__init__(document, charts)
-        self.page = page
+        self.page, self.activations = page, activations
 
     def __repr__(self) -> str:
         model = self.document.model
@@ -171,12 +207,13 @@ class Report(Illustrated):
         return (f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts allow-downloads allow-popups" '
                 'style="width:100%;height:800px;border:0"></iframe>')
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the page (.html) or the JSON document (.json)."""
-        if os.fspath(path).endswith(".json"):
-            self.document.save(path)
+        target = path("save", "file", file)
+        if target.endswith(".json"):
+            self.document.save(target)
             return
-        pathlib.Path(path).write_text(self.page, encoding="utf-8")
+        pathlib.Path(target).write_text(self.page, encoding="utf-8")
 
 
 def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noqa: A001

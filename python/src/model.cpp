@@ -38,6 +38,7 @@
 
 #include "arguments.hpp"
 #include "array.hpp"
+#include "model.hpp"
 #include "module.hpp"
 #include "report_page.hpp"
 #include "results.hpp"
@@ -46,46 +47,22 @@
 namespace normscope::python {
 namespace {
 
-/// An open checkpoint and what is known of its model.
-class Model {
- public:
-  Model(const std::string& path, model::Stated stated)
-      : checkpoint_(path), stated_(std::move(stated)), model_(model::describe(checkpoint_, stated_)) {}
-
-  [[nodiscard]] const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
-  [[nodiscard]] const model::Stated& stated() const { return stated_; }
-  [[nodiscard]] const model::Model& described() const { return model_; }
-
-  /// Errors    Argument for a name that no norm has
-  [[nodiscard]] const model::Norm& norm(const std::string& name) const {
-    for (const model::Norm& norm : model_.norms) {
-      if (norm.name == name) return norm;
-    }
-    throw Error(ErrorCode::Argument, fmt::format("{}: no norm \"{}\" among its {}",
-                                                 checkpoint_.path().string(), name, model_.norms.size()));
-  }
-
- private:
-  checkpoint::Checkpoint checkpoint_;
-  model::Stated stated_;
-  model::Model model_;
-};
-
 std::string inspect(const Model& model) {
   return json_text(documents::inspection(model.checkpoint(), model.described()));
 }
 
-/// The document, its charts and its page.
+/// The document, its charts and its page, which shows `activations` too: "null", or
+/// an object of their document and charts.
 std::tuple<std::string, std::string, std::string> report(const Model& model, bool deep, bool vocabulary,
-                                                         double seconds, unsigned threads,
-                                                         const nb::object& callback) {
+                                                         double seconds, const std::string& activations,
+                                                         unsigned threads, const nb::object& callback) {
   audit::VocabularyOptions options{.seconds = seconds, .skip = !vocabulary};
   if (deep) options.most_work = std::numeric_limits<double>::infinity();
   return run(callback, [&](const Progress& progress) {
     const audit::Report found =
         audit::audit(model.checkpoint(), model.described(), threads, progress, options);
     std::string charts = json_text(figures::charts(found));
-    std::string page = report::fill(json_text(documents::report(found), 1), charts);
+    std::string page = report::fill(json_text(documents::report(found), 1), charts, activations);
     return std::tuple(json_text(documents::report(found, deep)), std::move(charts), std::move(page));
   });
 }

@@ -1,6 +1,7 @@
 // Observers of live norms for Python.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/activations/in_model.hpp>
 #include <normscope/activations/observer.hpp>
 #include <normscope/documents/activations.hpp>
 #include <normscope/documents/text.hpp>
@@ -17,8 +19,10 @@
 
 #include "arguments.hpp"
 #include "array.hpp"
+#include "model.hpp"
 #include "module.hpp"
 #include "norm_argument.hpp"
+#include "work.hpp"
 
 namespace normscope::python {
 namespace {
@@ -26,9 +30,13 @@ namespace {
 using activations::Observer;
 
 Observer observer_of(const nb::object& norm, std::size_t axes, std::size_t features, std::size_t sample,
-                     std::uint64_t seed) {
-  return Observer(norm_of("watch", norm),
-                  {.axes = axes, .features = features, .sample = sample, .seed = seed});
+                     std::size_t contexts, std::size_t positions, std::uint64_t seed) {
+  return Observer(norm_of("watch", norm), {.axes = axes,
+                                           .features = features,
+                                           .sample = sample,
+                                           .contexts = contexts,
+                                           .positions = positions,
+                                           .seed = seed});
 }
 
 void add(Observer& observer, const nb::object& x) {
@@ -40,18 +48,47 @@ void add(Observer& observer, const nb::object& x) {
   });
 }
 
-/// The document and its charts; `norms` are (name, calls, observer).
+/// `x` holds contexts of `length` rows, one after the other.
+void add_contexts(Observer& observer, const nb::object& x, std::size_t length) {
+  const Array given("watch", "x", x);
+  const Array array = given.rows() ? given : given.copy();
+  with_type(array.element(), [&]<typename T>(T) {
+    const nb::gil_scoped_release others_may_run;
+    observer.add_contexts(array.rows()->view<const T>(), length);
+  });
+}
+
+/// The document and its charts; `norms` are (name, calls, observer). `opened` is None, or the model whose
+/// heads and logits are asked about, up to `heads` of them and for about `seconds` each.
 std::pair<std::string, std::string> observed(
-    const std::string& model, const nb::list& norms,
-    const std::vector<std::pair<std::string, std::string>>& not_understood) {
+    const std::string& name, const nb::list& norms,
+    const std::vector<std::pair<std::string, std::string>>& not_understood, const nb::object& opened,
+    std::size_t heads, double seconds, unsigned threads, const nb::object& callback) {
   std::vector<activations::ObservedNorm> found;
+  std::vector<activations::WatchedNorm> watched;
   for (const nb::handle entry : norms) {
     const auto norm = nb::borrow<nb::tuple>(entry);
     const auto& observer = nb::cast<const Observer&>(norm[2]);
-    found.push_back({text(norm[0]), observer.spec(), nb::cast<std::uint64_t>(norm[1]), observer.summary()});
+    found.push_back({text(norm[0]), observer.spec(), nb::cast<std::uint64_t>(norm[1])});
+    watched.push_back({found.back().name, observer});
   }
-  return {json_text(documents::activations(model, found, not_understood)),
-          json_text(figures::activation_charts(found))};
+  const Model* const model = opened.is_none() ? nullptr : &nb::cast<const Model&>(opened);
+  return run(callback, [&](const Progress& progress) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      progress("norm", i, found.size());
+      found[i].summary = watched[i].observer.summary();
+    }
+    std::optional<activations::InModel> within;
+    if (model != nullptr) {
+      within = activations::in_model(model->checkpoint(), model->described(), watched,
+                                     {.heads = {.most_heads = heads, .seconds = seconds, .threads = threads},
+                                      .next = {.seconds = seconds, .threads = threads}},
+                                     progress);
+    }
+    const activations::InModel* const known = within ? &*within : nullptr;
+    return std::pair(json_text(documents::activations(name, found, not_understood, known)),
+                     json_text(figures::activation_charts(found, known)));
+  });
 }
 
 }  // namespace
@@ -60,6 +97,7 @@ void define_observers(nb::module_& module) {
   nb::class_<Observer>(module, "Observer");
   define(module, "observer_of", &observer_of);
   define(module, "observe", &add);
+  define(module, "observe_contexts", &add_contexts);
   define(module, "observed", &observed);
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/geometry/image.hpp>
@@ -34,6 +35,11 @@ double summed(std::size_t count, const Term& term) {
 
 double dot(std::span<const double> a, std::span<const double> b) {
   return summed(a.size(), [&](std::size_t i) { return a[i] * b[i]; });
+}
+
+void expect_width(std::size_t width, std::size_t expected) {
+  if (width == expected) return;
+  throw Error(ErrorCode::Shape, fmt::format("observe: rows of width {}, expected {}", width, expected));
 }
 
 template <typename T>
@@ -65,11 +71,14 @@ struct Observer::State {
   std::vector<std::uint64_t> largest_row{};
   std::vector<double> sample{};  ///< rows of x
   Random random;
+  std::vector<std::vector<double>> contexts{};
+  std::uint64_t contexts_seen = 0;
+  Random context_random;
 
   std::vector<double> x{}, y{};  ///< the row in work, and its y − bias
 
   State(const NormSpec& norm, const ObserverOptions& wanted)
-      : spec(norm), options(wanted), random(wanted.seed) {
+      : spec(norm), options(wanted), random(wanted.seed), context_random(wanted.seed) {
     const std::size_t width = spec.width;
     for (std::vector<double>* values : {&squares, &largest, &x, &y}) values->resize(width);
     largest_row.resize(width);
@@ -165,6 +174,17 @@ struct Observer::State {
     if (place < options.sample) {
       std::copy(x.begin(), x.end(), sample.begin() + static_cast<std::ptrdiff_t>(place * spec.width));
     }
+  }
+
+  /// The same for contexts.
+  void keep_context(std::vector<double> context) {
+    ++contexts_seen;
+    if (contexts.size() < options.contexts) {
+      contexts.push_back(std::move(context));
+      return;
+    }
+    const std::uint64_t place = context_random.below(contexts_seen);
+    if (place < contexts.size()) contexts[place] = std::move(context);
   }
 
   [[nodiscard]] Spread sigma_spread() const {
@@ -275,12 +295,42 @@ Observer::~Observer() = default;
 const NormSpec& Observer::spec() const { return state_->spec; }
 Summary Observer::summary() const { return state_->summary(); }
 
+MatrixView<const double> Observer::sample() const {
+  return {state_->sample.data(), state_->sampled(), state_->spec.width};
+}
+
+std::vector<MatrixView<const double>> Observer::contexts() const {
+  std::vector<MatrixView<const double>> views;
+  const std::size_t width = state_->spec.width;
+  for (const std::vector<double>& rows : state_->contexts) {
+    views.emplace_back(rows.data(), rows.size() / width, width);
+  }
+  return views;
+}
+
+double Observer::mean_sigma() const { return state_->sigma_mean; }
+
+template <typename T>
+void Observer::add_contexts(MatrixView<const T> x, std::size_t length) {
+  expect_width(x.width(), state_->spec.width);
+  if (length < 2 || state_->options.contexts == 0) return;
+  NORMSCOPE_ASSERT(x.rows() % length == 0);
+  const std::size_t kept = std::min(length, state_->options.positions);
+  for (std::size_t first = 0; first < x.rows(); first += length) {
+    std::vector<double> rows;
+    rows.reserve(kept * x.width());
+    for (std::size_t r = first; r < first + kept; ++r) {
+      for (const T value : x.row(r)) rows.push_back(widened(value));
+    }
+    if (std::all_of(rows.begin(), rows.end(), [](double value) { return std::isfinite(value); })) {
+      state_->keep_context(std::move(rows));
+    }
+  }
+}
+
 template <typename T>
 void Observer::add(MatrixView<const T> x) {
-  if (x.width() != state_->spec.width) {
-    throw Error(ErrorCode::Shape,
-                fmt::format("observe: rows of width {}, expected {}", x.width(), state_->spec.width));
-  }
+  expect_width(x.width(), state_->spec.width);
   for (std::size_t r = 0; r < x.rows(); ++r) {
     const std::span<const T> row = x.row(r);
     bool finite = true;
@@ -300,5 +350,9 @@ template void Observer::add<double>(MatrixView<const double>);
 template void Observer::add<float>(MatrixView<const float>);
 template void Observer::add<norm::Float16>(MatrixView<const norm::Float16>);
 template void Observer::add<norm::Bfloat16>(MatrixView<const norm::Bfloat16>);
+template void Observer::add_contexts<double>(MatrixView<const double>, std::size_t);
+template void Observer::add_contexts<float>(MatrixView<const float>, std::size_t);
+template void Observer::add_contexts<norm::Float16>(MatrixView<const norm::Float16>, std::size_t);
+template void Observer::add_contexts<norm::Bfloat16>(MatrixView<const norm::Bfloat16>, std::size_t);
 
 }  // namespace normscope::activations

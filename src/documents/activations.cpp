@@ -1,5 +1,7 @@
 #include <normscope/documents/activations.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using normscope::activations::AxisUse;
 using normscope::activations::Feature;
+using normscope::activations::InModel;
 using normscope::activations::ObservedNorm;
 using normscope::activations::Spread;
 using normscope::activations::Summary;
@@ -72,10 +75,74 @@ Json observed_json(const ObservedNorm& norm) {
           {"most_curvature", finite_or_null(summary.most_curvature)}};
 }
 
+/// Tokens listed by name.
+constexpr std::size_t listed_next_tokens = 20;
+
+Json context_keys_json(const model::Head& head, const audit::ContextKeys& keys) {
+  constexpr std::array<const char*, audit::norm_parts> names{"neither", "projection", "scaling", "both"};
+  Json counts;
+  for (std::size_t i = 0; keys.refused.empty() && i < names.size(); ++i) {
+    counts[names[i]] = {{"selectable", keys.counts[i].selectable}, {"undecided", keys.counts[i].undecided}};
+  }
+  return {{"layer", head.layer},
+          {"stack", head.stack},
+          {"head", head.head},
+          {"norm", keys.norm},
+          {"contexts", keys.contexts},
+          {"keys", keys.keys},
+          {"own", names[static_cast<std::size_t>(keys.own)]},
+          {"counts", std::move(counts)},
+          {"refused", keys.refused}};
+}
+
+Json next_json(const audit::NextTokens& next, const std::vector<std::string>& names) {
+  std::vector<audit::NextToken> list = next.tokens;
+  std::stable_partition(list.begin(), list.end(),
+                        [](const audit::NextToken& t) { return t.answer != convex::Answer::yes; });
+  list.resize(std::min(list.size(), listed_next_tokens));
+  Json tokens = Json::array();
+  for (const audit::NextToken& token : list) {
+    const bool named = token.token < names.size() && !names[token.token].empty();
+    tokens.push_back({{"token", token.token},
+                      {"name", named ? Json(names[token.token]) : Json()},
+                      {"rows", token.rows},
+                      {"first", token.first},
+                      {"answer", std::string(to_string(token.answer))},
+                      {"lead_at_most", finite_or_null(token.lead_at_most)}});
+  }
+  const auto with = [&](convex::Answer answer) {
+    return std::count_if(next.tokens.begin(), next.tokens.end(),
+                         [&](const audit::NextToken& token) { return token.answer == answer; });
+  };
+  return {{"rows", next.rows},
+          {"mean_divergence", next.mean_divergence},
+          {"median_divergence", next.median_divergence},
+          {"most_divergence", next.most_divergence},
+          {"changed", next.changed},
+          {"tokens", next.tokens.size()},
+          {"reachable", with(convex::Answer::yes)},
+          {"unreachable", with(convex::Answer::no)},
+          {"undecided", with(convex::Answer::undecided)},
+          {"left_out", next.left_out},
+          {"list", std::move(tokens)}};
+}
+
+Json in_model_json(const InModel& within) {
+  Json heads = Json::array();
+  for (const audit::ContextKeys& keys : within.heads) {
+    heads.push_back(context_keys_json(within.model->heads[keys.head], keys));
+  }
+  return {{"heads", std::move(heads)},
+          {"final_norm", within.final_norm},
+          {"next", within.next ? next_json(*within.next, within.tokens) : Json()},
+          {"next_refused", within.next_refused}};
+}
+
 }  // namespace
 
 Json activations(const std::string& model, const std::vector<ObservedNorm>& norms,
-                 const std::vector<std::pair<std::string, std::string>>& not_understood) {
+                 const std::vector<std::pair<std::string, std::string>>& not_understood,
+                 const InModel* within) {
   Json document = {{"schema", "normscope.activations/1"}, {"version", version}, {"model", model}};
   document["norms"] = Json::array();
   for (const ObservedNorm& norm : norms) document["norms"].push_back(observed_json(norm));
@@ -83,6 +150,7 @@ Json activations(const std::string& model, const std::vector<ObservedNorm>& norm
   for (const auto& [name, reason] : not_understood) {
     document["not_understood"].push_back({{"name", name}, {"reason", reason}});
   }
+  document["in_model"] = within == nullptr ? Json() : in_model_json(*within);
   return document;
 }
 

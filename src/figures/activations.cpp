@@ -1,6 +1,7 @@
 #include <normscope/figures/activations.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 namespace normscope::figures {
 namespace {
 
+using activations::InModel;
 using activations::ObservedNorm;
 
 Json call_order() {
@@ -135,13 +137,69 @@ Json dimension_chart(const std::vector<ObservedNorm>& norms) {
                std::move(spec));
 }
 
+/// Selectable keys of each measured head and each choice of the norm's parts, as shares.
+Json key_rows(const InModel& within, std::array<std::size_t, audit::norm_parts>& selectable,
+              std::size_t& keys) {
+  constexpr std::array<const char*, audit::norm_parts> series{"neither", "projection alone", "scaling alone",
+                                                              "projection and scaling"};
+  Json rows = Json::array();
+  for (const audit::ContextKeys& head : within.heads) {
+    if (head.keys == 0) continue;
+    keys += head.keys;
+    const model::Head& place = within.model->heads[head.head];
+    for (std::size_t i = audit::norm_parts; i-- > 0;) {
+      selectable[i] += head.counts[i].selectable;
+      rows.push_back({{"name", place.place()},
+                      {"layer", (place.stack.empty() ? "" : place.stack + " ") + std::to_string(place.layer)},
+                      {"series", series[i]},
+                      {"share", rounded(static_cast<double>(head.counts[i].selectable) /
+                                        static_cast<double>(head.keys))}});
+    }
+  }
+  return rows;
+}
+
+void add_key_chart(const InModel& within, Json& charts) {
+  std::array<std::size_t, audit::norm_parts> selectable{};
+  std::size_t keys = 0;
+  Json rows = key_rows(within, selectable, keys);
+  if (rows.empty()) return;
+  const auto share = [&](audit::NormParts parts) {
+    return in_percent(static_cast<double>(selectable[static_cast<std::size_t>(parts)]) /
+                      static_cast<double>(keys));
+  };
+  const std::size_t heads = rows.size() / audit::norm_parts;
+  Json spec = {{"data", values(std::move(rows))},
+               {"height", 220},
+               {"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 0.75}}},
+               {"encoding",
+                {{"x", {{"field", "layer"}, {"type", "ordinal"}, {"sort", nullptr}, {"title", "layer"}}},
+                 {"xOffset", {{"field", "series"}, {"type", "nominal"}, {"sort", nullptr}}},
+                 {"y", quantity("share", "share of selectable keys")},
+                 {"color", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}},
+                 {"tooltip", tooltip({{"share", "share of its keys"}})}}}};
+  spec["encoding"]["tooltip"][0]["title"] = "head";
+  charts.push_back(
+      chart("keys", "Which keys of these contexts can a query select, and what does the norm do for it?",
+            fmt::format("{} of the keys behind projection and scaling, {} behind scaling alone, {} behind "
+                        "projection alone, {} behind neither.",
+                        share(audit::NormParts::both), share(audit::NormParts::scaling),
+                        share(audit::NormParts::projection), share(audit::NormParts::neither)),
+            fmt::format("Share of the keys of real contexts that some query gives the highest score, for {} "
+                        "heads and four norms.",
+                        heads),
+            std::move(spec)));
+}
+
 }  // namespace
 
-Json activation_charts(const std::vector<ObservedNorm>& norms) {
+Json activation_charts(const std::vector<ObservedNorm>& norms, const InModel* within) {
   const bool any =
       std::any_of(norms.begin(), norms.end(), [](const ObservedNorm& norm) { return norm.summary.rows > 0; });
   if (!any) return Json::array();
-  return {sigma_chart(norms), ones_chart(norms), frozen_chart(norms), dimension_chart(norms)};
+  Json charts = {sigma_chart(norms), ones_chart(norms), frozen_chart(norms), dimension_chart(norms)};
+  if (within != nullptr) add_key_chart(*within, charts);
+  return charts;
 }
 
 }  // namespace normscope::figures

@@ -125,7 +125,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   if (std::none_of(tokens.begin(), tokens.end(), open)) return;
   const ScaledLogits scaled(logits);
   const SinglePrecision single = single_precision(scaled.logits());
-  decide_screened(scaled, single, tokens, options);
+  if (options.screen) decide_screened(scaled, single, tokens, options);
 
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < tokens.size(); ++i) {

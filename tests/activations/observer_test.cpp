@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <normscope/activations/in_model.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>
 #include <normscope/geometry/moments.hpp>
@@ -170,6 +171,46 @@ TEST(Observer, OtherInputsAreRefused) {
   Observer observer(NormSpec{.kind = NormKind::layer, .width = 3});
   const std::vector<double> x(4);
   EXPECT_THROW(observer.add(MatrixView<const double>{x.data(), 1, 4}), Error);
+}
+
+TEST(Observer, KeepsContextsEvenlyAndTheirFirstRows) {
+  constexpr std::size_t width = 3;
+  constexpr std::size_t length = 5;
+  std::vector<int> kept(40);
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Observer observer(with_gain(NormKind::layer, width), {.contexts = 4, .positions = 2, .seed = seed});
+    for (std::size_t c = 0; c < kept.size(); c += 2) {
+      std::vector<double> x(2 * length * width);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(c + i / (length * width));
+      observer.add_contexts(MatrixView<const double>(x.data(), 2 * length, width), length);
+    }
+    ASSERT_EQ(observer.contexts().size(), 4U);
+    EXPECT_EQ(observer.summary().rows, 0U);
+    for (const MatrixView<const double> rows : observer.contexts()) {
+      ASSERT_EQ(rows.rows(), 2U);
+      EXPECT_EQ(rows.row(0)[0], rows.row(1)[2]);
+      ++kept[static_cast<std::size_t>(rows.row(0)[0])];
+    }
+  }
+  // 800 choices of 40: 20 each, with a deviation of 4.3.
+  for (const int count : kept) EXPECT_NEAR(count, 20, 18);
+}
+
+TEST(Observer, LeavesContextsOutThatSayNothing) {
+  Observer observer(with_gain(NormKind::rms, 2), {.contexts = 4});
+  const std::vector<double> x{1.0, 2.0, std::numeric_limits<double>::quiet_NaN(), 4.0};
+  observer.add_contexts(MatrixView<const double>(x.data(), 2, 2), 2);
+  observer.add_contexts(MatrixView<const double>(x.data(), 1, 2), 1);
+  EXPECT_TRUE(observer.contexts().empty());
+  EXPECT_THROW(observer.add_contexts(MatrixView<const double>(x.data(), 1, 3), 1), Error);
+}
+
+TEST(InModel, ModulesAreNormsOfTheSameNameOrOneThatEndsWithIt) {
+  EXPECT_TRUE(names_norm("ln_f", "ln_f"));
+  EXPECT_TRUE(names_norm("model.transformer.ln_f", "transformer.ln_f"));
+  EXPECT_TRUE(names_norm("ln_f", "transformer.ln_f"));
+  EXPECT_FALSE(names_norm("other_ln_f", "ln_f"));
+  EXPECT_FALSE(names_norm("ln_f", ""));
 }
 
 }  // namespace

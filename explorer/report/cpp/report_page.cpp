@@ -1,5 +1,7 @@
 #include "report_page.hpp"
 
+#include <utility>
+
 #include <normscope/core/assert.hpp>
 
 namespace normscope::report {
@@ -16,23 +18,28 @@ void append_escaped(std::string& out, std::string_view json) {
 
 }  // namespace
 
-std::string fill(std::string_view report_json, std::string_view charts_json) {
+std::string fill(std::string_view report_json, std::string_view charts_json,
+                 std::string_view activations_json) {
   constexpr std::string_view empty = "null";
-  constexpr std::string_view report_place = R"(<script type="application/json" id="report-data">null)";
-  constexpr std::string_view charts_place = R"(<script type="application/json" id="chart-data">null)";
+  const std::pair<std::string_view, std::string_view> places[] = {
+      {R"(<script type="application/json" id="report-data">null)", report_json},
+      {R"(<script type="application/json" id="chart-data">null)", charts_json},
+      {R"(<script type="application/json" id="activation-data">null)", activations_json},
+  };
   const std::string_view text = page();
-  const std::size_t report_end = text.find(report_place) + report_place.size();
-  const std::size_t charts_end = text.find(charts_place) + charts_place.size();
-  // The bundler refuses to make a page without exactly these two places in this order.
-  NORMSCOPE_ASSERT(report_place.size() <= report_end && report_end < charts_end);
-
   std::string out;
-  out.reserve(text.size() + report_json.size() + charts_json.size());
-  out.append(text, 0, report_end - empty.size());
-  append_escaped(out, report_json);
-  out.append(text, report_end, charts_end - empty.size() - report_end);
-  append_escaped(out, charts_json);
-  out.append(text, charts_end);
+  out.reserve(text.size() + report_json.size() + charts_json.size() + activations_json.size());
+  std::size_t start = 0;
+  for (const auto& [place, json] : places) {
+    // The bundler refuses to make a page without exactly these places in this order.
+    const std::size_t found = text.find(place, start);
+    NORMSCOPE_ASSERT(found != std::string_view::npos);
+    const std::size_t end = found + place.size();
+    out.append(text, start, end - empty.size() - start);
+    append_escaped(out, json);
+    start = end;
+  }
+  out.append(text, start);
   return out;
 }
 

@@ -74,10 +74,20 @@ class Figure {
   }
 }
 
+export interface ChartsPlace {
+  host?: HTMLElement;
+  /** Figures that stand before these. */
+  before?: number;
+  signal?: AbortSignal | undefined;
+}
+
 /** Fills the section of charts: each is drawn when it is scrolled near the window, and all before printing. */
-export function showCharts(charts: Chart[], signal?: AbortSignal): { redraw: () => void } {
-  const figures = charts.map((chart, index) => new Figure(chart, index));
-  slot("charts-body").append(
+export function showCharts(
+  charts: Chart[],
+  { host = slot("charts-body"), before = 0, signal }: ChartsPlace = {},
+): { redraw: () => void } {
+  const figures = charts.map((chart, index) => new Figure(chart, before + index));
+  host.append(
     ...(figures.length > 0
       ? figures.map((figure) => figure.element)
       : [el("p", { class: "muted" }, "No figures.")]),

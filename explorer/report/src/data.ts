@@ -1,3 +1,4 @@
+import type { Activations } from "../../generated/activations";
 import type { Charts } from "../../generated/charts";
 import type { Compare } from "../../generated/compare";
 import type { Report } from "../../generated/report";
@@ -16,4 +17,10 @@ export function pageData(): { report: Report; charts: Charts } | null {
   const report = read("report-data") as Report | null;
   if (report?.schema !== "normscope.report/1") return null;
   return { report, charts: (read("chart-data") as Charts | null) ?? [] };
+}
+
+/** What data did in the norms, and its charts, or null where the page has none. */
+export function activationData(): { activations: Activations; charts: Charts } | null {
+  const data = read("activation-data") as { document: Activations; charts: Charts } | null;
+  return data === null ? null : { activations: data.document, charts: data.charts };
 }

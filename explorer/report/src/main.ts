@@ -1,5 +1,6 @@
+import { showActivations } from "./activations";
 import { showComparison } from "./comparison";
-import { comparisonData, pageData } from "./data";
+import { activationData, comparisonData, pageData } from "./data";
 import { slot } from "../../shared/dom";
 import { showReport } from "./report";
 import { startTheme } from "../../shared/theme";
@@ -37,7 +38,12 @@ function start(): void {
   }
   startTheme(() => redraw());
   const shown = showReport(data.report, data.charts);
-  redraw = shown.redraw;
+  const watched = activationData();
+  const live = watched === null ? null : showActivations(watched, data.report.norms, data.charts.length);
+  redraw = () => {
+    shown.redraw();
+    live?.redraw();
+  };
   followNorms(shown.reveal);
   slot("print").addEventListener("click", () => print());
   document.documentElement.dataset["ready"] = "";

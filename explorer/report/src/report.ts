@@ -25,7 +25,7 @@ export interface Place {
 export function showReport(report: Report, charts: Chart[], { beside, signal }: Place = {}): Shown {
   showOverview(report);
   showFindings(report.findings);
-  const { redraw } = showCharts(charts, signal);
+  const { redraw } = showCharts(charts, { signal });
   showHeadsAndVocabulary(report.heads, report.vocabulary);
   const { reveal } = showNorms(report.norms, beside);
   return { redraw, reveal };

@@ -22,11 +22,12 @@ std::size_t occurrences(std::string_view text, std::string_view what) {
   return count;
 }
 
-TEST(ReportPage, IsOneWholeFileWithTwoEmptyPlaces) {
+TEST(ReportPage, IsOneWholeFileWithEmptyPlaces) {
   EXPECT_EQ(page().substr(0, 15), "<!doctype html>");
   EXPECT_EQ(page().substr(page().size() - 8), "</html>\n");
   EXPECT_EQ(body(page(), "report-data"), "null");
   EXPECT_EQ(body(page(), "chart-data"), "null");
+  EXPECT_EQ(body(page(), "activation-data"), "null");
 }
 
 TEST(ReportPage, AsksForNothingFromOutsideItself) {
@@ -36,11 +37,13 @@ TEST(ReportPage, AsksForNothingFromOutsideItself) {
   EXPECT_EQ(page().find("<script src"), std::string_view::npos);
 }
 
-TEST(ReportPage, HoldsBothDocumentsUnchanged) {
+TEST(ReportPage, HoldsItsDocumentsUnchanged) {
   const nlohmann::json report = {{"name", "γ \"quoted\" \\ back"}, {"numbers", {1, 2.5, nullptr}}};
   const nlohmann::json charts = {{{"id", "a"}, {"question", "null</style>?"}}};
-  const std::string html = fill(report.dump(), charts.dump());
+  const nlohmann::json activations = {{"document", {{"model", "<b>"}}}, {"charts", nlohmann::json::array()}};
+  const std::string html = normscope::report::fill(report.dump(), charts.dump(), activations.dump());
   EXPECT_EQ(nlohmann::json::parse(body(html, "report-data")), report);
+  EXPECT_EQ(nlohmann::json::parse(body(html, "activation-data")), activations);
   EXPECT_EQ(nlohmann::json::parse(body(html, "chart-data")), charts);
 }
 

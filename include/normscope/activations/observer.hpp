@@ -62,16 +62,19 @@ struct Summary {
 };
 
 struct ObserverOptions {
-  std::size_t axes = 8;      ///< longest principal axes whose use is measured
-  std::size_t features = 8;  ///< listed with the largest shares
-  std::size_t sample = 256;  ///< rows kept, chosen evenly from all
-  std::uint64_t seed = 1;    ///< of that choice
+  std::size_t axes = 8;         ///< longest principal axes whose use is measured
+  std::size_t features = 8;     ///< listed with the largest shares
+  std::size_t sample = 256;     ///< rows kept, chosen evenly from all
+  std::size_t contexts = 0;     ///< contexts kept, chosen evenly from all that `add_contexts` was given
+  std::size_t positions = 128;  ///< first rows of a context that are kept
+  std::uint64_t seed = 1;       ///< of those choices
 };
 
 /// Collects the statistics of one norm in a single pass.
 ///
 /// Source    [Sun, Chen, Kolter, Liu 2024] massive activations; the error of a frozen scale is ours
-/// Cost      O(width · axes) a row, memory O(width · (axes + sample)) however many rows are added
+/// Cost      O(width · axes) a row, memory O(width · (axes + sample + contexts · positions)) however
+///           many rows are added
 /// Accuracy  sums 1e-12 relative, up to 2^26 rows (test: Observer.AgreesWithTwoPasses); order of rows and
 /// their
 ///           division into calls change the rounding alone
@@ -90,8 +93,23 @@ class Observer {
   template <typename T>
   void add(MatrixView<const T> x);
 
+  /// Keeps contexts, as many as the options say. `x` holds one after the other, `length` rows each; those
+  /// with fewer than two rows or with an entry that is not finite are left out. It adds nothing to the
+  /// statistics.
+  ///
+  /// Requires  `length` divides the rows
+  /// Errors    Shape
+  template <typename T>
+  void add_contexts(MatrixView<const T> x, std::size_t length);
+
   [[nodiscard]] const NormSpec& spec() const;
   [[nodiscard]] Summary summary() const;
+  /// The rows kept of those that `add` was given, chosen evenly.
+  [[nodiscard]] MatrixView<const double> sample() const;
+  /// The first rows of the contexts kept.
+  [[nodiscard]] std::vector<MatrixView<const double>> contexts() const;
+  /// σ̄, the mean of σ over all blocks; 0 without rows.
+  [[nodiscard]] double mean_sigma() const;
 
  private:
   struct State;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <normscope/activations/in_model.hpp>
 #include <normscope/activations/observer.hpp>
 
 namespace normscope::documents {
@@ -15,6 +16,7 @@ namespace normscope::documents {
 /// not measured, each with the reason.
 [[nodiscard]] nlohmann::ordered_json activations(
     const std::string& model, const std::vector<activations::ObservedNorm>& norms,
-    const std::vector<std::pair<std::string, std::string>>& not_understood);
+    const std::vector<std::pair<std::string, std::string>>& not_understood,
+    const activations::InModel* within = nullptr);
 
 }  // namespace normscope::documents

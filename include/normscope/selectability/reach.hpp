@@ -45,6 +45,9 @@ struct ReachOptions {
   unsigned threads = 0;
   /// A token whose largest lead is at most this times the scale counts as unreachable.
   double tolerance = 1e-12;
+  /// Whether the product of all tokens with all decides what it can first. It takes tokens² · width, however
+  /// few tokens are not `done`.
+  bool screen = true;
   std::size_t rounds = 200;  ///< passes over all tokens after which a token stays undecided
   Progress progress{};
   /// Time after which no further batch of tokens is started; the remaining ones stay as they are.

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/progress.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/model/model.hpp>
+
+/// Which keys of real contexts a head's queries can select, and what scaling and projection have to do with
+/// it.
+namespace normscope::audit {
+
+/// The rows that entered a norm, context by context.
+struct NormContexts {
+  std::string norm;                              ///< its name in the model
+  std::vector<MatrixView<const double>> rows{};  ///< (positions, width) of each context
+};
+
+/// Norms x → g ⊙ (x − m)/σ + b with and without their parts: projection, the subtraction of the mean m, and
+/// scaling, the division by the root mean square σ of what is left. A LayerNorm does both, an RMSNorm scales.
+enum class NormParts : std::size_t { neither, projection, scaling, both };
+inline constexpr std::size_t norm_parts = 4;
+
+/// Keys of all contexts together, with some part of the norm.
+struct KeyCounts {
+  std::size_t selectable = 0;
+  std::size_t undecided = 0;
+};
+
+/// One head over the contexts of the norm that it reads.
+struct ContextKeys {
+  std::size_t head = 0;  ///< index in `model.heads`
+  std::string norm{};
+  std::size_t contexts = 0;
+  std::size_t keys = 0;
+  NormParts own = NormParts::both;             ///< what the model's norm does
+  std::array<KeyCounts, norm_parts> counts{};  ///< by NormParts
+  std::string refused{};                       ///< why there are none; empty otherwise
+
+  [[nodiscard]] const KeyCounts& of(NormParts parts) const { return counts[static_cast<std::size_t>(parts)]; }
+};
+
+struct ContextKeyOptions {
+  std::size_t most_heads = 48;  ///< heads that are measured, spread evenly over all that can be
+  double seconds = std::numeric_limits<double>::infinity();  ///< after which no further head is started
+  unsigned threads = 0;
+};
+
+/// Share of the keys of each context that some query gives the strictly highest score
+/// (`selectability::keys`): of the keys that the model computes, and of those that it would compute with a
+/// norm of other parts. Keys are W (norm(x)) + b, through the norm of the heads' own
+/// where there is one, rotated by their position where the head rotates. A head's whole context counts, as
+/// its last query sees it; windows are left out. Of heads that share their keys the first is measured.
+///
+/// Source    [Brody, Alon, Yahav 2023, section 3.2], for real contexts
+/// Errors    as `model::read_weight`; Cancelled
+/// Accuracy  (test: test_selectable_keys_are_those_of_the_definition)
+/// Cost      four `selectability::keys` of positions × head_dim for each context and head
+[[nodiscard]] std::vector<ContextKeys> selectable_context_keys(const checkpoint::Checkpoint& checkpoint,
+                                                               const model::Model& model,
+                                                               const std::vector<NormContexts>& contexts,
+                                                               const ContextKeyOptions& options = {},
+                                                               const Progress& progress = {});
+
+}  // namespace normscope::audit

@@ -1,0 +1,69 @@
+#include <normscope/activations/in_model.hpp>
+
+#include <utility>
+
+#include <normscope/audit/vocabulary.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/model/token_names.hpp>
+
+namespace normscope::activations {
+namespace {
+
+/// The one norm of the model that the module is; null where there are none or several.
+const model::Norm* norm_of(const model::Model& model, const std::string& name) {
+  const model::Norm* found = nullptr;
+  for (const model::Norm& norm : model.norms) {
+    if (norm.name == name) return &norm;
+    if (!names_norm(name, norm.name)) continue;
+    if (found != nullptr) return nullptr;
+    found = &norm;
+  }
+  return found;
+}
+
+void add_next_tokens(InModel& result, const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                     const Observer* final_norm, const InModelOptions& options, const Progress& progress) {
+  if (final_norm == nullptr) {
+    result.next_refused = "no norm that the unembedding reads was watched";
+    return;
+  }
+  try {
+    const audit::VocabularyHead head = audit::vocabulary_head(checkpoint, model);
+    result.next =
+        audit::next_tokens(head, final_norm->sample(), final_norm->mean_sigma(), options.next, progress);
+    const auto file = model::find_token_names(checkpoint.files().front().parent_path());
+    if (file) result.tokens = model::read_token_names(*file, head.logits.tokens);
+  } catch (const Error& error) {
+    // A head that is not modelled, or weights that are not finite: what is known of the norms stays.
+    if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
+    result.next_refused = error.what();
+  }
+}
+
+}  // namespace
+
+bool names_norm(std::string_view name, std::string_view norm) {
+  if (name.size() < norm.size()) std::swap(name, norm);
+  if (norm.empty() || !name.ends_with(norm)) return false;
+  return name.size() == norm.size() || name[name.size() - norm.size() - 1] == '.';
+}
+
+InModel in_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                 const std::vector<WatchedNorm>& watched, const InModelOptions& options,
+                 const Progress& progress) {
+  InModel result{.model = &model};
+  if (model.vocabulary) result.final_norm = model.vocabulary->final_norm;
+  std::vector<audit::NormContexts> contexts;
+  const Observer* final_norm = nullptr;
+  for (const WatchedNorm& one : watched) {
+    const model::Norm* const norm = norm_of(model, one.name);
+    if (norm == nullptr) continue;
+    contexts.push_back({norm->name, one.observer.contexts()});
+    if (norm->name == result.final_norm) final_norm = &one.observer;
+  }
+  result.heads = audit::selectable_context_keys(checkpoint, model, contexts, options.heads, progress);
+  add_next_tokens(result, checkpoint, model, final_norm, options, progress);
+  return result;
+}
+
+}  // namespace normscope::activations

@@ -1,0 +1,163 @@
+#include <normscope/audit/context_keys.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+
+#include <normscope/core/deadline.hpp>
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/product.hpp>
+#include <normscope/selectability/select.hpp>
+
+#include "head_norms.hpp"
+#include "head_weights.hpp"
+
+namespace normscope::audit {
+namespace {
+
+const NormContexts* contexts_of(const std::vector<NormContexts>& contexts, const std::string& norm) {
+  const auto at = std::find_if(contexts.begin(), contexts.end(),
+                               [&](const NormContexts& known) { return known.norm == norm; });
+  return at == contexts.end() || at->rows.empty() ? nullptr : &*at;
+}
+
+/// A row through a norm of one block with these parts.
+void apply_parts(const NormSpec& norm, bool project, bool scale, std::span<double> row) {
+  const auto count = static_cast<double>(row.size());
+  double mean = 0.0;
+  for (const double value : row) mean += value / count;
+  if (!project) mean = 0.0;
+  double squares = 0.0;
+  for (const double value : row) squares += (value - mean) * (value - mean);
+  const double sigma = scale ? std::sqrt(squares / norm.squared_radius() + norm.eps) : 1.0;
+  const double factor = sigma > 0.0 ? 1.0 / sigma : 0.0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    row[i] = (row[i] - mean) * factor * norm.gain_at(i) + norm.bias_at(i);
+  }
+}
+
+void rotate(const model::Rotary& rotary, std::size_t position, std::span<double> key) {
+  const std::size_t half = rotary.dims / 2;
+  for (std::size_t pair = 0; pair < half; ++pair) {
+    const double angle = static_cast<double>(position) * rotary.frequencies[pair];
+    double& first = key[rotary.interleaved ? 2 * pair : pair];
+    double& second = key[rotary.interleaved ? 2 * pair + 1 : pair + half];
+    const double turned = first * std::cos(angle) - second * std::sin(angle);
+    second = first * std::sin(angle) + second * std::cos(angle);
+    first = turned;
+  }
+}
+
+/// A head's map from rows to keys.
+struct KeyMap {
+  NormSpec norm;
+  Projection projection;
+  std::optional<NormSpec> own{};
+  const model::Rotary* rotary = nullptr;
+  std::size_t head_dim = 0;
+
+  [[nodiscard]] std::vector<double> keys(MatrixView<const double> rows, NormParts parts) const {
+    const bool project = parts == NormParts::projection || parts == NormParts::both;
+    const bool scale = parts == NormParts::scaling || parts == NormParts::both;
+    std::vector<double> inputs(rows.rows() * rows.width());
+    for (std::size_t r = 0; r < rows.rows(); ++r) {
+      const std::span<double> row(inputs.data() + r * rows.width(), rows.width());
+      std::copy(rows.row(r).begin(), rows.row(r).end(), row.begin());
+      apply_parts(norm, project, scale, row);
+    }
+    std::vector<double> keys(rows.rows() * head_dim);
+    const MatrixView<const double> weight(projection.weight.data(), head_dim, rows.width());
+    multiply(MatrixView<const double>(inputs.data(), rows.rows(), rows.width()),
+             Factor<double>(weight).transposed(), MatrixView<double>(keys.data(), rows.rows(), head_dim));
+    for (std::size_t r = 0; r < rows.rows(); ++r) {
+      const std::span<double> key(keys.data() + r * head_dim, head_dim);
+      for (std::size_t i = 0; i < projection.bias.size(); ++i) key[i] += projection.bias[i];
+      if (own) apply_parts(*own, own->centers(), true, key);
+      if (rotary != nullptr) rotate(*rotary, r, key);
+    }
+    return keys;
+  }
+};
+
+ContextKeys measured(const checkpoint::Checkpoint& checkpoint, const model::Model& model, std::size_t index,
+                     const NormContexts& contexts) {
+  const model::Head& head = model.heads[index];
+  const model::Linear* const between = head.between ? &*head.between : nullptr;
+  ContextKeys result{.head = index, .norm = head.norm};
+  result.refused = head_refusal(model, head, head.norm, between);
+  if (result.refused.empty() && head.rotary && head.rotary->frequencies.empty()) {
+    result.refused = "its rotation depends on the length of the context";
+  }
+  if (!result.refused.empty()) return result;
+  KeyMap map{.norm = model::read_norm(checkpoint, *norm_named(model, head.norm)),
+             .projection = read_projection(checkpoint, *head.key, between),
+             .rotary = head.rotary ? &*head.rotary : nullptr,
+             .head_dim = head.head_dim};
+  if (const model::Norm* const own = own_norm(model, *head.key)) {
+    map.own = model::read_norm(checkpoint, *own);
+  }
+  result.own = map.norm.centers() ? NormParts::both : NormParts::scaling;
+  for (const MatrixView<const double> rows : contexts.rows) {
+    if (rows.width() != map.norm.width) {
+      result.refused = "the rows of its norm have another width";
+      return result;
+    }
+    ++result.contexts;
+    result.keys += rows.rows();
+    for (std::size_t part = 0; part < norm_parts; ++part) {
+      const std::vector<double> keys = map.keys(rows, static_cast<NormParts>(part));
+      const selectability::Selection found = selectability::keys(
+          MatrixView<const double>(keys.data(), rows.rows(), map.head_dim), {.threads = 1});
+      result.counts[part].selectable += found.count(selectability::Selectability::selectable);
+      result.counts[part].undecided += found.count(selectability::Selectability::undecided);
+    }
+  }
+  return result;
+}
+
+/// One head of each set of heads with the same keys, whose norm has contexts; at most as many as wanted.
+std::vector<std::size_t> chosen_heads(const model::Model& model, const std::vector<NormContexts>& contexts,
+                                      std::size_t most) {
+  std::set<std::tuple<std::string, int, int>> known;
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < model.heads.size(); ++i) {
+    const model::Head& head = model.heads[i];
+    if (contexts_of(contexts, head.norm) == nullptr) continue;
+    if (known.emplace(head.stack, head.layer, head.key_value_head).second) found.push_back(i);
+  }
+  if (found.size() <= most) return found;
+  std::vector<std::size_t> some;
+  for (std::size_t k = 0; k < most; ++k) some.push_back(found[k * found.size() / most]);
+  return some;
+}
+
+}  // namespace
+
+std::vector<ContextKeys> selectable_context_keys(const checkpoint::Checkpoint& checkpoint,
+                                                 const model::Model& model,
+                                                 const std::vector<NormContexts>& contexts,
+                                                 const ContextKeyOptions& options, const Progress& progress) {
+  const std::vector<std::size_t> heads = chosen_heads(model, contexts, options.most_heads);
+  const auto until = deadline_after(options.seconds);
+  const std::size_t together = thread_count(options.threads);
+  std::vector<ContextKeys> result;
+  while (result.size() < heads.size() && std::chrono::steady_clock::now() < until) {
+    const std::size_t first = result.size();
+    progress("keys of heads", first, heads.size());
+    result.resize(std::min(heads.size(), first + together));
+    parallel_for(result.size() - first, 1, options.threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = first + begin; i < first + end; ++i) {
+        result[i] = measured(checkpoint, model, heads[i], *contexts_of(contexts, model.heads[heads[i]].norm));
+      }
+    });
+  }
+  progress("keys of heads", heads.size(), heads.size());
+  return result;
+}
+
+}  // namespace normscope::audit

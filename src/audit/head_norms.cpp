@@ -1,0 +1,60 @@
+#include "head_norms.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "not_normalizing.hpp"
+
+namespace normscope::audit {
+namespace {
+
+bool names(const std::vector<model::Linear>& linears, const model::Linear& wanted) {
+  return std::any_of(linears.begin(), linears.end(), [&](const model::Linear& linear) {
+    return linear.weight.selector() == wanted.weight.selector() && linear.role == wanted.role;
+  });
+}
+
+}  // namespace
+
+const model::Norm* norm_named(const model::Model& model, const std::string& name) {
+  const auto at = std::find_if(model.norms.begin(), model.norms.end(),
+                               [&](const model::Norm& norm) { return norm.name == name; });
+  return name.empty() || at == model.norms.end() ? nullptr : &*at;
+}
+
+const model::Norm* own_norm(const model::Model& model, const model::Linear& part) {
+  const auto at = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
+    return norm.placement == model::Placement::inside &&
+           std::any_of(norm.writers.begin(), norm.writers.end(),
+                       [&](const model::Linear& map) { return map.covers(part); });
+  });
+  return at == model.norms.end() ? nullptr : &*at;
+}
+
+std::string head_refusal(const model::Model& model, const model::Head& head, const std::string& read,
+                         const model::Linear* between) {
+  if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
+  if (!head.query || !head.key) return "its query or key weights are not in the file";
+  const model::Norm* const norm = norm_named(model, read);
+  if (norm == nullptr) return "the norm it reads is not known";
+  if (norm->effect() != NormEffect::normalizes) return not_normalizing(*norm);
+  if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);
+  if (!names(norm->readers, between == nullptr ? *head.key : *between)) {
+    return "its keys do not read the norm that its queries read";
+  }
+  const std::size_t width = between == nullptr ? norm->width : between->out;
+  if (head.query->in != width || head.key->in != width) return "it reads a part of its norm";
+  if (between != nullptr && between->in != norm->width) return "it reads a part of its norm";
+  for (const model::Linear* part : {&*head.query, &*head.key}) {
+    const model::Norm* const own = own_norm(model, *part);
+    if (own != nullptr && own->effect() != NormEffect::normalizes) return not_normalizing(*own);
+    if (own != nullptr && (own->width != head.head_dim || own->groups != 1)) {
+      return "its queries or keys pass a norm that is not one of each head";
+    }
+  }
+  return {};
+}
+
+}  // namespace normscope::audit

@@ -1,7 +1,8 @@
 """Norms as torch modules, computed by the kernels of this package on the CPU.
 
-They take the place of torch's own: same arguments, same parameters, same state dicts. `torch.compile`, autograd and
-autocast work with them; second derivatives and the transforms of `torch.func` do not.
+They take the place of torch's own: same arguments, same parameters, same state dicts. `torch.compile`, autograd with
+second derivatives (of the kinds that normalize), autocast, and `torch.func`'s grad, vjp, jacrev and vmap work with them;
+third derivatives and forward mode (jvp, jacfwd) do not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor, nn
 
-from . import _core
+from . import _core, kernels
 
 #: The order of the core's element types.
 _ELEMENTS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
@@ -115,9 +116,80 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():
-            raise RuntimeError("normalize: its second derivatives are not known to autograd")
-        return _backward_by(_gradients, ctx, dy)
+        return _backward_by(_Gradients.apply if torch.is_grad_enabled() else _gradients, ctx, dy)
+
+
+class _Transformed(_Normalize):
+    """The same for the transforms of torch.func, whose kind of function takes torch several times as long to call."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        return _values(*inputs)
+
+    setup_context = staticmethod(_save)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
+        return _backward_by(_Gradients.apply, ctx, dy)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        if in_dims[0] is not None and all(dim is None for dim in in_dims[1:]):
+            return _Transformed.apply(inputs[0].movedim(in_dims[0], 0), *inputs[1:]), 0
+        return torch.stack(_of_each(_Transformed, info.batch_size, in_dims, inputs)), 0
+
+
+class _Gradients(torch.autograd.Function):
+    """The gradients of the norm, and their own: with L = <v, J^T dy> + <u, dgain> + <t, dbias>,
+
+        dL/d(dy)   = J v + u * norm(x) + t
+        dL/dx      = H(dy) v + J_u^T dy             H(dy) the Hessian of <dy, norm(x)>, J_u the Jacobian for gain u
+        dL/dgain   = sum of (J_1 v) * dy over the rows
+
+    where norm(x) and J_1 are those without gain and bias.
+    """
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return _gradients(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, dy, weight, alpha, shift, *how = inputs
+        ctx.save_for_backward(x, dy, weight)
+        ctx.how = dict(zip(("kind", "groups", "eps"), how))
+        ctx.scalars = alpha is not None or shift is not None
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, v: Tensor, u: Tensor, t: Tensor, _: Tensor) -> tuple[Any, ...]:
+        how = ctx.how
+        if ctx.scalars or how["kind"] in ("dyt", "derf"):
+            raise RuntimeError(f"normalize: second derivatives of {how['kind']} are not known to autograd")
+        x, dy, weight = ctx.saved_tensors
+        wide, dwide, v, u, t = (tensor.double() for tensor in (x, dy, v, u, t))
+        gain = None if weight is None else weight.double()
+        ddy = kernels.jacobian_vector(wide, v, gain, **how) + u * kernels.normalize(wide, **how) + t
+        dx = kernels.hessian_vector(wide, dwide, v, gain, **how) + kernels.vector_jacobian(wide, dwide, u, **how)
+        dgain = None
+        if weight is not None:
+            dgain = (kernels.jacobian_vector(wide, v, **how) * dwide).reshape(-1, x.shape[-1]).sum(0)
+        return dx.to(x.dtype), ddy.to(dy.dtype), _as(weight, dgain), None, None, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        every = _of_each(_Gradients, info.batch_size, in_dims, inputs)
+        return tuple(torch.stack(outputs) for outputs in zip(*every)), (0, 0, 0, 0)
+
+
+def _of_each(function: Any, batch: int, in_dims: tuple[Any, ...], inputs: tuple[Any, ...]) -> list[Any]:
+    """What `function` gives for every entry of a batch."""
+    return [function.apply(*(value if dim is None else value.select(dim, index)
+                             for value, dim in zip(inputs, in_dims))) for index in range(batch)]
+
+
+#: Whether a transform of torch.func is being computed; a function of torch's, which its autograd.Function asks too.
+_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 
 
 # The norm as operators, which torch.compile keeps in its graphs.
@@ -134,9 +206,12 @@ def normalize(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor]
     """The norm of each row of x, with gradients; `normscope.normalize` has the formulas.
 
     Shapes   x (..., width); weight, bias (width,); alpha, shift scalars; result as x
+    Errors   TypeError for other types and devices, ValueError for other shapes
     """
     if torch.compiler.is_compiling():
         return _operator(x, weight, bias, alpha, shift, kind, groups, eps)
+    if _transforms_active():
+        return _Transformed.apply(x, weight, bias, alpha, shift, kind, groups, eps)
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad
                                        for tensor in (x, weight, bias, alpha, shift)):
         return _Normalize.apply(x, weight, bias, alpha, shift, kind, groups, eps)
@@ -249,7 +324,10 @@ _REPLACEMENTS = {nn.LayerNorm: LayerNorm, **({nn.RMSNorm: RMSNorm} if hasattr(nn
 
 def replace_norms(module: nn.Module) -> int:
     """Replaces every nn.LayerNorm and nn.RMSNorm inside `module` by ours, which takes over its parameters; returns how
-    many there were."""
+    many there were.
+
+    Errors   none: norms of other classes stay
+    """
     replaced = 0
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):

@@ -93,10 +93,62 @@ class Modules(unittest.TestCase):
             with self.assertRaisesRegex(error, message):
                 call()
 
-    def test_second_derivatives_are_refused(self):
+    def test_second_derivatives(self):
+        double = {"dtype": torch.float64}
+        for module, theirs in ((nt.LayerNorm(6, **double), torch.nn.LayerNorm(6, **double)),
+                               (nt.RMSNorm(6, eps=1e-3, **double), torch.nn.RMSNorm(6, eps=1e-3, **double)),
+                               (nt.GroupedLayerNorm(6, 2, **double), None), (nt.Spherical(6), None)):
+            x = torch.randn(2, 3, 6, requires_grad=True, **double)
+            with torch.no_grad():
+                for parameter in module.parameters():
+                    parameter.normal_()
+            parameters = dict(module.named_parameters())
+
+            def call(given, *values):
+                return torch.func.functional_call(module, dict(zip(parameters, values)), (given,))
+
+            self.assertTrue(torch.autograd.gradgradcheck(call, (x, *parameters.values())))
+            if theirs is not None:
+                theirs.load_state_dict(module.state_dict())
+                penalties = []
+                for one in (module, theirs):
+                    one.zero_grad()
+                    (first,) = torch.autograd.grad((one(x) ** 3).sum(), x, create_graph=True)
+                    first.square().sum().backward()
+                    penalties.append([parameter.grad for parameter in one.parameters() if parameter.grad is not None])
+                for ours, other in zip(*penalties):
+                    torch.testing.assert_close(ours, other)
+
+    def test_derivatives_that_are_not_known_are_refused(self):
         x = torch.randn(2, 8, requires_grad=True)
-        with self.assertRaisesRegex(RuntimeError, "second derivatives"):
-            torch.autograd.grad(nt.LayerNorm(8)(x).square().sum(), x, create_graph=True)
+        (first,) = torch.autograd.grad(nt.DyT(8)(x).square().sum(), x, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "^normalize: second derivatives of dyt are not known to autograd"):
+            first.sum().backward()
+        (first,) = torch.autograd.grad(nt.LayerNorm(8)(x).pow(3).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), x, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "once_differentiable"):
+            second.sum().backward()
+
+    def test_transforms(self):
+        ours, theirs = nt.LayerNorm(8), torch.nn.LayerNorm(8)
+        with torch.no_grad():
+            for parameter in theirs.parameters():
+                parameter.normal_()
+        ours.load_state_dict(theirs.state_dict())
+        x = torch.randn(5, 3, 8)
+        results = []
+        for module in (ours, theirs):
+            state = dict(module.named_parameters())
+
+            def loss(parameters, given):
+                return torch.func.functional_call(module, parameters, (given,)).pow(3).sum()
+
+            results.append([torch.func.grad(loss, argnums=1)(state, x),
+                            torch.func.vmap(module)(x), torch.func.vmap(module, in_dims=1)(x),
+                            torch.func.jacrev(module)(x[0]),
+                            *torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(state, x).values()])
+        for one, other in zip(*results):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
     def test_odd_layouts(self):
         module, theirs = nt.LayerNorm(8), torch.nn.LayerNorm(8)

@@ -29,17 +29,33 @@ def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
 
 def write_checkpoint(module: Any, folder: pathlib.Path) -> None:
     """Writes the parameters and the configuration of `module` into `folder`."""
+    if hasattr(module, "tl_parameters"):
+        # A bridge of TransformerLens: its own names for the parameters of the model inside, whose configuration is
+        # about other names.
+        save_tensors(module.tl_parameters(), folder)
+        return
     if hasattr(module, "save_pretrained"):
         save_pretrained(module, folder)
         return
-    import torch
-
-    state = {name: tensor.detach().cpu() for name, tensor in module.state_dict().items()
-             if isinstance(tensor, torch.Tensor)}
-    torch.save(state, folder / "pytorch_model.bin")
+    save_tensors(module.state_dict(), folder)
     config = configuration_of(module)
     if config:
         (folder / "config.json").write_text(json.dumps(config))
+
+
+def save_tensors(named: dict[str, Any], folder: pathlib.Path) -> None:
+    """Writes tensors by name: as safetensors, which `rewrite` takes, where that package is installed."""
+    import torch
+
+    state = {name: tensor.detach().cpu() for name, tensor in named.items() if isinstance(tensor, torch.Tensor)}
+    try:
+        from safetensors.torch import save_file
+    except ImportError:
+        torch.save(state, folder / "pytorch_model.bin")
+        return
+    # Tensors that share memory are refused.
+    save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()},
+              folder / "model.safetensors")
 
 
 def save_pretrained(module: Any, folder: pathlib.Path) -> None:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Dict, List, Literal, Optional, Union
 
+from ._check import path, shown
 from ._result import Result
 
 '''
@@ -50,9 +51,15 @@ def parse(document: Any, name: str = "document") -> Document:
 def loads(text: str) -> Any:
     """The result in a JSON text.
 
-    Errors    ValueError for what is no document of a known schema
+    Errors    TypeError for what is no text; ValueError for what is no document of a known schema
     """
-    return parse(json.loads(text))
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"results: {shown(text)} is no text")
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"results: {error}, expected a JSON document") from None
+    return parse(document)
 
 
 def read(file: Union[str, PathLike[str]]) -> Document:
@@ -60,7 +67,7 @@ def read(file: Union[str, PathLike[str]]) -> Document:
 
     Errors    OSError; ValueError for a file that holds no document of a known schema
     """
-    with open(file, encoding="utf-8") as opened:
+    with open(path("results", "file", file), encoding="utf-8") as opened:
         try:
             document = json.load(opened)
         except ValueError as error:

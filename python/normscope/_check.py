@@ -7,8 +7,26 @@ import operator
 import os
 from typing import Any
 
+import numpy
+
 #: The most threads, tokens, axes … that are passed on.
 LARGEST = 2**31 - 1
+
+
+def shown(value: Any) -> str:
+    """One line about a value, for messages."""
+    if isinstance(value, numpy.ndarray):
+        return f"an array of shape {value.shape}"
+    try:
+        line = " ".join(repr(value).split())
+    except Exception:  # an object's own code, which may fail in any way
+        line = f"a {type(value).__name__}"
+    return line if len(line) <= 60 else line[:59] + "…"
+
+
+def reason(error: Exception) -> str:
+    """One line about an error of others."""
+    return " ".join(str(error).split())
 
 
 def count(who: str, name: str, value: Any, least: int = 0) -> int:
@@ -16,43 +34,76 @@ def count(who: str, name: str, value: Any, least: int = 0) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{who}: {name} is {value!r}, expected an integer") from None
+        raise TypeError(f"{who}: {name} is {shown(value)}, expected an integer") from None
     if not least <= number <= LARGEST:
         raise ValueError(f"{who}: {name} is {number}, expected {least} to {LARGEST}")
     return number
+
+
+def counts(who: str, name: str, values: Any, least: int = 0) -> list[int]:
+    """Integers of at least `least`; `name` is that of one."""
+    try:
+        listed = list(values)
+    except Exception:
+        raise TypeError(f"{who}: {name}s is {shown(values)}, expected integers") from None
+    return [count(who, name, value, least) for value in listed]
 
 
 def real(who: str, name: str, value: Any, least: float = 0.0, most: float = math.inf) -> float:
     """A number from `least` to `most`."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{who}: {name} is {value!r}, expected a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{who}: {name} is {shown(value)}, expected a number") from None
     if not least <= number <= most:
         raise ValueError(f"{who}: {name} is {number:g}, expected {least:g} to {most:g}")
     return number
 
 
+def flag(who: str, name: str, value: Any) -> bool:
+    """True or False, or what Python takes for one."""
+    try:
+        return bool(value)
+    except Exception:
+        raise TypeError(f"{who}: {name} is {shown(value)}, expected True or False") from None
+
+
 def text(who: str, name: str, value: Any) -> str:
     """A string."""
     if not isinstance(value, str):
-        raise TypeError(f"{who}: {name} is {value!r}, expected a string")
+        raise TypeError(f"{who}: {name} is {shown(value)}, expected a string")
     return value
+
+
+def path(who: str, name: str, value: Any) -> str:
+    """A path as text."""
+    if isinstance(value, (str, os.PathLike)):
+        found = os.fspath(value)
+        if found == "":
+            raise ValueError(f"{who}: {name} is empty, expected a path")
+        if isinstance(found, str):
+            return found
+    raise TypeError(f"{who}: {name} is {shown(value)}, expected a path")
+
+
+def optional_path(who: str, name: str, value: Any) -> str:
+    """A path as text, empty for None."""
+    return "" if value is None else path(who, name, value)
+
+
+def numbers(who: str, name: str, value: Any) -> numpy.ndarray:
+    """An array in float64, of an array or tensor of numbers or of lists of them."""
+    try:
+        found = numpy.asarray(value.detach().cpu().double() if hasattr(value, "detach") else value)
+    except Exception as error:
+        raise TypeError(f"{who}: {name} is no array: {reason(error)}") from None
+    if found.dtype.kind not in "biuf" and found.dtype.name != "bfloat16":
+        raise TypeError(f"{who}: {name} is {found.dtype}, expected numbers")
+    return found.astype(float, copy=False)
 
 
 def callback(who: str, value: Any) -> Any:
     """None, or what can be called."""
     if value is not None and not callable(value):
-        raise TypeError(f"{who}: progress is {value!r}, expected a function of (what, done, total)")
+        raise TypeError(f"{who}: progress is {shown(value)}, expected a function of (what, done, total)")
     return value
-
-
-def path(who: str, name: str, value: Any) -> str:
-    """A path as text, empty for None."""
-    if value is None:
-        return ""
-    if isinstance(value, (str, os.PathLike)):
-        found = os.fspath(value)
-        if isinstance(found, str):
-            return found
-    raise TypeError(f"{who}: {name} is {value!r}, expected a path")

@@ -10,7 +10,8 @@ from typing import Any, Callable, Sequence
 import numpy
 
 from . import _core, kernels, results
-from ._check import callback, count, real
+from ._check import callback, count, counts, flag, numbers, real, shown
+from ._result import Result
 
 #: Called with what is being done, the steps done and their number, about ten times a second.
 Progress = Callable[[str, int, int], Any]
@@ -45,11 +46,18 @@ class Norm:
         return kernels.normalize(x, self.gain, self.bias, **self._keywords())
 
     def jacobian_vector(self, x: kernels.Array, v: kernels.Array) -> kernels.Array:
-        """How the output changes along v: J v for each row of x, in float64."""
+        """How the output changes along v: J v for each row of x, as `normscope.jacobian_vector`.
+
+        Shapes   x, v (..., width); result as x, in float64
+        """
         return kernels.jacobian_vector(x, v, self.gain, **self._keywords())
 
     def vector_jacobian(self, x: kernels.Array, w: kernels.Array) -> kernels.Array:
-        """The direction of the input that the output's direction w reads: J^T w for each row of x, in float64."""
+        """The direction of the input that the output's direction w reads: J^T w for each row of x, as
+        `normscope.vector_jacobian`.
+
+        Shapes   x, w (..., width); result as x, in float64
+        """
         return kernels.vector_jacobian(x, w, self.gain, **self._keywords())
 
     def sigma(self, x: Any) -> numpy.ndarray:
@@ -69,17 +77,22 @@ class Norm:
         without its bias.
 
         Shapes   x, part (..., width); result as part, in float64
+        Errors   ValueError for another width, and for kinds that divide by nothing
         """
         sigma, blocks = self.sigma(x)[..., None], self._blocks(part)
-        scaled = numpy.divide(blocks, sigma, out=numpy.zeros(blocks.shape), where=sigma > 0).reshape(numpy.shape(part))
-        return scaled if self.gain is None else scaled * numpy.asarray(self.gain, float)
+        try:
+            shape = numpy.broadcast_shapes(sigma.shape, blocks.shape)
+        except ValueError:
+            raise ValueError(f"part: part has shape {blocks.shape[:-2]} before its width, x {sigma.shape[:-2]}") from None
+        scaled = numpy.divide(blocks, sigma, out=numpy.zeros(shape), where=sigma > 0).reshape(*shape[:-2], self.width)
+        return scaled if self.gain is None else scaled * numbers("part", "gain", self.gain)
 
     def _blocks(self, x: Any) -> numpy.ndarray:
         """Rows in their blocks, centred where the kind centres."""
-        x = numpy.asarray(x, float)
+        x = numbers("norm", "x", x)
         if x.ndim == 0 or x.shape[-1] != self.width:
             raise ValueError(f"norm: x has shape {x.shape}, expected (..., {self.width})")
-        blocks = x.reshape(*x.shape[:-1], self.groups, -1)
+        blocks = x.reshape(*x.shape[:-1], self.groups, self.width // count("norm", "groups", self.groups, 1))
         return blocks - blocks.mean(-1, keepdims=True) if self.kind == "layer" else blocks
 
     def curvature(self, x: kernels.Array) -> kernels.Array:
@@ -92,10 +105,11 @@ class Norm:
 
         Source   Riechers 2024
         axes     how many of the longest principal axes to return
+        Errors   ValueError for a norm that is none, TypeError for fields of other types
         """
         return results.loads(_core.geometry(
-            self, count("geometry", "axes", axes), bool(null_space), count("geometry", "threads", threads),
-            callback("geometry", progress)))
+            self, count("geometry", "axes", axes), flag("geometry", "null_space", null_space),
+            count("geometry", "threads", threads), callback("geometry", progress)))
 
 
 def select(keys: Any, *, tolerance: float = 1e-12, rank_tolerance: float = 1e-12, exact: bool = False,
@@ -107,12 +121,13 @@ def select(keys: Any, *, tolerance: float = 1e-12, rank_tolerance: float = 1e-12
     rank_tolerance   relative extent below which the keys count as flat in a direction; 1e-5 for float32 keys that
                      lie in a subspace
     exact            decide in rational arithmetic what floating point leaves undecided
+    Errors           ValueError for another shape and for an entry that is not finite, TypeError for integers
     Source           Brody, Alon, Yahav 2023, theorem 1
     """
     return results.loads(_core.select(
         keys, real("select", "tolerance", tolerance, most=1.0),
-        real("select", "rank_tolerance", rank_tolerance, most=1.0), bool(exact), count("select", "threads", threads),
-        callback("select", progress)))
+        real("select", "rank_tolerance", rank_tolerance, most=1.0), flag("select", "exact", exact),
+        count("select", "threads", threads), callback("select", progress)))
 
 
 def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, tokens: Sequence[int] = (),
@@ -125,10 +140,14 @@ def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, token
     norm      the final norm; LayerNorm without gain where None
     tokens    whose largest probability is optimized, besides the `nearest` to unreachable
     budget    seconds after which remaining work is skipped and counted
+    Errors    ValueError for shapes that do not match, an entry that is not finite, and a norm of several groups;
+              TypeError for integers
+    Source    Ba, Kiros, Hinton 2016; Grivas, Bogoychev, Lopez 2022 without the norm
     """
-    width = numpy.shape(unembedding)[-1] if numpy.ndim(unembedding) else 0
+    if norm is not None and not isinstance(norm, Norm):
+        raise TypeError(f"reach: norm is {shown(norm)}, expected a Norm")
     return results.loads(_core.reach(
-        norm or Norm(width), unembedding, bias, [count("reach", "token", token) for token in tokens],
+        norm, unembedding, bias, counts("reach", "token", tokens),
         count("reach", "nearest", nearest), real("reach", "budget", budget), count("reach", "threads", threads),
         callback("reach", progress)))
 
@@ -139,12 +158,14 @@ def separate(*classes: Any, tolerance: float = 1e-12, exact: bool = False, threa
     hyperplane separates them, with a proof.
 
     Shapes   each class (rows, width)
+    Errors   ValueError for one class, other shapes, no rows and entries that are not finite; TypeError for integers
     Source   Ni et al. 2024
     """
     if len(classes) < 2:
         raise ValueError(f"separate: {len(classes)} classes, expected at least two")
-    return results.loads(_core.separate(list(classes), real("separate", "tolerance", tolerance), bool(exact),
-                                        count("separate", "threads", threads), callback("separate", progress)))
+    return results.loads(_core.separate(
+        list(classes), real("separate", "tolerance", tolerance), flag("separate", "exact", exact),
+        count("separate", "threads", threads), callback("separate", progress)))
 
 
 def verify(result: Any, *inputs: Any, threads: int = 0, progress: Progress | None = None) -> results.Verify:
@@ -153,7 +174,11 @@ def verify(result: Any, *inputs: Any, threads: int = 0, progress: Progress | Non
 
     result   a result of this package or the text of its JSON document
     inputs   what it was computed from: the keys, the two classes, or the model (an open one, or its path)
+    Errors   ValueError for what is no such result, and for inputs that it was not computed from; TypeError for another
+             number of inputs
     """
+    if not isinstance(result, (str, Result)):
+        raise TypeError(f"verify: result is {shown(result)}, expected a result or the text of its document")
     document = result if isinstance(result, str) else json.dumps(result.to_dict())
     kind = _core.result_kind(document)
     expected = {"select": 1, "separate": 2}.get(kind, 1)

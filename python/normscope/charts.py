@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from typing import Any
 
@@ -47,9 +48,19 @@ class Illustrated:
             raise AttributeError(name)
         return getattr(self.document, name)
 
-    def plot(self, name: str | None = None) -> Chart:
-        """The chart of that name; without one, the first. `list(self.charts)` has the names."""
-        return self.charts[next(iter(self.charts)) if name is None else name]
+    def plot(self, name: str | None = None) -> Any:
+        """The chart of that name; without one, the first. `list(self.charts)` has the names. An Altair chart where
+        altair is installed, else the specification itself, which notebooks draw.
+
+        Errors   ValueError for a name that no chart has
+        """
+        if not self.charts:
+            raise ValueError("plot: there is no chart")
+        wanted = next(iter(self.charts)) if name is None else name
+        if not isinstance(wanted, str) or wanted not in self.charts:
+            raise ValueError(f"plot: no chart {wanted!r}, expected one of {', '.join(self.charts)}")
+        chart = self.charts[wanted]
+        return chart.to_altair() if importlib.util.find_spec("altair") else chart
 
     def to_pandas(self, field: str = "norms") -> Any:
         """A pandas DataFrame of `field`, a list of the document."""

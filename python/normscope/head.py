@@ -7,7 +7,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from ._check import count
+from ._check import counts, numbers, real
 from .analyses import Norm
 
 
@@ -33,8 +33,9 @@ class Head:
         the logit lens.
 
         Shapes   x (..., width); result (..., tokens), in float64
+        Errors   ValueError for another width
         """
-        logits = self._linear(self.norm(np.asarray(x, float)), slice(None), constant=True)
+        logits = self._linear(self.norm(numbers("logits", "x", x)), slice(None), constant=True)
         return self.soft_cap * np.tanh(logits / self.soft_cap) if self.soft_cap else logits
 
     def decompose(self, x: Any, parts: Any, tokens: Sequence[int]) -> Decomposition:
@@ -43,14 +44,17 @@ class Head:
         Shapes   x (..., width); parts (count, ..., width), which sum to x
         Errors   ValueError for parts that do not sum to x, to 1e-4 of their size
         """
-        x, parts = np.asarray(x, float), np.asarray(parts, float)
+        x, parts = numbers("decompose", "x", x), numbers("decompose", "parts", parts)
         if parts.ndim != x.ndim + 1 or parts.shape[1:] != x.shape:
             expected = ", ".join(map(str, x.shape))
             raise ValueError(f"decompose: parts have shape {parts.shape}, expected (count, {expected})")
         size = np.abs(parts).max(initial=0.0)
         if np.abs(parts.sum(0) - x).max(initial=0.0) > 1e-4 * size:
             raise ValueError("decompose: the parts do not sum to x")
-        wanted = [count("decompose", "token", token) for token in tokens]
+        wanted = counts("decompose", "token", tokens)
+        beyond = [token for token in wanted if token >= len(self.unembedding)]
+        if beyond:
+            raise ValueError(f"decompose: token {beyond[0]} is not among the {len(self.unembedding)}")
         added = np.stack([self._linear(self.norm.part(x, part), wanted) for part in parts])
         constant = self._linear(np.zeros(x.shape) if self.norm.bias is None else self.norm.bias, wanted, constant=True)
         return Decomposition(added, np.broadcast_to(constant, added.shape[1:]))
@@ -61,9 +65,13 @@ class Head:
 
         Shapes      out_weights (neurons, width), what a neuron at activation 1 writes
         near_null   singular values up to this share of the largest count as null
+        Errors      ValueError for other shapes
         Source      Gurnee and others 2024; Stolfo and others 2024
         """
-        weights = np.asarray(out_weights, float)
+        weights, least = numbers("neurons", "out_weights", out_weights), real("neurons", "near_null", near_null)
+        width = np.shape(self.unembedding)[-1]
+        if weights.ndim != 2 or weights.shape[1] != width:
+            raise ValueError(f"neurons: out_weights has shape {weights.shape}, expected (neurons, {width})")
         rows = np.asarray(self.unembedding, float)
         rows = rows - rows.mean(0)  # softmax does not see what all logits share
         if self.norm.gain is not None:
@@ -74,7 +82,7 @@ class Head:
         else:
             weights_seen = weights
         values, axes = np.linalg.eigh(rows.T @ rows)
-        null = axes[:, values <= near_null**2 * values[-1]]
+        null = axes[:, values <= least**2 * values[-1]]
         norms = np.linalg.norm(weights, axis=1)
         seen = np.linalg.norm(weights_seen, axis=1)
         share = np.divide(np.linalg.norm(weights_seen @ null, axis=1), seen, out=np.zeros(len(weights)), where=seen > 0)

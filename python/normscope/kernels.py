@@ -45,7 +45,7 @@ def add_normalize(x: Array, residual: Array, gain: Any = None, bias: Any = None,
 
     Shapes   x, residual (..., width) of one type; gain, bias (width,); both results as x
     out      None or a pair (sum, y), either of which may be None, x or residual
-    The rest is as for normalize.
+    Errors   as for normalize, as is the rest
     """
     return _core.add_normalize(x, residual, gain, bias, kind, groups, eps, alpha, shift, out, threads)
 
@@ -63,7 +63,7 @@ def normalize_backward(x: Array, dy: Array, gain: Any = None, *, kind: Kind = "l
     Shapes   x, dy (..., width) of one type; dx as x; dgain, dbias (width,), in float32, or in float64 where x is
              float64
     out      where dx goes; out=dy works in place
-    The rest is as for normalize.
+    Errors   as for normalize, as is the rest
     """
     return _core.normalize_backward(x, dy, gain, kind, groups, eps, alpha, shift, parameters, out, threads)
 
@@ -75,6 +75,7 @@ def jacobian_vector(x: Array, v: Array, gain: Any = None, *, kind: Kind = "layer
     Computed in float64, to which other types are converted.
 
     Shapes   x, v (..., width); result as x, in float64
+    Errors   as for normalize
     """
     return _core.jacobian_vector(x, v, gain, kind, groups, eps, alpha, shift, out, threads)
 
@@ -86,6 +87,7 @@ def vector_jacobian(x: Array, w: Array, gain: Any = None, *, kind: Kind = "layer
     Computed in float64, to which other types are converted.
 
     Shapes   x, w (..., width); result as x, in float64
+    Errors   as for normalize
     """
     return _core.vector_jacobian(x, w, gain, kind, groups, eps, alpha, shift, out, threads)
 
@@ -98,6 +100,7 @@ def hessian_vector(x: Array, w: Array, v: Array, gain: Any = None, *, kind: Kind
     Computed in float64, to which other types are converted.
 
     Shapes   x, w, v (..., width); result as x, in float64
+    Errors   as for normalize
     """
     return _core.hessian_vector(x, w, v, gain, kind, groups, eps, alpha, shift, out, threads)
 
@@ -111,5 +114,7 @@ def curvature(x: Array, gain: Any = None, *, kind: Kind = "layer", groups: int =
     Computed in float64, to which other types are converted.
 
     Shapes   x (..., width); result (...), in float64
+    Errors   as for normalize
+    Source   Ni et al. 2024, whose measure of the second derivatives this is
     """
     return _core.curvature(x, gain, kind, groups, eps, alpha, shift, threads)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Sequence
 import numpy
 
 from . import _core, results
-from ._check import callback, count, path, text
+from ._check import callback, count, counts, optional_path, path, reason, text
 from .analyses import Progress
 from .charts import Illustrated
 
@@ -53,6 +53,7 @@ class Net:
         """The label of each sample, as `run`.
 
         Shapes   x (rows, ...); result (rows,), in int64
+        Errors   as `run`
         """
         return numpy.array(run(self, x, threads=threads).labels, numpy.int64)
 
@@ -60,11 +61,15 @@ class Net:
         """What each layer gives.
 
         Shapes   x (rows, ...); of each layer (rows, width), in float64
+        Errors   as `run`
         """
         return _core.trace_net(self._core, x, count("trace", "threads", threads))
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the net as a safetensors file."""
+        """Writes the net as a safetensors file.
+
+        Errors   OSError
+        """
         _core.save_net(self._core, path("save", "file", file))
 
 
@@ -123,8 +128,8 @@ def build(x: Any, labels: Any = None, output: str | os.PathLike[str] | None = No
         raise ValueError("build: expected exactly one of labels and random_labels")
     options = {"mode": mode, "seed": seed, "precision": precision, "eps": eps, "drop_conflicts": drop_conflicts}
     document, charts, net = _core.build(
-        x, [] if labels is None else labels_of("build", labels), drawn, options, path("build", "output", output),
-        path("build", "resume", resume), count("build", "threads", threads), callback("build", progress))
+        x, [] if labels is None else labels_of("build", labels), drawn, options, optional_path("build", "output", output),
+        optional_path("build", "resume", resume), count("build", "threads", threads), callback("build", progress))
     return Built(results.loads(document), json.loads(charts), Net._of(net))
 
 
@@ -177,14 +182,13 @@ def train(what: Any, labels: Any = None, output: str | os.PathLike[str] | None =
         raise TypeError("train: a task has labels of its own, expected samples with labels")
     elif rows is not None:
         raise ValueError("train: rows applies to tasks only, but samples were given")
-    counts = [groups] if isinstance(groups, int) else groups
     options = {"rows": rows, "width": width, "depth": depth, "activation": activation, "norm": norm, "eps": eps,
                "affine": affine, "optimizer": optimizer, "rate": rate, "schedule": schedule, "steps": steps,
                "batch": batch, "precision": precision, "record_every": record_every, "seed": seed, "seeds": seeds}
     document, charts, net = _core.train(
         what, None if task else labels_of("train", labels), options,
-        [count("train", "groups", groups, 1) for groups in counts], path("train", "output", output),
-        path("train", "resume", resume), count("train", "threads", threads), callback("train", progress))
+        counts("train", "group", [groups] if isinstance(groups, int) else groups, 1), optional_path("train", "output", output),
+        optional_path("train", "resume", resume), count("train", "threads", threads), callback("train", progress))
     return Trained(results.loads(document), json.loads(charts), Net._of(net))
 
 
@@ -193,7 +197,10 @@ def labels_of(who: str, labels: Any) -> list[int]:
 
     Errors   TypeError; ValueError for more than one axis, and for numbers that are no integers
     """
-    given = labels.detach().cpu().numpy() if hasattr(labels, "detach") else numpy.asarray(labels)
+    try:
+        given = labels.detach().cpu().numpy() if hasattr(labels, "detach") else numpy.asarray(labels)
+    except Exception as error:
+        raise TypeError(f"{who}: labels is no array: {reason(error)}") from None
     if given.ndim != 1:
         raise ValueError(f"{who}: labels has shape {given.shape}, expected one axis")
     if given.dtype.kind not in "iuf":

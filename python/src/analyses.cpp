@@ -137,8 +137,8 @@ std::string separate(const nb::list& given, double tolerance, bool exact, unsign
 std::string reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
                   const std::vector<std::size_t>& tokens, std::size_t nearest, double seconds,
                   unsigned threads, const nb::object& callback) {
-  const NormSpec spec = norm_of("reach", norm);
   const Matrix weights = matrix_of("reach", "unembedding", unembedding);
+  const NormSpec spec = norm.is_none() ? NormSpec{.width = weights.width} : norm_of("reach", norm);
   const std::vector<double> offsets = vector_of("reach", "bias", bias);
   return run(callback, [&](const Progress& progress) {
     audit::VocabularyHead head;

@@ -16,8 +16,15 @@ namespace nb = nanobind;
 /// str(object).
 [[nodiscard]] std::string text(nb::handle object);
 
+/// One line about a value, for messages.
+[[nodiscard]] std::string shown(const nb::object& object);
+
 /// bool(object).
 [[nodiscard]] bool truth_of(const nb::object& object);
+
+/// The same of an argument.
+/// Errors    TypeError for what is neither true nor false
+[[nodiscard]] bool flag(std::string_view who, std::string_view name, const nb::object& given);
 
 /// Raises a Python exception.
 [[noreturn]] void refuse(PyObject* error, const std::string& message);

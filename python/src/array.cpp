@@ -105,8 +105,16 @@ void Array::read_numpy() {
   if (!is_numpy(object_)) {
     // A list has no element type of its own.
     const bool plain = nb::isinstance<nb::list>(object_) || nb::isinstance<nb::tuple>(object_);
-    object_ =
-        numpy().attr("asarray")(object_, plain ? nb::object(nb::str("float64")) : nb::object(nb::none()));
+    try {
+      object_ =
+          numpy().attr("asarray")(object_, plain ? nb::object(nb::str("float64")) : nb::object(nb::none()));
+    } catch (nb::python_error& error) {
+      // Ctrl-C is no Exception.
+      if (!error.matches(PyExc_Exception)) throw;
+      refuse(PyExc_TypeError,
+             "is no array of numbers: " +
+                 text(nb::module_::import_("normscope._check").attr("reason")(error.value())));
+    }
   }
   keeper_ = object_.attr("__array_struct__");
   const auto* const array = static_cast<const NumpyArray*>(PyCapsule_GetPointer(keeper_.ptr(), nullptr));

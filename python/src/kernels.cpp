@@ -182,7 +182,7 @@ nb::tuple normalize_backward(const nb::object& x, const nb::object& dy, const nb
   const auto g = parameter(who, "gain", gain, from, {&dx});
   std::optional<Array> dgain;
   std::optional<Array> dbias;
-  const bool wanted = truth_of(parameters);
+  const bool wanted = flag("normalize_backward", "parameters", parameters);
   if (wanted) {
     const Element wide = from.element() == Element::float64 ? Element::float64 : Element::float32;
     dgain = from.empty(given.shape().last(1), wide);
@@ -301,17 +301,14 @@ nb::object curvature(const nb::object& x, const nb::object& gain, const nb::obje
 
 /// Rows in memory, by address: what the torch modules pass, whose checks are theirs.
 struct RawRows {
-  RawRows(std::uintptr_t address, std::size_t count, std::size_t width)
-      : address(address), count(count), width(width) {}
+  std::uintptr_t address;
+  std::size_t count;
+  std::size_t width;
 
   template <typename T>
   [[nodiscard]] MatrixView<T> view() const {
     return {reinterpret_cast<T*>(address), count, width, width};
   }
-
-  std::uintptr_t address;
-  std::size_t count;
-  std::size_t width;
 };
 
 template <typename T>
@@ -338,7 +335,7 @@ void normalize_raw(int element, std::uintptr_t x, std::uintptr_t y, std::size_t 
   with_type(static_cast<Element>(element), [&]<typename T>(T) {
     const nb::gil_scoped_release others_may_run;
     norm::normalize<T>(raw_layer<T>(kind, width, groups, eps, gain, bias, alpha, shift),
-                       RawRows(x, rows, width).view<const T>(), RawRows(y, rows, width).view<T>(), threads);
+                       RawRows{x, rows, width}.view<const T>(), RawRows{y, rows, width}.view<T>(), threads);
   });
 }
 
@@ -356,8 +353,8 @@ std::pair<double, double> normalize_backward_raw(int element, std::uintptr_t x, 
     norm::Wide<T> dshift{};
     const bool scalars = is_elementwise(layer.kind);
     norm::normalize_backward<T>(
-        layer, RawRows(x, rows, width).view<const T>(), RawRows(dy, rows, width).view<const T>(),
-        RawRows(dx, rows, width).view<T>(),
+        layer, RawRows{x, rows, width}.view<const T>(), RawRows{dy, rows, width}.view<const T>(),
+        RawRows{dx, rows, width}.view<T>(),
         {raw_entries<norm::Wide<T>>(dgain, width), raw_entries<norm::Wide<T>>(dbias, width),
          scalars ? &dalpha : nullptr, scalars ? &dshift : nullptr},
         threads);

@@ -87,22 +87,30 @@ class Options {
   [[nodiscard]] bool has(const char* name) const {
     return given_.contains(name) && !nb::object(given_[name]).is_none();
   }
-  void take(const char* name, std::size_t& value, Py_ssize_t least) const {
-    if (has(name)) value = integer(who_, name, given_[name], least);
+  void take_seed(std::uint64_t& value) const {
+    if (has("seed")) value = integer(who_, "seed", given_["seed"], 0);
+  }
+  void take_count(const char* name, std::size_t& value, Py_ssize_t least) const {
+    constexpr std::size_t largest = std::numeric_limits<std::int32_t>::max();
+    if (!has(name)) return;
+    value = integer(who_, name, given_[name], least);
+    if (value > largest) {
+      refuse(PyExc_ValueError,
+             fmt::format("{}: {} is {}, expected {} to {}", who_, name, value, least, largest));
+    }
   }
   void take(const char* name, double& value) const {
     if (has(name)) value = real(who_, name, given_[name]);
   }
   void take(const char* name, bool& value) const {
-    if (has(name)) value = truth_of(given_[name]);
+    if (has(name)) value = flag(who_, name, given_[name]);
   }
   template <typename Value, typename Named>
-  void take(const char* name, Value& value, const Named& named) const {
+  void take_named(const char* name, Value& value, const Named& named) const {
     if (!has(name)) return;
     const nb::object given = given_[name];
     if (!nb::isinstance<nb::str>(given)) {
-      refuse(PyExc_TypeError,
-             fmt::format("{}: {} is {}, expected a string", who_, name, nb::repr(given).c_str()));
+      refuse(PyExc_TypeError, fmt::format("{}: {} is {}, expected a string", who_, name, shown(given)));
     }
     value = named(text(given));
   }
@@ -118,16 +126,16 @@ Made build(const nb::object& x, const std::vector<std::int64_t>& labels, std::si
   const Matrix samples = samples_of("build", "x", x);
   const Options options("build", given);
   merge::ConstructOptions how{.first_label_wins = random_labels != 0, .resume = resume, .threads = threads};
-  options.take("mode", how.mode, [](const std::string& name) {
+  options.take_named("mode", how.mode, [](const std::string& name) {
     if (name != "paper" && name != "stable") {
       refuse(PyExc_ValueError, fmt::format("build: unknown mode \"{}\", expected paper or stable", name));
     }
     return name == "paper" ? merge::Mode::paper : merge::Mode::stable;
   });
-  options.take("seed", how.seed, 0);
+  options.take_seed(how.seed);
   if (random_labels == 0) options.take("drop_conflicts", how.first_label_wins);
-  options.take("precision", how.precision,
-               [](const std::string& name) { return std::optional(lnnet::precision(name)); });
+  options.take_named("precision", how.precision,
+                     [](const std::string& name) { return std::optional(lnnet::precision(name)); });
   options.take("eps", how.eps);
   return run(callback, [&](const Progress& progress) {
     merge::Construction made = merge::construct(
@@ -142,27 +150,29 @@ Made build(const nb::object& x, const std::vector<std::int64_t>& labels, std::si
 }
 
 lnnet::TrainSpec spec_of(const Options& options, lnnet::TrainSpec spec) {
-  options.take("width", spec.width, 1);
-  options.take("depth", spec.depth, 0);
-  options.take("activation", spec.activation,
-               [](const std::string& name) { return lnnet::activation(name); });
-  options.take("norm", spec.norm, [](const std::string& name) { return norm_kind(name); });
+  options.take_count("width", spec.width, 1);
+  options.take_count("depth", spec.depth, 0);
+  options.take_named("activation", spec.activation,
+                     [](const std::string& name) { return lnnet::activation(name); });
+  options.take_named("norm", spec.norm, [](const std::string& name) { return norm_kind(name); });
   options.take("eps", spec.eps);
   options.take("affine", spec.affine);
-  options.take("optimizer", spec.optimizer, [](const std::string& name) { return lnnet::optimizer(name); });
+  options.take_named("optimizer", spec.optimizer,
+                     [](const std::string& name) { return lnnet::optimizer(name); });
   options.take("rate", spec.rate);
-  options.take("schedule", spec.schedule, [](const std::string& name) { return lnnet::schedule(name); });
-  options.take("steps", spec.steps, 1);
-  options.take("batch", spec.batch, 1);
-  options.take("precision", spec.precision, [](const std::string& name) {
+  options.take_named("schedule", spec.schedule,
+                     [](const std::string& name) { return lnnet::schedule(name); });
+  options.take_count("steps", spec.steps, 1);
+  options.take_count("batch", spec.batch, 1);
+  options.take_named("precision", spec.precision, [](const std::string& name) {
     if (name != "float64" && name != "float32") {
       refuse(PyExc_ValueError,
              fmt::format("train: unknown precision \"{}\", expected float64 or float32", name));
     }
     return name == "float32" ? Dtype::F32 : Dtype::F64;
   });
-  options.take("record_every", spec.record_every, 1);
-  options.take("seed", spec.seed, 0);
+  options.take_count("record_every", spec.record_every, 1);
+  options.take_seed(spec.seed);
   return spec;
 }
 
@@ -183,7 +193,7 @@ Made train(const nb::object& what, const nb::object& labels, const nb::dict& giv
     }
     on.claim = task->claim;
     std::size_t rows = 0;
-    options.take("rows", rows, 1);
+    options.take_count("rows", rows, 1);
     data = data_of(*task, rows);
   } else {
     Matrix samples = samples_of("train", "x", what);
@@ -199,7 +209,7 @@ Made train(const nb::object& what, const nb::object& labels, const nb::dict& giv
                         .groups = groups,
                         .seeds = task && resume.empty() ? task->seeds : 1,
                         .state = resume};
-  options.take("seeds", plan.seeds, 1);
+  options.take_count("seeds", plan.seeds, 1);
   return run(callback, [&](const Progress& progress) {
     const std::vector<lnnet::TrainRun> runs = lnnet::train_all(plan, data, threads, progress);
     Net net = lnnet::best_of(runs).trainer.net();

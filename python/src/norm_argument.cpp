@@ -20,9 +20,14 @@ std::vector<double> vector_of(std::string_view who, std::string_view name, const
 }
 
 NormSpec norm_of(std::string_view who, const nb::object& norm) {
+  constexpr std::size_t widest = std::size_t{1} << 26;
   const auto field = [&](const char* name) { return nb::object(norm.attr(name)); };
+  const std::size_t width = integer(who, "width", field("width"), 1);
+  if (width > widest) {
+    refuse(PyExc_ValueError, fmt::format("{}: width is {}, expected 1 to {}", who, width, widest));
+  }
   return {.kind = kind_of(who, field("kind")),
-          .width = integer(who, "width", field("width"), 1),
+          .width = width,
           .groups = integer(who, "groups", field("groups"), 1),
           .eps = real(who, "eps", field("eps")),
           .gain = vector_of(who, "gain", field("gain")),

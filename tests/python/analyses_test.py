@@ -234,12 +234,12 @@ class Observers(unittest.TestCase):
 
         observers = []
         for kind in ("layer", "rms"):
-            observer = _core.observer_of(ns.Norm(8, kind, gain=np.arange(8.0)), 4, 3, 16, 1)
+            observer = _core.observer_of(ns.Norm(8, kind, gain=np.arange(8.0)), 4, 3, 16, 0, 2, 1)
             _core.observe(observer, np.random.default_rng(9).normal(size=(50, 8)).astype(np.float32))
             observers.append((kind, 1, observer))
-        unused = _core.observer_of(ns.Norm(8), 4, 3, 16, 1)
+        unused = _core.observer_of(ns.Norm(8), 4, 3, 16, 0, 2, 1)
         document, charts = map(json.loads, _core.observed("Model", [*observers, ("unused", 0, unused)],
-                                                          [("odd", "a reason")]))
+                                                          [("odd", "a reason")], None, 0, 0.0, 0, None))
         schema = json.loads((SOURCE / "docs/schemas/activations.schema.json").read_text())
         jsonschema.validate(document, schema)
         found = ns.results.parse(document)
@@ -248,7 +248,7 @@ class Observers(unittest.TestCase):
         self.assertEqual(found.to_dict(), document)
         jsonschema.validate(charts, json.loads((SOURCE / "docs/schemas/charts.schema.json").read_text()))
         self.assertEqual([chart["id"] for chart in charts], ["sigma", "ones", "frozen", "dimension"])
-        self.assertEqual(json.loads(_core.observed("Model", [("unused", 0, unused)], [])[1]), [])
+        self.assertEqual(json.loads(_core.observed("Model", [("unused", 0, unused)], [], None, 0, 0.0, 0, None)[1]), [])
 
 
 class Interruption(unittest.TestCase):

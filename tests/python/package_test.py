@@ -32,6 +32,24 @@ class Package(unittest.TestCase):
                 np.testing.assert_array_equal(one, other)
             self.assertIn("Shapes", function.__doc__)
 
+    def test_everything_public_is_documented(self):
+        """Functions say what they refuse, and the shapes of arrays; methods and classes at least what they are."""
+        for name in normscope.__all__:
+            thing = getattr(normscope, name)
+            if inspect.ismodule(thing):
+                continue
+            with self.subTest(name):
+                self.assertTrue(inspect.getdoc(thing))
+                if inspect.isfunction(thing):
+                    self.assertIn("Errors", thing.__doc__)
+                    parameters = inspect.signature(thing).parameters
+                    self.assertTrue(all(p.annotation is not p.empty for p in parameters.values()))
+                    if parameters.keys() & {"x", "keys", "unembedding", "classes", "labels"}:
+                        self.assertIn("Shapes", thing.__doc__)
+                for method, value in vars(thing).items() if inspect.isclass(thing) else ():
+                    if not method.startswith("_") and (callable(value) or isinstance(value, property)):
+                        self.assertTrue(inspect.getdoc(value), method)
+
     def test_version(self):
         self.assertRegex(normscope.__version__, r"^\d+\.\d+\.\d+$")
         self.assertEqual(normscope.__version__, _core.__version__)

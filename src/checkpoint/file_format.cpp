@@ -89,7 +89,7 @@ std::string_view describe(FileFormat format) {
     case FileFormat::safetensors: return "safetensors";
     case FileFormat::shard_index: return "index of shards";
     case FileFormat::npy: return "NumPy array";
-    case FileFormat::zip: return "PyTorch or NumPy zip";
+    case FileFormat::zip: return "PyTorch, Keras or NumPy zip";
     case FileFormat::idx: return "IDX array";
     case FileFormat::gguf: return "GGUF";
     case FileFormat::onnx: return "ONNX";
@@ -111,7 +111,6 @@ std::string_view describe(FileFormat format) {
 
 std::string_view advice(FileFormat format) {
   switch (format) {
-    case FileFormat::hdf5: return "export it to safetensors";
     case FileFormat::saved_model:
     case FileFormat::tensorflow_bundle:
     case FileFormat::tflite:

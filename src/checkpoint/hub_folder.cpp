@@ -63,11 +63,11 @@ std::optional<fs::path> single_or_index(const fs::path& folder, const char* sing
 }
 
 /// The only .safetensors file, otherwise PyTorch's weights file or index, otherwise the only file of a format
-/// that is read, of Flax msgpack only if there is no other.
+/// that is read, of Flax msgpack and Keras only if there is no other.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::vector<fs::path> others;
-  std::vector<fs::path> flax;
+  std::vector<fs::path> last;
   std::string unread;
   for (const fs::path& path : list(folder)) {
     const FileFormat format = file_format(path, {});
@@ -78,8 +78,8 @@ fs::path other_weights(const fs::path& folder) {
       if (!part || part->number == 1) others.push_back(path);
     } else if (format == FileFormat::pickle || format == FileFormat::onnx) {
       others.push_back(path);
-    } else if (format == FileFormat::msgpack) {
-      flax.push_back(path);
+    } else if (format == FileFormat::msgpack || format == FileFormat::hdf5) {
+      last.push_back(path);
     } else if (!advice(format).empty()) {
       unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),
                            advice(format));
@@ -93,7 +93,7 @@ fs::path other_weights(const fs::path& folder) {
                             quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
   }
   if (const auto torch = single_or_index(folder, torch_weights, torch_index)) return *torch;
-  if (others.empty()) others = std::move(flax);
+  if (others.empty()) others = std::move(last);
   if (others.size() == 1) return others.front();
   if (others.size() > 1) {
     throw Error(ErrorCode::Argument,

@@ -72,8 +72,9 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
 void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at,
                                        FileFormat told, const std::string& member,
                                        const bytes::OpenSource& open) {
-  auto [shard, name] = open_shard(std::move(file), at, told,
-                                  "safetensors, GGUF, ONNX, PyTorch, Keras or Flax msgpack", member, open);
+  auto [shard, name] =
+      open_shard(std::move(file), at, told,
+                 "safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack", member, open);
   format = name;
   add(std::move(shard), at);
   tensors = std::move(shards.front().contents.tensors);

@@ -16,6 +16,7 @@
 #include "keras.hpp"
 #include "npz_state.hpp"
 #include "onnx.hpp"
+#include "tensorflow.hpp"
 #include "torch_legacy.hpp"
 #include "torch_zip.hpp"
 
@@ -69,12 +70,16 @@ Shard open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& path, con
                   format, bytes::quote(member)));
 }
 
-Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const bytes::OpenSource& open) {
-  std::vector<std::unique_ptr<bytes::Source>> sources;
-  std::vector<fs::path> others;
-  std::map<std::string, std::size_t> numbers;
-  std::map<std::string_view, std::size_t> in_other;
-  const OpenExternal external = [&](std::string_view tensor, const std::string& other) {
+/// The files beside a checkpoint that hold elements of its tensors, opened once each.
+struct OtherFiles {
+  const fs::path& path;
+  const bytes::OpenSource& open;
+  std::vector<std::unique_ptr<bytes::Source>> sources{};
+  std::vector<fs::path> others{};
+  std::map<std::string, std::size_t> numbers{};
+  std::map<std::string_view, std::size_t> in_other{};
+
+  bytes::StoredBytes operator()(std::string_view tensor, const std::string& other) {
     const auto [known, is_new] = numbers.try_emplace(other, sources.size());
     if (is_new) {
       others.push_back(path.parent_path() / other);
@@ -82,14 +87,34 @@ Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const
     }
     in_other[tensor] = known->second;
     return bytes::StoredBytes(*sources[known->second]);
-  };
-  Shard shard = open_parsed(std::move(file), path, "onnx: " + path.string(),
+  }
+
+  void give_to(Shard& shard) {
+    for (std::unique_ptr<bytes::Source>& source : sources) shard.views.push_back(std::move(source));
+    shard.others = std::move(others);
+    shard.in_other = std::move(in_other);
+  }
+};
+
+Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const bytes::OpenSource& open) {
+  OtherFiles others{path, open};
+  Shard shard =
+      open_parsed(std::move(file), path, "onnx: " + path.string(),
+                  [&](std::span<const std::byte> bytes, const std::string& where) {
+                    return parse_onnx(bytes, where, open ? OpenExternal(std::ref(others)) : OpenExternal());
+                  });
+  others.give_to(shard);
+  return shard;
+}
+
+Shard open_tensorflow(std::unique_ptr<bytes::Source> file, const fs::path& path,
+                      const bytes::OpenSource& open) {
+  OtherFiles others{path, open};
+  Shard shard = open_parsed(std::move(file), path, "tensorflow: " + path.string(),
                             [&](std::span<const std::byte> bytes, const std::string& where) {
-                              return parse_onnx(bytes, where, open ? external : OpenExternal());
+                              return parse_tensorflow(bytes, path.stem().string(), where, std::ref(others));
                             });
-  shard.views = std::move(sources);
-  shard.others = std::move(others);
-  shard.in_other = std::move(in_other);
+  others.give_to(shard);
   return shard;
 }
 
@@ -143,6 +168,7 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
     }
     case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
     case FileFormat::hdf5: return {open_parsed(std::move(file), path, "hdf5: " + name, parse_hdf5), "hdf5"};
+    case FileFormat::tensorflow_index: return {open_tensorflow(std::move(file), path, open), "tensorflow"};
     case FileFormat::msgpack:
       return {open_parsed(std::move(file), path, "flax: " + name, parse_flax), "flax"};
     case FileFormat::zip: return open_zip(std::move(file), path, member);

@@ -143,13 +143,14 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, GGUF, ONNX, PyTorch, Keras or Flax msgpack" +
-                  advice);
+              "format is " + format +
+                  ", expected safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack" + advice);
   };
   const std::string convert_model = "; export the model to ONNX or safetensors";
-  expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel", convert_model);
-  expect("model.ckpt.index", "", "TensorFlow checkpoint", convert_model);
-  expect("model.ckpt.data-00000-of-00001", "abc", "TensorFlow checkpoint", convert_model);
+  expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel",
+         "; open its weights, variables/variables.index, or export the model to ONNX or safetensors");
+  expect("model.ckpt.data-00000-of-00001", "abc", "data file of a TensorFlow checkpoint",
+         "; open the .index file beside it");
   expect("a.bin", std::string("\x1c\0\0\0TFL3", 8), "TensorFlow Lite", convert_model);
   expect("a.mlmodel", "", "Core ML", convert_model);
   expect("a.engine", "", "TensorRT engine", convert_model);

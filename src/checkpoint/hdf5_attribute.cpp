@@ -8,9 +8,6 @@
 namespace normscope::checkpoint {
 namespace {
 
-constexpr unsigned fixed_text = 3;
-constexpr unsigned variable = 9;
-
 std::string_view text_of(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return text.substr(0, text.find('\0'));
@@ -18,14 +15,14 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 /// An object of the global heap.
 std::span<const std::byte> heap_object(Hdf5File& file, std::uint64_t address, std::uint32_t wanted) {
-  Cursor prefix = file.structure(address, 16, "a global heap");
+  ByteCursor prefix = file.structure(address, 16, "a global heap");
   const std::span<const std::byte> magic = prefix.take(4);
   prefix.skip(4);
   const auto size = prefix.number<std::uint64_t>();
   if (std::memcmp(magic.data(), "GCOL", 4) != 0 || size < 16) {
     file.fail(ErrorCode::Format, fmt::format("has no global heap at byte {}", address));
   }
-  Cursor objects = file.structure(address, size, "a global heap");
+  ByteCursor objects = file.structure(address, size, "a global heap");
   objects.skip(16);
   while (objects.left() >= 16) {
     const auto index = objects.number<std::uint16_t>();
@@ -48,7 +45,7 @@ struct Hdf5AttributeParts {
 };
 
 std::optional<Hdf5AttributeParts> attribute_parts(Hdf5File& file, const Hdf5Message& message) {
-  Cursor fields(message.data, "an attribute", file.where());
+  ByteCursor fields(message.data, "an attribute", file.where());
   const auto version = fields.number<std::uint8_t>();
   if (version < 1 || version > 3) {
     file.fail(ErrorCode::Unsupported,
@@ -77,14 +74,14 @@ std::string_view hdf5_text_attribute(Hdf5File& file, std::span<const Hdf5Message
     if (message.kind != Hdf5Kind::attribute || message.is_shared) continue;
     const std::optional<Hdf5AttributeParts> parts = attribute_parts(file, message);
     if (!parts || parts->name != name) continue;
-    Cursor type(parts->type, "an attribute's type", file.where());
-    const unsigned kind = type.number<std::uint8_t>() & 15u;
+    ByteCursor type(parts->type, "an attribute's type", file.where());
+    const auto kind = static_cast<Hdf5Class>(type.number<std::uint8_t>() & 15u);
     const unsigned of_text = type.number<std::uint8_t>() & 15u;
     type.skip(2);
     const auto size = type.number<std::uint32_t>();
-    Cursor data(parts->data, "an attribute's value", file.where());
-    if (kind == fixed_text) return text_of(data.take(size));
-    if (kind != variable || of_text != 1) continue;
+    ByteCursor data(parts->data, "an attribute's value", file.where());
+    if (kind == Hdf5Class::text) return text_of(data.take(size));
+    if (kind != Hdf5Class::variable || of_text != 1) continue;
     const auto length = data.number<std::uint32_t>();
     const auto heap = data.number<std::uint64_t>();
     if (length == 0) return {};

@@ -32,7 +32,7 @@ class Hdf5ChunkTree {
 
  private:
   void read_node(std::uint64_t address, std::optional<unsigned> expected_level) {
-    Cursor node = file_.structure_from(address, 24, "a tree of chunks");
+    ByteCursor node = file_.structure_from(address, 24, "a tree of chunks");
     const Bytes magic = node.take(4);
     const auto kind = node.number<std::uint8_t>();
     const unsigned level = node.number<std::uint8_t>();
@@ -42,15 +42,15 @@ class Hdf5ChunkTree {
     }
     const auto children = node.number<std::uint16_t>();
     const std::uint64_t key = 8 + 8 * std::uint64_t{grid_.shape.size()};
-    Cursor entries = file_.structure(address + 24, children * (key + 8), "a tree of chunks");
+    ByteCursor entries = file_.structure(address + 24, children * (key + 8), "a tree of chunks");
     for (unsigned i = 0; i < children; ++i) {
-      Cursor fields(entries.take(key), "a chunk's key", file_.where());
+      ByteCursor fields(entries.take(key), "a chunk's key", file_.where());
       const auto child = entries.number<std::uint64_t>();
       level == 0 ? place(fields, child) : read_node(child, level - 1);
     }
   }
 
-  void place(Cursor& key, std::uint64_t address) {
+  void place(ByteCursor& key, std::uint64_t address) {
     const std::uint64_t size = key.number<std::uint32_t>();
     const auto skipped = key.number<std::uint32_t>();
     std::uint64_t number = 0;
@@ -109,7 +109,7 @@ std::vector<std::byte> unshuffled(Bytes bytes, std::uint64_t width) {
 
 std::vector<Hdf5Filter> read_hdf5_filters(Hdf5File& file, const Hdf5Message& message,
                                           const std::string& quoted) {
-  Cursor fields(message.data, "a filter pipeline", file.where());
+  ByteCursor fields(message.data, "a filter pipeline", file.where());
   const auto version = fields.number<std::uint8_t>();
   const auto count = fields.number<std::uint8_t>();
   if (version < 1 || version > 2 || count > 32) {

@@ -24,27 +24,21 @@ struct Hdf5Type {
 
 /// What the first bytes of a datatype message state.
 struct Hdf5TypeHead {
-  unsigned kind = 0;
+  Hdf5Class kind{};
   std::uint32_t flags = 0;
   std::uint32_t size = 0;
 };
 
-enum Hdf5TypeKind : unsigned {
-  integer = 0,
-  floating = 1,
-  fixed_text = 3,
-  opaque = 5,
-  enumeration = 8,
-  variable = 9
-};
+/// How a dataset stores its elements.
+enum class Hdf5Storage : unsigned { in_header = 0, in_one_piece = 1, in_chunks = 2 };
 
-Hdf5TypeHead take_type_head(Cursor& fields) {
+Hdf5TypeHead take_type_head(ByteCursor& fields) {
   const auto kind = static_cast<std::uint32_t>(fields.number(1));
   const auto flags = static_cast<std::uint32_t>(fields.number(3));
-  return {kind & 15u, flags, fields.number<std::uint32_t>()};
+  return {static_cast<Hdf5Class>(kind & 15u), flags, fields.number<std::uint32_t>()};
 }
 
-std::optional<Dtype> integer_of(const Hdf5TypeHead& head, Cursor& fields) {
+std::optional<Dtype> integer_of(const Hdf5TypeHead& head, ByteCursor& fields) {
   const auto first_bit = fields.number<std::uint16_t>();
   const auto precision = fields.number<std::uint16_t>();
   if (first_bit != 0 || precision != 8 * std::uint64_t{head.size}) return std::nullopt;
@@ -59,7 +53,7 @@ std::optional<Dtype> integer_of(const Hdf5TypeHead& head, Cursor& fields) {
 }
 
 /// The layouts of bits that are IEEE's, and bfloat16's.
-std::optional<Dtype> floating_of(const Hdf5TypeHead& head, Cursor& fields) {
+std::optional<Dtype> floating_of(const Hdf5TypeHead& head, ByteCursor& fields) {
   struct Layout {
     Dtype dtype;
     unsigned bytes, exponent, mantissa;
@@ -92,32 +86,34 @@ std::optional<Dtype> floating_of(const Hdf5TypeHead& head, Cursor& fields) {
 std::optional<Hdf5Type> element_type(Hdf5File& file, std::span<const Hdf5Message> messages,
                                      const std::string& quoted) {
   const Hdf5Message& message = *find_hdf5_message(messages, Hdf5Kind::datatype);
-  Cursor fields(message.data, "a datatype", file.where());
+  ByteCursor fields(message.data, "a datatype", file.where());
   Hdf5TypeHead head = take_type_head(fields);
   constexpr std::uint32_t of_text = 1;
-  if (head.kind == fixed_text || (head.kind == variable && (head.flags & 15) == of_text)) return std::nullopt;
+  if (head.kind == Hdf5Class::text || (head.kind == Hdf5Class::variable && (head.flags & 15) == of_text))
+    return std::nullopt;
   // Elements of an enumeration, as h5py stores booleans, are those of its base type.
-  if (head.kind == enumeration) head = take_type_head(fields);
+  if (head.kind == Hdf5Class::enumeration) head = take_type_head(fields);
   std::optional<Dtype> dtype;
-  if (head.kind == integer) dtype = integer_of(head, fields);
-  if (head.kind == floating) dtype = floating_of(head, fields);
+  if (head.kind == Hdf5Class::integer) dtype = integer_of(head, fields);
+  if (head.kind == Hdf5Class::floating) dtype = floating_of(head, fields);
   // Keras stores bfloat16 as opaque bytes and names it in an attribute.
-  if (head.kind == opaque && head.size == 2 && hdf5_text_attribute(file, messages, "dtype") == "bfloat16") {
+  if (head.kind == Hdf5Class::opaque && head.size == 2 &&
+      hdf5_text_attribute(file, messages, "dtype") == "bfloat16") {
     return Hdf5Type{Dtype::BF16, 2, false};
   }
   if (!dtype) {
     file.fail(ErrorCode::Unsupported,
               fmt::format("tensor {} has elements of HDF5's class {} in {} bytes, expected integers or IEEE "
                           "floating-point numbers",
-                          quoted, head.kind, head.size));
+                          quoted, static_cast<unsigned>(head.kind), head.size));
   }
-  const bool is_vax = head.kind == floating && (head.flags & 0x40) != 0;
+  const bool is_vax = head.kind == Hdf5Class::floating && (head.flags & 0x40) != 0;
   if (is_vax) file.fail(ErrorCode::Unsupported, fmt::format("tensor {} has elements in VAX order", quoted));
   return Hdf5Type{*dtype, head.size, head.size > 1 && (head.flags & 1) != 0};
 }
 
 std::span<std::uint64_t> read_extents(Hdf5File& file, const Hdf5Message& message, const std::string& quoted) {
-  Cursor fields(message.data, "a dataspace", file.where());
+  ByteCursor fields(message.data, "a dataspace", file.where());
   const auto version = fields.number<std::uint8_t>();
   const auto axes = fields.number<std::uint8_t>();
   if (version < 1 || version > 2 || axes > most_hdf5_dimensions) {
@@ -151,14 +147,14 @@ struct Hdf5Datasets::Placement {
 Hdf5Datasets::Placement Hdf5Datasets::placement(const std::string& quoted,
                                                 std::span<const Hdf5Message> messages) {
   const Hdf5Message& message = *find_hdf5_message(messages, Hdf5Kind::layout);
-  Cursor fields(message.data, "a data layout", file_.where());
+  ByteCursor fields(message.data, "a data layout", file_.where());
   const auto version = fields.number<std::uint8_t>();
-  const auto kind = version == 3 || version == 4 ? fields.number<std::uint8_t>() : 0xffu;
-  enum : unsigned { compact, contiguous, chunked };
+  const unsigned kind = version == 3 || version == 4 ? fields.number<std::uint8_t>() : 0xffu;
+  const auto storage = static_cast<Hdf5Storage>(kind);
   Placement placed;
-  if (kind == compact) {
+  if (storage == Hdf5Storage::in_header) {
     placed.bytes = fields.take(fields.number<std::uint16_t>());
-  } else if (kind == contiguous) {
+  } else if (storage == Hdf5Storage::in_one_piece) {
     const auto address = fields.number<std::uint64_t>();
     const auto size = fields.number<std::uint64_t>();
     if (size == 0) return placed;
@@ -169,7 +165,7 @@ Hdf5Datasets::Placement Hdf5Datasets::placement(const std::string& quoted,
     }
     placed.bytes = file.subspan(static_cast<std::size_t>(address), static_cast<std::size_t>(size));
     occupy(address, size);
-  } else if (kind == chunked && version == 3) {
+  } else if (storage == Hdf5Storage::in_chunks && version == 3) {
     const auto axes = fields.number<std::uint8_t>();
     placed.tree = fields.number<std::uint64_t>();
     for (unsigned axis = 0; axis < axes; ++axis) placed.extent.push_back(fields.number<std::uint32_t>());

@@ -38,7 +38,7 @@ class Hdf5HeaderReader {
   explicit Hdf5HeaderReader(Hdf5File& file) : file_(file) {}
 
   std::vector<Hdf5Message> read(std::uint64_t address) {
-    Cursor start = file_.structure_from(address, 16, "an object header");
+    ByteCursor start = file_.structure_from(address, 16, "an object header");
     if (begins_with(start.rest(), "OHDR")) {
       read_version_2(address);
     } else {
@@ -56,7 +56,7 @@ class Hdf5HeaderReader {
   };
 
   void read_version_1(std::uint64_t address) {
-    Cursor prefix = file_.structure(address, 16, "an object header");
+    ByteCursor prefix = file_.structure(address, 16, "an object header");
     const auto version = prefix.number<std::uint8_t>();
     if (version != 1) {
       file_.fail(ErrorCode::Unsupported,
@@ -69,7 +69,7 @@ class Hdf5HeaderReader {
 
   void read_version_2(std::uint64_t address) {
     is_version_2_ = true;
-    Cursor prefix = file_.structure_from(address, 6, "an object header");
+    ByteCursor prefix = file_.structure_from(address, 6, "an object header");
     prefix.skip(4);
     if (const auto version = prefix.number<std::uint8_t>(); version != 2) {
       file_.fail(ErrorCode::Unsupported,
@@ -87,16 +87,16 @@ class Hdf5HeaderReader {
   }
 
   void read_continuation(Block block) {
-    Cursor cursor = file_.structure(block.address, block.size, "a continued object header");
+    ByteCursor cursor = file_.structure(block.address, block.size, "a continued object header");
     if (!is_version_2_) return read_messages(cursor);
     if (!begins_with(cursor.rest(), "OCHK") || cursor.left() < 8) {
       file_.fail(ErrorCode::Format, fmt::format("has no continued object header at byte {}", block.address));
     }
     cursor.skip(4);
-    read_messages(Cursor(cursor.take(cursor.left() - 4), "a continued object header", file_.where()));
+    read_messages(ByteCursor(cursor.take(cursor.left() - 4), "a continued object header", file_.where()));
   }
 
-  void read_messages(Cursor cursor) {
+  void read_messages(ByteCursor cursor) {
     const std::size_t prefix = is_version_2_ ? (has_order_ ? 6u : 4u) : 8u;
     // What is shorter than a message is a gap.
     while (cursor.left() >= prefix) {
@@ -107,7 +107,7 @@ class Hdf5HeaderReader {
       cursor.skip(prefix - (is_version_2_ ? 4 : 5));
       const std::span<const std::byte> data = cursor.take(size);
       if (kind == continuation) {
-        Cursor fields(data, "a continuation", file_.where());
+        ByteCursor fields(data, "a continuation", file_.where());
         file_.arena().charge(growth, sizeof(Block));
         const auto address = fields.number<std::uint64_t>();
         blocks_.push_back({address, fields.number<std::uint64_t>()});
@@ -140,7 +140,7 @@ void Hdf5File::visit(std::uint64_t size) {
   visits_left_ -= size;
 }
 
-Cursor Hdf5File::structure_from(std::uint64_t address, std::uint64_t size, std::string_view what) {
+ByteCursor Hdf5File::structure_from(std::uint64_t address, std::uint64_t size, std::string_view what) {
   if (address > bytes_.size() || size > bytes_.size() - address) {
     fail(ErrorCode::Format,
          fmt::format("{} at byte {} extends beyond the file, which has {}", what, address, bytes_.size()));
@@ -149,12 +149,12 @@ Cursor Hdf5File::structure_from(std::uint64_t address, std::uint64_t size, std::
   return {bytes_.subspan(static_cast<std::size_t>(address)), what, where_};
 }
 
-Cursor Hdf5File::structure(std::uint64_t address, std::uint64_t size, std::string_view what) {
+ByteCursor Hdf5File::structure(std::uint64_t address, std::uint64_t size, std::string_view what) {
   return {structure_from(address, size, what).take(size), what, where_};
 }
 
 std::uint64_t read_hdf5_superblock(Hdf5File& file) {
-  Cursor fields = file.structure_from(0, 12, "the superblock");
+  ByteCursor fields = file.structure_from(0, 12, "the superblock");
   if (!begins_with(fields.rest(), "\x89HDF\r\n\x1a\n"))
     file.fail(ErrorCode::Format, "does not begin as HDF5 files do");
   fields.skip(8);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cursor.hpp"
+#include "byte_cursor.hpp"
 #include "parsed_file.hpp"
 
 /// The structures of an HDF5 file below its groups and datasets. Addresses and lengths have 8 bytes.
@@ -27,6 +27,16 @@ enum class Hdf5Kind : std::uint16_t {
   filters = 0x0b,
   attribute = 0x0c,
   symbol_table = 0x11,
+};
+
+/// Classes of datatypes.
+enum class Hdf5Class : unsigned {
+  integer = 0,
+  floating = 1,
+  text = 3,
+  opaque = 5,
+  enumeration = 8,
+  variable = 9
 };
 
 struct Hdf5Message {
@@ -49,9 +59,9 @@ class Hdf5File {
 
   /// The bytes of a structure.
   /// Errors    Format where they extend beyond the file
-  [[nodiscard]] Cursor structure(std::uint64_t address, std::uint64_t size, std::string_view what);
+  [[nodiscard]] ByteCursor structure(std::uint64_t address, std::uint64_t size, std::string_view what);
   /// A structure whose size is not known: all bytes from its address on, of which the first `size` are there.
-  [[nodiscard]] Cursor structure_from(std::uint64_t address, std::uint64_t size, std::string_view what);
+  [[nodiscard]] ByteCursor structure_from(std::uint64_t address, std::uint64_t size, std::string_view what);
   /// Counts bytes that are visited.
   /// Errors    Format beyond the limit
   void visit(std::uint64_t size);

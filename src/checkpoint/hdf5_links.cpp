@@ -10,7 +10,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-void expect_magic(Hdf5File& file, Cursor& cursor, std::string_view magic, std::string_view what) {
+void expect_magic(Hdf5File& file, ByteCursor& cursor, std::string_view magic, std::string_view what) {
   const std::span<const std::byte> found = cursor.take(magic.size());
   if (std::memcmp(found.data(), magic.data(), magic.size()) != 0) {
     file.fail(ErrorCode::Format, fmt::format("has no {} where one was expected", what));
@@ -23,7 +23,7 @@ class Hdf5SymbolTable {
   Hdf5SymbolTable(Hdf5File& file, std::vector<Hdf5Link>& links) : file_(file), links_(links) {}
 
   void read(const Hdf5Message& message) {
-    Cursor fields(message.data, "a symbol table", file_.where());
+    ByteCursor fields(message.data, "a symbol table", file_.where());
     const auto tree = fields.number<std::uint64_t>();
     read_heap(fields.number<std::uint64_t>());
     read_node(tree, std::nullopt);
@@ -31,7 +31,7 @@ class Hdf5SymbolTable {
 
  private:
   void read_heap(std::uint64_t address) {
-    Cursor heap = file_.structure(address, 32, "a local heap");
+    ByteCursor heap = file_.structure(address, 32, "a local heap");
     expect_magic(file_, heap, "HEAP", "local heap");
     heap.skip(4);
     const auto size = heap.number<std::uint64_t>();
@@ -41,7 +41,7 @@ class Hdf5SymbolTable {
 
   /// A node of the tree; levels count down to 0, so that no path is a circle.
   void read_node(std::uint64_t address, std::optional<unsigned> expected_level) {
-    Cursor node = file_.structure_from(address, 24, "a tree of links");
+    ByteCursor node = file_.structure_from(address, 24, "a tree of links");
     expect_magic(file_, node, "TREE", "tree of links");
     const auto kind = node.number<std::uint8_t>();
     const unsigned level = node.number<std::uint8_t>();
@@ -51,7 +51,7 @@ class Hdf5SymbolTable {
                                                 address, kind, level, expected_level.value_or(level)));
     }
     const auto children = node.number<std::uint16_t>();
-    Cursor entries = file_.structure(address + 24, std::uint64_t{children} * 16, "a tree of links");
+    ByteCursor entries = file_.structure(address + 24, std::uint64_t{children} * 16, "a tree of links");
     for (unsigned i = 0; i < children; ++i) {
       entries.skip(8);
       const auto child = entries.number<std::uint64_t>();
@@ -60,11 +60,11 @@ class Hdf5SymbolTable {
   }
 
   void read_leaf(std::uint64_t address) {
-    Cursor leaf = file_.structure_from(address, 8, "a list of links");
+    ByteCursor leaf = file_.structure_from(address, 8, "a list of links");
     expect_magic(file_, leaf, "SNOD", "list of links");
     leaf.skip(2);
     const auto count = leaf.number<std::uint16_t>();
-    Cursor entries = file_.structure(address + 8, std::uint64_t{count} * 40, "a list of links");
+    ByteCursor entries = file_.structure(address + 8, std::uint64_t{count} * 40, "a list of links");
     for (unsigned i = 0; i < count; ++i) {
       const auto name = entries.number<std::uint64_t>();
       const auto object = entries.number<std::uint64_t>();
@@ -101,7 +101,7 @@ class Hdf5SymbolTable {
 };
 
 Hdf5Link read_link(Hdf5File& file, const Hdf5Message& message) {
-  Cursor fields(message.data, "a link", file.where());
+  ByteCursor fields(message.data, "a link", file.where());
   if (const auto version = fields.number<std::uint8_t>(); version != 1) {
     file.fail(ErrorCode::Unsupported, fmt::format("has a link of version {}, expected 1", version));
   }
@@ -120,7 +120,7 @@ Hdf5Link read_link(Hdf5File& file, const Hdf5Message& message) {
 }
 
 void expect_no_dense_links(Hdf5File& file, const Hdf5Message& message) {
-  Cursor fields(message.data, "link information", file.where());
+  ByteCursor fields(message.data, "link information", file.where());
   fields.skip(1);
   const auto flags = fields.number<std::uint8_t>();
   if ((flags & 1) != 0) fields.skip(8);

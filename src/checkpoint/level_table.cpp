@@ -7,8 +7,8 @@
 #include <normscope/bytes/fail.hpp>
 #include <normscope/core/error.hpp>
 
+#include "byte_cursor.hpp"
 #include "crc32c.hpp"
-#include "cursor.hpp"
 #include "protobuf.hpp"
 
 namespace normscope::checkpoint {
@@ -31,7 +31,7 @@ class LevelTable {
            fmt::format("has {} bytes, expected a table with a footer of {}", bytes_.size(), footer_size));
     }
     const Bytes footer = bytes_.last(footer_size);
-    Cursor magic(footer.last(8), "the footer", where_);
+    ByteCursor magic(footer.last(8), "the footer", where_);
     if (magic.number<std::uint64_t>() != table_magic) {
       fail(ErrorCode::Format, "does not end as the index of a TensorFlow checkpoint does");
     }
@@ -60,7 +60,7 @@ class LevelTable {
     }
     const Bytes block =
         bytes_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size + trailer));
-    Cursor checksum(block.last(4), "a checksum", where_);
+    ByteCursor checksum(block.last(4), "a checksum", where_);
     if (checksum.number<std::uint32_t>() != masked_crc32c(crc32c(block.first(block.size() - 4)))) {
       fail(ErrorCode::Format,
            fmt::format("block at byte {} does not have the checksum that is stored with it", begin));
@@ -75,7 +75,7 @@ class LevelTable {
   void read_entries(Bytes block, const TakeEntry& take) const {
     constexpr std::size_t count_size = 4;
     if (block.size() < count_size) fail(ErrorCode::Format, "has a block without its list of restarts");
-    Cursor count(block.last(count_size), "a list of restarts", where_);
+    ByteCursor count(block.last(count_size), "a list of restarts", where_);
     const std::uint64_t restarts = std::uint64_t{count.number<std::uint32_t>()} * 4;
     if (restarts > block.size() - count_size)
       fail(ErrorCode::Format, "has a block shorter than its list of restarts");

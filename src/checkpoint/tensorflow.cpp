@@ -16,8 +16,8 @@
 #include <normscope/bytes/shape.hpp>
 #include <normscope/core/error.hpp>
 
+#include "byte_cursor.hpp"
 #include "crc32c.hpp"
-#include "cursor.hpp"
 #include "level_table.hpp"
 #include "protobuf.hpp"
 
@@ -178,7 +178,7 @@ class BundleReader {
         case 4: entry.place.offset = reader.integer(*field); break;
         case 5: entry.place.size = reader.integer(*field); break;
         case 6: {
-          Cursor checksum(field->bytes, "a checksum", where_);
+          ByteCursor checksum(field->bytes, "a checksum", where_);
           entry.place.checksum = checksum.number<std::uint32_t>();
           break;
         }
@@ -194,11 +194,11 @@ class BundleReader {
 
   void read_shape(Bytes message, std::vector<std::uint64_t>& shape) const {
     WireReader reader(message, "shape", where_);
-    constexpr std::size_t most_dimensions = 254;
+    constexpr std::size_t longest_shape = 254;
     while (const std::optional<WireField> field = reader.next()) {
       if (field->number != 2) continue;
-      if (shape.size() == most_dimensions) {
-        fail(ErrorCode::Format, fmt::format("has a tensor of more than {} dimensions", most_dimensions));
+      if (shape.size() == longest_shape) {
+        fail(ErrorCode::Format, fmt::format("has a tensor of more than {} dimensions", longest_shape));
       }
       shape.push_back(0);
       WireReader dimension(reader.bytes(*field), "dimension", where_);

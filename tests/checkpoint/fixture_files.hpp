@@ -20,12 +20,12 @@
 
 namespace normscope::test {
 
-inline std::filesystem::path fixture(const std::string& name) {
+inline std::filesystem::path fixture_file(const std::string& name) {
   return std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests" / "checkpoint" / "fixtures" / name;
 }
 
 inline std::string fixture_bytes(const std::string& name) {
-  std::ifstream file(fixture(name), std::ios::binary);
+  std::ifstream file(fixture_file(name), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -15,8 +15,8 @@
 namespace normscope::checkpoint {
 namespace {
 
-using test::fixture;
 using test::fixture_bytes;
+using test::fixture_file;
 
 /// Opens a file of these bytes and reads every tensor.
 void read_hdf5(const std::string& bytes) {
@@ -62,9 +62,9 @@ class Hdf5Fixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(Hdf5Fixtures, HoldWhatH5pyReads) {
   const std::string name = std::string("hdf5_") + GetParam();
-  const Checkpoint checkpoint(fixture(name + ".h5"));
+  const Checkpoint checkpoint(fixture_file(name + ".h5"));
   EXPECT_EQ(checkpoint.format(), "hdf5");
-  test::expect_same_tensors(checkpoint, Checkpoint(fixture(name + ".safetensors")));
+  test::expect_same_tensors(checkpoint, Checkpoint(fixture_file(name + ".safetensors")));
 }
 INSTANTIATE_TEST_SUITE_P(Hdf5, Hdf5Fixtures, testing::Values("plain", "latest"));
 

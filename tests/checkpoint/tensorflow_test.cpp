@@ -15,28 +15,28 @@
 namespace normscope::checkpoint {
 namespace {
 
-using test::fixture;
 using test::fixture_bytes;
+using test::fixture_file;
 
 class TensorflowFixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(TensorflowFixtures, HoldWhatTensorflowReads) {
   const std::string name = GetParam();
-  const Checkpoint checkpoint(fixture(name + ".index"));
+  const Checkpoint checkpoint(fixture_file(name + ".index"));
   EXPECT_EQ(checkpoint.format(), "tensorflow");
-  test::expect_same_tensors(checkpoint, Checkpoint(fixture(name + ".safetensors")));
+  test::expect_same_tensors(checkpoint, Checkpoint(fixture_file(name + ".safetensors")));
 }
 INSTANTIATE_TEST_SUITE_P(Tensorflow, TensorflowFixtures, testing::Values("tf_names", "tf_objects"));
 
 TEST(Tensorflow, NamesVariablesAsTheObjectGraphDoes) {
   // A checkpoint also goes by what its files begin with.
-  const Checkpoint checkpoint(fixture("tf_objects"));
+  const Checkpoint checkpoint(fixture_file("tf_objects"));
   EXPECT_NE(checkpoint.find("sequential/layer_normalization/gamma"), nullptr);
   EXPECT_EQ(checkpoint.find("_CHECKPOINTABLE_OBJECT_GRAPH"), nullptr);
   for (const Tensor& tensor : checkpoint.tensors()) {
     EXPECT_EQ(tensor.name.find(".ATTRIBUTES"), std::string_view::npos) << tensor.name;
   }
-  const Checkpoint names(fixture("tf_names"));
+  const Checkpoint names(fixture_file("tf_names"));
   const Tensor& gamma = *names.find("bert/encoder/layer_0/output/LayerNorm/gamma");
   EXPECT_EQ(names.file_of(gamma).filename(), "tf_names.data-00000-of-00002");
   EXPECT_EQ(names.file_of(*names.find("types/bool")).filename(), "tf_names.data-00001-of-00002");
@@ -92,7 +92,7 @@ TEST(Tensorflow, RefusesEveryTruncationAndChangeOfTheIndex) {
 TEST(Tensorflow, NamesOtherFilesOfACheckpoint) {
   const test::Scratch scratch;
   for (const char* file : {"tf_objects.index", "tf_objects.data-00000-of-00001"}) {
-    std::filesystem::copy_file(fixture(file), scratch / file);
+    std::filesystem::copy_file(fixture_file(file), scratch / file);
   }
   EXPECT_NE(test::error_of(ErrorCode::Unsupported,
                            [&scratch] { Checkpoint checkpoint(scratch / "tf_objects.data-00000-of-00001"); })

@@ -16,9 +16,9 @@ namespace normscope::checkpoint {
 
 /// Takes little-endian numbers and bytes one after another from a part of a file.
 /// Errors    Format: `what` is truncated, in messages that begin with `where`
-class Cursor {
+class ByteCursor {
  public:
-  Cursor(std::span<const std::byte> bytes, std::string_view what, const std::string& where)
+  ByteCursor(std::span<const std::byte> bytes, std::string_view what, const std::string& where)
       : rest_(bytes), what_(what), where_(where) {}
 
   [[nodiscard]] bool empty() const { return rest_.empty(); }

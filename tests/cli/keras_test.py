@@ -4,10 +4,9 @@ import json
 import unittest
 from pathlib import Path
 
-from command import CommandTest
+from command import SOURCE, CommandTest
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
-NORMS = json.loads((FIXTURES / "keras_norms.json").read_text())
 
 
 class Keras(CommandTest):
@@ -36,6 +35,18 @@ class Keras(CommandTest):
         archive = (FIXTURES / "keras_model.keras").read_bytes()
         (self.folder / "cut.keras").write_bytes(archive[:5000])
         self.assertIn("the file is truncated", self.fails(3, "report", "cut.keras"))
+
+
+class Tensorflow(CommandTest):
+    def test_norms_of_a_checkpoint(self):
+        fixtures = SOURCE / "tests/checkpoint/fixtures"
+        self.assertIn("bert/encoder/layer_0/output/LayerNorm/gamma/Adam_1", self.ok("inspect", fixtures / "tf_names.index"))
+        for name, norms in [("tf_names.index", ["bert/encoder/layer_0/output/LayerNorm"]),
+                            ("tf_objects", ["sequential/layer_normalization", "sequential/layer_normalization_1"])]:
+            self.ok("report", fixtures / name, "-o", "r.html", "--json", "r.json", "-q")
+            report = json.loads((self.folder / "r.json").read_text())
+            self.conforms("report", report)
+            self.assertEqual(sorted(norm["name"] for norm in report["norms"]), norms)
 
 
 if __name__ == "__main__":

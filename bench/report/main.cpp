@@ -180,7 +180,7 @@ class FullModel : public Model {
 /// In shards that hold headers and nothing else: their data are holes of sparse files.
 class SparseModel : public Model {
  public:
-  explicit SparseModel(const Size& size, std::size_t shards) : Model(size) {
+  explicit SparseModel(const Size& size) : Model(size) {
     const std::vector<Entry> entries = entries_of(size);
     nlohmann::ordered_json index;
     for (std::size_t shard = 0; shard < shards; ++shard) {
@@ -263,7 +263,7 @@ void rows(bool quick, const bench::Show& show) {
                  task, report.seconds, report.peak_mib);
     }
   }
-  const SparseModel model(in_shards, shards);
+  const SparseModel model(in_shards);
   const double seconds = bench::median_seconds(5, [&] {
     const checkpoint::Checkpoint checkpoint(model.folder());
     static_cast<void>(model::describe(checkpoint));

@@ -166,9 +166,12 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
 void describe_unknown(const Checkpoint& checkpoint, const Config& config,
                       std::span<const StatedNorm> stated_norms, Model& model) {
   model.architecture = "unknown";
-  const std::vector<std::string> types = config.model_types();
-  model.title = types.empty() ? "unknown architecture"
-                              : fmt::format("unknown architecture (model_type {})", types.back());
+  model.title = "unknown architecture";
+  if (const std::vector<std::string> types = config.model_types(); !types.empty()) {
+    model.title += fmt::format(" (model_type {})", types.back());
+  } else if (const std::optional<std::string> type = config.text({"_class_name"})) {
+    model.title += fmt::format(" ({})", *type);  // diffusers
+  }
   const bool states_norms = !stated_norms.empty();
   model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
   const std::set<std::string_view> stated = parameters_of(stated_norms);

@@ -1,4 +1,4 @@
-import type { Model, Norm, Report } from "../../generated/report";
+import type { Norm, Report } from "../../generated/report";
 import { definitions, el, name, normLink, slot } from "../../shared/dom";
 import { bytes, count, kindName, large, number, plural, unknown } from "../../shared/format";
 import type { Maybe } from "../../shared/format";

@@ -25,7 +25,8 @@ class Watched:
 
     def _hook(self, name: str) -> Any:
         def keep(_module: Any, _args: Any, output: Any) -> None:
-            self.found[name].append(output)
+            if isinstance(output, torch.Tensor):  # a router returns more than what its map gives
+                self.found[name].append(output)
         return keep
 
     def start(self) -> None:
@@ -62,7 +63,8 @@ class RangeSearches:
             by_weight = bounds_of_weights(bounds)
             for reader in norm["readers"]:
                 rows, low, high = by_weight.get(reader.get("weight") or "", (0, 0.0, 0.0))
-                if reader["op"] == "linear" and "factor" not in reader and rows == reader["out"] == reader["stored_out"]:
+                if (reader["op"] == "linear" and "factor" not in reader and self.is_map(reader["module"])
+                        and rows == reader["out"] == reader["stored_out"]):
                     self.readers.setdefault(norm["module"], []).append((reader["module"], low, high))
         self.free = FreeInputs(self.model, [norm["module"] for norm, _ in self.norms])
         modules = [norm["module"] for norm, _ in self.norms]
@@ -70,6 +72,10 @@ class RangeSearches:
         self.watched = Watched(self.model, list(dict.fromkeys(modules)))
         length = positions_of(self.model)
         self.inputs = batch(case, max(2, MOST_SEARCHES // length), length)
+
+    def is_map(self, module: str) -> bool:
+        """Other modules, such as all experts at once, give more than what one map does."""
+        return type(self.model.get_submodule(module)).__name__ in ("Linear", "Conv1D")
 
     def outputs(self) -> dict[tuple[str, str], torch.Tensor]:
         """(rows, features) of each norm's output and of its readers, by norm and module; readers that run on other rows
@@ -80,7 +86,7 @@ class RangeSearches:
         found = {}
         for norm, _ in self.norms:
             name = norm["module"]
-            own = [one[0] if isinstance(one, tuple) else one for one in self.watched.found[name]]
+            own = self.watched.found[name]
             if norm["axes"] != "last" or not own:
                 continue
             rows = sum(one.numel() // one.shape[-1] for one in own)

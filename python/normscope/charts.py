@@ -69,4 +69,11 @@ class Illustrated:
 
 def charts_of(document: list[dict[str, Any]]) -> dict[str, Chart]:
     """The charts of a document of the schema docs/schemas/charts.schema.json, by their ids."""
-    return {chart["id"]: Chart(chart["spec"]) for chart in document}
+    return {chart["id"]: Chart(_standing_alone(chart)) for chart in document}
+
+
+def _standing_alone(chart: dict[str, Any]) -> dict[str, Any]:
+    """The specification with the title and the width that a page would give it."""
+    title = {"title": chart["question"]} if "question" in chart else {}
+    width = {"width": 560} if chart["spec"].get("width") == "container" else {}
+    return {**title, **chart["spec"], **width}

@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include <normscope/core/error.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
 #include <normscope/numeric/binary_scale.hpp>
@@ -112,10 +111,9 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   return report;
 }
 
-/// Whether `b` may be the next norm of the space that `a` acts in. Norms inside attention (of one head's
-/// query, for example) act in another space than the stream's.
+/// Norms inside attention (of one head's query, for example) act in another space than the stream's.
 bool comparable(const model::Norm& a, const model::Norm& b) {
-  return a.order_known && b.order_known && a.width == b.width && a.stack == b.stack &&
+  return a.width == b.width && a.stack == b.stack &&
          (a.placement == model::Placement::inside) == (b.placement == model::Placement::inside) &&
          (a.placement != model::Placement::inside || a.role == b.role);
 }
@@ -218,13 +216,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
       progress("measuring norms", i, norms.size());
       return true;
     });
-    try {
-      report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
-    } catch (const Error& error) {
-      // Of a type without values, for example: the rest of the file is still analysed.
-      if (error.code() == ErrorCode::Cancelled) throw;
-      report.norms.push_back({.norm = norms[i], .not_measured = error.what()});
-    }
+    report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
     if (!measured) continue;
     const auto before = std::find_if(waiting.begin(), waiting.end(), [&](const auto& other) {
       return comparable(norms[other->index], norms[i]);
@@ -241,7 +233,6 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
   report.features = features.features(report.norms);
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
-  report.family = usual_family(report.model.architecture);
   report.findings = find(report);
   return report;
 }

@@ -30,4 +30,6 @@ std::vector<const Architecture*> @function@() {
 ]=])
   target_sources(${target} PRIVATE ${sources} "${generated}")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/model")
+  # Each is small and alone: nearly all of its time would be these headers.
+  normscope_precompile(${target} "${PROJECT_SOURCE_DIR}/src/model/architecture.hpp" "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")
 endfunction()

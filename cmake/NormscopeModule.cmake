@@ -39,6 +39,15 @@ function(normscope_precompile target)
   endif()
 endfunction()
 
+# Modules whose time is that of a file's reading or of a page's text.
+set(normscope_translating_modules model audit documents figures)
+
+# normscope_translates(<target>): compiles the target with NORMSCOPE_TRANSLATING_FLAGS, since it parses, describes or prints
+# and nothing waits for it.
+function(normscope_translates target)
+  target_compile_options(${target} PRIVATE ${NORMSCOPE_TRANSLATING_FLAGS})
+endfunction()
+
 # normscope_module(<name>): the library normscope::<name> from src/<name>/**.cpp and
 # include/normscope/<name>/*.hpp, linked to exactly the modules cmake/layers.json lets it include.
 function(normscope_module name)

@@ -174,7 +174,9 @@ int run_heads(const Session& session, const HeadsOptions& options) {
     session.write_json(json_text(documents::heads(checkpoint, model, heads, details), 1));
   }
   if (heads.empty()) {
-    session.say(fmt::format("{}: no attention heads were recognized", printable(options.model.path)));
+    session.say(fmt::format(
+        "{}: {}", printable(options.model.path),
+        model.is_known() ? "no attention heads were recognized" : "not modelled: " + printable(model.title)));
   } else {
     print(session, model, heads);
   }

@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,12 @@ audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
   return result;
 }
 
+/// " (usual: 1.4 to 20 in 4 GPT-2 models)" where that is known.
+std::string usual(const audit::Report& report, std::string_view measure) {
+  const std::string text = report.family == nullptr ? "" : report.family->text(measure);
+  return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
 /// Extremes of the images.
 void say_images(const Session& session, const audit::Report& report) {
   double least = std::numeric_limits<double>::infinity();
@@ -55,8 +62,9 @@ void say_images(const Session& session, const audit::Report& report) {
   }
   if (most == 0.0) return;
   session.say(
-      fmt::format("  images: condition numbers {} to {}, longest semi-axis at most {} times the median",
-                  audit::number(least), audit::number(most), audit::number_at_most(stretch)));
+      fmt::format("  images: condition numbers {} to {}{}, longest semi-axis at most {} times the median{}",
+                  audit::number(least), audit::number(most), usual(report, "condition"),
+                  audit::number_at_most(stretch), usual(report, "longest_over_median")));
 }
 
 /// Extremes of what the heads can do.
@@ -95,15 +103,23 @@ void say_vocabulary(const Session& session, const audit::Report& report) {
 void summarize(const Session& session, const ReportOptions& options, const audit::Report& report) {
   session.say(fmt::format("{}: {}, {}, {}", printable(options.output), printable(report.model.title),
                           counted(report.norms.size(), "norm"), counted(report.findings.size(), "finding")));
+  if (!report.model.other_norms.empty()) {
+    session.say("  not analysed: " + printable(model::other_norms_text(report.model)));
+  }
   say_images(session, report);
   say_heads(session, report);
   say_vocabulary(session, report);
-  for (std::size_t i = 0; i < std::min(shown_findings, report.findings.size()); ++i) {
-    session.say("  - " + printable(report.findings[i].text));
-  }
-  if (report.findings.size() > shown_findings) {
-    session.say(fmt::format("  and {} more in the page", report.findings.size() - shown_findings));
-  }
+  const std::size_t unusual = std::count_if(report.findings.begin(), report.findings.end(),
+                                            [](const audit::Finding& finding) { return !finding.is_usual; });
+  const std::size_t shown = std::min(shown_findings, unusual);
+  for (std::size_t i = 0; i < shown; ++i) session.say("  - " + printable(report.findings[i].text));
+  const std::size_t left = report.findings.size() - shown;
+  const std::size_t usual_ones = report.findings.size() - unusual;
+  if (left == 0) return;
+  session.say(fmt::format(
+      "  and {} more in the page{}", left,
+      usual_ones == 0 ? ""
+                      : fmt::format(", {} of them usual for {} models", usual_ones, report.family->title)));
 }
 
 int run_report(const Session& session, const ReportOptions& options) {

@@ -1,25 +1,30 @@
-// A report of a model of 0.1, 1 and 7 billion parameters, against reading each byte of its file once. The
-// models are synthetic, of the shapes of Llama, in bfloat16; the vocabulary gets the usual time limit of a
-// report.
+// A report of a model of 0.1, 1 and 7 billion parameters, against reading each byte of its file once; and the
+// description of one of 70 billion in 30 shards, from its headers. The models are synthetic, of the shapes of
+// Llama, in bfloat16; the vocabulary gets the usual time limit of a report. The shards are sparse files.
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/error.hpp>
 #include <normscope/core/float16.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/core/random.hpp>
+#include <normscope/model/model.hpp>
 
 #include "bench.hpp"
 
@@ -40,9 +45,19 @@ constexpr Size sizes[] = {{"0.1 billion", 32000, 768, 12, 12, 2048, 12},
                           {"1 billion", 128256, 2048, 32, 8, 8192, 16},
                           {"7 billion", 32000, 4096, 32, 32, 11008, 32}};
 
+/// Described from its headers alone.
+constexpr Size in_shards = {"70 billion", 128256, 8192, 64, 8, 28672, 80};
+constexpr std::size_t shards = 30;
+
 struct Entry {
   std::string name;
   std::vector<std::size_t> shape;
+
+  [[nodiscard]] std::uint64_t elements() const {
+    std::uint64_t count = 1;
+    for (const std::size_t side : shape) count *= side;
+    return count;
+  }
 };
 
 std::vector<Entry> entries_of(const Size& size) {
@@ -75,8 +90,7 @@ class Numbers {
   }
 
   void write(std::ofstream& file, const Entry& entry) {
-    std::size_t left = 1;
-    for (const std::size_t side : entry.shape) left *= side;
+    std::size_t left = entry.elements();
     if (entry.shape.size() == 1) {
       std::vector<std::uint16_t> gain(left);
       for (std::uint16_t& g : gain) g = encode_bfloat16(1.0 + 0.2 * random_.normal());
@@ -101,29 +115,38 @@ class Numbers {
   std::vector<std::uint16_t> weights_;  ///< codes of bfloat16
 };
 
+/// Writes the header of a safetensors file of these tensors. Returns the bytes of its data.
+std::uint64_t write_header(std::ofstream& file, std::span<const Entry> entries) {
+  nlohmann::ordered_json header;
+  std::uint64_t end = 0;
+  for (const Entry& entry : entries) {
+    const std::uint64_t begin = end;
+    end += entry.elements() * sizeof(std::uint16_t);
+    header[entry.name] = {{"dtype", "BF16"}, {"shape", entry.shape}, {"data_offsets", {begin, end}}};
+  }
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  file.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  file << text;
+  return end;
+}
+
 /// A folder that is removed with its model.
 class Model {
  public:
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+  virtual ~Model() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
+
+ protected:
   explicit Model(const Size& size)
       : folder_(fs::temp_directory_path() / fmt::format("normscope-bench-report-{}", size.width)) {
     fs::create_directories(folder_);
-    const std::vector<Entry> entries = entries_of(size);
-    nlohmann::ordered_json header;
-    std::uint64_t end = 0;
-    for (const Entry& entry : entries) {
-      const std::uint64_t begin = end;
-      std::uint64_t count = 1;
-      for (const std::size_t side : entry.shape) count *= side;
-      end = begin + count * sizeof(std::uint16_t);
-      header[entry.name] = {{"dtype", "BF16"}, {"shape", entry.shape}, {"data_offsets", {begin, end}}};
-    }
-    const std::string text = header.dump();
-    const std::uint64_t length = text.size();
-    std::ofstream file(folder_ / "model.safetensors", std::ios::binary);
-    file.write(reinterpret_cast<const char*>(&length), sizeof(length));
-    file << text;
-    Numbers numbers;
-    for (const Entry& entry : entries) numbers.write(file, entry);
     std::ofstream(folder_ / "config.json") << nlohmann::json{{"model_type", "llama"},
                                                              {"hidden_size", size.width},
                                                              {"num_attention_heads", size.heads},
@@ -137,48 +160,117 @@ class Model {
                                                              {"hidden_act", "silu"},
                                                              {"tie_word_embeddings", true}};
   }
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
-  ~Model() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  [[nodiscard]] const fs::path& folder() const { return folder_; }
 
  private:
   fs::path folder_;
 };
 
-bench::Contender report_of(const Model& model, unsigned threads) {
-  const auto run = [&model, threads] {
-    const checkpoint::Checkpoint checkpoint(model.folder());
-    static_cast<void>(audit::audit(checkpoint, threads, {}, {.seconds = vocabulary_seconds}));
-  };
-  return {.name = "normscope", .run = run, .answer = {}};
+/// In one file, with weights.
+class FullModel : public Model {
+ public:
+  explicit FullModel(const Size& size) : Model(size) {
+    const std::vector<Entry> entries = entries_of(size);
+    std::ofstream file(folder() / "model.safetensors", std::ios::binary);
+    write_header(file, entries);
+    Numbers numbers;
+    for (const Entry& entry : entries) numbers.write(file, entry);
+  }
+};
+
+/// In shards that hold headers and nothing else: their data are holes of sparse files.
+class SparseModel : public Model {
+ public:
+  explicit SparseModel(const Size& size) : Model(size) {
+    const std::vector<Entry> entries = entries_of(size);
+    nlohmann::ordered_json index;
+    for (std::size_t shard = 0; shard < shards; ++shard) {
+      const std::size_t first = entries.size() * shard / shards;
+      const std::size_t last = entries.size() * (shard + 1) / shards;
+      const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, shards);
+      std::ofstream file(folder() / name, std::ios::binary);
+      const std::uint64_t data = write_header(file, std::span(entries).subspan(first, last - first));
+      const auto end = static_cast<std::uint64_t>(file.tellp()) + data;
+      file.close();
+      fs::resize_file(folder() / name, end);
+      bytes_ += end;
+      for (std::size_t i = first; i < last; ++i) index["weight_map"][entries[i].name] = name;
+    }
+    std::ofstream(folder() / "model.safetensors.index.json") << index;
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
+struct Usage {
+  double seconds = 0.0;
+  long peak_mib = 0;
+};
+
+/// Runs `work` in a process of its own, whose memory is then that of `work` alone.
+template <typename Work>
+Usage measured(const Work& work) {
+  std::fflush(nullptr);
+  Usage usage;
+  usage.seconds = bench::median_seconds(1, [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      work();
+      _exit(0);
+    }
+    int status = 0;
+    rusage used{};
+    if (child < 0 || wait4(child, &status, 0, &used) != child || status != 0) {
+      throw Error(ErrorCode::Io, "bench: the process of a report failed");
+    }
+    usage.peak_mib = used.ru_maxrss / 1024;
+  });
+  return usage;
 }
 
-bench::Contender bytes_of(const Model& model) {
-  const auto run = [&model] {
-    std::ifstream file(model.folder() / "model.safetensors", std::ios::binary);
-    std::vector<char> block(std::size_t{1} << 24);
-    while (file.read(block.data(), static_cast<std::streamsize>(block.size()))) {
-    }
-  };
-  return {.name = "read the file", .run = run, .answer = {}};
+void read(const fs::path& file_name) {
+  std::ifstream file(file_name, std::ios::binary);
+  std::vector<char> block(std::size_t{1} << 24);
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size()))) {
+  }
 }
 
 void rows(bool quick, const bench::Show& show) {
   const unsigned threads = thread_count(0);
   for (const Size& size : sizes) {
-    if (quick && &size != sizes) return;
-    const Model model(size);
-    show(bench::compare("report", {.text = size.name, .dtype = "bfloat16", .threads = threads},
-                        report_of(model, threads), {bytes_of(model)}, 1, 0.0));
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    fmt::print(stderr, "{} parameters: at most {} MiB of memory\n", size.name, usage.ru_maxrss / 1024);
+    if (quick && &size != sizes) break;
+    const FullModel model(size);
+    const Usage bytes = measured([&] { read(model.folder() / "model.safetensors"); });
+    for (const bool vocabulary : {false, true}) {
+      const Usage report = measured([&] {
+        const checkpoint::Checkpoint checkpoint(model.folder());
+        static_cast<void>(
+            audit::audit(checkpoint, threads, {}, {.seconds = vocabulary_seconds, .skip = !vocabulary}));
+      });
+      const char* const task = vocabulary ? "report" : "no vocabulary";
+      const double ratio = bytes.seconds / report.seconds;
+      show({{task,
+             {size.name, "bfloat16", threads},
+             "read the file",
+             ratio,
+             1e3 * report.seconds,
+             {},
+             ratio,
+             ratio}});
+      fmt::print(stderr, "{}, {}: {:.1f} s, at most {} MiB of memory, mapped files included\n", size.name,
+                 task, report.seconds, report.peak_mib);
+    }
   }
+  const SparseModel model(in_shards);
+  const double seconds = bench::median_seconds(5, [&] {
+    const checkpoint::Checkpoint checkpoint(model.folder());
+    static_cast<void>(model::describe(checkpoint));
+  });
+  show({{"describe", {in_shards.name, "bfloat16", 1}, "-", 0.0, 1e3 * seconds, {}, 0.0, 0.0}});
+  fmt::print(stderr, "{}: {:.0f} GB in {} shards described in {:.3f} s\n", in_shards.name,
+             static_cast<double>(model.bytes()) * 1e-9, shards, seconds);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@ usage: scripts/model_oracle/attack.py [--command PATH] CASE ...
 `heads`: the rows that enter the norm before each head are free. Ascent looks for a query and two keys with a larger
 spread than `sharp_bounds`, and for a query whose spread is below `uniform_bounds` in every context that it finds.
 `reach`: the input of the final norm is free. Ascent looks for a larger lead and a larger probability of every token.
+`ranges`: the input of every norm is free. Ascent looks for a larger entry of its output, for an output of a linear layer
+that reads it outside its range, and for a logit outside theirs.
 Prints attained value / bound; exits with 1 if one is passed by more than the rounding of float32 (--rounding, relative
 to the largest score or logit).
 """
@@ -29,6 +31,7 @@ import transformers  # noqa: E402
 from model_oracle.cases import CASES  # noqa: E402
 from model_oracle.cases.case import Case  # noqa: E402
 from model_oracle.make import FIXTURES, load  # noqa: E402
+from model_oracle.range_searches import RangeSearches  # noqa: E402
 from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, modules_read  # noqa: E402
 
 
@@ -152,6 +155,50 @@ def attack_reach(case: Case, folder: Path, truth: Bounds, command: Path, roundin
     return not wrong
 
 
+def attack_ranges(case: Case, folder: Path, truth: Bounds, command: Path, rounding: float) -> bool:
+    result = run_command(command, "ranges", folder)
+    if isinstance(result, str):
+        print(f"{case.name}: ranges: {result}")
+        return True
+    searches = RangeSearches(case, folder, truth, result)
+    searches.run(60)
+    found = searches.compared()
+    searches.free.remove()
+    if result["logits"]:
+        found += attained_logits(case, folder, truth, result["logits"])
+    wrong = [(what, attained, bound) for what, attained, bound in found
+             if attained > bound + rounding * max(abs(bound), 1.0)]
+    for what, attained, bound in wrong:
+        print(f"{case.name}: {what}: {attained:.9g} is above the bound {bound:.9g}")
+    ratios = [attained / bound for _, attained, bound in found if bound > 0.0]
+    print(f"{case.name}: ranges: {len(found)} bounds of {len(searches.norms)} norms, attained / bound "
+          f"{_range(ratios) if ratios else '-'}" + ("" if result["logits"] else f"; logits: {result['logits_refused']}"))
+    return not wrong
+
+
+def attained_logits(case: Case, folder: Path, truth: Bounds, logits: Bounds) -> list[tuple[str, float, float]]:
+    """The highest logit and minus the lowest one that ascent over the input of the final norm finds, and their bounds."""
+    named = [norm["module"] for norm in truth["norms"]
+             if logits["norm"] in (norm["module"], str(norm["gain"]).rpartition(".")[0])]
+    if not named:
+        return []
+    model = load(case, folder)
+    inputs = batch(case, 2 * logits["tokens"], 1)
+    free = FreeInputs(model, named[-1:])
+    search = torch.arange(2 * logits["tokens"])
+
+    def signed() -> torch.Tensor:
+        free.start()
+        output = model(**inputs, **case.options)
+        found = (output if isinstance(output, torch.Tensor) else output[case.outputs[0]])[:, -1]
+        return (1.0 - 2.0 * (search % 2)) * found[search, search // 2]
+
+    best = ascend(free, signed, 100)
+    free.remove()
+    return [("highest logit", float(best[0::2].max()), logits["highest"]["bound"]),
+            ("minus the lowest logit", float(best[1::2].max()), -logits["lowest"]["bound"])]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="+", metavar="CASE", choices=[*CASES, "all"])
@@ -168,7 +215,7 @@ def main() -> int:
         torch.manual_seed(1)
         folder = arguments.fixtures / name
         truth = json.loads((folder / "truth.json").read_text())
-        for attack in (attack_heads, attack_reach):
+        for attack in (attack_heads, attack_reach, attack_ranges):
             good = attack(CASES[name], folder, truth, arguments.command, arguments.rounding) and good
             sys.stdout.flush()
     return 0 if good else 1

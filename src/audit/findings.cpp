@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <normscope/audit/text.hpp>
 #include "finding_rules.hpp"
@@ -67,6 +71,7 @@ constexpr Reason reasons[] = {
     {"negative_gain",
      "A feature with a negative gain is read with its sign changed: compare features across norms "
      "by gain times weight."},
+    {"not_measured", "What reads these norms is described without them."},
     {"constant_gain", "The norm rotates nothing and stretches nothing: its image is a sphere."},
     {"assumed_eps",
      "Rows much smaller than the square root of eps are scaled less than others; bounds that depend "
@@ -80,13 +85,53 @@ constexpr Reason reasons[] = {
     {"missing_tensors", "Readers and writers of norms are named for what the file holds only."},
 };
 
+/// The measure that each kind of finding is about.
+constexpr std::pair<std::string_view, std::string_view> measures[] = {
+    {"stretched_axis", "longest_over_median"},
+    {"concentrated_image", "effective_share"},
+    {"condition_range", "condition"},
+    {"null_direction", "cosine_to_ones"},
+    {"image_change", "similarity"},
+    {"large_bias", "shift_over_radius"},
+    {"switched_off", "switched_off_share"},
+};
+
+/// Whether the finding's norm, or all norms if it is about a number of them, are in the family's range.
+bool is_usual(const Report& report, const Finding& finding, const UsualRange& range) {
+  const auto fits = [&](const NormReport& norm) {
+    const std::optional<double> value = measured(norm, range.measure);
+    return !value || (*value >= range.low && *value <= range.high);
+  };
+  if (finding.kind != "switched_off") return fits(report.norms[*finding.norm]);
+  return std::all_of(report.norms.begin(), report.norms.end(), fits);
+}
+
+/// Says what is usual; what is, is less severe.
+void compare_with_family(const Report& report, Finding& finding) {
+  if (report.family == nullptr || !finding.norm) return;
+  for (const auto& [kind, measure] : measures) {
+    const UsualRange* const range = kind == finding.kind ? report.family->range(measure) : nullptr;
+    if (range == nullptr) continue;
+    finding.usual = report.family->text(measure);
+    finding.is_usual = report.family->models.size() > 1 && is_usual(report, finding, *range);
+    if (finding.is_usual) finding.severity *= 0.5;
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> find(const Report& report) {
   Findings findings;
   if (report.norms.empty()) {
+    const std::string others = model::other_norms_text(report.model);
     findings.push_back(
-        {"no_norms", {}, "No tensor in the file looks like the gain of a normalization layer.", {}, 0.5});
+        {"no_norms",
+         {},
+         others.empty()
+             ? "No tensor in the file looks like the gain of a normalization layer."
+             : fmt::format("No norm of the file is of a kind that is analysed: it has {}.", others),
+         {},
+         0.5});
   }
   add_image_findings(report, findings);
   add_parameter_findings(report, findings);
@@ -104,10 +149,13 @@ std::vector<Finding> find(const Report& report) {
     for (const Reason& reason : reasons) {
       if (reason.kind == finding.kind) finding.why = reason.why;
     }
+    compare_with_family(report, finding);
     if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  // What is usual comes last, whatever its severity.
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.is_usual == b.is_usual ? a.severity > b.severity : b.is_usual;
+  });
   return findings;
 }
 

@@ -37,6 +37,15 @@ void about_all(const Report& report, Findings& findings, const char* kind, doubl
                       first.reproduce});
 }
 
+/// ", from h.0.ln_1 to ln_f", where these norms are in the order of the forward pass.
+std::string from_first_to_last(const Report& report, const std::vector<std::size_t>& norms) {
+  const bool ordered = std::all_of(norms.begin(), norms.end(),
+                                   [&](std::size_t i) { return report.norms[i].norm.order_known; });
+  return ordered ? fmt::format(", from {} to {}", report.norms[norms.front()].norm.name,
+                               report.norms[norms.back()].norm.name)
+                 : "";
+}
+
 void shared_outliers(const Report& report, Findings& findings) {
   std::map<std::size_t, std::vector<std::size_t>> norms_by_coordinate;
   std::size_t with_gain = 0;
@@ -58,8 +67,8 @@ void shared_outliers(const Report& report, Findings& findings) {
     findings.push_back(
         {"shared_outlier",
          norms.front(),
-         fmt::format("Coordinate {} has an outlier gain in {} of {} norms, from {} to {}.", coordinate, count,
-                     with_gain, report.norms[norms.front()].norm.name, report.norms[norms.back()].norm.name),
+         fmt::format("Coordinate {} has an outlier gain in {} of {} norms{}.", coordinate, count, with_gain,
+                     from_first_to_last(report, norms)),
          {{"coordinate", static_cast<double>(coordinate)}, {"norms", static_cast<double>(count)}},
          0.4 + 0.5 * static_cast<double>(count) / static_cast<double>(with_gain),
          report.norms[norms.front()].reproduce});
@@ -144,6 +153,12 @@ void signs_and_zeros(const Report& report, Findings& findings) {
 }
 
 void suspicious_norms(const Report& report, Findings& findings) {
+  about_all(
+      report, findings, "not_measured", 1.0,
+      [](const NormReport& norm) { return !norm.not_measured.empty(); },
+      [](const std::string& which, const NormReport& first) {
+        return fmt::format("No numbers are given for {}: {}.", which, first.not_measured);
+      });
   about_all(
       report, findings, "not_finite", 1.0,
       [](const NormReport& norm) { return norm.gain && norm.gain->not_finite > 0; },

@@ -33,6 +33,7 @@ std::vector<Task> tasks_of(const model::Model& model) {
   return tasks;
 }
 
+/// Errors    Argument, Shape or Unsupported for tensors that cannot be read
 HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Task& task,
                 const HeadContexts& contexts, const selectability::AttentionEffort& effort) {
   const model::Head& head = model.heads[task.head];
@@ -114,7 +115,14 @@ std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, 
     const std::size_t count = std::min(together, result.size() - first);
     parallel_for(count, 1, threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = first + begin; i < first + end; ++i) {
-        result[i] = reach(checkpoint, model, tasks[i], contexts, effort);
+        try {
+          result[i] = reach(checkpoint, model, tasks[i], contexts, effort);
+        } catch (const Error& error) {
+          // A tensor of a type without values: the other heads are still analysed.
+          if (error.code() == ErrorCode::Cancelled) throw;
+          result[i] = {
+              .head = tasks[i].head, .norm = tasks[i].norm, .pass = tasks[i].pass, .refused = error.what()};
+        }
       }
     });
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/error.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
 #include <normscope/numeric/binary_scale.hpp>
@@ -111,9 +112,10 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   return report;
 }
 
-/// Norms inside attention (of one head's query, for example) act in another space than the stream's.
+/// Whether `b` may be the next norm of the space that `a` acts in. Norms inside attention (of one head's
+/// query, for example) act in another space than the stream's.
 bool comparable(const model::Norm& a, const model::Norm& b) {
-  return a.width == b.width && a.stack == b.stack &&
+  return a.order_known && b.order_known && a.width == b.width && a.stack == b.stack &&
          (a.placement == model::Placement::inside) == (b.placement == model::Placement::inside) &&
          (a.placement != model::Placement::inside || a.role == b.role);
 }
@@ -216,7 +218,13 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
       progress("measuring norms", i, norms.size());
       return true;
     });
-    report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
+    try {
+      report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
+    } catch (const Error& error) {
+      // Of a type without values, for example: the rest of the file is still analysed.
+      if (error.code() == ErrorCode::Cancelled) throw;
+      report.norms.push_back({.norm = norms[i], .not_measured = error.what()});
+    }
     if (!measured) continue;
     const auto before = std::find_if(waiting.begin(), waiting.end(), [&](const auto& other) {
       return comparable(norms[other->index], norms[i]);
@@ -233,6 +241,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
   report.features = features.features(report.norms);
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
+  report.family = usual_family(report.model.architecture);
   report.findings = find(report);
   return report;
 }

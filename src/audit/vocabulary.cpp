@@ -73,7 +73,7 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    throw unsupported("has no unembedding, expected a model with a language head");
+    throw unsupported(model::why_no_logits(model) + "; expected a model with a language head");
   }
   const auto norm = final_norm(model);
   if (norm == model.norms.end()) {
@@ -112,7 +112,7 @@ VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint, co
     return result;
   }
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    result.refused = "the file holds no unembedding";
+    result.refused = model::why_no_logits(model);
     return result;
   }
   if (!model.vocabulary->not_modelled.empty()) {

@@ -25,7 +25,7 @@ ModelHead read_model_head(const checkpoint::Checkpoint& checkpoint, const model:
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
   };
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    throw unsupported("has no unembedding, expected a model with a language head");
+    throw unsupported(model::why_no_logits(model) + "; expected a model with a language head");
   }
   const model::Vocabulary& vocabulary = *model.vocabulary;
   const auto norm = std::find_if(model.norms.begin(), model.norms.end(),

@@ -73,7 +73,8 @@ void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, cons
                                        FileFormat told, const std::string& member,
                                        const bytes::OpenSource& open) {
   auto [shard, name] =
-      open_shard(std::move(file), at, told, "safetensors, GGUF, ONNX, PyTorch or Flax msgpack", member, open);
+      open_shard(std::move(file), at, told,
+                 "safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack", member, open);
   format = name;
   add(std::move(shard), at);
   tensors = std::move(shards.front().contents.tensors);

@@ -51,9 +51,8 @@ FileFormat by_name(const std::filesystem::path& path) {
   if (extension == ".onnx") return FileFormat::onnx;
   const std::string name = path.filename().string();
   if (name == "saved_model.pb") return FileFormat::saved_model;
-  if (extension == ".index" || name.find(".data-00000-of-") != std::string::npos) {
-    return FileFormat::tensorflow_bundle;
-  }
+  if (extension == ".index") return FileFormat::tensorflow_index;
+  if (name.find(".data-0") != std::string::npos) return FileFormat::tensorflow_data;
   if (extension == ".tflite") return FileFormat::tflite;
   if (extension == ".msgpack") return FileFormat::msgpack;
   if (extension == ".mlmodel" || extension == ".mlpackage") return FileFormat::core_ml;
@@ -89,7 +88,7 @@ std::string_view describe(FileFormat format) {
     case FileFormat::safetensors: return "safetensors";
     case FileFormat::shard_index: return "index of shards";
     case FileFormat::npy: return "NumPy array";
-    case FileFormat::zip: return "PyTorch or NumPy zip";
+    case FileFormat::zip: return "PyTorch, Keras or NumPy zip";
     case FileFormat::idx: return "IDX array";
     case FileFormat::gguf: return "GGUF";
     case FileFormat::onnx: return "ONNX";
@@ -97,7 +96,8 @@ std::string_view describe(FileFormat format) {
     case FileFormat::hdf5: return "HDF5 or Keras";
     case FileFormat::lfs_pointer: return "Git LFS pointer";
     case FileFormat::saved_model: return "TensorFlow SavedModel";
-    case FileFormat::tensorflow_bundle: return "TensorFlow checkpoint";
+    case FileFormat::tensorflow_index: return "TensorFlow checkpoint";
+    case FileFormat::tensorflow_data: return "data file of a TensorFlow checkpoint";
     case FileFormat::tflite: return "TensorFlow Lite";
     case FileFormat::msgpack: return "Flax msgpack";
     case FileFormat::core_ml: return "Core ML";
@@ -111,9 +111,9 @@ std::string_view describe(FileFormat format) {
 
 std::string_view advice(FileFormat format) {
   switch (format) {
-    case FileFormat::hdf5: return "export it to safetensors";
+    case FileFormat::tensorflow_data: return "open the .index file beside it";
     case FileFormat::saved_model:
-    case FileFormat::tensorflow_bundle:
+      return "open its weights, variables/variables.index, or export the model to ONNX or safetensors";
     case FileFormat::tflite:
     case FileFormat::core_ml:
     case FileFormat::tensorrt: return "export the model to ONNX or safetensors";

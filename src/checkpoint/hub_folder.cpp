@@ -63,11 +63,11 @@ std::optional<fs::path> single_or_index(const fs::path& folder, const char* sing
 }
 
 /// The only .safetensors file, otherwise PyTorch's weights file or index, otherwise the only file of a format
-/// that is read, of Flax msgpack only if there is no other.
+/// that is read, of Flax msgpack, Keras and TensorFlow only if there is no other.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::vector<fs::path> others;
-  std::vector<fs::path> flax;
+  std::vector<fs::path> last;
   std::string unread;
   for (const fs::path& path : list(folder)) {
     const FileFormat format = file_format(path, {});
@@ -78,8 +78,9 @@ fs::path other_weights(const fs::path& folder) {
       if (!part || part->number == 1) others.push_back(path);
     } else if (format == FileFormat::pickle || format == FileFormat::onnx) {
       others.push_back(path);
-    } else if (format == FileFormat::msgpack) {
-      flax.push_back(path);
+    } else if (format == FileFormat::msgpack || format == FileFormat::hdf5 ||
+               format == FileFormat::tensorflow_index) {
+      last.push_back(path);
     } else if (!advice(format).empty()) {
       unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),
                            advice(format));
@@ -93,7 +94,7 @@ fs::path other_weights(const fs::path& folder) {
                             quoted_name(candidates[1]), candidates.size() > 2 ? ", ..." : ""));
   }
   if (const auto torch = single_or_index(folder, torch_weights, torch_index)) return *torch;
-  if (others.empty()) others = std::move(flax);
+  if (others.empty()) others = std::move(last);
   if (others.size() == 1) return others.front();
   if (others.size() > 1) {
     throw Error(ErrorCode::Argument,
@@ -116,6 +117,8 @@ bool is_shard_name(std::string_view name, std::string_view begin, std::string_vi
 
 fs::path entry_file(const fs::path& given) {
   std::error_code ignored;
+  // TensorFlow names a checkpoint by what its files begin with.
+  if (const fs::path index = given.string() + ".index"; !is_there(given) && is_there(index)) return index;
   const fs::path path = is_there(given) ? snapshot_of(given) : cached(given).value_or(given);
   if (!fs::is_directory(path, ignored)) return path;
   const auto hub = single_or_index(path, "model.safetensors", "model.safetensors.index.json");

@@ -10,7 +10,8 @@ namespace normscope::checkpoint {
 /// The file to open for `path`: itself, or, for a folder, its `model.safetensors`, else its
 /// `model.safetensors.index.json`, else its only `.safetensors` file, else its `pytorch_model.bin` or
 /// `pytorch_model.bin.index.json`, else its only PyTorch, ONNX or GGUF file (the first part of a model that
-/// is split), else its only Flax msgpack file. Folders and names of the hub's cache are those of
+/// is split), else its only Flax msgpack, Keras or TensorFlow file. NAME of NAME.index is
+/// that file. Folders and names of the hub's cache are those of
 /// `hub_cache.hpp`.
 ///
 /// Errors    Argument for a

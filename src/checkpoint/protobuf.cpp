@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/little_endian.hpp>
+
 namespace normscope::checkpoint {
 
 void WireReader::fail(const std::string& fact) const {
@@ -31,6 +33,11 @@ std::span<const std::byte> WireReader::take(std::uint64_t size, std::uint64_t fi
   const std::span<const std::byte> taken = rest_.first(size);
   rest_ = rest_.subspan(size);
   return taken;
+}
+
+std::span<const std::byte> WireReader::raw(std::uint64_t size) {
+  if (size > rest_.size()) fail(fmt::format("needs {} bytes, {} are left", size, rest_.size()));
+  return bytes::take_front(rest_, static_cast<std::size_t>(size));
 }
 
 std::optional<WireField> WireReader::next() {

@@ -34,6 +34,8 @@ class WireReader {
   [[nodiscard]] std::optional<WireField> next();
   /// The next varint of at most 10 bytes.
   [[nodiscard]] std::uint64_t varint();
+  /// The next `size` bytes, which are no field.
+  [[nodiscard]] std::span<const std::byte> raw(std::uint64_t size);
   [[nodiscard]] bool empty() const { return rest_.empty(); }
 
   /// Values of a field that must have that type.

@@ -12,7 +12,11 @@
 
 #include "flax.hpp"
 #include "gguf.hpp"
+#include "hdf5.hpp"
+#include "keras.hpp"
+#include "npz_state.hpp"
 #include "onnx.hpp"
+#include "tensorflow.hpp"
 #include "torch_legacy.hpp"
 #include "torch_zip.hpp"
 
@@ -59,12 +63,23 @@ Shard open_parsed(std::unique_ptr<bytes::Source> file, const fs::path& path, con
   return shard;
 }
 
-Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const bytes::OpenSource& open) {
-  std::vector<std::unique_ptr<bytes::Source>> sources;
-  std::vector<fs::path> others;
-  std::map<std::string, std::size_t> numbers;
-  std::map<std::string_view, std::size_t> in_other;
-  const OpenExternal external = [&](std::string_view tensor, const std::string& other) {
+[[noreturn]] void fail_member(const std::string& file, std::string_view format, const std::string& member) {
+  throw Error(
+      ErrorCode::Argument,
+      fmt::format("checkpoint: {}: is {}, expected a PyTorch file, whose members have names; found {}", file,
+                  format, bytes::quote(member)));
+}
+
+/// The files beside a checkpoint that hold elements of its tensors, opened once each.
+struct OtherFiles {
+  const fs::path& path;
+  const bytes::OpenSource& open;
+  std::vector<std::unique_ptr<bytes::Source>> sources{};
+  std::vector<fs::path> others{};
+  std::map<std::string, std::size_t> numbers{};
+  std::map<std::string_view, std::size_t> in_other{};
+
+  bytes::StoredBytes operator()(std::string_view tensor, const std::string& other) {
     const auto [known, is_new] = numbers.try_emplace(other, sources.size());
     if (is_new) {
       others.push_back(path.parent_path() / other);
@@ -72,15 +87,53 @@ Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const
     }
     in_other[tensor] = known->second;
     return bytes::StoredBytes(*sources[known->second]);
-  };
-  Shard shard = open_parsed(std::move(file), path, "onnx: " + path.string(),
-                            [&](std::span<const std::byte> bytes, const std::string& where) {
-                              return parse_onnx(bytes, where, open ? external : OpenExternal());
-                            });
-  shard.views = std::move(sources);
-  shard.others = std::move(others);
-  shard.in_other = std::move(in_other);
+  }
+
+  void give_to(Shard& shard) {
+    for (std::unique_ptr<bytes::Source>& source : sources) shard.views.push_back(std::move(source));
+    shard.others = std::move(others);
+    shard.in_other = std::move(in_other);
+  }
+};
+
+Shard open_onnx(std::unique_ptr<bytes::Source> file, const fs::path& path, const bytes::OpenSource& open) {
+  OtherFiles others{path, open};
+  Shard shard =
+      open_parsed(std::move(file), path, "onnx: " + path.string(),
+                  [&](std::span<const std::byte> bytes, const std::string& where) {
+                    return parse_onnx(bytes, where, open ? OpenExternal(std::ref(others)) : OpenExternal());
+                  });
+  others.give_to(shard);
   return shard;
+}
+
+Shard open_tensorflow(std::unique_ptr<bytes::Source> file, const fs::path& path,
+                      const bytes::OpenSource& open) {
+  OtherFiles others{path, open};
+  Shard shard = open_parsed(std::move(file), path, "tensorflow: " + path.string(),
+                            [&](std::span<const std::byte> bytes, const std::string& where) {
+                              return parse_tensorflow(bytes, path.stem().string(), where, std::ref(others));
+                            });
+  others.give_to(shard);
+  return shard;
+}
+
+/// Opens what torch.save, Keras or numpy.savez wrote.
+std::pair<Shard, std::string_view> open_zip(std::unique_ptr<bytes::Source> file, const fs::path& path,
+                                            const std::string& member) {
+  std::string_view format = "pytorch";
+  Shard shard = open_parsed(
+      std::move(file), path, path.string(), [&](std::span<const std::byte> bytes, const std::string& name) {
+        const std::vector<bytes::ZipMember> members = bytes::read_zip_directory(bytes, "pytorch: " + name);
+        const bool is_keras = is_keras_zip(members);
+        if (!is_keras && !is_npz(members)) return parse_torch_zip(bytes, "pytorch: " + name, member);
+        format = is_keras ? "keras" : "npz";
+        if (!member.empty())
+          fail_member(name, describe(is_keras ? FileFormat::hdf5 : FileFormat::npy), member);
+        return is_keras ? parse_keras_zip(bytes, members, "keras: " + name)
+                        : parse_npz(bytes, members, "npz: " + name);
+      });
+  return {std::move(shard), format};
 }
 
 }  // namespace
@@ -107,26 +160,22 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
                                               const std::string& member, const bytes::OpenSource& open) {
   const std::string name = path.string();
   const bool is_torch = format == FileFormat::zip || format == FileFormat::pickle;
-  if (!member.empty() && !is_torch) {
-    throw Error(
-        ErrorCode::Argument,
-        fmt::format("checkpoint: {}: is {}, expected a PyTorch file, whose members have names; found {}",
-                    name, describe(format), bytes::quote(member)));
-  }
+  if (!member.empty() && !is_torch) fail_member(name, describe(format), member);
   switch (format) {
     case FileFormat::safetensors: {
       SafetensorsContents contents = parse_safetensors(bytes::StoredBytes(*file), "safetensors: " + name);
       return {Shard{std::move(file), std::move(contents)}, "safetensors"};
     }
     case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
+    case FileFormat::hdf5: return {open_parsed(std::move(file), path, "hdf5: " + name, parse_hdf5), "hdf5"};
+    case FileFormat::tensorflow_index: return {open_tensorflow(std::move(file), path, open), "tensorflow"};
     case FileFormat::msgpack:
       return {open_parsed(std::move(file), path, "flax: " + name, parse_flax), "flax"};
-    case FileFormat::zip:
+    case FileFormat::zip: return open_zip(std::move(file), path, member);
     case FileFormat::pickle:
       return {open_parsed(std::move(file), path, "pytorch: " + name,
                           [&](std::span<const std::byte> bytes, const std::string& where) {
-                            return format == FileFormat::zip ? parse_torch_zip(bytes, where, member)
-                                                             : parse_torch_legacy(bytes, where, member);
+                            return parse_torch_legacy(bytes, where, member);
                           }),
               "pytorch"};
     default:

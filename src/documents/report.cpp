@@ -128,6 +128,7 @@ Json identity(const model::Norm& norm) {
                {"eps", norm.eps},
                {"eps_source", to_text(norm.eps_source)},
                {"placement", to_text(norm.placement)},
+               {"order_known", norm.order_known},
                {"applications", norm.applications},
                {"gain_offset", norm.gain_offset}};
   json["effect"] = std::string(to_string(norm.effect()));
@@ -146,6 +147,7 @@ void add_connections(Json& json, const model::Norm& norm) {
 Json to_json(const NormReport& report, std::size_t index, const Report& whole, bool whole_spectra) {
   Json json = {{"index", index}};
   json.update(identity(report.norm));
+  json["not_measured"] = report.not_measured.empty() ? Json(nullptr) : Json(report.not_measured);
   const auto parameter = [](const std::optional<ParameterStatistics>& statistics,
                             const std::optional<model::Slice>& slice) {
     return statistics && slice ? to_json(*statistics, *slice) : Json(nullptr);
@@ -199,6 +201,10 @@ Json model_json(const model::Model& model) {
           {"heads_per_layer", model.heads_per_layer},
           {"key_value_heads", model.key_value_heads},
           {"parameters", model.parameters},
+          {"other_norms", list(model.other_norms,
+                               [](const model::OtherNorms& other) {
+                                 return Json{{"kind", other.kind}, {"count", other.count}};
+                               })},
           {"missing", model.missing},
           {"notes", model.notes}};
 }
@@ -240,6 +246,20 @@ Json survey_json(const audit::VocabularyReach& vocabulary) {
       {"nearest", tokens(survey.nearest(listed_tokens))},
       {"least_probable", tokens(survey.least_probable(listed_tokens))},
       {"left_out", {{"tokens", left.tokens}, {"leads", left.leads}, {"probabilities", left.probabilities}}}};
+}
+
+Json family_json(const audit::UsualFamily& family) {
+  Json ranges = Json::array();
+  for (const audit::UsualRange& range : family.ranges) {
+    ranges.push_back({{"measure", range.measure},
+                      {"low", range.low},
+                      {"high", range.high},
+                      {"text", family.text(range.measure)}});
+  }
+  return {{"family", family.title},
+          {"models", std::vector<std::string>(family.models.begin(), family.models.end())},
+          {"norms", family.norms},
+          {"ranges", std::move(ranges)}};
 }
 
 }  // namespace
@@ -289,6 +309,7 @@ Json report(const Report& audited, bool whole_spectra) {
     }
     return result;
   });
+  json["usual"] = audited.family == nullptr ? Json(nullptr) : family_json(*audited.family);
   json["findings"] = list(audited.findings, [&](const Finding& finding) {
     Json numbers = Json::object();
     for (const auto& [name, value] : finding.numbers) numbers[name] = value;
@@ -298,6 +319,8 @@ Json report(const Report& audited, bool whole_spectra) {
                 {"text", finding.text},
                 {"numbers", numbers},
                 {"severity", finding.severity},
+                {"usual", finding.usual.empty() ? Json(nullptr) : Json(finding.usual)},
+                {"is_usual", finding.is_usual},
                 {"reproduce", finding.reproduce},
                 {"why", finding.why}};
   });

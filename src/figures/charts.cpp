@@ -23,6 +23,17 @@ constexpr double least_drawn = 1e-8;
 /// Largest over smallest value from which an axis is logarithmic.
 constexpr double logarithmic_from = 8.0;
 
+/// Whether the place of a row's norm in the forward pass is known.
+bool is_ordered(const Json& row) { return !row.contains("ordered"); }
+
+/// What the positions of `rows` are.
+const char* depth_title(const Json& rows) {
+  if (std::all_of(rows.begin(), rows.end(), is_ordered)) return "norm, in the order of the forward pass";
+  return std::any_of(rows.begin(), rows.end(), is_ordered)
+             ? "norm, in the order of the forward pass; unjoined: order not known"
+             : "norm, by name: the order of the forward pass is not known";
+}
+
 /// Position in the forward pass, the x axis of everything that runs through depth.
 Json depth_axis(const Json& rows) {
   Json axis = {{"format", "d"}};
@@ -33,7 +44,7 @@ Json depth_axis(const Json& rows) {
   }
   return {{"field", "position"},
           {"type", "quantitative"},
-          {"title", "norm, in the order of the forward pass"},
+          {"title", depth_title(rows)},
           {"axis", axis},
           {"scale", {{"nice", false}, {"padding", 12}}}};
 }
@@ -59,16 +70,30 @@ Json ratio_axis(const Json& rows, const char* field, const char* title) {
   return axis;
 }
 
-/// Points over depth, joined by a thin line for each role.
+/// Points over depth, joined by a thin line for each role where their order is known.
 Json depth_figure(Json rows, Json y, Json tips) {
   const Json encoding = {
       {"x", depth_axis(rows)}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
+  Json layers = Json::array();
+  if (std::any_of(rows.begin(), rows.end(), is_ordered)) {
+    layers.push_back({{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}});
+    if (!std::all_of(rows.begin(), rows.end(), is_ordered)) {
+      layers[0]["transform"] = {{{"filter", "datum.ordered !== false"}}};
+    }
+  }
+  layers.push_back({{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}});
   return {{"data", values(std::move(rows))},
           {"height", 220},
           {"encoding", encoding},
-          {"layer",
-           {{{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}},
-            {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}}}}};
+          {"layer", std::move(layers)}};
+}
+
+/// What places a norm in a figure through depth.
+Json depth_row(const Report& report, std::size_t index) {
+  const model::Norm& norm = report.norms[index].norm;
+  Json row = {{"position", index}, {"name", norm.name}, {"role", norm.role}};
+  if (!norm.order_known) row["ordered"] = false;
+  return row;
 }
 
 /// One row a norm that `keep` accepts: position, name, role, and what `fill` adds.
@@ -78,7 +103,7 @@ Json rows(const Report& report, Keep keep, Fill fill) {
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     const NormReport& norm = report.norms[i];
     if (!keep(norm)) continue;
-    Json row = {{"position", i}, {"name", norm.norm.name}, {"role", norm.norm.role}};
+    Json row = depth_row(report, i);
     fill(norm, row);
     result.push_back(std::move(row));
   }
@@ -96,8 +121,10 @@ std::string range(const Json& table, const char* field, std::string (*text)(doub
 }
 
 std::string text_alternative(const char* what, const Json& table, const char* field) {
-  return fmt::format("{} for {} norms in the order of the forward pass, {}.", what, table.size(),
-                     range(table, field));
+  return fmt::format(
+      "{} for {} norms{}, {}.", what, table.size(),
+      std::all_of(table.begin(), table.end(), is_ordered) ? " in the order of the forward pass" : "",
+      range(table, field));
 }
 
 void condition(const Report& report, Json& charts) {
@@ -180,8 +207,9 @@ void effective_dimension(const Report& report, Json& charts) {
   for (const Json& row : table) {
     for (const auto& [field, what] :
          {std::pair{"top1", "the longest axis"}, std::pair{"top8", "the eight longest"}}) {
-      shares.push_back(
-          {{"position", row["position"]}, {"name", row["name"]}, {"role", what}, {"share", row[field]}});
+      shares.push_back(row);
+      shares.back()["role"] = what;
+      shares.back()["share"] = row[field];
     }
   }
   Json figure = depth_figure(shares,
@@ -232,11 +260,10 @@ void outliers(const Report& report, Json& charts) {
     const std::vector<audit::Outlier>& all = report.norms[i].outliers;
     for (std::size_t k = 0; k < std::min(all.size(), audit::listed_outliers); ++k) {
       const audit::Outlier& outlier = all[k];
-      table.push_back({{"position", i},
-                       {"name", report.norms[i].norm.name},
-                       {"coordinate", outlier.coordinate},
-                       {"gain", outlier.gain},
-                       {"ratio", outlier.ratio_to_median}});
+      Json row = depth_row(report, i);
+      row.update(
+          {{"coordinate", outlier.coordinate}, {"gain", outlier.gain}, {"ratio", outlier.ratio_to_median}});
+      table.push_back(std::move(row));
     }
   }
   if (table.empty()) return;
@@ -280,15 +307,15 @@ void features(const Report& report, Json& charts) {
     order.push_back(label);
     for (std::size_t k = 0; k < feature.norms.size(); ++k) {
       const double ratio = feature.ratios[k];
-      table.push_back(
-          {{"position", feature.norms[k]},
-           {"name", report.norms[feature.norms[k]].norm.name},
-           {"feature", label},
-           {"ratio", rounded(ratio)},
-           {"doublings", rounded(std::clamp(std::log2(ratio), -most_doublings, most_doublings))}});
+      Json row = depth_row(report, feature.norms[k]);
+      row.update({{"feature", label},
+                  {"ratio", rounded(ratio)},
+                  {"doublings", rounded(std::clamp(std::log2(ratio), -most_doublings, most_doublings))}});
+      table.push_back(std::move(row));
     }
   }
   if (table.empty()) return;
+  const char* const title = depth_title(table);
   charts.push_back(chart(
       "features", "Which features stand out, and which are switched off?",
       "One row a feature of the residual stream, those unusual in most norms first: red gains are above "
@@ -302,7 +329,7 @@ void features(const Report& report, Json& charts) {
         {{"x",
           {{"field", "position"},
            {"type", "ordinal"},
-           {"title", "norm, in the order of the forward pass"},
+           {"title", title},
            {"axis", {{"labelAngle", 0}, {"labelOverlap", true}}}}},
          {"y", {{"field", "feature"}, {"type", "ordinal"}, {"title", "coordinate"}, {"sort", order}}},
          {"color",

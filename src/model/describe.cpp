@@ -105,6 +105,25 @@ std::optional<Match> recognise(const std::vector<const Architecture*>& architect
                types.empty() ? std::string() : types.back()};
 }
 
+std::set<std::string_view> parameters_of(std::span<const StatedNorm> norms) {
+  std::set<std::string_view> names;
+  for (const StatedNorm& norm : norms) names.insert({norm.gain, norm.bias});
+  return names;
+}
+
+// Those of the norms in a graph whose gains the description has not; one without a gain counts as described.
+std::vector<StatedNorm> not_described(std::span<const StatedNorm> stated_norms, const Model& described) {
+  std::set<std::string_view> gains;
+  for (const Norm& norm : described.norms) {
+    if (norm.gain) gains.insert(norm.gain->tensor);
+  }
+  std::vector<StatedNorm> others;
+  for (const StatedNorm& norm : stated_norms) {
+    if (!norm.gain.empty() && !gains.contains(norm.gain)) others.push_back(norm);
+  }
+  return others;
+}
+
 // An architecture is described completely, or not at all if it was only guessed and the shapes contradict it.
 // A file that states its norms itself can omit the description: exporters keep names but transpose matrices.
 bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config& whole,
@@ -133,9 +152,13 @@ bool describe_as(const Match& match, const Checkpoint& checkpoint, const Config&
         "type computes from them may differ",
         whole.where(), match.other_type, described.title));
   }
-  append_found_norms(
-      checkpoint, whole, [&](const Tensor& tensor) { return builder.used(tensor); }, described);
   take_stated_eps(stated_norms, described);
+  const std::vector<StatedNorm> others = not_described(stated_norms, described);
+  if (!others.empty()) append_stated_norms(checkpoint, others, described);
+  const std::set<std::string_view> stated = parameters_of(others);
+  append_found_norms(
+      checkpoint, whole,
+      [&](const Tensor& tensor) { return builder.used(tensor) || stated.contains(tensor.name); }, described);
   model = std::move(described);
   return true;
 }
@@ -144,10 +167,14 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
                       std::span<const StatedNorm> stated_norms, Model& model) {
   model.architecture = "unknown";
   model.title = "unknown architecture";
+  if (const std::vector<std::string> types = config.model_types(); !types.empty()) {
+    model.title += fmt::format(" (model_type {})", types.back());
+  } else if (const std::optional<std::string> type = config.text({"_class_name"})) {
+    model.title += fmt::format(" ({})", *type);  // diffusers
+  }
   const bool states_norms = !stated_norms.empty();
   model.evidence = states_norms ? "ONNX graph" : "no known tensor names";
-  std::set<std::string_view> stated;
-  for (const StatedNorm& norm : stated_norms) stated.insert({norm.gain, norm.bias});
+  const std::set<std::string_view> stated = parameters_of(stated_norms);
   for (const Tensor& tensor : checkpoint.tensors()) {
     // Integer tensors of a graph hold shapes and axes.
     if (!states_norms || is_floating(tensor.dtype)) model.parameters += tensor.elements();
@@ -163,6 +190,20 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
 
 }  // namespace
 
+std::string other_norms_text(const Model& model) {
+  std::string text;
+  for (std::size_t i = 0; i < model.other_norms.size(); ++i) {
+    const OtherNorms& other = model.other_norms[i];
+    const bool last = i + 1 == model.other_norms.size();
+    text += fmt::format("{}{} {}", i == 0 ? "" : last ? " and " : ", ", other.count, other.kind);
+  }
+  return text;
+}
+
+std::string why_no_logits(const Model& model) {
+  return model.is_known() ? "the file holds no unembedding" : "not modelled: " + model.title;
+}
+
 Model describe_as_one_of(const std::vector<const Architecture*>& architectures, const Checkpoint& checkpoint,
                          const Stated& stated) {
   const Config config(checkpoint, stated.heads);
@@ -174,6 +215,9 @@ Model describe_as_one_of(const std::vector<const Architecture*>& architectures, 
                                   : stated_match(architectures, checkpoint, inventory, stated.architecture);
   const bool is_described = match && describe_as(*match, checkpoint, config, inventory, norms, model);
   if (!is_described) describe_unknown(checkpoint, config, norms, model);
+  if (!model.other_norms.empty()) {
+    model.notes.push_back("normalization that is not analysed: " + other_norms_text(model));
+  }
   if (stated.heads != 0 && model.heads.empty()) {
     model.notes.push_back(fmt::format("the stated {} heads are not used: {} describes no attention",
                                       stated.heads, model.title));

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "inventory.hpp"
+#include "norm_names.hpp"
+#include "onnx_norms.hpp"
 
 namespace normscope::model {
 
@@ -14,89 +17,9 @@ namespace {
 using checkpoint::Checkpoint;
 using checkpoint::Tensor;
 
-struct Found {
-  std::string stem;
-  const Tensor* gain = nullptr;
-  const Tensor* bias = nullptr;
-  const Tensor* alpha = nullptr;  ///< of an elementwise norm
-  const Tensor* shift = nullptr;
-};
+bool named_rms(const NamedNorm& found) { return lower(found.stem).find("rms") != std::string::npos; }
 
-/// The tensor of that name if it is one number.
-const Tensor* scalar_at(const Checkpoint& checkpoint, const std::string& name) {
-  const Tensor* const tensor = checkpoint.find(name);
-  return tensor != nullptr && tensor->elements() == 1 ? tensor : nullptr;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
-}
-
-/// Longer vectors are not norms, whatever their name.
-constexpr std::uint64_t widest_norm = std::uint64_t{1} << 20;
-
-/// Whether the last component of `stem` names a norm.
-bool names_a_norm(std::string_view stem) {
-  const std::string last = lower(stem.substr(stem.find_last_of("./") + 1));
-  return last.find("norm") != std::string::npos || last == "ln" || last.starts_with("ln_") ||
-         (last.size() > 2 && last.starts_with("ln") && last[2] >= '0' && last[2] <= '9') ||
-         last.starts_with("rms_") || last == "rms";
-}
-
-/// Whether a component of `name`, between '.' or '/', says that an optimizer keeps the tensor, as Flax
-/// ("opt_state") and Keras ("optimizer", "adam") name them.
-bool is_of_optimizer(std::string_view name) {
-  while (!name.empty()) {
-    const std::size_t end = std::min(name.find_first_of("./"), name.size());
-    const std::string component = lower(name.substr(0, end));
-    for (const char* word : {"opt_state", "optimizer", "optimizer_state", "adam", "adamw"}) {
-      if (component == word) return true;
-    }
-    name.remove_prefix(std::min(end + 1, name.size()));
-  }
-  return false;
-}
-
-/// By its name, or by running statistics beside its gain.
-bool is_batch_norm(const Checkpoint& checkpoint, const std::string& stem) {
-  const std::string last = lower(std::string_view(stem).substr(stem.find_last_of("./") + 1));
-  if (last.starts_with("batchnorm") || last.starts_with("batch_norm")) return true;
-  for (const char* mean : {".running_mean", ".moving_mean", "/moving_mean"}) {
-    if (checkpoint.find(stem + mean) != nullptr) return true;
-  }
-  return false;
-}
-
-std::optional<Found> norm_at(const Checkpoint& checkpoint, const Tensor& tensor) {
-  if (tensor.shape.size() != 1 || tensor.shape[0] == 0 || tensor.shape[0] > widest_norm) return {};
-  if (is_of_optimizer(tensor.name)) return {};
-  for (const std::string_view ending : {".weight", ".gamma", ".scale", ".g", "/gamma", "/scale", ""}) {
-    if (!tensor.name.ends_with(ending)) continue;
-    // An integer under a norm's bare name is a constant; one named as its gain is kept, and refused when
-    // read.
-    if (ending.empty() && !is_floating(tensor.dtype)) continue;
-    const std::string stem(tensor.name.substr(0, tensor.name.size() - ending.size()));
-    if (!names_a_norm(stem) || is_batch_norm(checkpoint, stem)) continue;
-    Found found{stem, &tensor};
-    for (const char* bias : {".bias", ".beta", ".b", "/beta", "/bias"}) {
-      const Tensor* beside = checkpoint.find(stem + bias);
-      if (found.bias == nullptr && beside != nullptr && beside->shape.size() == 1 &&
-          beside->shape[0] == tensor.shape[0]) {
-        found.bias = beside;
-      }
-    }
-    found.alpha = scalar_at(checkpoint, stem + ".alpha");
-    if (found.alpha != nullptr) found.shift = scalar_at(checkpoint, stem + ".shift");
-    return found;
-  }
-  return {};
-}
-
-bool named_rms(const Found& found) { return lower(found.stem).find("rms") != std::string::npos; }
-
-NormKind kind_of(const Found& found, bool any_bias) {
+NormKind kind_of(const NamedNorm& found, bool any_bias) {
   if (found.alpha != nullptr) return found.shift != nullptr ? NormKind::derf : NormKind::dyt;
   return found.bias == nullptr && (named_rms(found) || !any_bias) ? NormKind::rms : NormKind::layer;
 }
@@ -115,8 +38,35 @@ std::optional<Tower> tower_of(std::string_view name) {
   return {};
 }
 
+// Whether the model is a diffusion model, whose configuration states the groups of its GroupNorms.
+std::optional<std::uint64_t> diffusion_groups(const Config& config) {
+  return config.count({"norm_num_groups"});
+}
+
+// Whether the norm is a LayerNorm of tokens between the convolutions of a diffusion model.
+bool is_of_tokens(std::string_view stem) {
+  return stem.find("transformer_blocks.") != std::string_view::npos;
+}
+
+// The groups of a GroupNorm, 1 for other norms; empty for a GroupNorm if nothing states them.
+std::optional<std::uint64_t> groups_of(const Config& config, const NamedNorm& found) {
+  const std::optional<std::uint64_t> groups = diffusion_groups(config);
+  if (!found.is_group && (!groups || is_of_tokens(found.stem))) return 1;
+  return groups ? groups : config.count({"num_groups"});
+}
+
+// What diffusers sets in code: the tokens' norms have 1e-5 and those before tokens 1e-6 whatever the
+// configuration says, and autoencoders, which state none, 1e-6.
+std::optional<Config::Eps> diffusion_eps(const Config& config, std::string_view stem) {
+  if (is_of_tokens(stem)) return Config::Eps{1e-5, Source::assumed};
+  const bool before_tokens = stem.find("attentions.") != std::string_view::npos && stem.ends_with(".norm");
+  const std::optional<Config::Eps> told = config.eps();
+  return before_tokens || !told ? Config::Eps{1e-6, Source::assumed} : told;
+}
+
 // The eps of a norm found by name; in a model of several towers, from the section of its own tower.
 std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
+  if (diffusion_groups(config)) return diffusion_eps(config, name);
   if (!config.has_section(Tower::vision)) return config.eps();
   const std::optional<Tower> tower = tower_of(name);
   if (!tower) return {};
@@ -132,66 +82,139 @@ double published_eps(const Config& config, std::string_view name) {
 
 Slice whole(const Tensor& tensor) { return {std::string(tensor.name), 0, tensor.elements(), {}}; }
 
-}  // namespace
-
-void append_found_norms(const Checkpoint& checkpoint, const Config& config,
-                        const std::function<bool(const Tensor&)>& described, Model& model) {
-  std::vector<Found> norms;
-  for (const Tensor& tensor : checkpoint.tensors()) {
-    if (described(tensor)) continue;
-    if (std::optional<Found> found = norm_at(checkpoint, tensor)) norms.push_back(std::move(*found));
+// The features of the norms that have one gain for all, if there are such norms: those of the model, or those
+// of most other norms. 0 if unknown.
+std::uint64_t width_of_rows(const Config& config, const Model& model, const std::vector<NamedNorm>& norms) {
+  if (std::none_of(norms.begin(), norms.end(), [](const NamedNorm& norm) { return norm.one_gain; })) return 0;
+  if (model.width != 0) return model.width;
+  const auto stated = config.counts({"hidden_size", "d_model", "n_embd", "dim", "embed_dim", "hidden_dim"});
+  if (stated && stated->size() == 1) return stated->front();
+  std::map<std::uint64_t, std::size_t> widths;
+  for (const NamedNorm& norm : norms) {
+    if (!norm.one_gain) ++widths[norm.gain->elements()];
   }
-  if (norms.empty()) return;
-  std::size_t assumed_eps = 0;
-  const bool any_bias =
-      std::any_of(norms.begin(), norms.end(), [](const Found& norm) { return norm.bias; }) ||
-      std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
-  std::size_t assumed_rms = 0;
-  std::size_t assumed_layer = 0;
-  // Sorted by layer number, which differs from the order of names.
-  std::stable_sort(norms.begin(), norms.end(), [](const Found& a, const Found& b) {
-    return first_number(a.stem).value_or(-1) < first_number(b.stem).value_or(-1);
-  });
-  for (const Found& found : norms) {
+  const auto most = std::max_element(widths.begin(), widths.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == widths.end() ? 0 : most->first;
+}
+
+void add_other_norms(Model& model, const std::string& kind, std::size_t count) {
+  for (OtherNorms& other : model.other_norms) {
+    if (other.kind != kind) continue;
+    other.count += count;
+    return;
+  }
+  model.other_norms.push_back({kind, count});
+}
+
+// Norms found by name and shape, in the order of their names; those that are not analysed are counted.
+class FoundNorms {
+ public:
+  FoundNorms(const Checkpoint& checkpoint, const Config& config,
+             const std::function<bool(const Tensor&)>& described)
+      : config_(config), has_graph_(checkpoint.graph() != nullptr) {
+    for (const Tensor& tensor : checkpoint.tensors()) {
+      if (described(tensor)) continue;
+      if (std::optional<NamedNorm> found = norm_at(checkpoint, tensor)) take(std::move(*found));
+    }
+    std::stable_sort(norms_.begin(), norms_.end(),
+                     [](const NamedNorm& a, const NamedNorm& b) { return natural_less(a.stem, b.stem); });
+  }
+
+  void append_to(Model& model) {
+    const std::uint64_t rows = width_of_rows(config_, model, norms_);
+    if (rows == 0) std::erase_if(norms_, [&](const NamedNorm& norm) { return leave_out(norm); });
+    any_bias_ =
+        std::any_of(norms_.begin(), norms_.end(), [](const NamedNorm& norm) { return norm.bias; }) ||
+        std::any_of(model.norms.begin(), model.norms.end(), [](const Norm& norm) { return norm.bias; });
+    for (const NamedNorm& found : norms_) model.norms.push_back(norm_of(found, rows));
+    if (!norms_.empty()) add_notes(model);
+    for (const auto& [kind, stems] : others_) add_other_norms(model, kind, stems.size());
+  }
+
+ private:
+  void take(NamedNorm found) {
+    // A graph says itself which other norms it has.
+    if (found.not_analysed.empty()) {
+      const std::optional<std::uint64_t> groups = groups_of(config_, found);
+      if (groups && found.gain->elements() % *groups == 0) return norms_.push_back(std::move(found));
+      found.not_analysed = "GroupNorm";
+    }
+    if (!has_graph_) others_[found.not_analysed].insert(found.stem);
+  }
+
+  bool leave_out(const NamedNorm& norm) {
+    if (norm.one_gain) others_["ScaleNorm"].insert(norm.stem);
+    return norm.one_gain;
+  }
+
+  Norm norm_of(const NamedNorm& found, std::uint64_t rows) {
     Norm norm;
     norm.name = found.stem;
     norm.role = "unknown";
+    norm.order_known = false;
     norm.layer = first_number(found.stem);
-    norm.kind = kind_of(found, any_bias);
-    norm.width = found.gain->shape[0];
-    const std::optional<Config::Eps> told = eps_of(config, found.stem);
-    if (!told && found.alpha == nullptr) ++assumed_eps;
-    norm.eps = told ? told->value : published_eps(config, found.stem);
+    norm.kind = kind_of(found, any_bias_);
+    norm.width = found.one_gain ? rows : found.gain->elements();
+    norm.groups = *groups_of(config_, found);
+    const std::optional<Config::Eps> told = eps_of(config_, found.stem);
+    norm.eps = told ? told->value : published_eps(config_, found.stem);
     norm.eps_source = told ? told->source : Source::assumed;
+    if (norm.eps_source == Source::assumed && found.alpha == nullptr) ++assumed_eps_;
     norm.gain = whole(*found.gain);
     if (found.bias != nullptr) norm.bias = whole(*found.bias);
     if (found.alpha != nullptr) norm.alpha = whole(*found.alpha);
     if (found.shift != nullptr) norm.shift = whole(*found.shift);
-    if (found.bias == nullptr && !named_rms(found) && found.alpha == nullptr)
-      ++(any_bias ? assumed_layer : assumed_rms);
-    model.norms.push_back(std::move(norm));
+    if (found.one_gain) {
+      norm.kind = found.gain->name.ends_with("g") ? NormKind::rms : NormKind::spherical;
+      ++scales_;
+    } else if (found.bias == nullptr && !named_rms(found) && found.alpha == nullptr) {
+      ++(any_bias_ ? assumed_layer_ : assumed_rms_);
+    }
+    if (norm.groups > 1) ++grouped_;
+    return norm;
   }
-  model.notes.push_back(
-      fmt::format("{} norms were found by name and shape alone: their readers and writers are not known, nor "
-                  "whether each is one norm or several groups",
-                  norms.size()));
-  if (assumed_eps != 0) {
+
+  void add_notes(Model& model) const {
+    const auto note = [&](std::size_t count, const char* text) {
+      if (count == 0) return;
+      model.notes.push_back(fmt::format(fmt::runtime(text),
+                                        count == norms_.size() ? "they" : fmt::format("{} of them", count)));
+    };
     model.notes.push_back(fmt::format(
-        "the published default of eps is assumed for {}: neither configuration nor metadata state it",
-        assumed_eps == norms.size() ? "them" : fmt::format("{} of them", assumed_eps)));
+        "{} norms were found by name and shape alone, and stand in the order of their names: neither "
+        "the order of the forward pass nor their readers and writers are known, nor "
+        "whether each is one norm or several groups",
+        norms_.size()));
+    note(assumed_eps_, "{} have the published default of eps: neither configuration nor metadata state it");
+    note(assumed_rms_,
+         "{} are taken for RMSNorm because no norm has a bias; they may be LayerNorm without bias");
+    note(assumed_layer_, "{} have no bias where others do, and are taken for LayerNorm; they may be RMSNorm");
+    note(
+        scales_,
+        "{} have one gain for all features: \"g\" is taken for that of an RMSNorm, as in x-transformers, any "
+        "other name for the length of the output (ScaleNorm)");
+    note(grouped_,
+         "{} normalize groups of channels, over all positions together (GroupNorm); their images are those "
+         "for "
+         "one position");
   }
-  if (assumed_rms != 0) {
-    model.notes.push_back(
-        fmt::format("{} of them are taken for RMSNorm because no norm has a bias; they may be "
-                    "LayerNorm without bias",
-                    assumed_rms));
-  }
-  if (assumed_layer != 0) {
-    model.notes.push_back(
-        fmt::format("{} of them have no bias where others do, and are taken for LayerNorm; they "
-                    "may be RMSNorm",
-                    assumed_layer));
-  }
+
+  const Config& config_;
+  bool has_graph_;
+  std::vector<NamedNorm> norms_{};
+  std::map<std::string, std::set<std::string>> others_{};  ///< stems by kind
+  bool any_bias_ = false;
+  std::size_t assumed_eps_ = 0, assumed_rms_ = 0, assumed_layer_ = 0, scales_ = 0, grouped_ = 0;
+};
+
+}  // namespace
+
+void append_found_norms(const Checkpoint& checkpoint, const Config& config,
+                        const std::function<bool(const Tensor&)>& described, Model& model) {
+  FoundNorms(checkpoint, config, described).append_to(model);
+  if (checkpoint.graph() == nullptr) return;
+  for (const auto& [kind, count] : other_onnx_norms(*checkpoint.graph())) add_other_norms(model, kind, count);
 }
 
 }  // namespace normscope::model

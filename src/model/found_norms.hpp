@@ -9,8 +9,9 @@
 
 namespace normscope::model {
 
-/// Appends norms recognised by name and shape among the tensors that are not `described`: one axis, and a
-/// name such as "norm", "LayerNorm" or "ln_1". Their readers and writers are unknown.
+/// Appends norms recognised by name and shape among the tensors that are not `described` (see `norm_at`), in
+/// the order of their names: their place in the forward pass, their readers and writers are unknown. Counts
+/// the norms that are not analysed, by kind.
 void append_found_norms(const checkpoint::Checkpoint& checkpoint, const Config& config,
                         const std::function<bool(const checkpoint::Tensor&)>& described, Model& model);
 

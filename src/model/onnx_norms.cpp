@@ -229,6 +229,22 @@ std::vector<StatedNorm> find_onnx_norms(const OnnxGraph& graph, const std::strin
   return norms;
 }
 
+std::map<std::string, std::size_t> other_onnx_norms(const OnnxGraph& graph) {
+  constexpr std::pair<std::string_view, std::string_view> others[] = {
+      {"BatchNormalization", "BatchNorm"},    {"InstanceNormalization", "InstanceNorm"},
+      {"GroupNormalization", "GroupNorm"},    {"GroupNorm", "GroupNorm"},
+      {"LpNormalization", "LpNormalization"}, {"MeanVarianceNormalization", "MeanVarianceNormalization"},
+      {"LRN", "LocalResponseNorm"},
+  };
+  std::map<std::string, std::size_t> counts;
+  for (const OnnxNode& node : graph.nodes()) {
+    for (const auto& [op, kind] : others) {
+      if (node.op == op) ++counts[std::string(kind)];
+    }
+  }
+  return counts;
+}
+
 std::vector<StatedNorm> stated_norms(const checkpoint::Checkpoint& checkpoint) {
   const OnnxGraph* graph = checkpoint.graph();
   return graph == nullptr ? std::vector<StatedNorm>() : find_onnx_norms(*graph, checkpoint.path().string());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,5 +14,8 @@ namespace normscope::model {
 /// Errors    as `stated_norms`
 [[nodiscard]] std::vector<StatedNorm> find_onnx_norms(const checkpoint::OnnxGraph& graph,
                                                       const std::string& file);
+
+/// How many operators of the graph normalize in a way that is not analysed, by kind: "BatchNorm" and others.
+[[nodiscard]] std::map<std::string, std::size_t> other_onnx_norms(const checkpoint::OnnxGraph& graph);
 
 }  // namespace normscope::model

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <normscope/core/text.hpp>
+
 #include "inventory.hpp"
 
 namespace normscope::model {
@@ -56,6 +58,7 @@ Norm norm_of(const Checkpoint& checkpoint, const StatedNorm& stated) {
 void append_stated_norms(const Checkpoint& checkpoint, std::span<const StatedNorm> all, Model& model) {
   std::map<std::tuple<std::string, std::string, double>, std::size_t> by_parameters;
   std::map<std::string, int> times_named;
+  const std::size_t before = model.norms.size();
   for (const StatedNorm& stated : all) {
     std::size_t index = model.norms.size();
     if (!stated.gain.empty() || !stated.bias.empty()) {
@@ -66,6 +69,7 @@ void append_stated_norms(const Checkpoint& checkpoint, std::span<const StatedNor
     } else {
       model.norms.push_back(norm_of(checkpoint, stated));
       Norm& norm = model.norms.back();
+      norm.order_known = before == 0;
       if (const int times = ++times_named[norm.name]; times > 1) norm.name += fmt::format(" ({})", times);
       if (stated.axis != -1) {
         model.notes.push_back(fmt::format(
@@ -79,9 +83,10 @@ void append_stated_norms(const Checkpoint& checkpoint, std::span<const StatedNor
       }
     }
   }
-  model.notes.push_back(
-      "norms are those stated in the file's graph; only linear maps that read them directly are listed as "
-      "readers, and their writers are not known");
+  model.notes.push_back(fmt::format(
+      "{} are those stated in the file's graph; only linear maps that read them directly are listed as "
+      "readers, and their writers are not known",
+      before == 0 ? "norms" : counted(model.norms.size() - before, "norm")));
 }
 
 void take_stated_eps(std::span<const StatedNorm> all, Model& model) {

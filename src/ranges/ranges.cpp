@@ -203,7 +203,7 @@ LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& r
 void add_logits(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads,
                 const Progress& progress, ModelRanges& result) {
   if (!model.vocabulary || !model.vocabulary->unembedding) {
-    result.logits_refused = "no map to a vocabulary was found";
+    result.logits_refused = model::why_no_logits(model);
     return;
   }
   const model::Vocabulary& vocabulary = *model.vocabulary;

@@ -198,7 +198,7 @@ const char* to_string(Agreement agreement) {
 
 Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
                    const Model& new_model, const Progress& progress) {
-  if (old_model.architecture == "unknown" || old_model.architecture != new_model.architecture) {
+  if (!old_model.is_known() || old_model.architecture != new_model.architecture) {
     refuse(fmt::format("{} is {}, {} is {}; expected one known architecture", old_file.path().string(),
                        old_model.title, new_file.path().string(), new_model.title));
   }

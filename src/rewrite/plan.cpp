@@ -42,7 +42,7 @@ void expect_known(const Checkpoint& checkpoint, const Model& model) {
   if (checkpoint.format() != "safetensors") {
     refuse(checkpoint, fmt::format("is a {} file, expected safetensors", checkpoint.format()));
   }
-  if (model.architecture == "unknown") refuse(checkpoint, "not modelled: its architecture");
+  if (!model.is_known()) refuse(checkpoint, "not modelled: " + model.title);
   const auto config = checkpoint.config_text()
                           ? nlohmann::json::parse(*checkpoint.config_text(), nullptr, false)
                           : nlohmann::json();

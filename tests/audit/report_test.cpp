@@ -36,6 +36,35 @@ TEST_F(Norms, AreMeasuredAsTheGeometrySays) {
   EXPECT_NEAR(norm.image->energy_top_1, std::pow(image.semi_axes()[0], 2) / energy, 1e-14);
 }
 
+TEST_F(Norms, AreNotComparedWithANextOneWhereTheirOrderIsNotKnown) {
+  add(test::random_gain(64, "wide", 3));
+  add(test::random_gain(64, "wide", 5));
+  const Report ordered = report();
+  ASSERT_TRUE(ordered.norms[0].next.has_value());
+  EXPECT_NE(find_kind(ordered, "image_change"), nullptr);
+  order_known_ = false;
+  const Report given = report();
+  EXPECT_FALSE(given.norms[0].next.has_value());
+  EXPECT_EQ(find_kind(given, "image_change"), nullptr);
+}
+
+TEST(Report, OfANormThatCannotBeMeasuredHasTheOthers) {
+  const test::Scratch scratch;
+  const std::vector<double> gain = ordinary(8);
+  const std::vector<std::byte> codes(8);
+  checkpoint::write_safetensors(
+      scratch / "m.safetensors",
+      std::vector<checkpoint::NewTensor>{{"a.norm.weight", Dtype::I8, {8}, codes},
+                                         {"b.norm.weight", Dtype::F64, {8}, std::as_bytes(std::span(gain))}});
+  const Report given = audit(checkpoint::Checkpoint(scratch / "m.safetensors"));
+  ASSERT_EQ(given.norms.size(), 2U);
+  EXPECT_NE(given.norms[0].not_measured.find("is I8, expected a floating-point type"), std::string::npos);
+  EXPECT_FALSE(given.norms[0].image.has_value());
+  EXPECT_TRUE(given.norms[1].image.has_value());
+  EXPECT_TRUE(std::any_of(given.findings.begin(), given.findings.end(),
+                          [](const Finding& finding) { return finding.kind == "not_measured"; }));
+}
+
 TEST_F(Norms, ABiasIsMeasuredInRadiiOfTheImage) {
   // A sphere of radius 8, shifted by 6: what every output has in common is most of it from a radius on.
   std::vector<double> bias(64);

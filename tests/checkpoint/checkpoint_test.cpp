@@ -112,10 +112,12 @@ TEST(Checkpoint, RejectsAHugeConfig) {
 TEST(Checkpoint, ChoosesTheFileOfAFolder) {
   const Scratch scratch;
   EXPECT_EQ(complaint(ErrorCode::Io, scratch.folder()), "has no .safetensors file and no pytorch_model.bin");
-  put(scratch / "a.h5", "");
+  put(scratch / "a.mlmodel", "");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch.folder()),
-            "has no .safetensors file and no pytorch_model.bin; \"a.h5\" is HDF5 or Keras, which is not "
-            "read: export it to safetensors");
+            "has no .safetensors file and no pytorch_model.bin; \"a.mlmodel\" is Core ML, which is not "
+            "read: export the model to ONNX or safetensors");
+  put(scratch / "a.h5", "");
+  EXPECT_EQ(complaint(ErrorCode::Format, scratch / "a.h5"), complaint(ErrorCode::Format, scratch.folder()));
   put(scratch / "b.onnx", "");
   put(scratch / "c.onnx", "");
   EXPECT_EQ(complaint(ErrorCode::Argument, scratch.folder()),
@@ -141,20 +143,19 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
                                  const std::string& format, const std::string& advice) {
     put(scratch / name, content);
     EXPECT_EQ(complaint(ErrorCode::Unsupported, scratch / name),
-              "format is " + format + ", expected safetensors, GGUF, ONNX, PyTorch or Flax msgpack" + advice);
+              "format is " + format +
+                  ", expected safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack" + advice);
   };
-  const std::string convert = "; export it to safetensors";
   const std::string convert_model = "; export the model to ONNX or safetensors";
-  expect("lies.safetensors", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
-  expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel", convert_model);
-  expect("model.ckpt.index", "", "TensorFlow checkpoint", convert_model);
-  expect("model.ckpt.data-00000-of-00001", "abc", "TensorFlow checkpoint", convert_model);
+  expect("saved_model.pb", "\x0a\x10", "TensorFlow SavedModel",
+         "; open its weights, variables/variables.index, or export the model to ONNX or safetensors");
+  expect("model.ckpt.data-00000-of-00001", "abc", "data file of a TensorFlow checkpoint",
+         "; open the .index file beside it");
   expect("a.bin", std::string("\x1c\0\0\0TFL3", 8), "TensorFlow Lite", convert_model);
   expect("a.mlmodel", "", "Core ML", convert_model);
   expect("a.engine", "", "TensorRT engine", convert_model);
   expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");
   expect("a.safetensors.gz", "\x1f\x8b\x08", "compressed or tar archive", "; unpack it first");
-  expect("a.h5", "\x89HDF\r\n\x1a\n", "HDF5 or Keras", convert);
   expect("pulled_without_lfs.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
          "Git LFS pointer", "; fetch the file with `git lfs pull`");
   expect("a.npy", "\x93NUMPY\1", "NumPy array", "");

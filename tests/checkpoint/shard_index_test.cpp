@@ -183,10 +183,11 @@ TEST_F(TorchIndex, RejectsShardsOfOtherFormats) {
   EXPECT_EQ(complaint(ErrorCode::Format),
             "checkpoint: " + index_.string() +
                 ": has shards of two formats, pytorch and safetensors, expected one");
-  put(second, "\x89HDF\r\n\x1a\n");
+  put(second, std::string("\x1c\0\0\0TFL3", 8));
   EXPECT_EQ(complaint(ErrorCode::Unsupported),
             "checkpoint: " + second.string() +
-                ": format is HDF5 or Keras, expected safetensors or PyTorch; export it to safetensors");
+                ": format is TensorFlow Lite, expected safetensors or PyTorch; export the model to ONNX or "
+                "safetensors");
   put(second, R"({"weight_map":{}})");
   EXPECT_EQ(complaint(ErrorCode::Unsupported),
             "pytorch: " + second.string() + ": does not begin as the files of torch.save do");

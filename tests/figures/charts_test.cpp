@@ -32,6 +32,24 @@ TEST_F(ChartsOfNorms, CarryTheirDataAndTheirWords) {
   }
 }
 
+TEST_F(ChartsOfNorms, JoinNormsThroughDepthOnlyInAKnownOrder) {
+  add(test::random_gain(64, "wide", 3));
+  add(test::random_gain(64, "ordinary", 4));
+  const auto condition = [&] { return nlohmann::json(figures::charts(report()))[0]["spec"]; };
+  const auto title = [](const nlohmann::json& spec) {
+    return spec["encoding"]["x"]["title"].get<std::string>();
+  };
+  const nlohmann::json ordered = condition();
+  ASSERT_EQ(ordered["layer"].size(), 2U);
+  EXPECT_EQ(ordered["layer"][0]["mark"]["type"], "line");
+  EXPECT_EQ(title(ordered), "norm, in the order of the forward pass");
+  order_known_ = false;
+  const nlohmann::json unordered = condition();
+  ASSERT_EQ(unordered["layer"].size(), 1U);
+  EXPECT_EQ(unordered["layer"][0]["mark"]["type"], "point");
+  EXPECT_NE(title(unordered).find("not known"), std::string::npos);
+}
+
 TEST_F(ChartsOfNorms, SayHowFarABiasMovesTheImage) {
   // A sphere of radius 8, shifted by 6 and by 16.
   std::vector<double> bias(64);

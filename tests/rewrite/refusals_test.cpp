@@ -87,7 +87,7 @@ TEST(RewriteRefusals, ModelsWhoseWiringIsNotKnown) {
   Copy nameless(fixture("llama"));
   nameless.config = "{}";
   while (nameless.tensors.size() > 2) nameless.tensors.erase(nameless.tensors.begin());
-  EXPECT_TRUE(mentions(refusal(nameless.open(scratch / "names")), "not modelled: its architecture"));
+  EXPECT_TRUE(mentions(refusal(nameless.open(scratch / "names")), "not modelled: unknown architecture"));
   Copy copy(fixture("gpt2"));
   copy.tensors.erase("transformer.h.1.mlp.c_fc.bias");
   EXPECT_TRUE(mentions(refusal(copy.open(scratch / "missing")), "is missing"));

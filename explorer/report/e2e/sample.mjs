@@ -70,8 +70,10 @@ function gpt2Norm(index, layers, width, random) {
     eps: 1e-5,
     eps_source: "config",
     placement: last ? "post" : "pre",
+    order_known: true,
     applications: 1,
     gain_offset: 0,
+    not_measured: null,
     gain: parameter(tensor("weight"), random, top, index === 3 ? -0.000312 : shortest),
     bias: parameter(tensor("bias"), random, 0.4 + random(), -0.8 - random()),
     null_space: {
@@ -144,6 +146,8 @@ function finding(kind, norm, text, numbers, severity) {
     severity,
     reproduce: norm.reproduce,
     why: "Maps that read the norm see this direction larger than the others.",
+    usual: kind === "stretched_axis" ? "usual: 1.4 to 38 in 4 GPT-2 models" : null,
+    is_usual: kind === "negative_gain",
   };
 }
 
@@ -234,6 +238,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       parameters: 30_687_744,
       tensors: 100,
       metadata: { format: "pt", license: "modified MIT" },
+      other_norms: [],
       missing: ["MLP weights of all 12 layers", "token embedding, and with it the unembedding"],
       notes: ["Attention weights are stored as F16; the norms as F32."],
     },
@@ -253,6 +258,12 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       ...spreads(i, layers * heads, random),
     })),
     vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },
+    usual: {
+      family: "GPT-2",
+      models: ["GPT-2 small", "GPT-2 medium"],
+      norms: 74,
+      ranges: [{ measure: "condition", low: 1.4, high: 38, text: "usual: 1.4 to 38 in 2 GPT-2 models" }],
+    },
     findings,
   };
 }
@@ -284,6 +295,7 @@ function hostile() {
     tensors: null,
     files: [{ name: traps[5], bytes: null }],
     metadata: { [traps[4]]: traps[5], nested: traps[1] },
+    other_norms: [],
     missing: traps,
     notes: [traps[3]],
   };
@@ -317,6 +329,8 @@ function hostile() {
     severity: i === 3 ? null : i / 9,
     reproduce: text,
     why: text,
+    usual: i % 2 ? text : null,
+    is_usual: i % 3 === 0,
   }));
   report.heads = [];
   report.vocabulary = { size: null, tied: false, unembedding: traps[0], final_norm: traps[5] };
@@ -338,6 +352,7 @@ function empty() {
       title: "",
       files: [],
       metadata: {},
+      other_norms: [],
       missing: [],
       notes: [],
     },

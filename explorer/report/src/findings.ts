@@ -1,6 +1,6 @@
-import type { Finding } from "../../generated/report";
+import type { Finding, Report } from "../../generated/report";
 import { button, command, el, normLink, slot } from "../../shared/dom";
-import { plural } from "../../shared/format";
+import { count, plural } from "../../shared/format";
 
 const shownAtFirst = 12;
 
@@ -29,6 +29,7 @@ function item(finding: Finding): HTMLElement {
       {},
       el("p", { class: "sentence", dir: "auto" }, finding.text),
       finding.why === "" ? null : el("p", { class: "why" }, finding.why),
+      finding.usual === null ? null : el("p", { class: "why" }, finding.usual),
       finding.norm_index === null
         ? null
         : el("p", { class: "about" }, normLink(finding.norm_index, finding.norm ?? "its norm")),
@@ -37,25 +38,31 @@ function item(finding: Finding): HTMLElement {
   );
 }
 
-/** Fills the findings, the most severe first; a long list ends in a button for the rest. */
-export function showFindings(findings: Finding[]): void {
+/** Fills the findings, the most severe first; a button shows the rest of a long list, and what is usual. */
+export function showFindings({ findings, usual }: Report): void {
   const body = slot("findings-body");
   if (findings.length === 0) {
     body.append(el("p", {}, "Nothing unusual: no norm of this checkpoint stands out by the measures taken."));
     return;
   }
-  const sorted = [...findings].sort((a, b) => (b.severity ?? 0) - (a.severity ?? 0));
+  const sorted = [...findings].sort(
+    (a, b) => Number(a.is_usual) - Number(b.is_usual) || (b.severity ?? 0) - (a.severity ?? 0),
+  );
+  const usualOnes = sorted.filter((finding) => finding.is_usual).length;
+  const first = Math.min(shownAtFirst, sorted.length - usualOnes);
+  if (first === 0) body.append(el("p", {}, `Nothing unusual for ${usual?.family ?? "such"} models.`));
   const rows = sorted.map(item);
   const listed = el("ol", { class: "findings" }, ...rows);
   body.append(listed);
-  if (rows.length <= shownAtFirst) return;
-  for (const row of rows.slice(shownAtFirst)) row.classList.add("later");
+  if (rows.length <= first) return;
+  for (const row of rows.slice(first)) row.classList.add("later");
   const more = button(
-    `Show ${plural(rows.length - shownAtFirst, "more finding")}`,
+    `Show ${plural(rows.length - first, "more finding")}` +
+      (usualOnes === 0 ? "" : `, ${count(usualOnes)} of them usual for ${usual?.family ?? "such"} models`),
     () => {
       listed.classList.add("all");
       more.remove();
-      rows[shownAtFirst]?.querySelector<HTMLElement>("a, button")?.focus();
+      rows[first]?.querySelector<HTMLElement>("a, button")?.focus();
     },
     { class: "more" },
   );

@@ -1,4 +1,4 @@
-import type { Head, Token, Vocabulary } from "../../generated/report";
+import type { Head, Report, Token, Vocabulary } from "../../generated/report";
 import { definitions, el, name, slot, table } from "../../shared/dom";
 import { atMost, count, number, plural, unknown } from "../../shared/format";
 import { countHeads, showSpreads } from "./spreads";
@@ -170,8 +170,12 @@ function showReach(vocabulary: Vocabulary, body: HTMLElement): void {
 }
 
 /** Fills the summary of heads and vocabulary. */
-export function showHeadsAndVocabulary(heads: Head[], vocabulary: Vocabulary | null): void {
+export function showHeadsAndVocabulary({ model, heads, vocabulary }: Report): void {
   const body = slot("heads-body");
+  if (model.architecture === "unknown" && heads.length === 0 && vocabulary === null) {
+    body.append(el("p", {}, "Heads and vocabulary are not modelled: ", name(model.title), "."));
+    return;
+  }
   showHeads(heads, body);
   if (vocabulary === null) {
     body.append(el("p", {}, "The checkpoint holds no unembedding, so nothing is known about a vocabulary."));

@@ -32,6 +32,9 @@ function parameters(norm: Norm): HTMLElement | null {
       ["bias", norm.bias],
     ] as [string, Parameter | null][]
   ).filter((row): row is [string, Parameter] => row[1] !== null);
+  if (norm.not_measured !== null) {
+    return el("p", { class: "muted" }, "No numbers: ", name(norm.not_measured), ".");
+  }
   if (rows.length === 0) return el("p", { class: "muted" }, "Neither gain nor bias: the image is a sphere.");
   return short(
     "Gain and bias",
@@ -77,6 +80,7 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
           (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : ""),
       ],
       ["Placement", norm.placement],
+      ["Place", norm.order_known ? null : "not known: listed by name"],
       ["Stack", norm.stack === "" ? null : name(norm.stack)],
       [
         "Applied",

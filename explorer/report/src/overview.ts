@@ -1,4 +1,4 @@
-import type { Model, Norm, Report } from "../../generated/report";
+import type { Norm, Report } from "../../generated/report";
 import { definitions, el, name, normLink, slot } from "../../shared/dom";
 import { bytes, count, kindName, large, number, plural, unknown } from "../../shared/format";
 import type { Maybe } from "../../shared/format";
@@ -31,13 +31,22 @@ const fact = (term: string, value: string, ...about: (Node | string)[]): HTMLEle
 
 const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 
-function keyFacts({ model, norms }: Report): HTMLElement[] {
+/** What is usual of a measure in the model's family, for the line below a key fact. */
+function usualOf({ usual }: Report, measure: string): string[] {
+  const range = usual?.ranges.find((one) => one.measure === measure);
+  return range === undefined ? [] : [` · ${range.text}`];
+}
+
+function keyFacts(report: Report): HTMLElement[] {
+  const { model, norms } = report;
   const kinds = tally(norms.map((norm) => kindName(norm.kind, norm.groups)));
+  const others = model.other_norms.map((other) => `${count(other.count)} ${other.kind}`);
   const facts = [
     fact(
       "Norms",
       count(norms.length),
       kinds.map(([kind, n]) => (kinds.length > 1 ? `${n} ${kind}` : kind)).join(", "),
+      others.length > 0 ? ` · not analysed: ${others.join(", ")}` : "",
     ),
   ];
   const stack = [
@@ -61,6 +70,7 @@ function keyFacts({ model, norms }: Report): HTMLElement[] {
         `${number(stretched.value)} : 1`,
         "longest to shortest axis, ",
         at(stretched.norm),
+        ...usualOf(report, "condition"),
       ),
     );
   const gain = largest(norms, ({ gain: g }) =>
@@ -104,7 +114,7 @@ function remarks(heading: string, items: string[]): HTMLElement | null {
   );
 }
 
-function provenance(model: Model): HTMLElement {
+function provenance({ model, usual }: Report): HTMLElement {
   const size = model.files.reduce<Maybe>(
     (sum, file) => (sum === null || file.bytes === null ? null : sum + file.bytes),
     0,
@@ -122,6 +132,7 @@ function provenance(model: Model): HTMLElement {
       ["Path", name(model.path)],
       ["Format", model.format],
       ["Recognized by", model.evidence],
+      ["Usual values from", usual && `${usual.models.join(", ")}: ${plural(usual.norms, "norm")}`],
     ]),
     definitions(files),
     model.files.length > 40
@@ -143,7 +154,7 @@ export function showOverview(report: Report): void {
   ].filter((part) => part !== "" && part !== unknown);
   slot("model-line").textContent = line.join(" · ");
   slot("key-facts").append(...keyFacts(report));
-  for (const part of [remarks("Missing", model.missing), remarks("Notes", model.notes), provenance(model)]) {
+  for (const part of [remarks("Missing", model.missing), remarks("Notes", model.notes), provenance(report)]) {
     if (part !== null) slot("overview-body").append(part);
   }
   slot("colophon").textContent = `Made by Normscope ${report.version}.`;

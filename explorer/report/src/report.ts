@@ -24,9 +24,9 @@ export interface Place {
 /** Fills the report's sections, which sections.html holds, wherever they stand. */
 export function showReport(report: Report, charts: Chart[], { beside, signal }: Place = {}): Shown {
   showOverview(report);
-  showFindings(report.findings);
+  showFindings(report);
   const { redraw } = showCharts(charts, { signal });
-  showHeadsAndVocabulary(report.heads, report.vocabulary);
+  showHeadsAndVocabulary(report);
   const { reveal } = showNorms(report.norms, beside);
   return { redraw, reveal };
 }

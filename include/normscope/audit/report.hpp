@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <normscope/audit/heads.hpp>
+#include <normscope/audit/usual.hpp>
 #include <normscope/audit/vocabulary.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
@@ -90,6 +91,7 @@ struct Neighbour {
 
 struct NormReport {
   model::Norm norm{};
+  std::string not_measured{};  ///< why its tensors cannot be read; the rest is then absent
   std::optional<ParameterStatistics> gain{}, bias{};
   /// Absent, like `image`, where the gain is not finite or the image leaves the range of float64.
   std::optional<NullSpace> null_space{};
@@ -142,6 +144,11 @@ struct Finding {
   double severity = 0.0;  ///< 0: good to know … 1: changes how the model must be read
   std::string reproduce{};
   std::string why{};  ///< what it means for who reads or changes the model; set by `find`
+  /// What is usual of that measure in the model's family; empty if that is not known. Set by `find`.
+  std::string usual{};
+  /// Whether the family has at least two models and the norm's value is in their range; `severity` is then
+  /// halved.
+  bool is_usual = false;
 };
 
 struct FileSize {
@@ -161,7 +168,8 @@ struct Report {
   std::vector<Feature> features;  ///< those unusual in most norms first
   std::vector<HeadReach> heads;   ///< in the order of `model.heads`
   VocabularyReach vocabulary{};
-  std::vector<Finding> findings;  ///< most severe first
+  const UsualFamily* family = nullptr;  ///< null where no trained model of the family was measured
+  std::vector<Finding> findings;        ///< most severe first, those that are usual last
 };
 
 /// Measures every norm and every head of `checkpoint`, and its vocabulary as far as `vocabulary` allows.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct StoredArray {
   /// The elements, row-major and little-endian: in the mapped file if they are stored so, else in `buffer`.
   /// They may be unaligned.
   Fetch fetch{};
+  /// The elements where they lie in the file, if they are stored as `fetch` gives them.
+  std::optional<std::span<const std::byte>> in_place{};
 };
 
 /// The array of a `.npy` file: NumPy formats 1.0 to 3.0, C or Fortran order, either byte order.
@@ -45,6 +48,12 @@ struct StoredArray {
 /// The array in a member of an `.npz` file, stored or deflated.
 /// Errors    as `open_npy`; Format for a damaged member, whose elements are unpacked by `fetch`
 [[nodiscard]] StoredArray open_npz_member(std::shared_ptr<const MappedFile> file, const ZipMember& member,
+                                          const std::string& where);
+
+/// The same in the bytes of a file, which outlive the array. The checksum of a member that is stored is not
+/// checked, so that elements that need no change are not read.
+/// Errors    as `open_npy`
+[[nodiscard]] StoredArray open_npz_member(std::span<const std::byte> bytes, const ZipMember& member,
                                           const std::string& where);
 
 /// The member of that name, or else the one that has ".npy" behind it; null if there is neither.

@@ -74,6 +74,7 @@ struct Norm {
   double gain_offset = 0.0;      ///< 1 where the file stores gain − 1 (Gemma)
   Placement placement = Placement::unknown;
   int applications = 1;
+  bool order_known = true;         ///< whether it stands in `norms` where the forward pass has it
   bool connections_known = false;  ///< whether `readers` and `writers` are complete
   std::vector<Linear> readers{};   ///< linear maps that read this norm's output directly
   /// Tensors that have written to the stream of this norm since the previous norm of that stream; for
@@ -134,6 +135,12 @@ struct Vocabulary {
   std::string not_modelled{};  ///< as for a head, for logits
 };
 
+/// Normalization that a file shows and that is not analysed.
+struct OtherNorms {
+  std::string kind;  ///< "BatchNorm"
+  std::size_t count = 0;
+};
+
 struct Model {
   std::string architecture;  ///< short name such as "gpt2"; "unknown" where none matched
   std::string title;         ///< "GPT-2 or minGPT"
@@ -144,12 +151,23 @@ struct Model {
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;
   std::uint64_t parameters = 0;
+  /// In the order of the forward pass, those of unknown order behind the others by name.
   std::vector<Norm> norms;
+  std::vector<OtherNorms> other_norms{};
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
   std::vector<std::string> missing;  ///< tensors the architecture needs and the file lacks
   std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be determined
+
+  [[nodiscard]] bool is_known() const { return architecture != "unknown"; }
 };
+
+/// "33 BatchNorm and 2 GroupNorm": the norms that are not analysed; empty if there are none.
+[[nodiscard]] std::string other_norms_text(const Model& model);
+
+/// Why no logits are known where `model.vocabulary` has no unembedding: the architecture is unknown, or there
+/// is no map to a vocabulary.
+[[nodiscard]] std::string why_no_logits(const Model& model);
 
 /// What a user states of a model because its file does not.
 struct Stated {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import open_clip_models
 from .case import Case
 from .known import BERT
 
@@ -48,6 +49,8 @@ CASES = [
          dict(text_config=CLIP_TEXT | dict(projection_size=16), vision_config=CLIP_VISION),
          {"input_ids": [7, 19, 3, 26, 11, 28, 5, 14, 21, 9], "pixel_values": (1, 3, 8, 8)},
          ("text_embeds", "image_embeds", "logits_per_text"), TWO_TOWERS),
+    Case("open_clip", open_clip_models.two_towers, inputs={"image": (1, 3, 8, 8), "text": [1, 7, 19, 3, 26, 11, 23, 5, 14, 28]},
+         outputs=("text_features", "image_features"), towers={"": "text", "visual": "vision"}),
     Case("distilbert", "DistilBertForMaskedLM",
          dict(vocab_size=29, dim=12, hidden_dim=20, n_layers=2, n_heads=3, max_position_embeddings=18,
               pad_token_id=0)),

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/bytes/deflate.hpp>
 #include <normscope/bytes/zip.hpp>
 #include <normscope/core/error.hpp>
 
@@ -60,5 +61,10 @@ ZipStream::ZipStream(std::span<const std::byte> /*bytes*/, const ZipMember& /*me
 ZipStream::~ZipStream() = default;
 void ZipStream::read(std::span<std::byte> /*out*/) {}
 void ZipStream::finish() {}
+
+void inflate_zlib(std::span<const std::byte> /*packed*/, std::span<std::byte> /*out*/,
+                  const std::string& where) {
+  refuse(where, "compressed");
+}
 
 }  // namespace normscope::bytes

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+#include <normscope/automata/train.hpp>
+
+#include "bench.hpp"
+
+namespace normscope::bench {
+
+/// The same gradient by libtorch's own LSTM and autograd, eager; the answer is the gradient in our order.
+/// Requires  an LSTM for membership, and words of one length
+[[nodiscard]] Contender torch(const automata::Network& network, std::span<const automata::Labelled> words,
+                              std::size_t calls);
+
+}  // namespace normscope::bench

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// What the norms of a family's models measured, to compare another model of the family with. The table is
+/// written by `scripts/usual` from trained models that the tests use; docs/models.md names them.
+namespace normscope::audit {
+
+struct NormReport;
+
+/// From the smallest to the largest value that a measure has in norms outside attention.
+struct UsualRange {
+  std::string_view measure;  ///< "condition", "longest_over_median", ...: the names in the report's JSON
+  double low = 0.0, high = 0.0;
+};
+
+struct UsualFamily {
+  std::string_view title;                           ///< "GPT-2"
+  std::span<const std::string_view> architectures;  ///< short names of its architectures
+  std::span<const std::string_view> models;         ///< those that were measured
+  std::size_t norms = 0;                            ///< of these models
+  std::span<const UsualRange> ranges;
+
+  /// The range of a measure, or null.
+  [[nodiscard]] const UsualRange* range(std::string_view measure) const;
+  /// "usual: 1.4 to 20 in 4 GPT-2 models"; empty without a range.
+  [[nodiscard]] std::string text(std::string_view measure) const;
+};
+
+/// One norm's value of a measure of that table; empty where the norm has none.
+[[nodiscard]] std::optional<double> measured(const NormReport& norm, std::string_view measure);
+
+/// The family that has the architecture of this short name, or null.
+[[nodiscard]] const UsualFamily* usual_family(std::string_view architecture);
+
+}  // namespace normscope::audit

@@ -156,7 +156,7 @@ function wordOf(page: Page<State>): void {
             ["In truth", verdict(found.member)],
             ["LSTM, trained", verdict(found.lstm)],
             ["GRU, trained", verdict(found.gru)],
-            ["LSTM, written down", verdict(found.constructed)],
+            ["LSTM, set by hand", verdict(found.constructed)],
           ],
         ),
       );

@@ -306,7 +306,9 @@ const Experiment brody_majority{
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle},
          {"query_angle_matched",
-          "It also does so compared to keys of the same length without projection (ours).", "no such arm",
+          "LayerNorm turns queries towards ones also compared to keys of the same length without projection "
+          "(ours).",
+          "no such arm",
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle_matched},
          {"uniform", "LayerNorm's attention is nearer to uniform than the released arm's without projection.",

@@ -302,7 +302,7 @@ const Experiment merrill_theorems{
                 {{"rank_clipped_4", 3, "rank "}, {"rank_clipped_8", 7, ""}, {"rank_clipped_12", 11, ""}},
                 nullptr, 0);
           }},
-         {"theorem_2", "An LSTM computes it in the limit of large weights", "theorem 2",
+         {"theorem_2", "An LSTM computes that counter in the limit of large weights", "theorem 2",
           "the largest error for i, j < 25 falls from N = 1 over 3, 5, 10 to 20, there at most 1e-6",
           limit_holds},
          {"theorems_3_4_7", "Counter machines that do not look at their counters are weighted automata",
@@ -344,7 +344,7 @@ const Experiment merrill_theorems{
           [](const Results& results) {
             return expect(results, {{"most_bend", 0, "largest second difference: "}}, "layers", least_layers);
           }},
-         {"theorem_10", "Two layers of thresholds on a saturated QRNN recognize it", "theorem 10",
+         {"theorem_10", "Two layers of thresholds on a saturated QRNN recognize a^n b^n", "theorem 10",
           on_every_word,
           [](const Results& results) {
             return expect(results, {{"thm10_mistakes", 0, "mistakes: "}}, "longest", least_longest);
@@ -358,7 +358,7 @@ const Experiment merrill_theorems{
                            {"most_attack_distance", 0, "largest difference of c: "}},
                           "layers", least_layers);
           }},
-         {"theorem_12", "Two layers of QRNN recognize it, with the empty word",
+         {"theorem_12", "Two layers of QRNN recognize a^n b^n Σ*, with the empty word",
           "theorem 12, e = 1 for words that begin with b", on_every_word,
           [](const Results& results) {
             return expect(results, {{"thm12_mistakes", 0, "mistakes: "}}, "longest", least_longest);

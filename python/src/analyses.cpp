@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -134,29 +135,62 @@ std::string separate(const nb::list& given, double tolerance, bool exact, unsign
   });
 }
 
+/// A vocabulary's head from arrays.
+struct ArrayHead {
+  Matrix unembedding{};
+  NormSpec norm{};
+  std::vector<double> bias{};
+
+  /// What a result states of them, and by which names.
+  [[nodiscard]] certificates::Inputs inputs(unsigned threads) const {
+    certificates::Inputs found{.arguments = {{"unembedding", "unembedding"}},
+                               .arrays = {described("unembedding", unembedding, threads)}};
+    const auto add = [&](const char* role, const std::vector<double>& values) {
+      if (values.empty()) return;
+      found.arguments.push_back({role, role});
+      found.arrays.push_back(certificates::describe_array(role, {values.size()}, values));
+    };
+    add("unembedding bias", bias);
+    add("gain", norm.gain);
+    add("norm bias", norm.bias);
+    return found;
+  }
+};
+
+/// `norm` is None for a LayerNorm without gain.
+ArrayHead head_of(const char* who, const nb::object& norm, const nb::object& unembedding,
+                  const nb::object& bias) {
+  Matrix weights = matrix_of(who, "unembedding", unembedding);
+  NormSpec spec = norm.is_none() ? NormSpec{.width = weights.width} : norm_of(who, norm);
+  return {std::move(weights), std::move(spec), vector_of(who, "bias", bias)};
+}
+
 std::string reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
                   const std::vector<std::size_t>& tokens, std::size_t nearest, double seconds,
                   unsigned threads, const nb::object& callback) {
-  const Matrix weights = matrix_of("reach", "unembedding", unembedding);
-  const NormSpec spec = norm.is_none() ? NormSpec{.width = weights.width} : norm_of("reach", norm);
-  const std::vector<double> offsets = vector_of("reach", "bias", bias);
+  const ArrayHead given = head_of("reach", norm, unembedding, bias);
   return run(callback, [&](const Progress& progress) {
     audit::VocabularyHead head;
-    head.norm = spec;
-    head.has_bias = !offsets.empty();
-    head.logits = selectability::fold(spec, weights.view(), offsets);
-    certificates::Inputs inputs{.arguments = {{"unembedding", "unembedding"}},
-                                .arrays = {described("unembedding", weights, threads)}};
-    const auto add = [&](const char* role, const std::vector<double>& values) {
-      if (values.empty()) return;
-      inputs.arguments.push_back({role, role});
-      inputs.arrays.push_back(certificates::describe_array(role, {values.size()}, values));
-    };
-    add("unembedding bias", offsets);
-    add("gain", spec.gain);
-    add("norm bias", spec.bias);
-    return reach_document(head, {.source = "unembedding", .names = {}, .notes = {}, .inputs = inputs},
-                          {.tokens = tokens, .nearest = nearest, .seconds = seconds}, threads, progress);
+    head.norm = given.norm;
+    head.has_bias = !given.bias.empty();
+    head.logits = selectability::fold(given.norm, given.unembedding.view(), given.bias);
+    return reach_document(
+        head, {.source = "unembedding", .names = {}, .notes = {}, .inputs = given.inputs(threads)},
+        {.tokens = tokens, .nearest = nearest, .seconds = seconds}, threads, progress);
+  });
+}
+
+std::string verify_reach(const std::string& result_text, const nb::object& norm,
+                         const nb::object& unembedding, const nb::object& bias, unsigned threads,
+                         const nb::object& callback) {
+  const ArrayHead given = head_of("verify", norm, unembedding, bias);
+  return run(callback, [&](const Progress& progress) {
+    const certificates::Result result(result_text, "result");
+    result.expect_arrays(given.inputs(threads).arrays, "the head");
+    const certificates::VocabularyHead head{
+        .norm = given.norm, .unembedding = given.unembedding.view(), .bias = given.bias};
+    return verification_document(result,
+                                 certificates::verify_reach(result, head, nullptr, {threads, progress}));
   });
 }
 
@@ -205,6 +239,7 @@ void define_analyses(nb::module_& module) {
   define(module, "reach", &reach);
   define(module, "verify_select", &verify_select);
   define(module, "verify_separate", &verify_separate);
+  define(module, "verify_reach", &verify_reach);
   define(module, "result_kind", &result_kind);
 }
 

@@ -50,6 +50,16 @@ class Arrays(unittest.TestCase):
         rows[7] = rows[:7].mean(0)
         found = ns.reach(rows, ns.Norm(5, "rms"), tokens=[0])
         self.assertIn(7, [entry.token for entry in found.unreachable])
+        self.assertEqual(ns.verify(found, rows, ns.Norm(5, "rms")).failed, [])
+        self.assertGreater(ns.verify(found, rows, ns.Norm(5, "rms")).checked, 40)
+        forged = found.to_dict()
+        forged["unreachable"][0]["lead_at_most"] -= 1.0
+        self.assertTrue(ns.verify(json.dumps(forged), rows, ns.Norm(5, "rms")).failed)
+        for other in ((rows + 1.0, ns.Norm(5, "rms")), (rows, ns.Norm(5, "rms", gain=np.full(5, 2.0)))):
+            with self.assertRaisesRegex(ValueError, "^the head: "):
+                ns.verify(found, *other)
+        with self.assertRaisesRegex(TypeError, "^verify: 0 inputs of a result of reach, expected 1 to 3$"):
+            ns.verify(found)
 
     def test_the_image_of_a_norm(self):
         norm = ns.Norm(3, gain=np.array([1.0, 2.0, 3.0]), eps=0.0)

@@ -53,7 +53,7 @@ class Arrays(unittest.TestCase):
         self.assertEqual(ns.verify(found, rows, ns.Norm(5, "rms")).failed, [])
         self.assertGreater(ns.verify(found, rows, ns.Norm(5, "rms")).checked, 40)
         forged = found.to_dict()
-        forged["unreachable"][0]["lead_at_most"] -= 1.0
+        forged["unreachable"][0]["weights"][0]["token"] = 0
         self.assertTrue(ns.verify(json.dumps(forged), rows, ns.Norm(5, "rms")).failed)
         for other in ((rows + 1.0, ns.Norm(5, "rms")), (rows, ns.Norm(5, "rms", gain=np.full(5, 2.0)))):
             with self.assertRaisesRegex(ValueError, "^the head: "):

@@ -20,6 +20,21 @@ exactly where the model does something to them that the bounds do not cover; "no
 name and shape alone. Of torch.nn's stacks (`torch_*`) that is the stack: what is around it is a model's own code, and
 without `norm_first` in a configuration nothing is promised of its heads. `scripts/model_oracle/table.py` writes this page.
 
+Models of no architecture below are "unknown": their norms are found by name and shape, stand in the order of their
+names, and are not joined through depth; a graph (ONNX) states its norms and their order itself. GroupNorms of diffusion
+models have the `norm_num_groups` of the configuration. Normalization that is not analysed is counted: "33 BatchNorm".
+
+## What is usual
+
+`report` puts beside a value what is usual for the model's family: the smallest and the largest value in the norms,
+outside attention, of trained models. They are few, and most of them small: a range says what these models have, not what
+a model should have. With one model nothing counts as usual. `scripts/usual` measures them and writes
+`src/audit/usual_table.hpp`.
+
+{usual}
+
+## Models that descriptions were compared with
+
 | fixture | class | norms | kinds | heads | described |
 |---|---|---|---|---|---|
 """
@@ -36,8 +51,18 @@ def page() -> str:
         heads = sum(attention["heads"] for attention in truth["attention"])
         described = "not yet" if truth["case"] in missing else "yes"
         rows.append(f"| {truth['case']} | {truth['class'] or '-'} | {len(truth['norms'])} | {kinds} | {heads} | {described} |")
+    usual = (ROOT / "src/audit/usual_table.hpp").read_text()
+    families = re.findall(r'^    \{"([^"]+)", architectures_(\d+), models_\d+, (\d+),', usual, re.MULTILINE)
+    lines = ["| family | trained models | norms | longest over shortest axis | longest over median |", "|---|---|---|---|---|"]
+    for title, index, norms in families:
+        models = re.search(rf"models_{index}\[\] = \{{(.*?)\}};", usual)
+        ranges = re.search(rf"ranges_{index}\[\] = \{{(.*?)\n\}};", usual, re.DOTALL)
+        assert models and ranges
+        values = {name: f"{low} to {high}" for name, low, high in re.findall(r'\{"(\w+)", ([^,]+), ([^}]+)\}', ranges[1])}
+        names = ", ".join(re.findall(r'"([^"]+)"', models[1]))
+        lines.append(f"| {title} | {names} | {norms} | {values['condition']} | {values['longest_over_median']} |")
     count = sum(row.endswith("| yes |") for row in rows)
-    return HEAD + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
+    return HEAD.replace("{usual}", "\n".join(lines)) + "\n".join(rows) + f"\n\n{count} of {len(rows)} are described.\n"
 
 
 def main() -> int:

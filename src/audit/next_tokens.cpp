@@ -18,7 +18,7 @@ namespace normscope::audit {
 namespace {
 
 /// Rows whose logits are in memory together.
-constexpr std::size_t rows_at_once = 16;
+constexpr std::size_t states_at_once = 16;
 
 /// The point of the ball that the norm makes of `row`, and what multiplies it where σ is `mean_sigma`.
 double point_of(const NormSpec& norm, std::span<const double> row, double mean_sigma,
@@ -90,12 +90,12 @@ std::vector<RowResult> measure(const VocabularyHead& head, MatrixView<const doub
   const std::size_t tokens = head.logits.tokens;
   const std::size_t count = std::min(rows.rows(), options.most_rows);
   std::vector<RowResult> results(count);
-  std::vector<double> points(rows_at_once * width);
-  std::vector<double> factors(rows_at_once);
-  std::vector<double> products(rows_at_once * tokens);
-  for (std::size_t first = 0; first < count; first += rows_at_once) {
+  std::vector<double> points(states_at_once * width);
+  std::vector<double> factors(states_at_once);
+  std::vector<double> products(states_at_once * tokens);
+  for (std::size_t first = 0; first < count; first += states_at_once) {
     progress("logits", first, count);
-    const std::size_t some = std::min(rows_at_once, count - first);
+    const std::size_t some = std::min(states_at_once, count - first);
     for (std::size_t r = 0; r < some; ++r) {
       factors[r] = point_of(head.norm, rows.row((first + r) * rows.rows() / count), mean_sigma,
                             {points.data() + r * width, width});

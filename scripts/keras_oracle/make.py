@@ -5,8 +5,8 @@
     VENV/bin/python scripts/keras_oracle/make.py
 
 tests/checkpoint/fixtures/hdf5_plain.h5 and hdf5_latest.h5 have every layout, filter and type that is read, in the oldest
-structures and in newer ones; hdf5_plain.safetensors has what h5py reads from both. tests/cli/fixtures has one small
-model as a .keras archive, as Keras 3 weights and as an HDF5 model, and what its norms are in keras_norms.json.
+structures and in newer ones; hdf5_*.safetensors have what h5py reads from them. arrays_*.npz are NumPy's, with
+arrays.safetensors the same in row-major order. tests/cli/fixtures has one small model as a .keras archive, as Keras 3 weights and as an HDF5 model, and what its norms are in keras_norms.json.
 """
 
 import json
@@ -83,6 +83,17 @@ def write_plain() -> None:
         path.chmod(0o644)
 
 
+def write_npz() -> None:
+    random = np.random.default_rng(4)
+    matrix = random.normal(size=(5, 7))
+    arrays = {"c": matrix.astype(np.float32), "fortran": np.asfortranarray(matrix), "big": matrix.astype(">f4"),
+              "column": np.asfortranarray(matrix[:, :1]), "half": matrix.astype(np.float16), "scalar": np.float64(2.5)}
+    np.savez(PLAIN / "arrays_stored.npz", **arrays)
+    np.savez_compressed(PLAIN / "arrays_deflated.npz", **arrays)
+    save_file({name: np.asarray(array).astype(array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()},
+              PLAIN / "arrays.safetensors")
+
+
 def model() -> keras.Model:
     layers = keras.layers
     given = keras.Input((5, 6))
@@ -116,6 +127,7 @@ def main() -> None:
     for folder in (PLAIN, MODELS):
         folder.mkdir(exist_ok=True)
     write_plain()
+    write_npz()
     write_models()
 
 

@@ -3,7 +3,8 @@
 
     tests/checkpoint/fixtures/tf_names.*       tensors of every type under names of TensorFlow 1, in two data files
     tests/checkpoint/fixtures/tf_objects.*     the object graph of a Keras model and its optimizer
-    tests/checkpoint/fixtures/tf_*.safetensors the same, as TensorFlow reads them
+    tests/checkpoint/fixtures/lite_*.tflite    a small Keras model, as it is and with its weights quantized
+    tests/checkpoint/fixtures/*.safetensors    the same, as TensorFlow reads them
 
 usage: scripts/tensorflow_oracle/make.py     (needs scripts/tensorflow_oracle/requirements.txt)
 """
@@ -78,13 +79,56 @@ def expect(prefix: Path) -> None:
     save_file(named, f"{prefix}.safetensors")
 
 
+def write_lite() -> None:
+    tf.keras.utils.set_random_seed(1)
+    layers = tf.keras.layers
+    given = tf.keras.Input((4, 4, 3), batch_size=1)
+    x = layers.LayerNormalization(epsilon=1e-4)(layers.Conv2D(6, 2)(given))
+    model = tf.keras.Model(given, layers.Dense(5)(x))
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(1, 0.2, weight.shape) for weight in model.get_weights()])
+    for name in ("lite_plain", "lite_quantized"):
+        converter = tf.lite.TFLiteConverter.from_keras_model(model)
+        if name == "lite_quantized":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            converter.representative_dataset = lambda: (
+                [random.normal(size=(1, 4, 4, 3)).astype(np.float32)] for _ in range(4))
+        content = converter.convert()
+        (FIXTURES / f"{name}.tflite").write_bytes(content)
+        save_file(constants(content), FIXTURES / f"{name}.safetensors")
+
+
+def constants(content: bytes) -> dict[str, np.ndarray]:
+    """The constants of a model, 8- and 16-bit integers with scales as the numbers for which they stand."""
+    interpreter = tf.lite.Interpreter(model_content=content)
+    made = {index for operator in interpreter._get_ops_details() for index in operator["outputs"]}
+    made |= {detail["index"] for detail in interpreter.get_input_details()}
+    found = {}
+    for detail in sorted(interpreter.get_tensor_details(), key=lambda detail: detail["index"]):
+        if detail["index"] in made or not detail["name"]:
+            continue
+        array = interpreter.get_tensor(detail["index"])
+        scales = detail["quantization_parameters"]
+        if array.dtype in (np.int8, np.uint8, np.int16) and scales["scales"].size:
+            shape = [1] * array.ndim
+            if scales["scales"].size > 1:
+                shape[scales["quantized_dimension"]] = -1
+            zero = scales["zero_points"].astype(np.int64).reshape(shape)
+            array = scales["scales"].reshape(shape) * (array.astype(np.int64) - zero).astype(np.float32)
+            array = array.reshape(detail["shape"])
+        same = sum(name.split("#")[0] == detail["name"] for name in found)
+        found[detail["name"] + (f"#{same + 1}" if same else "")] = np.asarray(array, order="C")
+    return found
+
+
 def main() -> None:
     FIXTURES.mkdir(exist_ok=True)
     write_names()
     write_objects()
+    write_lite()
     for path in [*FIXTURES.glob("first.*"), *FIXTURES.glob("second.*"), *FIXTURES.glob("checkpoint")]:
         path.unlink()
-    for path in FIXTURES.glob("tf_*"):
+    for path in [*FIXTURES.glob("tf_*"), *FIXTURES.glob("lite_*")]:
         path.chmod(0o644)
 
 

@@ -114,7 +114,6 @@ std::string_view advice(FileFormat format) {
     case FileFormat::tensorflow_data: return "open the .index file beside it";
     case FileFormat::saved_model:
       return "open its weights, variables/variables.index, or export the model to ONNX or safetensors";
-    case FileFormat::tflite:
     case FileFormat::core_ml:
     case FileFormat::tensorrt: return "export the model to ONNX or safetensors";
     case FileFormat::lfs_pointer: return "fetch the file with `git lfs pull`";

@@ -63,7 +63,7 @@ std::optional<fs::path> single_or_index(const fs::path& folder, const char* sing
 }
 
 /// The only .safetensors file, otherwise PyTorch's weights file or index, otherwise the only file of a format
-/// that is read, of Flax msgpack, Keras and TensorFlow only if there is no other.
+/// that is read, of Flax msgpack, Keras and TensorFlow (Lite) only if there is no other.
 fs::path other_weights(const fs::path& folder) {
   std::vector<fs::path> candidates;
   std::vector<fs::path> others;
@@ -79,7 +79,7 @@ fs::path other_weights(const fs::path& folder) {
     } else if (format == FileFormat::pickle || format == FileFormat::onnx) {
       others.push_back(path);
     } else if (format == FileFormat::msgpack || format == FileFormat::hdf5 ||
-               format == FileFormat::tensorflow_index) {
+               format == FileFormat::tensorflow_index || format == FileFormat::tflite) {
       last.push_back(path);
     } else if (!advice(format).empty()) {
       unread = fmt::format("; {} is {}, which is not read: {}", quoted_name(path), describe(format),

@@ -17,6 +17,7 @@
 #include "npz_state.hpp"
 #include "onnx.hpp"
 #include "tensorflow.hpp"
+#include "tflite.hpp"
 #include "torch_legacy.hpp"
 #include "torch_zip.hpp"
 
@@ -169,6 +170,8 @@ std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> fil
     case FileFormat::onnx: return {open_onnx(std::move(file), path, open), "onnx"};
     case FileFormat::hdf5: return {open_parsed(std::move(file), path, "hdf5: " + name, parse_hdf5), "hdf5"};
     case FileFormat::tensorflow_index: return {open_tensorflow(std::move(file), path, open), "tensorflow"};
+    case FileFormat::tflite:
+      return {open_parsed(std::move(file), path, "tflite: " + name, parse_tflite), "tflite"};
     case FileFormat::msgpack:
       return {open_parsed(std::move(file), path, "flax: " + name, parse_flax), "flax"};
     case FileFormat::zip: return open_zip(std::move(file), path, member);

@@ -13,6 +13,7 @@
 #include "config.hpp"
 #include "found_norms.hpp"
 #include "inventory.hpp"
+#include "keras_norms.hpp"
 #include "not_modelled.hpp"
 #include "stated_norms.hpp"
 
@@ -180,8 +181,12 @@ void describe_unknown(const Checkpoint& checkpoint, const Config& config,
     if (!states_norms || is_floating(tensor.dtype)) model.parameters += tensor.elements();
   }
   if (states_norms) append_stated_norms(checkpoint, stated_norms, model);
+  const std::set<std::string, std::less<>> of_keras = append_keras_norms(checkpoint, model);
+  if (!of_keras.empty()) model.evidence = "Keras configuration";
   append_found_norms(
-      checkpoint, config, [&](const Tensor& tensor) { return stated.contains(tensor.name); }, model);
+      checkpoint, config,
+      [&](const Tensor& tensor) { return stated.contains(tensor.name) || of_keras.contains(tensor.name); },
+      model);
   std::map<std::size_t, std::size_t> widths;
   for (const Norm& norm : model.norms) {
     if (++widths[norm.width] > widths[model.width]) model.width = norm.width;

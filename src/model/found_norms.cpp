@@ -73,8 +73,12 @@ std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
   return config.of(*tower).eps();
 }
 
-// The default if nothing states it: 1e-5, as in CLIP and most others, or 1e-6, as in SigLIP.
+// The default if nothing states it: 1e-5, as in CLIP and most others, or 1e-6, as in SigLIP; under the names
+// that Keras gives its layers, Keras's default.
 double published_eps(const Config& config, std::string_view name) {
+  const std::string_view last = name.substr(name.find_last_of("./") + 1);
+  if (last.starts_with("layer_normalization") || last.starts_with("group_normalization")) return 1e-3;
+  if (last.starts_with("rms_normalization")) return 1e-6;
   if (tower_of(name) != Tower::vision) return 1e-5;
   const std::vector<std::string> types = config.of(Tower::vision).model_types();
   return !types.empty() && types.back().starts_with("siglip") ? 1e-6 : 1e-5;

@@ -71,6 +71,7 @@ constexpr Ending endings[] = {
     {"/gamma", {"/beta"}, true},
     {".scale", {".bias", ".beta"}},
     {"/scale", {"/bias", "/beta"}},
+    {"/vars/0", {"/vars/1"}, true},  // Keras 3 numbers the weights of a layer
     {".g", {".b", ".bias"}},
     {".w", {".b"}},
     {"_weight", {"_bias"}},

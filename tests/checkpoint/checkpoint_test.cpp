@@ -151,7 +151,6 @@ TEST(Checkpoint, NamesFormatsItDoesNotRead) {
          "; open its weights, variables/variables.index, or export the model to ONNX or safetensors");
   expect("model.ckpt.data-00000-of-00001", "abc", "data file of a TensorFlow checkpoint",
          "; open the .index file beside it");
-  expect("a.bin", std::string("\x1c\0\0\0TFL3", 8), "TensorFlow Lite", convert_model);
   expect("a.mlmodel", "", "Core ML", convert_model);
   expect("a.engine", "", "TensorRT engine", convert_model);
   expect("page.safetensors", "\n<!DOCTYPE HTML>", "HTML page", "; download the file itself, not its page");

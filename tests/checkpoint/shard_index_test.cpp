@@ -183,11 +183,11 @@ TEST_F(TorchIndex, RejectsShardsOfOtherFormats) {
   EXPECT_EQ(complaint(ErrorCode::Format),
             "checkpoint: " + index_.string() +
                 ": has shards of two formats, pytorch and safetensors, expected one");
-  put(second, std::string("\x1c\0\0\0TFL3", 8));
+  put(second, "<html>");
   EXPECT_EQ(complaint(ErrorCode::Unsupported),
             "checkpoint: " + second.string() +
-                ": format is TensorFlow Lite, expected safetensors or PyTorch; export the model to ONNX or "
-                "safetensors");
+                ": format is HTML page, expected safetensors or PyTorch; download the file itself, not its "
+                "page");
   put(second, R"({"weight_map":{}})");
   EXPECT_EQ(complaint(ErrorCode::Unsupported),
             "pytorch: " + second.string() + ": does not begin as the files of torch.save do");

@@ -118,8 +118,10 @@ void summarize(const Session& session, const ReportOptions& options, const audit
   if (left == 0) return;
   session.say(fmt::format(
       "  and {} more in the page{}", left,
-      usual_ones == 0 ? ""
-                      : fmt::format(", {} of them usual for {} models", usual_ones, report.family->title)));
+      usual_ones == 0
+          ? ""
+          : fmt::format(", {} usual for {} models",
+                        usual_ones == left ? "all" : fmt::format("{}", usual_ones), report.family->title)));
 }
 
 int run_report(const Session& session, const ReportOptions& options) {

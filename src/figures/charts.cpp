@@ -149,8 +149,10 @@ void condition(const Report& report, Json& charts) {
 
 void spectra(const Report& report, Json& charts) {
   Json table = Json::array();
+  bool ordered = true;
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     if (!has_image(report.norms[i])) continue;
+    ordered = ordered && report.norms[i].norm.order_known;
     const std::vector<double>& lengths = report.norms[i].image->lengths;
     const double median = report.norms[i].image->median;
     for (const std::size_t rank : audit::thinned_ranks(lengths.size(), spectrum_points)) {
@@ -177,7 +179,7 @@ void spectra(const Report& report, Json& charts) {
          {"color",
           {{"field", "position"},
            {"type", "quantitative"},
-           {"title", "depth"},
+           {"title", ordered ? "depth" : "norm"},
            {"legend", {{"format", "d"}, {"tickMinStep", 1}}}}},
          {"tooltip", tooltip({{"rank", "rank"}, {"length", "semi-axis"}})}}}}));
 }

@@ -58,7 +58,9 @@ export function showFindings({ findings, usual }: Report): void {
   for (const row of rows.slice(first)) row.classList.add("later");
   const more = button(
     `Show ${plural(rows.length - first, "more finding")}` +
-      (usualOnes === 0 ? "" : `, ${count(usualOnes)} of them usual for ${usual?.family ?? "such"} models`),
+      (usualOnes === 0
+        ? ""
+        : `, ${usualOnes === rows.length - first ? "all" : count(usualOnes)} usual for ${usual?.family ?? "such"} models`),
     () => {
       listed.classList.add("all");
       more.remove();

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   cli::add_rewrite(root, session);
   cli::add_compare(root, session);
   cli::add_ranges(root, session);
+  cli::add_signature(root, session);
   cli::add_explore(root, session);
   cli::add_completion(root, session);
   cli::add_manual(root, session);

@@ -10,6 +10,7 @@
 #include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/model/token_names.hpp>
+#include <normscope/numeric/rounding.hpp>
 #include <normscope/numeric/sum.hpp>
 
 #include "not_normalizing.hpp"
@@ -60,6 +61,24 @@ void find_common(MatrixView<const double> unembedding, const std::vector<double>
   head.common_offset = pair.offsets[0] - pair.offsets[1];
 }
 
+/// `VocabularyHead::sizes`, rounded up.
+std::vector<double> sizes_of(const NormSpec& norm, MatrixView<const double> unembedding,
+                             const std::vector<double>& bias, double logit_scale) {
+  std::vector<double> sizes(unembedding.rows());
+  std::vector<double> stretched(unembedding.width());
+  for (std::size_t token = 0; token < sizes.size(); ++token) {
+    const std::span<const double> row = unembedding.row(token);
+    double shifts = bias.empty() ? 0.0 : std::abs(bias[token]);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      stretched[i] = norm.gain_at(i) * row[i];
+      shifts += std::abs(norm.bias_at(i) * row[i]);
+    }
+    sizes[token] = logit_scale * (norm.radius() * euclidean_norm(stretched) + shifts) *
+                   (1.0 + rounding(static_cast<std::ptrdiff_t>(row.size())));
+  }
+  return sizes;
+}
+
 /// The norm that the unembedding reads, or the end.
 std::vector<model::Norm>::const_iterator final_norm(const model::Model& model) {
   return std::find_if(model.norms.begin(), model.norms.end(),
@@ -98,6 +117,7 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   const MatrixView<const double> unembedding(weights.data(), map.out, map.in);
   head.logits = selectability::fold(head.norm, unembedding, bias);
   scale(head.logits, head.logit_scale);
+  head.sizes = sizes_of(head.norm, unembedding, bias, head.logit_scale);
   if (head.soft_cap > 0.0) find_common(unembedding, bias, head);
   return head;
 }

@@ -25,6 +25,9 @@ struct VocabularyHead {
   /// The mean of the logits over all tokens, which `logits` leave out and a cap needs: common · u + offset.
   std::vector<double> common{};
   double common_offset = 0.0;
+  /// Per token a bound of Σ_j |W_ij h_j| + |c_i| over the ball, `logit_scale` in it: the sizes that a model's
+  /// own rounding of the logit is relative to.
+  std::vector<double> sizes{};
 };
 
 /// Errors    Unsupported, naming the file, for a model without unembedding, whose head reads no norm, or that

@@ -1,0 +1,212 @@
+"""The ellipse of logits from outputs alone: time against width beside a dense solve, and what noise does to the axes.
+
+usage: scripts/bench signature [--quick] [--widths D1,D2,...] [--figure FILE] [--json FILE]
+
+Outputs are float32 logits of random unembeddings (2 D tokens) behind an RMSNorm whose gains are drawn from those of
+models/wordlist_gpt, at inputs with an uneven covariance: twice as many rows as an ellipse has unknowns. The dense solve
+is NumPy's least squares with one column for each unknown. Semi-axes are compared with the singular values of the weights.
+The default widths are 32 to 256; --widths 64,128,256,384,512,768 is the whole table, which needs 8 GB of memory and
+4 GB of disk.
+"""
+
+import argparse
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BLOCK = 4096
+DENSE = 96  # the largest width of the dense solve
+
+
+def real_gains():
+    data = (ROOT / "models/wordlist_gpt/model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    entry = next(value for name, value in header.items() if name.endswith("ln_f.weight"))
+    begin, end = entry["data_offsets"]
+    return np.frombuffer(data[8 + length + begin:8 + length + end], np.float32).astype(float)
+
+
+class Model:
+    def __init__(self, width, tokens, seed=1):
+        self.rng = np.random.default_rng(seed)
+        self.width, self.tokens = width, tokens
+        gain = self.rng.choice(real_gains(), width)
+        unembedding = self.rng.normal(size=(tokens, width)) / np.sqrt(width)
+        self.matrix = np.sqrt(width) * unembedding * gain
+        self.spread = (1.0 + np.arange(width)) ** -0.3
+        self.axes = np.linalg.svd(self.matrix - self.matrix.mean(0), compute_uv=False)
+
+    def outputs(self, rows):
+        hidden = self.spread * (self.rng.normal(size=(rows, self.width)) + 0.3)
+        return hidden / np.linalg.norm(hidden, axis=1, keepdims=True) @ self.matrix.T
+
+    def write(self, path, rows, change=lambda logits: logits, dtype=np.float32):
+        """Block by block, so that the whole is never in memory."""
+        array = np.lib.format.open_memmap(path, "w+", dtype, (rows, self.tokens))
+        for begin in range(0, rows, BLOCK):
+            end = min(rows, begin + BLOCK)
+            array[begin:end] = change(self.outputs(end - begin))
+        array.flush()
+
+
+def unknowns(width):
+    return width * (width + 3) // 2
+
+
+def bfloat16(logits):
+    bits = logits.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+def extract(command, folder, options=()):
+    """The document of an extraction and its seconds; the command's status is 1 where no ellipse fits."""
+    begin = time.monotonic()
+    words = [command, "signature", "extract", "x.npy", "-o", "e.safetensors", "--json", "e.json", "-q", *options]
+    status = subprocess.run([str(word) for word in words], cwd=folder).returncode
+    if status not in (0, 1):
+        sys.exit(f"bench: normscope signature extract failed with status {status}")
+    return json.loads((folder / "e.json").read_text()), time.monotonic() - begin
+
+
+def axis_errors(found, model):
+    if found["ellipse"] is None:
+        return None
+    axes = np.array(found["ellipse"]["semi_axes"])
+    return np.abs(axes / model.axes[:len(axes)] - 1)
+
+
+def dense(logits, width):
+    """Seconds of the least squares with a column for each unknown, and the semi-axes that it finds."""
+    begin = time.monotonic()
+    centred = logits.astype(float) - logits.mean(1, keepdims=True, dtype=float)
+    middle = centred.mean(0)
+    basis = np.linalg.svd(centred[:4 * width] - middle, full_matrices=False)[2][:width]
+    y = (centred - middle) @ basis.T
+    scale, turn = np.linalg.eigh(np.cov(y.T))
+    x = y @ turn / np.sqrt(scale)
+    first, second = np.triu_indices(width)
+    columns = np.concatenate([x[:, first] * x[:, second], x], 1)
+    solution = np.linalg.lstsq(columns, np.ones(len(x)), rcond=None)[0]
+    matrix = np.zeros((width, width))
+    matrix[first, second] = solution[:len(first)] / 2
+    matrix += matrix.T
+    centre = -0.5 * np.linalg.solve(matrix, solution[len(first):])
+    root = np.linalg.cholesky(matrix / (1 + centre @ matrix @ centre))
+    return time.monotonic() - begin, np.linalg.svd(np.sqrt(scale)[:, None] * np.linalg.inv(root).T, compute_uv=False)
+
+
+def growth(command, folder, widths):
+    table = []
+    print(f"{'width':>6} {'rows':>8} {'rounds':>7} {'seconds':>8} {'worst axis':>11} {'median':>9} {'stated':>9} {'dense s':>8} {'dense worst':>11}")
+    for width in widths:
+        model = Model(width, 2 * width)
+        rows = 2 * unknowns(width)
+        model.write(folder / "x.npy", rows)
+        found, seconds = extract(command, folder)
+        errors = axis_errors(found, model)
+        row = {"width": width, "rows": rows, "rounds": found["rounds"], "seconds": seconds, "worst": errors.max(),
+               "median": float(np.median(errors)), "stated": max(found["ellipse"]["errors"])}
+        if width <= DENSE:
+            row["dense_seconds"], axes = dense(np.load(folder / "x.npy"), width)
+            row["dense_worst"] = np.abs(axes / model.axes[:width] - 1).max()
+        table.append({name: float(value) for name, value in row.items()})
+        beside = f"{row['dense_seconds']:8.2f} {row['dense_worst']:11.1e}" if width <= DENSE else f"{'-':>8} {'-':>11}"
+        print(f"{width:6} {rows:8} {found['rounds']:7} {seconds:8.2f} {row['worst']:11.1e} {row['median']:9.1e} {row['stated']:9.1e} {beside}", flush=True)
+    exponent = lambda name, of: np.polyfit(np.log([row["width"] for row in of]), np.log([row[name] for row in of]), 1)[0]
+    exponents = {}
+    for name in ("seconds", "dense_seconds"):
+        # Below a second or so the start of a process counts.
+        of = [row for row in table if row["width"] >= (64 if name == "seconds" else 32) and name in row]
+        if len(of) > 1:
+            exponents[name] = exponent(name, of)
+            print(f"{'ours' if name == 'seconds' else 'dense'}: time grows as width^{exponents[name]:.2f} over {of[0]['width']:.0f} to {of[-1]['width']:.0f}")
+    return table, exponents
+
+
+def noise(command, folder, width, tokens):
+    """What becomes of the axes with less precise outputs and more rows."""
+    model = Model(width, tokens)
+    size = np.abs(model.outputs(200)).mean()
+    normal = lambda part: lambda logits: logits + part * size * model.rng.normal(size=logits.shape)
+    cases = [
+        ("float64", lambda x: x, np.float64, ()),
+        ("float32", lambda x: x, np.float32, ()),
+        ("float32, temperature 0.7", lambda x: x / 0.7, np.float32, ("--temperature", "0.7")),
+        ("float16", lambda x: x, np.float16, ()),
+        ("bfloat16", bfloat16, np.float32, ()),
+        ("two decimals", lambda x: np.round(x, 2), np.float32, ("--precision", "float16")),
+        ("noise of 0.1 %", normal(1e-3), np.float32, ("--precision", "float16")),
+        ("noise of 1 %", normal(1e-2), np.float32, ("--precision", "bfloat16")),
+        ("noise of 10 %", normal(1e-1), np.float32, ("--precision", "bfloat16")),
+        ("soft cap of twice the mean size, not undone", lambda x: 2 * size * np.tanh(x / (2 * size)), np.float32, ()),
+        ("the same, undone", lambda x: 2 * size * np.tanh(x / (2 * size)), np.float64, ("--soft-cap", repr(float(2 * size)))),
+    ]
+    print(f"\nwidth {width}, {tokens} tokens, mean size of a logit {size:.3g}; errors of semi-axes: median, worst")
+    table = []
+    for name, change, dtype, options in cases:
+        cells = []
+        for factor in (2, 8):
+            model.write(folder / "x.npy", factor * unknowns(width), change, dtype)
+            done = subprocess.run([str(command), "signature", "extract", "x.npy", "-o", "e.safetensors", "--json", "e.json", "-q", *options],
+                                  cwd=folder, capture_output=True, text=True)
+            entry = {"noise": name, "rows": factor * unknowns(width)}
+            if done.returncode == 3:
+                cells.append("refused")
+                entry["refused"] = done.stderr.strip().split(": ", 2)[-1]
+            else:
+                found = json.loads((folder / "e.json").read_text())
+                errors = axis_errors(found, model)
+                if errors is None:
+                    cells.append(f"no ellipse (rank {found['rank']})")
+                else:
+                    drowned = found["ellipse"]["drowned"]
+                    cells.append(f"{np.median(errors):.1e} {errors.max():.1e}, {drowned} drowned")
+                    entry |= {"rank": found["rank"], "median": float(np.median(errors)), "worst": float(errors.max()), "drowned": drowned}
+            table.append(entry)
+        print(f"{name:45} | {factor_text(2)} {cells[0]:34} | {factor_text(8)} {cells[1]}", flush=True)
+    return table
+
+
+def factor_text(factor):
+    return f"{factor} x:"
+
+
+def figure(table):
+    rows = [{"series": series, "x": row["width"], "y": row[name]} for series, name in (("conjugate gradients", "seconds"), ("dense least squares", "dense_seconds"))
+            for row in table if name in row]
+    axis = lambda field, title: {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log", "nice": False}}
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "data": {"values": rows}, "width": 520, "height": 320,
+            "mark": {"type": "line", "point": True},
+            "encoding": {"x": axis("x", "width"), "y": axis("y", "seconds"), "color": {"field": "series", "type": "nominal", "title": None}}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="widths 16, 32 and 64 alone, and a small table of noise")
+    parser.add_argument("--widths", type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--no-noise", action="store_true", help="leave out the table of noise")
+    parser.add_argument("--command", type=Path, default=ROOT / "build/bin/normscope")
+    parser.add_argument("--figure", type=Path, help="write time against width as a Vega-Lite figure")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    widths = arguments.widths or ([16, 32, 64] if arguments.quick else [32, 64, 96, 128, 256])
+    command = arguments.command.resolve()
+    with tempfile.TemporaryDirectory(prefix="normscope-bench-") as scratch:
+        table, exponents = growth(command, Path(scratch), widths)
+        noises = [] if arguments.no_noise else noise(command, Path(scratch), 16 if arguments.quick else 48, 200)
+    if arguments.figure:
+        arguments.figure.write_text(json.dumps(figure(table), indent=1) + "\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"growth": table, "exponents": exponents, "noise": noises}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

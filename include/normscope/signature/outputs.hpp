@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <normscope/checkpoint/opened_array.hpp>
+#include <normscope/core/dtype.hpp>
+
+/// Whose output is this? The logits behind a final norm lie on one ellipsoid, which tells a model by its
+/// outputs, and which can be taken from outputs alone.
+///
+/// Source    [Finlayson, Ren, Swayamdipta 2026] the ellipse as a signature; certificates, the extraction in
+///           O(width⁴) and its error bars are ours
+namespace normscope::signature {
+
+/// What a number of the type rounds by, at half an ulp.
+struct Precision {
+  Dtype dtype = Dtype::F64;
+  double unit = 0.0;      ///< relative to the number
+  double smallest = 0.0;  ///< and at least, near zero
+};
+
+/// Errors    Unsupported for a dtype other than F64, F32, F16 and BF16
+[[nodiscard]] Precision precision_of(Dtype dtype);
+
+struct OutputOptions {
+  double temperature = 1.0;          ///< the logits were divided by it
+  double soft_cap = 0.0;             ///< C of C tanh(z/C), 0 without one: undone
+  std::optional<Dtype> precision{};  ///< of the logits when they were computed; found if it is not stated
+  std::size_t vocabulary = 0;        ///< number of tokens where rows have ids; else their width
+};
+
+/// One row with temperature and cap undone: logits up to a number of the row's own.
+struct OutputRow {
+  std::vector<std::size_t> tokens{};  ///< ascending as given; empty for every token in order
+  std::vector<double> logits{};
+  /// Bound of what rounding changed in each logit once it was computed; four roundings of the given number.
+  std::vector<double> slack{};
+  std::vector<double> noise{};  ///< its standard deviation for one rounding
+  double spread = 0.0;          ///< largest minus smallest
+};
+
+/// Rows of logits or log-probabilities in a file, read row by row.
+class Outputs {
+ public:
+  /// `ids` has a token for each value, or is one row of tokens for all rows. Without it a row has every
+  /// token. The last axis of `values` is a row.
+  /// Errors    Shape; Unsupported for a type that holds no logits; Argument for a temperature that is not
+  ///           positive, for probabilities in place of their logarithms, for ids that are no tokens or repeat
+  Outputs(checkpoint::OpenedArray values, const std::optional<checkpoint::OpenedArray>& ids,
+          OutputOptions options);
+  Outputs(const Outputs&) = delete;
+  Outputs(Outputs&&) = default;
+
+  [[nodiscard]] std::size_t rows() const { return rows_; }
+  [[nodiscard]] std::size_t width() const { return width_; }  ///< values in a row
+  [[nodiscard]] std::size_t vocabulary() const { return options_.vocabulary; }
+  [[nodiscard]] bool whole() const { return ids_.empty(); }
+  [[nodiscard]] const Precision& precision() const { return precision_; }
+  [[nodiscard]] bool precision_is_stated() const { return options_.precision.has_value(); }
+  [[nodiscard]] double soft_cap() const { return options_.soft_cap; }
+  [[nodiscard]] const std::string& name() const { return values_.name(); }
+
+  /// Values of a row as they are stored. Thread-safe.
+  /// Shapes    values (width)
+  void stored(std::size_t row, std::span<double> values) const;
+  /// A row as `OutputRow`; values of −inf, which a sampler leaves of a token that it cut, are left out.
+  /// Thread-safe.
+  /// Errors    Argument, naming the row, for NaN, +inf and rows whose values are all the same
+  [[nodiscard]] OutputRow row(std::size_t row) const;
+  /// The same for rows that must have every token.
+  /// Errors    Argument for −inf as well
+  /// Requires  whole()
+  void whole_row(std::size_t row, std::span<double> logits) const;
+  /// Whether the first rows' exponentials sum to 1: log-probabilities, from which a cap cannot be undone.
+  [[nodiscard]] bool are_log_probabilities() const;
+
+ private:
+  void find_precision();
+  void read_ids(const checkpoint::OpenedArray& ids);
+  void refuse_probabilities() const;
+  void undo(double value, double& logit, double& slack, double& noise) const;
+
+  checkpoint::OpenedArray values_;
+  OutputOptions options_;
+  Precision precision_{};
+  std::size_t rows_ = 0;
+  std::size_t width_ = 0;
+  std::vector<std::size_t> ids_{};   ///< of every value, or one row of them
+  std::vector<std::byte> buffer_{};  ///< of an array that is not stored as it is
+  std::span<const std::byte> bytes_{};
+};
+
+}  // namespace normscope::signature

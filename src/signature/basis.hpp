@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+
+namespace normscope::signature {
+
+/// Some tokens' logits as offsets + A u, all with mean 0 over these tokens, and A decomposed.
+/// Shapes    left (count × rank), values (rank), offsets, sizes (count)
+struct Basis {
+  std::size_t count = 0;
+  std::size_t rank = 0;
+  std::vector<double> left{};
+  std::vector<double> values{};
+  std::vector<double> offsets{};
+  std::vector<double> lengths{};  ///< of A's rows and offsets, which rounding of a logit is relative to
+};
+
+/// A as a whole (tokens × width) with its offsets, from which bases of fewer tokens are taken.
+class BasisMaker {
+ public:
+  /// Requires  both outlive this
+  BasisMaker(MatrixView<const double> matrix, std::span<const double> offsets, unsigned threads)
+      : matrix_(matrix), offsets_(offsets), threads_(threads) {}
+  /// Of all tokens if `tokens` is empty.
+  [[nodiscard]] Basis of(std::span<const std::size_t> tokens) const;
+
+ private:
+  MatrixView<const double> matrix_;
+  std::span<const double> offsets_;
+  unsigned threads_;
+};
+
+/// A row held against a basis.
+struct Fit {
+  std::vector<double> difference{};  ///< logits − offsets, with mean 0
+  std::vector<double> inside{};      ///< its coordinates along `left`
+  std::vector<double> off{};         ///< what the subspace leaves of it
+  double off_size = 0.0;
+  double length = 0.0;  ///< |inside / values|
+};
+
+/// Several rows at once.
+[[nodiscard]] std::vector<Fit> fit(const Basis& basis, std::span<const std::vector<double>* const> logits,
+                                   unsigned threads);
+
+/// w with Aᵀw = u/|u|, u the fit's: the logits' direction in which |u| − 1 is measured.
+[[nodiscard]] std::vector<double> measure_of_length(const Basis& basis, const Fit& fit);
+
+/// The step to the row from the nearest point of the solid ellipsoid.
+[[nodiscard]] std::vector<double> step_from_ellipsoid(const Basis& basis, const Fit& fit);
+
+}  // namespace normscope::signature

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include <normscope/signature/extract.hpp>
+
+namespace normscope::signature {
+
+/// All rows in coordinates of the subspace, whitened: y = mean + colour x.
+struct Coordinates {
+  std::size_t rows = 0;
+  std::vector<double> points{};  ///< x (rows × rank)
+  Eigen::VectorXd mean{};        ///< of y
+  Eigen::MatrixXd colour{};      ///< y − mean = colour x
+  double off = 0.0;              ///< root mean square distance of a logit from the subspace, of some rows
+  std::size_t distinct = 0;      ///< rows, by a hash of their bytes
+
+  [[nodiscard]] MatrixView<const double> view(std::size_t rank) const { return {points.data(), rows, rank}; }
+};
+
+/// Reads every row once, in blocks.
+/// Errors    as `Outputs::whole_row`; Cancelled
+[[nodiscard]] Coordinates coordinates(const Outputs& outputs, const Subspace& subspace,
+                                      const ExtractOptions& options);
+
+}  // namespace normscope::signature

@@ -1,0 +1,155 @@
+#include "quadric.hpp"
+
+#include <algorithm>
+
+#include <normscope/core/parallel.hpp>
+#include <normscope/numeric/product.hpp>
+
+namespace normscope::signature {
+namespace {
+
+/// Parts of the rows with sums of their own.
+constexpr std::size_t slices = 16;
+/// Rows and columns multiplied at a time.
+constexpr std::size_t block_of_rows = 512;
+constexpr std::size_t block_of_columns = 128;
+
+std::size_t slice_begin(std::size_t rows, std::size_t slice) { return rows * slice / slices; }
+
+/// Calls `work(slice, first row, number of rows)` for blocks of every slice, each slice in order.
+template <typename Work>
+void over_blocks(std::size_t rows, unsigned threads, const Work& work) {
+  parallel_for(slices, 2, threads, [&](std::size_t from, std::size_t to) {
+    for (std::size_t slice = from; slice < to; ++slice) {
+      const std::size_t end = slice_begin(rows, slice + 1);
+      for (std::size_t first = slice_begin(rows, slice); first < end; first += block_of_rows) {
+        work(slice, first, std::min(block_of_rows, end - first));
+      }
+    }
+  });
+}
+
+template <typename T>
+MatrixView<const T> as_block(MatrixView<const double> points, std::size_t first, std::size_t count,
+                             std::vector<T>& buffer) {
+  buffer.resize(count * points.width());
+  for (std::size_t row = 0; row < count; ++row) {
+    const std::span<const double> from = points.row(first + row);
+    std::transform(from.begin(), from.end(),
+                   buffer.begin() + static_cast<std::ptrdiff_t>(row * points.width()),
+                   [](double value) { return static_cast<T>(value); });
+  }
+  return {buffer.data(), count, points.width()};
+}
+
+/// The matrix with everything left of its diagonal blocks moved to the right of them: the same quadratic form
+/// in half the products.
+template <typename T>
+std::vector<T> to_the_right(const std::vector<double>& matrix, std::size_t width) {
+  std::vector<T> result(matrix.size(), T{0});
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t j = i / block_of_columns * block_of_columns; j < width; ++j) {
+      const bool is_diagonal = i / block_of_columns == j / block_of_columns;
+      result[i * width + j] = static_cast<T>((is_diagonal ? 1.0 : 2.0) * matrix[i * width + j]);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void Quadric::add(double factor, const Quadric& other) {
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] += factor * other.matrix[i];
+  for (std::size_t i = 0; i < linear.size(); ++i) linear[i] += factor * other.linear[i];
+  constant += factor * other.constant;
+}
+
+double Quadric::dot(const Quadric& other) const {
+  double sum = constant * other.constant;
+  for (std::size_t i = 0; i < matrix.size(); ++i) sum += matrix[i] * other.matrix[i];
+  for (std::size_t i = 0; i < linear.size(); ++i) sum += linear[i] * other.linear[i];
+  return sum;
+}
+
+template <typename T>
+void Design::values_of(const Quadric& quadric, std::vector<double>& result) const {
+  const std::size_t d = width();
+  const std::vector<T> right = to_the_right<T>(quadric.matrix, d);
+  result.resize(rows());
+  over_blocks(rows(), threads_, [&](std::size_t, std::size_t first, std::size_t count) {
+    thread_local std::vector<T> buffer;
+    thread_local std::vector<T> image;
+    const MatrixView<const T> x = as_block(points_, first, count, buffer);
+    image.resize(count * d);
+    for (std::size_t j = 0; j < d; j += block_of_columns) {
+      const std::size_t columns = std::min(block_of_columns, d - j);
+      const std::size_t above = j + columns;
+      multiply(Factor<T>(x.data(), count, above, d), Factor<T>(right.data() + j, above, columns, d),
+               MatrixView<T>(image.data() + j, count, columns, d));
+    }
+    for (std::size_t row = 0; row < count; ++row) {
+      const std::span<const double> point = points_.row(first + row);
+      const T* const mapped = image.data() + row * d;
+      double sum = quadric.constant;
+      for (std::size_t i = 0; i < d; ++i)
+        sum += point[i] * (static_cast<double>(mapped[i]) + quadric.linear[i]);
+      result[first + row] = sum;
+    }
+  });
+}
+
+template <typename T>
+void Design::transposed_of(const std::vector<double>& weights, Quadric& result) const {
+  const std::size_t d = width();
+  std::vector<Quadric> sums(slices, Quadric(d));
+  over_blocks(rows(), threads_, [&](std::size_t slice, std::size_t first, std::size_t count) {
+    thread_local std::vector<T> buffer;
+    thread_local std::vector<T> weighted;
+    thread_local std::vector<T> part;
+    const MatrixView<const T> x = as_block(points_, first, count, buffer);
+    Quadric& sum = sums[slice];
+    weighted.resize(count * d);
+    part.resize(d * block_of_columns);
+    for (std::size_t row = 0; row < count; ++row) {
+      const double weight = weights[first + row];
+      const std::span<const double> point = points_.row(first + row);
+      for (std::size_t i = 0; i < d; ++i) {
+        const double term = weight * point[i];
+        weighted[row * d + i] = static_cast<T>(term);
+        sum.linear[i] += term;
+      }
+      sum.constant += weight;
+    }
+    const Factor<T> turned = Factor<T>(x).transposed();
+    for (std::size_t j = 0; j < d; j += block_of_columns) {
+      const std::size_t columns = std::min(block_of_columns, d - j);
+      const std::size_t above = j + columns;
+      multiply(Factor<T>(turned.data, above, count, turned.row_step, turned.column_step),
+               Factor<T>(weighted.data() + j, count, columns, d), MatrixView<T>(part.data(), above, columns));
+      for (std::size_t i = 0; i < above; ++i) {
+        for (std::size_t k = 0; k < columns; ++k)
+          sum.matrix[i * d + j + k] += static_cast<double>(part[i * columns + k]);
+      }
+    }
+  });
+  result = Quadric(d);
+  for (const Quadric& sum : sums) result.add(1.0, sum);
+  double trace = 0.0;
+  for (std::size_t i = 0; i < d; ++i) trace += result.matrix[i * d + i];
+  for (std::size_t i = 0; i < d; ++i) {
+    result.matrix[i * d + i] -= trace / static_cast<double>(d);
+    // A product's two halves differ by rounding.
+    for (std::size_t j = i + 1; j < d; ++j) result.matrix[j * d + i] = result.matrix[i * d + j];
+  }
+}
+
+void Design::values(const Quadric& quadric, Arithmetic arithmetic, std::vector<double>& result) const {
+  arithmetic == Arithmetic::float32 ? values_of<float>(quadric, result) : values_of<double>(quadric, result);
+}
+
+void Design::transposed(const std::vector<double>& weights, Arithmetic arithmetic, Quadric& result) const {
+  arithmetic == Arithmetic::float32 ? transposed_of<float>(weights, result)
+                                    : transposed_of<double>(weights, result);
+}
+
+}  // namespace normscope::signature

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <normscope/core/view.hpp>
+
+namespace normscope::signature {
+
+/// xᵀ A x + v·x + k as the unknown of a least squares problem; A symmetric.
+struct Quadric {
+  std::vector<double> matrix{};  ///< A (width × width), row-major
+  std::vector<double> linear{};  ///< v
+  double constant = 0.0;         ///< k
+
+  explicit Quadric(std::size_t width = 0) : matrix(width * width), linear(width) {}
+  void add(double factor, const Quadric& other);
+  [[nodiscard]] double dot(const Quadric& other) const;
+};
+
+/// The linear map from quadrics to their values at given points, and its transpose, without its matrix of
+/// rows × width²/2: two products of rows × width² each. Points are taken in a fixed number of slices, so that
+/// results do not depend on the number of threads.
+class Design {
+ public:
+  /// Requires  `points` outlive this
+  Design(MatrixView<const double> points, unsigned threads) : points_(points), threads_(threads) {}
+
+  enum class Arithmetic { float32, float64 };
+
+  [[nodiscard]] std::size_t rows() const { return points_.rows(); }
+  [[nodiscard]] std::size_t width() const { return points_.width(); }
+  /// Values at all points; sums of a row in float64.
+  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j| (test: Extract.FindsTheAxesOfTheWeights,
+  /// by what comes out)
+  void values(const Quadric& quadric, Arithmetic arithmetic, std::vector<double>& result) const;
+  /// Σ_rows weight (x xᵀ, x, 1), its matrix without trace: the transpose on matrices without trace.
+  /// Accuracy  float32: sums over 512 rows in float32, those in float64
+  void transposed(const std::vector<double>& weights, Arithmetic arithmetic, Quadric& result) const;
+
+ private:
+  template <typename T>
+  void values_of(const Quadric& quadric, std::vector<double>& result) const;
+  template <typename T>
+  void transposed_of(const std::vector<double>& weights, Quadric& result) const;
+
+  MatrixView<const double> points_;
+  unsigned threads_;
+};
+
+}  // namespace normscope::signature

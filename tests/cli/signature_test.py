@@ -1,0 +1,173 @@
+"""`signature`: real models' outputs against ellipses, proofs in rational arithmetic, and input that determines nothing."""
+
+import json
+import unittest
+from fractions import Fraction
+
+import numpy as np
+
+from command import OWN_MODEL, CHECKPOINTS, CommandTest, safetensors
+from rewrite_test import tensors
+from signature_models import SORT, STORIES, rows_of, sort, stories, wordlist
+
+FLOAT32 = 2.0**-24
+
+
+def ellipse_of(gain, bias, unembedding, centers):
+    """Semi-axes of the logits of weights, in float64 and by NumPy alone."""
+    matrix = np.sqrt(len(gain)) * unembedding * gain
+    if centers:
+        matrix = matrix - matrix.mean(1, keepdims=True)
+    matrix = matrix - matrix.mean(0)
+    return np.linalg.svd(matrix, compute_uv=False)
+
+
+class Signature(CommandTest):
+    def rows(self, name, array, dtype=np.float32):
+        np.save(self.folder / name, array.astype(dtype))
+        return name
+
+    def verdict(self, *arguments):
+        return self.json("signature", "verify", *arguments)
+
+    def test_outputs_against_models(self):
+        """A cross table: each model's outputs are its own alone."""
+        self.rows("wordlist.npy", rows_of(wordlist, 8, 32, 28))
+        own = self.verdict(OWN_MODEL, "wordlist.npy")
+        # 28 tokens have 27 dimensions for 63 of u: the ellipsoid is filled.
+        self.assertEqual((own["verdict"], own["reason"], own["not_this_model"]), ("cannot tell", "filled", 0))
+        self.assertLess(max(row["length"] for row in own["results"]), 1.0)
+        other = tensors(OWN_MODEL / "model.safetensors")
+        weights = {name: array.astype(np.float32) for name, array in other.items()}
+        (self.folder / "other").mkdir()
+        (self.folder / "other/config.json").write_bytes((OWN_MODEL / "config.json").read_bytes())
+        weights["lm_head.weight"] = np.random.default_rng(3).permuted(weights["lm_head.weight"], axis=1) * np.float32(0.5)
+        safetensors(self.folder / "other/model.safetensors", weights)
+        found = self.verdict("other", "wordlist.npy")
+        self.assertEqual((found["verdict"], found["proved"]), ("not this model", True))
+        self.assertEqual(self.run_command("signature", "verify", "other", "wordlist.npy", "--check").returncode, 1)
+
+    def test_certificates_hold_in_rational_arithmetic(self):
+        """w sums to zero, and w.(l - a0) > r |P G W^T w| + sum |w| slack: without a number of ours but w."""
+        weights = tensors(OWN_MODEL / "model.safetensors")
+        prefix = "transformer." if "transformer.ln_f.weight" in weights else ""
+        head, gain, bias = weights["lm_head.weight"], weights[prefix + "ln_f.weight"], weights[prefix + "ln_f.bias"]
+        logits = rows_of(wordlist, 2, 20, 28) * np.float32(3.0)
+        self.rows("x.npy", logits)
+        found = self.json("signature", "verify", OWN_MODEL, "x.npy", "--certificates", "proofs")
+        refuted = [row["row"] for row in found["results"] if row["proved"]]
+        self.assertGreater(len(refuted), 5)
+        sizes = np.sqrt(64) * np.linalg.norm(head * gain, axis=1) + np.abs(head * bias).sum(1)
+        for row in refuted[:6]:
+            read = lambda name: np.load(self.folder / f"proofs/row_{row}_{name}.npy")
+            np.testing.assert_array_equal(read("logits"), logits[row].astype(np.float64))
+            # Rounding of the outputs, and of the model's own arithmetic, as the header states them.
+            least = 4 * FLOAT32 * np.abs(logits[row]) + (4 + 64 + 16) * FLOAT32 * sizes
+            self.assertTrue((read("slack") >= least * (1 - 1e-9)).all())
+            w = [Fraction(value) for value in read("weights")]
+            self.assertEqual(sum(w), 0)
+            dot = lambda values: sum(a * Fraction(float(b)) for a, b in zip(w, values))
+            column = [dot(head[:, i]) for i in range(64)]
+            lead = dot(logits[row]) - sum(c * Fraction(float(b)) for c, b in zip(column, bias))
+            lead -= sum(abs(a) * Fraction(float(s)) for a, s in zip(w, read("slack")))
+            turned = [c * Fraction(float(g)) for c, g in zip(column, gain)]
+            mean = sum(turned) / 64
+            self.assertGreater(lead, 0)
+            self.assertGreater(lead**2, 64 * sum((t - mean) ** 2 for t in turned))
+
+    @unittest.skipUnless(STORIES.exists(), "needs the real checkpoints")
+    def test_extracted_from_outputs_of_stories(self):
+        """From outputs alone: axes as the weights have them, and outputs that tell the model."""
+        self.rows("rows.npy", rows_of(stories, 48, 96, 512))
+        self.rows("fresh.npy", rows_of(stories, 4, 32, 512, seed=5))
+        found = self.json("signature", "extract", "rows.npy", "-o", "e.safetensors")
+        w = tensors(STORIES)
+        truth = ellipse_of(w["rms_final"], None, w["tok_emb"], centers=False)
+        errors = np.abs(np.array(found["ellipse"]["semi_axes"]) / truth[:64] - 1)
+        # Rows lie inside by eps/(2 mean square), 3e-6 at most here: no fit can know that.
+        self.assertLess(np.median(errors), 1e-5)
+        self.assertTrue((errors <= np.array(found["ellipse"]["errors"]) + 3.2e-6).all())
+        self.assertEqual(found["ellipse"]["drowned"], 0)
+        for against in ("e.safetensors", STORIES):
+            self.assertEqual(self.verdict(against, "fresh.npy")["verdict"], "consistent")
+        same = self.json("signature", "compare", "e.safetensors", STORIES)
+        self.assertEqual(same["relation"], "same")
+        kind = self.json("signature", "kind", "rows.npy", "--figure", "f.json")
+        self.assertEqual((kind["norm"], kind["width"], kind["rank"]), ("rms", 64, 64))
+        self.assertIn("vega-lite", json.loads((self.folder / "f.json").read_text())["$schema"])
+        # A gain that is 2 % larger, and the same model at another temperature.
+        tuned = {name: array.astype(np.float32) for name, array in w.items()}
+        tuned["rms_final"] = tuned["rms_final"] * np.float32(1.02)
+        safetensors(self.folder / "tuned.safetensors", tuned)
+        self.assertEqual(self.verdict("tuned.safetensors", "fresh.npy", "--arch", "llama2c")["verdict"], "cannot tell")
+        self.assertEqual(self.json("signature", "compare", STORIES, "tuned.safetensors")["relation"], "rescaled")
+        tuned["rms_final"] = tuned["rms_final"] * np.float32(0.96)
+        safetensors(self.folder / "tuned.safetensors", tuned)
+        found = self.verdict("tuned.safetensors", "fresh.npy", "--arch", "llama2c")
+        self.assertEqual((found["verdict"], found["reason"], found["proved"]), ("not this model", "outside", True))
+        fresh = np.load(self.folder / "fresh.npy")
+        self.rows("cool.npy", fresh / np.float32(0.7))
+        self.assertEqual(self.verdict(STORIES, "cool.npy")["verdict"], "not this model")
+        self.assertEqual(self.verdict(STORIES, "cool.npy", "--temperature", 0.7)["verdict"], "consistent")
+        shifted = fresh.astype(np.float64) - np.log(np.exp(fresh.astype(np.float64)).sum(1, keepdims=True))
+        self.rows("logs.npy", shifted)
+        self.assertEqual(self.verdict(STORIES, "logs.npy", "--precision", "float32")["verdict"], "consistent")
+        top = np.argsort(-fresh, 1)
+        for count, verdict in ((100, "consistent"), (20, "cannot tell")):
+            self.rows("top.npy", np.take_along_axis(shifted, top[:, :count], 1))
+            self.rows("ids.npy", top[:, :count], np.int64)
+            found = self.verdict(STORIES, "top.npy", "--ids", "ids.npy", "--precision", "float32")
+            self.assertEqual(found["verdict"], verdict)
+            self.assertEqual(found["not_this_model"], 0)
+
+    @unittest.skipUnless(SORT.exists(), "needs the real checkpoints")
+    def test_three_tokens_fill_their_ellipse(self):
+        self.rows("sorted.npy", rows_of(sort, 40, 11, 3))
+        found = self.verdict(SORT, "sorted.npy", "--heads", 3)
+        self.assertEqual((found["verdict"], found["not_this_model"]), ("cannot tell", 0))
+        self.assertIn("fill all 2 dimensions", self.fails(3, "signature", "extract", "sorted.npy", "-o", "e.safetensors"))
+        self.assertIn("cannot tell", self.ok("signature", "kind", "sorted.npy"))
+
+    def test_a_resumed_extraction_writes_the_same_bytes(self):
+        rng = np.random.default_rng(1)
+        hidden = rng.normal(size=(300, 8))
+        self.rows("x.npy", hidden / np.linalg.norm(hidden, axis=1, keepdims=True) @ rng.normal(size=(8, 20)))
+        self.ok("signature", "extract", "x.npy", "-o", "a.safetensors", "--resume", "state", "-q")
+        self.ok("signature", "extract", "x.npy", "-o", "b.safetensors", "--resume", "state", "-q")
+        self.ok("signature", "extract", "x.npy", "-o", "c.safetensors", "-q", "--threads", 1)
+        first = (self.folder / "a.safetensors").read_bytes()
+        self.assertEqual(first, (self.folder / "b.safetensors").read_bytes())
+        self.assertEqual(first, (self.folder / "c.safetensors").read_bytes())
+        state = bytearray((self.folder / "state").read_bytes())
+        state[200] ^= 1
+        (self.folder / "state").write_bytes(bytes(state))
+        self.fails(3, "signature", "extract", "x.npy", "-o", "d.safetensors", "--resume", "state")
+
+    def test_what_is_refused(self):
+        rng = np.random.default_rng(1)
+        logits = rng.normal(size=(5, 28))
+        probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        for name, rows, message in (
+            ("p.npy", probabilities, "has probabilities"),
+            ("n.npy", np.where(np.arange(28) == 3, np.nan, logits), "row 0 has nan in column 3"),
+            ("c.npy", np.ones((5, 28)), "row 0 is constant"),
+            ("w.npy", logits[:, :27], "has rows of 27 numbers, expected one for each of 28 tokens"),
+        ):
+            self.rows(name, rows)
+            self.assertIn(message, self.fails(3, "signature", "verify", OWN_MODEL, name))
+        self.rows("i.npy", rng.integers(0, 9, (5, 28)), np.int64)
+        self.assertIn("expected F64, F32, F16 or BF16", self.fails(3, "signature", "verify", OWN_MODEL, "i.npy"))
+        self.rows("x.npy", logits)
+        self.assertIn("twice", self.fails(3, "signature", "verify", OWN_MODEL, "x.npy", "--ids", ",".join(["1"] * 28)))
+        self.fails(2, "signature", "extract", "x.npy", "-o", "e.json")
+        # A cloud without a norm behind it: a verdict, and no file.
+        cloud = rng.normal(size=(400, 8)) @ rng.normal(size=(8, 20))
+        self.rows("cloud.npy", cloud)
+        done = self.run_command("signature", "extract", "cloud.npy", "-o", "e.safetensors")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertFalse((self.folder / "e.safetensors").exists())
+        self.assertEqual(self.json("signature", "kind", "cloud.npy")["norm"], "none")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -19,6 +19,7 @@ struct SignatureExtractOptions {
   std::string output;
   std::string resume;
   double soft_cap = 0.0;
+  std::size_t rank = 0;
 };
 
 void say_ellipse(const Session& session, const signature::Ellipse& ellipse, const std::string& output) {
@@ -49,7 +50,8 @@ int run_signature_extract(const Session& session, const SignatureExtractOptions&
   const signature::Outputs outputs = options.outputs.open(inputs, 0, options.soft_cap);
   inputs.keep_apart({options.output, options.resume, session.json});
   const Progress progress = session.progress();
-  const signature::Subspace subspace = signature::find_subspace(outputs, session.threads, progress);
+  const signature::Subspace subspace =
+      signature::find_subspace(outputs, session.threads, progress, options.rank);
   const signature::Extraction result = signature::extract(
       outputs, subspace, {.threads = session.threads, .progress = progress, .resume = options.resume});
   JsonOutput machine_form(session,
@@ -93,6 +95,12 @@ void add_signature_extract(CLI::App& group, Session& session) {
                    "C of C tanh(logit/C), which the model applies last (default: none)")
       ->type_name("C")
       ->check(numbers(1e-6, 1e300));
+  command
+      ->add_option(
+          "--rank", options->rank,
+          "Number of axes, where outputs have more noise than their type (default: found from the rows)")
+      ->type_name("N")
+      ->check(counts(1, largest_count));
   command
       ->add_option("--resume", options->resume,
                    "Save the state of the fit in FILE and continue from it; Ctrl-C saves it too")

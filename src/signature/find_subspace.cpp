@@ -65,7 +65,7 @@ std::size_t end_of(std::span<const double> values, double noise) {
 
 }  // namespace
 
-Subspace find_subspace(const Outputs& outputs, unsigned threads, const Progress& progress) {
+Subspace find_subspace(const Outputs& outputs, unsigned threads, const Progress& progress, std::size_t rank) {
   if (!outputs.whole()) {
     throw Error(ErrorCode::Argument,
                 fmt::format("{}: has ids, expected rows with a number for every token", outputs.name()));
@@ -95,6 +95,7 @@ Subspace find_subspace(const Outputs& outputs, unsigned threads, const Progress&
             ? 0
             : std::min(svd.rank, end_of(std::span(result.singular_values).first(std::min(tokens, count) - 1),
                                         result.noise));
+    if (rank > 0) result.rank = std::min(svd.rank, rank);
     if (2 * result.rank + 64 > count && count < outputs.rows()) continue;
     for (std::size_t i = 0; i < tokens; ++i) {
       const auto row = svd.right.begin() + static_cast<std::ptrdiff_t>(i * svd.rank);

@@ -25,11 +25,12 @@ struct Subspace {
   bool fills = false;    ///< nothing is left over: rank = tokens − 1, or one less than the rows looked at
 };
 
-/// The subspace, from 512 rows or as many as are twice its dimension, evenly spread over all.
-/// Errors    as `Outputs::whole_row`; Argument for ids or fewer than 3 rows; Cancelled
-/// Cost      with m rows: m tokens min(m, tokens)
+/// The subspace, from 512 rows or as many as are twice its dimension, evenly spread over all. Its dimension
+/// is `rank`, or where singular values exceed what rounding explains; noise of another kind has to be stated
+/// by it. Errors    as `Outputs::whole_row`; Argument for ids or fewer than 3 rows; Cancelled Cost      with
+/// m rows: m tokens min(m, tokens)
 [[nodiscard]] Subspace find_subspace(const Outputs& outputs, unsigned threads = 0,
-                                     const Progress& progress = {});
+                                     const Progress& progress = {}, std::size_t rank = 0);
 
 /// Numbers that determine an ellipse of so many axes.
 [[nodiscard]] constexpr std::size_t unknowns(std::size_t rank) { return rank * (rank + 3) / 2; }

@@ -34,7 +34,7 @@ struct SignatureVerifyOptions {
   bool check = false;
 };
 
-std::string why(const RowResult& row) {
+std::string reason_in_words(const RowResult& row) {
   switch (row.reason) {
     case Reason::on_surface: return "on the ellipse";
     case Reason::off_subspace: return "no hidden state gives these logits";
@@ -58,7 +58,7 @@ void say_row(const Session& session, std::size_t index, const RowResult& row) {
   session.say(
       fmt::format("  row {}: {}{}; {}; {:.3g} from the subspace ({:.3g} units of noise), |u| - 1 = "
                   "{:.3g} ({:.3g} units)",
-                  index, to_string(row.verdict), row.proved ? ", proved" : "", why(row), row.off,
+                  index, to_string(row.verdict), row.proved ? ", proved" : "", reason_in_words(row), row.off,
                   row.off_units, row.length - 1.0, row.length_units));
 }
 
@@ -89,7 +89,7 @@ void describe_verification(const Session& session, const Verification& result) {
 }
 
 /// Of rows that are proved to be another model's: row_NUMBER_NAME.npy for each array.
-void write_certificates(const std::string& name, const Verification& result) {
+void write_row_certificates(const std::string& name, const Verification& result) {
   if (name.empty()) return;
   const ArrayFolder folder(name);
   for (std::size_t k = 0; k < result.rows.size(); ++k) {
@@ -130,7 +130,7 @@ int run_signature_verify(const Session& session, const SignatureVerifyOptions& o
                                         .outputs = options.outputs.values,
                                         .dimension = ellipse ? ellipse->rank : head->logits.dimension(),
                                         .temperature = options.outputs.temperature})));
-  write_certificates(options.certificates, result);
+  write_row_certificates(options.certificates, result);
   machine_form.commit();
   describe_verification(session, result);
   if (head) say_notes(session, head->notes);

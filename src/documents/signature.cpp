@@ -11,8 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 Json signature_row(std::size_t index, const signature::RowResult& row) {
   return {{"row", index},
           {"verdict", signature::to_string(row.verdict)},
@@ -23,7 +21,7 @@ Json signature_row(std::size_t index, const signature::RowResult& row) {
           {"off_subspace_units", row.off_units},
           {"length", row.length},
           {"length_units", row.length_units},
-          {"mean_square", finite_or_null(row.mean_square)},
+          {"mean_square", std::isfinite(row.mean_square) ? Json(row.mean_square) : Json()},
           {"margin", row.margin}};
 }
 

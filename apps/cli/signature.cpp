@@ -58,6 +58,8 @@ void add_signature(CLI::App& root, Session& session) {
   add_signature_extract(*group, session);
   add_signature_kind(*group, session);
   add_signature_compare(*group, session);
+  add_examples(*group, {"normscope signature compare models/wordlist_gpt models/wordlist_gpt",
+                        "normscope signature verify --help"});
 }
 
 }  // namespace normscope::cli

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/version.hpp>
+
+#include "finite.hpp"
 
 namespace normscope::documents {
 namespace {
@@ -18,8 +19,6 @@ using normscope::activations::InModel;
 using normscope::activations::ObservedNorm;
 using normscope::activations::Spread;
 using normscope::activations::Summary;
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json spread_json(const Spread& spread) {
   return {{"least", spread.least},        {"low", spread.low},   {"median", spread.median},

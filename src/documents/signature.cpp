@@ -1,10 +1,10 @@
 #include <normscope/documents/signature.hpp>
 
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/version.hpp>
+
+#include "finite.hpp"
 
 namespace normscope::documents {
 namespace {
@@ -21,7 +21,7 @@ Json signature_row(std::size_t index, const signature::RowResult& row) {
           {"off_subspace_units", row.off_units},
           {"length", row.length},
           {"length_units", row.length_units},
-          {"mean_square", std::isfinite(row.mean_square) ? Json(row.mean_square) : Json()},
+          {"mean_square", finite_or_null(row.mean_square)},
           {"margin", row.margin}};
 }
 

@@ -1,8 +1,9 @@
 """The limits of a report: what it leaves out of the vocabulary, and that the page says so."""
 
+import subprocess
 import unittest
 
-from command import CHECKPOINTS, CommandTest
+from command import CHECKPOINTS, COMMAND, SANITIZED, SOURCE, CommandTest
 
 
 class ReportTest(CommandTest):
@@ -31,6 +32,25 @@ class ReportTest(CommandTest):
 
     def test_a_budget_for_what_is_left_out_is_refused(self):
         self.fails(2, "report", self.model, "--budget", "1", "--no-vocabulary")
+
+    def test_what_is_usual_stands_beside_the_values_and_behind_the_other_findings(self):
+        medium = CHECKPOINTS / "gpt2_medium_ln_bias.safetensors"
+        found = self.json("report", medium, "-o", "page.html")
+        self.assertEqual(found["usual"]["family"], "GPT-2")
+        self.assertEqual(len(found["usual"]["models"]), 4)
+        usual = [finding["is_usual"] for finding in found["findings"]]
+        self.assertIn(True, usual)
+        self.assertEqual(usual, sorted(usual))
+        for finding in found["findings"]:
+            self.assertTrue(finding["usual"] or not finding["is_usual"], finding["kind"])
+        alone = self.json("report", self.model, "-o", "page.html", "--no-vocabulary")
+        self.assertEqual(len(alone["usual"]["models"]), 1)
+        self.assertFalse(any(finding["is_usual"] for finding in alone["findings"]))
+
+    @unittest.skipIf(SANITIZED, "checked once, by the faster build")
+    def test_usual_values_are_what_the_models_give(self):
+        done = subprocess.run([SOURCE / "scripts/usual", "--check", "--command", COMMAND], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ namespace {
 using signature::Reason;
 using signature::RowResult;
 using signature::Verdict;
-using signature::Verification;
 
 constexpr std::size_t rows_said = 5;
 
@@ -62,7 +61,7 @@ void say_row(const Session& session, std::size_t index, const RowResult& row) {
                   row.off_units, row.length - 1.0, row.length_units));
 }
 
-void describe_verification(const Session& session, const Verification& result) {
+void describe_verification(const Session& session, const signature::Verification& result) {
   session.say(fmt::format("{}{}: {} consistent, {} not this model, {} undecided", to_string(result.verdict),
                           result.proved ? " (proved)" : "", result.with(Verdict::consistent),
                           result.with(Verdict::not_this_model), result.with(Verdict::undecided)));
@@ -89,7 +88,7 @@ void describe_verification(const Session& session, const Verification& result) {
 }
 
 /// Of rows that are proved to be another model's: row_NUMBER_NAME.npy for each array.
-void write_row_certificates(const std::string& name, const Verification& result) {
+void write_row_certificates(const std::string& name, const signature::Verification& result) {
   if (name.empty()) return;
   const ArrayFolder folder(name);
   for (std::size_t k = 0; k < result.rows.size(); ++k) {
@@ -121,7 +120,7 @@ int run_signature_verify(const Session& session, const SignatureVerifyOptions& o
   const signature::VerifyOptions how{.least_mean_square = options.least_mean_square,
                                      .threads = session.threads,
                                      .progress = session.progress()};
-  const Verification result =
+  const signature::Verification result =
       ellipse ? signature::verify(*ellipse, outputs, how) : signature::verify(*head, outputs, how);
   JsonOutput machine_form(session, json_text(documents::signature_verify(
                                        result, outputs,

@@ -1,0 +1,177 @@
+"""Checks a result of `normscope ranges` or `rewrite` against the checkpoints themselves, with nothing but NumPy.
+
+    python3 model_checker.py RESULT MODEL      of ranges
+    python3 model_checker.py RESULT IN OUT     of rewrite
+
+RESULT is the JSON of --json; checkpoints are .safetensors files, or folders of such. Prints what does not hold, and exits
+with 1 if something does not. docs/certificates.md has the inequalities, under the names of the functions here. Computes
+in float64 and accepts deviations of 1e-9 of the sizes of terms. It takes the wiring, which map reads which norm, from
+the result. Not covered: rotations, and rewrites of rewritten checkpoints.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+def tensors(path):
+    """The tensors of a .safetensors file, or of all in a folder; types other than floating-point as bytes."""
+    found = {}
+    for file in sorted(Path(path).glob("*.safetensors")) or [Path(path)]:
+        data = file.read_bytes()
+        start = 8 + int.from_bytes(data[:8], "little")
+        for name, entry in json.loads(data[8:start]).items():
+            if name == "__metadata__":
+                continue
+            begin, end = entry["data_offsets"]
+            kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}.get(entry["dtype"], "u1")
+            x = np.frombuffer(data[start + begin:start + end], kind)
+            x = (x.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else x
+            found[name] = x.astype(float).reshape(entry["shape"]) if x.dtype.kind == "f" else x
+    return found
+
+
+def at(model, selector):
+    """The tensor "name", or entry i of "name[i]"."""
+    name, _, index = selector.removesuffix("]").rpartition("[") if selector.endswith("]") else (selector, "", "")
+    return model[name][int(index)] if index else model[name]
+
+
+def matrix(model, selector, layout, width):
+    """All of a stored matrix as outputs x inputs."""
+    stored = at(model, selector)
+    return stored.reshape(width, -1).T if layout == "in_out" else stored.reshape(-1, width)
+
+
+def parameters(norm, model, width):
+    gain = norm["gain_offset"] + at(model, norm["gain"]).ravel() if norm["gain"] else 1.0
+    bias = at(model, norm["bias"]).ravel() if norm["bias"] else 0.0
+    return gain * np.ones(width), bias * np.ones(width)
+
+
+def sphere(norm, width):
+    """Blocks of features that a norm scales together, and the radius of each: y = radius u, |u| <= 1, before the gain."""
+    if norm["kind"] in ("dyt", "derf"):
+        return width, 1.0
+    return norm["groups"], 1.0 if norm["kind"] == "spherical" else np.sqrt(width / norm["groups"])
+
+
+def reader_ranges(norm, reader, model):
+    source, width, where = reader["source"], norm["source"]["width"], f"{norm['name']}, {reader['weight']}: "
+    gain, bias = parameters(norm["source"], model, width)
+    blocks, radius = sphere(norm["source"], width)
+    rows = [first + k for first, count in source["outputs"] for k in range(count)]
+    w = matrix(model, reader["weight"], source["layout"], width)[rows]
+    c = at(model, source["bias"]).ravel()[rows] if source["bias"] else np.zeros(len(w))
+    u = (w * gain).reshape(len(w), blocks, -1)
+    if norm["source"]["kind"] == "layer":
+        u = u - u.mean(axis=2, keepdims=True)
+    m, h = w @ bias + c, radius * np.linalg.norm(u, axis=2).sum(axis=1)
+    sizes = abs(w) @ abs(bias) + abs(c) + h
+    yield where + "rows", reader["rows"] == len(w)
+    for name, end, sign in (("lowest", m - h, 1), ("highest", -m - h, -1)):
+        stated = reader[name]
+        yield where + name, np.all(sign * stated["bound"] <= end + 1e-9 * sizes)
+        reached = sign * stated["attained"] - end[stated["row"]]
+        yield where + name + " attained", abs(reached) <= 1e-6 * sizes[stated["row"]]
+    for name, holds in (("never_positive", m + h <= 1e-9 * sizes), ("never_negative", m - h >= -1e-9 * sizes)):
+        yield where + name, reader[name]["count"] <= holds.sum() and all(holds[reader[name]["rows"]])
+    size = max(-reader["lowest"]["bound"], reader["highest"]["bound"])
+    limits = {"float16": 65504.0, "bfloat16": 255 * 2.0**120, "float8_e4m3": 448.0, "float8_e5m2": 57344.0}
+    yield where + "may_overflow", set(reader["may_overflow"]) == {name for name, limit in limits.items() if size > limit}
+
+
+def ranges(result, model):
+    for norm in result["norms"]:
+        if "refused" in norm:
+            continue
+        width = norm["source"]["width"]
+        gain, bias = parameters(norm["source"], model, width)
+        blocks, radius = sphere(norm["source"], width)
+        reach = radius * np.sqrt(1 - blocks / width) if norm["source"]["kind"] == "layer" else radius
+        largest = np.max(reach * abs(gain) + abs(bias))
+        yield f"{norm['name']}: output", norm["output"]["largest"] >= largest * (1 - 1e-9)
+        for reader in norm["readers"]:
+            if "refused" not in reader:
+                yield from reader_ranges(norm, reader, model)
+    heads = [reader for norm in result["norms"] for reader in norm.get("readers", [])
+             if reader["role"] == "unembedding" and "refused" not in reader]
+    if result["logits"] and heads:
+        scale, cap = result["logits"]["scale"], result["logits"]["soft_cap"]
+        ends = np.array([heads[-1]["lowest"]["bound"], heads[-1]["highest"]["bound"]]) * scale
+        low, high = sorted(cap * np.tanh(ends / cap) if cap else ends)
+        allowed = 1e-9 * max(abs(low), abs(high))
+        yield "logits", result["logits"]["lowest"]["bound"] <= low + allowed
+        yield "logits", result["logits"]["highest"]["bound"] >= high - allowed
+
+
+def error_of(certificate, norm, old, new):
+    """The largest error of an output, of any input of the norm or of what is written, and the sizes that round."""
+    change, stored = certificate["change"], certificate["map"]
+    w, v = at(old, certificate["input"]), at(new, certificate["tensor"])
+    whole = matrix(old, stored["tensor"], stored["layout"], stored["in"]) if stored else None
+    if change == "center_outputs":
+        v = matrix(new, certificate["tensor"], stored["layout"], stored["in"])
+        return np.linalg.norm(v - (whole - whole.mean(axis=0)), axis=0).max(), np.linalg.norm(whole, axis=0).max()
+    width = stored["in"] if stored else w.size
+    (gain, bias), (after, _) = parameters(norm, old, width), parameters(norm, new, width)
+    if change == "scale_inputs":
+        v = matrix(new, certificate["tensor"], stored["layout"], stored["in"])
+        blocks, radius = sphere(norm, width)
+        length = radius * np.sqrt(blocks)
+        return length * np.linalg.norm(v * after - whole * gain, axis=1).max(), length * abs(whole * gain).max()
+    if change == "center":
+        exact = w - w.mean()
+    elif change == "add_folded_bias":
+        exact = w.ravel() + whole @ bias
+    elif change == "divide_by_gain":
+        exact = np.divide(w.ravel(), gain, out=np.zeros(width), where=w.ravel() != 0)
+    else:
+        assert change == "divide_by_scale", f"{certificate['tensor']}: {change} is not covered"
+        powers = np.frexp(np.divide(gain, after, out=np.ones(width), where=after != 0))[0]
+        return (0.0 if np.all(abs(powers) == 0.5) or norm["gain_offset"] else np.inf), abs(w).max()
+    return abs(v.ravel() - exact).max(), abs(exact).max()
+
+
+def rewrite(result, old, new):
+    norms = {norm["name"]: norm for norm in result["norms"]}
+    changed = set()
+    for certificate in result["certificates"]:
+        changed.add(certificate["tensor"].partition("[")[0])
+        error, size = error_of(certificate, norms[certificate["norm"]], old, new)
+        yield certificate["tensor"], error <= certificate["bound"] * (1 + 1e-9) + 1e-13 * size
+    for norm in result["norms"]:
+        neutral = {"gain and bias": ("gain", "bias"), "gain": ("gain",)}.get(norm["fold"], ())
+        for part in neutral:
+            if norm[part] and norm[part].partition("[")[0] not in changed:
+                value = 1 - norm["gain_offset"] if part == "gain" else 0
+                yield f"{norm['name']}: {part}", np.all(at(new, norm[part]) == value)
+    left = {norm[part].partition("[")[0] for norm in result["norms"] for part in ("gain", "bias")
+            if norm[part] and norm["fold"] in ("gain and bias", "gain")}
+    added = {result["untied"]["head"]} if result["untied"] else set()
+    yield "names of tensors", set(new) == set(old) | added
+    for name in added - changed:
+        yield f"{name}: unchanged", np.array_equal(old[result["untied"]["table"]], new[name])
+    for name in sorted(set(old) & set(new) - changed - left):
+        yield f"{name}: unchanged", old[name].shape == new[name].shape and np.array_equal(old[name], new[name])
+
+
+def failures(result, *models):
+    """The statements of `result` that do not hold for what `tensors` gives of its checkpoints."""
+    if not __debug__:
+        raise RuntimeError("model_checker: some of its checks are assertions, which python -O leaves out")
+    checks = {"normscope.ranges/1": ranges, "normscope.rewrite/1": rewrite}[result["schema"]]
+    return [item for item, holds in checks(result, *models) if not holds]
+
+
+def main(result, *checkpoints):
+    with open(result, encoding="utf-8") as file:
+        wrong = failures(json.load(file), *map(tensors, checkpoints))
+    print(*wrong or ["every statement holds"], sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -47,12 +47,17 @@ void print_comparison(const Session& session, const rewrite::Comparison& compari
   }
   for (const rewrite::ComparisonFinding& finding : comparison.findings)
     session.say("  - " + printable(finding.text));
+  for (const std::string& left : comparison.not_compared) session.say("  not compared: " + printable(left));
   switch (comparison.agreement) {
     case rewrite::Agreement::same: session.say("same: every tensor has the same values"); break;
     case rewrite::Agreement::equivalent:
       session.say(fmt::format("equivalent: both compute the same, to {:.2g} relative", comparison.tolerance));
       break;
     case rewrite::Agreement::different: session.say("different"); break;
+    case rewrite::Agreement::undecided:
+      session.say(fmt::format("undecided: nothing differs of what could be compared, to {:.2g} relative",
+                              comparison.tolerance));
+      break;
   }
 }
 
@@ -73,7 +78,9 @@ int run_compare(const Session& session, const CompareOptions& options) {
     page.commit();
   }
   print_comparison(session, comparison);
-  return comparison.agreement == rewrite::Agreement::different ? negative : ok;
+  const bool agrees = comparison.agreement == rewrite::Agreement::same ||
+                      comparison.agreement == rewrite::Agreement::equivalent;
+  return agrees ? ok : negative;
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include <normscope/documents/rewrite.hpp>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include <normscope/core/version.hpp>
+
+#include "layout.hpp"
 
 namespace normscope::documents {
 namespace {
@@ -26,14 +29,39 @@ RewriteJson planned_norm(const model::Norm& norm, const rewrite::NormPlan& plan)
           {"role", norm.role},
           {"kind", std::string(to_string(norm.kind))},
           {"eps", norm.eps},
+          {"groups", norm.groups},
+          {"gain", norm.gain ? RewriteJson(norm.gain->selector()) : RewriteJson(nullptr)},
           {"gain_offset", norm.gain_offset},
+          {"bias", norm.bias ? RewriteJson(norm.bias->selector()) : RewriteJson(nullptr)},
           {"readers", readers},
           {"fold", rewrite::to_string(plan.fold)},
           {"reason", text_or_null(plan.reason)}};
 }
 
-RewriteJson certificate_json(const rewrite::Certificate& certificate) {
+/// The edit that a certificate is of.
+const rewrite::Edit& edit_of(const rewrite::Plan& plan, const rewrite::Certificate& certificate) {
+  return *std::find_if(plan.edits.begin(), plan.edits.end(), [&](const rewrite::Edit& edit) {
+    model::Slice slice = edit.from;
+    slice.tensor = edit.tensor;
+    return edit.change == certificate.change && slice.selector() == certificate.tensor;
+  });
+}
+
+/// The stored matrix of an edit: the tensor's own, or the reader that gave it a norm's bias.
+RewriteJson map_json(const rewrite::Edit& edit) {
+  using rewrite::Change;
+  if (edit.change == Change::center || edit.change == Change::rotate || edit.map.in == 0) return nullptr;
+  return {{"tensor", edit.map.weight.selector()},
+          {"layout", layout_text(edit.map.layout)},
+          {"in", edit.map.in},
+          {"out", edit.map.stored_out}};
+}
+
+RewriteJson certificate_json(const rewrite::Plan& plan, const rewrite::Certificate& certificate) {
+  const rewrite::Edit& edit = edit_of(plan, certificate);
   return {{"tensor", certificate.tensor},
+          {"input", edit.from.selector()},
+          {"map", map_json(edit)},
           {"change", rewrite::to_string(certificate.change)},
           {"norm", text_or_null(certificate.norm)},
           {"dtype", std::string(to_string(certificate.dtype))},
@@ -108,9 +136,13 @@ nlohmann::ordered_json comparison(const checkpoint::Checkpoint& before, const ch
                                {"only_layer_norms", writer.only_layer_norms}});
   }
   for (const auto& other : compared.others) {
-    json["others"].push_back(
-        {{"name", other.name}, {"in_old", other.in_old}, {"in_new", other.in_new}, {"change", other.change}});
+    json["others"].push_back({{"name", other.name},
+                              {"new", text_or_null(other.new_name)},
+                              {"in_old", other.in_old},
+                              {"in_new", other.in_new},
+                              {"change", other.change}});
   }
+  json["not_compared"] = compared.not_compared;
   return json;
 }
 
@@ -156,7 +188,7 @@ nlohmann::ordered_json rewrite(const checkpoint::Checkpoint& checkpoint, const m
   json["not_undone"] = nullptr;
   if (result == nullptr) return json;
   for (const rewrite::Certificate& certificate : result->certificates) {
-    json["certificates"].push_back(certificate_json(certificate));
+    json["certificates"].push_back(certificate_json(plan, certificate));
   }
   for (const rewrite::NormOnRows& norm : result->on_rows) json["activations"].push_back(norm_on_rows(norm));
   json["configuration"] = result->configuration;

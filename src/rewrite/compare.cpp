@@ -8,6 +8,7 @@
 
 #include <normscope/core/error.hpp>
 
+#include "compare_content.hpp"
 #include "compare_findings.hpp"
 #include "compare_maps.hpp"
 #include "matrix.hpp"
@@ -17,6 +18,7 @@ namespace normscope::rewrite {
 namespace {
 
 using checkpoint::Checkpoint;
+using checkpoint::Tensor;
 using model::Linear;
 using model::Model;
 using model::Norm;
@@ -70,17 +72,43 @@ bool same_shape(const Linear& a, const Linear& b) { return a.in == b.in && a.out
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::Unsupported, "compare: " + why); }
 
-NormComparison compare_norms(Side& before, Side& after, std::size_t index, double tolerance) {
-  const Norm& old_norm = before.model.norms[index];
-  const Norm& new_norm = after.model.norms[index];
+/// A model whose wiring is that of a graph, so that names and places say nothing.
+bool is_of_graph(const Side& side) {
+  return side.file.graph() != nullptr && !side.model.is_known();
+}
+
+/// The readers of both norms in the order of their description.
+ReaderPairs readers_in_order(const Norm& old_norm, const Norm& new_norm) {
   if (old_norm.width != new_norm.width || old_norm.readers.size() != new_norm.readers.size()) {
     refuse(fmt::format("{} has {} features and {} readers, {} has {} and {}", old_norm.name, old_norm.width,
                        old_norm.readers.size(), new_norm.name, new_norm.width, new_norm.readers.size()));
   }
+  ReaderPairs result;
+  for (std::size_t r = 0; r < old_norm.readers.size(); ++r) {
+    if (!same_shape(old_norm.readers[r], new_norm.readers[r])) {
+      refuse(fmt::format("{} and {} have other shapes", old_norm.readers[r].weight.selector(),
+                         new_norm.readers[r].weight.selector()));
+    }
+    result.pairs.emplace_back(old_norm.readers[r], new_norm.readers[r]);
+  }
+  return result;
+}
+
+NormComparison compare_norms(Side& before, Side& after, const Norm& old_norm, const Norm& new_norm,
+                             Comparison& whole) {
   note_norm(before, old_norm);
   note_norm(after, new_norm);
   const NormSpec old_spec = read_norm(before.file, old_norm);
   const NormSpec new_spec = read_norm(after.file, new_norm);
+  const bool by_values = is_of_graph(before) || is_of_graph(after);
+  const ReaderPairs readers =
+      by_values ? readers_by_values(before.file, old_norm, old_spec, after.file, new_norm, new_spec)
+                : readers_in_order(old_norm, new_norm);
+  for (const Linear& left : readers.left) {
+    note_map(before, left);
+    whole.not_compared.push_back(fmt::format("{}, which reads {}: nothing of its shape reads {}",
+                                             left.weight.selector(), old_norm.name, new_norm.name));
+  }
   NormComparison result{old_norm.name, new_norm.name};
   result.old_kind = old_norm.kind;
   result.new_kind = new_norm.kind;
@@ -90,23 +118,20 @@ NormComparison compare_norms(Side& before, Side& after, std::size_t index, doubl
   result.gain_cosine = cosine(old_spec, new_spec);
   result.bias_change = relative_change(old_spec.bias, new_spec.bias);
   bool exact = result.gain_change == 0.0 && result.bias_change == 0.0;
-  bool agrees = old_norm.kind == new_norm.kind && old_norm.eps == new_norm.eps &&
-                old_spec.alpha == new_spec.alpha && old_spec.shift == new_spec.shift &&
-                old_spec.groups == new_spec.groups;
-  if (!is_free(before, old_norm) || !is_free(after, new_norm)) {
-    agrees = agrees && result.gain_change <= tolerance && result.bias_change <= tolerance;
-  }
-  for (std::size_t r = 0; r < old_norm.readers.size(); ++r) {
-    note_map(before, old_norm.readers[r]);
-    note_map(after, new_norm.readers[r]);
-    if (!same_shape(old_norm.readers[r], new_norm.readers[r])) {
-      refuse(fmt::format("{} and {} have other shapes", old_norm.readers[r].weight.selector(),
-                         new_norm.readers[r].weight.selector()));
-    }
-    const ReaderComparison reader = compare_readers({before.file, old_norm.readers[r], old_spec},
-                                                    {after.file, new_norm.readers[r], new_spec});
+  bool agrees = old_norm.kind == new_norm.kind && result.same_eps() && old_spec.alpha == new_spec.alpha &&
+                old_spec.shift == new_spec.shift && old_spec.groups == new_spec.groups;
+  const bool free = by_values
+                        ? readers.left.empty() && (is_free(before, old_norm) || is_free(after, new_norm))
+                        : is_free(before, old_norm) && is_free(after, new_norm);
+  if (!free)
+    agrees = agrees && result.gain_change <= whole.tolerance && result.bias_change <= whole.tolerance;
+  for (const auto& [old_map, new_map] : readers.pairs) {
+    note_map(before, old_map);
+    note_map(after, new_map);
+    const ReaderComparison reader =
+        compare_readers({before.file, old_map, old_spec}, {after.file, new_map, new_spec});
     exact = exact && reader.raw == 0.0 && reader.bias == 0.0;
-    agrees = agrees && reader.composite <= tolerance && reader.bias <= tolerance;
+    agrees = agrees && reader.composite <= whole.tolerance && reader.bias <= whole.tolerance;
     result.readers.push_back(reader);
   }
   result.agreement = !agrees ? Agreement::different : exact ? Agreement::same : Agreement::equivalent;
@@ -151,25 +176,72 @@ void compare_all_writers(Side& before, Side& after, Comparison& result) {
   }
 }
 
+/// Tensors of `side` that may hold parameters and are neither compared nor in `taken`.
+std::vector<const Tensor*> rest_of(const Side& side, const std::set<std::string, std::less<>>& taken) {
+  std::vector<const Tensor*> result;
+  for (const Tensor& tensor : side.file.tensors()) {
+    if (has_parameters(tensor) && !side.compared.contains(tensor.name) && !taken.contains(tensor.name)) {
+      result.push_back(&tensor);
+    }
+  }
+  return result;
+}
+
+double change_of(const Tensor& before, const Tensor* after) {
+  if (after != nullptr && after->elements() == before.elements() && before.is_decodable() &&
+      after->is_decodable()) {
+    return relative_change(read(before), read(*after));
+  }
+  const bool equal = after != nullptr && after->stored_type() == before.stored_type() &&
+                     bytes::equal(after->bytes, before.bytes);
+  return equal ? 0.0 : 1.0;
+}
+
 void compare_others(const Side& before, const Side& after, Comparison& result) {
-  for (const checkpoint::Tensor& tensor : before.file.tensors()) {
+  for (const Tensor& tensor : before.file.tensors()) {
     if (before.compared.contains(tensor.name)) continue;
     OtherComparison other{std::string(tensor.name)};
-    const checkpoint::Tensor* const found = after.file.find(tensor.name);
+    const Tensor* const found = after.file.find(tensor.name);
     other.in_new = found != nullptr;
-    if (found == nullptr || found->elements() != tensor.elements() || !tensor.is_decodable() ||
-        !found->is_decodable()) {
-      const bool equal = found != nullptr && found->stored_type() == tensor.stored_type() &&
-                         bytes::equal(found->bytes, tensor.bytes);
-      other.change = equal ? 0.0 : 1.0;
-    } else {
-      other.change = relative_change(read(tensor), read(*found));
-    }
+    other.change = change_of(tensor, found);
     result.others.push_back(std::move(other));
   }
-  for (const checkpoint::Tensor& tensor : after.file.tensors()) {
+  for (const Tensor& tensor : after.file.tensors()) {
     if (after.compared.contains(tensor.name) || before.file.find(tensor.name) != nullptr) continue;
-    result.others.push_back({std::string(tensor.name), false, true, 1.0});
+    result.others.push_back({std::string(tensor.name), {}, false, true, 1.0});
+  }
+}
+
+/// The same where a graph has names of its own: by name where there is one, else by values.
+void compare_others_by_values(const Side& before, const Side& after, Comparison& result) {
+  std::set<std::string, std::less<>> taken;
+  const auto add = [&](const Tensor& tensor, const Tensor& found, double change) {
+    OtherComparison other{std::string(tensor.name)};
+    if (found.name != tensor.name) other.new_name = found.name;
+    other.change = change;
+    taken.insert(std::string(found.name));
+    result.others.push_back(std::move(other));
+  };
+  for (const Tensor* const tensor : rest_of(before, {})) {
+    const Tensor* const named = after.file.find(tensor->name);
+    if (named != nullptr &&
+        std::equal(named->shape.begin(), named->shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+      add(*tensor, *named, change_of(*tensor, named));
+      continue;
+    }
+    const SameValues found =
+        find_values(before.file, *tensor, after.file, rest_of(after, taken), result.tolerance);
+    if (found.tensor != nullptr) {
+      add(*tensor, *found.tensor, found.change);
+    } else {
+      result.not_compared.push_back(fmt::format("{}: no tensor of NEW has its values", tensor->name));
+    }
+  }
+  std::vector<const Tensor*> all;
+  for (const Tensor& tensor : before.file.tensors()) all.push_back(&tensor);
+  for (const Tensor* const tensor : rest_of(after, taken)) {
+    if (find_values(after.file, *tensor, before.file, all, result.tolerance).tensor != nullptr) continue;
+    result.not_compared.push_back(fmt::format("{} of NEW: no tensor of OLD has its values", tensor->name));
   }
 }
 
@@ -187,36 +259,71 @@ double tolerance_of(const Side& before, const Side& after) {
 
 }  // namespace
 
+bool NormComparison::same_eps() const { return std::abs(new_eps - old_eps) <= 0x1p-23 * old_eps; }
+
 const char* to_string(Agreement agreement) {
   switch (agreement) {
     case Agreement::same: return "same";
     case Agreement::equivalent: return "equivalent";
     case Agreement::different: return "different";
+    case Agreement::undecided: return "undecided";
   }
   return "";
 }
 
-Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                   const Model& new_model, const Progress& progress) {
-  if (!old_model.is_known() || old_model.architecture != new_model.architecture) {
-    refuse(fmt::format("{} is {}, {} is {}; expected one known architecture", old_file.path().string(),
-                       old_model.title, new_file.path().string(), new_model.title));
+namespace {
+
+/// Finds where in OLD the readers of NEW come from that differ from those in their place.
+void find_misplaced(const Side& before, const Side& after, const NormPairs& norms, Comparison& result) {
+  const NormSpec none;
+  for (std::size_t n = 0; n < norms.pairs.size(); ++n) {
+    for (ReaderComparison& reader : result.norms[n].readers) {
+      if (reader.composite <= result.tolerance || reader.raw <= result.tolerance) continue;
+      const auto& of_new = after.model.norms[norms.pairs[n].second].readers;
+      const auto now = std::find_if(of_new.begin(), of_new.end(), [&](const Linear& map) {
+        return map.weight.selector() == reader.new_weight;
+      });
+      if (now == of_new.end()) continue;
+      for (const Norm& norm : before.model.norms) {
+        for (const Linear& map : norm.readers) {
+          if (!reader.taken_from.empty() || map.weight.selector() == reader.old_weight ||
+              !has_same_values({before.file, map, none}, {after.file, *now, none}, result.tolerance)) {
+            continue;
+          }
+          reader.taken_from = map.weight.selector();
+          reader.taken_from_norm = norm.name;
+        }
+      }
+    }
   }
-  if (old_model.norms.size() != new_model.norms.size()) {
-    refuse(fmt::format("{} has {} norms, {} has {}{}", old_file.path().string(), old_model.norms.size(),
-                       new_file.path().string(), new_model.norms.size(),
-                       new_model.missing.empty() ? "" : ": " + new_model.missing.front() + " is missing"));
+}
+
+/// Pairs the norms of two models of one architecture, or of a graph and any other model.
+NormPairs paired_norms(const Side& before, const Side& after, Comparison& result) {
+  if (is_of_graph(before) || is_of_graph(after)) {
+    NormPairs norms = norms_by_gain(before.file, before.model, after.file, after.model, result.tolerance);
+    for (const std::size_t i : norms.old_left) {
+      result.not_compared.push_back(before.model.norms[i].name + ": no norm of NEW stands for it");
+    }
+    for (const std::size_t i : norms.new_left) {
+      result.not_compared.push_back(after.model.norms[i].name + " of NEW: no norm of OLD stands for it");
+    }
+    return norms;
   }
-  Side before(old_file, old_model);
-  Side after(new_file, new_model);
-  Comparison result;
-  result.tolerance = tolerance_of(before, after);
-  for (std::size_t index = 0; index < old_model.norms.size(); ++index) {
-    progress("norms compared", index, old_model.norms.size());
-    result.norms.push_back(compare_norms(before, after, index, result.tolerance));
+  if (!before.model.is_known() || before.model.architecture != after.model.architecture) {
+    refuse(fmt::format("{} is {}, {} is {}; expected one known architecture", before.file.path().string(),
+                       before.model.title, after.file.path().string(), after.model.title));
   }
-  compare_all_writers(before, after, result);
-  compare_others(before, after, result);
+  if (before.model.norms.size() != after.model.norms.size()) {
+    refuse(
+        fmt::format("{} has {} norms, {} has {}{}", before.file.path().string(), before.model.norms.size(),
+                    after.file.path().string(), after.model.norms.size(),
+                    after.model.missing.empty() ? "" : ": " + after.model.missing.front() + " is missing"));
+  }
+  return norms_in_order(before.model);
+}
+
+Agreement agreement_of(const Comparison& result) {
   bool exact = true;
   bool agrees = true;
   for (const NormComparison& norm : result.norms) {
@@ -231,8 +338,40 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
     exact = exact && other.change == 0.0;
     agrees = agrees && other.change <= result.tolerance;
   }
-  result.agreement = !agrees ? Agreement::different : exact ? Agreement::same : Agreement::equivalent;
-  add_findings(old_file, old_model, new_file, new_model, result);
+  if (!agrees) return Agreement::different;
+  if (!result.not_compared.empty()) return Agreement::undecided;
+  return exact ? Agreement::same : Agreement::equivalent;
+}
+
+}  // namespace
+
+Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                   const Model& new_model, const Progress& progress) {
+  Side before(old_file, old_model);
+  Side after(new_file, new_model);
+  Comparison result;
+  result.tolerance = tolerance_of(before, after);
+  const NormPairs norms = paired_norms(before, after, result);
+  for (std::size_t i = 0; i < norms.pairs.size(); ++i) {
+    progress("norms compared", i, norms.pairs.size());
+    const auto& [old_index, new_index] = norms.pairs[i];
+    result.norms.push_back(
+        compare_norms(before, after, old_model.norms[old_index], new_model.norms[new_index], result));
+  }
+  if (is_of_graph(before) || is_of_graph(after)) {
+    compare_others_by_values(before, after, result);
+    result.not_compared.emplace_back("the operations between norms and matrices, which the graph states");
+  } else {
+    compare_all_writers(before, after, result);
+    if (old_file.graph() != nullptr || new_file.graph() != nullptr) {
+      compare_others_by_values(before, after, result);
+    } else {
+      compare_others(before, after, result);
+    }
+  }
+  result.agreement = agreement_of(result);
+  if (result.agreement == Agreement::different) find_misplaced(before, after, norms, result);
+  add_findings(old_file, old_model, new_file, new_model, norms, result);
   return result;
 }
 

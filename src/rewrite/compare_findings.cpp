@@ -46,7 +46,7 @@ class Findings {
          "the eps of {} is {:g} in NEW, {:g} in OLD: it divides by a constant, so the norm is gone",
          [](const NormComparison& norm, const Gains&) { return norm.new_eps > 1.0 && norm.old_eps < 1e-2; });
     each("eps", "the eps of {} is {:g} in NEW, {:g} in OLD", [](const NormComparison& norm, const Gains&) {
-      return norm.new_eps != norm.old_eps && !(norm.new_eps > 1.0 && norm.old_eps < 1e-2);
+      return !norm.same_eps() && !(norm.new_eps > 1.0 && norm.old_eps < 1e-2);
     });
     each("kind", "{} is of another kind in NEW",
          [](const NormComparison& norm, const Gains&) { return norm.old_kind != norm.new_kind; });
@@ -77,6 +77,7 @@ class Findings {
                   });
          });
     add_exchanged();
+    add_wrong_readers();
     each("folded", "the gain of {} is in its readers", [](const NormComparison& norm, const Gains& gains) {
       return norm.agreement == Agreement::equivalent && all_are(gains.after, 1.0) &&
              !all_are(gains.before, 1.0);
@@ -130,6 +131,19 @@ class Findings {
     }
   }
 
+  /// Readers that are those of another place in OLD.
+  void add_wrong_readers() {
+    for (std::size_t i = 0; i < gains_.size(); ++i) {
+      for (const ReaderComparison& reader : comparison_.norms[i].readers) {
+        if (reader.taken_from.empty()) continue;
+        comparison_.findings.push_back(
+            {"wrong_reader",
+             fmt::format("{} in NEW, which reads {}, is {} of OLD, which reads {}", reader.new_weight,
+                         comparison_.norms[i].new_name, reader.taken_from, reader.taken_from_norm)});
+      }
+    }
+  }
+
   void add_writers() {
     const double tolerance = comparison_.tolerance;
     std::size_t centered = 0;
@@ -167,10 +181,12 @@ class Findings {
 }  // namespace
 
 void add_findings(const checkpoint::Checkpoint& old_file, const Model& old_model,
-                  const checkpoint::Checkpoint& new_file, const Model& new_model, Comparison& comparison) {
+                  const checkpoint::Checkpoint& new_file, const Model& new_model, const NormPairs& norms,
+                  Comparison& comparison) {
   std::vector<Gains> gains;
-  for (std::size_t i = 0; i < old_model.norms.size(); ++i) {
-    gains.push_back({gain_of(old_file, old_model.norms[i]), gain_of(new_file, new_model.norms[i])});
+  for (const auto& [old_index, new_index] : norms.pairs) {
+    gains.push_back(
+        {gain_of(old_file, old_model.norms[old_index]), gain_of(new_file, new_model.norms[new_index])});
   }
   Findings(comparison, std::move(gains)).add_all();
 }

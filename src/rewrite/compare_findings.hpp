@@ -2,11 +2,13 @@
 
 #include <normscope/rewrite/compare.hpp>
 
+#include "compare_content.hpp"
+
 namespace normscope::rewrite {
 
-/// Says in sentences what differs, and what was rewritten.
+/// Says in sentences what differs, and what was rewritten. `norms` are those of `comparison`.
 void add_findings(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
                   const checkpoint::Checkpoint& new_file, const model::Model& new_model,
-                  Comparison& comparison);
+                  const NormPairs& norms, Comparison& comparison);
 
 }  // namespace normscope::rewrite

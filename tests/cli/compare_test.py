@@ -7,6 +7,7 @@ import unittest
 
 import numpy as np
 
+import onnx_graphs
 from command import SOURCE, CommandTest, safetensors
 from rewrite_test import tensors
 
@@ -135,6 +136,100 @@ class Compare(CommandTest):
             weights["transformer.wte.weight"] -= weights["transformer.wte.weight"].mean(1, keepdims=True)
         document = self.compared("gpt2", self.changed("gpt2", center), 1)
         self.assertEqual([norm["agreement"] for norm in document["norms"]], ["same"] * 4 + ["different"])
+
+    def test_gains_that_are_read_as_one_plus_w(self):
+        def plus_one(weights):
+            for name in weights:
+                if re.search(r"norm\.weight$", name):
+                    weights[name] = weights[name] + 1
+        self.assertIn("that of OLD plus 1", self.findings("llama", plus_one)["offset"])
+        # Gemma's file has w, of 1 + w.
+        self.assertIn("that of OLD minus 1", self.findings("gemma", lambda weights: [
+            weights.update({name: weights[name] - 1}) for name in list(weights) if re.search(r"norm\.weight$", name)])["offset"])
+
+    def test_a_duplicated_gain(self):
+        first, second = "model.layers.0.input_layernorm.weight", "model.layers.1.input_layernorm.weight"
+        text = self.findings("llama", lambda weights: weights.update({second: weights[first]}))["exchanged_gain"]
+        self.assertEqual(text, "the gain of model.layers.1.input_layernorm in NEW is that of model.layers.0.input_layernorm in OLD\n")
+
+    def test_a_missing_gain(self):
+        new = self.changed("llama", lambda weights: weights.pop("model.layers.1.input_layernorm.weight"))
+        self.assertIn("model.layers.1.input_layernorm.weight is missing", self.fails(3, "compare", FIXTURES / "llama", new))
+
+    def test_a_norm_wired_to_the_wrong_reader(self):
+        def exchanged(weights):
+            first, second = (f"model.layers.{layer}.self_attn.q_proj.weight" for layer in (0, 1))
+            weights[first], weights[second] = weights[second], weights[first]
+        text = self.findings("llama", exchanged)["wrong_reader"]
+        self.assertIn("model.layers.0.self_attn.q_proj.weight in NEW, which reads model.layers.0.input_layernorm, is "
+                      "model.layers.1.self_attn.q_proj.weight of OLD, which reads model.layers.1.input_layernorm", text)
+        def of_one_norm(weights):
+            first, second = (f"model.layers.0.mlp.{part}_proj.weight" for part in ("gate", "up"))
+            weights[first], weights[second] = weights[second], weights[first]
+        self.assertIn("gate_proj.weight in NEW", self.findings("llama", of_one_norm)["wrong_reader"])
+
+    def test_drift_is_measured_norm_by_norm(self):
+        name = "model.layers.1.input_layernorm.weight"
+        document = self.compared("llama", self.changed("llama", lambda weights: weights.update({name: weights[name] * np.float32(1.25)})), 1)
+        for norm in document["norms"]:
+            self.assertAlmostEqual(norm["gain_change"], 0.25 if norm["old"] + ".weight" == name else 0, places=6)
+            self.assertAlmostEqual(norm["gain_cosine"], 1)
+            self.assertEqual(norm["agreement"], "different" if norm["old"] + ".weight" == name else "same")
+
+    def onnx(self, case, change=lambda weights: None, eps=None):
+        """The ONNX file of a fixture."""
+        weights = {name: array.astype(np.float32) for name, array in tensors(FIXTURES / case / "model.safetensors").items()}
+        change(weights)
+        config = json.loads((FIXTURES / case / "config.json").read_text())
+        write = {"llama": onnx_graphs.llama, "gpt2": onnx_graphs.gpt2}[case]
+        return write(self.folder / "model.onnx", weights, 2, eps or config.get("rms_norm_eps") or config["layer_norm_epsilon"])
+
+    def test_an_onnx_file_of_the_same_model(self):
+        document = self.compared("llama", self.onnx("llama"), 1)
+        self.assertEqual((document["agreement"], document["findings"]), ("undecided", []))
+        self.assertEqual(document["not_compared"], ["the operations between norms and matrices, which the graph states"])
+        self.assertEqual([(norm["old"], norm["agreement"], len(norm["readers"])) for norm in document["norms"]],
+                         [(f"model.layers.{layer}.{name}", "same", readers) for layer in (0, 1)
+                          for name, readers in (("input_layernorm", 3), ("post_attention_layernorm", 2))] + [("model.norm", "same", 1)])
+        renamed = {other["name"]: other["new"] for other in document["others"]}
+        self.assertEqual(renamed.pop("model.embed_tokens.weight"), None)
+        self.assertEqual(sorted(renamed), sorted(f"model.layers.{layer}.{name}.weight" for layer in (0, 1)
+                                                 for name in ("self_attn.o_proj", "mlp.down_proj")))
+        self.assertTrue(all(name.startswith("onnx::MatMul_") for name in renamed.values()))
+        document = self.compared("gpt2", self.onnx("gpt2"), 0)
+        self.assertEqual((document["agreement"], document["findings"], document["not_compared"]), ("same", [], []))
+        self.onnx("llama")
+        text = self.run_command("compare", "model.onnx", FIXTURES / "llama").stdout
+        self.assertIn("undecided: nothing differs of what could be compared", text)
+
+    def test_an_onnx_file_of_a_rewritten_model(self):
+        self.ok("rewrite", FIXTURES / "llama", "-o", "out", "--fold", "gains", "-q")
+        folded = tensors(self.folder / "out/model.safetensors")
+        document = self.compared("llama", self.onnx("llama", lambda weights: weights.update(folded)), 1)
+        self.assertEqual(document["agreement"], "undecided")
+        self.assertEqual({norm["agreement"] for norm in document["norms"]}, {"equivalent"})
+        self.assertIn("folded", {finding["kind"] for finding in document["findings"]})
+
+    def test_what_differs_in_an_onnx_file(self):
+        def kinds(case, *arguments):
+            document = self.compared(case, self.onnx(case, *arguments), 1)
+            self.assertEqual(document["agreement"], "different")
+            return {finding["kind"] for finding in document["findings"]}
+        def gain(weights):
+            weights["model.layers.1.input_layernorm.weight"][3] *= 2
+        def reader(weights):
+            weights["model.layers.0.mlp.up_proj.weight"][1] *= np.float32(1.5)
+        self.assertEqual(kinds("llama", lambda weights: None, 1e-6), {"eps"})
+        self.assertEqual(kinds("llama", lambda weights: weights.update({"model.norm.weight": np.ones_like(weights["model.norm.weight"])})), {"lost_gain"})
+        self.compared("llama", self.onnx("llama", gain), 1)
+        document = self.compared("llama", self.onnx("llama", reader), 1)
+        self.assertEqual([norm["old"] for norm in document["norms"] if norm["agreement"] == "different"],
+                         ["model.layers.0.post_attention_layernorm"])
+        def writer(weights):
+            weights["model.layers.0.mlp.down_proj.weight"][1] *= np.float32(1.5)
+        document = self.compared("llama", self.onnx("llama", writer), 1)
+        self.assertEqual(document["agreement"], "undecided")
+        self.assertIn("model.layers.0.mlp.down_proj.weight: no tensor of NEW has its values", document["not_compared"])
 
     def test_other_tensors_and_other_models(self):
         def attention(weights):

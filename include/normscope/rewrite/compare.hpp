@@ -17,6 +17,7 @@ enum class Agreement {
   same,        ///< equal parameters and weights
   equivalent,  ///< other parameters, but the same composite with what reads the norm, to rounding
   different,
+  undecided,  ///< nothing differs of what could be compared, which is not all
 };
 
 [[nodiscard]] const char* to_string(Agreement agreement);
@@ -30,6 +31,10 @@ struct ReaderComparison {
   double raw = 0.0;           ///< |W' - W| / |W|
   double folded_twice = 0.0;  ///< |W' - W G| / |W G|: a fold that left the gain
   double bias = 0.0;          ///< |c' + W' b' - c - W b| / (|c| + Σ |W b|)
+  /// The reader of OLD, and its norm, that NEW has here instead; empty unless the composite differs and one
+  /// is found.
+  std::string taken_from{};
+  std::string taken_from_norm{};
 };
 
 struct NormComparison {
@@ -44,6 +49,9 @@ struct NormComparison {
   double gain_cosine = 1.0;  ///< of the angle between both gains; 1 for two of length 0
   double bias_change = 0.0;  ///< |b' - b| / |b|, or |b'| where b is 0
   std::vector<ReaderComparison> readers{};
+
+  /// To the rounding of the 32-bit numbers that some formats store.
+  [[nodiscard]] bool same_eps() const;
 };
 
 /// A tensor that writes to a residual stream. Errors are relative to what one input feature writes.
@@ -58,6 +66,7 @@ struct WriterComparison {
 /// A tensor that no norm, reader or writer has.
 struct OtherComparison {
   std::string name;
+  std::string new_name{};  ///< where a graph calls it otherwise
   bool in_old = true;
   bool in_new = true;
   double change = 0.0;  ///< relative
@@ -75,12 +84,18 @@ struct Comparison {
   std::vector<WriterComparison> writers{};
   std::vector<OtherComparison> others{};
   std::vector<ComparisonFinding> findings{};
+  std::vector<std::string> not_compared{};  ///< in words
 };
 
 /// Compares norms in the order of the forward pass: kinds, eps, gains and biases, and for each reader the
 /// composite W G and c + W b. Two models are equivalent if all composites and writers agree to `tolerance`:
 /// two roundings of the coarsest dtype of their weights, or 1e-7 if that is more. The mean of a writer does
 /// not count where LayerNorms alone read its stream.
+///
+/// A file that states a graph (ONNX) has other names, transposed matrices and no writers. Its norms, what
+/// reads them and its other tensors are matched by their values, and two such models are at most `undecided`,
+/// since the operations of the graph are not compared.
+///
 /// Errors    Unsupported if the architecture is not known or not the same, or norms and shapes do not match
 /// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
 [[nodiscard]] Comparison compare(const checkpoint::Checkpoint& old_file, const model::Model& old_model,

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/model/model.hpp>
+
+#include "compare_maps.hpp"
+
+namespace normscope::rewrite {
+
+/// A graph (ONNX) keeps few of the names that training gave to tensors, and transposes matrices. What follows
+/// finds what belongs together by values.
+
+/// Norms of two models, as indices; in the order of the forward pass.
+struct NormPairs {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs{};
+  std::vector<std::size_t> old_left{}, new_left{};
+};
+
+/// All norms by their places.
+/// Requires  as many in both
+[[nodiscard]] NormPairs norms_in_order(const model::Model& old_model);
+
+/// Norms of equal gains, and between these as many as there are on either side, of equal widths.
+[[nodiscard]] NormPairs norms_by_gain(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
+                                      const checkpoint::Checkpoint& new_file, const model::Model& new_model,
+                                      double tolerance);
+
+struct ReaderPairs {
+  std::vector<std::pair<model::Linear, model::Linear>> pairs{};
+  std::vector<model::Linear> left{};  ///< of the old norm's
+};
+
+/// The stored matrices that read two norms, paired by how little the composites with the gains differ.
+[[nodiscard]] ReaderPairs readers_by_values(const checkpoint::Checkpoint& old_file,
+                                            const model::Norm& old_norm, const NormSpec& old_spec,
+                                            const checkpoint::Checkpoint& new_file,
+                                            const model::Norm& new_norm, const NormSpec& new_spec);
+
+/// Whether both maps, without their norms, have the same weights to `tolerance`; on a few rows first.
+[[nodiscard]] bool has_same_values(const MapOfFile& before, const MapOfFile& after, double tolerance);
+
+/// A tensor that has the values of another, as it is or transposed.
+struct SameValues {
+  const checkpoint::Tensor* tensor = nullptr;  ///< null if there is none
+  double change = 0.0;                         ///< largest, of a row's length
+};
+
+/// The one of `candidates` that has the values of `wanted` to `tolerance`.
+[[nodiscard]] SameValues find_values(const checkpoint::Checkpoint& of_wanted,
+                                     const checkpoint::Tensor& wanted, const checkpoint::Checkpoint& file,
+                                     std::span<const checkpoint::Tensor* const> candidates, double tolerance);
+
+/// Whether a tensor may hold parameters: floating-point numbers, more than one.
+[[nodiscard]] bool has_parameters(const checkpoint::Tensor& tensor);
+
+}  // namespace normscope::rewrite

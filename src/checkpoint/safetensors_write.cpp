@@ -109,8 +109,9 @@ std::string header_of(const std::vector<TensorHeader>& tensors,
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorHeader> tensors,
-                                     const std::map<std::string, std::string, std::less<>>& metadata)
-    : tensors_(std::move(tensors)), file_(path) {
+                                     const std::map<std::string, std::string, std::less<>>& metadata,
+                                     Watch watch)
+    : tensors_(std::move(tensors)), watch_(std::move(watch)), file_(path) {
   const std::string where = "write_safetensors: " + path.string();
   put_in_file_order(tensors_, where);
   const std::string header = header_of(tensors_, metadata, where);
@@ -118,14 +119,19 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   const std::uint64_t length = header.size();
   char length_bytes[sizeof length];
   std::memcpy(length_bytes, &length, sizeof length);
-  file_.write({length_bytes, sizeof length_bytes});
-  file_.write(header);
+  append(std::as_bytes(std::span(length_bytes)));
+  append(std::as_bytes(std::span(header)));
+}
+
+void SafetensorsWriter::append(std::span<const std::byte> bytes) {
+  if (watch_) watch_(bytes);
+  file_.write(bytes);
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   NORMSCOPE_ASSERT(bytes.size() <= missing_);
   missing_ -= bytes.size();
-  file_.write(bytes);
+  append(bytes);
 }
 
 void SafetensorsWriter::commit() {

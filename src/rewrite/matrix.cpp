@@ -135,25 +135,6 @@ void keep_what_is_lost(const Block& block, const StoredMatrix& matrix, const Nor
   keep(lost, matrix.tensor.dtype, part);
 }
 
-/// Formats whose rows the kernel rounds.
-Digits digits_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::F32: return {29, 0x1p-126, 0x1.fffffep127};
-    case Dtype::BF16: return {45, 0x1p-126, 0x1.fep127};
-    default: return {};
-  }
-}
-
-/// Floats that are bfloat16 numbers.
-void put_upper_halves(std::span<const float> values, std::span<std::byte> bytes) {
-  for (std::size_t j = 0; j < values.size(); ++j) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, &values[j], sizeof word);
-    const auto half = static_cast<std::uint16_t>(word >> 16U);
-    std::memcpy(bytes.data() + j * sizeof half, &half, sizeof half);
-  }
-}
-
 /// Rows of a matrix that is stored out × in, times the gains, with what certifies them.
 class RowScaling {
  public:
@@ -194,10 +175,9 @@ class RowScaling {
       sums.resize(rows);
       lost_.clear();
       parallel_for(rows, 1, threads, [&](std::size_t from, std::size_t to) {
-        std::vector<double> old(padded_);
-        std::vector<float> stored(padded_);
+        Buffers buffers(dtype_, padded_);
         for (std::size_t row = from; row < to; ++row) {
-          sums[row] = scale(first + row, bytes.subspan(row * width_ * size, width_ * size), old, stored,
+          sums[row] = scale(first + row, bytes.subspan(row * width_ * size, width_ * size), buffers,
                             std::span(rewritten).subspan(row * width_ * size, width_ * size));
         }
       });
@@ -210,34 +190,44 @@ class RowScaling {
  private:
   static constexpr std::size_t bytes_of_a_block = std::size_t{1} << 23U;
 
-  [[nodiscard]] RowSums scale(std::size_t row, std::span<const std::byte> bytes, std::vector<double>& old,
-                              std::vector<float>& stored, std::span<std::byte> rewritten) {
-    decode(dtype_, bytes, std::span(old).first(width_));
-    const Digits digits = digits_of(dtype_);
-    if (digits.dropped > 0) {
-      const RowSums sums = scale_row(
-          old.data(), {gain_.data(), old_probes_.data(), new_probes_.data(), padded_}, digits, stored.data());
-      if (sums.is_regular) {
-        if (dtype_ == Dtype::F32) {
-          std::memcpy(rewritten.data(), stored.data(), rewritten.size());
-        } else {
-          put_upper_halves(std::span<const float>(stored).first(width_), rewritten);
-        }
-        return sums;
-      }
-    }
-    return scale_any(row, old, rewritten);
+  /// A row as it is read and as it is written, zeros after its end. One pair is used.
+  struct Buffers {
+    Buffers(Dtype dtype, std::size_t padded)
+        : halves(dtype == Dtype::BF16 ? 2 * padded : 0), floats(dtype == Dtype::F32 ? 2 * padded : 0) {}
+    std::vector<std::uint16_t> halves;
+    std::vector<float> floats;
+  };
+
+  [[nodiscard]] RowSums scale(std::size_t row, std::span<const std::byte> bytes, Buffers& buffers,
+                              std::span<std::byte> rewritten) {
+    const RowSums sums = dtype_ == Dtype::BF16  ? scaled(bytes, buffers.halves, rewritten)
+                         : dtype_ == Dtype::F32 ? scaled(bytes, buffers.floats, rewritten)
+                                                : RowSums{.is_regular = false};
+    return sums.is_regular ? sums : scale_any(row, bytes, rewritten);
+  }
+
+  template <typename Stored>
+  [[nodiscard]] RowSums scaled(std::span<const std::byte> bytes, std::vector<Stored>& buffer,
+                               std::span<std::byte> rewritten) const {
+    std::memcpy(buffer.data(), bytes.data(), bytes.size());
+    Stored* const stored = buffer.data() + padded_;
+    const RowSums sums =
+        scale_row(buffer.data(), {gain_.data(), old_probes_.data(), new_probes_.data(), padded_}, stored);
+    std::memcpy(rewritten.data(), stored, rewritten.size());
+    return sums;
   }
 
   /// The same in any dtype, for rows that lose values or cannot be held.
-  [[nodiscard]] RowSums scale_any(std::size_t row, std::span<const double> old,
+  [[nodiscard]] RowSums scale_any(std::size_t row, std::span<const std::byte> bytes,
                                   std::span<std::byte> rewritten) {
+    std::vector<double> old(width_);
+    decode(dtype_, bytes, old);
     std::vector<double> exact(width_);
     std::vector<double> stored(width_);
     for (std::size_t j = 0; j < width_; ++j) exact[j] = old[j] * gain_[j];
     encode(dtype_, exact, rewritten);
     decode(dtype_, rewritten, stored);
-    expect_finite(matrix_.tensor, old.first(width_), exact, stored);
+    expect_finite(matrix_.tensor, old, exact, stored);
     RowSums sums;
     for (std::size_t j = 0; j < width_; ++j) {
       const double error = stored[j] - exact[j];

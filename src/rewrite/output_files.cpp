@@ -8,6 +8,9 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/version.hpp>
 
+#include "fingerprint.hpp"
+#include "write_behind.hpp"
+
 namespace normscope::rewrite {
 namespace {
 
@@ -70,19 +73,23 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
     } else {
       std::error_code ignored;
       fs::create_directories((work.files() / name).parent_path(), ignored);
-      checkpoint::SafetensorsWriter output(work.files() / name, headers(file), metadata);
+      Fingerprint fingerprint;
+      checkpoint::SafetensorsWriter output(work.files() / name, headers(file), metadata,
+                                           [&](std::span<const std::byte> bytes) { fingerprint.add(bytes); });
+      WriteBehind behind([&](std::span<const std::byte> bytes) { output.write(bytes); });
       for (const checkpoint::TensorHeader& tensor : output.order()) {
         write(
             tensor,
             [&](std::span<const std::byte> bytes) {
-              output.write(bytes);
+              behind.push(bytes);
               done += bytes.size();
               progress("bytes written", done, total);
             },
             written);
       }
+      behind.finish();
       output.commit();
-      if (resumes) work.keep(name.string(), written);
+      if (resumes) work.keep(name.string(), fingerprint.value(), written);
     }
     for (Certificate& certificate : written.certificates) all.certificates.push_back(std::move(certificate));
     for (UndoPart& part : written.parts) all.parts.push_back(std::move(part));

@@ -14,18 +14,55 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-RowSums ScaleRow(const double* row, const RowInputs& inputs, const Digits& digits, float* stored) {
-  const hn::ScalableTag<double> tag;
-  const hn::RebindToUnsigned<decltype(tag)> words;
-  const hn::Rebind<float, decltype(tag)> floats;
+using Doubles = hn::ScalableTag<double>;
+using Vector = hn::Vec<Doubles>;
+
+/// How a format is read as float64, and written where float64 holds a number of it.
+struct Float32 {
+  using Stored = float;
+  static constexpr int dropped = 29;  ///< bits of float64's mantissa that it does not have
+  static constexpr double largest = 0x1.fffffep127;
+  static HWY_INLINE Vector Load(const float* from) {
+    return hn::PromoteTo(Doubles(), hn::LoadU(hn::Rebind<float, Doubles>(), from));
+  }
+  static HWY_INLINE void Store(Vector values, float* to) {
+    const hn::Rebind<float, Doubles> floats;
+    hn::StoreU(hn::DemoteTo(floats, values), floats, to);
+  }
+};
+
+struct Bfloat16 {
+  using Stored = std::uint16_t;
+  static constexpr int dropped = 45;
+  static constexpr double largest = 0x1.fep127;
+  static HWY_INLINE Vector Load(const std::uint16_t* from) {
+    const hn::Rebind<float, Doubles> floats;
+    const hn::Rebind<std::uint32_t, Doubles> words;
+    const auto halves = hn::LoadU(hn::Rebind<std::uint16_t, Doubles>(), from);
+    return hn::PromoteTo(Doubles(), hn::BitCast(floats, hn::ShiftLeft<16>(hn::PromoteTo(words, halves))));
+  }
+  static HWY_INLINE void Store(Vector values, std::uint16_t* to) {
+    const hn::Rebind<float, Doubles> floats;
+    const hn::Rebind<std::uint32_t, Doubles> words;
+    const hn::Rebind<std::int32_t, Doubles> integers;
+    const hn::Rebind<std::uint16_t, Doubles> halves;
+    const auto bits = hn::ShiftRight<16>(hn::BitCast(words, hn::DemoteTo(floats, values)));
+    hn::StoreU(hn::DemoteTo(halves, hn::BitCast(integers, bits)), halves, to);
+  }
+};
+
+template <typename Format>
+HWY_INLINE RowSums ScaleRow(const typename Format::Stored* row, const RowInputs& inputs,
+                            typename Format::Stored* stored) {
+  const Doubles tag;
+  const hn::RebindToUnsigned<Doubles> words;
   const std::size_t lanes = hn::Lanes(tag);
-  using Vector = hn::Vec<decltype(tag)>;
-  const int dropped = digits.dropped;
+  constexpr int dropped = Format::dropped;
   const auto half_less_tie = hn::Set(words, (std::uint64_t{1} << (dropped - 1)) - 1);
   const auto one = hn::Set(words, std::uint64_t{1});
   const auto kept = hn::Set(words, ~((std::uint64_t{1} << dropped) - 1));
-  const auto smallest = hn::Set(tag, digits.smallest);
-  const auto largest = hn::Set(tag, digits.largest);
+  const auto smallest = hn::Set(tag, 0x1p-126);  // the smallest normal number of both formats
+  const auto largest = hn::Set(tag, Format::largest);
   const auto zero = hn::Zero(tag);
   Vector exact_squares = zero, error_squares = zero;
   Vector old0 = zero, old1 = zero, old2 = zero, old3 = zero;
@@ -36,7 +73,7 @@ RowSums ScaleRow(const double* row, const RowInputs& inputs, const Digits& digit
   const auto step = [&](std::size_t at, Vector w, Vector gain) __attribute__((always_inline)) {
     const Vector exact = hn::Mul(w, gain);
     const auto bits = hn::BitCast(words, exact);
-    const auto odd = hn::And(hn::ShiftRightSame(bits, dropped), one);
+    const auto odd = hn::And(hn::ShiftRight<dropped>(bits), one);
     const Vector rounded = hn::BitCast(tag, hn::And(hn::Add(hn::Add(bits, half_less_tie), odd), kept));
     const Vector size = hn::Abs(rounded);
     irregular = hn::Or(irregular, hn::And(hn::Lt(size, smallest), hn::Ne(w, zero)));
@@ -63,8 +100,7 @@ RowSums ScaleRow(const double* row, const RowInputs& inputs, const Digits& digit
     return rounded;
   };
   for (std::size_t at = 0; at < width; at += lanes) {
-    const Vector rounded = step(at, hn::LoadU(tag, row + at), hn::LoadU(tag, inputs.gain + at));
-    hn::StoreU(hn::DemoteTo(floats, rounded), floats, stored + at);
+    Format::Store(step(at, Format::Load(row + at), hn::LoadU(tag, inputs.gain + at)), stored + at);
   }
   const auto sum = [&](Vector v) { return hn::GetLane(hn::SumOfLanes(tag, v)); };
   RowSums sums;
@@ -77,6 +113,14 @@ RowSums ScaleRow(const double* row, const RowInputs& inputs, const Digits& digit
   return sums;
 }
 
+RowSums ScaleFloat32(const float* row, const RowInputs& inputs, float* stored) {
+  return ScaleRow<Float32>(row, inputs, stored);
+}
+
+RowSums ScaleBfloat16(const std::uint16_t* row, const RowInputs& inputs, std::uint16_t* stored) {
+  return ScaleRow<Bfloat16>(row, inputs, stored);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace normscope::rewrite
 HWY_AFTER_NAMESPACE();
@@ -84,10 +128,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace normscope::rewrite {
 
-HWY_EXPORT(ScaleRow);
+HWY_EXPORT(ScaleFloat32);
+HWY_EXPORT(ScaleBfloat16);
 
-RowSums scale_row(const double* row, const RowInputs& inputs, const Digits& digits, float* stored) {
-  return HWY_DYNAMIC_DISPATCH(ScaleRow)(row, inputs, digits, stored);
+RowSums scale_row(const std::uint16_t* row, const RowInputs& inputs, std::uint16_t* stored) {
+  return HWY_DYNAMIC_DISPATCH(ScaleBfloat16)(row, inputs, stored);
+}
+
+RowSums scale_row(const float* row, const RowInputs& inputs, float* stored) {
+  return HWY_DYNAMIC_DISPATCH(ScaleFloat32)(row, inputs, stored);
 }
 
 }  // namespace normscope::rewrite

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "probes.hpp"
 
@@ -17,13 +18,6 @@ struct RowSums {
   bool is_regular = true;  ///< whether every product is a normal number of the dtype, or W_ij is 0
 };
 
-/// A format of fewer digits than float64.
-struct Digits {
-  int dropped = 0;        ///< bits of float64's mantissa that it does not have
-  double smallest = 0.0;  ///< normal number
-  double largest = 0.0;
-};
-
 /// The inputs tried, probe by probe (probe_count × width each), and the gain.
 struct RowInputs {
   const double* gain = nullptr;
@@ -33,11 +27,13 @@ struct RowInputs {
 };
 inline constexpr std::size_t row_multiple = 16;
 
-/// Multiplies a row by the gains and rounds it, ties to even; `stored` gets the result. Where the row is not
-/// regular, `stored` and the sums mean nothing.
+/// Multiplies a row of bfloat16 (its bits) or float32 by the gains and rounds it to the same format, ties to
+/// even; `stored` gets the result. Where the row is not regular, `stored` and the sums mean nothing.
+///
+/// Shapes    row, stored (inputs.width)
 /// Accuracy  stored values are those of `encode`; sums have the rounding errors of float64, in an order that
 ///           depends on the instruction set (test: Rewrite.RowsAreRoundedAsTheDtypeSays)
-[[nodiscard]] RowSums scale_row(const double* row, const RowInputs& inputs, const Digits& digits,
-                                float* stored);
+[[nodiscard]] RowSums scale_row(const std::uint16_t* row, const RowInputs& inputs, std::uint16_t* stored);
+[[nodiscard]] RowSums scale_row(const float* row, const RowInputs& inputs, float* stored);
 
 }  // namespace normscope::rewrite

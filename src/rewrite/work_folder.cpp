@@ -17,12 +17,14 @@
 #include <normscope/core/packed.hpp>
 #include <normscope/core/snapshot.hpp>
 
+#include "fingerprint.hpp"
+
 namespace normscope::rewrite {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr SnapshotKind kind{"rewrite", 1, "another checkpoint or other options"};
+constexpr SnapshotKind kind{"rewrite", 2, "another checkpoint or other options"};
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what) {
   throw Error(ErrorCode::Io, fmt::format("rewrite: {}: {}", path.string(), what));
@@ -36,29 +38,6 @@ constexpr std::array<std::string_view, 12> weights = {".safetensors", ".bin",  "
 bool holds_weights(const fs::path& file) {
   const std::string ending = file.extension().string();
   return std::find(weights.begin(), weights.end(), ending) != weights.end();
-}
-
-/// A hash that notices damage, not intent: each of four lanes multiplies the words it takes.
-std::uint64_t fingerprint_of(const fs::path& path) {
-  const RangedFile file(path);
-  std::vector<std::byte> piece(std::size_t{1} << 20U);
-  std::array<std::uint64_t, 4> lanes = {1, 2, 3, 4};
-  for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), file.size() - at));
-    std::fill(piece.begin() + static_cast<std::ptrdiff_t>(size), piece.end(), std::byte{0});
-    file.read(at, std::span(piece).first(size));
-    for (std::size_t i = 0; i < piece.size(); i += sizeof lanes) {
-      std::array<std::uint64_t, 4> words{};
-      std::memcpy(words.data(), piece.data() + i, sizeof words);
-      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-        const std::uint64_t mixed = (lanes[lane] ^ words[lane]) * 0x9e3779b97f4a7c15U;
-        lanes[lane] = mixed ^ (mixed >> 29U);
-      }
-    }
-  }
-  std::uint64_t result = file.size();
-  for (const std::uint64_t lane : lanes) result = (result ^ lane) * 0xbf58476d1ce4e5b9U;
-  return result;
 }
 
 void put_text(Packer& packer, const std::string& text) {
@@ -193,9 +172,8 @@ const Written* WorkFolder::finished(const std::string& name) const {
   return found == kept_.end() ? nullptr : &found->second.written;
 }
 
-void WorkFolder::keep(const std::string& name, const Written& written) {
-  const fs::path file = files() / name;
-  kept_[name] = {fs::file_size(file), fingerprint_of(file), written};
+void WorkFolder::keep(const std::string& name, std::uint64_t fingerprint, const Written& written) {
+  kept_[name] = {fs::file_size(files() / name), fingerprint, written};
   save();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -38,8 +39,8 @@ class WorkFolder {
   [[nodiscard]] std::filesystem::path files() const { return work_ / "files"; }
   /// The file of that name as an earlier process finished it; null if none did.
   [[nodiscard]] const Written* finished(const std::string& name) const;
-  /// Keeps a file that is written for a later process.
-  void keep(const std::string& name, const Written& written);
+  /// Keeps a file that is written, with that `Fingerprint`, for a later process.
+  void keep(const std::string& name, std::uint64_t fingerprint, const Written& written);
   /// For an output that is a file: `last` is renamed after all others.
   void commit(const std::string& last = {});
 

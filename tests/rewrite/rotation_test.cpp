@@ -1,11 +1,10 @@
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/random.hpp>

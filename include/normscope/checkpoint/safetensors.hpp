@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -58,8 +59,11 @@ struct TensorHeader {
 /// for a size that overflows; Io
 class SafetensorsWriter {
  public:
+  /// Sees all bytes of the file in their order.
+  using Watch = std::function<void(std::span<const std::byte>)>;
+
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorHeader> tensors,
-                    const std::map<std::string, std::string, std::less<>>& metadata = {});
+                    const std::map<std::string, std::string, std::less<>>& metadata = {}, Watch watch = {});
 
   /// The tensors in the order in which their bytes are to be written: by descending alignment, then by name.
   [[nodiscard]] std::span<const TensorHeader> order() const { return tensors_; }
@@ -71,7 +75,10 @@ class SafetensorsWriter {
  private:
   std::vector<TensorHeader> tensors_;
   std::uint64_t missing_ = 0;  ///< bytes
+  Watch watch_;
   AtomicFile file_;
+
+  void append(std::span<const std::byte> bytes);
 };
 
 /// Writes `tensors` as one safetensors file, atomically: sorted by descending alignment and then by name,

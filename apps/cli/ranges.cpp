@@ -9,13 +9,16 @@
 
 #include <normscope/audit/text.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/nearest.hpp>
 #include <normscope/documents/ranges.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/figures/ranges.hpp>
 #include <normscope/ranges/ranges.hpp>
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "report_page.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -23,11 +26,14 @@ namespace {
 struct RangesOptions {
   ModelName model;
   std::string norm;
+  std::string page;
 };
 
 std::string range_of(const ranges::End& low, const ranges::End& high) {
   return fmt::format("{} to {}", at_least(low.bound, 4), at_most(high.bound, 4));
 }
+
+std::string number_or_dash(double value) { return value > 0.0 ? audit::number(value) : "-"; }
 
 void print_reader(const Session& session, const std::string& norm, std::size_t width,
                   const ranges::ReaderRanges& reader) {
@@ -36,9 +42,10 @@ void print_reader(const Session& session, const std::string& norm, std::size_t w
                             printable(reader.refused)));
     return;
   }
-  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9}", norm, width,
+  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9} {:>9}", norm, width,
                           printable(reader.role), reader.rows, range_of(reader.lowest, reader.highest),
-                          reader.typical > 0.0 ? audit::number(reader.size() / reader.typical) : "-",
+                          number_or_dash(reader.ratio()),
+                          number_or_dash(ranges::int8_steps(reader.size(), reader.typical)),
                           reader.never_positive.size(), reader.never_negative.size()));
 }
 
@@ -47,35 +54,40 @@ void print_norm(const Session& session, const ranges::NormRanges& norm, std::siz
     session.say(fmt::format("{:<{}}  not known: {}", printable(norm.name), width, printable(norm.refused)));
     return;
   }
-  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9}", printable(norm.name), width, "its output", "",
-                          "+-" + at_most(norm.largest, 4), audit::number(norm.largest / norm.typical)));
+  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9}", printable(norm.name), width,
+                          "its output", "", "+-" + at_most(norm.largest, 4),
+                          number_or_dash(norm.typical > 0.0 ? norm.largest / norm.typical : 0.0),
+                          number_or_dash(ranges::int8_steps(norm.largest, norm.median_typical))));
   for (const ranges::ReaderRanges& reader : norm.readers) print_reader(session, "", width, reader);
 }
 
 /// Types that the largest number of all would overflow.
 void say_overflows(const Session& session, const ranges::ModelRanges& found) {
-  for (const documents::NumberType& type : documents::number_types) {
-    std::size_t readers = 0;
-    std::size_t all = 0;
-    for (const ranges::NormRanges& norm : found.norms) {
-      for (const ranges::ReaderRanges& reader : norm.readers) {
-        if (!reader.refused.empty()) continue;
-        ++all;
-        if (reader.size() > type.largest) ++readers;
-      }
-    }
-    if (readers > 0) {
+  const std::size_t known = ranges::summarize(found).known;
+  for (const ranges::NumberType& type : ranges::number_types) {
+    if (const std::size_t readers = ranges::overflowing(found, type); readers > 0) {
       session.say(fmt::format("{}: {} of {} readers exceed its largest number, {:g}, at some input",
-                              type.name, readers, all, type.largest));
+                              type.name, readers, known, type.largest));
     }
   }
+}
+
+/// The norm whose features are the least even, and what evens them.
+void say_uneven(const Session& session, const ranges::ModelRanges& found) {
+  const ranges::NormRanges* const norm = ranges::summarize(found).most_uneven;
+  // Moving powers of two leaves a factor of up to 2.
+  if (norm == nullptr || norm->unevenness() <= 2.0) return;
+  session.say(
+      fmt::format("features: the largest of {} reaches {} times as far as its median one; "
+                  "`normscope rewrite MODEL -o OUT --migrate` evens them out",
+                  printable(norm->name), audit::number(norm->unevenness())));
 }
 
 void print_ranges(const Session& session, const ranges::ModelRanges& found) {
   std::size_t width = 4;
   for (const ranges::NormRanges& norm : found.norms) width = std::max(width, printable(norm.name).size());
-  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9}", "norm", width, "reader", "rows",
-                          "range over every input", "/typical", "never > 0", "never < 0"));
+  session.say(fmt::format("{:<{}}  {:<14} {:>7}  {:>24} {:>9} {:>9} {:>9} {:>9}", "norm", width, "reader",
+                          "rows", "range over every input", "/typical", "int8", "never > 0", "never < 0"));
   for (const ranges::NormRanges& norm : found.norms) print_norm(session, norm, width);
   if (found.logits) {
     session.say("logits: " + range_of(found.logits->lowest, found.logits->highest) + " at every input");
@@ -83,6 +95,7 @@ void print_ranges(const Session& session, const ranges::ModelRanges& found) {
     session.say("logits: not known: " + printable(found.logits_refused));
   }
   say_overflows(session, found);
+  say_uneven(session, found);
 }
 
 void expect_norm(const model::Model& model, const RangesOptions& options) {
@@ -98,7 +111,7 @@ void expect_norm(const model::Model& model, const RangesOptions& options) {
 int run_ranges(const Session& session, const RangesOptions& options) {
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(options.model.path);
-  inputs.keep_apart({session.json});
+  inputs.keep_apart({session.json, options.page});
   model::Model model = inputs.model_of(checkpoint, options.model.stated);
   if (model.norms.empty()) {
     throw Error(ErrorCode::Unsupported, fmt::format("{}: has no norm that is known", options.model.path));
@@ -108,7 +121,13 @@ int run_ranges(const Session& session, const RangesOptions& options) {
     std::erase_if(model.norms, [&](const model::Norm& norm) { return norm.name != options.norm; });
   }
   const ranges::ModelRanges found = ranges::of_model(checkpoint, model, session.threads, session.progress());
-  if (session.wants_json()) session.write_json(json_text(documents::ranges(checkpoint, model, found), 1));
+  const auto document = documents::ranges(checkpoint, model, found);
+  if (session.wants_json()) session.write_json(json_text(document, 1));
+  if (!options.page.empty()) {
+    AtomicFile page(options.page);
+    page.write(report::fill(json_text(document, 1), json_text(figures::range_charts(found))));
+    page.commit();
+  }
   print_ranges(session, found);
   say_notes(session, model.notes);
   return ok;
@@ -124,13 +143,16 @@ void add_ranges(CLI::App& root, Session& session) {
   command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
   add_model_options(*command, options->model);
   command->add_option("--norm", options->norm, "Analyse only this norm")->type_name("NAME");
+  command->add_option("-o,--output", options->page, "Write an HTML page with figures")->type_name("FILE");
   command->footer(
       "The columns: the smallest and largest value of any row of the reader, over every input of the norm;\n"
-      "the largest magnitude over the root mean square for evenly distributed inputs, which is what an\n"
-      "int8 or FP8 scale for the worst case loses; the rows that are never positive (dead units of a\n"
-      "ReLU) and those that are never negative.");
+      "the largest magnitude over the root mean square for evenly distributed inputs; of the 127 steps of\n"
+      "an int8 scale that holds every input, those that this root mean square takes (for a norm's own\n"
+      "output, that of its median feature); the rows that are never positive (dead units of a ReLU) and\n"
+      "those that are never negative.");
   add_examples(*command, {"normscope ranges models/wordlist_gpt",
-                          "normscope ranges models/wordlist_gpt --norm transformer.h.0.ln_2"});
+                          "normscope ranges models/wordlist_gpt --norm transformer.h.0.ln_2",
+                          "normscope ranges models/wordlist_gpt -o ranges.html"});
 }
 
 }  // namespace normscope::cli

@@ -86,6 +86,25 @@ void say_heads(const Session& session, const audit::Report& report) {
                                             audit::number_at_most(least), audit::number_at_most(most))));
 }
 
+/// The largest number behind a norm, and the small types that it would overflow.
+void say_ranges(const Session& session, const audit::Report& report) {
+  const ranges::Summary summary = ranges::summarize(report.ranges);
+  if (summary.readers == 0) return;
+  std::string text =
+      fmt::format("  ranges: {} of {} bounded", summary.known, counted(summary.readers, "reader"));
+  if (summary.largest != nullptr) {
+    text += fmt::format(", numbers up to {} over every input ({} to {} times typical), {} never positive",
+                        audit::number_at_most(summary.largest->size()), audit::number(summary.least_ratio),
+                        audit::number(summary.most_ratio), counted(summary.never_positive, "output"));
+  }
+  for (const ranges::NumberType& type : ranges::number_types) {
+    if (const std::size_t readers = ranges::overflowing(report.ranges, type); readers > 0) {
+      text += fmt::format("; {} may overflow in {}", type.title, readers);
+    }
+  }
+  session.say(text);
+}
+
 /// How many tokens can be output.
 void say_vocabulary(const Session& session, const audit::Report& report) {
   if (!report.model.vocabulary) return;
@@ -108,6 +127,7 @@ void summarize(const Session& session, const ReportOptions& options, const audit
   }
   say_images(session, report);
   say_heads(session, report);
+  say_ranges(session, report);
   say_vocabulary(session, report);
   const std::size_t unusual = std::count_if(report.findings.begin(), report.findings.end(),
                                             [](const audit::Finding& finding) { return !finding.is_usual; });
@@ -156,8 +176,8 @@ void add_report(CLI::App& root, Session& session) {
       command
           ->add_option(
               "--budget", options->budget,
-              "Time limit in seconds for tokens whose reachability needs a search; the page lists those "
-              "skipped (default 20; no limit with --deep)")
+              "Time limit in seconds for tokens whose reachability needs a search, and for the ranges behind "
+              "norms; the page lists what was skipped (default 20; no limit with --deep)")
           ->type_name("SECONDS")
           ->check(numbers(0.0, 1e9));
   command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse only norms and heads")

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
@@ -240,6 +241,8 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
   progress("measuring norms", norms.size(), norms.size());
   report.features = features.features(report.norms);
   report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
+  report.ranges =
+      ranges::of_model(checkpoint, report.model, threads, progress, deadline_after(vocabulary.seconds));
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);
   report.family = usual_family(report.model.architecture);
   report.findings = find(report);

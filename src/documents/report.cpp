@@ -9,6 +9,8 @@
 #include <normscope/selectability/survey.hpp>
 
 #include "head.hpp"
+#include "layout.hpp"
+#include "ranges_json.hpp"
 
 namespace normscope::documents {
 namespace {
@@ -66,7 +68,7 @@ Json to_json(const model::Linear& linear) {
   return {{"role", linear.role},
           {"tensor", linear.weight.selector()},
           {"bias", optional(linear.bias, [](const model::Slice& bias) { return bias.selector(); })},
-          {"layout", linear.layout == model::Layout::in_out ? "in_out" : "out_in"},
+          {"layout", layout_text(linear.layout)},
           {"in", linear.in},
           {"first_out", linear.first_out},
           {"out", linear.out}};
@@ -293,6 +295,7 @@ Json report(const Report& audited, bool whole_spectra) {
   for (const HeadReach& reach : audited.heads) {
     json["heads"].push_back(head_json(audited.model.heads[reach.head], reach, {}));
   }
+  json["ranges"] = ranges_json(audited.ranges);
   json["vocabulary"] = optional(audited.model.vocabulary, [&](const model::Vocabulary& vocabulary) {
     Json result = {
         {"size", vocabulary.size},

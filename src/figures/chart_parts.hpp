@@ -48,6 +48,23 @@ using vega::values;
   return result;
 }
 
+/// Whether the place of a row's norm in the forward pass is known.
+[[nodiscard]] bool is_ordered(const Json& row);
+
+/// What the positions of `rows` are.
+[[nodiscard]] const char* depth_title(const Json& rows);
+
+/// Position in the forward pass, the x axis of everything that runs through depth.
+[[nodiscard]] Json depth_axis(const Json& rows);
+
+[[nodiscard]] Json role_colour();
+
+/// Least and largest value of a field.
+[[nodiscard]] std::pair<double, double> extent(const Json& rows, const char* field);
+
+/// An axis for positive ratios: logarithmic where they differ by powers, else as close as they are.
+[[nodiscard]] Json ratio_axis(const Json& rows, const char* field, const char* title);
+
 /// What each head can do, appended to `charts` where heads are known.
 void head_spreads(const Report& report, Json& charts);
 /// How that changes with distance, where heads are rotary.

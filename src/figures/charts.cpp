@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/audit/spectrum.hpp>
+#include <normscope/figures/ranges.hpp>
 
 #include "chart_parts.hpp"
 
@@ -15,60 +16,9 @@ namespace {
 
 /// Points that draw one spectrum.
 constexpr std::size_t spectrum_points = 64;
-/// Depth up to which the axis marks every norm.
-constexpr std::size_t named_positions = 40;
 /// Semi-axes below this share of the median are drawn at it: they are zero but for rounding, and would take
 /// most of a logarithmic axis.
 constexpr double least_drawn = 1e-8;
-/// Largest over smallest value from which an axis is logarithmic.
-constexpr double logarithmic_from = 8.0;
-
-/// Whether the place of a row's norm in the forward pass is known.
-bool is_ordered(const Json& row) { return !row.contains("ordered"); }
-
-/// What the positions of `rows` are.
-const char* depth_title(const Json& rows) {
-  if (std::all_of(rows.begin(), rows.end(), is_ordered)) return "norm, in the order of the forward pass";
-  return std::any_of(rows.begin(), rows.end(), is_ordered)
-             ? "norm, in the order of the forward pass; unjoined: order not known"
-             : "norm, by name: the order of the forward pass is not known";
-}
-
-/// Position in the forward pass, the x axis of everything that runs through depth.
-Json depth_axis(const Json& rows) {
-  Json axis = {{"format", "d"}};
-  const auto last = rows.back()["position"].get<std::size_t>();
-  if (last < named_positions) {
-    axis["values"] = Json::array();
-    for (std::size_t i = 0; i <= last; ++i) axis["values"].push_back(i);
-  }
-  return {{"field", "position"},
-          {"type", "quantitative"},
-          {"title", depth_title(rows)},
-          {"axis", axis},
-          {"scale", {{"nice", false}, {"padding", 12}}}};
-}
-
-Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
-
-std::pair<double, double> extent(const Json& rows, const char* field) {
-  double low = INFINITY;
-  double high = -INFINITY;
-  for (const Json& row : rows) {
-    low = std::min(low, row[field].get<double>());
-    high = std::max(high, row[field].get<double>());
-  }
-  return {low, high};
-}
-
-/// An axis for positive ratios: logarithmic where they differ by powers, else as close as they are.
-Json ratio_axis(const Json& rows, const char* field, const char* title) {
-  const auto [low, high] = extent(rows, field);
-  if (high >= logarithmic_from * low) return logarithmic(field, title);
-  Json axis = quantity(field, title);
-  axis["scale"] = {{"zero", false}};
-  return axis;
-}
 
 /// Points over depth, joined by a thin line for each role where their order is known.
 Json depth_figure(Json rows, Json y, Json tips) {
@@ -412,6 +362,7 @@ Json charts(const Report& report) {
   biases(report, all);
   head_spreads(report, all);
   head_distances(report, all);
+  for (Json& of_ranges : range_charts(report.ranges)) all.push_back(std::move(of_ranges));
   return all;
 }
 

@@ -17,12 +17,7 @@ using rewrite::NormComparison;
 /// A line over the depth of the model for every series.
 Json depth_lines(Json rows, Json y, const char* tip) {
   const Json encoding = {
-      {"x",
-       {{"field", "position"},
-        {"type", "quantitative"},
-        {"title", "norm, in the order of the forward pass"},
-        {"axis", {{"format", "d"}}},
-        {"scale", {{"nice", false}, {"padding", 12}}}}},
+      {"x", depth_axis(rows)},
       {"y", std::move(y)},
       {"color", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}}},
       {"tooltip",

@@ -76,6 +76,10 @@ std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const 
                     checkpoint.file_of(tensor).string(), count, linear.in, linear.weight.tensor,
                     bytes::largest_held / sizeof(double)));
   }
+  if (linear.layout == Layout::out_in && linear.out_indices.empty()) {
+    return checkpoint::read(tensor, linear.weight.offset + (linear.first_out + first) * linear.in,
+                            count * linear.in);
+  }
   std::vector<double> weight(static_cast<std::size_t>(count * linear.in));
   if (linear.layout == Layout::out_in) {
     for (std::uint64_t j = 0; j < count; ++j) {

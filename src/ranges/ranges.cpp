@@ -101,13 +101,24 @@ class Rows {
   std::vector<double> bias_;
 };
 
-ReaderRanges of_reader(const checkpoint::Checkpoint& checkpoint, const model::Linear& linear,
-                       const NormSpec& norm, unsigned threads, const Progress& progress) {
+/// What all readers of a model are computed with.
+struct Run {
+  const checkpoint::Checkpoint& checkpoint;
+  unsigned threads;
+  const Progress& progress;
+  std::chrono::steady_clock::time_point until;
+};
+
+ReaderRanges of_reader(const Run& run, const model::Linear& linear, const NormSpec& norm) {
   ReaderRanges result{
       .role = linear.role, .weight = linear.weight.selector(), .rows = static_cast<std::size_t>(linear.out)};
+  if (std::chrono::steady_clock::now() >= run.until) {
+    result.refused = "left out at the time limit";
+    return result;
+  }
   try {
-    const Rows rows(checkpoint, linear, norm);
-    Part all = rows.all(threads, progress);
+    const Rows rows(run.checkpoint, linear, norm);
+    Part all = rows.all(run.threads, run.progress);
     result.lowest = all.lowest;
     result.highest = all.highest;
     result.lowest.attained = rows.attained(all.lowest, false);
@@ -122,10 +133,17 @@ ReaderRanges of_reader(const checkpoint::Checkpoint& checkpoint, const model::Li
   return result;
 }
 
+/// The upper one of an even number; reorders the values.
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 /// The features of the norm's own output, which a row of the identity reads.
 void add_features(const NormSpec& norm, NormRanges& result) {
   std::vector<double> sizes(norm.width);
-  std::vector<double> row(norm.width);
+  std::vector<double> typical(norm.width);
   // The row has one entry, so that only its block counts.
   const std::size_t n = norm.elementwise() ? 1 : norm.block_width();
   const double width = static_cast<double>(n);
@@ -138,26 +156,28 @@ void add_features(const NormSpec& norm, NormRanges& result) {
     const double bias = norm.bias.empty() ? 0.0 : norm.bias[i];
     const double gain = std::abs(norm.gain_at(i));
     sizes[i] = (reach * gain + std::abs(bias)) * (1.0 + 0x1p-48);
+    typical[i] = std::hypot(rms * gain, bias);
     if (sizes[i] > result.largest || i == 0) {
       result.largest = sizes[i];
       result.feature = i;
-      result.typical = std::hypot(rms * gain, bias);
+      result.typical = typical[i];
     }
   }
-  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
-  std::nth_element(sizes.begin(), middle, sizes.end());
-  result.median = *middle;
+  if (!std::isfinite(result.largest)) {
+    throw Error(ErrorCode::Argument, "its output has no finite range");
+  }
+  result.median = median(sizes);
+  result.median_typical = median(typical);
 }
 
-NormRanges of_norm(const checkpoint::Checkpoint& checkpoint, const model::Norm& norm, unsigned threads,
-                   const Progress& progress) {
+NormRanges of_norm(const Run& run, const model::Norm& norm) {
   NormRanges result{.name = norm.name};
   try {
-    const NormSpec spec = model::read_norm(checkpoint, norm);
+    const NormSpec spec = model::read_norm(run.checkpoint, norm);
     validate(spec);
     add_features(spec, result);
     for (const model::Linear& reader : norm.readers) {
-      result.readers.push_back(of_reader(checkpoint, reader, spec, threads, progress));
+      result.readers.push_back(of_reader(run, reader, spec));
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Cancelled) throw;
@@ -175,13 +195,12 @@ double capped(double bound, const model::Vocabulary& vocabulary, double outward)
 }
 
 /// The head's rows: among the readers of its norm, where they are.
-ReaderRanges of_unembedding(const checkpoint::Checkpoint& checkpoint, const model::Linear& unembedding,
-                            const model::Norm& norm, const NormRanges& known, unsigned threads,
-                            const Progress& progress) {
+ReaderRanges of_unembedding(const Run& run, const model::Linear& unembedding, const model::Norm& norm,
+                            const NormRanges& known) {
   for (const ReaderRanges& reader : known.readers) {
     if (reader.weight == unembedding.weight.selector() && reader.rows == unembedding.out) return reader;
   }
-  return of_reader(checkpoint, unembedding, model::read_norm(checkpoint, norm), threads, progress);
+  return of_reader(run, unembedding, model::read_norm(run.checkpoint, norm));
 }
 
 LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& rows,
@@ -200,8 +219,7 @@ LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& r
           .soft_cap = vocabulary.soft_cap};
 }
 
-void add_logits(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads,
-                const Progress& progress, ModelRanges& result) {
+void add_logits(const Run& run, const model::Model& model, ModelRanges& result) {
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     result.logits_refused = model::why_no_logits(model);
     return;
@@ -220,8 +238,7 @@ void add_logits(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
     return;
   }
   const NormRanges& known = result.norms[static_cast<std::size_t>(norm - model.norms.begin())];
-  const ReaderRanges rows =
-      of_unembedding(checkpoint, *vocabulary.unembedding, *norm, known, threads, progress);
+  const ReaderRanges rows = of_unembedding(run, *vocabulary.unembedding, *norm, known);
   result.logits_refused = known.refused.empty() ? rows.refused : known.refused;
   if (result.logits_refused.empty()) result.logits = of_logits(vocabulary, rows, norm->name);
 }
@@ -230,14 +247,53 @@ void add_logits(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
 
 double ReaderRanges::size() const { return std::max(std::abs(lowest.bound), std::abs(highest.bound)); }
 
+double ReaderRanges::ratio() const { return typical > 0.0 ? size() / typical : 0.0; }
+
+double NormRanges::unevenness() const { return median > 0.0 ? largest / median : 0.0; }
+
 ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads,
-                     const Progress& progress) {
+                     const Progress& progress, std::chrono::steady_clock::time_point until) {
+  const Run run{checkpoint, threads, progress, until};
   ModelRanges result;
-  for (const model::Norm& norm : model.norms) {
-    result.norms.push_back(of_norm(checkpoint, norm, threads, progress));
-  }
-  add_logits(checkpoint, model, threads, progress, result);
+  for (const model::Norm& norm : model.norms) result.norms.push_back(of_norm(run, norm));
+  add_logits(run, model, result);
   return result;
+}
+
+Summary summarize(const ModelRanges& found) {
+  Summary result;
+  for (const NormRanges& norm : found.norms) {
+    if (!norm.refused.empty()) continue;
+    if (result.most_uneven == nullptr || norm.unevenness() > result.most_uneven->unevenness()) {
+      result.most_uneven = &norm;
+    }
+    for (const ReaderRanges& reader : norm.readers) {
+      ++result.readers;
+      if (!reader.refused.empty()) continue;
+      if (result.known == 0 || reader.ratio() < result.least_ratio) result.least_ratio = reader.ratio();
+      ++result.known;
+      result.most_ratio = std::max(result.most_ratio, reader.ratio());
+      result.never_positive += reader.never_positive.size();
+      result.never_negative += reader.never_negative.size();
+      if (result.largest == nullptr || reader.size() > result.largest->size()) {
+        result.largest = &reader;
+        result.largest_norm = &norm;
+      }
+    }
+  }
+  return result;
+}
+
+double int8_steps(double size, double typical) { return size > 0.0 ? 127.0 * typical / size : 0.0; }
+
+std::size_t overflowing(const ModelRanges& found, const NumberType& type) {
+  std::size_t count = 0;
+  for (const NormRanges& norm : found.norms) {
+    for (const ReaderRanges& reader : norm.readers) {
+      if (reader.refused.empty() && reader.size() > type.largest) ++count;
+    }
+  }
+  return count;
 }
 
 }  // namespace normscope::ranges

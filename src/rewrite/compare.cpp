@@ -73,9 +73,7 @@ bool same_shape(const Linear& a, const Linear& b) { return a.in == b.in && a.out
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::Unsupported, "compare: " + why); }
 
 /// A model whose wiring is that of a graph, so that names and places say nothing.
-bool is_of_graph(const Side& side) {
-  return side.file.graph() != nullptr && !side.model.is_known();
-}
+bool is_of_graph(const Side& side) { return side.file.graph() != nullptr && !side.model.is_known(); }
 
 /// The readers of both norms in the order of their description.
 ReaderPairs readers_in_order(const Norm& old_norm, const Norm& new_norm) {

@@ -188,7 +188,7 @@ class RowScaling {
   }
 
  private:
-  static constexpr std::size_t bytes_of_a_block = std::size_t{1} << 23U;
+  static constexpr std::size_t bytes_of_a_block = std::size_t{1} << 21U;
 
   /// A row as it is read and as it is written, zeros after its end. One pair is used.
   struct Buffers {

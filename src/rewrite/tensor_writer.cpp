@@ -17,7 +17,7 @@ namespace {
 
 using checkpoint::Tensor;
 
-constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 20U;
+constexpr std::uint64_t copied_at_a_time = std::uint64_t{1} << 22U;
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-"""What README and the tour show is what happens: console blocks are run, code blocks are compiled ones."""
+"""What README, the tour and the page on ranges show is what happens: console blocks are run, code blocks are compiled ones."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from command import COMMAND, SOURCE, CommandTest
 
-PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md"]
+PAGES = [SOURCE / "README.md", SOURCE / "docs/tour.md", SOURCE / "docs/ranges.md"]
 
 
 def blocks(page, language):
@@ -22,7 +22,8 @@ class Documents(CommandTest):
                               capture_output=True).stdout
 
     def test_console_blocks_print_what_they_show(self):
-        (self.folder / "models").symlink_to(SOURCE / "models")
+        for name in ("models", "tests"):
+            (self.folder / name).symlink_to(SOURCE / name)
         for page in PAGES:
             shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks(page, "console")), re.MULTILINE)
             self.assertTrue(shown, page)

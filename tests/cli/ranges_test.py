@@ -1,6 +1,10 @@
 """`ranges`: no input of a norm leaves them, gradient ascent in NumPy comes close to both ends, and other input is refused."""
 
+import copy
 import json
+import re
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -108,6 +112,77 @@ class Ranges(CommandTest):
                     if "refused" not in reader:
                         self.assertLessEqual(reader["lowest"]["bound"], reader["lowest"]["attained"], (folder, norm["name"]))
                         self.assertGreaterEqual(reader["highest"]["bound"], reader["highest"]["attained"], (folder, norm["name"]))
+
+    def test_int8_scales_before_and_after_migration(self):
+        for case in ("gpt2", "mistral"):
+            before = self.ranges(FIXTURES / case)
+            self.ok("rewrite", FIXTURES / case, "-o", case, "--migrate", "-q")
+            after = self.ranges(case)
+            for old, new in zip(before["norms"], after["norms"]):
+                folded = next(norm for norm in json.loads((self.folder / case / "rewrite.json").read_text())["norms"]
+                              if norm["name"] == old["name"])["fold"] == "scales"
+                if not folded:
+                    continue
+                self.assertLessEqual(new["output"]["largest"], 2 * new["output"]["median"] * (1 + 1e-12))
+                self.assertGreaterEqual(new["output"]["int8"]["typical_steps"], old["output"]["int8"]["typical_steps"])
+                for was, now in zip(old["readers"], new["readers"]):
+                    self.assertAlmostEqual(now["highest"]["bound"] / was["highest"]["bound"], 1, delta=1e-9)
+                    self.assertAlmostEqual(now["int8"]["scale"], max(-now["lowest"]["bound"], now["highest"]["bound"]) / 127)
+            self.assertTrue(any(old["output"] != new["output"] for old, new in zip(before["norms"], after["norms"])), case)
+
+    def test_what_evens_features_is_named(self):
+        text = self.ok("ranges", FIXTURES / "gpt2")
+        self.assertIn("`normscope rewrite MODEL -o OUT --migrate` evens them out", text)
+        self.ok("rewrite", FIXTURES / "gpt2", "-o", "even", "--migrate", "--untie", "-q")
+        self.assertNotIn("--migrate", self.ok("ranges", "even"))
+
+    def test_a_page_holds_the_ranges(self):
+        document = self.ranges(OWN_MODEL, "-o", "page.html")
+        page = (self.folder / "page.html").read_text()
+        data, charts = (json.loads(re.search(f'id="{name}">(.*?)</script>', page, re.S).group(1)) for name in ("report-data", "chart-data"))
+        self.assertEqual(data, document)
+        self.assertEqual([chart["id"] for chart in charts][:2], ["ranges", "worst-over-typical"])
+        self.assertIn("would overwrite", self.fails(3, "ranges", OWN_MODEL, "-o", OWN_MODEL / "model.safetensors"))
+
+    def test_a_report_has_the_same_ranges(self):
+        document = self.ranges(OWN_MODEL)
+        text = self.ok("report", OWN_MODEL, "-o", "report.html", "--json", "report.json", "--no-vocabulary")
+        self.assertRegex(text, r"ranges: 17 of 17 readers bounded, numbers up to [\d.]+ over every input")
+        report = json.loads((self.folder / "report.json").read_text())
+        self.conforms("report", report)
+        for norm in document["norms"]:
+            norm.pop("source")
+            for reader in norm["readers"]:
+                reader.pop("source")
+        self.assertEqual(report["ranges"], {key: document[key] for key in ("norms", "logits", "logits_refused")})
+
+    def checked(self, document, model):
+        (self.folder / "result.json").write_text(json.dumps(document))
+        program = SOURCE / "python/normscope/model_checker.py"
+        done = subprocess.run([sys.executable, "-B", program, "result.json", model], cwd=self.folder, text=True, capture_output=True)
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout
+
+    def test_the_checker_of_checkpoints_agrees(self):
+        for case in ("gpt2", "llama", "gemma2", "gpt_neox", "bloom", "t5", "cohere_qk_norm", "phimoe", "lucidrains_gpt_scale", "clip"):
+            self.assertEqual(self.checked(self.ranges(FIXTURES / case), FIXTURES / case), (0, "every statement holds\n"), case)
+        model = FIXTURES / "gpt2"
+        document = self.ranges(model)
+        for forge, wrong in (
+            (lambda norm, reader: reader["highest"].update(bound=reader["highest"]["bound"] * (1 - 1e-6)), "highest"),
+            (lambda norm, reader: reader["lowest"].update(bound=reader["lowest"]["bound"] + 1e-6), "lowest"),
+            (lambda norm, reader: reader["lowest"].update(attained=0.0), "lowest attained"),
+            (lambda norm, reader: reader.update(never_positive={"count": 1, "rows": [2]}), "never_positive"),
+            (lambda norm, reader: reader.update(may_overflow=["float16"]), "may_overflow"),
+            (lambda norm, reader: reader.update(rows=1), "rows"),
+            (lambda norm, reader: norm["output"].update(largest=norm["output"]["largest"] * (1 - 1e-6)), "output"),
+            (lambda norm, reader: norm["source"].update(kind="rms"), "lowest"),
+        ):
+            forged = copy.deepcopy(document)
+            forge(forged["norms"][1], forged["norms"][1]["readers"][0])
+            status, text = self.checked(forged, model)
+            self.assertEqual(status, 1, wrong)
+            self.assertIn(wrong, text)
 
     def test_one_norm_alone(self):
         (norm,) = self.ranges(OWN_MODEL, "--norm", "transformer.h.0.ln_1")["norms"]

@@ -1,6 +1,9 @@
 #include <normscope/ranges/ranges.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -117,6 +120,79 @@ TEST(Ranges, TypicalIsTheRootMeanSquareOverDirections) {
     square += std::pow(computed(given, x), 2.0) / samples;
   }
   EXPECT_NEAR(std::sqrt(square) / interval(given.spec, given.row, given.bias).typical, 1.0, 0.02);
+}
+
+NormRanges norm_of(const std::string& name, double largest, double median,
+                   std::vector<ReaderRanges> readers) {
+  NormRanges result{.name = name};
+  result.largest = largest;
+  result.median = median;
+  result.readers = std::move(readers);
+  return result;
+}
+
+ReaderRanges reader_of(double lowest, double highest, double typical) {
+  ReaderRanges result{.role = "query", .weight = "w", .rows = 4};
+  result.lowest.bound = lowest;
+  result.highest.bound = highest;
+  result.typical = typical;
+  return result;
+}
+
+TEST(Ranges, SummaryNamesWhatStandsOut) {
+  ModelRanges found;
+  ReaderRanges refused{.role = "key", .weight = "v", .rows = 9, .refused = "its weights are not there"};
+  found.norms = {norm_of("a", 4.0, 2.0, {reader_of(-500.0, 3.0, 50.0), refused}),
+                 norm_of("b", 6.0, 1.0, {reader_of(-1.0, 70000.0, 1000.0)})};
+  found.norms[1].readers[0].never_positive = {1, 2};
+  found.norms.push_back({.name = "c", .refused = "no gain"});
+  const Summary summary = summarize(found);
+  EXPECT_EQ(summary.readers, 3U);
+  EXPECT_EQ(summary.known, 2U);
+  EXPECT_EQ(summary.largest, &found.norms[1].readers[0]);
+  EXPECT_EQ(summary.largest_norm, &found.norms[1]);
+  EXPECT_EQ(summary.least_ratio, 10.0);
+  EXPECT_EQ(summary.most_ratio, 70.0);
+  EXPECT_EQ(summary.never_positive, 2U);
+  EXPECT_EQ(summary.most_uneven, &found.norms[1]);
+  std::vector<std::size_t> beyond;
+  for (const NumberType& type : number_types) beyond.push_back(overflowing(found, type));
+  EXPECT_EQ(beyond, (std::vector<std::size_t>{1, 0, 2, 1}));  // float16, bfloat16, E4M3, E5M2
+  EXPECT_EQ(int8_steps(10.0, 1.0), 12.7);
+}
+
+TEST(Ranges, SummaryOfNothingIsEmpty) {
+  EXPECT_EQ(summarize({}).largest, nullptr);
+  EXPECT_EQ(summarize({}).most_uneven, nullptr);
+}
+
+TEST(Ranges, ReadersBeyondTheTimeLimitAreLeftOut) {
+  const checkpoint::Checkpoint checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
+                                          "models/wordlist_gpt");
+  const model::Model model = model::describe(checkpoint);
+  const ModelRanges found = of_model(checkpoint, model, 1, {}, std::chrono::steady_clock::now());
+  ASSERT_FALSE(found.norms.empty());
+  for (const NormRanges& norm : found.norms) {
+    EXPECT_GT(norm.largest, norm.median) << "of the norms themselves all is known";
+    for (const ReaderRanges& reader : norm.readers) EXPECT_EQ(reader.refused, "left out at the time limit");
+  }
+  EXPECT_EQ(found.logits_refused, "left out at the time limit");
+}
+
+TEST(Ranges, MedianFeaturesAreThoseOfTheMiddle) {
+  const checkpoint::Checkpoint checkpoint(std::filesystem::path(NORMSCOPE_SOURCE_DIR) /
+                                          "models/wordlist_gpt");
+  const model::Model model = model::describe(checkpoint);
+  const NormSpec spec = model::read_norm(checkpoint, model.norms[0]);
+  const NormRanges found = of_model(checkpoint, model).norms[0];
+  std::vector<double> typical;
+  for (std::size_t i = 0; i < spec.width; ++i) {
+    std::vector<double> row(spec.width);
+    row[i] = 1.0;
+    typical.push_back(interval(spec, row, 0.0).typical);
+  }
+  std::sort(typical.begin(), typical.end());
+  EXPECT_NEAR(found.median_typical / typical[typical.size() / 2], 1.0, 1e-12);
 }
 
 }  // namespace

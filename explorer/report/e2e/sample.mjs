@@ -179,6 +179,49 @@ function spreads(index, heads, random) {
   };
 }
 
+const end = (row, bound) => ({ row, bound, attained: 0.999 * bound });
+
+/** Ranges behind these norms: of a quarter of the readers units that keep a sign, of a few nothing. */
+function rangesOf(norms, random) {
+  return {
+    norms: norms.map((norm, i) => {
+      const largest = 20 + 200 * random();
+      const size = 30 + 500 * random();
+      return {
+        name: norm.name,
+        output: {
+          largest,
+          feature: 138,
+          median: largest / (1 + 6 * random()),
+          typical: largest / 27,
+          median_typical: largest / 60,
+          int8: { scale: largest / 127, typical_steps: 127 / 60 },
+          may_overflow: [],
+        },
+        readers: norm.readers.map(({ role, tensor, out }, k) =>
+          i % 9 === 4
+            ? { role, weight: tensor, rows: out, refused: "left out at the time limit" }
+            : {
+                role,
+                weight: tensor,
+                rows: out,
+                lowest: end(k, -size),
+                highest: end(k + 1, 0.9 * size),
+                typical: size / 25,
+                worst_over_typical: 25,
+                int8: { scale: size / 127, typical_steps: 127 / 25 },
+                never_positive: { count: i % 4 === 3 ? 3 : 0, rows: i % 4 === 3 ? [1, 5, 9] : [] },
+                never_negative: { count: 0, rows: [] },
+                may_overflow: size > 448 ? ["float8_e4m3"] : [],
+              },
+        ),
+      };
+    }),
+    logits: null,
+    logits_refused: "no map to a vocabulary was found",
+  };
+}
+
 function gpt2(layers = 12, width = 768, heads = 12) {
   const random = generator(7);
   const norms = Array.from({ length: 2 * layers + 1 }, (_, i) => gpt2Norm(i, layers, width, random));
@@ -257,6 +300,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       pass: null,
       ...spreads(i, layers * heads, random),
     })),
+    ranges: rangesOf(norms, random),
     vocabulary: { size: 50257, tied: true, unembedding: "wte.weight", final_norm: "ln_f" },
     usual: {
       family: "GPT-2",
@@ -333,6 +377,16 @@ function hostile() {
     is_usual: i % 3 === 0,
   }));
   report.heads = [];
+  report.ranges.norms = report.ranges.norms.map((norm, i) => ({
+    name: traps[i],
+    ...(i % 2
+      ? { refused: traps[(i + 1) % 9] }
+      : {
+          output: { ...norm.output, largest: null, median: null, int8: { scale: null, typical_steps: null } },
+          readers: norm.readers.map((reader) => ({ ...reader, role: traps[i], lowest: end(0, null), typical: null })),
+        }),
+  }));
+  report.ranges.logits_refused = traps[0];
   report.vocabulary = { size: null, tied: false, unembedding: traps[0], final_norm: traps[5] };
   return report;
 }
@@ -342,6 +396,7 @@ function empty() {
   return {
     ...report,
     norms: [],
+    ranges: { ...report.ranges, norms: [] },
     heads: [],
     findings: [],
     vocabulary: null,
@@ -364,6 +419,7 @@ function single() {
   return {
     ...report,
     norms: [{ ...report.norms[2], index: 0, gain: null, bias: null, outliers: [] }],
+    ranges: { ...report.ranges, norms: report.ranges.norms.slice(2, 3) },
     heads: report.heads.slice(0, 1),
     findings: report.findings.slice(0, 1),
     model: { ...report.model, name: "one_norm", missing: [], notes: [] },

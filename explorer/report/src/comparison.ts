@@ -3,6 +3,7 @@ import type { Compare } from "../../generated/compare";
 import { el, name, slot, table } from "../../shared/dom";
 import { measured, plural } from "../../shared/format";
 import { showCharts } from "./charts";
+import { lastPart, retitle, showFacts } from "./pages";
 
 type Norm = Compare["norms"][number];
 
@@ -10,28 +11,18 @@ const verdicts: Record<Compare["agreement"], string> = {
   same: "Same: every tensor has the same values",
   equivalent: "Equivalent: both compute the same function",
   different: "Different: they do not compute the same function",
+  undecided: "Undecided: nothing differs of what could be compared",
 };
-
-const lastPart = (path: string): string => path.replace(/\/+$/, "").split("/").pop() ?? path;
 
 const composite = (norm: Norm): number =>
   norm.readers.reduce((worst, reader) => Math.max(worst, reader.composite, reader.bias), 0);
 
-/** Takes a section of the report, and the link to it, out of the page. */
-function remove(id: string): void {
-  slot(id).remove();
-  document.querySelector(`.contents a[href="#${id}"]`)?.closest("li")?.remove();
-}
-
-function facts({ old, new: now, tolerance, agreement }: Compare): HTMLElement[] {
-  const entries: [string, string | HTMLElement][] = [
-    ["Verdict", verdicts[agreement]],
-    ["Counts as rounding up to", measured(tolerance)],
-    ["OLD", name(old)],
-    ["NEW", name(now)],
-  ];
-  return entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));
-}
+const facts = ({ old, new: now, tolerance, agreement }: Compare): [string, string | HTMLElement][] => [
+  ["Verdict", verdicts[agreement]],
+  ["Counts as rounding up to", measured(tolerance)],
+  ["OLD", name(old)],
+  ["NEW", name(now)],
+];
 
 function norms({ norms }: Compare): HTMLElement {
   const rows = norms.map((norm) => [
@@ -55,7 +46,7 @@ function others({ writers, others }: Compare): HTMLElement | null {
     ...others
       .filter(({ change }) => change > 0)
       .map((other) => [
-        name(other.name),
+        name(other.new === null ? other.name : `${other.name} (${other.new})`),
         other.in_old ? (other.in_new ? measured(other.change) : "missing in NEW") : "new",
         "",
       ]),
@@ -66,20 +57,25 @@ function others({ writers, others }: Compare): HTMLElement | null {
 
 /** Fills the page with two checkpoints compared. */
 export function showComparison(comparison: Compare, charts: Chart[]): { redraw(): void } {
-  for (const id of ["heads", "guide"]) remove(id);
-  document.querySelector("#overview .hint")?.remove();
-  const [old, now] = [lastPart(comparison.old), lastPart(comparison.new)];
-  document.title = `${old} and ${now} · Normscope comparison`;
-  const kicker = document.querySelector(".kicker");
-  if (kicker !== null) kicker.textContent = "Two checkpoints compared";
-  slot("model-name").replaceChildren(name(old), " and ", name(now));
+  retitle(
+    "Two checkpoints compared",
+    [lastPart(comparison.old), lastPart(comparison.new)],
+    "comparison",
+    ["heads", "ranges", "guide"],
+  );
   slot("model-line").textContent = [comparison.agreement, plural(comparison.norms.length, "norm")].join(" · ");
-  slot("key-facts").append(...facts(comparison));
+  showFacts(facts(comparison));
   slot("findings-body").append(
     comparison.findings.length === 0
       ? el("p", {}, "Nothing differs beyond rounding, and nothing was rewritten.")
       : el("ul", {}, ...comparison.findings.map(({ text }) => el("li", {}, text))),
   );
+  if (comparison.not_compared.length > 0) {
+    slot("findings-body").append(
+      el("h3", {}, "Not compared"),
+      el("ul", {}, ...comparison.not_compared.map((text) => el("li", {}, text))),
+    );
+  }
   const { redraw } = showCharts(charts);
   const rest = others(comparison);
   slot("norms-body").append(el("div", { class: "table-scroll" }, norms(comparison)));

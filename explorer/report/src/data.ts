@@ -1,6 +1,7 @@
 import type { Activations } from "../../generated/activations";
 import type { Charts } from "../../generated/charts";
 import type { Compare } from "../../generated/compare";
+import type { Ranges } from "../../generated/ranges";
 import type { Report } from "../../generated/report";
 
 const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");
@@ -10,6 +11,13 @@ export function comparisonData(): { comparison: Compare; charts: Charts } | null
   const comparison = read("report-data") as Compare | null;
   if (comparison?.schema !== "normscope.compare/1") return null;
   return { comparison, charts: (read("chart-data") as Charts | null) ?? [] };
+}
+
+/** The ranges and charts of this page, or null where it holds another result. */
+export function rangesData(): { ranges: Ranges; charts: Charts } | null {
+  const ranges = read("report-data") as Ranges | null;
+  if (ranges?.schema !== "normscope.ranges/1") return null;
+  return { ranges, charts: (read("chart-data") as Charts | null) ?? [] };
 }
 
 /** The report and charts of this page, or null where none was filled in. */

@@ -1,6 +1,7 @@
 import { showActivations } from "./activations";
 import { showComparison } from "./comparison";
-import { activationData, comparisonData, pageData } from "./data";
+import { activationData, comparisonData, pageData, rangesData } from "./data";
+import { showRangesPage } from "./ranges";
 import { slot } from "../../shared/dom";
 import { showReport } from "./report";
 import { startTheme } from "../../shared/theme";
@@ -24,9 +25,11 @@ function start(): void {
   // The theme listens for printing before the charts do, so that they are drawn once, for paper.
   let redraw = () => {};
   const compared = comparisonData();
-  if (compared !== null) {
+  const ranged = rangesData();
+  if (compared !== null || ranged !== null) {
     startTheme(() => redraw());
-    redraw = showComparison(compared.comparison, compared.charts).redraw;
+    if (compared !== null) redraw = showComparison(compared.comparison, compared.charts).redraw;
+    if (ranged !== null) redraw = showRangesPage(ranged.ranges, ranged.charts).redraw;
     slot("print").addEventListener("click", () => print());
     document.documentElement.dataset["ready"] = "";
     return;

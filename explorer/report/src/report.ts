@@ -6,6 +6,7 @@ import { showHeadsAndVocabulary } from "./heads";
 import { showNorms } from "./norms";
 import type { Beside } from "./norms";
 import { showOverview } from "./overview";
+import { showRanges } from "./ranges";
 
 export interface Shown {
   /** Draws the figures again, in another theme. */
@@ -27,6 +28,7 @@ export function showReport(report: Report, charts: Chart[], { beside, signal }: 
   showFindings(report);
   const { redraw } = showCharts(charts, { signal });
   showHeadsAndVocabulary(report);
+  showRanges(report.ranges);
   const { reveal } = showNorms(report.norms, beside);
   return { redraw, reveal };
 }

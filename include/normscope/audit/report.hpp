@@ -12,6 +12,7 @@
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/ranges/ranges.hpp>
 
 /// Everything about the norms of one checkpoint as one document.
 namespace normscope::audit {
@@ -167,14 +168,19 @@ struct Report {
   std::vector<NormReport> norms;  ///< in the order of `model.norms`
   std::vector<Feature> features;  ///< those unusual in most norms first
   std::vector<HeadReach> heads;   ///< in the order of `model.heads`
+  ranges::ModelRanges ranges{};   ///< in the order of `norms`
   VocabularyReach vocabulary{};
   const UsualFamily* family = nullptr;  ///< null where no trained model of the family was measured
   std::vector<Finding> findings;        ///< most severe first, those that are usual last
 };
 
-/// Measures every norm and every head of `checkpoint`, and its vocabulary as far as `vocabulary` allows.
+/// Measures every norm and every head of `checkpoint`, its vocabulary as far as `vocabulary` allows, and the
+/// ranges of as many readers as are begun within `vocabulary.seconds` of their own.
+///
 /// Errors    as `reach_of_heads`, `reach_of_vocabulary`; Cancelled
-/// Cost      a secular solve a norm, memory O(width); `reach_of_heads`; `reach_of_vocabulary`
+///
+/// Cost      a secular solve a norm, memory O(width); `reach_of_heads`; `reach_of_vocabulary`;
+///           `ranges::of_model`
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsigned threads = 0,
                            const Progress& progress = {}, const VocabularyOptions& vocabulary = {});
 /// The same, of the model that `model::describe` finds.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -65,18 +66,22 @@ struct ReaderRanges {
       never_negative{};   ///< rows whose interval has no negative number: linear units of a ReLU
   std::string refused{};  ///< why nothing is known, or empty
 
-  [[nodiscard]] double size() const;  ///< the largest |value| of any row
+  [[nodiscard]] double size() const;   ///< the largest |value| of any row
+  [[nodiscard]] double ratio() const;  ///< of `size` and `typical`; 0 where `typical` is
 };
 
 /// One norm of a model.
 struct NormRanges {
   std::string name;
-  double largest = 0.0;     ///< of |y_i| over all features
-  std::size_t feature = 0;  ///< where
-  double median = 0.0;      ///< of the features' largest |y_i|
-  double typical = 0.0;     ///< root mean square of that feature over evenly distributed directions
+  double largest = 0.0;         ///< of |y_i| over all features
+  std::size_t feature = 0;      ///< where
+  double median = 0.0;          ///< of the features' largest |y_i|
+  double typical = 0.0;         ///< root mean square of that feature over evenly distributed directions
+  double median_typical = 0.0;  ///< of the features' root mean squares
   std::vector<ReaderRanges> readers{};
   std::string refused{};  ///< why nothing is known of the norm, or empty
+
+  [[nodiscard]] double unevenness() const;  ///< `largest` over `median`; 0 where that is
 };
 
 /// Logits, after scale and soft cap.
@@ -95,9 +100,47 @@ struct ModelRanges {
 };
 
 /// Every reader of every norm, in one pass over their weights.
-/// Errors    Cancelled; what cannot be read is `refused`
+///
+/// Errors    Cancelled; what cannot be read is `refused`, and so are readers that are not begun at `until`
+///
 /// Cost      a multiplication and an addition for each weight
-[[nodiscard]] ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
-                                   unsigned threads = 0, const Progress& progress = {});
+[[nodiscard]] ModelRanges of_model(
+    const checkpoint::Checkpoint& checkpoint, const model::Model& model, unsigned threads = 0,
+    const Progress& progress = {},
+    std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
+
+/// What stands out among the ranges of a model.
+struct Summary {
+  std::size_t readers = 0;
+  std::size_t known = 0;  ///< of them
+  /// Of all readers; null where none is known.
+  const NormRanges* largest_norm = nullptr;
+  const ReaderRanges* largest = nullptr;
+  double least_ratio = 0.0, most_ratio = 0.0;          ///< of a reader's largest number and its typical size
+  std::size_t never_positive = 0, never_negative = 0;  ///< rows
+  /// The norm whose largest feature exceeds its median feature by the most; null where no norm is known.
+  const NormRanges* most_uneven = nullptr;
+};
+
+/// Requires  `found` outlives the result
+[[nodiscard]] Summary summarize(const ModelRanges& found);
+
+/// The largest finite number of a type that activations are kept in.
+struct NumberType {
+  const char* name;
+  const char* title;
+  double largest;
+};
+
+inline constexpr NumberType number_types[] = {{"float16", "float16", 65504.0},
+                                              {"bfloat16", "bfloat16", 0x1.fep+127},
+                                              {"float8_e4m3", "FP8 E4M3", 448.0},
+                                              {"float8_e5m2", "FP8 E5M2", 57344.0}};
+
+/// Of the 127 steps of an int8 scale that holds `size`, those that `typical` takes; 0 where `size` is.
+[[nodiscard]] double int8_steps(double size, double typical);
+
+/// Readers some row of which exceeds the largest number of the type at some input.
+[[nodiscard]] std::size_t overflowing(const ModelRanges& found, const NumberType& type);
 
 }  // namespace normscope::ranges

@@ -1,0 +1,60 @@
+#include "chart_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace normscope::figures {
+namespace {
+
+/// Depth up to which the axis marks every norm.
+constexpr std::size_t named_positions = 40;
+/// Largest over smallest value from which an axis is logarithmic.
+constexpr double logarithmic_from = 8.0;
+
+}  // namespace
+
+bool is_ordered(const Json& row) { return !row.contains("ordered"); }
+
+const char* depth_title(const Json& rows) {
+  if (std::all_of(rows.begin(), rows.end(), is_ordered)) return "norm, in the order of the forward pass";
+  return std::any_of(rows.begin(), rows.end(), is_ordered)
+             ? "norm, in the order of the forward pass; unjoined: order not known"
+             : "norm, by name: the order of the forward pass is not known";
+}
+
+Json depth_axis(const Json& rows) {
+  Json axis = {{"format", "d"}};
+  const auto last = rows.back()["position"].get<std::size_t>();
+  if (last < named_positions) {
+    axis["values"] = Json::array();
+    for (std::size_t i = 0; i <= last; ++i) axis["values"].push_back(i);
+  }
+  return {{"field", "position"},
+          {"type", "quantitative"},
+          {"title", depth_title(rows)},
+          {"axis", axis},
+          {"scale", {{"nice", false}, {"padding", 12}}}};
+}
+
+Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
+
+std::pair<double, double> extent(const Json& rows, const char* field) {
+  double low = INFINITY;
+  double high = -INFINITY;
+  for (const Json& row : rows) {
+    low = std::min(low, row[field].get<double>());
+    high = std::max(high, row[field].get<double>());
+  }
+  return {low, high};
+}
+
+Json ratio_axis(const Json& rows, const char* field, const char* title) {
+  const auto [low, high] = extent(rows, field);
+  if (high >= logarithmic_from * low) return logarithmic(field, title);
+  Json axis = quantity(field, title);
+  axis["scale"] = {{"zero", false}};
+  return axis;
+}
+
+}  // namespace normscope::figures

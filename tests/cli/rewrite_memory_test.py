@@ -1,0 +1,30 @@
+"""A rewrite holds no more than a few blocks, however many shards a model has."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+from command import COMMAND, SOURCE, CommandTest
+
+sys.path.insert(0, str(SOURCE / "bench/rewrite"))
+from model import make_llama  # noqa: E402
+
+LARGEST = 2 * 2048 * 512  # bytes of the largest matrix, of 16 layers in a shard each
+FIXED = 72 * 2**20
+
+
+class RewriteMemory(CommandTest):
+    @unittest.skipIf(os.environ.get("NORMSCOPE_SANITIZE") == "ON", "sanitizers hold memory of their own")
+    def test_the_peak_does_not_grow_with_the_model(self):
+        size = make_llama(self.folder / "in", 16, 512, 2048, 512)
+        process = subprocess.Popen([COMMAND, "rewrite", "in", "-o", "out", "--fold", "gains", "-q"], cwd=self.folder)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(size, 1.4 * (3 * LARGEST + FIXED), "the model is too small to tell")
+        self.assertLess(1024 * usage.ru_maxrss, 3 * LARGEST + FIXED)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,268 @@
+"""Attacks on the command, each a function of a random generator: faults of memory and disk, kills, extreme values.
+
+`attack_test.py` runs a few of each with every build, `scripts/attack` as many as there is time for. A function returns
+how many runs it made, and raises Broken with what happened where a promise does not hold.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+
+from command import COMMAND, OWN_MODEL, safetensors
+
+SHIM = os.environ.get("NORMSCOPE_SHIM", "")
+DOCUMENTED = (0, 1, 3)
+
+
+class Broken(AssertionError):
+    pass
+
+
+def require(holds, *told):
+    if not holds:
+        raise Broken(" ".join(map(str, told)))
+
+
+def make_inputs(folder):
+    """Small inputs of every subcommand."""
+    numbers = np.random.default_rng(7)
+    np.save(folder / "x.npy", numbers.normal(size=(7, 3)))
+    np.save(folder / "y.npy", numbers.normal(size=(5, 3)) + 4)
+    np.save(folder / "labels.npy", np.array([0, 1, 0, 1, 1, 0, 1]))
+    np.save(folder / "w.npy", numbers.normal(size=(9, 3)))
+    np.savez_compressed(folder / "z.npz", x=numbers.normal(size=(4, 3)))
+    safetensors(folder / "m.safetensors", {"norm.weight": np.ones(8, np.float32), "norm.bias": np.zeros(8, np.float32)})
+    subprocess.run([COMMAND, "build", "x.npy", "labels.npy", "-o", "net.safetensors", "-q"], cwd=folder, check=True)
+    subprocess.run([COMMAND, "select", "x.npy", "--json", "select.json", "-q"], cwd=folder, check=True)
+
+
+# A subcommand on these inputs, and the files it writes.
+COMMANDS = {
+    "report": (["report", "m.safetensors", "-o", "o.html", "--json", "o.json"], ["o.html", "o.json"]),
+    "inspect": (["inspect", "m.safetensors", "--json", "o.json"], ["o.json"]),
+    "geometry": (["geometry", "--gain", "1,2,0.5", "--axes", "2", "--json", "o.json"], ["o.json"]),
+    "apply": (["apply", "z.npz:x", "-o", "o.npy", "--json", "o.json"], ["o.npy", "o.json"]),
+    "curvature": (["curvature", "x.npy", "--rows-out", "o.npy", "--json", "o.json"], ["o.npy", "o.json"]),
+    "select": (["select", "x.npy", "--exact", "--json", "o.json"], ["o.json"]),
+    "separate": (["separate", "x.npy", "y.npy", "--exact", "--json", "o.json"], ["o.json"]),
+    "reach": (["reach", "--unembedding", "w.npy", "--json", "o.json"], ["o.json"]),
+    "verify": (["verify", "select.json", "x.npy", "--json", "o.json"], ["o.json"]),
+    "build": (["build", "x.npy", "labels.npy", "-o", "o.safetensors", "--trace", "o.jsonl"], ["o.safetensors", "o.jsonl"]),
+    "run": (["run", "net.safetensors", "x.npy", "-o", "o.npy", "--trace", "o2.npy"], ["o.npy", "o2.npy"]),
+    "train": (["train", "xor", "--rows", "8", "--steps", "4", "-o", "o.safetensors"], ["o.safetensors"]),
+    "count": (["count", "--up-to", "5", "-n", "5", "--json", "o.json", "--trace", "o2.json"], ["o.json", "o2.json"]),
+    "ranges": (["ranges", "m.safetensors", "--json", "o.json"], ["o.json"]),
+    "heads": (["heads", "m.safetensors", "--json", "o.json"], ["o.json"]),
+    "rewrite": (["rewrite", "m.safetensors", "-o", "o.safetensors"], []),
+    "help": (["--help"], []),
+}
+ONE_THREAD = {"report", "apply", "curvature", "select", "separate", "reach", "verify", "build", "run", "train", "heads", "ranges"}
+
+
+def words_of(name):
+    words, outputs = COMMANDS[name]
+    return words + (["--threads", "1"] if name in ONE_THREAD else []), outputs
+
+
+class Subject:
+    """A subcommand in a folder of its inputs, and what it writes when nothing fails."""
+
+    def __init__(self, folder, name):
+        self.folder, self.name = Path(folder), name
+        self.words, self.outputs = words_of(name)
+        done = self.run({})
+        self.status = done.returncode
+        self.expected = {output: self.content(output) for output in self.outputs}
+
+    def content(self, output):
+        path = self.folder / output
+        return path.read_bytes() if path.exists() else None
+
+    def run(self, environment, **options):
+        return subprocess.run([COMMAND, *self.words], cwd=self.folder, env={**os.environ, **environment}, timeout=120,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
+
+    def count(self, kind):
+        counter = self.folder.parent / "count"
+        self.run({"LD_PRELOAD": SHIM, "NORMSCOPE_FAIL": f"{kind}:0", "NORMSCOPE_FAIL_COUNT": str(counter)})
+        return int(counter.read_text())
+
+    def fails_at(self, kind, k, always):
+        """One run whose k-th call fails: a documented status, a line, and each output as before or complete."""
+        for output in self.outputs:
+            (self.folder / output).write_bytes(b"the earlier one")
+        done = self.run({"LD_PRELOAD": SHIM, "NORMSCOPE_FAIL": f"{kind}:{k}" + (":always" if always else "")})
+        told = (self.name, kind, k, "always" if always else "once", done.returncode, done.stderr[-300:])
+        require(done.returncode in DOCUMENTED, *told)
+        failed = done.returncode != self.status
+        require(done.stderr.count(b"\n") == (done.returncode == 3), "lines of standard error:", *told)
+        contents = [self.content(output) for output in self.outputs]
+        earlier = [content == b"the earlier one" for content in contents]
+        complete = [content == self.expected[output] for content, output in zip(contents, self.outputs)]
+        if failed:
+            # A rename that fails leaves those before it; otherwise no output appears without the others.
+            require(all(a or b for a, b in zip(earlier, complete)), "an output is neither old nor complete:", *told)
+            require(all(earlier) or all(complete) or kind in ("rename", "link"), "outputs did not appear together:", *told)
+        else:
+            require(all(complete) or self.status == 3, "an output is incomplete:", *told)
+        require(not any(path.name.startswith(".normscope-") for path in self.folder.iterdir()), "a file is left:", *told)
+
+
+def chosen(count, first, sampled, numbers):
+    """The first calls, and a sample of the others; all of them where sampled is None."""
+    if sampled is None:
+        return range(1, count + 1)
+    rest = range(first + 1, count + 1)
+    return [*range(1, min(first, count) + 1), *numbers.sample(rest, min(sampled, len(rest)))]
+
+
+def allocations(folder, numbers, first=3, sampled=10, names=tuple(COMMANDS)):
+    runs = 0
+    for name in names:
+        subject = Subject(folder, name)
+        for k in chosen(subject.count("malloc"), first, sampled, numbers):
+            subject.fails_at("malloc", k, always=numbers.random() < 0.5)
+            runs += 1
+    return runs
+
+
+def disk(folder, numbers, first=4, sampled=2, names=tuple(COMMANDS)):
+    runs = 0
+    for name in names:
+        subject = Subject(folder, name)
+        for kind in ("read", "write", "fsync", "rename", "link"):
+            for k in chosen(subject.count(kind), first, sampled, numbers):
+                subject.fails_at(kind, k, always=numbers.random() < 0.5)
+                runs += 1
+    return runs
+
+
+# What saves its state, and what it writes at the end.
+SAVING = {
+    "train": (["train", "spiral", "--rows", "64", "--steps", "3000", "--resume", "state", "-o", "s.safetensors"], "s.safetensors"),
+    "build": (["build", "big.npy", "--random-labels", "2", "--resume", "state", "-o", "s.safetensors"], "s.safetensors"),
+    "select": (["select", "keys.npy", "--resume", "state", "--json", "s.json"], "s.json"),
+    "report": (["report", str(OWN_MODEL), "-o", "s.html"], "s.html"),
+}
+
+
+def kills(folder, numbers, times=2, names=tuple(SAVING)):
+    """Kills at random moments: the output is absent or whole, and the next run finishes with the same bytes."""
+    folder = Path(folder)
+    draws = np.random.default_rng(3)
+    np.save(folder / "big.npy", draws.normal(size=(120, 4)))
+    np.save(folder / "keys.npy", draws.normal(size=(400, 12)))
+    runs = 0
+    for name in names:
+        words, output = SAVING[name]
+
+        def clean():
+            (folder / "state").unlink(missing_ok=True)
+            for path in folder.glob("s.*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+        def content():
+            path = folder / output
+            return path.read_bytes() if path.exists() else None
+
+        def finish():
+            done = subprocess.run([COMMAND, *words, "-q"], cwd=folder, capture_output=True, timeout=300)
+            require(done.returncode in (0, 1), name, done.returncode, done.stderr[-300:])
+            return content()
+
+        clean()
+        begun = time.monotonic()
+        expected = finish()
+        took = time.monotonic() - begun
+        for _ in range(times):
+            clean()
+            for _ in range(numbers.randrange(1, 4)):
+                process = subprocess.Popen([COMMAND, *words, "-q"], cwd=folder, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
+                time.sleep(numbers.random() * took)
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                require(content() in (None, expected), name, "left a part of its output after a kill")
+                if content() is not None:
+                    break
+                runs += 1
+            if content() is None:
+                require(finish() == expected, name, "finished with other bytes after a kill")
+            require(not list(folder.glob(".normscope-*")), name, "left", list(folder.glob(".normscope-*")))
+        clean()
+    return runs
+
+
+def extreme_matrix(numbers, rows, width):
+    """Rows with the exponents, subnormal numbers, ties and signs that arithmetic stumbles over."""
+    draws = np.random.default_rng(numbers.randrange(2**32))
+    x = draws.normal(size=(rows, width))
+    kind = numbers.randrange(7)
+    if kind == 0:
+        x *= 2.0 ** draws.integers(-60, 60, size=(rows, 1))
+    elif kind == 1:
+        x *= 2.0 ** draws.integers(-60, 60, size=(1, width))
+    elif kind == 2:
+        x = np.round(x * 2) / 2  # ties and duplicates
+    elif kind == 3:
+        x[1:] = x[0] + x[1:] * 2.0**-45  # nearly one point
+    elif kind == 4:
+        x[:, -1] = x[:, 0] * 2.0**-30  # nearly flat
+    elif kind == 5:
+        x = draws.integers(-2, 3, size=(rows, width)).astype(float)
+    return x
+
+
+def answers(document):
+    return {key: document[key] for key in ("unselectable", "undecided", "separable", "answer") if key in document}
+
+
+def values(folder, numbers, times=10):
+    """Extreme numbers: documented statuses, results that `verify` confirms, and the same for x and 2^k x."""
+    folder = Path(folder)
+    runs = 0
+
+    def run(*words, allowed=DOCUMENTED):
+        nonlocal runs
+        runs += 1
+        done = subprocess.run([COMMAND, *map(str, words)], cwd=folder, capture_output=True, timeout=300, text=True)
+        require(done.returncode in allowed, words, done.returncode, done.stderr[-300:])
+        require(done.stderr.count("\n") == (1 if done.returncode == 3 else 0), words, done.stderr[-300:])
+        return done.returncode
+
+    for _ in range(times):
+        rows, width = numbers.randrange(1, 9), numbers.randrange(1, 5)
+        x, y = extreme_matrix(numbers, rows, width), extreme_matrix(numbers, rows, width)
+        k = numbers.choice([-400, -90, -3, 3, 90, 400])
+        found = []
+        for name, factor in (("a", 1.0), ("b", 2.0**k)):
+            np.save(folder / f"{name}.npy", x * factor)
+            np.save(folder / f"{name}y.npy", y * factor)
+            exact = ["--exact"] if numbers.random() < 2 else []
+            both = []
+            for words in (["select", f"{name}.npy", *exact], ["separate", f"{name}.npy", f"{name}y.npy", *exact]):
+                if run(*words, "--json", "v.json") == 3:
+                    both.append(None)
+                    continue
+                both.append(answers(json.loads((folder / "v.json").read_text())))
+                run("verify", "v.json", allowed=(0,))
+            found.append(both)
+        require(found[0] == found[1], "other answers for x and 2^", k, "x:", x.tolist(), y.tolist(), found)
+        special = x.copy()
+        special.flat[numbers.randrange(special.size)] = numbers.choice([np.nan, np.inf, -np.inf, 5e-324, 1.8e308, -0.0])
+        np.save(folder / "special.npy", special)
+        for words in (["apply", "special.npy", "-o", "v.npy"], ["curvature", "special.npy"], ["select", "special.npy"],
+                      ["separate", "special.npy", "ay.npy"], ["reach", "--unembedding", "special.npy"],
+                      ["geometry", "--gain", "special.npy"], ["build", "special.npy", "--random-labels", 2, "-o", "v.net"]):
+            run(*words)
+    return runs
+
+
+ATTACKS = {"allocations": allocations, "disk": disk, "kills": kills, "values": values}

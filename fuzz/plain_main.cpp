@@ -2,8 +2,6 @@
 //   PROGRAM FILE...       on these files, such as a crash that libFuzzer has saved
 //   PROGRAM [-runs=N]     on its seeds and N mutations of them, the same ones in every run
 //   PROGRAM -seeds=DIR    writes its seeds to DIR, for libFuzzer to start from
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,11 +16,7 @@
 
 namespace {
 
-/// An input that takes longer is one of quadratic time; others take milliseconds.
-constexpr unsigned seconds_per_input = 60;
-
 void run(const std::string& input) {
-  alarm(seconds_per_input);
   // A copy of its exact size lets AddressSanitizer see a read past the end.
   const std::vector<std::uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());

@@ -65,13 +65,12 @@ Json document(Json experiments) {
 
 /// Prints the results in the store, and writes JSON and figures.
 int tell(const Session& session, const Options& options, const ExperimentResult& account) {
-  AtomicGroup outputs;
+  cli::JsonOutput machine_form(session, json_text(document(Json::array({to_json(account)}))));
   if (!options.folder.empty()) {
     cli::make_folder(options.folder);
     write_figures(account, options.folder);
   }
-  session.write_json(json_text(document(Json::array({to_json(account)}))));
-  outputs.commit();
+  machine_form.commit();
   session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
   return account.holds() == false ? cli::negative : cli::ok;
 }

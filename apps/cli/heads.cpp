@@ -193,10 +193,9 @@ void add_heads(CLI::App& root, Session& session) {
       [&session, options] { return run_heads(session, *options); });
   command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
   add_model_options(*command, options->model);
-  command
-      ->add_option("--context", options->contexts.positions,
-                   "Largest context, in positions, for the bounds of rotary heads (default: the model's own)")
-      ->check(counts(1, 1'000'000'000'000));
+  command->add_option(
+      "--context", options->contexts.positions,
+      "Largest context, in positions, for the bounds of rotary heads (default: the model's own)");
   command->add_flag("--queries", options->details.queries,
                     "Include in the JSON the queries, keys and rows that attain the bounds");
   command->add_flag("--certificates", options->details.certificates,

@@ -182,10 +182,9 @@ int run_reach(const Session& session, const ReachOptions& options) {
     }
     throw;
   }
-  AtomicGroup together;
+  JsonOutput machine_form(session, document(true));
   write_witnesses(options.certificates, head.logits, results, options.tolerance);
-  session.write_json(document(true));
-  together.commit();
+  machine_form.commit();
   describe(session, head, results);
   return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
 }

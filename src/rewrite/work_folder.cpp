@@ -107,7 +107,7 @@ Written get_written(Unpacker& unpacker) {
 }  // namespace
 
 WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run)
-    : output_(spelled_out(output)), is_folder_(is_folder), run_(run) {
+    : output_(fs::absolute(output).lexically_normal()), is_folder_(is_folder), run_(run) {
   if (output_.filename().empty()) output_ = output_.parent_path();
   std::error_code error;
   if (is_folder && fs::exists(output_, error) &&

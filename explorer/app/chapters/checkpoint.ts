@@ -13,10 +13,7 @@ import { cppOf } from "../doors";
 import { dropZone } from "../drop";
 import text from "./checkpoint.html";
 
-/**
- * `example`: "wordlist_gpt", served with the site; "served/" and a random name, the folder of what `normscope explore
- * MODEL` was given; or none.
- */
+/** `example`: "wordlist_gpt", served with the site; "served", what `normscope explore MODEL` was given; or none. */
 const defaults = { example: "" };
 type State = typeof defaults;
 
@@ -36,11 +33,9 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
     })),
   );
 
-const isServed = (example: string): boolean => /^served\/[0-9a-f]{32}$/.test(example);
-
-async function served(folder: string): Promise<Documents> {
+async function served(): Promise<Documents> {
   const [report, charts] = await Promise.all(
-    ["report.json", "charts.json"].map(async (name) => (await fetched(`${folder}/${name}`)).text()),
+    ["served/report.json", "served/charts.json"].map(async (path) => (await fetched(path)).text()),
   );
   return { report: report as string, charts: charts as string };
 }
@@ -185,7 +180,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
     page.onChange((now) => {
       if (now.example === example) return void shown?.redraw();
       example = now.example;
-      if (isServed(example)) void arrive(() => served(now.example));
+      if (example === "served") void arrive(served);
       else if (example !== "") void read(() => exampleNamed("wordlist_gpt"));
       else clear();
     });

@@ -42,14 +42,8 @@ PackedSource::PackedSource(std::span<const std::byte> bytes, std::string where)
 
 PackedSource::~PackedSource() = default;
 
-void PackedSource::require(std::uint64_t size) const {
-  if (!inflater_) {
-    if (size > bytes_.size()) fail(where_, "has fewer bytes than the elements that its header states");
-  } else if (size > most_unpacked(bytes_.size())) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("{}: holds more than the {} bytes that are unpacked from {}; unpack it first",
-                            where_, most_unpacked(bytes_.size()), bytes_.size()));
-  }
+bool PackedSource::exceeds(std::uint64_t size) const {
+  return size > (inflater_ ? largest_deflate_ratio * bytes_.size() : bytes_.size());
 }
 
 void PackedSource::read(std::span<std::byte> out) {
@@ -75,8 +69,6 @@ std::size_t PackedSource::take(std::span<std::byte> out) {
     inflater_->ended = status == Z_STREAM_END;
     done += wanted - stream.avail_out;
   }
-  at_ += done;
-  require(at_);
   return done;
 }
 

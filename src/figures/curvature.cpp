@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json logarithmic(const char* field, const char* title, int base) {
+Json on_log_axis(const char* field, const char* title, int base) {
   Json result = vega::quantity(field, title);
   result["scale"] = {{"type", "log"}, {"base", base}};
   return result;
@@ -31,9 +31,9 @@ Json group_curvature(std::span<const norm::GroupCurvature> results) {
     add(result.groups, "least of the rows", result.least);
     if (result.bound) add(result.groups, "proved for every row", *result.bound);
   }
-  Json x = logarithmic("groups", "groups", 2);
+  Json x = on_log_axis("groups", "groups", 2);
   x["axis"] = {{"format", "d"}, {"tickCount", 8}};
-  Json y = logarithmic("ratio", "curvature over that of one group", 10);
+  Json y = on_log_axis("ratio", "curvature over that of one group", 10);
   y["axis"] = {{"format", "~s"}, {"tickCount", 6}};
   const Json names = {"mean of the rows", "least of the rows", "proved for every row"};
   const Json encoding = {

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-from command import COMMAND, SOURCE, CommandTest
+from command import COMMAND, SANITIZED, SOURCE, CommandTest
 
 sys.path.insert(0, str(SOURCE / "bench/rewrite"))
 from model import make_llama  # noqa: E402
@@ -15,7 +15,7 @@ FIXED = 72 * 2**20
 
 
 class RewriteMemory(CommandTest):
-    @unittest.skipIf(os.environ.get("NORMSCOPE_SANITIZE") == "ON", "sanitizers hold memory of their own")
+    @unittest.skipIf(SANITIZED, "sanitizers hold memory of their own")
     def test_the_peak_does_not_grow_with_the_model(self):
         size = make_llama(self.folder / "in", 16, 512, 2048, 512)
         process = subprocess.Popen([COMMAND, "rewrite", "in", "-o", "out", "--fold", "gains", "-q"], cwd=self.folder)

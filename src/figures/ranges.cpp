@@ -120,8 +120,8 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
     name["encoding"]["x"] = {{"value", 0}};
     rule["encoding"]["x"] = {{"value", 0}};
     rule["encoding"]["x2"] = {{"value", "width"}};
+    rule["encoding"]["color"] = {{"value", "gray"}};
     for (Json* layer : {&rule, &name}) {
-      (*layer)["encoding"]["color"] = {{"value", "gray"}};
       (*layer)["encoding"]["tooltip"] = nullptr;
       layers.push_back(std::move(*layer));
     }

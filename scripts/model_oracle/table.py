@@ -15,20 +15,21 @@ HEAD = """# Models
 Each row is a model of a few kilobytes with random weights, built with transformers or PyTorch by
 [scripts/model_oracle](../scripts/model_oracle/README.md) and run once to observe its norms, what reads and writes
 them, attention scores and logits. The test `Oracle.DescribesWhatRunningTheModelShows` compares the description of its
-file with that. "Described: yes" means that all of this agrees, and that heads and logits are called "not modelled"
-exactly where the model does something to them that the bounds do not cover; "not yet" means that norms are found by
-name and shape alone. Of torch.nn's stacks (`torch_*`) that is the stack: what is around it is a model's own code, and
-without `norm_first` in a configuration nothing is promised of its heads. `scripts/model_oracle/table.py` writes this page.
+file with these observations. "Described: yes" means that all of them agree, and that heads and logits are called "not
+modelled" exactly where the model changes them in a way that the bounds do not cover; "not yet" means that norms are found
+by name and shape alone. For torch.nn's stacks (`torch_*`) only the stack itself is described: what surrounds it is a
+model's own code, and without `norm_first` in a configuration its heads get no bounds. `scripts/model_oracle/table.py`
+writes this page.
 
-Models of no architecture below are "unknown": their norms are found by name and shape, stand in the order of their
-names, and are not joined through depth; a graph (ONNX) states its norms and their order itself. GroupNorms of diffusion
+A model of any other architecture is "unknown": its norms are found by name and shape, listed in the order of their
+names, and not followed through depth; an ONNX graph states its norms and their order itself. GroupNorms of diffusion
 models have the `norm_num_groups` of the configuration. Normalization that is not analysed is counted: "33 BatchNorm".
 
 ## What is usual
 
-`report` puts beside a value what is usual for the model's family: the smallest and the largest value in the norms,
-outside attention, of trained models. They are few, and most of them small: a range says what these models have, not what
-a model should have. With one model nothing counts as usual. `scripts/usual` measures them and writes
+`report` compares a value with the range that is usual for the model's family: the smallest and the largest value in the
+norms, outside attention, of trained models. These models are few and mostly small, so a range describes them and is not a
+recommendation. A family with a single model has no usual range. `scripts/usual` measures the ranges and writes
 `src/audit/usual_table.hpp`.
 
 {usual}

@@ -5,8 +5,6 @@
 
 #include <normscope/core/parallel.hpp>
 
-#include "matrix_pass.hpp"
-
 namespace normscope::rewrite {
 namespace {
 

@@ -35,6 +35,9 @@ struct StoredMatrix {
 /// Unit roundoff of a dtype: half the distance of 1 to the next number.
 [[nodiscard]] double unit_roundoff(Dtype dtype);
 
+/// The smallest positive number of a dtype that has all its digits.
+[[nodiscard]] double smallest_normal(Dtype dtype);
+
 /// Bound of `Certificate::undo_roundings` for an edit of the plan.
 [[nodiscard]] double undo_roundings(const Plan& plan, const Edit& edit);
 
@@ -52,12 +55,12 @@ void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned
 void restore(const StoredMatrix& matrix, const UndoEdit& edit, std::span<const double> factors,
              unsigned threads, const Sink& sink);
 
-/// W b and Σ |W_ij b_j|, of every output.
-struct FoldedBias {
-  std::vector<double> sum;
-  std::vector<double> magnitude;
-};
-[[nodiscard]] FoldedBias folded_bias(const StoredMatrix& matrix, std::span<const double> bias);
+/// Errors    Unsupported, naming the tensor and the first value that is not finite
+void expect_finite(const checkpoint::Tensor& tensor, std::span<const double> old,
+                   std::span<const double> exact, std::span<const double> stored);
+/// Errors    Unsupported, naming the tensor and the first value that its dtype cannot hold
+void expect_held(const checkpoint::Tensor& tensor, std::span<const double> old,
+                 std::span<const double> exact);
 
 /// Encodes `values`, refusing those that leave the dtype's range, and returns what was stored.
 /// Errors    Unsupported, naming the tensor

@@ -9,6 +9,7 @@
 #include <normscope/core/error.hpp>
 #include <normscope/numeric/sum.hpp>
 
+#include "matrix_rewrite.hpp"
 #include "probes.hpp"
 #include "rotated_matrix.hpp"
 
@@ -161,8 +162,8 @@ void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Si
     in_double = 2.0 * edit.rotation->error() + 0x1p-50;
   } else if (edit.change == Change::add_folded_bias) {
     values = read(tensor, edit.from.offset, edit.from.count);
-    const FoldedBias folded =
-        folded_bias({*checkpoint_.find(edit.map.weight.tensor), edit.map}, plan_.specs[*edit.norm].bias);
+    const WeightedSums folded = sums_over_inputs({*checkpoint_.find(edit.map.weight.tensor), edit.map},
+                                                 plan_.specs[*edit.norm].bias, threads_);
     for (std::size_t i = 0; i < values.size(); ++i) {
       scales[i] = std::abs(values[i]) + folded.magnitude[i];
       values[i] += folded.sum[i];

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "matrix.hpp"
+#include "tile_kernel.hpp"
+
+namespace normscope::rewrite {
+
+/// Calls `use` with the rows of a stored matrix, some at a time, and their bytes.
+using UseBlock = std::function<void(std::size_t first, std::size_t rows, std::span<const std::byte> bytes)>;
+void for_each_block(const StoredMatrix& matrix, const UseBlock& use);
+
+/// What a matrix becomes: x' = (x − shift_j) factor_j for what reads or writes input feature j; an empty span
+/// leaves it out.
+struct InputChange {
+  std::span<const double> shift{};
+  std::span<const double> factor{};
+};
+
+/// Sums of terms, and of their sizes.
+struct WeightedSums {
+  std::vector<double> sum;
+  std::vector<double> magnitude;
+};
+
+/// Takes a value other than 0 that is stored below the normal numbers, and where it is; several threads call
+/// it.
+using SmallValue = std::function<void(std::uint64_t at, double old, double stored)>;
+
+struct MatrixSums {
+  std::vector<OutputSums> outputs;
+  std::vector<Lengths> lengths;  ///< of outputs or input features
+};
+
+/// Rewrites a matrix in one pass, and applies the old and the new one to probes of the input features.
+///
+/// Shapes    probes (inputs)
+/// Errors    Unsupported for a value that is not finite or leaves the dtype's range
+/// Accuracy  sums do not depend on the number of threads
+///           (test: RewriteTiles.SumsAreThoseOfTheDefinition)
+[[nodiscard]] MatrixSums rewrite_matrix(const StoredMatrix& matrix, const InputChange& change,
+                                        std::span<const Probe> old_inputs, std::span<const Probe> new_inputs,
+                                        bool lengths_of_outputs, unsigned threads, const Sink& sink,
+                                        const SmallValue& small = {});
+
+/// Σ_j W_ij w_j of every output i, or Σ_i W_ij w_i of every input feature j, and the sums of the terms'
+/// sizes; an empty span of weights stands for ones.
+///
+/// Errors    Unsupported for a value that is not finite
+/// Accuracy  of a compensated sum
+[[nodiscard]] WeightedSums sums_over_inputs(const StoredMatrix& matrix, std::span<const double> weights,
+                                            unsigned threads);
+[[nodiscard]] WeightedSums sums_over_outputs(const StoredMatrix& matrix, unsigned threads);
+
+}  // namespace normscope::rewrite

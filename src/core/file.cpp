@@ -141,6 +141,18 @@ void remove_stale(const path& folder, std::string_view boot) {
   }
 }
 
+/// Pieces of this size and more begin to move to the disk once they are written.
+constexpr std::size_t large_piece = std::size_t{1} << 20;
+
+/// Lets the kernel begin to write the last `size` bytes, so that `commit` waits for the rest alone.
+void send_to_disk([[maybe_unused]] int descriptor, [[maybe_unused]] std::size_t size) {
+#if defined(__linux__) && defined(SYNC_FILE_RANGE_WRITE)
+  const off_t end = ::lseek(descriptor, 0, SEEK_CUR);
+  const auto count = static_cast<off_t>(size);
+  if (end >= count) ::sync_file_range(descriptor, end - count, count, SYNC_FILE_RANGE_WRITE);
+#endif
+}
+
 std::uint64_t random_bits(const path& file) {
   std::uint64_t value = 0;
   if (::getentropy(&value, sizeof value) != 0) {
@@ -247,6 +259,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
+  const std::size_t size = bytes.size();
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0) {
@@ -255,6 +268,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
+  if (!temporary_.empty() && size >= large_piece) send_to_disk(descriptor_, size);
 }
 
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }

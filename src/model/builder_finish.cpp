@@ -55,7 +55,7 @@ void Builder::flag_leftovers() {
                   "readers or writers",
                   count, count <= 3 ? "namely" : "such as", fmt::join(names, ", ")));
   for (Norm& norm : model_.norms) {
-    if (places.contains(layer_of(norm.name))) norm.connections_known = false;
+    if (places.contains(layer_of(norm.name))) norm.connections_known = norm.readers_known = false;
   }
 }
 

@@ -173,6 +173,7 @@ std::size_t Builder::new_norm(std::string name, std::string_view role, Placement
   norm.placement = placement;
   norm.applications = applications_;
   norm.connections_known = true;
+  norm.readers_known = true;
   model_.norms.push_back(std::move(norm));
   return model_.norms.size() - 1;
 }
@@ -269,11 +270,13 @@ void Builder::last_eps(double eps, Config::Keys keys) {
 std::uint64_t Builder::read_width() const { return reading_ ? model_.norms[*reading_].width : width_; }
 
 void Builder::reads_are_indirect() {
-  if (reading_) model_.norms[*reading_].connections_known = false;
+  if (!reading_) return;
+  model_.norms[*reading_].connections_known = false;
+  model_.norms[*reading_].readers_known = false;
 }
 
 void Builder::connections_are_assumed() {
-  for (Norm& norm : model_.norms) norm.connections_known = false;
+  for (Norm& norm : model_.norms) norm.connections_known = norm.readers_known = false;
 }
 
 void Builder::miss_reader(std::string_view name) {

@@ -144,7 +144,7 @@ class FoldPlanner : Planner {
       return norm.placement == Placement::inside ? "no linear map reads it, but products of queries and keys"
                                                  : "no linear map of the file reads it";
     }
-    if (!norm.connections_known) return "not all of what reads it is known";
+    if (!norm.readers_known) return "not all of what reads it is known";
     for (const Linear& reader : norm.readers) {
       if (std::string why = why_not_reader(index, reader); !why.empty()) return why;
     }

@@ -231,6 +231,66 @@ class Compare(CommandTest):
         self.assertEqual(document["agreement"], "undecided")
         self.assertIn("model.layers.0.mlp.down_proj.weight: no tensor of NEW has its values", document["not_compared"])
 
+    # Constants of the graph and of the code that was traced: tables of rotary positions, a slice of the positions.
+    NOT_OF_OLD = {"gpt2_dynamo": ["transformer.wpe.weight: no tensor of NEW has its values", "embedding_1 of NEW"], "gpt2_script": [],
+                  "llama_dynamo": ["unsqueeze_2 of NEW", "unsqueeze_3 of NEW"],
+                  "llama_script": ["/model/model/rotary_emb/Constant_output_0 of NEW"]}
+    OPERATIONS = "the operations between norms and matrices, which the graph states"
+
+    def exported(self, name, old=None, new=None):
+        """The document of a checkpoint and what torch exported of it, with some of its bytes replaced."""
+        source = SOURCE / "tests/cli/fixtures/exported"
+        data = (source / f"{name}.onnx").read_bytes()
+        if old is not None:
+            self.assertIn(old, data, name)
+            data = data.replace(old, new)
+        (self.folder / "new.onnx").write_bytes(data)
+        done = self.run_command("compare", source / name.partition("_")[0], "new.onnx", "--json", "c.json")
+        self.assertEqual(done.stderr, "", name)
+        document = json.loads((self.folder / "c.json").read_text())
+        self.conforms("compare", document)
+        self.assertEqual(done.returncode, 0 if document["agreement"] in ("same", "equivalent") else 1)
+        return document
+
+    def test_files_that_torch_exported(self):
+        for name, others in self.NOT_OF_OLD.items():
+            document = self.exported(name)
+            self.assertEqual(document["agreement"], "undecided" if others else "same", name)
+            self.assertEqual((document["findings"], {norm["agreement"] for norm in document["norms"]}), ([], {"same"}), name)
+            self.assertEqual(len(document["not_compared"]), len(others) + bool(others), document["not_compared"])
+            for text in others + [self.OPERATIONS] * bool(others):
+                self.assertTrue(any(line.startswith(text) for line in document["not_compared"]), (name, document["not_compared"]))
+
+    def test_what_differs_in_files_that_torch_exported(self):
+        number = lambda value: np.float32(value).tobytes()
+        for name in self.NOT_OF_OLD:
+            model = name.partition("_")[0]
+            old = tensors(SOURCE / "tests/cli/fixtures/exported" / model / "model.safetensors")
+            gain, reader, writer = {"gpt2": ("transformer.h.0.ln_2.weight", "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"),
+                                    "llama": ("model.layers.0.post_attention_layernorm.weight", "model.layers.0.mlp.up_proj.weight",
+                                              "model.layers.0.mlp.down_proj.weight")}[model]
+            different = lambda document: [norm["old"] for norm in document["norms"] if norm["agreement"] == "different"]
+            document = self.exported(name, number(old[gain][0]), number(1.5 * old[gain][0]))
+            self.assertEqual((document["agreement"], different(document)), ("different", [gain.removesuffix(".weight")]), name)
+            document = self.exported(name, number(old[reader][0, 0]), number(1.5 * old[reader][0, 0]))
+            self.assertEqual((document["agreement"], different(document)), ("different", [gain.removesuffix(".weight")]), name)
+            document = self.exported(name, number(1e-4), number(1e-6))
+            self.assertEqual({finding["kind"] for finding in document["findings"]}, {"eps"}, name)
+            document = self.exported(name, number(old[writer][0, 0]), number(1.5 * old[writer][0, 0]))
+            self.assertIn(document["agreement"], ("different", "undecided"), name)
+            said = [*document["not_compared"], *(finding["text"] for finding in document["findings"])]
+            self.assertTrue(any(writer in line for line in said), (name, said))
+
+    def test_a_rewritten_checkpoint_and_what_torch_exported_before(self):
+        for name in ("gpt2_dynamo", "llama_script"):
+            self.ok("rewrite", SOURCE / "tests/cli/fixtures/exported" / name.partition("_")[0], "-o", "out", "--fold", "gains", "-q")
+            shutil.copy(SOURCE / "tests/cli/fixtures/exported" / f"{name}.onnx", self.folder / "new.onnx")
+            self.assertEqual(self.run_command("compare", "out", "new.onnx", "--json", "c.json").returncode, 1)
+            document = json.loads((self.folder / "c.json").read_text())
+            self.assertEqual(document["agreement"], "undecided", name)
+            self.assertIn("equivalent", {norm["agreement"] for norm in document["norms"]}, name)
+            shutil.rmtree(self.folder / "out")
+
     def test_other_tensors_and_other_models(self):
         def attention(weights):
             weights["model.layers.0.self_attn.o_proj.weight"][0, 0] += 0.01

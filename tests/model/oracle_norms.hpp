@@ -241,18 +241,25 @@ class OracleNorms {
     }
     const std::string unread = outside(expected, found);
     if (norm.connections_known && !unread.empty()) differ("{} is also read by {}", key_of(norm), unread);
+    const bool has_others =
+        std::any_of(truth.at("readers").begin(), truth.at("readers").end(), is_other_reader);
+    if (norm.readers_known && !norm.readers.empty() && (has_others || !unread.empty())) {
+      differ("{} has other readers than those that are said to be all", key_of(norm));
+    }
     if (!norm.connections_known && !is_indirect(truth) && !is_border(truth)) {
       differ("{}: connections not known", key_of(norm));
     }
   }
 
+  static bool is_other_reader(const Json& reader) {
+    const std::string op = text(reader.at("op"));
+    if (op != "linear") return op != "add" && op != "norm";
+    return !reader.at("weight").is_string() || reader.contains("kernel");
+  }
+
   // Whether something other than linear maps, norms and additions reads the norm or writes what it reads.
   static bool is_indirect(const Json& truth) {
-    for (const Json& reader : truth.at("readers")) {
-      const std::string op = text(reader.at("op"));
-      if (op != "linear" && op != "add" && op != "norm") return true;
-      if (op == "linear" && (!reader.at("weight").is_string() || reader.contains("kernel"))) return true;
-    }
+    if (std::any_of(truth.at("readers").begin(), truth.at("readers").end(), is_other_reader)) return true;
     for (const Json& execution : truth.at("reads")) {
       for (const Json& term : execution) {
         const std::string kind = text(term.at("kind"));

@@ -1,8 +1,10 @@
 #include <fstream>
 #include <limits>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <normscope/core/error.hpp>
 
@@ -42,6 +44,50 @@ TEST(RewriteRefusals, NormsThatFeedTheResidualKeepTheirGains) {
   EXPECT_TRUE(mentions(plan_of("albert").norms[1].reason, "shared"));
   EXPECT_TRUE(mentions(plan_of("qwen3").norms[1].reason, "queries and keys"));
   EXPECT_TRUE(mentions(plan_of("llama4").norms[4].reason, "not all of what reads it is known"));
+}
+
+/// Names of the gains of norms that something else than a linear map with a stored weight reads, as running
+/// the fixture showed.
+std::set<std::string> gains_read_otherwise(const std::string& name) {
+  std::set<std::string> result;
+  const auto truth = nlohmann::json::parse(test::text_of(fixture(name) / "truth.json"));
+  for (const auto& norm : truth.at("norms")) {
+    if (!norm.at("gain").is_string()) continue;
+    for (const auto& reader : norm.at("readers")) {
+      const bool is_map =
+          reader.at("op") == "linear" && reader.at("weight").is_string() && !reader.contains("kernel");
+      if (!is_map) result.insert(norm.at("gain").get<std::string>());
+    }
+  }
+  return result;
+}
+
+// Of every architecture that is described: a fold is refused, with a reason, wherever something reads the
+// norm that the fold would not reach.
+TEST(RewriteRefusals, NormsThatNotOnlyLinearMapsReadKeepTheirGains) {
+  std::size_t architectures = 0;
+  std::size_t left = 0;
+  for (const auto& entry : fs::directory_iterator(fixture(""))) {
+    const std::string name = entry.path().filename().string();
+    if (!fs::exists(entry.path() / "truth.json")) continue;
+    const std::set<std::string> otherwise = gains_read_otherwise(name);
+    const checkpoint::Checkpoint source(entry.path());
+    const model::Model model = model::describe(source);
+    const Plan plan = make_plan(source, model, {.fold_gains = true});
+    ++architectures;
+    for (const NormPlan& norm : plan.norms) {
+      const model::Norm& described = model.norms[norm.norm];
+      if (norm.fold == Fold::gain || norm.fold == Fold::gain_and_bias) {
+        EXPECT_TRUE(described.readers_known) << name << " " << described.name;
+        EXPECT_FALSE(otherwise.contains(described.gain->selector())) << name << " " << described.name;
+      } else {
+        EXPECT_FALSE(norm.reason.empty()) << name << " " << described.name;
+        ++left;
+      }
+    }
+  }
+  EXPECT_GT(architectures, 100U);
+  EXPECT_GT(left, 200U);
 }
 
 TEST(RewriteRefusals, WhatIsSharedIsLeft) {

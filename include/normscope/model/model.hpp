@@ -76,6 +76,7 @@ struct Norm {
   int applications = 1;
   bool order_known = true;         ///< whether it stands in `norms` where the forward pass has it
   bool connections_known = false;  ///< whether `readers` and `writers` are complete
+  bool readers_known = false;      ///< whether `readers` are, which a fold of the gain needs
   std::vector<Linear> readers{};   ///< linear maps that read this norm's output directly
   /// Tensors that have written to the stream of this norm since the previous norm of that stream; for
   /// pre-norms, earlier writers contribute as well, through the residual.

@@ -1,12 +1,12 @@
 """Checks a result of `normscope ranges` or `rewrite` against the checkpoints themselves, with nothing but NumPy.
 
-    python3 model_checker.py RESULT MODEL      of ranges
-    python3 model_checker.py RESULT IN OUT     of rewrite
+    python3 model_checker.py RESULT MODEL                 of ranges
+    python3 model_checker.py RESULT IN OUT [ROTATION]     of rewrite
 
-RESULT is the JSON of --json; checkpoints are .safetensors files, or folders of such. Prints what does not hold, and exits
-with 1 if something does not. docs/certificates.md has the inequalities, under the names of the functions here. Computes
-in float64 and accepts deviations of 1e-9 of the sizes of terms. It takes the wiring, which map reads which norm, from
-the result. Not covered: rotations, and rewrites of rewritten checkpoints.
+RESULT is the JSON of --json; checkpoints are .safetensors files, or folders of such; ROTATION is what --rotate was given,
+random:SEED or a .npy file. Prints what does not hold, and exits with 1 if something does not. docs/certificates.md has the
+inequalities, under the names of the functions here. Computes in float64 and accepts deviations of 1e-9 of the sizes of
+terms. It takes the wiring, which map reads which norm, from the result. Not covered: rewrites of rewritten checkpoints.
 """
 
 import json
@@ -107,6 +107,83 @@ def ranges(result, model):
         yield "logits", result["logits"]["highest"]["bound"] >= high - allowed
 
 
+def random_bits(seed):
+    """Blackman and Vigna's xoshiro256++, seeded through SplitMix64."""
+    state, rest = [], 2**64 - 1
+    for _ in range(4):
+        seed = (seed + 0x9E3779B97F4A7C15) & rest
+        mixed = ((seed ^ seed >> 30) * 0xBF58476D1CE4E5B9) & rest
+        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & rest
+        state.append(mixed ^ mixed >> 31)
+    turned = lambda x, by: (x << by | x >> (64 - by)) & rest
+    while True:
+        yield (turned((state[0] + state[3]) & rest, 23) + state[0]) & rest
+        shifted = (state[1] << 17) & rest
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= shifted
+        state[3] = turned(state[3], 45)
+
+
+def normals(bits):
+    """Marsaglia's polar method."""
+    while True:
+        u, v = ((next(bits) >> 11) * 2.0**-52 - 1 for _ in range(2))
+        s = u * u + v * v
+        if 0 < s < 1:
+            yield from (u * np.sqrt(-2 * np.log(s) / s), v * np.sqrt(-2 * np.log(s) / s))
+
+
+def rotation_matrix(rotation, width, keeps_mean):
+    """Q of random:SEED, (R x H) diag(signs) for width = m 2^k and a reflection if Q (1, ..., 1) is to be (1, ..., 1); or
+    the orthogonal matrix next to that of a file."""
+    kind, _, seed = rotation.partition(":")
+    if kind != "random":
+        u, _, v = np.linalg.svd(np.load(rotation).astype(float))
+        return u @ v
+    bits, block = random_bits(int(seed)), width & -width
+    signs = np.array([1.0 if next(bits) & 1 else -1.0 for _ in range(width)])
+    r, h = np.ones((1, 1)), np.ones((1, 1))
+    if width > block:
+        r, numbers = np.zeros((width // block, width // block)), normals(bits)
+        for i, row in enumerate(r):
+            row[:] = [next(numbers) for _ in row]
+            for _ in range(2):
+                row -= r[:i].T @ (r[:i] @ row)
+                row /= np.linalg.norm(row)
+    while len(h) < block:
+        h = np.kron([[1, 1], [1, -1]], h)
+    q = np.kron(r, h / np.sqrt(block)) * signs
+    ones = np.full(width, 1 / np.sqrt(width))
+    mirror = q @ ones - ones
+    length = np.linalg.norm(mirror)
+    return q - 2 * np.outer(mirror, mirror @ q) / length**2 if keeps_mean and length > 1e-12 else q
+
+
+def rotated_error(certificate, norm, old, new, q, means):
+    """`error_of` of rotations: W' = W G Q^T of readers, Q W of writers, Q v of vectors, with q(width) = Q."""
+    change, stored = certificate["change"], certificate["map"]
+    if change == "rotate":
+        w, v = at(old, certificate["input"]).ravel(), at(new, certificate["tensor"]).ravel()
+        gain = parameters(norm, old, len(w))[0]
+        if certificate["tensor"] == norm["bias"]:
+            w = w / np.where(w == 0, 1, gain) if norm["fold"] == "gain" else w
+        elif means:
+            w = w - w.mean()
+        return abs(v - q(len(w)) @ w).max(), np.linalg.norm(w)
+    w, v = (matrix(model, certificate[name], stored["layout"], stored["in"]) for model, name in ((old, "input"), (new, "tensor")))
+    if change == "rotate_outputs":
+        exact = q(len(w)) @ (w - w.mean(axis=0) if means else w)
+        return np.linalg.norm(v - exact, axis=0).max(), np.linalg.norm(w, axis=0).max()
+    width = stored["in"]
+    blocks, radius = sphere(norm, width)
+    exact, length = (w * parameters(norm, old, width)[0]) @ q(width).T, radius * np.sqrt(blocks)
+    v = v * parameters(norm, new, width)[0]
+    return length * np.linalg.norm(v - exact, axis=1).max(), length * np.linalg.norm(exact, axis=1).max()
+
+
 def error_of(certificate, norm, old, new):
     """The largest error of an output, of any input of the norm or of what is written, and the sizes that round."""
     change, stored = certificate["change"], certificate["map"]
@@ -135,12 +212,27 @@ def error_of(certificate, norm, old, new):
     return abs(v.ravel() - exact).max(), abs(exact).max()
 
 
-def rewrite(result, old, new):
+def rewrite(result, old, new, rotation=None):
     norms = {norm["name"]: norm for norm in result["norms"]}
-    changed = set()
+    centered = {name for stream in result["streams"] if stream["centered"] for name in stream["norms"]}
+    turned = {name: stream for stream in result["rotations"] if stream["rotated"] for name in stream["norms"]}
+    if turned and not rotation:
+        raise ValueError("model_checker: the stream was rotated; expected random:SEED or the matrix's .npy file behind OUT")
+    matrices, changed = {}, set()
+
+    def q(width, keeps_mean):
+        if (width, keeps_mean) not in matrices:
+            matrices[width, keeps_mean] = rotation_matrix(rotation, width, keeps_mean)
+        return matrices[width, keeps_mean]
+
     for certificate in result["certificates"]:
+        name = certificate["norm"]
         changed.add(certificate["tensor"].partition("[")[0])
-        error, size = error_of(certificate, norms[certificate["norm"]], old, new)
+        if certificate["change"].startswith("rotate"):
+            of_stream = lambda width, keeps_mean=turned[name]["keeps_mean"]: q(width, keeps_mean)
+            error, size = rotated_error(certificate, norms[name], old, new, of_stream, name in centered)
+        else:
+            error, size = error_of(certificate, norms[name], old, new)
         yield certificate["tensor"], error <= certificate["bound"] * (1 + 1e-9) + 1e-13 * size
     for norm in result["norms"]:
         neutral = {"gain and bias": ("gain", "bias"), "gain": ("gain",)}.get(norm["fold"], ())
@@ -159,7 +251,7 @@ def rewrite(result, old, new):
 
 
 def failures(result, *models):
-    """The statements of `result` that do not hold for what `tensors` gives of its checkpoints."""
+    """The statements of `result` that do not hold for what `tensors` gives of its checkpoints, and the text of --rotate."""
     if not __debug__:
         raise RuntimeError("model_checker: some of its checks are assertions, which python -O leaves out")
     checks = {"normscope.ranges/1": ranges, "normscope.rewrite/1": rewrite}[result["schema"]]
@@ -168,7 +260,7 @@ def failures(result, *models):
 
 def main(result, *checkpoints):
     with open(result, encoding="utf-8") as file:
-        wrong = failures(json.load(file), *map(tensors, checkpoints))
+        wrong = failures(json.load(file), *map(tensors, checkpoints[:2]), *checkpoints[2:])
     print(*wrong or ["every statement holds"], sep="\n")
     return 1 if wrong else 0
 

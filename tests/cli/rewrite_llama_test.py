@@ -102,6 +102,25 @@ class RewriteLlama(CommandTest):
             self.assertEqual(self.checked(document, source, "out"), (0, "every statement holds\n"), (case, options))
             shutil.rmtree(self.folder / "out")
 
+    def test_the_checker_draws_rotations_itself(self):
+        for case, options in (("llama", ["--fold", "gains"]), ("gpt2", ["--fold", "gains", "--untie"]), ("clip", ["--fold", "gains"]),
+                              ("gpt2", ["--fold", "gains", "--center", "--untie"]), ("stablelm", ["--fold", "gains", "--center"])):
+            source = FIXTURES / case
+            document = self.json("rewrite", source, "-o", "out", *options, "--rotate", "random:11")
+            self.assertIn("rotate_inputs", {item["change"] for item in document["certificates"]}, case)
+            self.assertEqual(self.checked(document, source, "out", "random:11"), (0, "every statement holds\n"), (case, options))
+            rotated = {item["tensor"] for item in document["certificates"] if item["change"].startswith("rotate")}
+            status, text = self.checked(document, source, "out", "random:12")
+            self.assertEqual((status, set(text.splitlines()) - {name for name in rotated}), (1, set()), case)
+            item = next(item for item in document["certificates"] if item["change"] == "rotate_outputs")
+            item["bound"] /= 1e3
+            self.assertEqual(self.checked(document, source, "out", "random:11"), (1, item["tensor"] + "\n"), case)
+            shutil.rmtree(self.folder / "out")
+        q, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(16, 16)))
+        np.save(self.folder / "q.npy", q.astype(np.float32))
+        document = self.json("rewrite", FIXTURES / "llama", "-o", "out", "--fold", "gains", "--rotate", "q.npy")
+        self.assertEqual(self.checked(document, FIXTURES / "llama", "out", "q.npy"), (0, "every statement holds\n"))
+
     def test_forged_certificates_are_refused(self):
         source = FIXTURES / "gpt2"
         document = self.json("rewrite", source, "-o", "out", "--fold", "gains", "--center", "--untie")

@@ -63,9 +63,9 @@ using Describe = std::function<std::string(const Result&)>;
 ///           another process writes there; Cancelled
 /// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
 /// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias
-/// Memory    48 MiB, what the checkpoint's files hold while they are read, 16 bytes a row and column of the
-///           largest matrix a thread, the tensors' names, the recipe, and where streams are rotated the
-///           largest matrix in its dtype
+/// Memory    48 MiB, what the checkpoint's files hold while they are read, 300 bytes a row and column of the
+///           largest matrix, the tensors' names, the recipe, and where streams are rotated the largest matrix
+///           in its dtype
 [[nodiscard]] Result write(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                            const Plan& plan, const std::filesystem::path& output, unsigned threads = 0,
                            const Progress& progress = {}, const Describe& describe = {},

@@ -1,5 +1,6 @@
 """Gradient ascent against the bounds of `normscope ranges`: every norm's input is free, the model's own linear layers
-are watched."""
+are watched. Of a module that does more than one map, such as all experts at once, the stored matrix is applied instead:
+the module's own output is that of several maps, and says nothing about one of them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 
 from model_oracle.cases.case import Case
 from model_oracle.make import load
@@ -47,7 +49,7 @@ def bounds_of_weights(norm: Bounds) -> dict[str, tuple[int, float, float]]:
 
 
 class RangeSearches:
-    """For each norm that `ranges` bounds: its own output, and the outputs of the modules that read it whole."""
+    """For each norm that `ranges` bounds: its own output, and those of the linear maps that read it whole."""
 
     def __init__(self, case: Case, folder: Path, truth: Bounds, ranges: Bounds):
         self.case, self.model = case, load(case, folder)
@@ -58,23 +60,30 @@ class RangeSearches:
                 if name in bounded and norm["module"]:
                     self.norms.append((norm, bounded[name]))
                     break
-        self.readers: dict[str, list[tuple[str, float, float]]] = {}  # by norm: module, lowest, highest
+        self.readers: dict[str, list[tuple[str, float, float]]] = {}  # by norm: module or matrix, lowest, highest
+        self.matrices: dict[str, torch.Tensor] = {}  # by name: out x in
+        stored = load_file(folder / "model.safetensors")
         for norm, bounds in self.norms:
             by_weight = bounds_of_weights(bounds)
             for reader in norm["readers"]:
                 rows, low, high = by_weight.get(reader.get("weight") or "", (0, 0.0, 0.0))
-                if (reader["op"] == "linear" and "factor" not in reader and self.is_map(reader["module"])
-                        and rows == reader["out"] == reader["stored_out"]):
-                    self.readers.setdefault(norm["module"], []).append((reader["module"], low, high))
+                if reader["op"] != "linear" or "factor" in reader or not rows == reader["out"] == reader["stored_out"]:
+                    continue
+                name = reader["module"]
+                if not self.is_map(name):
+                    if reader["bias"] is not None or "slice" in reader:
+                        continue
+                    name = reader["weight"]
+                    self.matrices[name] = stored[name] if reader["layout"] == "out_in" else stored[name].T
+                self.readers.setdefault(norm["module"], []).append((name, low, high))
         self.free = FreeInputs(self.model, [norm["module"] for norm, _ in self.norms])
         modules = [norm["module"] for norm, _ in self.norms]
-        modules += [module for readers in self.readers.values() for module, _, _ in readers]
+        modules += [name for readers in self.readers.values() for name, _, _ in readers if name not in self.matrices]
         self.watched = Watched(self.model, list(dict.fromkeys(modules)))
-        length = positions_of(self.model)
+        length = positions_of(self.model, case)
         self.inputs = batch(case, max(2, MOST_SEARCHES // length), length)
 
     def is_map(self, module: str) -> bool:
-        """Other modules, such as all experts at once, give more than what one map does."""
         return type(self.model.get_submodule(module)).__name__ in ("Linear", "Conv1D")
 
     def outputs(self) -> dict[tuple[str, str], torch.Tensor]:
@@ -92,6 +101,9 @@ class RangeSearches:
             rows = sum(one.numel() // one.shape[-1] for one in own)
             found[name, name] = torch.cat([one.reshape(-1, one.shape[-1]) for one in own])
             for module, _, _ in self.readers.get(name, []):
+                if module in self.matrices:
+                    found[name, module] = found[name, name] @ self.matrices[module].T
+                    continue
                 outputs = self.watched.found[module]
                 if outputs and sum(one.numel() // one.shape[-1] for one in outputs) == rows:
                     found[name, module] = torch.cat([one.reshape(-1, one.shape[-1]) for one in outputs])

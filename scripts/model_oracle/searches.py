@@ -105,10 +105,10 @@ def adam(free: FreeInputs, steps: int) -> tuple[torch.optim.Optimizer, torch.opt
     return optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.02 ** (1 / steps))
 
 
-def positions_of(model: torch.nn.Module) -> int:
+def positions_of(model: torch.nn.Module, case: Case) -> int:
     config = getattr(model, "config", None)
-    if config is None:
-        return 8
+    if config is None:  # as many as the case has: a table of positions may be added whole
+        return max([8, *(made.shape[1] for made in tensors(case.inputs)[0].values() if made.dtype == torch.int64)])
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
     known = [int(getattr(text, name)) for name in names if getattr(text, name, None)]
@@ -160,7 +160,7 @@ class HeadSearches:
         self.case, self.attentions = case, truth["attention"]
         self.model = load(case, folder)
         self.heads = max(entry["heads"] for entry in self.attentions)
-        self.count, self.length = self.heads * 4, positions_of(self.model)
+        self.count, self.length = self.heads * 4, positions_of(self.model, case)
         self.inputs = batch(case, 2 * self.count, self.length)
         self.free = FreeInputs(self.model, free_modules(truth))
         self.visible = {name: entry["visible"] for entry in self.attentions

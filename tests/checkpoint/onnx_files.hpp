@@ -6,6 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include <normscope/checkpoint/checkpoint.hpp>
+
+#include "support/files.hpp"
+#include "support/scratch.hpp"
+
 namespace normscope::test {
 
 /// A protocol buffer message, written field by field.
@@ -102,6 +107,13 @@ class OnnxFile {
  private:
   Proto graph_;
 };
+
+/// The model, whose mapping outlives the file's name.
+inline checkpoint::Checkpoint open(const OnnxFile& file) {
+  const Scratch scratch;
+  put(scratch / "m.onnx", file.text());
+  return checkpoint::Checkpoint(scratch / "m.onnx");
+}
 
 /// Adds "out" = LayerNorm of "x" as PyTorch's exporter writes it, with parameters of that shape.
 inline OnnxFile& add_written_out_norm(OnnxFile& file, const std::vector<std::uint64_t>& shape,

@@ -6,9 +6,7 @@
 #include <normscope/model/model.hpp>
 
 #include "checkpoint/onnx_files.hpp"
-#include "checkpoint/test_files.hpp"
 #include "model/synthetic.hpp"
-#include "support/scratch.hpp"
 
 namespace normscope::model {
 namespace {
@@ -130,12 +128,6 @@ TEST(UnknownModel, IsNamedByItsModelType) {
   EXPECT_FALSE(model.is_known());
   EXPECT_EQ(model.title, "unknown architecture (model_type novel)");
   EXPECT_EQ(why_no_logits(model), "not modelled: unknown architecture (model_type novel)");
-}
-
-checkpoint::Checkpoint open(const OnnxFile& file) {
-  const test::Scratch scratch;
-  test::put(scratch / "m.onnx", file.text());
-  return checkpoint::Checkpoint(scratch / "m.onnx");
 }
 
 TEST(StatedNorms, StandBesideThoseOfAKnownArchitecture) {

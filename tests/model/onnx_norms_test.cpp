@@ -10,9 +10,7 @@
 #include <normscope/model/stated_norm.hpp>
 
 #include "checkpoint/onnx_files.hpp"
-#include "checkpoint/test_files.hpp"
 #include "support/data.hpp"
-#include "support/scratch.hpp"
 
 namespace normscope::model {
 namespace {
@@ -22,11 +20,7 @@ using test::integer_attribute;
 using test::OnnxFile;
 using test::real_attribute;
 
-std::vector<StatedNorm> norms_of(const OnnxFile& file) {
-  const test::Scratch scratch;
-  test::put(scratch / "m.onnx", file.text());
-  return stated_norms(checkpoint::Checkpoint(scratch / "m.onnx"));
-}
+std::vector<StatedNorm> norms_of(const OnnxFile& file) { return stated_norms(open(file)); }
 
 /// The only norm of a file.
 StatedNorm norm_of(const OnnxFile& file) {

@@ -8,10 +8,8 @@
 #include <normscope/model/model.hpp>
 
 #include "checkpoint/onnx_files.hpp"
-#include "checkpoint/test_files.hpp"
 #include "model/synthetic.hpp"
 #include "support/data.hpp"
-#include "support/scratch.hpp"
 
 namespace normscope::model {
 namespace {
@@ -20,12 +18,6 @@ using test::norm_named;
 using test::notes_mention;
 using test::OnnxFile;
 using test::real_attribute;
-
-checkpoint::Checkpoint open(const OnnxFile& file) {
-  const test::Scratch scratch;
-  test::put(scratch / "m.onnx", file.text());
-  return checkpoint::Checkpoint(scratch / "m.onnx");
-}
 
 TEST(StatedNorms, DescribeAnUnknownModel) {
   OnnxFile file;

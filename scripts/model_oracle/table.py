@@ -27,10 +27,11 @@ models have the `norm_num_groups` of the configuration. Normalization that is no
 
 ## What is usual
 
-`report` compares a value with the range that is usual for the model's family: the smallest and the largest value in the
-norms, outside attention, of trained models. These models are few and mostly small, so a range describes them and is not a
-recommendation. A family with a single model has no usual range. `scripts/usual` measures the ranges and writes
-`src/audit/usual_table.hpp`.
+`report` compares a value with the range that is usual for the model's family: the range of 90 % of the norms, outside
+attention, of trained models. Values that only one norm in twenty has, such as those of GPT-2 small's final norm, remain
+findings in these models too; findings within the range come last. The models are few and mostly small, so a range
+describes them and is not a recommendation. In a family with a single model nothing counts as usual. `scripts/usual`
+measures the ranges and writes `src/audit/usual_table.hpp`.
 
 {usual}
 

@@ -20,8 +20,9 @@ const UsualRange* UsualFamily::range(std::string_view measure) const {
 std::string UsualFamily::text(std::string_view measure) const {
   const UsualRange* const known = range(measure);
   if (known == nullptr) return "";
-  return fmt::format("usual: {} to {} in {} {} {}", number_at_least(known->low), number_at_most(known->high),
-                     models.size(), title, models.size() == 1 ? "model" : "models");
+  return fmt::format("usual: {} to {} in 90 % of the norms of {} {} {}", number_at_least(known->low),
+                     number_at_most(known->high), models.size(), title,
+                     models.size() == 1 ? "model" : "models");
 }
 
 std::optional<double> measured(const NormReport& norm, std::string_view measure) {

@@ -9,13 +9,13 @@ namespace normscope::audit {
 inline constexpr std::string_view architectures_0[] = {"gpt2", "gguf_gpt2", "transformer_lens"};
 inline constexpr std::string_view models_0[] = {"GPT-2 small", "GPT-2 medium", "minGPT that sorts (width 48)", "GPT of word lists (width 64)"};
 inline constexpr UsualRange ranges_0[] = {
-    {"condition", 1.064, 3720},
-    {"longest_over_median", 1.021, 13.92},
-    {"effective_share", 0.03908, 0.9994},
-    {"switched_off_share", 0.0, 0.005209},
-    {"cosine_to_ones", 0.01145, 1},
-    {"shift_over_radius", 0.008538, 0.4089},
-    {"similarity", 0.1789, 0.9993},
+    {"condition", 1.137, 189},
+    {"longest_over_median", 1.056, 5.031},
+    {"effective_share", 0.5608, 0.9979},
+    {"switched_off_share", 0.0, 0.001303},
+    {"cosine_to_ones", 0.06013, 0.9998},
+    {"shift_over_radius", 0.01497, 0.23},
+    {"similarity", 0.6779, 0.9978},
 };
 inline constexpr std::string_view architectures_1[] = {"llama", "llama2c", "gguf_llama"};
 inline constexpr std::string_view models_1[] = {"llama2.c stories260K (width 64)"};
@@ -29,12 +29,12 @@ inline constexpr UsualRange ranges_1[] = {
 inline constexpr std::string_view architectures_2[] = {"vit", "galileo", "presto", "timm_vit", "torch_vit", "vit_pytorch", "dinov2", "beit"};
 inline constexpr std::string_view models_2[] = {"Galileo nano encoder (width 128)", "Presto (width 128)", "ViT of MNIST (width 32)"};
 inline constexpr UsualRange ranges_2[] = {
-    {"condition", 1.238, 9336},
-    {"longest_over_median", 1.112, 9.121},
-    {"effective_share", 0.07214, 0.99},
-    {"switched_off_share", 0.0, 0.1407},
-    {"cosine_to_ones", 0.09676, 0.9988},
-    {"shift_over_radius", 0.02118, 0.9215},
+    {"condition", 1.289, 4783},
+    {"longest_over_median", 1.151, 2.932},
+    {"effective_share", 0.4359, 0.9874},
+    {"switched_off_share", 0.0, 0.05469},
+    {"cosine_to_ones", 0.106, 0.9986},
+    {"shift_over_radius", 0.03227, 0.4883},
     {"similarity", 0.1835, 0.9892},
 };
 inline constexpr std::string_view architectures_3[] = {"albert"};
@@ -51,13 +51,13 @@ inline constexpr UsualRange ranges_3[] = {
 inline constexpr std::string_view architectures_4[] = {"rwkv"};
 inline constexpr std::string_view models_4[] = {"RWKV-5 tiny (width 64)"};
 inline constexpr UsualRange ranges_4[] = {
-    {"condition", 1.088, 1.323},
-    {"longest_over_median", 1.034, 1.194},
-    {"effective_share", 0.9844, 0.9987},
+    {"condition", 1.089, 1.31},
+    {"longest_over_median", 1.038, 1.179},
+    {"effective_share", 0.9852, 0.9986},
     {"switched_off_share", 0.0, 0.0},
-    {"cosine_to_ones", 0.998, 0.9999},
-    {"shift_over_radius", 0.01451, 0.1705},
-    {"similarity", 0.986, 0.9986},
+    {"cosine_to_ones", 0.9982, 0.9999},
+    {"shift_over_radius", 0.01534, 0.05495},
+    {"similarity", 0.9901, 0.9985},
 };
 inline constexpr UsualFamily usual_families[] = {
     {"GPT-2", architectures_0, models_0, 90, ranges_0},

@@ -34,10 +34,9 @@ class ReportTest(CommandTest):
         self.fails(2, "report", self.model, "--budget", "1", "--no-vocabulary")
 
     def test_what_is_usual_stands_beside_the_values_and_behind_the_other_findings(self):
-        medium = CHECKPOINTS / "gpt2_medium_ln_bias.safetensors"
-        found = self.json("report", medium, "-o", "page.html")
-        self.assertEqual(found["usual"]["family"], "GPT-2")
-        self.assertEqual(len(found["usual"]["models"]), 4)
+        found = self.json("report", CHECKPOINTS / "galileo_nano_encoder", "-o", "page.html")
+        self.assertEqual(found["usual"]["family"], "ViT")
+        self.assertEqual(len(found["usual"]["models"]), 3)
         usual = [finding["is_usual"] for finding in found["findings"]]
         self.assertIn(True, usual)
         self.assertEqual(usual, sorted(usual))
@@ -46,6 +45,15 @@ class ReportTest(CommandTest):
         alone = self.json("report", self.model, "-o", "page.html", "--no-vocabulary")
         self.assertEqual(len(alone["usual"]["models"]), 1)
         self.assertFalse(any(finding["is_usual"] for finding in alone["findings"]))
+
+    def test_what_one_norm_in_twenty_has_is_a_finding_in_a_model_of_the_table_too(self):
+        found = self.json("report", CHECKPOINTS / "gpt2_small_without_mlp", "-o", "page.html")
+        unusual = [finding for finding in found["findings"] if not finding["is_usual"]]
+        for kind in ("stretched_axis", "concentrated_image", "condition_range", "null_direction", "image_change"):
+            self.assertIn(kind, [finding["kind"] for finding in unusual])
+        longest = [finding for finding in unusual if finding["kind"] == "stretched_axis"][0]
+        self.assertIn("ln_f", longest["text"])
+        self.assertIn("90 % of the norms of 4 GPT-2 models", longest["usual"])
 
     @unittest.skipIf(SANITIZED, "checked once, by the faster build")
     def test_usual_values_are_what_the_models_give(self):

@@ -146,7 +146,7 @@ function finding(kind, norm, text, numbers, severity) {
     severity,
     reproduce: norm.reproduce,
     why: "Maps that read the norm see this direction larger than the others.",
-    usual: kind === "stretched_axis" ? "usual: 1.4 to 38 in 4 GPT-2 models" : null,
+    usual: kind === "stretched_axis" ? "usual: 1.4 to 38 in 90 % of the norms of 4 GPT-2 models" : null,
     is_usual: kind === "negative_gain",
   };
 }
@@ -306,7 +306,7 @@ function gpt2(layers = 12, width = 768, heads = 12) {
       family: "GPT-2",
       models: ["GPT-2 small", "GPT-2 medium"],
       norms: 74,
-      ranges: [{ measure: "condition", low: 1.4, high: 38, text: "usual: 1.4 to 38 in 2 GPT-2 models" }],
+      ranges: [{ measure: "condition", low: 1.4, high: 38, text: "usual: 1.4 to 38 in 90 % of the norms of 2 GPT-2 models" }],
     },
     findings,
   };

@@ -12,7 +12,7 @@ namespace normscope::audit {
 
 struct NormReport;
 
-/// From the smallest to the largest value that a measure has in norms outside attention.
+/// The values of a measure between which 90 % of a family's norms outside attention lie.
 struct UsualRange {
   std::string_view measure;  ///< "condition", "longest_over_median", ...: the names in the report's JSON
   double low = 0.0, high = 0.0;
@@ -27,7 +27,7 @@ struct UsualFamily {
 
   /// The range of a measure, or null.
   [[nodiscard]] const UsualRange* range(std::string_view measure) const;
-  /// "usual: 1.4 to 20 in 4 GPT-2 models"; empty without a range.
+  /// "usual: 1.4 to 20 in 90 % of the norms of 4 GPT-2 models"; empty without a range.
   [[nodiscard]] std::string text(std::string_view measure) const;
 };
 

@@ -20,6 +20,7 @@
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/float16.hpp>
 #include <normscope/core/parallel.hpp>
@@ -245,9 +246,9 @@ void rows(bool quick, const bench::Show& show) {
     const Usage bytes = measured([&] { read(model.folder() / "model.safetensors"); });
     for (const bool vocabulary : {false, true}) {
       const Usage report = measured([&] {
-        const checkpoint::Checkpoint checkpoint(model.folder());
+        const auto checkpoint = checkpoint::open_checkpoint(model.folder());
         static_cast<void>(
-            audit::audit(checkpoint, threads, {}, {.seconds = vocabulary_seconds, .skip = !vocabulary}));
+            audit::audit(*checkpoint, threads, {}, {.seconds = vocabulary_seconds, .skip = !vocabulary}));
       });
       const char* const task = vocabulary ? "report" : "no vocabulary";
       const double ratio = bytes.seconds / report.seconds;

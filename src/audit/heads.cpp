@@ -13,9 +13,6 @@
 namespace normscope::audit {
 namespace {
 
-/// Work limit for all heads together: distances times width cubed, six times the number of multiplications.
-constexpr double whole_effort = 0x1p40;
-
 /// One head and one norm that it reads.
 struct Task {
   std::size_t head;
@@ -108,7 +105,7 @@ std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, 
     return model.heads[task.head].rotary.has_value();
   });
   const selectability::AttentionEffort effort{
-      .operations = whole_effort / static_cast<double>(std::max<std::ptrdiff_t>(turning, 16))};
+      .operations = contexts.work / static_cast<double>(std::max<std::ptrdiff_t>(turning, 16))};
   const std::size_t together = thread_count(threads);
   for (std::size_t first = 0; first < result.size(); first += together) {
     progress("measuring heads", first, result.size());

@@ -24,6 +24,9 @@ namespace {
 constexpr std::size_t top_components = 8;
 constexpr std::size_t top_axes = 4;
 
+/// For all heads of a report together, some ten seconds of one core; `normscope heads` spends more.
+constexpr double work_on_heads = 0x1p39;
+
 /// Larger bases are not computed; no known norm needs one.
 constexpr std::size_t largest_basis = std::size_t{1} << 24;
 
@@ -240,7 +243,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
   }
   progress("measuring norms", norms.size(), norms.size());
   report.features = features.features(report.norms);
-  report.heads = reach_of_heads(checkpoint, report.model, threads, progress);
+  report.heads = reach_of_heads(checkpoint, report.model, threads, progress, {.work = work_on_heads});
   report.ranges =
       ranges::of_model(checkpoint, report.model, threads, progress, deadline_after(vocabulary.seconds));
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);

@@ -209,7 +209,13 @@ struct OpenedArray::Opener {
 };
 
 std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {
-  return std::make_shared<const Checkpoint>(path);
+  // Files that are read tensor by tensor are not mapped: pages of a mapping that were read stay in the
+  // process's memory, at the end the whole model.
+  const bytes::OpenSource open = [](const fs::path& file) {
+    const fs::path ending = file.extension();
+    return ending == ".safetensors" || ending == ".gguf" ? bytes::read_file(file) : bytes::map_file(file);
+  };
+  return std::make_shared<const Checkpoint>(path, open);
 }
 
 OpenedArray::OpenedArray(std::string name, const OpenCheckpoint& open) : name_(std::move(name)) {

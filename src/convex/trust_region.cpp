@@ -197,6 +197,7 @@ ExtremeLength proved_largest(MatrixView<const double> matrix, std::span<const do
 
 ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset) {
   const Problem p = read(matrix, offset);
+  if (p.offset.isZero(0.0)) return p.scaled_back(prove_least(p, VectorXd::Zero(p.matrix.cols())));
   const Decomposition d(p);
   // v = −s c/(s² + μ); 0 where s is only rounding.
   const double least =

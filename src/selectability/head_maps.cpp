@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <normscope/numeric/eigen/decompositions.hpp>
+#include <normscope/numeric/eigen/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 namespace normscope::selectability {
@@ -126,9 +127,9 @@ Reduced::Reduced(const AffineImage& image) {
   ThinQr factors = thin_qr(map.transpose());
   basis = std::move(factors.basis);
   triangle = std::move(factors.triangle);
-  residual = image.map_lost + (map.transpose() - basis * triangle).norm() +
+  residual = image.map_lost + (map.transpose() - product(basis, triangle)).norm() +
              rounding(least) * basis.norm() * triangle.norm();
-  tilt = (basis.transpose() * basis - MatrixXd::Identity(least, least)).norm() +
+  tilt = (product(basis.transpose(), basis) - MatrixXd::Identity(least, least)).norm() +
          rounding(map.cols()) * basis.squaredNorm();
 }
 

@@ -269,7 +269,9 @@ bool uniform_without_scaling_over_distances(const AttentionSides& sides, const H
   const AffineImage key = sides.key.without_scaling();
   // Of the query's map only the image matters, of the key's only the lengths |Kᵀq|: both as small as the
   // head.
-  const MatrixXd queries = triangle_of(MatrixXd(query.map(scores.order, Eigen::all)).transpose()).transpose();
+  const MatrixXd triangle =
+      sides.query.has_own_norm() ? triangle_of(query.map.transpose()) : sides.query.reduced().triangle;
+  const MatrixXd queries = triangle.transpose()(scores.order, Eigen::all);
   const VectorXd constant = query.constant(scores.order);
   const MatrixXd keys = key.map(scores.order, Eigen::all);
   const VectorXd key_constant = key.constant(scores.order);

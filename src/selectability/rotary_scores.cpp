@@ -2,19 +2,82 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
+#include <mutex>
 #include <numeric>
 
+#include <normscope/numeric/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 namespace normscope::selectability {
-namespace {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
+struct Turns {
+  MatrixXd cosines;
+  MatrixXd sines;
+};
+
+namespace {
+
 /// Distances whose keys are multiplied together, so that they fit into the second-level cache.
 constexpr Index distance_block = 256;
+
+Turns turns_at(const std::vector<double>& frequencies, const std::vector<std::size_t>& distances) {
+  const auto pairs = static_cast<Index>(frequencies.size());
+  const auto count = static_cast<Index>(distances.size());
+  Turns result{MatrixXd(pairs, count), MatrixXd(pairs, count)};
+  for (Index i = 0; i < count; ++i) {
+    const double t = static_cast<double>(distances[static_cast<std::size_t>(i)]);
+    for (Index j = 0; j < pairs; ++j) {
+      const double angle = t * frequencies[static_cast<std::size_t>(j)];
+      result.cosines(j, i) = std::cos(angle);
+      result.sines(j, i) = std::sin(angle);
+    }
+  }
+  return result;
+}
+
+/// The turns of the last few sets of distances: all heads of a model ask for the same ones.
+class RecentTurns {
+ public:
+  std::shared_ptr<const Turns> at(const std::vector<double>& frequencies,
+                                  const std::vector<std::size_t>& distances) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+        if (entry->frequencies != frequencies || entry->distances != distances) continue;
+        entries_.splice(entries_.begin(), entries_, entry);
+        return entry->turns;
+      }
+    }
+    auto made = std::make_shared<const Turns>(turns_at(frequencies, distances));
+    const std::lock_guard lock(mutex_);
+    entries_.push_front({frequencies, distances, made});
+    if (entries_.size() > most) entries_.pop_back();
+    return made;
+  }
+
+ private:
+  static constexpr std::size_t most = 8;
+
+  struct Entry {
+    std::vector<double> frequencies;
+    std::vector<std::size_t> distances;
+    std::shared_ptr<const Turns> turns;
+  };
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  ///< most recently used first
+};
+
+std::shared_ptr<const Turns> recent_turns(const std::vector<double>& frequencies,
+                                          const std::vector<std::size_t>& distances) {
+  static RecentTurns recent;
+  return recent.at(frequencies, distances);
+}
 
 }  // namespace
 
@@ -60,36 +123,33 @@ Sweep::Sweep(const RotaryScores& scores, std::vector<std::size_t> distances)
     : scores_(scores),
       distances_(std::move(distances)),
       constant_(scores.turning_constant()),
-      cosines_(scores.pairs, static_cast<Index>(distances_.size())),
-      sines_(scores.pairs, static_cast<Index>(distances_.size())) {
-  for (Index i = 0; i < cosines_.cols(); ++i) {
-    const double t = static_cast<double>(distances_[static_cast<std::size_t>(i)]);
-    for (Index j = 0; j < scores.pairs; ++j) {
-      const double angle = t * scores.frequencies[static_cast<std::size_t>(j)];
-      cosines_(j, i) = std::cos(angle);
-      sines_(j, i) = std::sin(angle);
-    }
-  }
-}
+      turns_(recent_turns(scores.frequencies, distances_)) {}
 
 Ranges Sweep::of(const VectorXd& query) const {
-  const Index count = cosines_.cols();
+  const auto count = static_cast<Index>(distances_.size());
   const Index turning = scores_.turning();
   Ranges result{VectorXd(count), VectorXd(count)};
   MatrixXd back(scores_.dim(), std::min(distance_block, count));
+  MatrixXd pulls(scores_.key.cols(), back.cols());
+  // Columns in memory are rows of the transposes.
+  const auto dim = static_cast<std::size_t>(scores_.dim());
+  const auto inputs = static_cast<std::size_t>(scores_.key.cols());
+  const Factor<double> keys(scores_.key.data(), dim, inputs, 1, dim);
   back.bottomRows(scores_.dim() - turning).colwise() = query.tail(scores_.dim() - turning).eval();
   for (Index first = 0; first < count; first += distance_block) {
     const Index here = std::min(distance_block, count - first);
     for (Index i = 0; i < here; ++i) {
       for (Index j = 0; j < scores_.pairs; ++j) {
-        const double cosine = cosines_(j, first + i);
-        const double sine = sines_(j, first + i);
+        const double cosine = turns_->cosines(j, first + i);
+        const double sine = turns_->sines(j, first + i);
         back(2 * j, i) = cosine * query[2 * j] + sine * query[2 * j + 1];
         back(2 * j + 1, i) = cosine * query[2 * j + 1] - sine * query[2 * j];
       }
     }
     const auto columns = back.leftCols(here);
-    result.half.segment(first, here) = (scores_.key.transpose() * columns).colwise().norm().transpose();
+    const auto rows = static_cast<std::size_t>(here);
+    multiply(Factor<double>(back.data(), rows, dim, dim), keys, {pulls.data(), rows, inputs});
+    result.half.segment(first, here) = pulls.leftCols(here).colwise().norm().transpose();
     result.middle.segment(first, here) = columns.transpose() * constant_;
   }
   return result;

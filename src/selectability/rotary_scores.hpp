@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -60,7 +61,10 @@ struct Ranges {
   Eigen::VectorXd half;    ///< |Kᵀ R_tᵀ q|
 };
 
-/// A set of distances with precomputed rotations.
+/// Cosines and sines of the angles of some distances, pairs × distances.
+struct Turns;
+
+/// A set of distances with precomputed rotations, which heads that rotate alike share.
 class Sweep {
  public:
   Sweep(const RotaryScores& scores, std::vector<std::size_t> distances);
@@ -73,8 +77,7 @@ class Sweep {
   const RotaryScores& scores_;
   std::vector<std::size_t> distances_;
   Eigen::VectorXd constant_;
-  Eigen::MatrixXd cosines_;  ///< pairs × distances
-  Eigen::MatrixXd sines_;
+  std::shared_ptr<const Turns> turns_;
 };
 
 /// Every distance in [first, end).

@@ -6,6 +6,7 @@
 
 #include <normscope/convex/trust_region.hpp>
 #include <normscope/numeric/eigen/decompositions.hpp>
+#include <normscope/numeric/eigen/product.hpp>
 #include <normscope/numeric/rounding.hpp>
 
 #include "views.hpp"
@@ -72,10 +73,10 @@ struct RotaryWeights::Smoothed {
         whole.rightCols(1) = side.constant;
       }
     }
-    MatrixXd density = whole.transpose() * whole;
+    MatrixXd density = product(whole.transpose(), whole);
     density /= std::max(density.trace(), 1e-300);
     for (int i = 0; i < doublings; ++i) {
-      density = (density * density).eval();
+      density = product(density, density);
       density /= std::max(density.trace(), 1e-300);
     }
     if (shifts && moves) {
@@ -84,7 +85,7 @@ struct RotaryWeights::Smoothed {
       logarithm += (std::log(last / (1.0 - last)) - logarithm) / (1.0 + std::ldexp(1.0, doublings));
       logarithm = std::clamp(logarithm, -20.0, 20.0);
     }
-    const MatrixXd weighted = whole * density;
+    const MatrixXd weighted = product(whole, density);
     Shares result{weighted.topRows(still) * whole.topRows(still).transpose(),
                   VectorXd((whole.rows() - still) / 2)};
     const VectorXd each = weighted.cwiseProduct(whole).rowwise().sum();

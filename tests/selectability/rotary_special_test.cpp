@@ -98,7 +98,7 @@ TEST(RotaryAttention, AnExampleByHand) {
   EXPECT_NEAR(b.sharpest.upper, 2.0, 1e-2);
 }
 
-TEST(RotaryAttention, InstructionSetsDoNotChangeTheBounds) {
+TEST(RotaryAttention, InstructionSetsChangeTheBoundsByRoundingAlone) {
   for (const std::uint64_t seed : {2U, 3U, 5U, 12U}) {
     RotaryCase c = random_rotary_case(seed);
     c.window = 0;
@@ -107,7 +107,7 @@ TEST(RotaryAttention, InstructionSetsDoNotChangeTheBounds) {
     test::for_each_instruction_set([&] {
       const double bound = c.bounds().distances->by_distance->spread;
       bounds.push_back(bound);
-      EXPECT_EQ(bound, bounds.front()) << seed;
+      EXPECT_NEAR(bound, bounds.front(), 1e-12 * bound) << seed;
     });
   }
 }

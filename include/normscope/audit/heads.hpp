@@ -35,6 +35,9 @@ struct HeadReach {
 struct HeadContexts {
   /// Positions at most, instead of what the model was made for; 0 leaves that.
   std::size_t positions = 0;
+  /// Distances times the cube of a head's width, for all rotary heads together: beyond that, distances are
+  /// not enumerated, and the bounds are a few percent looser. Six times the number of multiplications.
+  double work = 0x1p40;
 };
 
 /// The extremes of each of `model.heads`, in their order, one entry for each norm that it reads. Heads whose
@@ -43,7 +46,7 @@ struct HeadContexts {
 ///
 /// Errors    as `model::read_weight`; Cancelled
 /// Cost      as `selectability::attention`, a head; `threads` heads are in memory at a time. Distances are
-///           enumerated within a total of 2⁴⁰/6 multiplications for all heads together
+///           enumerated within `contexts.work`
 [[nodiscard]] std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint,
                                                     const model::Model& model, unsigned threads = 0,
                                                     const Progress& progress = {},

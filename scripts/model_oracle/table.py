@@ -25,6 +25,9 @@ A model of any other architecture is "unknown": its norms are found by name and 
 names, and not followed through depth; an ONNX graph states its norms and their order itself. GroupNorms of diffusion
 models have the `norm_num_groups` of the configuration. Normalization that is not analysed is counted: "33 BatchNorm".
 
+The graph of a TensorFlow Lite file is not read: its norms are found by the names of their constants, and their kind and
+eps are assumed. A Keras configuration states kind, eps and axis of the norms; which layers read them is not taken from it.
+
 ## What is usual
 
 `report` compares a value with the range that is usual for the model's family: the range of 90 % of the norms, outside

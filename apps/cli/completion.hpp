@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "parser_facts.hpp"
 
@@ -10,8 +9,8 @@
 /// or names.
 namespace normscope::cli {
 
-[[nodiscard]] std::string bash_completion(const std::vector<CommandFacts>& commands);
-[[nodiscard]] std::string zsh_completion(const std::vector<CommandFacts>& commands);
-[[nodiscard]] std::string fish_completion(const std::vector<CommandFacts>& commands);
+[[nodiscard]] std::string bash_completion(const CommandFacts& root);
+[[nodiscard]] std::string zsh_completion(const CommandFacts& root);
+[[nodiscard]] std::string fish_completion(const CommandFacts& root);
 
 }  // namespace normscope::cli

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -14,6 +15,12 @@
 
 namespace normscope::cli {
 namespace {
+
+constexpr std::pair<const char*, const char*> subcommands[] = {
+    {"list", "List the experiments"},
+    {"run", "Run an experiment; interrupted runs continue"},
+    {"show", "Show the results of an experiment's runs"},
+    {"export", "Write every number of an experiment's runs as a table"}};
 
 /// Replaces the process by the program that links torch and MPI. Returns only by throwing.
 int hand_over(const std::vector<std::string>& arguments) {
@@ -37,10 +44,27 @@ int hand_over(const std::vector<std::string>& arguments) {
 
 void add_lab(CLI::App& root, Session& session) {
   CLI::App* lab = root.add_subcommand("lab", "Reproduce the papers' experiments: list, run, show, export");
-  // All following arguments, including --help, belong to the other program.
-  lab->set_help_flag();
-  lab->prefix_command();
-  lab->callback([&session, lab] { session.run = [lab] { return hand_over(lab->remaining()); }; });
+  // All following arguments, including --help, belong to the other program; its subcommands are named for
+  // completion.
+  const auto hands_over = [](CLI::App* command) {
+    command->set_help_flag();
+    command->prefix_command();
+  };
+  hands_over(lab);
+  for (const auto& [name, text] : subcommands) hands_over(lab->add_subcommand(name, text));
+  lab->callback([&session, lab] {
+    session.run = [lab] {
+      std::vector<std::string> arguments;
+      for (const CLI::App* chosen : lab->get_subcommands()) {
+        arguments.push_back(chosen->get_name());
+        const std::vector<std::string> rest = chosen->remaining();
+        arguments.insert(arguments.end(), rest.begin(), rest.end());
+      }
+      const std::vector<std::string> rest = lab->remaining();
+      arguments.insert(arguments.end(), rest.begin(), rest.end());
+      return hand_over(arguments);
+    };
+  });
 }
 
 }  // namespace normscope::cli

@@ -46,11 +46,11 @@ void add_completion(CLI::App& root, Session& session) {
   add_examples(*command, {"source <(normscope completion bash)"});
   command->callback([&root, &session, options] {
     session.run = [&root, &session, options] {
-      const std::vector<CommandFacts> commands = subcommands_of(root);
+      const CommandFacts facts = facts_of(root);
       return write_text(session, options->output,
-                        options->shell == "bash"  ? bash_completion(commands)
-                        : options->shell == "zsh" ? zsh_completion(commands)
-                                                  : fish_completion(commands));
+                        options->shell == "bash"  ? bash_completion(facts)
+                        : options->shell == "zsh" ? zsh_completion(facts)
+                                                  : fish_completion(facts));
     };
   });
 }
@@ -61,7 +61,7 @@ void add_manual(CLI::App& root, Session& session) {
   command->group("");  // the page is read with `man normscope`; this makes it when the command is installed
   command->callback([&root, &session, options] {
     session.run = [&root, &session, options] {
-      return write_text(session, options->output, manual_page(facts_of(root), subcommands_of(root)));
+      return write_text(session, options->output, manual_page(facts_of(root)));
     };
   });
 }

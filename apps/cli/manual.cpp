@@ -50,6 +50,7 @@ std::string synopsis(const CommandFacts& command) {
       line += fmt::format(" \\fB{}\\fR {}", plain(option.names.front()), value);
     }
   }
+  if (!command.commands.empty()) return line + " \\fISUBCOMMAND\\fR [\\fIarguments\\fR]";
   return line + " [\\fIoptions\\fR]";
 }
 
@@ -58,13 +59,13 @@ std::string literal(std::string_view text) { return fmt::format(".nf\n{}\n.fi\n"
 
 }  // namespace
 
-std::string manual_page(const CommandFacts& root, const std::vector<CommandFacts>& commands) {
+std::string manual_page(const CommandFacts& root) {
   std::string page = fmt::format(".TH NORMSCOPE 1 \"\" \"normscope {}\" \"User Commands\"\n", version);
   page += ".SH NAME\nnormscope \\- see, measure and rewrite what normalization layers do\n";
   page += ".SH SYNOPSIS\n\\fBnormscope\\fR \\fISUBCOMMAND\\fR [\\fIarguments\\fR]\n";
   page += fmt::format(".SH DESCRIPTION\n{}", literal(root.footer));
   page += ".SH SUBCOMMANDS\n";
-  for (const CommandFacts& command : commands) {
+  for (const CommandFacts& command : all_commands(root.commands)) {
     page +=
         fmt::format(".SS {}\n{}.\n.PP\n{}\n", plain(command.name), plain(command.text), synopsis(command));
     for (const OptionFacts& option : command.options) page += option_entry(option);

@@ -8,6 +8,6 @@
 namespace normscope::cli {
 
 /// The manual page normscope(1), as roff, made from the parser.
-[[nodiscard]] std::string manual_page(const CommandFacts& root, const std::vector<CommandFacts>& commands);
+[[nodiscard]] std::string manual_page(const CommandFacts& root);
 
 }  // namespace normscope::cli

@@ -23,9 +23,9 @@ std::vector<std::string> choices_in(const std::string& type) {
 
 /// Types of options and names of positional arguments that stand for numbers, names and lists of them.
 bool is_file(const std::string& type) {
-  constexpr std::string_view files[] = {"FILE", "FOLDER", "ARRAY",  "MODEL",  "NET",
-                                        "OUT",  "LABELS", "RESULT", "INPUTS", "OLD",
-                                        "NEW",  "KEYS",   "IN",     "WHAT",   "Y.npy"};
+  constexpr std::string_view files[] = {"FILE",   "FOLDER", "ARRAY",  "MODEL",  "NET", "OUT",
+                                        "LABELS", "RESULT", "INPUTS", "OLD",    "NEW", "KEYS",
+                                        "IN",     "WHAT",   "Y.npy",  "ELLIPSE"};
   return std::any_of(std::begin(files), std::end(files),
                      [&](std::string_view file) { return type.find(file) != std::string::npos; });
 }
@@ -48,21 +48,30 @@ OptionFacts option_facts(const CLI::Option& option) {
   return facts;
 }
 
-}  // namespace
-
-CommandFacts facts_of(const CLI::App& command) {
-  CommandFacts facts{
-      .name = command.get_name(), .text = command.get_description(), .footer = command.get_footer()};
+/// `prefix` stands before the names of its subcommands.
+CommandFacts command_facts(const CLI::App& command, const std::string& name, const std::string& prefix) {
+  CommandFacts facts{.name = name, .text = command.get_description(), .footer = command.get_footer()};
   for (const CLI::Option* option : command.get_options()) facts.options.push_back(option_facts(*option));
+  for (const CLI::App* below : command.get_subcommands({})) {
+    if (below->get_group().empty()) continue;
+    const std::string full = prefix + below->get_name();
+    facts.commands.push_back(command_facts(*below, full, full + " "));
+  }
   return facts;
 }
 
-std::vector<CommandFacts> subcommands_of(const CLI::App& root) {
-  std::vector<CommandFacts> commands;
-  for (const CLI::App* command : root.get_subcommands({})) {
-    if (!command->get_group().empty()) commands.push_back(facts_of(*command));
+}  // namespace
+
+CommandFacts facts_of(const CLI::App& root) { return command_facts(root, root.get_name(), ""); }
+
+std::vector<CommandFacts> all_commands(const std::vector<CommandFacts>& commands) {
+  std::vector<CommandFacts> all;
+  for (const CommandFacts& command : commands) {
+    all.push_back(command);
+    const std::vector<CommandFacts> below = all_commands(command.commands);
+    all.insert(all.end(), below.begin(), below.end());
   }
-  return commands;
+  return all;
 }
 
 }  // namespace normscope::cli

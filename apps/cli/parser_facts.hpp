@@ -25,15 +25,19 @@ struct OptionFacts {
 };
 
 struct CommandFacts {
-  std::string name{};
+  std::string name{};  ///< "geometry", or "signature verify" of a subcommand of a subcommand
   std::string text{};
   std::string footer{};
   std::vector<OptionFacts> options{};
+  std::vector<CommandFacts> commands{};  ///< its own subcommands
+
+  /// The last word of the name.
+  [[nodiscard]] std::string word() const { return name.substr(name.rfind(' ') + 1); }
 };
 
-/// The program itself.
-[[nodiscard]] CommandFacts facts_of(const CLI::App& command);
-/// Its subcommands, hidden ones aside, in the order of the help.
-[[nodiscard]] std::vector<CommandFacts> subcommands_of(const CLI::App& root);
+/// The program with its subcommands, hidden ones aside, in the order of the help.
+[[nodiscard]] CommandFacts facts_of(const CLI::App& root);
+/// Those subcommands and their own, each before its own.
+[[nodiscard]] std::vector<CommandFacts> all_commands(const std::vector<CommandFacts>& commands);
 
 }  // namespace normscope::cli

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -252,13 +253,16 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string_vi
   return nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
 }
 
-/// Throws if the first word is neither an option nor a subcommand.
-/// Errors    CLI::ParseError
-void expect_subcommand(const CLI::App& root, const std::vector<std::string>& words) {
-  if (words.empty() || words.front().starts_with('-')) return;
+/// Throws if the first word is neither an option nor a subcommand, and likewise if the next one is not where
+/// the subcommand has subcommands. Errors    CLI::ParseError
+void expect_subcommand(const CLI::App& root, std::span<const std::string> words) {
+  const std::vector<const CLI::App*> commands = root.get_subcommands({});
+  if (commands.empty() || words.empty() || words.front().starts_with('-')) return;
   std::vector<std::string_view> names;
-  for (const CLI::App* command : root.get_subcommands({})) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), words.front()) != names.end()) return;
+  for (const CLI::App* command : commands) {
+    if (command->get_name() == words.front()) return expect_subcommand(*command, words.subspan(1));
+    names.push_back(command->get_name());
+  }
   throw CLI::ParseError(
       fmt::format("unknown subcommand \"{}\"{}", words.front(), suggestion(words.front(), names)), usage);
 }
@@ -277,6 +281,8 @@ std::string option_suggestion(const CLI::App& root) {
       const std::string found = suggestion(unknown, {names.begin(), names.end()});
       if (!found.empty()) return fmt::format("unknown option {}{}", unknown, found);
     }
+    std::string below = option_suggestion(*command);
+    if (!below.empty()) return below;
   }
   return {};
 }

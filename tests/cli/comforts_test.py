@@ -21,11 +21,20 @@ ELSEWHERE = {"lab"}
 class Comforts(CommandTest):
     def subcommands(self):
         """Read from the help, so that nothing that is made from the parser is compared with itself."""
-        lines = self.ok("--help").split("Subcommands:\n")[1].splitlines()
+        return self.listed_in(self.ok("--help"))
+
+    @staticmethod
+    def listed_in(text):
+        lines = text.partition("Subcommands:\n")[2].splitlines()
         return [line.split()[0] for line in lines if re.match(r"  \w", line)]
 
-    def options(self, subcommand):
-        return re.findall(r"^  (?:-\w,)?(--[\w-]+)", self.ok(subcommand, "--help"), re.MULTILINE)
+    def nested(self):
+        """Subcommands of subcommands, as pairs."""
+        return [(name, below) for name in self.subcommands() if name not in ELSEWHERE | {"help"}
+                for below in self.listed_in(self.ok(name, "--help"))]
+
+    def options(self, *subcommand):
+        return re.findall(r"^  (?:-\w,)?(--[\w-]+)", self.ok(*subcommand, "--help"), re.MULTILINE)
 
     def examples(self, subcommand):
         text = self.ok(subcommand, "--help").partition("Examples:\n")[2]
@@ -67,11 +76,13 @@ class Suggestions(Comforts):
         self.assertEqual(self.fails(2, "reprot", "x"),
                          'normscope: unknown subcommand "reprot"; did you mean report? (see normscope --help)\n')
         self.assertEqual(self.fails(2, "fold"), 'normscope: unknown subcommand "fold" (see normscope --help)\n')
+        self.assertIn('unknown subcommand "verfy"; did you mean verify?', self.fails(2, "signature", "verfy", "x"))
 
     def test_options(self):
         self.assertIn("did you mean --threads?", self.fails(2, "report", OWN_MODEL, "--treads", "2"))
         self.assertIn("did you mean --threads?", self.fails(2, "report", OWN_MODEL, "--thread=2"))
         self.assertNotIn("did you mean", self.fails(2, "report", OWN_MODEL, "--frobnicate"))
+        self.assertIn("did you mean --rank?", self.fails(2, "signature", "extract", "x.npy", "-o", "e", "--rnak", "2"))
 
     def test_tensors_members_and_norms(self):
         gain = f"{OWN_MODEL}:transformer.h.0.ln_1.wieght"
@@ -103,6 +114,31 @@ class MadeFromTheParser(Comforts):
                 for option in () if name in ELSEWHERE | {"help"} else self.options(name):
                     shown = f"-l {option[2:]}" if kind == "fish" else option
                     self.assertRegex(text, rf"{re.escape(shown)}(?![\w-])", f"{kind}: {name}")
+
+    def test_they_name_subcommands_of_subcommands(self):
+        self.assertIn(("signature", "verify"), self.nested())
+        fish, manual = self.ok("completion", "fish"), self.ok("manual").replace("\\-", "-")
+        for group, name in self.nested():
+            self.assertIn(f".SS {group} {name}\n", manual)
+            for option in self.options(group, name):
+                self.assertRegex(fish, rf"__normscope_runs {group} {name}' .*-l {option[2:]}(?![\w-])")
+                self.assertEqual(self.completed("normscope", group, name, option), [option])
+        for group in {group for group, _ in self.nested()}:
+            names = [name for of, name in self.nested() if of == group]
+            self.assertEqual(self.completed("normscope", group, ""), [*names, "-h", "--help"])
+        self.assertEqual(self.completed("normscope", "signature", "verify", "--precision", "bf"), ["bfloat16"])
+        self.assertEqual(self.completed("normscope", "signature", "verify", "mod"), [])
+        self.assertEqual(self.completed("normscope", "lab", "sh"), ["show"])
+        if shutil.which("fish"):
+            self.assertEqual(self.completed_by_fish("normscope signature ver"), ["verify"])
+            self.assertEqual(self.completed_by_fish("normscope signature verify --least"), ["--least-mean-square"])
+            self.assertEqual(self.completed_by_fish("normscope lab sh"), ["show"])
+
+    def completed_by_fish(self, line):
+        done = subprocess.run(["fish", "-c", f"normscope completion fish | source; complete -C '{line}'"],
+                              cwd=self.folder, env={**self.environment(), "HOME": str(self.folder)}, text=True,
+                              capture_output=True, check=True)
+        return [offer.split("\t")[0].rstrip("=") for offer in done.stdout.splitlines()]
 
     def completed(self, *words):
         """What bash offers for the last of the words."""

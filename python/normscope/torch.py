@@ -23,27 +23,22 @@ def _element(x: Tensor) -> int:
     element = _ELEMENTS.get(x.dtype)
     if element is None:
         raise TypeError(f"normalize: x is {x.dtype}, expected float64, float32, float16 or bfloat16")
-    if x.device.type != "cpu":
+    if not x.is_cpu:
         raise TypeError(f"normalize: x is on {x.device}, expected the CPU")
     return element
 
 
-def _parameter(x: Tensor, parameter: Optional[Tensor]) -> Optional[Tensor]:
+def _parameter(parameter: Optional[Tensor], width: int, element: int) -> Optional[Tensor]:
     """The parameter in the precision of the statistics, its entries side by side."""
     if parameter is None:
         return None
-    if parameter.numel() != x.shape[-1]:
-        raise ValueError(f"normalize: a parameter has shape {tuple(parameter.shape)}, expected ({x.shape[-1]},)")
-    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+    if parameter.numel() != width:
+        raise ValueError(f"normalize: a parameter has shape {tuple(parameter.shape)}, expected ({width},)")
+    wide = torch.float32 if element else torch.float64
     return (parameter if parameter.dtype is wide else parameter.to(wide)).contiguous()
 
 
-def _address(tensor: Optional[Tensor]) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
-
-
-def _number(scalar: Optional[Tensor], default: float) -> float:
-    return default if scalar is None else float(scalar)
+# Small calls cost as much in Python as in the kernel: what follows asks each tensor once, and calls little.
 
 
 def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
@@ -52,28 +47,40 @@ def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: 
     x = x.contiguous()
     y = torch.empty_like(x)
     width = x.shape[-1]
-    gain, offset = _parameter(x, weight), _parameter(x, bias)
-    _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // max(width, 1), width, _address(gain),
-                        _address(offset), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0),
+    gain, offset = _parameter(weight, width, element), _parameter(bias, width, element)
+    _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // (width or 1), width,
+                        0 if gain is None else gain.data_ptr(), 0 if offset is None else offset.data_ptr(), kind, groups,
+                        eps, 1.0 if alpha is None else float(alpha), 0.0 if shift is None else float(shift),
                         torch.get_num_threads())
     return y
 
 
+def _compute_gradients(
+        x: Tensor, dy: Tensor, weight: Optional[Tensor], alpha: Optional[Tensor], shift: Optional[Tensor], kind: str,
+        groups: int, eps: float, of_gain: bool, of_bias: bool,
+) -> tuple[Tensor, Optional[Tensor], Optional[Tensor], tuple[float, float]]:
+    """Those of x, of gain and bias where they are wanted, and of alpha and shift."""
+    element = _element(x)
+    x, dy = x.contiguous(), (dy if dy.dtype is x.dtype else dy.to(x.dtype)).contiguous()
+    dx = torch.empty_like(x)
+    width = x.shape[-1]
+    wide = torch.float32 if element else torch.float64
+    gain = _parameter(weight, width, element)
+    dgain = torch.empty(width, dtype=wide) if of_gain else None
+    dbias = torch.empty(width, dtype=wide) if of_bias else None
+    scalars = _core.normalize_backward_raw(
+        element, x.data_ptr(), dy.data_ptr(), dx.data_ptr(), x.numel() // (width or 1), width,
+        0 if gain is None else gain.data_ptr(), 0 if dgain is None else dgain.data_ptr(),
+        0 if dbias is None else dbias.data_ptr(), kind, groups, eps, 1.0 if alpha is None else float(alpha),
+        0.0 if shift is None else float(shift), torch.get_num_threads())
+    return dx, dgain, dbias, scalars
+
+
 def _gradients(x: Tensor, dy: Tensor, weight: Optional[Tensor], alpha: Optional[Tensor], shift: Optional[Tensor],
                kind: str, groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Those of x, gain, bias, and of (alpha, shift)."""
-    element = _element(x)
-    x, dy = x.contiguous(), dy.to(x.dtype).contiguous()
-    dx, dgain, dbias, dscalars = _empty_gradients(x)
-    width = x.shape[-1]
-    gain = _parameter(x, weight)
-    numbers = _core.normalize_backward_raw(
-        element, x.data_ptr(), dy.data_ptr(), dx.data_ptr(), x.numel() // max(width, 1), width, _address(gain),
-        dgain.data_ptr(), dbias.data_ptr(), kind, groups, eps, _number(alpha, 1.0), _number(shift, 0.0),
-        torch.get_num_threads())
-    if alpha is not None or shift is not None:
-        dscalars[0], dscalars[1] = numbers
-    return dx, dgain, dbias, dscalars
+    """Those of x, gain, bias, and of (alpha, shift), whether they are wanted or not."""
+    dx, dgain, dbias, scalars = _compute_gradients(x, dy, weight, alpha, shift, kind, groups, eps, True, True)
+    return dx, dgain, dbias, torch.tensor(scalars, dtype=dgain.dtype)
 
 
 def _empty_gradients(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -97,29 +104,43 @@ def _backward_by(gradients: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
             shift if shift is None else _as(shift, dscalars[1]), None, None, None)
 
 
-def _as(parameter: Optional[Tensor], gradient: Tensor) -> Optional[Tensor]:
-    if parameter is None:
+def _as(parameter: Optional[Tensor], gradient: Optional[Tensor]) -> Optional[Tensor]:
+    if parameter is None or gradient is None:
         return None
     if gradient.dtype is not parameter.dtype:
         gradient = gradient.to(parameter.dtype)
     return gradient if gradient.shape == parameter.shape else gradient.reshape(parameter.shape)
 
 
+#: What `_Normalize` has where there is neither alpha nor shift.
+_NO_SCALARS = None, None
+
+
 class _Normalize(torch.autograd.Function):
     """The norm in eager mode, where a registered operator costs several times what a small call computes."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        output = _values(*inputs)
-        _save(ctx, inputs, output)
-        return output
+    def forward(ctx: Any, x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], how: tuple[str, int, float],
+                *scalars: Optional[Tensor]) -> Tensor:
+        # Each argument more takes torch 0.2 µs: alpha and shift come only where there are any.
+        ctx.save_for_backward(x, weight, bias, *scalars)
+        ctx.how = how
+        return _values(x, weight, bias, *(scalars or _NO_SCALARS), *how)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
-        return _backward_by(_Gradients.apply if torch.is_grad_enabled() else _gradients, ctx, dy)
+        x, weight, bias, *scalars = ctx.saved_tensors
+        alpha, shift = scalars or _NO_SCALARS
+        if torch.is_grad_enabled():
+            dx, dgain, dbias, dscalars = _Gradients.apply(x, dy, weight, alpha, shift, *ctx.how)
+        else:
+            dx, dgain, dbias, dscalars = _compute_gradients(x, dy, weight, alpha, shift, *ctx.how, weight is not None,
+                                                            bias is not None)
+        return (dx, _as(weight, dgain), _as(bias, dbias), None,
+                *(_as(scalar, torch.as_tensor(dscalar)) for scalar, dscalar in zip(scalars, dscalars)))
 
 
-class _Transformed(_Normalize):
+class _Transformed(torch.autograd.Function):
     """The same for the transforms of torch.func, whose kind of function takes torch several times as long to call."""
 
     @staticmethod
@@ -208,13 +229,21 @@ def normalize(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor]
     Shapes   x (..., width); weight, bias (width,); alpha, shift scalars; result as x
     Errors   TypeError for other types and devices, ValueError for other shapes
     """
+    return _normalized(x, weight, bias, alpha, shift, kind, groups, eps)
+
+
+def _normalized(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
+                shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
     if torch.compiler.is_compiling():
         return _operator(x, weight, bias, alpha, shift, kind, groups, eps)
     if _transforms_active():
         return _Transformed.apply(x, weight, bias, alpha, shift, kind, groups, eps)
-    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad
-                                       for tensor in (x, weight, bias, alpha, shift)):
-        return _Normalize.apply(x, weight, bias, alpha, shift, kind, groups, eps)
+    if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)
+                                    or (bias is not None and bias.requires_grad)
+                                    or (alpha is not None and alpha.requires_grad)
+                                    or (shift is not None and shift.requires_grad)):
+        scalars = () if alpha is None and shift is None else (alpha, shift)
+        return _Normalize.apply(x, weight, bias, (kind, groups, eps), *scalars)
     return _values(x, weight, bias, alpha, shift, kind, groups, eps)
 
 
@@ -249,7 +278,10 @@ class _Norm(nn.Module):
         if len(shape) == 1:
             if x.shape[-1] != shape[0]:
                 raise ValueError(f"{type(self).__name__}: x has width {x.shape[-1]}, expected {shape[0]}")
-            return normalize(x, self.weight, self.bias, kind=self.kind, groups=self.groups, eps=eps)
+            # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
+            own = self._parameters
+            return _normalized(x, own["weight"] if "weight" in own else self.weight,
+                               own["bias"] if "bias" in own else self.bias, None, None, self.kind, self.groups, eps)
         if tuple(x.shape[-len(shape):]) != shape:
             raise ValueError(f"{type(self).__name__}: x has shape {tuple(x.shape)}, expected (..., "
                              f"{', '.join(map(str, shape))})")

@@ -42,7 +42,10 @@ if(NORMSCOPE_BUNDLE_LIBRARIES)
       RESOLVED_DEPENDENCIES_VAR libraries
       PRE_EXCLUDE_REGEXES \"^ld-linux\" \"^lib(c|m|dl|rt|pthread)\\\\.so\")
     file(INSTALL \${libraries} FOLLOW_SYMLINK_CHAIN
-      DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/normscope\")"
+      DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/normscope\")
+    execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/scripts/licences\"
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/licences\" \${libraries}
+      COMMAND_ERROR_IS_FATAL ANY)"
     COMPONENT command)
 else()
   file(STRINGS CHANGELOG.md latest REGEX "^## " LIMIT_COUNT 1)

@@ -1,8 +1,8 @@
 #include "signature.hpp"
 
-#include <utility>
-
+#include <normscope/audit/vocabulary.hpp>
 #include <normscope/core/dtype.hpp>
+#include <normscope/signature/model_head.hpp>
 
 namespace normscope::cli {
 namespace {
@@ -38,16 +38,7 @@ signature::Outputs OutputsOptions::open(Inputs& inputs, std::size_t vocabulary, 
 SignatureHead read_signature_head(Inputs& inputs, const ModelName& model) {
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(model.path);
   const model::Model& described = inputs.model_of(checkpoint, model.stated);
-  audit::VocabularyHead head = audit::vocabulary_head(checkpoint, described);
-  SignatureHead result;
-  result.norm_name = head.norm_name;
-  result.kind = head.norm.kind;
-  result.logits = std::move(head.logits);
-  result.sizes = std::move(head.sizes);
-  result.eps = head.norm.eps * head.norm.squared_radius() / static_cast<double>(head.norm.width);
-  result.soft_cap = head.soft_cap;
-  result.notes = described.notes;
-  return result;
+  return {signature::head_of(audit::vocabulary_head(checkpoint, described)), described.notes};
 }
 
 void add_signature(CLI::App& root, Session& session) {

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <normscope/audit/vocabulary.hpp>
 #include <normscope/signature/verify.hpp>
 
 #include "command.hpp"
@@ -27,8 +26,6 @@ struct OutputsOptions {
 
 /// The head of a model in the form that signatures need, with what its description had to assume.
 struct SignatureHead : signature::Head {
-  std::string norm_name{};
-  NormKind kind = NormKind::layer;
   std::vector<std::string> notes{};
 };
 

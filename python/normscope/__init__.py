@@ -8,16 +8,17 @@ array([[-1.06904497, -0.53452248,  0.        ,  1.60356745]])
 [3]
 """
 
-from . import results
+from . import results, signature
 from ._core import __version__
-from .analyses import Norm, reach, select, separate, verify
+from .analyses import Norm, reach, select, separate
 from .head import Head
 from .kernels import (add_normalize, curvature, hessian_vector, jacobian_vector, normalize, normalize_backward,
                       vector_jacobian)
 from .model import Model, Report, open
 from .nets import Built, Net, Trained, build, run, train
+from .verification import verify
 from .watch import Activations, Watch, watch
 
 __all__ = ["Activations", "Built", "Head", "Model", "Net", "Norm", "Report", "Trained", "Watch", "add_normalize", "build",
            "curvature", "hessian_vector", "jacobian_vector", "normalize", "normalize_backward", "open", "reach", "results",
-           "run", "select", "separate", "train", "vector_jacobian", "verify", "watch"]
+           "run", "select", "separate", "signature", "train", "vector_jacobian", "verify", "watch"]

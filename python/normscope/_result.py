@@ -10,6 +10,8 @@ import types
 import typing
 from typing import Any, Callable
 
+from .charts import plotted
+
 #: Rows that a table in a notebook shows.
 SHOWN_ROWS = 30
 
@@ -63,6 +65,9 @@ class Result:
 
     #: Fields that the document stated, null among them.
     _stated: typing.ClassVar[frozenset] = frozenset()
+
+    #: Figures that the core made of it, by name.
+    _charts: typing.ClassVar[dict] = {}
 
     @classmethod
     @functools.lru_cache(maxsize=None)
@@ -131,6 +136,14 @@ class Result:
         if not _is_table(rows):
             raise ValueError(f"{type(self).__name__} has no table" + (f" {field!r}" if field else ""))
         return pandas.json_normalize([row.to_dict() for row in rows])
+
+    def plot(self, name: str | None = None) -> Any:
+        """The figure of that name, of those that the core makes of such a result; without one, the first. An Altair chart
+        where altair is installed, else the specification itself, which notebooks draw.
+
+        Errors   ValueError for a name that no figure has, and for results without figures
+        """
+        return plotted(self._charts, name)
 
     def save(self, path: Any) -> None:
         """Writes the JSON document to `path`."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import os
 from typing import Any, Callable, Sequence
 
 import numpy
 
 from . import _core, kernels, results
 from ._check import callback, count, counts, flag, numbers, real, shown
-from ._result import Result
 
 #: Called with what is being done, the steps done and their number, about ten times a second.
 Progress = Callable[[str, int, int], Any]
@@ -146,7 +143,7 @@ def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, token
     Source    Ba, Kiros, Hinton 2016; Grivas, Bogoychev, Lopez 2022 without the norm
     """
     return results.loads(_core.reach(
-        _norm("reach", norm), unembedding, bias, counts("reach", "token", tokens),
+        norm_or_none("reach", norm), unembedding, bias, counts("reach", "token", tokens),
         count("reach", "nearest", nearest), real("reach", "budget", budget), count("reach", "threads", threads),
         callback("reach", progress)))
 
@@ -167,46 +164,7 @@ def separate(*classes: Any, tolerance: float = 1e-12, exact: bool = False, threa
         count("separate", "threads", threads), callback("separate", progress)))
 
 
-def verify(result: Any, *inputs: Any, threads: int = 0, progress: Progress | None = None) -> results.Verify:
-    """Rechecks every statement of a result of `select`, `separate`, `reach` or `heads` from its own proofs, by
-    arithmetic that shares nothing with what found them.
-
-    result   a result of this package or the text of its JSON document
-    inputs   what it was computed from: the keys, the two classes, the unembedding with its norm and bias, as `reach`
-             takes them, or the model (an open one, or its path)
-    Errors   ValueError for what is no such result, and for inputs that it was not computed from; TypeError for another
-             number of inputs
-    """
-    if not isinstance(result, (str, Result)):
-        raise TypeError(f"verify: result is {shown(result)}, expected a result or the text of its document")
-    document = result if isinstance(result, str) else json.dumps(result.to_dict())
-    kind = _core.result_kind(document)
-    of_arrays = kind == "reach" and not (inputs and _is_model(inputs[0]))
-    least, most = {"select": (1, 1), "separate": (2, 2)}.get(kind, (1, 3 if of_arrays else 1))
-    if not least <= len(inputs) <= most:
-        expected = str(most) if least == most else f"{least} to {most}"
-        raise TypeError(f"verify: {len(inputs)} inputs of a result of {kind}, expected {expected}")
-    how = count("verify", "threads", threads), callback("verify", progress)
-    if kind == "select":
-        return results.loads(_core.verify_select(document, inputs[0], *how))
-    if kind == "separate":
-        return results.loads(_core.verify_separate(document, list(inputs), *how))
-    if of_arrays:
-        unembedding, norm, bias = (*inputs, None, None)[:3]
-        return results.loads(_core.verify_reach(document, _norm("verify", norm), unembedding, bias, *how))
-    from .model import Model, open as open_model
-
-    model = inputs[0] if isinstance(inputs[0], Model) else open_model(inputs[0])
-    return results.loads(_core.verify_model(model._core, document, *how))
-
-
-def _norm(who: str, norm: Any) -> Norm | None:
+def norm_or_none(who: str, norm: Any) -> Norm | None:
     if norm is not None and not isinstance(norm, Norm):
         raise TypeError(f"{who}: norm is {shown(norm)}, expected a Norm")
     return norm
-
-
-def _is_model(value: Any) -> bool:
-    from .model import Model
-
-    return isinstance(value, (Model, str, os.PathLike)) or hasattr(value, "named_modules")

@@ -48,23 +48,40 @@ class Illustrated:
             raise AttributeError(name)
         return getattr(self.document, name)
 
+    def _repr_html_(self) -> str:
+        return self.document._repr_html_()
+
     def plot(self, name: str | None = None) -> Any:
         """The chart of that name; without one, the first. `list(self.charts)` has the names. An Altair chart where
         altair is installed, else the specification itself, which notebooks draw.
 
         Errors   ValueError for a name that no chart has
         """
-        if not self.charts:
-            raise ValueError("plot: there is no chart")
-        wanted = next(iter(self.charts)) if name is None else name
-        if not isinstance(wanted, str) or wanted not in self.charts:
-            raise ValueError(f"plot: no chart {wanted!r}, expected one of {', '.join(self.charts)}")
-        chart = self.charts[wanted]
-        return chart.to_altair() if importlib.util.find_spec("altair") else chart
+        return plotted(self.charts, name)
 
     def to_pandas(self, field: str = "norms") -> Any:
         """A pandas DataFrame of `field`, a list of the document."""
         return self.document.to_pandas(field)
+
+
+def plotted(charts: dict[str, Chart], name: Any) -> Any:
+    """The chart of that name, or the first, as Altair has it where that is installed.
+
+    Errors   ValueError for a name that no chart has
+    """
+    if not charts:
+        raise ValueError("plot: there is no chart")
+    wanted = next(iter(charts)) if name is None else name
+    if not isinstance(wanted, str) or wanted not in charts:
+        raise ValueError(f"plot: no chart {wanted!r}, expected one of {', '.join(charts)}")
+    chart = charts[wanted]
+    return chart.to_altair() if importlib.util.find_spec("altair") else chart
+
+
+def illustrated(result: Any, charts: str) -> Any:
+    """The result with the figures of a document of charts."""
+    result._charts = charts_of(json.loads(charts))
+    return result
 
 
 def charts_of(document: list[dict[str, Any]]) -> dict[str, Chart]:

@@ -13,7 +13,7 @@ from typing import Any, Sequence
 from . import _core, results
 from ._check import callback, count, counts, flag, optional_path, path, real, shown, text
 from .analyses import Norm, Progress
-from .charts import Illustrated
+from .charts import Illustrated, illustrated
 from .head import Head
 from .live import snapshot_of
 from .watch import Activations
@@ -144,8 +144,9 @@ class Model:
 
         Errors   ValueError for weights that cannot be read; what is not modelled says why
         """
-        return results.loads(_core.model_ranges(self._core, count("ranges", "threads", threads),
-                                                callback("ranges", progress)))
+        document, charts = _core.model_ranges(self._core, count("ranges", "threads", threads),
+                                              callback("ranges", progress))
+        return illustrated(results.loads(document), charts)
 
     def rewrite(self, output: str | os.PathLike[str] | None = None, *, fold: bool = False, migrate: bool = False,
                 center: bool = False, untie: bool = False, rotate: int | None = None, threads: int = 0,
@@ -183,7 +184,8 @@ class Model:
         Errors   as `open`, of `other`
         """
         after = other if isinstance(other, Model) else Model(other)
-        return results.loads(_core.compare(self._core, after._core, callback("compare", progress)))
+        document, charts = _core.compare(self._core, after._core, callback("compare", progress))
+        return illustrated(results.loads(document), charts)
 
 
 class Report(Illustrated):

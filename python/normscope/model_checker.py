@@ -11,26 +11,37 @@ terms. It takes the wiring, which map reads which norm, from the result. Not cov
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 
-def tensors(path):
-    """The tensors of a .safetensors file, or of all in a folder; types other than floating-point as bytes."""
-    found = {}
-    for file in sorted(Path(path).glob("*.safetensors")) or [Path(path)]:
-        data = file.read_bytes()
-        start = 8 + int.from_bytes(data[:8], "little")
-        for name, entry in json.loads(data[8:start]).items():
-            if name == "__metadata__":
-                continue
-            begin, end = entry["data_offsets"]
-            kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}.get(entry["dtype"], "u1")
-            x = np.frombuffer(data[start + begin:start + end], kind)
-            x = (x.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else x
-            found[name] = x.astype(float).reshape(entry["shape"]) if x.dtype.kind == "f" else x
-    return found
+class Tensors(Mapping):
+    """The tensors of a .safetensors file, or of all in a folder, each read when it is asked for; types other than
+    floating-point as bytes."""
+
+    def __init__(self, path):
+        self.places = {}
+        for file in sorted(Path(path).glob("*.safetensors")) or [Path(path)]:
+            with open(file, "rb") as opened:
+                start = 8 + int.from_bytes(opened.read(8), "little")
+                header = json.loads(opened.read(start - 8))
+            self.places |= {name: (file, start, entry) for name, entry in header.items() if name != "__metadata__"}
+
+    def __iter__(self):
+        return iter(self.places)
+
+    def __len__(self):
+        return len(self.places)
+
+    def __getitem__(self, name):
+        file, start, entry = self.places[name]
+        begin, end = entry["data_offsets"]
+        kind = np.dtype({"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}.get(entry["dtype"], "u1"))
+        x = np.fromfile(file, kind, (end - begin) // kind.itemsize, offset=start + begin)
+        x = (x.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else x
+        return x.astype(float).reshape(entry["shape"]) if x.dtype.kind == "f" else x
 
 
 def at(model, selector):
@@ -62,8 +73,10 @@ def reader_ranges(norm, reader, model):
     source, width, where = reader["source"], norm["source"]["width"], f"{norm['name']}, {reader['weight']}: "
     gain, bias = parameters(norm["source"], model, width)
     blocks, radius = sphere(norm["source"], width)
+    stored = matrix(model, reader["weight"], source["layout"], width)
+    assert sum(count for _, count in source["outputs"]) <= len(stored), where + "more outputs than are stored"
     rows = [first + k for first, count in source["outputs"] for k in range(count)]
-    w = matrix(model, reader["weight"], source["layout"], width)[rows]
+    w = stored[rows]
     c = at(model, source["bias"]).ravel()[rows] if source["bias"] else np.zeros(len(w))
     u = (w * gain).reshape(len(w), blocks, -1)
     if norm["source"]["kind"] == "layer":
@@ -250,17 +263,17 @@ def rewrite(result, old, new, rotation=None):
         yield f"{name}: unchanged", old[name].shape == new[name].shape and np.array_equal(old[name], new[name])
 
 
-def failures(result, *models):
-    """The statements of `result` that do not hold for what `tensors` gives of its checkpoints, and the text of --rotate."""
+def statements(result, *models):
+    """Each statement of `result`, and whether it holds for the `Tensors` of its checkpoints and the text of --rotate."""
     if not __debug__:
         raise RuntimeError("model_checker: some of its checks are assertions, which python -O leaves out")
-    checks = {"normscope.ranges/1": ranges, "normscope.rewrite/1": rewrite}[result["schema"]]
-    return [item for item, holds in checks(result, *models) if not holds]
+    return {"normscope.ranges/1": ranges, "normscope.rewrite/1": rewrite}[result["schema"]](result, *models)
 
 
 def main(result, *checkpoints):
     with open(result, encoding="utf-8") as file:
-        wrong = failures(json.load(file), *map(tensors, checkpoints[:2]), *checkpoints[2:])
+        found = statements(json.load(file), *map(Tensors, checkpoints[:2]), *checkpoints[2:])
+    wrong = [item for item, holds in found if not holds]
     print(*wrong or ["every statement holds"], sep="\n")
     return 1 if wrong else 0
 

@@ -40,9 +40,6 @@ class Activations(Illustrated):
         rows = max((norm.rows for norm in self.document.norms), default=0)
         return f"<normscope.Activations {self.document.model}: {len(self.document.norms)} norms, {rows} rows>"
 
-    def _repr_html_(self) -> str:
-        return self.document._repr_html_()
-
     def within(self, model: Any = None, *, heads: int = 48, budget: float = 20.0, threads: int = 0,
                progress: Progress | None = None) -> Activations:
         """The same with what the rows mean to the heads and logits of the model, in the document's `in_model`.

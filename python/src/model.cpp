@@ -29,6 +29,8 @@
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/figures/charts.hpp>
+#include <normscope/figures/comparison.hpp>
+#include <normscope/figures/ranges.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/model/token_names.hpp>
 #include <normscope/ranges/ranges.hpp>
@@ -149,11 +151,13 @@ nb::object tensor(const Model& model, const std::string& name) {
   return nb::object(array_of(values).attr("reshape")(nb::tuple(shape)));
 }
 
-std::string model_ranges(const Model& model, unsigned threads, const nb::object& callback) {
+/// The document and its charts, like the next.
+Illustrated model_ranges(const Model& model, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
-    return json_text(
-        documents::ranges(model.checkpoint(), model.described(),
-                          ranges::of_model(model.checkpoint(), model.described(), threads, progress)));
+    const ranges::ModelRanges found =
+        ranges::of_model(model.checkpoint(), model.described(), threads, progress);
+    return Illustrated(json_text(documents::ranges(model.checkpoint(), model.described(), found)),
+                       json_text(figures::range_charts(found)));
   });
 }
 
@@ -187,12 +191,12 @@ std::string undo(const Model& rewritten, const std::string& output, unsigned thr
   });
 }
 
-std::string compare(const Model& before, const Model& after, const nb::object& callback) {
+Illustrated compare(const Model& before, const Model& after, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
-    return json_text(
-        documents::comparison(before.checkpoint(), after.checkpoint(),
-                              rewrite::compare(before.checkpoint(), before.described(), after.checkpoint(),
-                                               after.described(), progress)));
+    const rewrite::Comparison found = rewrite::compare(before.checkpoint(), before.described(),
+                                                       after.checkpoint(), after.described(), progress);
+    return Illustrated(json_text(documents::comparison(before.checkpoint(), after.checkpoint(), found)),
+                       json_text(figures::comparison_charts(found)));
   });
 }
 

@@ -23,5 +23,6 @@ void define_model(nanobind::module_& module);
 void define_analyses(nanobind::module_& module);
 void define_observers(nanobind::module_& module);
 void define_nets(nanobind::module_& module);
+void define_signature(nanobind::module_& module);
 
 }  // namespace normscope::python

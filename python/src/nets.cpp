@@ -30,6 +30,7 @@
 #include "array.hpp"
 #include "matrix_argument.hpp"
 #include "module.hpp"
+#include "results.hpp"
 #include "work.hpp"
 
 namespace normscope::python {
@@ -40,10 +41,6 @@ using lnnet::Net;
 
 /// The document, its charts and the net.
 using Made = std::tuple<std::string, std::string, Net>;
-
-Json chart_entry(std::string name, Json specification) {
-  return {{"id", std::move(name)}, {"spec", std::move(specification)}};
-}
 
 Net load_net(const std::string& path) {
   const nb::gil_scoped_release others_may_run;

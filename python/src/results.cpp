@@ -1,5 +1,7 @@
 #include "results.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,11 @@
 #include <normscope/selectability/survey.hpp>
 
 namespace normscope::python {
+
+nlohmann::ordered_json chart_entry(std::string name, nlohmann::ordered_json specification) {
+  return {{"id", std::move(name)}, {"spec", std::move(specification)}};
+}
+
 std::string geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes, bool null_space,
                               unsigned threads, const Progress& progress) {
   const geometry::NormImage image(spec, threads, progress);

@@ -2,7 +2,10 @@
 
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <normscope/audit/vocabulary.hpp>
 #include <normscope/certificates/verify.hpp>
@@ -12,6 +15,12 @@
 
 /// Results that models and arrays share, as JSON documents.
 namespace normscope::python {
+
+/// A document and its charts.
+using Illustrated = std::tuple<std::string, std::string>;
+
+/// A figure of that name in a document of charts.
+[[nodiscard]] nlohmann::ordered_json chart_entry(std::string name, nlohmann::ordered_json specification);
 
 /// The image of a norm; `has_gain` where the gain is the caller's.
 [[nodiscard]] std::string geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes,

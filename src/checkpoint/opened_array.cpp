@@ -220,6 +220,15 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {
 
 OpenedArray::OpenedArray(std::string name, const OpenCheckpoint& open) : name_(std::move(name)) {
   Opener{*this, open}.name();
+  count();
+}
+
+OpenedArray::OpenedArray(std::string name, bytes::StoredArray stored) : name_(std::move(name)) {
+  Opener{*this, open_checkpoint}.take(std::move(stored));
+  count();
+}
+
+void OpenedArray::count() {
   elements_ = 1;
   // Every format has held the product against the bytes that are there.
   for (const std::uint64_t extent : shape_) elements_ *= extent;

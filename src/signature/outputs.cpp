@@ -73,7 +73,7 @@ Outputs::Outputs(checkpoint::OpenedArray values, const std::optional<checkpoint:
     read_ids(*ids);
   } else if (options_.vocabulary != 0 && options_.vocabulary != width_) {
     fail(ErrorCode::Shape, name(),
-         fmt::format("has rows of {} numbers, expected one for each of {} tokens, or --ids", width_,
+         fmt::format("has rows of {} numbers, expected one for each of {} tokens, or their ids", width_,
                      options_.vocabulary));
   } else {
     options_.vocabulary = width_;

@@ -193,6 +193,9 @@ class Models(unittest.TestCase):
         self.assertLessEqual(logits.max(), found.logits.highest.bound)
         self.assertGreaterEqual(logits.min(), found.logits.lowest.bound)
         self.assertEqual([norm.name for norm in found.norms], self.model.norms())
+        self.assertIn("vega-lite", found.plot()["$schema"])
+        with self.assertRaisesRegex(ValueError, "^plot: there is no chart$"):
+            self.model.heads().plot()
 
     def test_a_rewrite_compares_as_equivalent(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -200,7 +203,9 @@ class Models(unittest.TestCase):
             written = self.model.rewrite(Path(folder) / "folded", fold=True)
             self.assertEqual([norm.fold for norm in planned.norms], [norm.fold for norm in written.norms])
             self.assertTrue(written.certificates)
-            self.assertEqual(self.model.compare(Path(folder) / "folded").agreement, "equivalent")
+            compared = self.model.compare(Path(folder) / "folded")
+            self.assertEqual(compared.agreement, "equivalent")
+            self.assertIn("vega-lite", compared.plot()["$schema"])
             restored = ns.open(Path(folder) / "folded").undo(Path(folder) / "back")
             self.assertTrue(restored.tensors)
             self.assertIn(self.model.compare(Path(folder) / "back").agreement, ("same", "equivalent"))
@@ -208,6 +213,33 @@ class Models(unittest.TestCase):
             self.assertTrue(turned.certificates)
             self.assertEqual(self.model.compare(Path(folder) / "turned").agreement, "different")
         self.assertEqual(self.model.compare(self.model).agreement, "same")
+
+    def test_ranges_and_rewrites_are_verified(self):
+        ranges = self.model.ranges()
+        checked = ns.verify(ranges, self.model)
+        self.assertEqual((checked.result, checked.failed), ("normscope.ranges/1", []))
+        self.assertGreater(checked.checked, 50)
+        forged = ranges.to_dict()
+        forged["norms"][1]["readers"][0]["highest"]["bound"] *= 1 - 1e-6
+        self.assertIn("highest", ns.verify(json.dumps(forged), self.model).failed[0].item)
+        with tempfile.TemporaryDirectory() as folder:
+            written = self.model.rewrite(Path(folder) / "out", fold=True)
+            checked = ns.verify(written, self.model, Path(folder) / "out")
+            self.assertGreater(checked.checked, len(written.certificates))
+            self.assertEqual(checked.failed, [])
+            self.assertTrue(ns.verify(written, self.model, self.model).failed)
+            turned = self.model.rewrite(Path(folder) / "turned", fold=True, untie=True, rotate=3)
+            self.assertEqual(ns.verify(turned, self.model, Path(folder) / "turned", 3).failed, [])
+            self.assertTrue(ns.verify(turned, self.model, Path(folder) / "turned", 4).failed)
+            with self.assertRaisesRegex(ValueError, "^verify: the result does not fit .*: the stream was rotated"):
+                ns.verify(turned, self.model, Path(folder) / "turned")
+        with self.assertRaisesRegex(TypeError, "^verify: 1 inputs of a result of rewrite, expected 2 to 3$"):
+            ns.verify(written, self.model)
+        with self.assertRaisesRegex(ValueError, "^verify: the result does not fit .*: no norm 'transformer"):
+            ns.verify(ranges, FIXTURES / "llama")
+        for broken in ({}, {"norms": None}, {"norms": [3]}, {"norms": [{"name": [], "source": {}}]}):
+            with self.assertRaisesRegex(ValueError, "^verify: the result does not fit "):
+                ns.verify(json.dumps({"schema": "normscope.ranges/1", **broken}), self.model)
 
     def test_names_that_are_not_there(self):
         with self.assertRaisesRegex(ValueError, 'no norm "ln_9"'):

@@ -16,6 +16,8 @@ X = np.random.default_rng(4).normal(size=(4, 6))
 X.setflags(write=False)  # it is an `out` below
 NORM = ns.Norm(6, gain=np.arange(1.0, 7.0))
 LABELS = np.array([0, 1, 0, 1])
+HIDDEN = np.random.default_rng(5).normal(size=(40, 4))
+OUTPUTS = HIDDEN / np.linalg.norm(HIDDEN, axis=1, keepdims=True) @ np.random.default_rng(6).normal(size=(4, 9))
 
 
 class Hostile:
@@ -61,6 +63,11 @@ def net():
 
 
 @functools.lru_cache(maxsize=None)
+def ellipse():
+    return ns.signature.extract(OUTPUTS).ellipse
+
+
+@functools.lru_cache(maxsize=None)
 def head():
     return model().head()
 
@@ -79,6 +86,7 @@ CALLS = {
     "reach": (ns.reach, [X, NORM, np.zeros(4)], dict(tokens=[0], nearest=2, budget=1.0, threads=1)),
     "separate": (ns.separate, [X, X + 1.0], dict(tolerance=1e-9, exact=False, threads=1)),
     "verify": (ns.verify, [ns.select(X), X], dict(threads=1)),
+    "verify of ranges": (lambda *a, **k: ns.verify(*a, **k), [model().ranges(), model()], dict(threads=1)),
     "build": (ns.build, [X, LABELS, None], dict(mode="stable", random_labels=0, seed=1, precision=None, eps=0.0,
                                                drop_conflicts=True, resume=None, threads=1)),
     "run": (lambda *a, **k: ns.run(*a, **k), [net(), X], dict(threads=1)),
@@ -86,6 +94,13 @@ CALLS = {
               dict(width=2, depth=1, activation="norm", norm="rms", groups=(1,), eps=1e-5, affine=False, optimizer="adam",
                    rate=0.1, schedule="constant", steps=2, batch=2, precision="float64", record_every=1, seed=1, seeds=1,
                    resume=None, threads=1)),
+    "signature.verify": (lambda *a, **k: ns.signature.verify(*a, **k), [ellipse(), OUTPUTS[:3]],
+                         dict(ids=[*range(9)], temperature=1.0, precision="float64", least_mean_square=0.0, threads=1)),
+    "signature.extract": (ns.signature.extract, [OUTPUTS, None],
+                          dict(temperature=1.0, precision=None, soft_cap=0.0, rank=0, resume=None, threads=1)),
+    "signature.kind": (ns.signature.kind, [OUTPUTS], dict(temperature=1.0, precision=None, threads=1)),
+    "signature.compare": (lambda *a, **k: ns.signature.compare(*a, **k), [ellipse(), ellipse()], dict(threads=1)),
+    "signature.Ellipse": (ns.signature.Ellipse, ["absent"], {}),
     "open": (ns.open, [FIXTURES / "gpt2"], dict(architecture="", heads=0)),
     "watch": (ns.watch, [object()], dict(which=None, axes=1, features=1, sample=1)),
     "results.parse": (ns.results.parse, [{}], {}),
@@ -140,10 +155,12 @@ class Arguments(unittest.TestCase):
 
     def test_every_function_is_driven(self):
         functions = {name for name in ns.__all__ if callable(getattr(ns, name)) and not isinstance(getattr(ns, name), type)}
+        functions |= {f"signature.{name}" for name in ns.signature.__all__ if name.islower()}
         self.assertEqual(functions - CALLS.keys(), set())
 
     def test_right_arguments_are_taken(self):
-        refused = {"watch", "results.parse", "results.loads", "results.read", "Net", "Model.tensor", "Model.undo"}
+        refused = {"watch", "results.parse", "results.loads", "results.read", "Net", "Model.tensor", "Model.undo",
+                   "signature.Ellipse"}
         for name in CALLS.keys() - refused:
             function, arguments, keywords = CALLS[name]
             with self.subTest(name):

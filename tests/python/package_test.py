@@ -34,8 +34,9 @@ class Package(unittest.TestCase):
 
     def test_everything_public_is_documented(self):
         """Functions say what they refuse, and the shapes of arrays; methods and classes at least what they are."""
-        for name in normscope.__all__:
-            thing = getattr(normscope, name)
+        public = {name: getattr(normscope, name) for name in normscope.__all__}
+        public |= {f"signature.{name}": getattr(normscope.signature, name) for name in normscope.signature.__all__}
+        for name, thing in public.items():
             if inspect.ismodule(thing):
                 continue
             with self.subTest(name):
@@ -44,7 +45,7 @@ class Package(unittest.TestCase):
                     self.assertIn("Errors", thing.__doc__)
                     parameters = inspect.signature(thing).parameters
                     self.assertTrue(all(p.annotation is not p.empty for p in parameters.values()))
-                    if parameters.keys() & {"x", "keys", "unembedding", "classes", "labels"}:
+                    if parameters.keys() & {"x", "keys", "unembedding", "classes", "labels", "outputs"}:
                         self.assertIn("Shapes", thing.__doc__)
                 for method, value in vars(thing).items() if inspect.isclass(thing) else ():
                     if not method.startswith("_") and (callable(value) or isinstance(value, property)):

@@ -39,6 +39,8 @@ class OpenedArray {
   /// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
   ///           name that is not there; messages name the file
   explicit OpenedArray(std::string name, const OpenCheckpoint& open = open_checkpoint);
+  /// An array of the caller's memory, which `stored.fetch` gives; `name` is what messages call it.
+  OpenedArray(std::string name, bytes::StoredArray stored);
 
   /// As it was given.
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -80,6 +82,7 @@ class OpenedArray {
   bytes::StoredArray::Fetch fetch_{};  ///< keeps its file open
 
   struct Opener;
+  void count();
 };
 
 /// Opens the array of that name and decodes it.

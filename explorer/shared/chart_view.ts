@@ -25,6 +25,9 @@ export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> 
     tooltip: showTooltip,
   });
   await view.runAsync();
+  // A narrower figure's legend takes more rows, which a layout for the width before cuts off.
+  await view.resize().runAsync();
+  view.addSignalListener("width", () => void view.resize().runAsync());
   return view;
 }
 

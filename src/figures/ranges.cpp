@@ -99,9 +99,9 @@ Json limits(double largest) {
 void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json& table, Json& charts) {
   const Json size = logarithmic("worst", size_title);
   Json layers = {{{"mark", {{"type", "rule"}, {"opacity", 0.45}}},
-                  {"encoding", {{"y", size}, {"y2", {{"field", "typical"}}}}}},
+                  {"encoding", {{"y", size}, {"y2", {{"field", "typical"}}}, {"color", role_colour()}}}},
                  {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}},
-                  {"encoding", {{"y", size}}}}};
+                  {"encoding", {{"y", size}, {"color", role_colour()}}}}};
   const double largest = summary.largest->size();
   if (Json lines = limits(largest); !lines.empty()) {
     const Json limit = quantity("limit", size_title);
@@ -140,7 +140,6 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
        {"height", 280},
        {"encoding",
         {{"x", depth_axis(table)},
-         {"color", role_colour()},
          {"tooltip",
           tips_of_maps({{"worst", "largest"}, {"typical", "typical"}, {"ratio", "largest over typical"}})}}},
        {"layer", std::move(layers)}}));

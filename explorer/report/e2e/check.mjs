@@ -47,6 +47,26 @@ async function figuresReady(page, when) {
       .map((figure) => figure.id),
   );
   expect(blank.length === 0, `${when}: ${blank.join(", ")} drawn without marks`);
+  const unnamed = await page.$$eval("figure svg text", (texts) =>
+    texts.filter((text) => text.textContent === "undefined").map((text) => text.closest("figure").id),
+  );
+  expect(unnamed.length === 0, `${when}: ${unnamed.join(", ")} names what it has no name for`);
+}
+
+/** Text that lies outside of its figure, as a legend does that was laid out for another width. */
+function textCut(page) {
+  return page.$$eval("figure svg", (figures) =>
+    figures.flatMap((figure) => {
+      const { top, bottom, left, right } = figure.getBoundingClientRect();
+      return [...figure.querySelectorAll("text")]
+        .filter((text) => {
+          const box = text.getBoundingClientRect();
+          const outside = box.top < top - 2 || box.bottom > bottom + 2 || box.left < left - 2 || box.right > right + 2;
+          return outside && box.width > 0 && text.getAttribute("opacity") !== "0";
+        })
+        .map((text) => `${figure.closest("figure").id}: ${text.textContent}`);
+    }),
+  );
 }
 
 async function scrollThrough(page) {
@@ -265,6 +285,8 @@ async function checkFile(browser, file) {
     }
     await page.setViewportSize({ width: 360, height: 740 });
     await page.waitForTimeout(100);
+    const cut = await textCut(page);
+    expect(cut.length === 0, `phone: figures cut off ${cut.slice(0, 3).join(", ")}`);
     expect((await sideways(page)) <= 0, `phone: the page scrolls sideways by ${await sideways(page)} pixels`);
     await shot("phone");
     await page.setViewportSize({ width: 2200, height: 1200 });

@@ -51,8 +51,6 @@ class Figure {
     this.element.dataset["state"] = "drawing";
     try {
       const view = await drawChart(this.chart, this.host);
-      // A narrow figure's legend takes more rows once the width is known, and the first layout cuts them off.
-      await view.resize().runAsync();
       // A newer drawing, in another theme, may have begun meanwhile.
       if (generation !== this.generation) {
         view.finalize();

@@ -25,7 +25,7 @@ class Comforts(CommandTest):
 
     @staticmethod
     def listed_in(text):
-        lines = text.partition("Subcommands:\n")[2].splitlines()
+        lines = text.partition("Subcommands:\n")[2].partition("\n\n")[0].splitlines()
         return [line.split()[0] for line in lines if re.match(r"  \w", line)]
 
     def nested(self):

@@ -207,6 +207,7 @@ class SparseModel : public Model {
 
 struct Usage {
   double seconds = 0.0;
+  double processor_seconds = 0.0;
   long peak_mib = 0;
 };
 
@@ -226,6 +227,10 @@ Usage measured(const Work& work) {
     if (child < 0 || wait4(child, &status, 0, &used) != child || status != 0) {
       throw Error(ErrorCode::Io, "bench: the process of a report failed");
     }
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    usage.processor_seconds = seconds(used.ru_utime) + seconds(used.ru_stime);
     usage.peak_mib = used.ru_maxrss / 1024;
   });
   return usage;
@@ -260,8 +265,8 @@ void rows(bool quick, const bench::Show& show) {
              {},
              ratio,
              ratio}});
-      fmt::print(stderr, "{}, {}: {:.1f} s, at most {} MiB of memory, mapped files included\n", size.name,
-                 task, report.seconds, report.peak_mib);
+      fmt::print(stderr, "{}, {}: {:.1f} s, {:.1f} s of processor time, at most {} MiB of memory\n",
+                 size.name, task, report.seconds, report.processor_seconds, report.peak_mib);
     }
   }
   const SparseModel model(in_shards);

@@ -32,7 +32,7 @@ struct ReportOptions {
 };
 
 constexpr std::size_t shown_findings = 5;
-/// Seconds for tokens after the screen.
+/// Seconds for heads, for ranges, and for tokens after the screen.
 constexpr double usual_budget = 20.0;
 
 audit::VocabularyOptions vocabulary_options(const ReportOptions& options) {
@@ -176,8 +176,9 @@ void add_report(CLI::App& root, Session& session) {
       command
           ->add_option(
               "--budget", options->budget,
-              "Time limit in seconds for tokens whose reachability needs a search, and for the ranges behind "
-              "norms; the page lists what was skipped (default 20; no limit with --deep)")
+              "Time limit in seconds, for heads, for the ranges behind norms, and for tokens whose "
+              "reachability "
+              "needs a search, each; the page lists what was skipped (default 20; no limit with --deep)")
           ->type_name("SECONDS")
           ->check(numbers(0.0, 1e9));
   command->add_flag("--no-vocabulary", options->no_vocabulary, "Analyse only norms and heads")

@@ -82,8 +82,8 @@ class Model:
         activations  what `watch` saw of this model, shown on the page beside the weights
         deep         every semi-axis, and vocabularies of any size
         vocabulary   whether the vocabulary is analysed at all
-        budget       seconds for tokens that a first matrix product leaves undecided, and for each part of what
-                     `activations` add; no limit with `deep`
+        budget       seconds for heads, for ranges, for tokens that a first matrix product leaves undecided, and for
+                     each part of what `activations` add; no limit with `deep`
         Errors       OSError, ValueError for a file that changed or holds what cannot be read
         """
         if activations is not None and not isinstance(activations, Activations):

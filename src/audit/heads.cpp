@@ -1,6 +1,8 @@
 #include <normscope/audit/heads.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -106,19 +108,34 @@ std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, 
   });
   const selectability::AttentionEffort effort{
       .operations = contexts.work / static_cast<double>(std::max<std::ptrdiff_t>(turning, 16))};
+  // Where time is short, all layers have some heads.
+  std::vector<std::size_t> order(tasks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return model.heads[tasks[a].head].head < model.heads[tasks[b].head].head;
+  });
   const std::size_t together = thread_count(threads);
   for (std::size_t first = 0; first < result.size(); first += together) {
     progress("measuring heads", first, result.size());
     const std::size_t count = std::min(together, result.size() - first);
+    const bool late = std::chrono::steady_clock::now() >= contexts.until;
     parallel_for(count, 1, threads, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = first + begin; i < first + end; ++i) {
+      for (std::size_t k = first + begin; k < first + end; ++k) {
+        const Task& task = tasks[order[k]];
+        HeadReach& found = result[order[k]];
+        const auto refuse = [&](std::string reason) {
+          found = {.head = task.head, .norm = task.norm, .pass = task.pass, .refused = std::move(reason)};
+        };
         try {
-          result[i] = reach(checkpoint, model, tasks[i], contexts, effort);
+          if (late) {
+            refuse("left out, as the time for heads was over; `normscope heads` bounds all");
+          } else {
+            found = reach(checkpoint, model, task, contexts, effort);
+          }
         } catch (const Error& error) {
           // A tensor of a type without values: the other heads are still analysed.
           if (error.code() == ErrorCode::Cancelled) throw;
-          result[i] = {
-              .head = tasks[i].head, .norm = tasks[i].norm, .pass = tasks[i].pass, .refused = error.what()};
+          refuse(error.what());
         }
       }
     });

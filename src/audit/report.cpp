@@ -243,7 +243,8 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
   }
   progress("measuring norms", norms.size(), norms.size());
   report.features = features.features(report.norms);
-  report.heads = reach_of_heads(checkpoint, report.model, threads, progress, {.work = work_on_heads});
+  report.heads = reach_of_heads(checkpoint, report.model, threads, progress,
+                                {.work = work_on_heads, .until = deadline_after(vocabulary.seconds)});
   report.ranges =
       ranges::of_model(checkpoint, report.model, threads, progress, deadline_after(vocabulary.seconds));
   report.vocabulary = reach_of_vocabulary(checkpoint, report.model, vocabulary, threads, progress);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -127,6 +128,12 @@ TEST_F(OneHead, IsRefusedWhereItsScoresAreNotModelled) {
   const std::vector<HeadReach> heads = reach();
   EXPECT_FALSE(heads.at(0).attention.has_value());
   EXPECT_EQ(heads[0].refused, "not modelled: position_embedding_type: relative_key");
+}
+
+TEST_F(OneHead, IsLeftOutOnceTimeIsOver) {
+  const std::vector<HeadReach> heads = reach({.until = std::chrono::steady_clock::now()});
+  EXPECT_FALSE(heads.at(0).attention.has_value());
+  EXPECT_EQ(heads[0].refused, "left out, as the time for heads was over; `normscope heads` bounds all");
 }
 
 TEST_F(OneHead, TurnsWithinItsContextAndWindow) {

@@ -27,6 +27,8 @@ class ReportTest(CommandTest):
         whole = self.vocabulary()["reach"]
         self.assertEqual(whole["left_out"], {"tokens": 0, "leads": 0, "probabilities": 0})
         none = self.vocabulary("--budget", "0")["reach"]
+        heads = self.json("report", self.model, "-o", "page.html", "--budget", "0")["heads"]
+        self.assertTrue(all("time for heads was over" in head["refused"] for head in heads))
         self.assertGreater(none["left_out"]["probabilities"], 0)
         self.assertEqual(none["reachable"] + none["left_out"]["tokens"], whole["reachable"])
 

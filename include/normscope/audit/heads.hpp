@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ struct HeadContexts {
   /// Distances times the cube of a head's width, for all rotary heads together: beyond that, distances are
   /// not enumerated, and the bounds are a few percent looser. Six times the number of multiplications.
   double work = 0x1p40;
+  /// When no further heads are started: those left are refused. The first heads of all layers come first.
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 
 /// The extremes of each of `model.heads`, in their order, one entry for each norm that it reads. Heads whose

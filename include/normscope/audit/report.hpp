@@ -174,8 +174,8 @@ struct Report {
   std::vector<Finding> findings;        ///< most severe first, those that are usual last
 };
 
-/// Measures every norm and every head of `checkpoint`, its vocabulary as far as `vocabulary` allows, and the
-/// ranges of as many readers as are begun within `vocabulary.seconds` of their own.
+/// Measures every norm of `checkpoint`, as many heads and the ranges of as many readers as are begun within
+/// `vocabulary.seconds` each, and its vocabulary as far as `vocabulary` allows.
 ///
 /// Errors    as `reach_of_heads`, `reach_of_vocabulary`; Cancelled
 ///

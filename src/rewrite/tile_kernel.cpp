@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <normscope/core/float16.hpp>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tile_kernel.cpp"
 #include <hwy/foreach_target.h>
@@ -50,6 +52,23 @@ struct Float16 {
   static constexpr double smallest = 0x1p-14;
   static constexpr double largest = 65504.0;
   static constexpr double grid = 0x1p-24;
+#if HWY_ARCH_X86 && HWY_TARGET >= HWY_SSE4
+  // Highway's conversions for processors that have none take infinities and NaN for numbers, and -0 for 0.
+  static HWY_INLINE Vector Load(const hwy::float16_t* from) {
+    double values[most_lanes];
+    for (std::size_t i = 0; i < hn::Lanes(Doubles()); ++i) {
+      values[i] = static_cast<double>(decode_float16(from[i].bits));
+    }
+    return hn::LoadU(Doubles(), values);
+  }
+  static HWY_INLINE void Store(Vector values, hwy::float16_t* to) {
+    double each[most_lanes];
+    hn::StoreU(values, Doubles(), each);
+    for (std::size_t i = 0; i < hn::Lanes(Doubles()); ++i) {
+      to[i].bits = encode_float16(each[i]);
+    }
+  }
+#else
   static HWY_INLINE Vector Load(const hwy::float16_t* from) {
     const auto halves = hn::LoadU(hn::Rebind<hwy::float16_t, Doubles>(), from);
     return hn::PromoteTo(Doubles(), hn::PromoteTo(Floats(), halves));
@@ -58,6 +77,7 @@ struct Float16 {
     const hn::Rebind<hwy::float16_t, Doubles> halves;
     hn::StoreU(hn::DemoteTo(halves, hn::DemoteTo(Floats(), values)), halves, to);
   }
+#endif
 };
 
 struct Bfloat16 {

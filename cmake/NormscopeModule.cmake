@@ -48,6 +48,12 @@ function(normscope_translates target)
   target_compile_options(${target} PRIVATE ${NORMSCOPE_TRANSLATING_FLAGS})
 endfunction()
 
+# Modules that no page uses: WebAssembly goes without them, and without the documents and figures of their results.
+set(normscope_off_page_modules "")
+if(EMSCRIPTEN)
+  set(normscope_off_page_modules rewrite activations signature)
+endif()
+
 # normscope_module(<name>): the library normscope::<name> from src/<name>/**.cpp and
 # include/normscope/<name>/*.hpp, linked to exactly the modules cmake/layers.json lets it include.
 function(normscope_module name)
@@ -55,6 +61,8 @@ function(normscope_module name)
   if(EMSCRIPTEN)
     # There is no zlib and no GMP for the page.
     list(FILTER sources EXCLUDE REGEX "/(zlib|gmp)/")
+    list(JOIN normscope_off_page_modules "|" off_page)
+    list(FILTER sources EXCLUDE REGEX "/(${off_page})\\.cpp$")
   else()
     list(FILTER sources EXCLUDE REGEX "/no_(zlib|gmp)/")
   endif()
@@ -73,7 +81,9 @@ function(normscope_module name)
     math(EXPR last "${count} - 1")
     foreach(index RANGE ${last})
       string(JSON below GET "${normscope_layers}" ${name} ${index})
-      target_link_libraries(normscope_${name} PUBLIC normscope::${below})
+      if(NOT below IN_LIST normscope_off_page_modules)
+        target_link_libraries(normscope_${name} PUBLIC normscope::${below})
+      endif()
     endforeach()
   endif()
   # Architectures are all of one shape, and name their parts alike.

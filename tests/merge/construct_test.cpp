@@ -15,6 +15,7 @@
 #include <normscope/merge/construct.hpp>
 
 #include "lnnet/nets.hpp"
+#include "merge/labellings.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::merge {
@@ -28,50 +29,6 @@ using lnnet::Precision;
 using lnnet::trace;
 
 using test::random_values;
-
-std::vector<std::int64_t> random_labels(std::size_t count, std::uint64_t classes, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<std::int64_t> labels(count);
-  for (std::int64_t& label : labels) label = static_cast<std::int64_t>(random.below(classes));
-  return labels;
-}
-
-/// The class of each row by textbook code in the type T, one row and one layer after the other.
-template <typename T>
-std::vector<std::int64_t> replay(const Net& net, MatrixView<const double> x, bool backwards) {
-  std::vector<std::int64_t> given;
-  const auto linear = [&](const Layer& layer, const std::vector<T>& in) {
-    std::vector<T> out(layer.out, T(0));
-    for (std::size_t o = 0; o < layer.out; ++o) {
-      for (std::size_t i = 0; i < layer.in; ++i) {
-        const std::size_t at = backwards ? layer.in - 1 - i : i;
-        out[o] += static_cast<T>(layer.weight[o * layer.in + at]) * in[at];
-      }
-      out[o] += static_cast<T>(layer.bias[o]);
-    }
-    return out;
-  };
-  for (std::size_t row = 0; row < x.rows(); ++row) {
-    std::vector<T> now(x.row(row).begin(), x.row(row).end());
-    for (const Layer& layer : net.layers) {
-      now = linear(layer, now);
-      T mean = 0;
-      for (const T value : now) mean += value;
-      mean /= static_cast<T>(now.size());
-      T variance = 0;
-      for (T& value : now) {
-        value -= mean;
-        variance += value * value;
-      }
-      const T deviation = std::sqrt(variance / static_cast<T>(now.size()));
-      for (T& value : now) value /= deviation;
-    }
-    const std::vector<T> outputs = linear(net.head, now);
-    given.push_back(net.classes[static_cast<std::size_t>(std::max_element(outputs.begin(), outputs.end()) -
-                                                         outputs.begin())]);
-  }
-  return given;
-}
 
 RC_GTEST_PROP(Construct, EveryLabelling, (std::uint64_t seed)) {
   const std::size_t rows = *rc::gen::inRange<std::size_t>(2, 200);
@@ -95,34 +52,6 @@ RC_GTEST_PROP(Construct, EveryLabelling, (std::uint64_t seed)) {
   for (const Layer& layer : made.net.layers) RC_ASSERT(layer.out == 3U);
 }
 
-TEST(Construct, EveryLabellingOfLPlusTwoPointsTakesLLayers) {
-  for (std::size_t depth = 1; depth <= 10; ++depth) {
-    const std::size_t points = depth + 2;
-    const std::vector<double> x = random_values(points * 2, depth);
-    for (std::uint64_t labelling = 0; labelling < std::uint64_t{1} << points; ++labelling) {
-      std::vector<std::int64_t> wanted(points);
-      for (std::size_t i = 0; i < points; ++i) wanted[i] = static_cast<std::int64_t>(labelling >> i & 1);
-      const Construction made = construct({x.data(), points, 2}, wanted, {.threads = 1});
-      ASSERT_EQ(made.correct, points) << depth << " " << labelling;
-      ASSERT_LE(made.net.layers.size(), depth) << labelling;
-    }
-  }
-}
-
-TEST(Construct, ManyRandomLabels) {
-  for (const std::uint64_t classes : {2, 3, 10}) {
-    const std::size_t rows = 4000;
-    const std::vector<double> x = random_values(rows * 8, classes);
-    const std::vector<std::int64_t> wanted = random_labels(rows, classes, classes);
-    const Construction made = construct({x.data(), rows, 8}, wanted);
-    EXPECT_EQ(made.correct, rows);
-    EXPECT_LE(made.net.layers.size(), rows - classes);
-    // The first of them by other code; `correct` counts all.
-    EXPECT_EQ(replay<double>(made.net, {x.data(), 256, 8}, false),
-              std::vector(wanted.begin(), wanted.begin() + 256));
-  }
-}
-
 TEST(Construct, PredictsTheEvaluatorBitByBit) {
   const std::size_t rows = 300;
   const std::vector<double> x = random_values(rows * 3, 31);
@@ -140,52 +69,6 @@ TEST(Construct, PredictsTheEvaluatorBitByBit) {
     ++merges;
   }
   EXPECT_GT(merges, 250U);
-}
-
-TEST(Construct, WeightsStayExactUnderOtherRounding) {
-  const auto errors = [](std::size_t rows, auto number, bool backwards) {
-    const std::vector<double> x = random_values(rows * 4, 11);
-    const std::vector<std::int64_t> wanted = random_labels(rows, 2, 12);
-    const Construction made = construct({x.data(), rows, 4}, wanted);
-    const std::size_t tried = std::min<std::size_t>(rows, 512);
-    const std::vector<std::int64_t> given =
-        replay<decltype(number)>(made.net, {x.data(), tried, 4}, backwards);
-    std::size_t wrong = 0;
-    for (std::size_t row = 0; row < tried; ++row) wrong += given[row] != wanted[row] ? 1 : 0;
-    return wrong;
-  };
-  // Another order of summation and a wider type, at a size where the published weights would be lost.
-  EXPECT_EQ(errors(4096, 0.0, true), 0U);
-  EXPECT_EQ(errors(2048, 0.0L, false), 0U);
-  // Float32 tells some dozens of samples apart, not thousands.
-  EXPECT_EQ(errors(32, 0.0F, false), 0U);
-  EXPECT_GT(errors(4096, 0.0F, false), 0U);
-}
-
-/// Of 20 random labellings of `rows` normal numbers, those that paper mode gets right.
-std::size_t paper_successes(std::size_t rows, Precision precision) {
-  std::size_t exact = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const std::vector<double> x = random_values(rows, seed);
-    const Construction made = construct({x.data(), rows, 1}, random_labels(rows, 2, seed + 100),
-                                        {.mode = Mode::paper, .seed = seed, .precision = precision});
-    EXPECT_LE(made.net.layers.size(), rows - 2);
-    exact += made.correct == rows ? 1 : 0;
-  }
-  return exact;
-}
-
-TEST(Construct, PaperModeWorksUntilItsPrecisionEnds) {
-  const std::map<std::size_t, std::size_t> float64 = {{64, 20},  {96, 20}, {128, 17},
-                                                      {160, 10}, {192, 1}, {256, 0}};
-  for (const auto& [rows, successes] : float64) {
-    EXPECT_EQ(paper_successes(rows, Precision::float64), successes) << rows;
-  }
-  // It goes on with 17 of 384, 5 of 448 and none of 512, which take seconds.
-  const std::map<std::size_t, std::size_t> double_double = {{256, 20}, {320, 20}};
-  for (const auto& [rows, successes] : double_double) {
-    EXPECT_EQ(paper_successes(rows, Precision::double_double), successes) << rows;
-  }
 }
 
 /// Points of the plane on one vertical line, `spread` apart from one another.

@@ -27,7 +27,10 @@ export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> 
   await view.runAsync();
   // A narrower figure's legend takes more rows, which a layout for the width before cuts off.
   await view.resize().runAsync();
-  view.addSignalListener("width", () => void view.resize().runAsync());
+  // Figures of several parts have a width for each, and none of their own.
+  if ("width" in view.getState({ signals: (name) => name === "width" }).signals) {
+    view.addSignalListener("width", () => void view.resize().runAsync());
+  }
   return view;
 }
 

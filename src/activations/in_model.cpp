@@ -9,7 +9,7 @@
 namespace normscope::activations {
 namespace {
 
-/// The one norm of the model that the module is; null where there are none or several.
+/// The norm of the model that corresponds to the module; null if there are none or several.
 const model::Norm* norm_of(const model::Model& model, const std::string& name) {
   const model::Norm* found = nullptr;
   for (const model::Norm& norm : model.norms) {
@@ -34,7 +34,7 @@ void add_next_tokens(InModel& result, const checkpoint::Checkpoint& checkpoint, 
     const auto file = model::find_token_names(checkpoint.files().front().parent_path());
     if (file) result.tokens = model::read_token_names(*file, head.logits.tokens);
   } catch (const Error& error) {
-    // A head that is not modelled, or weights that are not finite: what is known of the norms stays.
+    // The head is not modelled, or its weights are not finite: the results about norms are still returned.
     if (error.code() != ErrorCode::Unsupported && error.code() != ErrorCode::Argument) throw;
     result.next_refused = error.what();
   }

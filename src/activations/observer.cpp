@@ -99,7 +99,7 @@ struct Observer::State {
   }
   [[nodiscard]] double gain(std::size_t i) const { return spec.gain.empty() ? 1.0 : spec.gain[i]; }
 
-  /// y − bias of `row`. `each` hears the mean of every block, its |x − m| and its σ.
+  /// y − bias of `row`. `each` is called with the mean of every block, its |x − m| and its σ.
   template <typename Each>
   void normalize(std::span<const double> row, std::span<double> output, const Each& each) const {
     const std::size_t n = spec.block_width();

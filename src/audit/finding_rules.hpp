@@ -34,7 +34,7 @@ template <typename Name>
 void add_image_findings(const Report& report, Findings& findings);
 /// Gains, eps and what the file does not state.
 void add_parameter_findings(const Report& report, Findings& findings);
-/// Weights of readers: what has no effect, and who reads a feature most.
+/// Weights of readers: weights without effect, and the reader that uses a feature most.
 void add_reader_findings(const Report& report, Findings& findings);
 /// Heads that can never attend uniformly, or never sharply.
 void add_head_findings(const Report& report, Findings& findings);

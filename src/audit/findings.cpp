@@ -34,7 +34,7 @@ struct Reason {
   std::string_view why;
 };
 
-/// What each kind of finding means for who reads or changes the model.
+/// Why each kind of finding matters to someone who reads or changes the model.
 constexpr Reason reasons[] = {
     {"stretched_axis",
      "Every map that reads the norm sees this axis larger than the others: it dominates dot products, and "
@@ -106,7 +106,7 @@ bool is_usual(const Report& report, const Finding& finding, const UsualRange& ra
   return std::all_of(report.norms.begin(), report.norms.end(), fits);
 }
 
-/// Says what is usual; what is, is less severe.
+/// Adds the usual range to a finding; a finding within it is less severe.
 void compare_with_family(const Report& report, Finding& finding) {
   if (report.family == nullptr || !finding.norm) return;
   for (const auto& [kind, measure] : measures) {
@@ -152,7 +152,7 @@ std::vector<Finding> find(const Report& report) {
     compare_with_family(report, finding);
     if (finding.reproduce.empty()) finding.reproduce = "normscope inspect " + shell_quoted(report.path);
   }
-  // What is usual comes last, whatever its severity.
+  // Findings within the usual range come last, whatever their severity.
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     return a.is_usual == b.is_usual ? a.severity > b.severity : b.is_usual;
   });

@@ -94,7 +94,7 @@ void concentrated_images(const Report& report, Findings& findings) {
        norm.reproduce});
 }
 
-/// What the condition number is without as many of the shortest axes as features are switched off.
+/// The condition number without the shortest axes, as many as features are switched off.
 std::string without_switched_off(const NormReport& norm) {
   const std::size_t off = norm.switched_off.size();
   if (off == 0 || off >= norm.image->lengths.size()) return "";

@@ -41,7 +41,7 @@ void removed_weight(const Report& report, Findings& findings) {
        .reproduce = norm->reproduce});
 }
 
-/// Who reads the feature that is unusual in most norms.
+/// The reader that uses the feature that is unusual in most norms.
 void feature_readers(const Report& report, Findings& findings) {
   if (report.features.empty() || report.features[0].unusual() < 2) return;
   const Feature& feature = report.features[0];

@@ -133,7 +133,7 @@ std::vector<HeadReach> reach_of_heads(const checkpoint::Checkpoint& checkpoint, 
             found = reach(checkpoint, model, task, contexts, effort);
           }
         } catch (const Error& error) {
-          // A tensor of a type without values: the other heads are still analysed.
+          // A tensor of a type without decoder: the other heads are still analysed.
           if (error.code() == ErrorCode::Cancelled) throw;
           refuse(error.what());
         }

@@ -20,7 +20,7 @@ namespace {
 /// Rows whose logits are in memory together.
 constexpr std::size_t states_at_once = 16;
 
-/// The point of the ball that the norm makes of `row`, and what multiplies it where σ is `mean_sigma`.
+/// The point of the ball to which the norm maps `row`, and its factor if σ is replaced by `mean_sigma`.
 double point_of(const NormSpec& norm, std::span<const double> row, double mean_sigma,
                 std::span<double> point) {
   const double mean =
@@ -64,15 +64,15 @@ std::vector<std::size_t> likeliest(std::span<const double> logits, std::size_t c
   return order;
 }
 
-/// What one row says.
+/// The result for one row.
 struct RowResult {
   double divergence = 0.0;
   bool changed = false;
   std::vector<std::size_t> likeliest{};
 };
 
-/// The logits at `point`, times `factor` before the offsets, given `product` = A · point; `shared` is what
-/// the head leaves out of all of them.
+/// The logits at `point`, multiplied by `factor` before the offsets are added, given `product` = A · point;
+/// `shared` is the term common to all logits that the head leaves out.
 void finish_logits(const VocabularyHead& head, std::span<const double> product, double factor, double shared,
                    std::span<double> logits) {
   for (std::size_t i = 0; i < logits.size(); ++i) {

@@ -8,7 +8,7 @@
 
 namespace normscope::audit {
 
-/// Why nothing is proved about what reads `norm`.
+/// Why nothing is proved about the readers of `norm`.
 /// Requires  the norm does not normalize
 [[nodiscard]] inline std::string not_normalizing(const model::Norm& norm) {
   return norm.effect() == NormEffect::off

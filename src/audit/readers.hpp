@@ -6,9 +6,11 @@
 
 namespace normscope::audit {
 
-/// Adds what each reader takes from the norm to `report.readers`; readers whose weights are missing, not
-/// finite or of an unsupported type are left out. `longest` is the unit vector of the image's longest axis,
-/// or empty. Errors    Cancelled
+/// Fills `report.readers` with statistics of how each reader uses the norm; readers whose weights are missing,
+/// not finite or of an unsupported type are left out. `longest` is the unit vector of the image's longest axis,
+/// or empty.
+///
+/// Errors    Cancelled
 ///
 /// Cost      the readers' weights are read once, a block of rows at a time
 void measure_readers(const checkpoint::Checkpoint& checkpoint, const NormSpec& norm,

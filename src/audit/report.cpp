@@ -116,8 +116,8 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   return report;
 }
 
-/// Whether `b` may be the next norm of the space that `a` acts in. Norms inside attention (of one head's
-/// query, for example) act in another space than the stream's.
+/// Whether `b` may be the next norm of the space in which `a` acts. Norms inside attention (of one head's query,
+/// for example) do not act on the stream.
 bool comparable(const model::Norm& a, const model::Norm& b) {
   return a.order_known && b.order_known && a.width == b.width && a.stack == b.stack &&
          (a.placement == model::Placement::inside) == (b.placement == model::Placement::inside) &&
@@ -225,7 +225,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
     try {
       report.norms.push_back(measure(checkpoint, norms[i], threads, poll, i, features, measured));
     } catch (const Error& error) {
-      // Of a type without values, for example: the rest of the file is still analysed.
+      // For example a type without decoder: the rest of the file is still analysed.
       if (error.code() == ErrorCode::Cancelled) throw;
       report.norms.push_back({.norm = norms[i], .not_measured = error.what()});
     }

@@ -25,7 +25,7 @@ Word draw_word(std::size_t length, Random& random) {
   return word;
 }
 
-/// The largest |Σ weight · c| over the units, a weight and a vector of c's each.
+/// The largest |Σ weight · c| over the units; `terms` has pairs of a weight and the c's of all units.
 double largest(std::initializer_list<std::pair<double, std::vector<double>>> terms) {
   std::vector<double> sum(terms.begin()->second.size(), 0.0);
   for (const auto& [weight, values] : terms) {

@@ -82,7 +82,7 @@ Array read(const StoredArray& array) {
   std::vector<std::byte> buffer;
   const std::span<const std::byte> elements = array.fetch(buffer);
   std::uint64_t count = 1;
-  // Every format has checked the product against the bytes that are there.
+  // Every format has checked the product against the size of the file.
   for (const std::uint64_t extent : array.shape) count *= extent;
   std::vector<double> values(static_cast<std::size_t>(count));
   decode(array.dtype, elements, values);

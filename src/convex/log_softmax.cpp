@@ -19,7 +19,7 @@ namespace {
 
 /// Targets optimized together, as rows of one product.
 constexpr std::size_t batch = 32;
-/// Number of matrix entries from which a float32 copy pays off.
+/// Number of matrix entries from which a float32 copy is worth its cost.
 constexpr std::size_t float_entries = std::size_t{1} << 18U;
 /// Size of logits up to which float32 resolves values to the default gap.
 constexpr double float_scale = 500.0;

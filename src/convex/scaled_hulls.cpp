@@ -11,7 +11,7 @@
 namespace normscope::convex {
 namespace {
 
-/// Multiplications that justify a thread.
+/// Number of multiplications from which another thread pays off.
 constexpr std::size_t grain = 1'000'000;
 
 /// Σ x_i y_i in eight interleaved partial sums, which compilers vectorize.

@@ -10,7 +10,7 @@
 
 namespace normscope::convex {
 
-/// The margin that a normal proves.
+/// The margin that is proved for a normal.
 struct SeparatedBy {
   double margin = -std::numeric_limits<double>::infinity();  ///< a lower bound in exact arithmetic
   double offset = 0.0;                                       ///< between the sets, if a double lies there

@@ -114,17 +114,17 @@ bool is_temporary(std::string_view name, std::string_view boot) {
          name.substr(digits).find_first_not_of(hexadecimal) == std::string_view::npos;
 }
 
-/// Whether the open temporary file now belongs to this process. A process that removes the files of dead ones
-/// may have found it before it was locked.
+/// Whether the open temporary file now belongs to this process. Another process that removes files of dead
+/// processes may have found it before it was locked.
 bool claim(int descriptor) {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // or there are no locks here
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
 }
 
-/// Removes the temporary files of this user's processes that ended without removing them. The kernel frees a
-/// lock when its process ends, whatever ended it, and all processes of one boot see each other's locks; some
-/// network file systems do not show them those of other machines, whose files therefore stay.
+/// Removes temporary files of this user's processes that ended without removing them. The kernel releases a
+/// lock whenever its process ends, and all processes of one boot see each other's locks. Locks of other machines
+/// are not visible in some network file systems, so files of other machines are kept.
 void remove_stale(const path& folder, std::string_view boot) {
   if (boot.empty()) return;
   std::error_code error;

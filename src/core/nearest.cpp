@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t longest_wanted = 128;
 constexpr std::size_t changes_of_a_part = 2;
-/// A shorter common part says nothing.
+/// Shorter common parts are coincidences.
 constexpr std::size_t shortest_part = 3;
 
 std::string lower(std::string_view text) {

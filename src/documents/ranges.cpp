@@ -19,7 +19,7 @@ using normscope::ranges::LogitRanges;
 using normscope::ranges::NormRanges;
 using normscope::ranges::ReaderRanges;
 
-/// Rows that a list names; all of them are counted.
+/// Largest number of rows in a list; the count includes all of them.
 constexpr std::size_t most_listed = 64;
 
 Json end_json(const End& end) { return {{"row", end.row}, {"bound", end.bound}, {"attained", end.attained}}; }
@@ -96,7 +96,7 @@ Json selector_or_null(const std::optional<model::Slice>& slice) {
   return slice ? Json(slice->selector()) : Json();
 }
 
-/// What each range was computed from, for those who check it.
+/// The inputs from which each range was computed, for checkers.
 void add_sources(const model::Model& model, Json& norms) {
   for (std::size_t i = 0; i < norms.size(); ++i) {
     const model::Norm& norm = model.norms[i];

@@ -38,7 +38,7 @@ RewriteJson planned_norm(const model::Norm& norm, const rewrite::NormPlan& plan)
           {"reason", text_or_null(plan.reason)}};
 }
 
-/// The edit that a certificate is of.
+/// The edit to which a certificate belongs.
 const rewrite::Edit& edit_of(const rewrite::Plan& plan, const rewrite::Certificate& certificate) {
   return *std::find_if(plan.edits.begin(), plan.edits.end(), [&](const rewrite::Edit& edit) {
     model::Slice slice = edit.from;

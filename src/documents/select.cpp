@@ -23,7 +23,7 @@ std::vector<std::size_t> rows_with(const selectability::Selection& selection, Se
   return result;
 }
 
-/// How many numbers the queries and weights of all keys are.
+/// Number of values in the queries and weights of all keys.
 std::size_t numbers_of(const selectability::Selection& selection) {
   std::size_t numbers = 0;
   for (const selectability::Verdict& verdict : selection.keys) {

@@ -11,7 +11,7 @@
 #include <normscope/figures/vega.hpp>
 #include <normscope/numeric/rounded.hpp>
 
-/// What the figures of a report are put together from.
+/// Parts that the figures of a report share.
 namespace normscope::figures {
 
 using Json = nlohmann::ordered_json;
@@ -28,7 +28,7 @@ using vega::values;
 /// Five digits draw the same curve and keep the pages of deep models small.
 [[nodiscard]] inline double rounded(double value) { return rounded_to_digits(value, 5); }
 
-/// One question, its figure, and what the figure says in words.
+/// One question, its figure, and the answer in words.
 [[nodiscard]] inline Json chart(const char* id, const char* question, const std::string& answer,
                                 const std::string& description, Json spec) {
   spec["width"] = "container";
@@ -48,13 +48,13 @@ using vega::values;
   return result;
 }
 
-/// Whether the place of a row's norm in the forward pass is known.
+/// Whether the position of a row's norm in the forward pass is known.
 [[nodiscard]] bool is_ordered(const Json& row);
 
-/// What the positions of `rows` are.
+/// The meaning of the positions of `rows`, as an axis title.
 [[nodiscard]] const char* depth_title(const Json& rows);
 
-/// Position in the forward pass, the x axis of everything that runs through depth.
+/// Position in the forward pass, the x axis of figures over depth.
 [[nodiscard]] Json depth_axis(const Json& rows);
 
 [[nodiscard]] Json role_colour();
@@ -62,12 +62,12 @@ using vega::values;
 /// Least and largest value of a field.
 [[nodiscard]] std::pair<double, double> extent(const Json& rows, const char* field);
 
-/// An axis for positive ratios: logarithmic where they differ by powers, else as close as they are.
+/// An axis for positive ratios: logarithmic if they differ by orders of magnitude, otherwise linear.
 [[nodiscard]] Json ratio_axis(const Json& rows, const char* field, const char* title);
 
-/// What each head can do, appended to `charts` where heads are known.
+/// Appends the figures of the heads' bounds to `charts`, if heads are known.
 void head_spreads(const Report& report, Json& charts);
-/// How that changes with distance, where heads are rotary.
+/// The same over the distance, for rotary heads.
 void head_distances(const Report& report, Json& charts);
 
 }  // namespace normscope::figures

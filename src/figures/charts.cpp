@@ -38,7 +38,7 @@ Json depth_figure(Json rows, Json y, Json tips) {
           {"layer", std::move(layers)}};
 }
 
-/// What places a norm in a figure through depth.
+/// The fields of a row that determine its place in a figure over depth.
 Json depth_row(const Report& report, std::size_t index) {
   const model::Norm& norm = report.norms[index].norm;
   Json row = {{"position", index}, {"name", norm.name}, {"role", norm.role}};
@@ -46,7 +46,7 @@ Json depth_row(const Report& report, std::size_t index) {
   return row;
 }
 
-/// One row a norm that `keep` accepts: position, name, role, and what `fill` adds.
+/// One row for each norm that `keep` accepts: position, name, role, and the fields that `fill` adds.
 template <typename Keep, typename Fill>
 Json rows(const Report& report, Keep keep, Fill fill) {
   Json result = Json::array();

@@ -10,7 +10,7 @@
 namespace normscope::figures {
 namespace {
 
-/// Lines of the figure by distance; of more heads each layer has one.
+/// Largest number of lines in the figure over distance; with more heads, each layer has one line.
 constexpr std::size_t most_lines = 64;
 
 /// "every context", or "contexts of at most 512 positions" where rotary heads are bounded over these.
@@ -31,7 +31,7 @@ std::string passes_of(const HeadReach& reach) {
   return reach.pass.empty() ? "" : reach.pass == "first" ? ", first pass" : ", later passes";
 }
 
-/// How many different heads stand in a report, those left out that `keep` refuses.
+/// Number of different heads in a report that `keep` accepts.
 template <typename Keep>
 std::size_t count_heads(const Report& report, Keep keep) {
   std::set<std::size_t> heads;
@@ -41,7 +41,8 @@ std::size_t count_heads(const Report& report, Keep keep) {
   return heads.size();
 }
 
-/// Rows of a distance and what two keys there can be told apart by, a line a head or, of many, a layer.
+/// Rows with a distance and the attained spread of two keys at that distance: one line per head, or per layer if
+/// there are many heads.
 Json curve_rows(const Report& report, std::size_t lines) {
   Json table = Json::array();
   std::map<std::tuple<std::string, int, std::string, std::size_t>, double> layers;
@@ -71,7 +72,7 @@ Json curve_rows(const Report& report, std::size_t lines) {
   return table;
 }
 
-/// Few layers have a color each, many a shade.
+/// Few layers have a colour each, many a shade.
 Json layer_color(const Json& table) {
   std::set<int> layers;
   for (const Json& row : table) layers.insert(row["layer"].get<int>());
@@ -149,7 +150,7 @@ void head_spreads(const Report& report, Json& charts) {
     const std::string passes = passes_of(report.heads[i]);
     by_passes = by_passes || !passes.empty();
     const auto add = [&](const char* what, double spread) {
-      // A logarithmic axis has no place for what is nothing, or as good as it.
+      // A logarithmic axis cannot show values that are zero or negligible.
       if (!(spread > 1e-6 * attention.sharpest.upper)) return false;
       table.push_back({{"layer", head.layer},
                        {"place", fmt::format("{}{}{}", stack_of(head), head.layer, passes)},
@@ -174,7 +175,7 @@ void head_spreads(const Report& report, Json& charts) {
                      {"layer",
                       {{{"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"opacity", 0.6}}}},
                        {{"mark", words}, {"encoding", {{"text", {{"field", "label"}}}}}}}}};
-  // As they come, which is by layer, the first pass before the later ones.
+  // In their order, which is by layer, the first pass before later ones.
   const Json layer_axis = {{"field", "place"},
                            {"type", "ordinal"},
                            {"title", by_passes ? "layer, and passes through its weights" : "layer"},

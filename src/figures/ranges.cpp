@@ -16,7 +16,7 @@ using ranges::ModelRanges;
 using ranges::NumberType;
 using ranges::ReaderRanges;
 
-/// Types whose largest number is within this factor of what is drawn have a line.
+/// A type has a line if its largest number is within this factor of the numbers drawn.
 constexpr double drawn_within = 1000.0;
 constexpr const char* size_title = "largest size of a number";
 
@@ -86,7 +86,7 @@ std::string margins(const ModelRanges& found, double largest) {
   return text + ".";
 }
 
-/// Lines at the largest numbers of types near what is drawn, with their names.
+/// Lines at the largest numbers of types, if these are near the numbers drawn, with the types' names.
 Json limits(double largest) {
   Json rows = Json::array();
   for (const NumberType& type : ranges::number_types) {

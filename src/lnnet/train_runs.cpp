@@ -14,7 +14,7 @@ namespace {
 
 /// Number of progress reports of a training.
 constexpr std::size_t progress_reports = 500;
-/// Between two saves of the state; the first comes soon, so that a short training has one too.
+/// Time between two saves of the state; the first is earlier, so that a short training is saved too.
 constexpr std::chrono::milliseconds first_save{250};
 constexpr std::chrono::milliseconds state_saved_every{10'000};
 

@@ -29,13 +29,13 @@ struct StateBounds {
 [[nodiscard]] Digest fingerprint_of(const std::vector<double>& x, const std::vector<std::uint32_t>& classes,
                                     const ConstructOptions& options);
 
-/// Writes a snapshot; nothing where `path` is empty.
+/// Writes a snapshot; does nothing if `path` is empty.
 /// Errors    Io
 void save_state(const std::filesystem::path& path, const Digest& fingerprint, const ResumeState& state);
 
-/// The state at `path`; nothing where `path` is empty or no file.
-/// Errors    Io; Format for a file that is none, is damaged or holds what no construction saves; Argument
-///           when the state is of another construction
+/// The state at `path`; none if `path` is empty or does not exist.
+/// Errors    Io; Format for a file that is no state, is damaged, or has values that no construction saves;
+///           Argument if the state is of another construction
 [[nodiscard]] std::optional<ResumeState> load_state(const std::filesystem::path& path,
                                                     const Digest& fingerprint, const StateBounds& bounds);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon() / 2.0;
 
-/// Π(g ⊙ w) of the block that begins at `begin`, handed to `each` entry by entry; returns |g ⊙ w|².
+/// Calls `each` with the entries of Π(g ⊙ w) of the block that begins at `begin`; returns |g ⊙ w|².
 template <typename Each>
 double projected(const NormSpec& spec, std::span<const double> row, std::size_t begin, const Each& each) {
   const std::size_t n = spec.block_width();
@@ -31,7 +31,7 @@ double Interval::size() const { return std::max(std::abs(lower), std::abs(upper)
 
 Interval interval(const NormSpec& spec, std::span<const double> row, double bias) {
   double centre = bias;
-  double sizes = std::abs(bias);  // of everything that is added
+  double sizes = std::abs(bias);  // sum of the magnitudes of all terms
   for (std::size_t i = 0; i < spec.bias.size(); ++i) {
     centre += row[i] * spec.bias[i];
     sizes += std::abs(row[i] * spec.bias[i]);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t rows_at_once = 64;
 
-/// What some rows of a map compute; ends without attained values.
+/// The ranges of some rows of a map; their ends have no attained values yet.
 struct Part {
   End lowest{}, highest{};
   double typical = 0.0;
@@ -67,7 +67,7 @@ class Rows {
     return all;
   }
 
-  /// What the norm and the row compute at the input that attains the end.
+  /// The value of the row at the input that approaches the end.
   [[nodiscard]] double attained(const End& end, bool upper) const {
     const std::vector<double> row = model::read_weight(checkpoint_, linear_, end.row, 1);
     std::vector<double> x(norm_.width);
@@ -101,7 +101,7 @@ class Rows {
   std::vector<double> bias_;
 };
 
-/// What all readers of a model are computed with.
+/// The context that the ranges of all readers of a model are computed in.
 struct Run {
   const checkpoint::Checkpoint& checkpoint;
   unsigned threads;
@@ -133,7 +133,7 @@ ReaderRanges of_reader(const Run& run, const model::Linear& linear, const NormSp
   return result;
 }
 
-/// The upper one of an even number; reorders the values.
+/// The median, for an even number of values the upper one of the middle two; reorders the values.
 double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -144,7 +144,7 @@ double median(std::vector<double>& values) {
 void add_features(const NormSpec& norm, NormRanges& result) {
   std::vector<double> sizes(norm.width);
   std::vector<double> typical(norm.width);
-  // The row has one entry, so that only its block counts.
+  // The row has one nonzero entry, so only its block matters.
   const std::size_t n = norm.elementwise() ? 1 : norm.block_width();
   const double width = static_cast<double>(n);
   const double reach = norm.elementwise() ? 1.0
@@ -194,7 +194,7 @@ double capped(double bound, const model::Vocabulary& vocabulary, double outward)
   return cap * std::tanh(scaled / cap) + outward * 0x1p-48 * cap;
 }
 
-/// The head's rows: among the readers of its norm, where they are.
+/// The ranges of the logits: those of the head's rows, which are usually among the readers of its norm.
 ReaderRanges of_unembedding(const Run& run, const model::Linear& unembedding, const model::Norm& norm,
                             const NormRanges& known) {
   for (const ReaderRanges& reader : known.readers) {

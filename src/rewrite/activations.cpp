@@ -38,7 +38,7 @@ double dot(const double* a, const double* b, std::size_t size) {
   return sum;
 }
 
-/// One reader with what it reads, of one file.
+/// One reader of one file, with the norm that it reads.
 struct ReaderSide {
   const Checkpoint& file;
   const Linear& map;

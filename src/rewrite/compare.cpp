@@ -23,7 +23,7 @@ using model::Linear;
 using model::Model;
 using model::Norm;
 
-/// A file, its description and which tensors it uses where.
+/// A file, its description, and the uses of its tensors.
 struct Side {
   Side(const Checkpoint& checkpoint, const Model& described)
       : file(checkpoint), model(described), uses(described) {}
@@ -172,7 +172,7 @@ void compare_all_writers(Side& before, Side& after, Comparison& result) {
   }
 }
 
-/// Tensors of `side` that may hold parameters and are neither compared nor in `taken`.
+/// Tensors of `side` that may hold parameters and are neither compared yet nor in `taken`.
 std::vector<const Tensor*> rest_of(const Side& side, const std::set<std::string, std::less<>>& taken) {
   std::vector<const Tensor*> result;
   for (const Tensor& tensor : side.file.tensors()) {
@@ -208,7 +208,7 @@ void compare_others(const Side& before, const Side& after, Comparison& result) {
   }
 }
 
-/// The same where a graph has names of its own: by name where there is one, else by values.
+/// The same for a graph with names of its own: matched by name if it exists, otherwise by values.
 void compare_others_by_values(const Side& before, const Side& after, Comparison& result) {
   std::set<std::string, std::less<>> taken;
   const auto add = [&](const Tensor& tensor, const Tensor& found, double change) {
@@ -269,7 +269,8 @@ const char* to_string(Agreement agreement) {
 
 namespace {
 
-/// Finds where in OLD the readers of NEW come from that differ from those in their place.
+/// For readers of NEW that differ from the corresponding ones of OLD, finds the reader of OLD with the same
+/// weights.
 void find_misplaced(const Side& before, const Side& after, const NormPairs& norms, Comparison& result) {
   const NormSpec none;
   for (std::size_t n = 0; n < norms.pairs.size(); ++n) {

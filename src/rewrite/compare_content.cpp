@@ -46,7 +46,7 @@ std::vector<double> gain_values(const Checkpoint& file, const Norm& norm) {
   return result;
 }
 
-/// Adds norms between two pairs: all if there are as many, of the same widths, on both sides.
+/// Pairs the norms between two matched pairs: all of them if both sides have as many, of the same widths.
 void add_between(const Model& old_model, std::size_t old_begin, std::size_t old_end, const Model& new_model,
                  std::size_t new_begin, std::size_t new_end, NormPairs& result) {
   bool fits = old_end - old_begin == new_end - new_begin;
@@ -63,8 +63,8 @@ void add_between(const Model& old_model, std::size_t old_begin, std::size_t old_
   for (std::size_t i = new_begin; i < new_end; ++i) result.new_left.push_back(i);
 }
 
-/// The stored matrices that read a norm. One that is read whole keeps the order of its outputs, which the
-/// architecture may permute.
+/// The stored matrices that read a norm. The outputs of a matrix that is read as a whole keep their stored order,
+/// which the architecture may permute.
 std::vector<Linear> stored_readers(const Norm& norm) {
   std::vector<Linear> result;
   std::set<Place> seen;
@@ -85,7 +85,7 @@ Linear rows_of(const Tensor& tensor) {
   return map;
 }
 
-/// The matrices that a tensor may be: itself, and its transpose.
+/// The matrices that a tensor may represent: itself and its transpose.
 std::vector<Linear> readings_of(const Tensor& tensor, const Linear& wanted) {
   std::vector<Linear> result;
   Linear map = rows_of(tensor);

@@ -13,8 +13,8 @@
 
 namespace normscope::rewrite {
 
-/// A graph (ONNX) keeps few of the names that training gave to tensors, and transposes matrices. What follows
-/// finds what belongs together by values.
+/// An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These functions
+/// match norms and tensors by their values.
 
 /// Norms of two models, as indices; in the order of the forward pass.
 struct NormPairs {
@@ -22,11 +22,11 @@ struct NormPairs {
   std::vector<std::size_t> old_left{}, new_left{};
 };
 
-/// All norms by their places.
+/// All norms paired by position.
 /// Requires  as many in both
 [[nodiscard]] NormPairs norms_in_order(const model::Model& old_model);
 
-/// Norms of equal gains, and between these as many as there are on either side, of equal widths.
+/// Norms paired by equal gains; those in between are paired if both sides have equally many of equal widths.
 [[nodiscard]] NormPairs norms_by_gain(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
                                       const checkpoint::Checkpoint& new_file, const model::Model& new_model,
                                       double tolerance);
@@ -36,7 +36,7 @@ struct ReaderPairs {
   std::vector<model::Linear> left{};  ///< of the old norm's
 };
 
-/// The stored matrices that read two norms, paired by how little the composites with the gains differ.
+/// The stored matrices that read two norms, paired such that the composites with the gains differ least.
 [[nodiscard]] ReaderPairs readers_by_values(const checkpoint::Checkpoint& old_file,
                                             const model::Norm& old_norm, const NormSpec& old_spec,
                                             const checkpoint::Checkpoint& new_file,
@@ -45,13 +45,13 @@ struct ReaderPairs {
 /// Whether both maps, without their norms, have the same weights to `tolerance`; on a few rows first.
 [[nodiscard]] bool has_same_values(const MapOfFile& before, const MapOfFile& after, double tolerance);
 
-/// A tensor that has the values of another, as it is or transposed.
+/// A tensor that has the values of another one, or their transpose.
 struct SameValues {
   const checkpoint::Tensor* tensor = nullptr;  ///< null if there is none
   double change = 0.0;                         ///< largest, of a row's length
 };
 
-/// The one of `candidates` that has the values of `wanted` to `tolerance`.
+/// The candidate that has the values of `wanted` to `tolerance`.
 [[nodiscard]] SameValues find_values(const checkpoint::Checkpoint& of_wanted,
                                      const checkpoint::Tensor& wanted, const checkpoint::Checkpoint& file,
                                      std::span<const checkpoint::Tensor* const> candidates, double tolerance);

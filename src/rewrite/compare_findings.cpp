@@ -102,7 +102,7 @@ class Findings {
     };
   }
 
-  /// One finding for all norms of which `is` holds; the first is named.
+  /// One finding for all norms for which `is` holds; the first is named.
   void each(const char* kind, const char* text, const Test& is) {
     std::size_t count = 0;
     const NormComparison* first = nullptr;
@@ -131,7 +131,7 @@ class Findings {
     }
   }
 
-  /// Readers that are those of another place in OLD.
+  /// Readers that have the weights of another reader of OLD.
   void add_wrong_readers() {
     for (std::size_t i = 0; i < gains_.size(); ++i) {
       for (const ReaderComparison& reader : comparison_.norms[i].readers) {

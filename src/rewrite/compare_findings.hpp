@@ -6,7 +6,7 @@
 
 namespace normscope::rewrite {
 
-/// Says in sentences what differs, and what was rewritten. `norms` are those of `comparison`.
+/// Differences and rewrites as sentences. `norms` are those of `comparison`.
 void add_findings(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
                   const checkpoint::Checkpoint& new_file, const model::Model& new_model,
                   const NormPairs& norms, Comparison& comparison);

@@ -116,7 +116,7 @@ WriterComparison compare_writers(const MapOfFile& before, const MapOfFile& after
   for (const Input& input : inputs) {
     const double centered = std::max(0.0, input.error - input.error_sum * input.error_sum / features);
     result.raw = std::max(result.raw, ratio(input.error, input.length));
-    // Relative to all that is written: what is left of a constant row has no size to compare with.
+    // Relative to the whole vector written: a constant row has length 0 after its mean is subtracted.
     result.centered = std::max(result.centered, ratio(centered, input.length));
   }
   return result;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t elements_of_a_block = std::size_t{1} << 18U;
 constexpr std::size_t bytes_written_at_a_time = std::size_t{1} << 20U;
-/// Columns that are gathered together, so that each row gives whole cache lines.
+/// Number of columns that are gathered together, so that whole cache lines of each row are used.
 constexpr std::size_t columns_at_a_time = 64;
 
 }  // namespace

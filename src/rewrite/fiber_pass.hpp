@@ -10,22 +10,22 @@
 
 namespace normscope::rewrite {
 
-/// The fibers of a stored matrix along one of its axes, some of them: n rows of `length` numbers each.
+/// A block of fibers (vectors along one axis) of a stored matrix: n rows of `length` numbers each.
 struct Fibers {
   std::size_t first = 0;
   std::size_t count = 0;
   std::size_t length = 0;
   std::span<const double> old;
-  std::span<const double> exact;   ///< rewritten
-  std::span<const double> stored;  ///< and rounded to the dtype
+  std::span<const double> exact;   ///< rewritten, in float64
+  std::span<const double> stored;  ///< the same rounded to the dtype
 
   [[nodiscard]] std::span<const double> row(std::span<const double> of, std::size_t index) const {
     return of.subspan(index * length, length);
   }
 };
 
-/// Rewrites a stored matrix whose changed values depend on all others of their fiber: a row of the file, or a
-/// column. Columns need the matrix in memory, in its dtype.
+/// Rewrites a stored matrix if changed values depend on all values of their fiber, a row or column of the file.
+/// Columns need the matrix in memory, in its dtype.
 class FiberPass {
  public:
   FiberPass(const StoredMatrix& matrix, bool along_rows, unsigned threads)
@@ -33,7 +33,7 @@ class FiberPass {
 
   /// Replaces the fibers [first, first + n) in `values` by rewritten ones.
   using Change = std::function<void(std::span<double> values, std::size_t first)>;
-  /// Elements of the slice that get other bytes than those of the rewritten values.
+  /// Elements of the slice whose bytes are not those of the rewritten values.
   using Patches = std::pair<std::span<const std::uint64_t>, std::span<const std::byte>>;
 
   /// Errors    Unsupported for a value that is not finite or leaves the dtype's range

@@ -8,7 +8,7 @@
 
 namespace normscope::rewrite {
 
-/// A hash that notices damage, not intent: each of four lanes multiplies the words it takes.
+/// A hash that detects accidental changes but not forgery: each of four lanes multiplies the words it takes.
 class Fingerprint {
  public:
   void add(std::span<const std::byte> bytes);
@@ -23,7 +23,7 @@ class Fingerprint {
   std::array<std::byte, sizeof(Words)> rest_{};  ///< of `size_` modulo its length
 };
 
-/// Of a whole file.
+/// The fingerprint of a whole file.
 /// Errors    Io
 [[nodiscard]] std::uint64_t fingerprint_of(const std::filesystem::path& path);
 

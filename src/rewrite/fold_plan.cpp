@@ -18,8 +18,8 @@ using model::Norm;
 using model::Placement;
 using model::Slice;
 
-/// s_j = 2^k next to the largest |y_j| of the norm's outputs over their geometric mean; 1 where y_j is always
-/// 0.
+/// s_j = 2^k nearest to the largest |y_j| of the norm's outputs divided by the geometric mean of these; 1 if y_j
+/// is always 0.
 std::vector<double> even_scales(const NormSpec& spec) {
   const double largest =
       spec.centers() ? std::sqrt(static_cast<double>(spec.block_width()) - 1.0) : spec.radius();
@@ -41,7 +41,7 @@ std::vector<double> even_scales(const NormSpec& spec) {
   return scales;
 }
 
-/// Decides what one norm's readers allow.
+/// Decides which fold the readers of one norm allow.
 class FoldPlanner : Planner {
  public:
   using Planner::Planner;
@@ -90,7 +90,7 @@ class FoldPlanner : Planner {
   }
 
  private:
-  /// Powers of two that even the largest values of the norm's outputs.
+  /// Powers of two that make the largest values of the norm's outputs similar.
   [[nodiscard]] NormPlan decide_scales(NormPlan result, NormSpec spec) {
     result.fold = Fold::neutral;
     if (plan_.migrated_before || plan_.folded_before) {
@@ -119,7 +119,7 @@ class FoldPlanner : Planner {
            place_of(model_.vocabulary->unembedding->weight) == place_of(reader.weight);
   }
 
-  /// Why no change of readers replaces the gain; empty if one does.
+  /// Why no change of the readers can replace the gain; empty if one can.
   [[nodiscard]] std::string why_not(std::size_t index) const {
     const Norm& norm = model_.norms[index];
     if (norm.applications > 1) {

@@ -19,18 +19,18 @@ namespace {
 
 using model::Layout;
 
-/// Covers the rounding of one float64 operation on the gain (1 + w), one on the weight, and that of the bound
+/// Covers the rounding of one float64 operation on the gain (1 + w), of one on the weight, and of the bound
 /// itself.
 constexpr double in_double = 0x1p-51;
 constexpr double of_the_bound = 1.0 + 1e-9;
-/// Of a mean, which is subtracted, relative to the length of what it is the mean of.
+/// Rounding of a mean that is subtracted, relative to the length of the vector.
 constexpr double of_a_mean = 0x1p-50;
-/// Of a product and a quotient, or a difference and a sum.
+/// Roundings of a product and a quotient, or of a difference and a sum.
 constexpr double two_roundings = 2.02;
 
 void raise(double& largest, double value) { largest = std::max(largest, value); }
 
-/// The row that the errors of one output make: stored - exact, for each input feature.
+/// The errors of one output as a row: stored - exact, for each input feature.
 std::vector<double> errors_of(const StoredMatrix& matrix, std::size_t output, const NormSpec& norm) {
   std::vector<double> errors(matrix.map.in);
   std::vector<std::byte> encoded(bits(matrix.tensor.dtype) / 8);
@@ -249,7 +249,7 @@ void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned
     const double exact = std::sqrt(length.exact);
     const double bound = (std::sqrt(length.error) + of_a_mean * std::sqrt(length.old)) * of_the_bound;
     raise(certificate.bound, bound);
-    // What has no length but its mean becomes zero up to the rounding of the mean.
+    // A constant vector becomes zero up to the rounding of its mean.
     if (exact > 0x1p-40 * std::sqrt(length.old)) raise(certificate.relative_bound, bound / exact);
   }
   NormSpec without_mean = reader;

@@ -15,7 +15,7 @@
 
 namespace normscope::rewrite {
 
-/// Takes the bytes of the output in their order.
+/// Receives the bytes of the output in their order.
 using Sink = std::function<void(std::span<const std::byte>)>;
 
 /// A stored matrix that is rewritten: `map` is all of it, `from` its elements in `tensor`.
@@ -42,12 +42,12 @@ struct StoredMatrix {
 [[nodiscard]] double undo_roundings(const Plan& plan, const Edit& edit);
 
 /// Writes W diag(gain); fills the errors of `certificate`, and adds to `part` the elements that a division by
-/// the gain does not bring back. `longest`: the length of what the result reads.
+/// the gain does not restore. `longest` is the largest length of the vectors that the result reads.
 void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
                   const Sink& sink, Certificate& certificate, UndoPart& part);
 
-/// Writes W less the mean over its output features; fills the errors of `certificate` and the means of
-/// `part`. `reader` is a norm that reads the stream.
+/// Writes W minus its mean over the output features; fills the errors of `certificate` and the means of `part`.
+/// `reader` is a norm that reads the stream.
 void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,
                     Certificate& certificate, UndoPart& part);
 

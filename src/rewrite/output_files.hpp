@@ -14,10 +14,10 @@
 #include "matrix.hpp"
 #include "work_folder.hpp"
 
-/// What writing a rewrite and undoing one share.
+/// Common parts of writing a rewrite and undoing one.
 namespace normscope::rewrite {
 
-/// The input as files, and where the output goes.
+/// The files of the input, and the path of the output.
 /// Errors    Argument if `output` is the input or in it
 struct Places {
   Places(const checkpoint::Checkpoint& checkpoint, const std::filesystem::path& output);
@@ -40,7 +40,7 @@ struct ShardWriter {
   std::map<std::string, std::string, std::less<>> metadata{};
   std::size_t total = 0;  ///< bytes, for `progress`
 
-  /// Returns what every file gave; `names` and `taken_over` are set.
+  /// Returns the result for every file; sets `names` and `taken_over`.
   [[nodiscard]] Written write_all(const checkpoint::Checkpoint& checkpoint, const Places& places,
                                   WorkFolder& work, const Progress& progress);
   std::vector<std::filesystem::path> names{};

@@ -14,7 +14,7 @@
 namespace normscope::rewrite {
 namespace {
 
-/// What transformers names the head of a language model.
+/// The name of a language model's head in transformers.
 constexpr const char* separate_head = "lm_head.weight";
 
 using checkpoint::Checkpoint;
@@ -24,7 +24,8 @@ using model::Model;
   throw Error(ErrorCode::Unsupported, fmt::format("rewrite: {}: {}", checkpoint.path().string(), why));
 }
 
-/// The first entry that all heads' and the logits' lists of what is not modelled share: it may act anywhere.
+/// The first entry that the lists of unmodelled fields of all heads and of the logits share: such a field may
+/// act anywhere.
 std::string acts_anywhere(const Model& model) {
   if (!model.vocabulary || model.heads.empty()) return {};
   std::string_view rest = model.vocabulary->not_modelled;
@@ -37,7 +38,7 @@ std::string acts_anywhere(const Model& model) {
   return {};
 }
 
-/// Refuses a model whose wiring is not that of an architecture that was compared with running models.
+/// Refuses a model unless its wiring is that of an architecture that was compared with running models.
 void expect_known(const Checkpoint& checkpoint, const Model& model) {
   if (checkpoint.format() != "safetensors") {
     refuse(checkpoint, fmt::format("is a {} file, expected safetensors", checkpoint.format()));

@@ -14,7 +14,7 @@ constexpr std::uint64_t seed = 17;
 }  // namespace
 
 double longest_output(const NormSpec& spec) {
-  // Of the groups' spheres, or of the cube of elementwise kinds.
+  // The radius for the groups' spheres, or for the cube of elementwise kinds.
   const double blocks = static_cast<double>(spec.elementwise() ? spec.width : spec.groups);
   return (spec.elementwise() ? 1.0 : spec.radius()) * std::sqrt(blocks);
 }

@@ -9,11 +9,11 @@
 
 namespace normscope::rewrite {
 
-/// Inputs tried at a time.
+/// Number of inputs tried at a time.
 inline constexpr std::size_t probe_count = 4;
 using Probe = std::array<double, probe_count>;
 
-/// Length that no output of the norm, before gain and bias, exceeds.
+/// Upper bound of the length of the norm's outputs before gain and bias.
 [[nodiscard]] double longest_output(const NormSpec& spec);
 
 /// The norm of one row without its gain and bias, by the definition.
@@ -23,9 +23,9 @@ using Probe = std::array<double, probe_count>;
 /// where the gain is largest and smallest: a Probe for each feature.
 [[nodiscard]] std::vector<Probe> norm_probes(const NormSpec& spec);
 
-/// Inputs of a map that writes to a stream: two random ones, the means of what its inputs write (the input
-/// for which the mean is largest), and the single input whose mean is largest against what it writes beside
-/// it.
+/// Inputs of a map that writes to a stream: two random ones; the means of the vectors that its inputs write, which
+/// is the input whose output has the largest mean; and the single input whose vector has the largest mean
+/// relative to its deviations.
 [[nodiscard]] std::vector<Probe> writer_probes(std::span<const double> means, std::size_t least_centered);
 
 }  // namespace normscope::rewrite

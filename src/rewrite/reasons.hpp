@@ -14,18 +14,18 @@
 
 namespace normscope::rewrite {
 
-/// Where a stored matrix or vector begins.
+/// The position of a stored matrix or vector.
 using Place = std::pair<std::string, std::uint64_t>;
 [[nodiscard]] inline Place place_of(const model::Slice& slice) { return {slice.tensor, slice.offset}; }
 
-/// Who uses each stored tensor of a model: reading norms, writers of streams, gains and biases of norms.
+/// The uses of each stored tensor of a model: as reader of norms, as writer of streams, as gain or bias of norms.
 class Uses {
  public:
   explicit Uses(const model::Model& model);
 
   /// Norms that a map with this weight reads, as indices.
   [[nodiscard]] const std::set<std::size_t>& readers_of(const model::Slice& weight) const;
-  /// Whether the outputs of the norm's readers with this weight are all outputs that are stored.
+  /// Whether the norm's readers with this weight cover all of its stored outputs.
   [[nodiscard]] bool covered(std::size_t norm, const model::Linear& reader) const;
   /// Norms whose gain or bias is stored there.
   [[nodiscard]] std::size_t parameters_at(const model::Slice& slice) const;
@@ -63,7 +63,7 @@ std::vector<std::string> stacks_of(const model::Model& model, const Wanted& want
 /// Why the head cannot get a tensor of its own; empty if it can.
 [[nodiscard]] std::string why_not_untied(const checkpoint::Checkpoint& checkpoint, const model::Model& model);
 
-/// What the planners of folds, of centred streams and of rotations decide from.
+/// The information from which folds, centred streams and rotations are planned.
 class Planner {
  public:
   Planner(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses, Plan& plan)
@@ -76,7 +76,7 @@ class Planner {
   Plan& plan_;
 };
 
-/// Folds what can be folded; fills `plan.norms`, `plan.edits` and `plan.specs`.
+/// Plans all folds that are exact; fills `plan.norms`, `plan.edits` and `plan.specs`.
 void plan_folds(const checkpoint::Checkpoint& checkpoint, const model::Model& model, const Uses& uses,
                 Plan& plan);
 /// Centres the streams that can be centred; fills `plan.streams` and `plan.edits`.

@@ -48,7 +48,7 @@ RecipeJson edit_json(const UndoEdit& edit) {
           {"roundings", edit.part.roundings}};
 }
 
-/// Reads a recipe, none of whose bytes is trusted.
+/// Reads a recipe without trusting any of its bytes.
 class RecipeReader {
  public:
   explicit RecipeReader(const fs::path& path)

@@ -15,10 +15,10 @@
 
 namespace normscope::rewrite {
 
-/// What undoing an edit needs beside the plan, as the edit was made.
+/// Data recorded during an edit that undoing it needs in addition to the plan.
 struct UndoPart {
   std::uint64_t edit = 0;           ///< index in the plan
-  std::vector<double> means{};      ///< that were subtracted, of every input feature
+  std::vector<double> means{};      ///< the subtracted mean of every input feature
   std::vector<std::uint64_t> at{};  ///< elements of the slice that a division by the gain does not restore
   std::vector<std::byte> values{};  ///< their bytes in the input
   double roundings = 0.0;           ///< as in the certificate
@@ -30,7 +30,7 @@ struct UndoPart {
          change == Change::rotate_inputs || change == Change::rotate_outputs;
 }
 
-/// One changed slice and how its values come back. Vectors come back by their bytes.
+/// One changed slice and how its values are restored. Vectors are stored byte by byte.
 struct UndoEdit {
   Change change = Change::zero;
   model::Slice slice{};  ///< `tensor` in the output
@@ -45,9 +45,9 @@ struct UndoEdit {
   [[nodiscard]] bool is_matrix() const { return is_of_matrix(change); }
 };
 
-/// What brings the input of a rewrite back from its output.
+/// Everything needed to restore the input of a rewrite from its output.
 struct Recipe {
-  std::string id;                           ///< that the output's marker has too
+  std::string id;                           ///< also in the output's marker
   std::optional<std::string> added_head{};  ///< tensor that the input does not have
   std::map<std::string, std::string, std::less<>> metadata{};
   std::map<std::size_t, std::vector<double>> factors{};  ///< of the columns, for every norm
@@ -56,20 +56,20 @@ struct Recipe {
   std::map<std::string, std::string> files{};  ///< texts of small files that were replaced, by name
 };
 
-/// Elements that are kept because no division restores them, at most.
+/// Largest number of elements that are kept because no division restores them.
 inline constexpr std::size_t most_kept = std::size_t{1} << 21U;
 
 /// The file beside the weights that holds the recipe, beside a folder's or a file's weights.
 [[nodiscard]] std::filesystem::path recipe_beside(const std::filesystem::path& weights, bool is_folder);
 
-/// Names a plan for a checkpoint: 16 hexadecimal digits.
+/// An identifier of a plan for a checkpoint: 16 hexadecimal digits.
 [[nodiscard]] std::string plan_id(const checkpoint::Checkpoint& checkpoint, const Plan& plan);
 
-/// The recipe of a plan that was carried out; `parts` has those of its matrices.
+/// The recipe of an executed plan; `parts` has the parts of its matrices.
 [[nodiscard]] Recipe make_recipe(const checkpoint::Checkpoint& checkpoint, const Plan& plan,
                                  std::vector<UndoPart> parts);
 
-/// In the layout of safetensors: the plan as JSON in "recipe", arrays beside it.
+/// Writes a recipe as a safetensors file, with the plan as JSON in the metadata "recipe".
 ///
 /// Errors    Io
 void write_recipe(const std::filesystem::path& path, const Recipe& recipe);

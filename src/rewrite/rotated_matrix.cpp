@@ -33,7 +33,7 @@ bool fibers_are_rows(const StoredMatrix& matrix, bool of_inputs) {
   return (matrix.map.layout == Layout::out_in) == of_inputs;
 }
 
-/// What undoing an edit makes of the stored fibers [first, first + n) in `values`.
+/// Undoes an edit of the stored fibers [first, first + n) in `values`.
 struct Undone {
   const Rotation& rotation;
   std::span<const double> factors;  ///< of the features; empty without a gain
@@ -50,7 +50,8 @@ struct Undone {
   }
 };
 
-/// Carries out the undo of every block as it is written: keeps what a gain of 0 loses, and measures the rest.
+/// Undoes every block after it is written, for trial: keeps the values that a gain of 0 loses, and measures the
+/// error of the others.
 class UndoCheck {
  public:
   UndoCheck(const StoredMatrix& matrix, bool along_rows, const Undone& undone, UndoPart& part)
@@ -77,7 +78,7 @@ class UndoCheck {
     }
   }
 
-  /// Puts what was kept in the order of the file.
+  /// Sorts the kept values in the order of the file.
   void finish() {
     std::sort(kept_.begin(), kept_.end());
     const std::size_t size = bits(matrix_.tensor.dtype) / 8;

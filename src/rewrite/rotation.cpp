@@ -127,7 +127,7 @@ Rotation Rotation::nearest(std::vector<double> matrix, std::size_t width) {
 double Rotation::error() const {
   const double steps = std::log2(static_cast<double>(block_)) + 2.0;
   const double dense = static_cast<double>(dense_.empty() ? 0 : width_ / block_);
-  // Sums of m products and of k halvings, a reflection, and what Q is off an orthogonal matrix.
+  // Sums of m products and of k halvings, a reflection, and the deviation of Q from an orthogonal matrix.
   return 0x1p-52 * (steps + dense * std::sqrt(dense) + (reflection_.empty() ? 0.0 : 8.0) +
                     4.0 * std::sqrt(static_cast<double>(width_)));
 }

@@ -17,8 +17,9 @@ using model::Model;
 using model::Norm;
 using model::Placement;
 
-/// Architectures whose streams were rotated and run (scripts/model_oracle/rewrite.py): what is computed
-/// without a tensor, such as a position table of sines, would not rotate, and a file does not show it.
+/// Architectures whose rotated models were run (scripts/model_oracle/rewrite.py). Others are refused, because
+/// values that are computed without a tensor, such as a position table of sines, would not be rotated, and a
+/// file does not show them.
 constexpr std::string_view rotated_and_run[] = {
     "apertus", "clip",        "cohere",   "deepseek", "falcon",     "gemma", "glm",
     "gpt2",    "gpt_bigcode", "gpt_neo",  "gpt_neox", "gpt_oss",    "gptj",  "granite",
@@ -201,7 +202,7 @@ class RotationPlanner : Planner {
     for (const Linear& reader : norm.readers) add_once(readers, reader);
     for (const Linear& reader : readers) {
       const bool is_table = is_head_table(model_, reader);
-      if (is_table && !plan_.untied) continue;  // it rotates as what writes the embedding does
+      if (is_table && !plan_.untied) continue;  // it is rotated as the token embedding
       Edit& edit = rotate(Change::rotate_inputs, is_table ? plan_.untied->head : reader.weight.tensor,
                           reader.weight, rotation);
       edit.map = reader;

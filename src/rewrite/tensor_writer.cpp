@@ -38,7 +38,7 @@ TensorWriter::TensorWriter(const checkpoint::Checkpoint& checkpoint, const model
   }
 }
 
-/// Length of what a rewritten reader gets, before a bias that it takes itself.
+/// Largest length of the vectors that a rewritten reader reads, without a bias that is folded into it.
 double TensorWriter::longest_input(std::size_t index) const {
   const NormSpec& spec = plan_.specs[index];
   const double radius = longest_output(spec);
@@ -133,7 +133,7 @@ void TensorWriter::write_vector(const Tensor& tensor, const Edit& edit, const Si
     }
     in_double = 0x1p-52;
   } else if (edit.change == Change::divide_by_scale) {
-    // The gain as it is used, without what the file leaves out of it.
+    // The gain as it is used, minus the offset that the file leaves out.
     const model::Norm& norm = model_.norms[*edit.norm];
     const double offset = norm.gain && norm.gain->tensor == edit.from.tensor ? norm.gain_offset : 0.0;
     values = read(tensor, edit.from.offset, edit.from.count);

@@ -28,7 +28,7 @@ Uses::Uses(const model::Model& model) : model_(model) {
       readers_[place_of(reader.weight)].insert(index);
       if (reader.bias) biases_[place_of(*reader.bias)].insert(place_of(reader.weight));
     }
-    // What a norm within a branch normalizes is not written to the stream.
+    // The input of a norm within a branch is not part of the stream.
     if (norm.placement != model::Placement::inside) {
       for (const Linear& writer : norm.writers) writers_[place_of(writer.weight)].insert(norm.stack);
     }

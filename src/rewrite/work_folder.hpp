@@ -13,7 +13,7 @@
 
 namespace normscope::rewrite {
 
-/// What writing one file of the output gave beside its bytes.
+/// Results of writing one file of the output, besides its bytes.
 struct Written {
   std::vector<Certificate> certificates{};
   std::vector<UndoPart> parts{};
@@ -21,13 +21,12 @@ struct Written {
 
 /// An output that appears under its name complete or not at all: files go to a folder beside it,
 /// `.normscope-rewrite-NAME`, and `commit` renames them. Without `commit`, the destructor removes that
-/// folder. What a killed process leaves of it, its finished files, the next rewrite to the same name takes
-/// over if `run`, a digest of inputs and options, is the same and the files are unchanged; otherwise they are
-/// removed. A process holds a lock on its folder.
+/// folder. The finished files of a killed process are reused by the next rewrite to the same name if `run`, a
+/// digest of inputs and options, is the same and the files are unchanged; otherwise they are removed. A process
+/// holds a lock on its folder.
 ///
-/// Errors    Io, also where another process writes there;
-/// Argument if the name is that of another kind of
-///           thing, or of a folder that is not empty
+/// Errors    Io, also if another process writes there; Argument if the name is that of another kind of file, or
+///           of a folder that is not empty
 class WorkFolder {
  public:
   WorkFolder(const std::filesystem::path& output, bool is_folder, const Digest& run);
@@ -37,9 +36,9 @@ class WorkFolder {
 
   /// Where to write the files.
   [[nodiscard]] std::filesystem::path files() const { return work_ / "files"; }
-  /// The file of that name as an earlier process finished it; null if none did.
+  /// The file of that name that an earlier process finished; null if there is none.
   [[nodiscard]] const Written* finished(const std::string& name) const;
-  /// Keeps a file that is written, with that `Fingerprint`, for a later process.
+  /// Records a written file and its `Fingerprint`, so that a later process can reuse it.
   void keep(const std::string& name, std::uint64_t fingerprint, const Written& written);
   /// For an output that is a file: `last` is renamed after all others.
   void commit(const std::string& last = {});

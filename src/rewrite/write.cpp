@@ -34,7 +34,7 @@ std::vector<TensorHeader> headers_of(const Checkpoint& checkpoint, const Plan& p
   return headers;
 }
 
-/// The metadata of the output: with what was rewritten, and the recipe's name.
+/// The metadata of the output, which record the rewrite and the recipe's name.
 std::map<std::string, std::string, std::less<>> metadata_of(const Checkpoint& checkpoint, const Plan& plan,
                                                             const std::string& id) {
   auto metadata = checkpoint.metadata();
@@ -43,13 +43,13 @@ std::map<std::string, std::string, std::less<>> metadata_of(const Checkpoint& ch
   if (!id.empty()) {
     value["undo"] = id;
   } else if (const auto found = metadata.find(marker_key); found != metadata.end()) {
-    return metadata;  // nothing changes, so what was said before holds
+    return metadata;  // nothing changes, so the existing entry still holds
   }
   if (!value.empty()) metadata[marker_key] = value.dump();
   return metadata;
 }
 
-/// Files of the input that the output has under the same name with other contents.
+/// Files of the input that have other contents in the output.
 struct Replaced {
   const fs::path& from;
   Recipe& recipe;
@@ -60,7 +60,7 @@ struct Replaced {
   }
 };
 
-/// config.json and the index of shards, where a head of its own changes them.
+/// config.json and the index of shards, if a separate head changes them.
 void write_untied(const Checkpoint& checkpoint, const Plan& plan, const Replaced& replaced,
                   const fs::path& to, Result& result) {
   if (checkpoint.config_text()) {

@@ -11,14 +11,15 @@
 
 namespace normscope::rewrite {
 
-/// Hands bytes in their order to `write` in a thread of its own, so that the next ones are computed
-/// meanwhile. Memory    twice the longest piece and 2 MiB
+/// Passes bytes in their order to `write` in a separate thread, so that the next ones are computed meanwhile.
+///
+/// Memory    twice the longest piece and 2 MiB
 class WriteBehind {
  public:
   using Write = std::function<void(std::span<const std::byte>)>;
 
   explicit WriteBehind(Write write);
-  /// Drops what is not written yet.
+  /// Discards bytes that are not written yet.
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;

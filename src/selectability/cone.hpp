@@ -4,8 +4,9 @@
 
 namespace normscope::selectability {
 
-/// The cone over the logits, one column wider: some A u/t + a₀ with t > 0 has its argmax at a token exactly
-/// if some (A, a₀) (u, t) does. Offsets are scaled to the length of the rows, which only rescales t.
+/// The cone over the logits, with one more column: a token is the argmax of A u/t + a₀ for some u and t > 0
+/// exactly if it is the argmax of (A, a₀)(u, t). Offsets are scaled to the length of the rows, which only
+/// rescales t.
 [[nodiscard]] Logits cone(const Logits& logits);
 
 /// The power of two by which offsets are scaled.

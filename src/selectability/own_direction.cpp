@@ -12,7 +12,8 @@ namespace {
 /// The longest keys, which are compared with all others first.
 constexpr std::size_t longest = 2 * block;
 
-/// The keys in the order of the search. The query is the key itself, so a product is a score both ways.
+/// The keys in the order of the search. The query of a key is the key itself, so one product is the score of
+/// each key under the query of the other.
 struct KeyProducts {
   static constexpr std::size_t tile = block;
   const KeySet& key_set;

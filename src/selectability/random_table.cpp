@@ -21,7 +21,7 @@ void validate(const RandomTable& table) {
   }
 }
 
-/// All sets of a cell draw from one random stream; every cell has its own.
+/// All sets of a cell are drawn from one random stream; every cell has its own.
 void fill(const RandomTable& table, RandomCell& cell) {
   Random random(table.seed ^ (0x9e3779b97f4a7c15U * (std::uint64_t{cell.width} << 32U | cell.count)));
   std::vector<double> values(cell.width * cell.count);

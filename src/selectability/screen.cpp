@@ -35,7 +35,7 @@ class TokenProducts {
     const float* const offsets = single_.offsets.data() + column;
     const float inverse = inverse_[token];
     const float score = largest(count, [&](std::size_t c) { return products[c] * inverse + offsets[c]; });
-    // A lower score than the known one needs no token.
+    // If the score is lower than the known one, the token is not needed.
     for (std::size_t c = 0; score >= highest_[token].score && c < count; ++c) {
       if (products[c] * inverse + offsets[c] == score) return {score, column + c};
     }

@@ -10,7 +10,7 @@
 namespace normscope::selectability {
 namespace {
 
-/// A point no further from the sphere than this stands for the next one on it.
+/// A point no further from the sphere than this represents the nearest point on it.
 constexpr double near_the_sphere = 0x1p-30;
 /// Work limit per token, in products of a row and a point.
 constexpr double most_work = 4e9;

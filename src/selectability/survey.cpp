@@ -110,7 +110,7 @@ std::vector<std::size_t> Survey::nearest(std::size_t most) const {
   result.erase(std::remove_if(result.begin(), result.end(),
                               [&](std::size_t token) { return sharp.empty() || !sharp[token]; }),
                result.end());
-  // By the bound that is printed of them, which their narrow brackets may order otherwise.
+  // Sorted by the bound that is printed, whose order may differ from that of the other bound.
   std::stable_sort(result.begin(), result.end(),
                    [&](std::size_t a, std::size_t b) { return tokens[a].upper < tokens[b].upper; });
   result.resize(std::min(most, result.size()));

@@ -7,7 +7,7 @@
 
 namespace normscope::selectability {
 
-/// Decides a batch of rows by working sets. In each round `evaluate(open)` scores the points of all open
+/// Decides a batch of rows by working sets. In each iteration `evaluate(open)` scores the points of all open
 /// searches in one product and adds their violated constraints to their working sets; `advance(search)` then
 /// solves the problem over the working set, which gives an answer or the next point. Searches advance in
 /// parallel, so `advance` may change its search only.

@@ -32,7 +32,7 @@ struct Squares {
   [[nodiscard]] double ratio() const;
 };
 
-/// Those of one centred feature.
+/// The sums of one centred feature.
 [[nodiscard]] Squares squares_of(std::span<const double> feature, const Classes& classes);
 
 /// Calls `body(index, feature)` for each column of `x`, which it may change, in any order.

@@ -33,7 +33,7 @@ std::vector<double> combined(const Basis& basis, const std::vector<double>& coor
   return result;
 }
 
-/// The coordinates of the ellipsoid's point that is nearest to `inside`, which lies outside.
+/// The coordinates of the ellipsoid's point nearest to `inside`, a point outside the ellipsoid.
 std::vector<double> nearest(const std::vector<double>& values, const std::vector<double>& inside) {
   const auto point = [&](double multiplier) {
     std::vector<double> result(values.size());

@@ -8,7 +8,8 @@
 
 namespace normscope::signature {
 
-/// Some tokens' logits as offsets + A u, all with mean 0 over these tokens, and A decomposed.
+/// The logits of some tokens as offsets + A u, with their mean over these tokens subtracted, and the singular
+/// value decomposition of A.
 /// Shapes    left (count × rank), values (rank), offsets, sizes (count)
 struct Basis {
   std::size_t count = 0;
@@ -16,10 +17,10 @@ struct Basis {
   std::vector<double> left{};
   std::vector<double> values{};
   std::vector<double> offsets{};
-  std::vector<double> lengths{};  ///< of A's rows and offsets, which rounding of a logit is relative to
+  std::vector<double> lengths{};  ///< of A's rows and offsets; the rounding of a logit is relative to these
 };
 
-/// A as a whole (tokens × width) with its offsets, from which bases of fewer tokens are taken.
+/// The whole of A (tokens × width) with its offsets, from which bases of fewer tokens are computed.
 class BasisMaker {
  public:
   /// Requires  both outlive this
@@ -34,11 +35,11 @@ class BasisMaker {
   unsigned threads_;
 };
 
-/// A row held against a basis.
+/// A row decomposed by a basis.
 struct Fit {
   std::vector<double> difference{};  ///< logits − offsets, with mean 0
   std::vector<double> inside{};      ///< its coordinates along `left`
-  std::vector<double> off{};         ///< what the subspace leaves of it
+  std::vector<double> off{};         ///< its part outside the subspace
   double off_size = 0.0;
   double length = 0.0;  ///< |inside / values|
 };
@@ -47,7 +48,7 @@ struct Fit {
 [[nodiscard]] std::vector<Fit> fit(const Basis& basis, std::span<const std::vector<double>* const> logits,
                                    unsigned threads);
 
-/// w with Aᵀw = u/|u|, u the fit's: the logits' direction in which |u| − 1 is measured.
+/// w with Aᵀw = u/|u| for the fit's u: the direction of logits along which |u| changes.
 [[nodiscard]] std::vector<double> measure_of_length(const Basis& basis, const Fit& fit);
 
 /// The step to the row from the nearest point of the solid ellipsoid.

@@ -11,16 +11,20 @@ namespace normscope::signature {
 /// `w` as multiples of one power of two whose sum is exactly zero.
 [[nodiscard]] std::vector<double> balanced(std::span<const double> w);
 
-/// What a proof is about: logits of some tokens, all in order where `tokens` is empty, each within its slack.
+/// The logits that a proof is about: those of `tokens`, or of all tokens in order if it is empty, each within
+/// its slack.
 struct GivenRow {
   std::span<const std::size_t> tokens{};
   std::span<const double> logits{};
   std::span<const double> slack{};
 };
 
-/// (w·(ℓ − a₀) − |Aᵀw| − Σ |w_i| slack_i) / Σ |w_i| slack_i, rounded down: above 0, no point of the unit ball
-/// has those logits. −1 where w is zero. Requires  w is balanced Accuracy  proved (test:
-/// Certificates.AreRoundedDown)
+/// (w·(ℓ − a₀) − |Aᵀw| − Σ |w_i| slack_i) / Σ |w_i| slack_i, rounded down. If it is positive, no point of the
+/// unit ball has these logits. −1 if w is zero.
+///
+/// Requires  w is balanced
+///
+/// Accuracy  proved (test: Certificates.AreRoundedDown)
 [[nodiscard]] double margin(const selectability::Logits& logits, const GivenRow& given,
                             std::span<const double> w);
 

@@ -14,12 +14,13 @@
 namespace normscope::signature {
 namespace {
 
-/// Least errors: of what is stated, and of a scale that eps explains.
+/// Lower limits of errors: of the stated ones, and of a scale, which eps changes.
 constexpr double least_error = 1e-6;
 constexpr double scale_by_eps = 1e-3;
-/// `outside` over `by_chance` up to which subspaces have to do with each other.
+/// Ratio of `outside` to `by_chance` up to which subspaces count as related.
 constexpr double related = 0.7;
-/// Where subspaces fill the vocabulary, so that they always agree: `shape` up to which ellipses do.
+/// Value of `shape` up to which ellipses count as related if their subspaces fill the vocabulary, so that these
+/// always agree.
 constexpr double related_shape = 0.3;
 constexpr double always_agree = 0.05;
 /// Axes with larger stated errors are left out.
@@ -90,7 +91,7 @@ Comparison compare(const Ellipse& a, const Ellipse& b, unsigned threads) {
   const double size = euclidean_norm(a.semi_axes) / std::sqrt(static_cast<double>(a.rank));
   result.centre = euclidean_norm(difference) / size;
   const double room = std::max(3.0 * result.tolerance, least_error);
-  // Subspaces are known as well as the noise of their rows is small against the axes.
+  // The error of a subspace is the noise of its rows relative to the axes.
   const double noise = std::hypot(a.off * std::sqrt(static_cast<double>(a.tokens)),
                                   b.off * std::sqrt(static_cast<double>(b.tokens)));
   const double room_outside = 1e-6 + 10.0 * noise / euclidean_norm(b.semi_axes);

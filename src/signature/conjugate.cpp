@@ -10,13 +10,13 @@
 namespace normscope::signature {
 namespace {
 
-/// Rounds whose gains together tell that there is nothing left to gain.
+/// Number of iterations whose gains are added to decide whether the fit has converged.
 constexpr std::size_t looked_back = 5;
-/// Part of |left|² that they must have gained.
+/// Fraction of |left|² that these iterations must remove for the fit to continue.
 constexpr double worth_it = 1e-3;
-/// Below this part of what a restart began with, float32 has nothing more to say.
+/// Fraction of the residual at a restart below which float32 has no more correct digits.
 constexpr double end_of_float = 1e-12;
-/// A restart must gain that part of the residual.
+/// Fraction of the residual that a restart must remove.
 constexpr double worth_a_restart = 0.02;
 constexpr std::size_t most_rounds = 2000;
 
@@ -47,7 +47,7 @@ void ConjugateGradients::restart() {
   for (double& value : left_) value = -value;
   const double residual = std::sqrt(squared_length(left_) / static_cast<double>(design_.rows()));
   if (started_ && !(residual < (1.0 - worth_a_restart) * residual_)) {
-    // What was gained is rounding; if it is a loss, it is taken back.
+    // The last change was at the level of rounding; it is undone if it made the residual larger.
     if (residual > residual_) found_.add(-1.0, step_);
     residual_ = std::min(residual, residual_);
     finished_ = true;

@@ -10,16 +10,16 @@
 
 namespace normscope::signature {
 
-/// Least squares by conjugate gradients, in the state between two rounds, which can be saved.
+/// Least squares by conjugate gradients, as an iteration whose state can be saved.
 ///
-/// The quadric is |x|² + (found), found's matrix without trace; the values at the points shall be zero.
-/// Rounds are in float32; whenever they do not get further, the residual is computed anew in float64 and they
-/// start again on what is left. Stops where that changes it by less than 2 %.
+/// The quadric is |x|² + `found()`, where the matrix of `found()` has trace zero; its values at the points are
+/// minimized. Iterations are in float32. When they stagnate, the residual is computed in float64 and the
+/// iteration restarts with it. The fit ends when a restart reduces the residual by less than 2 %.
 class ConjugateGradients {
  public:
   explicit ConjugateGradients(const Design& design);
 
-  /// One round. Returns false once there is nothing to gain.
+  /// One iteration. Returns false after convergence.
   [[nodiscard]] bool round();
 
   [[nodiscard]] const Quadric& found() const { return found_; }  ///< as of the last restart

@@ -9,7 +9,7 @@
 
 namespace normscope::signature {
 
-/// All rows in coordinates of the subspace, whitened: y = mean + colour x.
+/// All rows in coordinates y of the subspace, and whitened: y = mean + colour x.
 struct Coordinates {
   std::size_t rows = 0;
   std::vector<double> points{};  ///< x (rows × rank)

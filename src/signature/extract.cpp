@@ -28,7 +28,7 @@ using Eigen::VectorXd;
 
 constexpr SnapshotKind state_kind{.name = "signature", .version = 1, .others = "other outputs or options"};
 constexpr std::chrono::seconds state_saved_every{30};
-/// Rounds that a fit takes when rows are twice the unknowns, for the progress alone.
+/// Typical number of iterations if there are twice as many rows as unknowns; used for progress reports only.
 constexpr std::size_t usual_rounds = 80;
 /// Standard deviations in a stated error.
 constexpr double deviations = 3.0;
@@ -41,7 +41,7 @@ void expect_enough(const Outputs& outputs, const Subspace& subspace, std::size_t
                   outputs.name(), rows, which, unknowns(subspace.rank), subspace.rank));
 }
 
-/// Everything that the rounds depend on: the coordinates follow from it and from the rows.
+/// Identifies the fit: its coordinates depend only on this and on the rows.
 Digest state_fingerprint(const Coordinates& points, std::size_t rank) {
   Packer inputs;
   inputs.put(points.rows);
@@ -52,7 +52,7 @@ Digest state_fingerprint(const Coordinates& points, std::size_t rank) {
   return sha256(inputs.bytes());
 }
 
-/// Runs the rounds, with their state saved.
+/// Runs the iterations and saves their state.
 void run_rounds(ConjugateGradients& fit, const Coordinates& points, std::size_t rank,
                 const ExtractOptions& options) {
   const Digest fingerprint = options.resume.empty() ? Digest{} : state_fingerprint(points, rank);
@@ -180,7 +180,7 @@ Extraction extract(const Outputs& outputs, const Subspace& subspace, const Extra
 
   Extraction result{.rows = points.rows, .distinct = points.distinct, .rounds = fit.rounds()};
   const std::optional<Shape> shape = shape_of(fit.found());
-  // A state that was resumed is not trusted with the residual.
+  // The residual is computed again, because a resumed state is not trusted.
   Quadric whole = fit.found();
   for (std::size_t i = 0; i < subspace.rank; ++i) whole.matrix[i * subspace.rank + i] += 1.0;
   std::vector<double> values;

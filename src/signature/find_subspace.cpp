@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t first_look = 512;
 /// Singular values of noise stay below this many times their estimate.
 constexpr double above_noise = 4.0;
-/// A step between singular values near the noise that is taken for the end of the subspace.
+/// Ratio of neighbouring singular values near the noise that counts as the end of the subspace.
 constexpr double clear_step = 5.0;
 constexpr double near_noise = 50.0;
 
-/// Rows with mean 0, evenly spread over all, and what rounding makes a singular value of theirs.
+/// Rows with mean 0, evenly spread over all rows, and the size of a singular value due to their rounding.
 struct Sample {
   std::vector<double> rows{};
   double noise = 0.0;
@@ -45,8 +45,8 @@ Sample sample(const Outputs& outputs, std::size_t count, unsigned threads) {
   return result;
 }
 
-/// Where singular values end and noise begins; the last ones, which subtracting means made zero, are not in
-/// `values`.
+/// The index at which singular values end and noise begins. `values` does not contain the last ones, which are
+/// zero because means were subtracted.
 std::size_t end_of(std::span<const double> values, double noise) {
   const double least = std::max(above_noise * noise, negligible * values.front());
   std::size_t end = 0;

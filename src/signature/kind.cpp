@@ -18,7 +18,7 @@ std::string_view to_string(FinalNorm norm) {
 Kind kind_of(const Outputs& outputs, const Subspace& subspace, const ExtractOptions& options) {
   Kind result;
   if (subspace.rank == 0 || subspace.rank + 1 >= subspace.tokens) return result;
-  // A rank that the rows limit says nothing.
+  // If the rank is limited by the number of rows, it is unknown.
   if (!subspace.fills) {
     const bool is_layer = roundness(subspace.rank + 1) > roundness(subspace.rank);
     result.width = is_layer ? subspace.rank + 1 : subspace.rank;

@@ -13,7 +13,7 @@
 namespace normscope::signature {
 namespace {
 
-/// Rows that tell the type and kind of all.
+/// Number of rows from which the type and kind of all rows are inferred.
 constexpr std::size_t looked_at = 8;
 
 [[noreturn]] void fail(ErrorCode code, const std::string& name, const std::string& what) {
@@ -118,7 +118,7 @@ void Outputs::find_precision() {
     precision_ = precision_of(*options_.precision);
     return;
   }
-  // Numbers that a smaller type holds were most likely computed in it.
+  // Numbers that a smaller type represents were most likely computed in it.
   std::vector<double> values(width_);
   for (const Dtype candidate : {Dtype::BF16, Dtype::F16, Dtype::F32}) {
     if (bits(candidate) >= bits(values_.dtype())) continue;
@@ -168,7 +168,7 @@ void Outputs::undo(double value, double& logit, double& slack, double& noise) co
   double size = std::max(std::abs(value) * precision_.unit, precision_.smallest);
   value *= scale;
   size *= scale;
-  // Four: of the logit itself, of the number that makes it a log-probability, of cap and temperature.
+  // Four roundings: of the logit, of its conversion to a log-probability, of cap and of temperature.
   slack = 4.0 * size;
   noise = size / std::sqrt(3.0);
   logit = value;

@@ -58,7 +58,7 @@ ThinSvd by_gram(Factor<double> a, double cut, unsigned threads) {
   std::vector<double> rough(a.rows * rank);
   const MatrixView<double> rough_view(rough.data(), a.rows, rank);
   product(a, MatrixView<const double>(scaled.data(), a.columns, rank), rough_view, threads);
-  // Nearly orthonormal; what is left is one more turn and stretch.
+  // The columns are nearly orthonormal; decomposing their Gram matrix removes the deviation.
   const SymmetricEigen second = symmetric_eigen(gram(rough_view, threads));
   const Eigen::VectorXd stretch = second.values.cwiseMax(0.0).cwiseSqrt();
   const std::vector<double> core =
@@ -87,7 +87,7 @@ std::vector<double> columns_of(const std::vector<double>& matrix, std::size_t wi
 }  // namespace
 
 void product(Factor<double> a, Factor<double> b, MatrixView<double> c, unsigned threads) {
-  // Each entry is the same whatever part it is computed in.
+  // An entry does not depend on the part in which it is computed.
   if (c.rows() >= c.width()) {
     parallel_for(c.rows(), 4 * panel, threads, [&](std::size_t begin, std::size_t end) {
       multiply(Factor<double>(a.data + begin * a.row_step, end - begin, a.columns, a.row_step, a.column_step),

@@ -18,8 +18,9 @@ struct ThinSvd {
   std::vector<double> all{};  ///< every singular value, down to 1e-8 of the largest, those cut included
 };
 
-/// The singular values above `cut` times the largest, and their vectors. Long matrices are reduced by their
-/// Gram matrix, twice, so that what is kept is orthonormal to rounding; it sees nothing below 1e-7.
+/// The singular values above `cut` times the largest, and their vectors. Long matrices are reduced by their Gram
+/// matrix, twice, so that the vectors are orthonormal to rounding. Values below 1e-7 of the largest are not
+/// resolved.
 /// Requires  cut >= 1e-7
 /// Cost      4 rows columns² on `threads` threads, and columns³; columns and rows exchanged for a wide matrix
 [[nodiscard]] ThinSvd thin_svd(Factor<double> a, double cut, unsigned threads);

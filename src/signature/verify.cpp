@@ -17,21 +17,21 @@
 namespace normscope::signature {
 namespace {
 
-/// Units of expected noise that a row may be away and still counts as consistent.
+/// Largest distance, in units of the expected noise, at which a row counts as consistent.
 constexpr double usual = 8.0;
-/// Without a proof: units from which a row is not of an ellipse.
+/// Distance in these units from which a row is not of an ellipse that was estimated from outputs.
 constexpr double beyond_doubt = 32.0;
-/// Part of |u| that is missing without eps being an explanation, where eps is not known.
+/// Amount by which |u| must be below 1 to exclude eps, if it is unknown, as the reason.
 constexpr double never_by_eps = 0.01;
-/// Mean squares of the norm's input in units of eps from which on a row is ordinary.
+/// Mean square of the norm's input, in units of eps, from which an input counts as ordinary.
 constexpr double ordinary_input = 100.0;
 constexpr std::size_t rows_at_a_time = 64;
-/// What our own arithmetic adds to a unit of noise: sums over tokens and width in float64.
+/// Contribution of our own arithmetic to a unit of noise: sums over tokens and width in float64.
 constexpr double own_unit = 16.0 * unit_roundoff;
 
 double squared(double value) { return value * value; }
 
-/// Standard deviation of each logit, and of what is measured of a row.
+/// Standard deviations of each logit and of the quantities measured for a row.
 struct Noise {
   double off = 0.0;
   double length = 0.0;
@@ -52,7 +52,7 @@ Noise noise_of(const Basis& basis, const Fit& fit, const OutputRow& row, double 
   return {std::sqrt(all * left / count), std::sqrt(along)};
 }
 
-/// A row measured in units; verdicts come after it.
+/// The distances of a row in units of noise; the verdict is decided later.
 RowResult measured(const Fit& fit, const Noise& noise, double eps) {
   RowResult result;
   result.values = fit.off.size();
@@ -115,7 +115,7 @@ std::vector<RowResult> judged(const BasisMaker& maker, const Outputs& outputs, c
   return results;
 }
 
-/// Rows of a model, with proofs.
+/// Verifies rows against a model, with proofs.
 class HeadJudge {
  public:
   HeadJudge(const Head& head, const Precision& precision, const VerifyOptions& options)
@@ -191,7 +191,7 @@ class HeadJudge {
   double of_size_;
 };
 
-/// Rows of an ellipse that was taken from outputs.
+/// Verifies rows against an ellipse that was estimated from outputs.
 class EllipseJudge {
  public:
   EllipseJudge(const Ellipse& ellipse, double unit) : ellipse_(ellipse), unit_(unit) {}
@@ -225,7 +225,7 @@ class EllipseJudge {
   }
 
  private:
-  /// What the axes' stated errors make of |u|.
+  /// The uncertainty of |u| due to the axes' stated errors.
   double error_of_length(const Basis& basis, const Fit& fit) const {
     double sum = 0.0;
     double worst = 0.0;

@@ -20,7 +20,7 @@ mpz_class integer(double value, int exponent) {
   return result >> static_cast<mp_bitcnt_t>(-shift);
 }
 
-/// Exponent of the lowest bit of any of the numbers: of the lowest double where that is simpler.
+/// Exponent of the lowest bit of any of the numbers, or, which is simpler, a lower bound of it.
 int lowest_bit(MatrixView<const double> rows, std::size_t column) {
   int result = 1023;
   for (std::size_t row = 0; row < rows.rows(); ++row) {

@@ -15,7 +15,7 @@ constexpr std::array<std::uint32_t, 4> primes = {1073741789, 1073741783, 1073741
 /// Exponents of a double's bits.
 constexpr int least_exponent = -1074;
 constexpr int most_exponent = 1023;
-/// Multiplications worth a thread.
+/// Number of multiplications from which another thread pays off.
 constexpr std::size_t basis_grain = 200'000;
 
 }  // namespace
@@ -122,8 +122,8 @@ bool Basis::replace_anew(std::size_t position, Column column) {
   return false;
 }
 
-/// From the identity by exchanging each of its columns; rows of the inverse then stand where a pivot was
-/// found.
+/// Computed from the identity by exchanging each of its columns; the rows of the inverse are then in the order
+/// in which pivots were found.
 bool Basis::invert_anew() {
   const std::size_t n = order();
   const std::vector<Column> columns = columns_;

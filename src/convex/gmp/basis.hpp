@@ -30,7 +30,7 @@ class Basis {
   Basis(const Column& diagonal, unsigned threads);
 
   [[nodiscard]] std::size_t order() const { return columns_.size(); }
-  /// B⁻¹ column modulo the prime: an entry that is not 0 here is not 0.
+  /// B⁻¹ column modulo the prime. An entry that is not 0 modulo the prime is not 0.
   [[nodiscard]] Residues image(const Column& column) const;
   /// Exchanges a column whose `image` is not 0 at `position`.
   void replace(std::size_t position, Column column, const Residues& image);
@@ -73,7 +73,7 @@ class Basis {
   Modulus modulus_;
   std::vector<std::uint32_t> powers_{};   ///< of two, modulo the prime
   std::vector<std::uint32_t> inverse_{};  ///< B⁻¹ modulo the prime, row after row
-  bool integer_ = false;                  ///< whether what follows is of these columns
+  bool integer_ = false;                  ///< whether the members below belong to the current columns
   std::vector<int> exponents_{};
   int most_bits_ = 0;
   std::size_t limbs_ = 0;

@@ -99,7 +99,7 @@ bool separates(const HullPair& hulls, const std::vector<Dyadic>& normal, unsigne
   return exact::gap(hulls, Functional(hulls, normal), threads).sign() > 0;
 }
 
-/// As few digits as still separate.
+/// The normal with as few digits as still separate the sets.
 std::vector<mpz_class> short_normal(const HullPair& hulls, const std::vector<Dyadic>& normal,
                                     unsigned threads) {
   for (long bits = 53; bits < 4096; bits *= 2) {
@@ -150,7 +150,7 @@ void set_weights(ExactSeparation& result, const exact::Simplex::Outcome& outcome
   }
 }
 
-/// Σ numerator · row, and the sum of the numerators; false for weights that are none.
+/// Σ numerator · row, and the sum of the numerators; false for invalid weights.
 bool add_weighted(const std::vector<ExactShare>& shares, MatrixView<const double> rows,
                   const std::vector<bool>& left_out, int sign, std::vector<Dyadic>& point, mpz_class& total) {
   for (const ExactShare& share : shares) {

@@ -11,9 +11,9 @@
 namespace normscope::convex::exact {
 namespace {
 
-/// Multiplications worth a thread.
+/// Number of multiplications from which another thread pays off.
 constexpr std::size_t score_grain = 500'000;
-/// Weights are rounded to doubles where all are this far from the ends of a double's range.
+/// Weights are rounded to doubles if all are this far from the ends of a double's range.
 constexpr long safe_exponent = 900;
 
 }  // namespace
@@ -109,7 +109,7 @@ Bounded Functional::difference(std::size_t row) const {
     total += term;
     size += std::abs(term);
   }
-  // Weights are toward zero by less than 2u, differences and products round by u, a sum of n terms by nu.
+  // Weights are truncated by less than 2u, differences and products round by u, a sum of n terms by nu.
   const double n = static_cast<double>(varying.size());
   const double error =
       2.0 * (n + 8.0) * 0x1p-53 * size + (n + 8.0) * std::numeric_limits<double>::denorm_min();
@@ -139,7 +139,7 @@ Dyadic gap(const HullPair& hulls, const Functional& functional, unsigned threads
       greatest_of_b = std::max(greatest_of_b, differences[row].low());
     }
   }
-  // Only rows that rounding lets be the least of A or the greatest of B.
+  // Only rows that could be the least of A or the greatest of B within rounding.
   Dyadic least;
   Dyadic greatest;
   bool any_of_a = false;

@@ -28,7 +28,7 @@ class HullPair {
   [[nodiscard]] const std::vector<std::size_t>& varying() const { return varying_; }
   /// Column of the linear program: the varying coordinates, negative for B, and to which set the row belongs.
   [[nodiscard]] Basis::Column column(std::size_t row) const;
-  /// For each row of a system a power of two of like size as its entries.
+  /// For each row of a system, a power of two of the size of its entries.
   [[nodiscard]] Basis::Column units() const;
 
  private:
@@ -38,8 +38,7 @@ class HullPair {
   std::vector<std::size_t> varying_{};
 };
 
-/// Σ w_i x_i over the varying coordinates of the rows x, exactly, and quickly where a bound of the rounding
-/// error suffices.
+/// Σ w_i x_i over the varying coordinates of the rows x: exactly, or faster with a bound of the rounding error.
 class Functional {
  public:
   Functional(const HullPair& hulls, std::vector<Dyadic> weights);
@@ -57,11 +56,11 @@ class Functional {
   const HullPair& hulls_;
   std::vector<Dyadic> weights_;
   long unit_ = 0;
-  std::vector<double> rounded_{};  ///< weights times 2^−unit; empty where doubles do not hold them
+  std::vector<double> rounded_{};  ///< weights times 2^−unit; empty if they exceed a double's range
   Dyadic at_first_{};
 };
 
-/// Least of `functional` over A less its greatest over B, exactly.
+/// The minimum of `functional` over A minus its maximum over B, exactly.
 [[nodiscard]] Dyadic gap(const HullPair& hulls, const Functional& functional, unsigned threads);
 
 }  // namespace normscope::convex::exact

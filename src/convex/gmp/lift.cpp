@@ -12,9 +12,9 @@ namespace normscope::convex::exact {
 namespace {
 
 constexpr unsigned limb_bits = 48;
-/// Multiplications worth a thread.
+/// Number of multiplications from which another thread pays off.
 constexpr std::size_t digit_grain = 200'000;
-/// Digits before the first attempt to read fractions from them.
+/// Number of digits before the first attempt to reconstruct fractions.
 constexpr std::size_t first_digits = 6;
 
 __extension__ using Wide = __int128;
@@ -37,7 +37,7 @@ void subtract_shifted(mpz_class& number, Wide value, unsigned shift) {
 
 }  // namespace
 
-/// By rows: the lowest bit that an entry has.
+/// For each row, the exponent of the lowest bit of any entry.
 void Basis::choose_exponents() {
   const std::size_t n = order();
   exponents_.assign(n, std::numeric_limits<int>::max());
@@ -107,7 +107,7 @@ double Basis::bound_of_bits(const Integers& right) const {
 
 RationalVector Basis::solve(const Column& right, const Progress& progress) {
   make_integer();
-  // What is finer than the matrix is there in its row is made an integer by one more power of two.
+  // If the right side has finer bits than its row of the matrix, one more power of two makes it an integer.
   int finer = 0;
   for (std::size_t i = 0; i < order(); ++i) {
     if (right[i] != 0.0) finer = std::max(finer, exponents_[i] - parts_of(right[i]).exponent);

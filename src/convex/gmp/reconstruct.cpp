@@ -29,7 +29,7 @@ class Powers {
   std::vector<mpz_class> squares_{};
 };
 
-/// Σ digits[k] prime^k by halves, the lower of which has a power of two of digits.
+/// Σ digits[k] prime^k, computed by halves; the number of digits of the lower half is a power of two.
 mpz_class joined(const std::uint32_t* digits, std::size_t count, const Powers& powers) {
   if (count == 1) return digits[0];
   std::size_t j = 0;
@@ -63,7 +63,7 @@ bool fraction_of(const mpz_class& value, const mpz_class& modulus, const mpz_cla
 bool reconstruct(const std::vector<Basis::Residues>& digits, std::uint32_t prime, RationalVector& result) {
   const Powers powers(prime, digits.size());
   const mpz_class modulus = powers.of(digits.size());
-  // Smaller than it need be by 20 bits, so that few fractions that are none get this far.
+  // 20 bits below the necessary bound, so that few wrong fractions pass.
   mpz_class bound = sqrt(mpz_class(modulus / 2));
   bound >>= 20U;
   result.denominator = 1;

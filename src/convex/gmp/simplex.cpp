@@ -13,7 +13,7 @@
 namespace normscope::convex::exact {
 namespace {
 
-/// Multiplications worth a thread.
+/// Number of multiplications from which another thread pays off.
 constexpr std::size_t price_grain = 500'000;
 
 }  // namespace
@@ -60,7 +60,7 @@ Simplex::Outcome Simplex::solve() {
       outcome.denominator = values.denominator;
       return outcome;
     }
-    // A row's price is the sum of its column by these: what is positive lessens the costs.
+    // A row's price is the sum of its column with these factors; rows with a positive price decrease the cost.
     const RationalVector multipliers = basis_.solve_transposed(cost, progress_);
     std::vector<Dyadic> prices;
     for (std::size_t i = 0; i < basis_.order(); ++i) {
@@ -135,15 +135,15 @@ std::optional<std::size_t> Simplex::entering(const Functional& functional, const
   return std::nullopt;
 }
 
-/// The first basic value to come to zero: those that are feasible may not pass it, the others become it
-/// there.
+/// The ratio test: the first basic value that reaches zero. A feasible one must not pass zero; an infeasible one
+/// becomes feasible there.
 std::size_t Simplex::leaving(const RationalVector& values, const RationalVector& direction) const {
   std::size_t best = artificial;
   const auto before = [&](std::size_t i, std::size_t j) {
     const mpz_class left = abs(values.numerators[i]) * abs(direction.numerators[j]);
     const mpz_class right = abs(values.numerators[j]) * abs(direction.numerators[i]);
     if (left != right) return left < right;
-    // Ties: an artificial column, which never comes back; then the first row.
+    // Among ties, an artificial column, which never returns, is preferred; then the first row.
     if (row_at_[i] == artificial || row_at_[j] == artificial) return row_at_[j] != artificial;
     return row_at_[i] < row_at_[j];
   };

@@ -13,9 +13,10 @@
 
 namespace normscope::convex::exact {
 
-/// Phase 1 of the simplex method in rational arithmetic for Σλa = Σμb, Σλ = Σμ = 1, λ, μ >= 0. A basis holds
-/// rows of the sets and, where those do not span, artificial columns; what is minimized is the sum of all
-/// negative weights and all artificial values, by size. Bland's rule holds while pivots do not lessen it.
+/// Phase 1 of the simplex method in rational arithmetic for Σλa = Σμb, Σλ = Σμ = 1, λ, μ >= 0. A basis consists of
+/// rows of the sets and, if these do not span the space, artificial columns. The cost is the sum of the
+/// magnitudes of all negative weights and all artificial values. Bland's rule is used while pivots do not
+/// decrease it.
 ///
 /// Source    [Dantzig 1963], [Bland 1977]
 class Simplex {
@@ -28,7 +29,7 @@ class Simplex {
   struct Outcome {
     std::vector<std::pair<std::size_t, mpz_class>> weights{};  ///< a common point: numerators by row
     mpz_class denominator{};
-    std::optional<std::vector<Dyadic>> normal{};  ///< or what separates
+    std::optional<std::vector<Dyadic>> normal{};  ///< or the normal of a separating hyperplane
     std::string reason{};                         ///< or why neither was found
     std::size_t pivots = 0;
   };
@@ -37,7 +38,7 @@ class Simplex {
  private:
   static constexpr std::size_t artificial = static_cast<std::size_t>(-1);
 
-  /// Signs by which the basic values count, and whether any does.
+  /// Signs with which basic values count in the cost, and whether any counts.
   [[nodiscard]] std::vector<int> costs(const RationalVector& values, bool& feasible) const;
   [[nodiscard]] std::optional<std::size_t> entering(const Functional& functional, const Dyadic& of_a,
                                                     const Dyadic& of_b, bool least_index) const;

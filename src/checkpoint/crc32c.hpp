@@ -6,7 +6,7 @@
 
 namespace normscope::checkpoint {
 
-/// The CRC-32C (Castagnoli) of bytes that follow those with the CRC `before`; 0 for none.
+/// The CRC-32C (Castagnoli) of `bytes` appended to bytes with the CRC `before` (0 for none).
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 /// The form in which LevelDB and TensorFlow store a CRC.

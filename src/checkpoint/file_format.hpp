@@ -36,8 +36,7 @@ enum class FileFormat {
 /// The format's common name, such as "GGUF".
 [[nodiscard]] std::string_view describe(FileFormat format);
 
-/// What a user does with a file of a format that is not read, such as "export it to safetensors"; empty where
-/// there is no advice.
+/// Advice for a file of an unsupported format, such as "export it to safetensors"; empty if there is none.
 [[nodiscard]] std::string_view advice(FileFormat format);
 
 }  // namespace normscope::checkpoint

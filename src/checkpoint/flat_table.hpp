@@ -33,7 +33,7 @@ class FlatFile {
   [[nodiscard]] Number number(std::uint64_t at) const {
     return bytes::load<Number>(part(at, sizeof(Number)));
   }
-  /// Where the offset that is stored at a place leads to.
+  /// The position to which the offset stored at a position points.
   [[nodiscard]] std::uint64_t follow(std::uint64_t at) const { return at + number<std::uint32_t>(at); }
 
   [[noreturn]] void fail(ErrorCode code, const std::string& what) const { bytes::fail(code, where_, what); }
@@ -60,7 +60,7 @@ class FlatTable {
     (void)file.part(fields_, size_);
   }
 
-  /// Where a field is, nothing if the table does not have it.
+  /// The position of a field; empty if the table does not have it.
   [[nodiscard]] std::optional<std::uint64_t> field(unsigned number) const {
     const std::uint64_t entry = 4 + 2 * std::uint64_t{number};
     if (entry + 2 > size_) return std::nullopt;

@@ -75,7 +75,7 @@ class FlaxReader {
     }
   }
 
-  /// Passes over a value that is no map of names.
+  /// Skips a value that is not a map of names.
   void pass(const Item& value, int depth) {
     check_depth(depth);
     if (value.kind == Kind::array || value.kind == Kind::map) {

@@ -13,7 +13,7 @@ constexpr int small = 32;   ///< elements of a block
 constexpr int large = 256;  ///< elements of a super-block
 constexpr int scaled = 16;  ///< elements that share a scale in Q2_K, Q3_K and Q6_K
 
-/// The values that the codes of IQ4_NL and IQ4_XS stand for.
+/// The values of the codes of IQ4_NL and IQ4_XS.
 constexpr std::array<std::int8_t, 16> nonlinear = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                    1,    13,   25,  38,  53,  69,  89,  113};
 

@@ -11,10 +11,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Digits of a number in a part's name; more parts than these count have no names.
+/// Number of digits in a part's name, which limits the number of parts.
 constexpr std::size_t part_digits = 5;
 
-/// The number that `text` is; `fallback` unless it has 1 to 9 digits and nothing else.
+/// `text` as a number; `fallback` unless it consists of 1 to 9 digits.
 std::uint64_t whole_number(std::string_view text, std::uint64_t fallback) {
   const bool is_number =
       !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string_view::npos;

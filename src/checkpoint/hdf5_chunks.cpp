@@ -94,7 +94,7 @@ class Hdf5ChunkTree {
   std::uint64_t found_ = 0;
 };
 
-/// Undoes HDF5's shuffle: the first bytes of all elements came first, then the second ones.
+/// Undoes HDF5's shuffle filter, which stores the first bytes of all elements, then the second ones, and so on.
 std::vector<std::byte> unshuffled(Bytes bytes, std::uint64_t width) {
   std::vector<std::byte> result(bytes.size());
   const std::size_t step = static_cast<std::size_t>(width);
@@ -176,7 +176,7 @@ UnpackedCache::Bytes Hdf5Chunked::unpacked(const Hdf5Chunk& chunk) const {
 void Hdf5Chunked::read(std::uint64_t offset, std::span<std::byte> out) const {
   NORMSCOPE_ASSERT(offset <= size_ && out.size() <= size_ - offset);
   if (out.empty()) return;
-  // The chunks whose place along the first axis meets the range.
+  // The chunks that overlap the range along the first axis.
   const std::uint64_t slice = size_ / grid_.shape[0];
   const std::uint64_t band = grid_.chunks.size() / grid_.count(0);
   const std::uint64_t first = offset / slice / grid_.extent[0];
@@ -186,7 +186,7 @@ void Hdf5Chunked::read(std::uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
-/// Copies what a chunk holds of the range, run by run along the last axis of elements.
+/// Copies the part of the range that a chunk contains, run by run along the last axis of elements.
 void Hdf5Chunked::copy_chunk(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out) const {
   const std::size_t axes = grid_.shape.size();
   std::vector<std::uint64_t> begin(axes);

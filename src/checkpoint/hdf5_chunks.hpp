@@ -15,7 +15,7 @@
 /// Datasets that an HDF5 file stores in chunks: blocks of equal shape on a grid, each packed by filters.
 namespace normscope::checkpoint {
 
-/// No chunk is larger when it is unpacked.
+/// Largest size of an unpacked chunk.
 inline constexpr std::uint64_t largest_hdf5_chunk = std::uint64_t{32} << 20;
 
 /// Consecutive bytes of a file.
@@ -37,7 +37,7 @@ struct Hdf5Chunk {
   std::uint32_t skipped = 0;
 };
 
-/// Where the chunks of a dataset are.
+/// The positions of a dataset's chunks.
 struct Hdf5Grid {
   std::vector<std::uint64_t> shape{};   ///< of the dataset; the last axis is the bytes of an element
   std::vector<std::uint64_t> extent{};  ///< of a chunk, likewise
@@ -55,7 +55,7 @@ struct Hdf5Grid {
 /// Errors    Format; Unsupported for missing chunks
 void read_hdf5_chunks(Hdf5File& file, std::uint64_t tree, Hdf5Grid& grid, const std::string& quoted);
 
-/// The bytes of a dataset in chunks, row-major, unpacked as they are asked for.
+/// The bytes of a dataset in chunks, row-major, unpacked on request.
 class Hdf5Chunked : public bytes::Source {
  public:
   /// `file` outlives the object.

@@ -22,7 +22,7 @@ struct Hdf5Type {
   bool is_big_endian = false;
 };
 
-/// What the first bytes of a datatype message state.
+/// The contents of the first bytes of a datatype message.
 struct Hdf5TypeHead {
   Hdf5Class kind{};
   std::uint32_t flags = 0;
@@ -137,7 +137,7 @@ std::span<std::uint64_t> read_extents(Hdf5File& file, const Hdf5Message& message
 
 }  // namespace
 
-/// Where the elements of a dataset are: in place, or in chunks.
+/// The position of a dataset's elements: in place, or in chunks.
 struct Hdf5Datasets::Placement {
   std::span<const std::byte> bytes{};
   std::uint64_t tree = hdf5_nowhere;

@@ -8,7 +8,7 @@
 namespace normscope::checkpoint {
 namespace {
 
-/// Bytes of structures that may be visited for each byte of the file, and besides.
+/// Limit on the bytes of structures that are visited: per byte of the file, and in addition.
 constexpr std::uint64_t visits_per_byte = 16;
 constexpr std::uint64_t visits_beyond = std::uint64_t{1} << 16;
 constexpr std::uint16_t continuation = 0x10;
@@ -98,7 +98,7 @@ class Hdf5HeaderReader {
 
   void read_messages(ByteCursor cursor) {
     const std::size_t prefix = is_version_2_ ? (has_order_ ? 6u : 4u) : 8u;
-    // What is shorter than a message is a gap.
+    // A rest that is shorter than a message is a gap.
     while (cursor.left() >= prefix) {
       const std::uint16_t kind =
           is_version_2_ ? cursor.number<std::uint8_t>() : cursor.number<std::uint16_t>();

@@ -13,7 +13,7 @@
 /// The structures of an HDF5 file below its groups and datasets. Addresses and lengths have 8 bytes.
 namespace normscope::checkpoint {
 
-/// The address of what does not exist.
+/// The address that stands for a missing object.
 inline constexpr std::uint64_t hdf5_nowhere = ~std::uint64_t{0};
 
 /// The kinds of header messages that are read.
@@ -50,9 +50,9 @@ struct Hdf5Link {
   std::uint64_t object = 0;  ///< address of its header
 };
 
-/// The bytes of a file, and how many of them may be visited. Every structure that is read counts with its
-/// size, and a sound file has each once: one whose structures refer to each other in circles, or to the same
-/// place many times, is refused after time that is linear in its size.
+/// The bytes of a file, with a limit on the number of bytes that are visited. Every structure that is read counts
+/// with its size, and a valid file refers to each once. A file whose structures refer to each other in circles,
+/// or to the same position many times, is therefore refused after time that is linear in its size.
 class Hdf5File {
  public:
   Hdf5File(std::span<const std::byte> bytes, Arena& arena, const std::string& where);
@@ -60,7 +60,7 @@ class Hdf5File {
   /// The bytes of a structure.
   /// Errors    Format where they extend beyond the file
   [[nodiscard]] ByteCursor structure(std::uint64_t address, std::uint64_t size, std::string_view what);
-  /// A structure whose size is not known: all bytes from its address on, of which the first `size` are there.
+  /// A structure whose size is not known yet: all bytes from its address on, at least `size`.
   [[nodiscard]] ByteCursor structure_from(std::uint64_t address, std::uint64_t size, std::string_view what);
   /// Counts bytes that are visited.
   /// Errors    Format beyond the limit

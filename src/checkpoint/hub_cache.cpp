@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view folder_prefix = "models--";
-/// A revision is a hash of 40 digits; longer contents of refs/main are none.
+/// A revision is a hash of 40 digits; longer contents of refs/main are not a revision.
 constexpr std::size_t longest_revision = 64;
 
 bool is_name_part(std::string_view part) {
@@ -43,7 +43,7 @@ fs::path cache() {
   return home.empty() ? fs::path() : fs::path(home) / ".cache/huggingface/hub";
 }
 
-/// What refs/main says, or nothing where it is no revision.
+/// The revision in refs/main; empty if the file contains no revision.
 std::string main_revision(const fs::path& folder) {
   std::ifstream file(folder / "refs/main", std::ios::binary);
   std::string text(longest_revision + 1, '\0');

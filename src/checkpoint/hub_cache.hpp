@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-/// The cache in which Hugging Face's libraries keep what they downloaded:
+/// The cache of downloads of Hugging Face's libraries:
 /// CACHE/models--ORG--NAME/snapshots/REVISION/FILES, with the revision of a branch in refs/BRANCH. Nothing is
 /// ever fetched.
 namespace normscope::checkpoint {

@@ -48,7 +48,7 @@ class LevelTable {
   }
 
  private:
-  /// The checked bytes of a block whose place and size come next.
+  /// The checked bytes of a block, whose position and size are read from `handles`.
   Bytes block_at(WireReader& handle) const {
     const std::uint64_t begin = handle.varint();
     const std::uint64_t size = handle.varint();

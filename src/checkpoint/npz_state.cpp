@@ -69,7 +69,7 @@ ParsedFile parse_npz(std::span<const std::byte> bytes, std::span<const bytes::Zi
     if (array.in_place) {
       tensor.bytes = bytes::StoredBytes(*array.in_place);
     } else {
-      // The size of the member has been held against this product.
+      // The size of the member has been checked against this product.
       const std::uint64_t size = tensor.elements() * (bits(tensor.dtype) / 8);
       parsed.arena.charge(1, npz_view_bytes + 16 * shape.size() + where.size());
       parsed.views.push_back(

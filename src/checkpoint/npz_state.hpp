@@ -14,8 +14,8 @@ namespace normscope::checkpoint {
 /// Whether all of these members are arrays.
 [[nodiscard]] bool is_npz(std::span<const bytes::ZipMember> members);
 
-/// The arrays of an `.npz` file in memory, named without ".npy". Those that are stored row-major and
-/// little-endian remain in place; of the others, which are unpacked as they are read, the last ones are kept.
+/// The arrays of an `.npz` file in memory, named without ".npy". Arrays that are stored row-major and
+/// little-endian remain in place; others are unpacked on reading, and the most recent ones are cached.
 /// Arrays of text or objects are refused.
 ///
 /// Errors    Format, Shape, Unsupported; messages begin with `where`

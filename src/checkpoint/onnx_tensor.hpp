@@ -18,8 +18,7 @@ using OpenExternal = std::function<bytes::StoredBytes(std::string_view tensor, c
 /// view of `message`; others are decoded into the arena. Elements in another file are a view of what
 /// `external` opens. Empty for strings.
 ///
-/// Errors    Format, Shape, also for another file that is not in the
-/// model's folder; Unsupported for data in
+/// Errors    Format, Shape, also for another file that is not in the model's folder; Unsupported for data in
 ///           another file without `external`, and for types without a Dtype; messages begin with `where`
 [[nodiscard]] std::optional<Tensor> read_onnx_tensor(std::span<const std::byte> message,
                                                      std::string_view name, Arena& arena,

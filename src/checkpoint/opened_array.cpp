@@ -69,7 +69,7 @@ std::string list_names(std::span<const std::string_view> names, std::string_view
   return names.size() > most ? list + ", ..." : list;
 }
 
-/// Names the item that `member` probably stands for, or else those that the file has.
+/// Suggests the name that `member` probably stands for, or else lists the names in the file.
 [[noreturn]] void fail_name(const fs::path& file, const std::optional<std::string>& member,
                             std::span<const std::string_view> names, std::string_view what) {
   const std::string complaint = member ? fmt::format("has no {}", bytes::quote(*member))
@@ -230,7 +230,7 @@ OpenedArray::OpenedArray(std::string name, bytes::StoredArray stored) : name_(st
 
 void OpenedArray::count() {
   elements_ = 1;
-  // Every format has held the product against the bytes that are there.
+  // Every format has checked the product against the size of the file.
   for (const std::uint64_t extent : shape_) elements_ *= extent;
 }
 

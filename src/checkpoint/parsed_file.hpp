@@ -53,7 +53,7 @@ struct ParsedFile {
   std::vector<Tensor> tensors{};  ///< sorted by name
   std::map<std::string, std::string, std::less<>> metadata{};
   std::optional<OnnxGraph> graph{};                     ///< of ONNX; its constants are elements of `tensors`
-  std::vector<std::unique_ptr<bytes::Source>> views{};  ///< what tensors that are decoded are parts of
+  std::vector<std::unique_ptr<bytes::Source>> views{};  ///< sources of tensors that are decoded on reading
 };
 
 /// Sorts tensors by name; names must be unique.

@@ -32,7 +32,7 @@ class Machine {
     while (!stopped_) step();
     return std::move(result_);
   }
-  /// What follows the pickle.
+  /// The bytes after the pickle.
   [[nodiscard]] Bytes rest() const { return rest_; }
   void expect_end() const {
     if (!rest_.empty()) fail(fmt::format("{} bytes follow the end of the pickle", rest_.size()));
@@ -178,7 +178,7 @@ class Machine {
     (void)take(end + 1);
     return text.substr(0, end);
   }
-  /// NEWOBJ, of which only objects of TorchScript's own classes are made.
+  /// NEWOBJ, which is supported only for TorchScript's own classes.
   void push_module() {
     const std::vector<PickleValue> call = pop(2);
     const bool is_module = call[0].kind == Kind::global && call[1].kind == Kind::tuple &&

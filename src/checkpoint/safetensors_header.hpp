@@ -15,7 +15,7 @@ namespace normscope::checkpoint {
 inline constexpr std::size_t longest_safetensors_header = 100'000'000;
 /// Memory needed for a header's tensors and metadata.
 
-/// What a header's tensors and metadata need room for.
+/// Amounts of memory that a header's tensors and metadata need.
 struct HeaderSizes {
   std::size_t tensors = 0;
   std::size_t extents = 0;
@@ -53,7 +53,7 @@ class SafetensorsHeader : public JsonEvents {
   [[nodiscard]] std::string misplaced(std::string_view found) const override;
 
  private:
-  /// What comes next.
+  /// The element of the header that is expected next.
   enum class Expect {
     header,
     name,

@@ -119,7 +119,7 @@ Shard open_tensorflow(std::unique_ptr<bytes::Source> file, const fs::path& path,
   return shard;
 }
 
-/// Opens what torch.save, Keras or numpy.savez wrote.
+/// Opens a zip written by torch.save, Keras or numpy.savez.
 std::pair<Shard, std::string_view> open_zip(std::unique_ptr<bytes::Source> file, const fs::path& path,
                                             const std::string& member) {
   std::string_view format = "pytorch";

@@ -30,10 +30,10 @@ constexpr std::string_view variable_ending = "/.ATTRIBUTES/VARIABLE_VALUE";
 constexpr std::string_view object_graph_key = "_CHECKPOINTABLE_OBJECT_GRAPH";
 constexpr std::uint64_t text_type = 7;
 constexpr std::uint64_t most_shards = 100'000;
-/// No object graph is larger.
+/// Largest size of an object graph.
 constexpr std::uint64_t largest_object_graph = std::uint64_t{64} << 20;
 
-/// Elements whose checksum is checked before the first of them are read.
+/// The elements of a tensor, whose checksum is verified at the first read.
 class CheckedBytes : public bytes::Source {
  public:
   CheckedBytes(bytes::StoredBytes stored, std::uint32_t checksum, std::string where)
@@ -67,7 +67,7 @@ class CheckedBytes : public bytes::Source {
   mutable std::atomic<bool> is_checked_{false};
 };
 
-/// Where the elements of a tensor are.
+/// The position of a tensor's elements.
 struct BundlePlace {
   std::uint64_t shard = 0;
   std::uint64_t offset = 0;
@@ -253,7 +253,7 @@ class BundleReader {
     names_.emplace(key, full_name);
   }
 
-  /// Gives tensors the names of their variables where these tell them apart, or else their keys.
+  /// Names tensors by their variables if these names are unique, otherwise by their keys.
   void rename() {
     std::map<std::string_view, int> times;
     for (const auto& [key, name] : names_) ++times[name];

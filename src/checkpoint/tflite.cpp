@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t most_tflite_axes = 64;
 constexpr std::uint32_t longest_tflite_name = 4096;
 
-/// Where Model, SubGraph, Tensor, Buffer and QuantizationParameters have their fields.
+/// Indices of the fields of Model, SubGraph, Tensor, Buffer and QuantizationParameters.
 enum : unsigned {
   model_subgraphs = 2,
   model_buffers = 4,
@@ -59,8 +59,8 @@ std::optional<Dtype> tflite_dtype(std::int8_t number) {
   }
 }
 
-/// How integers stand for numbers: entry i of an axis has the scale and the zero point i, or all have the
-/// first.
+/// The quantization of a tensor of integers: entry i of an axis has scale and zero point i, or all entries have
+/// the first.
 struct TfliteScales {
   std::span<const std::byte> scales{};       ///< float32
   std::span<const std::byte> zero_points{};  ///< int64; empty for 0
@@ -126,8 +126,7 @@ class TfliteReader {
     for (std::uint32_t i = 0; i < graphs.size; ++i) {
       const FlatTable graph = model.element(graphs, i);
       const FlatVector tensors = graph.vector(subgraph_tensors, 4);
-      // What a graph costs to read is charged, so that one listed many times does not cost time without
-      // limit.
+      // The cost of reading a graph is counted, so that a graph that is listed many times takes bounded time.
       parsed_.arena.charge(std::uint64_t{tensors.size} + 1, 4);
       for (std::uint32_t j = 0; j < tensors.size; ++j) read_tensor(model, buffers, graph.element(tensors, j));
     }
@@ -216,7 +215,7 @@ class TfliteReader {
     return found;
   }
 
-  /// Gives tensors of one name numbers.
+  /// Numbers tensors that have the same name.
   void tell_apart() {
     std::vector<Tensor>& tensors = parsed_.tensors;
     std::stable_sort(tensors.begin(), tensors.end(),

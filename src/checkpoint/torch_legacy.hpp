@@ -16,8 +16,7 @@ namespace normscope::checkpoint {
 /// The state dict of such a file in memory, or the one that `member` names (torch_state.hpp). Row-major
 /// tensors are views; others are copied into the arena.
 ///
-/// Errors    Format, Shape; Unsupported for a pickle
-/// that is not one of torch.save, or that names code not
+/// Errors    Format, Shape; Unsupported for a pickle that is not one of torch.save, or that names code not
 ///           needed for tensors, for files of big-endian machines, and for storages that are parts of others
 ///           (PyTorch 0.3 and before); messages begin with `where`
 [[nodiscard]] ParsedFile parse_torch_legacy(std::span<const std::byte> bytes, const std::string& where,

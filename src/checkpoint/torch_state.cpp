@@ -18,7 +18,7 @@ using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
 using Items = std::vector<PickleValue>;
 
-/// Dicts in dicts in which state dicts are looked for, and the most that are listed.
+/// Depth of nested dicts to which state dicts are searched, and the largest number that is listed.
 constexpr std::size_t deepest_member = 3;
 constexpr std::size_t most_members = 1000;
 
@@ -218,7 +218,7 @@ class ModuleTensors {
 
  private:
   static constexpr std::size_t deepest_module = 64;
-  /// What a visit is charged, so that modules that hold each other often end in an error.
+  /// Cost that is counted for a visit, so that modules that refer to each other many times end in an error.
   static constexpr std::size_t visit_bytes = 64;
 
   const Pickled& pickled_;

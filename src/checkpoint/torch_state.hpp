@@ -13,7 +13,7 @@
 /// The tensors that a pickle of torch.save names, whatever file holds their elements.
 namespace normscope::checkpoint {
 
-/// Where a file has the elements of a storage.
+/// The elements of a storage in the file.
 struct TorchStorage {
   std::optional<std::span<const std::byte>> bytes{};  ///< empty if they are missing
   std::string name;                                   ///< for messages
@@ -25,8 +25,7 @@ using FindStorage = std::function<TorchStorage(const PickledStorage&)>;
 /// otherwise, or if the whole has a "state_dict", "model_state_dict" or "model" with tensors, the only dict
 /// in it that holds tensors.
 ///
-/// Errors    Format, Shape; Argument for a path that does not lead to tensors, or
-/// no path where several dicts
+/// Errors    Format, Shape; Argument for a path that does not lead to tensors, or for no path if several dicts
 ///           hold tensors; Unsupported for a pickle without tensors; messages begin with `where`
 void add_torch_tensors(const Pickled& pickled, std::string_view member, const FindStorage& find,
                        ParsedFile& file, const std::string& where);

@@ -10,8 +10,8 @@
 
 namespace normscope::checkpoint {
 
-/// What was unpacked of one file last, by its place in the file: at most 32 MiB together, or one piece that
-/// is larger. Thread-safe.
+/// The most recently unpacked pieces of one file, by their position in the file: at most 32 MiB together, or one
+/// larger piece. Thread-safe.
 class UnpackedCache {
  public:
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;

@@ -161,7 +161,7 @@ class Builder {
   /// All tensors under `name` together write to the stream, in part or nonlinearly.
   void partial_input(std::string_view name);
   void writes(std::string_view role, std::string_view name, std::uint64_t in = 0, Need need = Need::required);
-  /// A stream of its own begins: what was read and written so far is not part of it.
+  /// Starts a new stream: earlier reads and writes are not part of it.
   void new_stream();
   /// What is written from here to the next `norm_of_branch` passes that norm.
   void branch() { branch_from_ = writers_.size(); }
@@ -202,7 +202,7 @@ class Builder {
   std::uint64_t reads_parts(std::initializer_list<std::string_view> roles, std::string_view name);
   /// Another operation lies between the last norm and its readers, or the readers are not in the file.
   void reads_are_indirect();
-  /// What all norms so far read and are read by is an assumption.
+  /// Marks the readers and writers of all norms so far as assumptions.
   void connections_are_assumed();
   /// A map from the last norm to a new stream of `width` features.
   void leads_over(std::string_view role, std::string_view name, std::uint64_t width = 0);
@@ -238,7 +238,7 @@ class Builder {
   /// A stored tensor that is not a parameter.
   void buffer(std::string_view name);
 
-  /// Adds what is known only at the end: totals, unused tensors, notes on unknown properties, and
+  /// Adds information that is complete only at the end: totals, unused tensors, notes on unknown properties, and
   /// configuration fields that are not modelled, that is, were not read and are not known to be `harmless`.
   void finish(std::span<const std::string_view> harmless = {});
   [[nodiscard]] bool used(const checkpoint::Tensor& tensor) const { return used_.contains(&tensor); }

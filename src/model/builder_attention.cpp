@@ -182,7 +182,7 @@ std::uint64_t Builder::queries(std::string_view name) {
   return query->out;
 }
 
-// The number of key-value heads in a fused matrix, from what the queries leave.
+// The number of key-value heads in a fused matrix, from its outputs that are not queries.
 void Builder::resolve_groups(const Linear& fused) {
   const std::uint64_t queries = counts_.heads * counts_.head_dim;
   const std::uint64_t two = 2 * counts_.head_dim;
@@ -218,7 +218,7 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
     reject({checkpoint_.find(fused->weight.tensor), {}, {}}, "as many queries as keys and values");
   }
   if (grouped) resolve_groups(*fused);
-  // Without the number of heads, nothing says where grouped queries end.
+  // Without the number of heads, it is unknown where grouped queries end.
   if (grouped_ && !grouped) {
     add_reader(*fused);
     return 0;

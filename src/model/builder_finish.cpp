@@ -64,7 +64,7 @@ void Builder::finish(std::span<const std::string_view> harmless) {
     if (!use.present) continue;
     for (const std::string& tensor : use.absent) miss(tensor);
   }
-  // Where all heads are in one stack, its name would tell nothing.
+  // If all heads are in one stack, its name would carry no information.
   const bool one_stack = std::all_of(model_.heads.begin(), model_.heads.end(), [&](const Head& head) {
     return head.stack == model_.heads.front().stack;
   });

@@ -37,7 +37,7 @@ std::optional<Slice> Builder::find_bias(const std::string& name,
   if (bias && width != 0 && !fits_width) {
     reject(*bias, fmt::format("[{}]", width));
   }
-  // A name that is all prefix has no like in other layers.
+  // A name that equals the prefix has no counterpart in other layers.
   if (name.empty()) return bias ? std::optional<Slice>(bias->slice) : std::nullopt;
   BiasUse& use = biases_[name];
   use.present = use.present || bias;

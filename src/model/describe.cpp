@@ -112,7 +112,7 @@ std::set<std::string_view> parameters_of(std::span<const StatedNorm> norms) {
   return names;
 }
 
-// Those of the norms in a graph whose gains the description has not; one without a gain counts as described.
+// The norms of a graph whose gains are not in the description; one without a gain counts as described.
 std::vector<StatedNorm> not_described(std::span<const StatedNorm> stated_norms, const Model& described) {
   std::set<std::string_view> gains;
   for (const Norm& norm : described.norms) {

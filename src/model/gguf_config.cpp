@@ -34,7 +34,7 @@ constexpr auto gguf_fields = std::to_array<std::pair<std::string_view, const cha
     {"rope.dimension_count", "rope_dimension_count"},
 });
 
-/// What says how a file was made, and how text becomes tokens.
+/// Entries about the origin of a file and about its tokenizer.
 bool is_about_the_file(std::string_view key) {
   constexpr std::array<std::string_view, 5> sections = {"general.", "tokenizer.", "split.", "quantize.",
                                                         "imatrix."};
@@ -83,7 +83,7 @@ Json gguf_config(const std::map<std::string, std::string, std::less<>>& metadata
     config[known == gguf_fields.end() ? std::string(rest) : known->second] = value_of(text);
   }
   read_scaling(config);
-  // Entries that say nothing: zero is "none", and values are usually as long as keys.
+  // Entries without information: zero means "none", and values are usually as long as keys.
   for (const char* key : {"clip_qkv", "attention_scale"}) {
     if (config.contains(key) && config[key] == 0.0) config.erase(key);
   }

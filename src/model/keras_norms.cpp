@@ -73,7 +73,7 @@ class KerasWeights {
     }
   }
 
-  // The only weight of that field, or the only one at that place among the layer's own; null if there is
+  // The only weight of that field, or the only one at that index among the layer's own weights; null if there is
   // none.
   [[nodiscard]] const Tensor* find(const std::string& layer, const char* field, int place) const {
     const std::string name = layer + "/" + field;
@@ -110,7 +110,7 @@ struct KerasAxes {
     }
   }
 
-  // An axis counted from the end; empty if that takes a rank that is not known.
+  // An axis counted from the end; empty if the rank is needed and not known.
   [[nodiscard]] std::optional<std::int64_t> from_end(std::int64_t axis) const {
     if (axis < 0) return axis;
     if (input.empty()) return std::nullopt;
@@ -130,7 +130,7 @@ struct KerasAxes {
     return product;
   }
 
-  // What a reader has to know of the axes; empty if they are the last ones.
+  // A note on the axes for the user; empty if they are the last ones.
   [[nodiscard]] std::string note(const std::string& name) const {
     std::vector<std::int64_t> behind;
     for (const std::int64_t axis : axes) {

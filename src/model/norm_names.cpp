@@ -81,7 +81,7 @@ constexpr Ending endings[] = {
     {"", {".bias", ".beta", ".b", "/beta", "/bias"}},
 };
 
-/// Whether a bare name, such as "ln_1_bias" or "norm_mean", is that of something else than a gain.
+/// Whether a bare name, such as "ln_1_bias" or "norm_mean", names something other than a gain.
 bool is_beside_a_gain(std::string_view name) {
   const std::string last = lower(last_component(name));
   for (const char* ending :
@@ -109,7 +109,7 @@ bool has_shape_of(const Tensor& a, const Tensor& b) {
   return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end());
 }
 
-/// What norm the module `stem` is by its name or its running statistics, if it is none that is analysed.
+/// The kind of the module `stem`, by its name or its running statistics, if it is a norm that is not analysed.
 std::string other_kind(const Checkpoint& checkpoint, const std::string& stem, std::string_view output) {
   for (const char* mean : {".running_mean", ".moving_mean", "/moving_mean"}) {
     if (checkpoint.find(fmt::format("{}{}{}", stem, mean, output)) != nullptr) return "BatchNorm";

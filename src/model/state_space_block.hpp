@@ -4,7 +4,7 @@ namespace normscope::model {
 
 class Builder;
 
-/// Which norms a state-space mixer has on the time step and on what enters and leaves its state.
+/// Which norms a state-space mixer has on the time step and on the input and output vectors of its state.
 enum class StateNorms { none, without_parameters, with_gains };
 
 /// A Mamba or Mamba 2 mixer under the current prefix, which reads the last norm and writes to the stream.

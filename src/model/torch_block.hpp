@@ -4,13 +4,12 @@ namespace normscope::model {
 
 class Builder;
 
-/// What no tensor of torch.nn's stacks shows, settled once for the model: whether norms come before their
-/// branches ("norm_first"). Without a configuration it is assumed, and nothing is promised that depends on
-/// it.
+/// Whether norms come before their branches ("norm_first") in torch.nn's stacks, which no tensor shows; decided
+/// once for the model. Without a configuration `assumed` is used, and scores are marked as not modelled.
 bool torch_norm_first(Builder& b, bool assumed);
 
-/// torch.nn.TransformerEncoder under the current prefix. What it reads, and what reads it, is the code
-/// around.
+/// torch.nn.TransformerEncoder under the current prefix. Its input and its readers belong to the surrounding
+/// code.
 void torch_encoder_stack(Builder& b, bool before);
 /// torch.nn.TransformerDecoder, whose cross-attention reads the remembered norm, if there is one.
 void torch_decoder_stack(Builder& b, bool before);

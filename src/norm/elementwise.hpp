@@ -7,7 +7,7 @@
 
 #include "kernel_jobs.hpp"
 
-/// The elementwise kinds: y_i = g_i f(α x_i + s) + b_i, for a function f a kind.
+/// The elementwise kinds: y_i = g_i f(α x_i + s) + b_i, with one function f per kind.
 namespace normscope::norm::detail {
 
 /// f and its first two derivatives, each within 4 u of its largest value, and 0 or ±1 where |t| is infinite.
@@ -24,7 +24,7 @@ extern const Activation derf;
 /// Requires  is_elementwise(kind)
 const Activation& activation(NormKind kind);
 
-/// `normalize`, `add_normalize` and `normalize_backward` of these kinds, and their reference.
+/// `normalize`, `add_normalize` and `normalize_backward` of these kinds, and their reference definitions.
 template <typename T>
 void elementwise_forward(const ForwardJob<T>& job, unsigned threads);
 template <typename T>

@@ -43,7 +43,7 @@ struct Scales {
   /// Whether the values of the block are within the range of W.
   [[nodiscard]] bool Ordinary(std::size_t k) const { return square[k] >= least && square[k] <= 1.0 / least; }
   [[nodiscard]] bool Near(std::size_t k) const { return std::abs(far[k]) <= nearest; }
-  /// Whether blocks [first, first + count) all are.
+  /// Whether all blocks in [first, first + count) are.
   [[nodiscard]] bool Usual(std::size_t first, std::size_t count) const {
     return (~usual >> first & ((1U << count) - 1)) == 0;
   }

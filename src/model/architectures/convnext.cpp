@@ -12,7 +12,7 @@ namespace {
 // says.
 constexpr double kEps = 1e-6;
 
-// A convolution of each channel on its own, a norm of what it makes, and an MLP.
+// A depthwise convolution, a norm of its output, and an MLP.
 void block(Builder& b) {
   b.norm_of_outputs("layernorm", "mlp input", {.role = "depthwise convolution", .map = "dwconv"});
   b.last_eps(kEps, {});

@@ -10,8 +10,8 @@ namespace normscope::model::architectures {
 
 namespace {
 
-// Llama with four multipliers. The embedding's scales the stream, which a norm undoes; the residual one
-// scales what branches add to it.
+// Llama with four multipliers. The embedding multiplier scales the stream, which a norm undoes; the residual
+// multiplier scales the outputs of branches.
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
   b.grouped_queries();

@@ -65,7 +65,7 @@ extern const Architecture open_clip = {
     .model_types = {},
     .signature = {"transformer.resblocks.{}.ln_1.", "visual.transformer.resblocks.{}.ln_1.", "visual.ln_pre.",
                   "ln_final.", "token_embedding."},
-    // Layer scale, attention pooling and attention over cosines act beside what is described.
+    // Layer scale, attention pooling and attention over cosines are not described.
     .without = {"visual.transformer.resblocks.{}.ls_1.", "transformer.resblocks.{}.ls_1.",
                 "visual.attn_pool.", "visual.transformer.resblocks.{}.attn.logit_scale",
                 "transformer.resblocks.{}.attn.logit_scale", "visual.transformer.resblocks.{}.attn.ln.",

@@ -28,8 +28,8 @@ void mlp(Builder& b) {
   b.writes("mlp out", "mlp.W_out", inner);
 }
 
-// GPT-Neo has the same tensors, but scores without a factor and windows, which its masks show. Models without
-// MLPs may add positions to queries and keys alone.
+// GPT-Neo has the same tensors, but scores without a factor and with windows, which its masks show. Models
+// without MLPs may add positions to queries and keys only.
 void limits(Builder& b) {
   bool causal = true;
   b.each_part("blocks.{}.", [&] { causal = b.causal_mask("attn.mask") && causal; });

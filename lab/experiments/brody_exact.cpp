@@ -115,29 +115,29 @@ Finding judge(const Results& results, const char* metric, double most_allowed, c
   const double most = results.last(metric).most;
   const bool enough =
       results.seeds() >= 3 && results.runs().front().configuration["keys"].get<std::size_t>() >= 1000;
-  return {fmt::format("{:.2g} {}, {} runs", most, what, results.runs().size()),
+  return {fmt::format("at most {:.2g} {}, {} runs", most, what, results.runs().size()),
           enough ? std::optional(most <= most_allowed) : std::nullopt};
 }
 
 Finding judge_inside(const Results& results) {
-  Finding finding = judge(results, "inside_wins", 0.0, "wins at most of keys inside the hull");
+  Finding finding = judge(results, "inside_wins", 0.0, "wins of keys inside the hull");
   if (!results.runs().empty() && results.last("inside_lost").least < 1.0 && finding.holds)
     finding.holds = false;
   return finding;
 }
 
 Finding judge_converse(const Results& results) {
-  Finding finding = judge(results, "undecided", 0.0, "keys at most undecided");
+  Finding finding = judge(results, "undecided", 0.0, "keys undecided");
   if (!results.runs().empty() && results.last("proved").least < 1.0 && finding.holds) finding.holds = false;
   return finding;
 }
 
 Finding judge_scaled(const Results& results) {
-  return judge(results, "scaled_lost", 0.0, "LayerNorm'd keys at most cannot be selected");
+  return judge(results, "scaled_lost", 0.0, "LayerNorm'd keys unselectable");
 }
 
 Finding judge_equal(const Results& results) {
-  return judge(results, "uneven", 1e-12, "of 1/n at most is a weight off it");
+  return judge(results, "uneven", 1e-12, "relative deviation of a weight from 1/n");
 }
 
 }  // namespace
@@ -162,8 +162,8 @@ const Experiment brody_exact{
          judge_converse},
         {"scaling", "LayerNorm makes every key selectable.", "section 3.2", "0 of the keys lost, 3 seeds",
          judge_scaled},
-        {"equal_attention", "A query along ones attends to all LayerNorm'd keys equally.", "section 3.1",
-         "no weight off 1/n by more than 1e-12 of it, 3 seeds", judge_equal}}};
+        {"equal_attention", "A query along all-ones attends to all LayerNorm'd keys equally.", "section 3.1",
+         "no weight deviates from 1/n by more than 1e-12 relative, 3 seeds", judge_equal}}};
 
 }  // namespace experiments
 }  // namespace normscope::lab

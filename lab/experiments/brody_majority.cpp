@@ -253,14 +253,14 @@ std::vector<Figure> figures(const Results& results) {
     return curves;
   };
   return {
-      figure("loss", "loss", "training loss", "Majority: the loss by what stands before attention."),
+      figure("loss", "loss", "training loss", "Majority: training loss, by the transformation before attention."),
       figure("accuracy", "test_accuracy", "test accuracy",
-             "Majority: the share of tokens at which it is named."),
+             "Majority: test accuracy over tokens."),
       figure("angle", "query_angle", "angle of queries to ones, degrees",
-             "Majority: how far effective queries are from ones."),
+             "Majority: angle of effective queries to all-ones."),
       figure("uniformity", "divergence", "divergence of attention from uniform, nats",
-             "Majority: how far attention over positions is from uniform."),
-      figure("queries", "query_length", "length of queries", "Majority: how long effective queries are.")};
+             "Majority: divergence of attention over positions from uniform."),
+      figure("queries", "query_length", "length of queries", "Majority: length of effective queries.")};
 }
 
 }  // namespace
@@ -286,27 +286,27 @@ const Experiment brody_majority{
          {"published_steps",
           "Without projection, as released, reaching a given loss takes several times as many steps.",
           "to loss 1.0: 770 with, 1680 without, 2.2 times (figure 2a)",
-          "mean steps to loss 1.0 at least 1.5 times as many without, 10 seeds; a run that does not come "
-          "there counts with all its steps",
+          "mean steps to loss 1.0 at least 1.5 times as many without, 10 seeds; a run that does not reach "
+          "it counts with all its steps",
           judge_steps},
-         {"gap_is_length", "The gap vanishes where keys without projection have LayerNorm's length (ours).",
+         {"gap_is_length", "The gap vanishes if keys without projection have LayerNorm's length (ours).",
           "no such arm: the released one without projection is also 8 times shorter",
           "at step 1554 the mean loss without projection at length sqrt(d) exceeds LayerNorm's by at most a "
           "fifth of the published gap, 10 seeds",
           judge_matched},
-         {"gap_with_projection", "The gap appears with the projection too, where keys are as short (ours).",
+         {"gap_with_projection", "The gap appears with the projection too if keys are as short (ours).",
           "no such arm",
           "at step 1554 the mean loss with projection at length 1/sqrt(d) exceeds LayerNorm's by at least "
           "four "
           "fifths of the published gap, 10 seeds",
           judge_small},
-         {"query_angle", "LayerNorm turns queries towards ones.",
+         {"query_angle", "LayerNorm turns queries towards all-ones.",
           "at step 5000: 25.7 degrees with, 73.1 without "
           "(figure 2b)",
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle},
          {"query_angle_matched",
-          "LayerNorm turns queries towards ones also compared to keys of the same length without projection "
+          "LayerNorm turns queries towards all-ones also compared to keys of the same length without projection "
           "(ours).",
           "no such arm",
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",

@@ -226,7 +226,7 @@ std::vector<Figure> figures(const Results& results) {
               [](Tagging of, std::size_t length) { return 1.0 - counting::positive_share(of, length); });
     base_line("majority", counting::majority);
     all.push_back({fmt::format("accuracy_{}", counting::to_string(tagging)),
-                   fmt::format("{}: mean, least and most of the seeds", title(tagging)),
+                   fmt::format("{}: mean, minimum and maximum over the seeds", title(tagging)),
                    vega::curves(std::move(rows), {"letters in a word", "labels right, %", true})});
   }
   return all;
@@ -270,7 +270,7 @@ const Experiment merrill_generalization{
           [](const Results& results) { return one_layer_behind(results, "prefix_as_coded"); }},
          {"all_learn_near_balance", "At 64 letters all four are right on |#a − #b| < 5",
           "erratum, figure 8: 100 % each", "3 seeds or more: each mean at least 99.5 %", all_learn},
-         {"one_layer_falls_first", "On |#a − #b| < 5 one layer of ifo-QRNN with D1 falls off earliest",
+         {"one_layer_falls_first", "On |#a − #b| < 5 the accuracy of one layer of ifo-QRNN with D1 decreases first",
           "erratum, figure 8 (no numbers)",
           "3 seeds or more: at 512 letters at least 5 points below the LSTM and below two layers in the mean "
           "and below in every seed; at 128 below its own mean with D2",
@@ -281,8 +281,8 @@ const Experiment merrill_generalization{
           forget_only},
          {"base_line_as_coded", "On a^n b^n Σ* one layer of QRNN is no better than the baseline",
           "figure 6: 79.95 … 76.52 %, base line 79.75 … 76.37 %",
-          "labels as coded, 3 seeds or more: the mean within 4 points of saying what is more common, at each "
-          "length",
+          "labels as coded, 3 seeds or more: the mean within 4 points of always giving the more common label, at "
+          "each length",
           base_line_as_coded},
          {"base_line_as_defined",
           "With labels as the paper defines them it first finds a shortcut, and falls to the baseline for "

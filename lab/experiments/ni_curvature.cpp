@@ -182,7 +182,7 @@ std::vector<Figure> figures(const Results& results) {
   }
   return {
       {"ratio",
-       "How many times as curved LN is in groups than in one, over normal rows of width 64, and the bound.",
+       "Curvature of LN in groups relative to one group, over normal rows of width 64, and the bound.",
        figures::group_curvature(all)}};
 }
 
@@ -211,7 +211,7 @@ const Experiment ni_curvature{
           .says = "The ratio is never below g(N - 2g)/(N - 2).",
           .paper = "the proposition has 1 for g <= N/3 and N/8 for g = N/4; both follow",
           .rule =
-              "no row of any run below, for every g that divides N with blocks of 3 or more, but for 1e-11",
+              "no row of any run below, for every g that divides N with blocks of 3 or more, up to 1e-11",
           .judge = bound_holds},
          {.name = "bound_attained",
           .says = "The bound is attained.",

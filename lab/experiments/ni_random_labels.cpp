@@ -142,7 +142,7 @@ const Experiment ni_random_labels{
           .judge = groups_above_one},
          {.name = "order_of_the_bound",
           .says = "Over the number of groups the order is that of the Hessian measure's bound.",
-          .paper = "the bound is the paper's, that the order follows it is its assumption",
+          .paper = "the bound is the paper's; that the order follows it is an assumption of the paper",
           .rule =
               "means of at least 3 seeds rise by 2 points or more from 1 to 2, 4 and 8 groups, and groups "
               "of two features (32) are below 8 groups",

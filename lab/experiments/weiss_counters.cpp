@@ -42,7 +42,7 @@ am::Acceptor made(const std::string& machine, am::Language language) {
   }
   if (machine != "lstm" && machine != "lstm_linear_output") {
     throw Error(ErrorCode::Argument,
-                fmt::format("weiss-counters: machine \"{}\" is none of lstm, lstm_linear_output, elman_relu, "
+                fmt::format("weiss-counters: machine \"{}\", expected lstm, lstm_linear_output, elman_relu or "
                             "lstm_one_threshold",
                             machine));
   }
@@ -108,7 +108,7 @@ const Experiment weiss_counters{
                 "section 3, after Chen et al. 2017", rule,
                 [](const Results& results) { return exact(results, "elman_relu"); }},
                {"lstm_one_threshold", "One threshold on an LSTM is enough for a^n b^n",
-                "Merrill et al. 2020, theorem 13, its second unit repaired", rule,
+                "Merrill et al. 2020, theorem 13, its second unit corrected", rule,
                 [](const Results& results) { return exact(results, "lstm_one_threshold"); }}}};
 }  // namespace experiments
 

@@ -224,7 +224,7 @@ std::vector<Figure> figures(const Results& results) {
                                      runs.runs()[0].configuration.at("longest").get<std::size_t>()),
                          runs, {"head", "exact_to", "exact to n"}, "cell", "cell"));
     all.push_back(at_end(fmt::format("balanced_{}", am::to_string(language)),
-                         fmt::format("{}: words near members, 0.5 for who always says the same", name), runs,
+                         fmt::format("{}: words near members; a constant answer has 0.5", name), runs,
                          {"head", "balanced", "balanced accuracy"}, "cell", "cell"));
   }
   // The stored networks of the library, which are from runs with the same configuration and seed.
@@ -278,11 +278,11 @@ const Experiment weiss_counting{
                 [](const Results& results) {
                   return fails_inside(results, am::Language::anbn, "elman_tanh");
                 }},
-               {"test_words", "On 1000 words near members the LSTM does better",
-                "a^n b^n: 100 % and 87.0 % right; who always says no has 80 %", words_rule,
+               {"test_words", "On 1000 words near members the LSTM is more accurate than the GRU",
+                "a^n b^n: 100 % and 87.0 % right; always answering no: 80 %", words_rule,
                 [](const Results& results) { return test_words(results, am::Language::anbn); }},
-               {"test_words_abc", "On 1000 words near members of a^n b^n c^n the LSTM does better",
-                "98.6 % and 86.9 % right; who always says no has 96 %", words_rule,
+               {"test_words_abc", "On 1000 words near members of a^n b^n c^n the LSTM is more accurate than the GRU",
+                "98.6 % and 86.9 % right; always answering no: 96 %", words_rule,
                 [](const Results& results) { return test_words(results, am::Language::anbncn); }},
                {"counting_units",
                 "Trained LSTMs have units that count; GRUs and Elman networks with tanh do not", "figure 1",
@@ -291,7 +291,7 @@ const Experiment weiss_counting{
                 who_counts},
                {"gru_below_always_no",
                 "The GRU's accuracy on a^n b^n c^n is below that of always answering no", "86.9 % and 96 %",
-                "trained in or out, 3 seeds or more: so in the mean", below_always_no}},
+                "membership, 3 seeds or more: in the mean", below_always_no}},
     .figures = figures};
 }  // namespace experiments
 

@@ -106,9 +106,9 @@ const Experiment winsor_fold{
                 .rule = "the least x is sqrt(1 - 1/t^2) to 1e-4 for every t above 1",
                 .judge = divot},
                {.name = "fast_before",
-                .says = "Points move with high velocity just before the fold is complete.",
+                .says = "Points move fast just before the fold is complete.",
                 .paper =
-                    "said of an animation; by our formula at most 1/|1 - t| times as fast as on the circle",
+                    "about an animation; by our formula at most 1/|1 - t| times as fast as on the circle",
                 .rule = "the largest angular speed is 1/|1 - t|, relative to 1e-4, for every t",
                 .judge = fast_before}},
     .figures = figures};

@@ -95,7 +95,7 @@ const Experiment winsor_mnist{
                 .judge = solved},
                {.name = "solved_in_groups",
                 .says = "With LayerNorm in 16 groups it classifies digits.",
-                .paper = "ours; Ni et al. have groups amplify the nonlinearity",
+                .paper = "ours; by Ni et al., groups amplify the nonlinearity",
                 .rule = "97 % of the test images or more in each of at least 3 seeds",
                 .judge = solved_in_groups},
                {.name = "norm_adds",

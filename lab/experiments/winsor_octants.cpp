@@ -91,7 +91,7 @@ const Experiment winsor_octants{
                     "trainings",
                 .judge = solved},
                {.name = "several_transitions",
-                .says = "A training has several phase transitions.",
+                .says = "One training has several phase transitions.",
                 .paper = "a figure of one training",
                 .rule =
                     "lnnet::transitions finds two or more in at least half of the trainings, 8 seeds or more",

@@ -109,7 +109,7 @@ const Experiment winsor_spiral{
           .judge = solved},
          {.name = "needs_norm",
           .says = "The norms are necessary.",
-          .paper = "said of normalization as the only nonlinearity",
+          .paper = "about normalization as the only nonlinearity",
           .rule = "without them no training of at least 10 reaches 70 % of new points",
           .judge = needs_norm},
          {.name = "phase_transition",

@@ -61,7 +61,7 @@ TEST(Language, ScalingLeavesNoKeyUnselectable) {
   EXPECT_GT(normal_share(64, 3, 2, 1), 0.5);
 }
 
-TEST(Language, LearnsAndReadsNothingAhead) {
+TEST(Language, LearnsAndDoesNotReadLaterTokens) {
   for (const bool scales : {true, false}) {
     Shape shape = tiny;
     shape.scales = scales;

@@ -196,7 +196,7 @@ TEST(Observer, KeepsContextsEvenlyAndTheirFirstRows) {
   for (const int count : kept) EXPECT_NEAR(count, 20, 18);
 }
 
-TEST(Observer, LeavesContextsOutThatSayNothing) {
+TEST(Observer, LeavesOutShortContextsAndThoseNotFinite) {
   Observer observer(with_gain(NormKind::rms, 2), {.contexts = 4});
   const std::vector<double> x{1.0, 2.0, std::numeric_limits<double>::quiet_NaN(), 4.0};
   observer.add_contexts(MatrixView<const double>(x.data(), 2, 2), 2);

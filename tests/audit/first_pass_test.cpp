@@ -49,7 +49,7 @@ struct Albert {
     add(name + ".bias", {out});
   }
 
-  /// What the heads of the checkpoint can do.
+  /// The bounds of the checkpoint's heads.
   [[nodiscard]] std::vector<HeadReach> reach() const {
     const test::Scratch scratch;
     const std::filesystem::path folder = scratch / "albert";
@@ -115,7 +115,7 @@ TEST(HeadsAudit, ComposesTheFirstPass) {
   EXPECT_GE(widest, 0.97 * heads[0].attention->sharpest.lower) << "on a circle, random rows come near";
 }
 
-// Terms that cancel leave what is below their rounding: the composed entry is 0, the exact one is not.
+// Terms that cancel to below their rounding: the composed entry is 0, the exact one is not.
 TEST(HeadsAudit, BoundsHoldWhereComposedWeightsCancel) {
   Albert albert;
   const double size = 0x1p120;

@@ -7,7 +7,7 @@
 
 namespace normscope::audit {
 
-/// A report of nothing but heads with these extremes, most uniform and sharpest; refused where sharpest is 0.
+/// A report with only heads of these extremes, most uniform and sharpest; a sharpest of 0 means refused.
 inline Report report_of(const std::vector<std::pair<double, double>>& extremes) {
   Report report;
   report.path = "model.safetensors";
@@ -29,7 +29,7 @@ inline Report report_of(const std::vector<std::pair<double, double>>& extremes) 
   return report;
 }
 
-/// As weights that passes share give: each head stands twice, the first pass before the later ones.
+/// As for weights that passes share: each head is listed twice, the first pass before the later ones.
 inline Report report_of_passes() {
   Report report = report_of({{0.0, 5.0123}, {2.5, 300.25}});
   report.model.heads.pop_back();

@@ -36,7 +36,7 @@ class Norms : public testing::Test {
     return audit(file, std::move(model));
   }
 
-  /// As if they stood in the order of the forward pass, which names alone do not say.
+  /// Marks their order as that of the forward pass, which names alone do not determine.
   bool order_known_ = true;
 
   static const Finding* find_kind(const Report& report, const std::string& kind) {

@@ -66,7 +66,7 @@ TEST(Report, OfANormThatCannotBeMeasuredHasTheOthers) {
 }
 
 TEST_F(Norms, ABiasIsMeasuredInRadiiOfTheImage) {
-  // A sphere of radius 8, shifted by 6: what every output has in common is most of it from a radius on.
+  // A sphere of radius 8, shifted by 6: the bias is most of an output from one radius on.
   std::vector<double> bias(64);
   bias[5] = 6.0;
   add(std::vector<double>(64, 1.0), bias);
@@ -250,7 +250,7 @@ TEST_F(Norms, SpheresGetNoSentencesAboutStretch) {
   EXPECT_NE(find_kind(given, "constant_gain"), nullptr);
 }
 
-TEST_F(Norms, NoSentenceHasANumberThatIsNone) {
+TEST_F(Norms, NoSentenceHasANumberThatIsNotFinite) {
   add({1e308, -1e308, 0.5e308, 1e300});
   add({1e-200, 2e-200, 3e-200, 4e-200});
   add({5e-324, 1e-323, 5e-324, 0.0});

@@ -12,7 +12,7 @@
 namespace normscope::audit {
 namespace {
 
-/// A head told by its weights, with the logits as a model computes them.
+/// A head given by its weights, with the logits as a model computes them.
 struct Case {
   NormSpec norm{};
   std::vector<double> weights{}, bias{};
@@ -108,7 +108,7 @@ Case random_case(Random& random) {
   const double scale = std::pow(10.0, 2.0 * random.uniform() - 1.0);
   head.weights = fill(head.tokens * width, scale);
   head.bias = fill(head.tokens, scale);
-  // Logits that have something in common: a cap sees it, a softmax without one does not.
+  // Logits with a common term, which changes probabilities only with a cap.
   const double common = 3.0 * scale * random.normal();
   for (double& value : head.bias) value += common;
   head.cap = scale * std::pow(10.0, 2.0 * random.uniform() - 1.0);
@@ -161,7 +161,7 @@ TEST(SoftCap, BoundsHoldAgainstAscent) {
         EXPECT_LE(found, bounds.upper * (1.0 + 1e-12)) << round << " " << token;
         EXPECT_LE(bounds.lower, bounds.upper);
       }
-      // What is said to be attained is: no search does much worse.
+      // The stated probability is attained: the search comes close to it.
       EXPECT_LE(full.probabilities[token].lower, found * (1.0 + 1e-3) + 1e-12) << round << " " << token;
       ++asked;
       if (full.probabilities[token].lower > 0.95 * found) ++close;
@@ -170,8 +170,8 @@ TEST(SoftCap, BoundsHoldAgainstAscent) {
   EXPECT_GT(close, asked * 9 / 10) << "of " << asked;
 }
 
-TEST(SoftCap, ChangesProbabilitiesWhereLogitsHaveSomethingInCommon) {
-  // Both tokens far beyond the cap, or both far within it: only the first pair is made alike by it.
+TEST(SoftCap, ChangesProbabilitiesIfLogitsHaveACommonPart) {
+  // Both tokens far beyond the cap, or both far within it: only the first pair becomes equal.
   Case head{.norm = {.kind = NormKind::rms, .width = 2, .eps = 1e-5, .gain = {1.0, 1.0}},
             .weights = {1.0, 0.0, -1.0, 0.0},
             .bias = {50.0, 50.0},
@@ -199,7 +199,7 @@ TEST(VocabularyHeads, CarryTheConfigurationsScaleAndCap) {
   const model::Model model = model::describe(capped);
   const VocabularyHead head = vocabulary_head(capped, model);
   EXPECT_EQ(head.soft_cap, 30.0);
-  // The logits and what they have in common are those of W (r g u).
+  // The logits plus their common term are those of W (r g u).
   const std::vector<double> weights = model::read_weight(capped, *model.vocabulary->unembedding, 0, 11);
   const std::vector<double> u = {0.1, -0.2, 0.3, 0.4, -0.5, 0.3, 0.2, 0.1};
   for (std::size_t token = 0; token < 11; ++token) {

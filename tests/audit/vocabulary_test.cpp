@@ -7,7 +7,7 @@
 namespace normscope::audit {
 namespace {
 
-/// A report of nothing but a vocabulary of four tokens, the last of them with this answer and bound.
+/// A report with only a vocabulary of four tokens, the last with this answer and bound.
 Report report_of(convex::Answer last, double probability) {
   Report report;
   report.path = "model.safetensors";

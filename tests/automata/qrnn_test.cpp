@@ -16,7 +16,7 @@ RC_GTEST_PROP(Qrnn, LayersAreMachines, (std::uint64_t seed)) {
   Random random(seed);
   const Qrnn layer = draw_layer(1 + random.below(4), 1 + random.below(3), random);
   RC_ASSERT(counter_machine(layer).counter_blind());
-  // And so each of its units is a rational series.
+  // So each of its units is a rational series.
   RC_ASSERT(machine_mistakes(layer, 5, random) == 0U);
 }
 
@@ -35,7 +35,7 @@ RC_GTEST_PROP(Qrnn, NothingTellsTheSuffixAttackApart, (std::uint64_t seed)) {
 }
 
 TEST(Qrnn, AnotherWordIsToldApart) {
-  // What the attack finds is no accident of comparing: of other words of its length c tells much.
+  // Other words of the same length give different c, so equal c is not an artefact of the comparison.
   Random random(3);
   std::size_t apart = 0;
   for (int run = 0; run < 50; ++run) {

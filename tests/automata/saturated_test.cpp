@@ -33,7 +33,7 @@ TEST(Counters, AreExactOnLongWords) {
 }
 
 TEST(Counters, ASmallChangeShows) {
-  // A counter that forgets is wrong on short words, and all the more on long ones.
+  // A leaking counter is wrong on short words, and more often on long ones.
   Acceptor leaky = lstm_counter(Language::anbn);
   leaky.cell.bias(1)[0] = -1.0;
   const Comparison seen = compare(leaky, Language::anbn, 4);
@@ -73,7 +73,7 @@ RC_GTEST_PROP(Saturated, IsTheLimitOfLargeWeights, (std::uint64_t seed)) {
       }
       return worst;
     };
-    // How large is large enough depends on how near to 0 a map came.
+    // The necessary size of the weights depends on how close a map comes to 0.
     RC_ASSERT(distance(0x1p30) <= 1e-9);
   }
 }
@@ -104,7 +104,7 @@ TEST(Saturated, SpaceIsConstantUnlessItCounts) {
     EXPECT_LE(space(cells(CellKind::elman_tanh), 60).back(), (1U << width) + 1);
     EXPECT_LE(space(cells(CellKind::gru), 60).back(), static_cast<std::size_t>(std::pow(3, width)));
   }
-  // Of the order units of the counter every count has at most six settings.
+  // The counter's order units have at most six states for each count.
   const std::vector<std::size_t> counted = space(lstm_counter(Language::anbn).cell, 12);
   EXPECT_EQ(counted[0], 1U);
   EXPECT_EQ(counted[1], 3U);

@@ -7,7 +7,7 @@
 #include <normscope/automata/cell.hpp>
 #include <normscope/core/random.hpp>
 
-/// The cells once more as a textbook has them, in extended precision and sharing no code.
+/// A second implementation of the cells, by the textbook formulas in extended precision, without shared code.
 namespace normscope::automata::test {
 
 using Long = long double;
@@ -32,7 +32,7 @@ inline LongVector map(const Cell& cell, const LongVector& parameters, std::size_
   return out;
 }
 
-/// One letter; `parameters` stand in for the cell's own.
+/// Reads one letter; `parameters` replace the cell's own.
 inline LongState step(const Cell& cell, const LongVector& parameters, std::uint8_t symbol,
                       const LongState& state) {
   const auto y = [&](std::size_t index, const LongVector& hidden) {

@@ -21,7 +21,7 @@ using test::every_kind;
 using test::Long;
 using test::LongVector;
 
-/// The mean loss once more, from the textbook's cells; parameters are the cell's, then the output's.
+/// The mean loss, computed with the textbook cells; parameters are the cell's, then the output's.
 Long loss(const Network& network, const LongVector& parameters, const std::vector<Labelled>& words) {
   const std::size_t n = network.cell.width;
   const std::size_t letters_ = letters(network.language);
@@ -90,7 +90,7 @@ RC_GTEST_PROP(Train, GradientsAreThoseOfDifferences, (std::uint64_t seed)) {
           return static_cast<double>((up - down) / (2.0L * h));
         };
         const double slope = difference(1e-6L);
-        // A rectifier that changes sides in between has no difference to compare with.
+        // If a rectifier changes sign between the two points, the difference is meaningless.
         if (kind == CellKind::elman_relu && std::abs(slope - difference(1e-7L)) > 1e-9) continue;
         RC_ASSERT(std::abs(exact.values[at] - slope) <= 1e-9 + 1e-7 * std::abs(slope));
       }

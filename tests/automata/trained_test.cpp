@@ -35,7 +35,7 @@ TEST(Trained, LstmsCountAndGrusDoNot) {
 }
 
 TEST(Trained, DriftsExplainWhereAnLstmFails) {
-  // A count that comes back to n (up + down) rather than 0 is a mistake as soon as that is about one letter.
+  // The count returns to n (up + down) instead of 0; it is wrong once that is about one letter.
   const Network& lstm = trained(CellKind::lstm, Language::anbn);
   const std::size_t exact = range(lstm, 400).exact_to();
   ASSERT_LT(exact, 400U);

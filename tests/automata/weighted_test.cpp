@@ -47,7 +47,7 @@ TEST(Hankel, RankIsTheNumberOfStates) {
 }
 
 TEST(Hankel, CountersThatStopAtZeroAreNotRational) {
-  // Rows a^i, columns b^j: the rank grows with the block, so no automaton has states enough.
+  // Rows a^i, columns b^j: the rank grows with the block, so no automaton has enough states.
   for (const std::size_t n : {4U, 8U, 12U}) {
     const std::vector<Word> as = powers(0, n);
     const std::vector<Word> bs = powers(1, n);
@@ -86,7 +86,7 @@ RC_GTEST_PROP(Hankel, RankOfAProductIsAtMostItsMiddle, (std::uint64_t seed)) {
   }
   const std::size_t most = std::min({rows, middle, columns});
   RC_ASSERT(rank(product, rows) <= most);
-  // Random integers of that size all but never depend on one another.
+  // Random integers of this size are practically never linearly dependent.
   RC_ASSERT(rank(product, rows) + 1 >= most);
   RC_ASSERT(rank(a, rows) <= std::min(rows, middle));
 }

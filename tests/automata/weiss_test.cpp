@@ -8,11 +8,11 @@
 #include <normscope/automata/saturated.hpp>
 #include <normscope/core/random.hpp>
 
-// What [Weiss, Goldberg, Yahav 2018] argues in section 3, in numbers.
+// The arguments of [Weiss, Goldberg, Yahav 2018], section 3, in numbers.
 namespace normscope::automata {
 namespace {
 
-/// An lstm of one unit whose gates stand at ±`gate`: up on a, down on b, back to 0 on c, idle on d.
+/// An lstm of one unit with gates at ±`gate`: it counts up on a, down on b, resets on c and idles on d.
 Cell counter(double gate) {
   Cell cell = Cell::zeros(CellKind::lstm, 4, 1);
   const std::array<double, 4> input{1.0, 1.0, -1.0, -1.0};
@@ -39,7 +39,7 @@ TEST(Weiss, AnLstmIncrementsDecrementsResetsAndIdles) {
     const std::uint8_t shown = random.below(4) == 0 ? 3 : letter;
     advance(cell, shown, state);
     count = shown == 0 ? count + 1.0 : shown == 1 ? count - 1.0 : shown == 2 ? 0.0 : count;
-    // A shut gate lets e^-50 through.
+    // A closed gate passes e^-50.
     ASSERT_NEAR(state.cell[0], count, 1e-15 * (1.0 + std::abs(count)));
     ASSERT_EQ(std::abs(state.hidden[0]) < 0.5, count == 0.0);
   }
@@ -70,7 +70,7 @@ TEST(Weiss, ATanhLosesCount) {
 }
 
 TEST(Weiss, AGruHalvesUntilNothingIsLeft) {
-  // z = 1/2, g = 0: the one count it can keep without bound is an exponent, and those end.
+  // z = 1/2, g = 0: h is halved at every step, until it underflows.
   Cell cell = Cell::zeros(CellKind::gru, 1, 1);
   State state = initial(cell);
   state.hidden[0] = 1.0;
@@ -83,7 +83,7 @@ TEST(Weiss, AGruHalvesUntilNothingIsLeft) {
 }
 
 TEST(Weiss, PalindromesExceedEveryCounterMachine) {
-  // Before the middle of x c x^R, 2^n words must lead apart, and |Q| (2n + 1)^k configurations are all.
+  // After x of x c x^R, 2^n words need different configurations; there are only |Q| (2n + 1)^k.
   EXPECT_EQ(palindrome_length(1, 0), 1U);
   EXPECT_EQ(palindrome_length(1, 1), 3U);
   for (const std::size_t states : {1U, 10U, 1000U}) {

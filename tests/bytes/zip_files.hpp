@@ -20,7 +20,7 @@ std::string le(Number value) {
   return bytes;
 }
 
-/// What zlib makes of the text; `window_bits` says in which wrapping, as deflateInit2 takes it.
+/// The text compressed by zlib; `window_bits` selects the wrapper, as for deflateInit2.
 inline std::string deflated(const std::string& text, int window_bits) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, window_bits, 9, Z_DEFAULT_STRATEGY), Z_OK);
@@ -38,7 +38,7 @@ inline std::string deflated(const std::string& text, int window_bits) {
 inline std::string deflate_raw(const std::string& text) { return deflated(text, -MAX_WBITS); }
 inline std::string gzip(const std::string& text) { return deflated(text, 16 + MAX_WBITS); }
 
-/// One member as its two headers should describe it; a test lies in any of the fields.
+/// One member as its two headers should describe it; tests set fields to wrong values.
 struct ZipEntry {
   explicit ZipEntry(std::string content, std::string member_name = "a.npy")
       : name(std::move(member_name)), packed(content), size(static_cast<std::uint32_t>(content.size())) {
@@ -63,7 +63,7 @@ struct ZipEntry {
   std::string extra;
 };
 
-/// A zip of these members; its end record may lie about where the directory is.
+/// A zip of these members; its end record may state a wrong position of the directory.
 inline std::string zip(const std::vector<ZipEntry>& members, const std::string& comment = "",
                        std::uint32_t directory_error = 0) {
   using namespace std::string_literals;

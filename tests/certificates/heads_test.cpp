@@ -108,12 +108,12 @@ TEST_F(VerifyHeads, ForgedOnesFail) {
   EXPECT_TRUE(fails([](Json& entry) { entry["soft_cap"] = 1.0; }));
   EXPECT_TRUE(fails([](Json& entry) { entry["certificates"]["norm"]["kind"] = "layer"; }));
   EXPECT_TRUE(fails([](Json& entry) { entry["distances"] = nullptr; }));
-  // Half a unit in the last place beyond what is attained is rounding; a part in 10¹³ is not.
+  // Half a unit in the last place beyond the attained value is rounding; 1e-13 relative is not.
   EXPECT_FALSE(fails([](Json& entry) { entry["sharp_bounds"][0] = entry["sharp_spread"] = 2.0; }));
   EXPECT_TRUE(fails([](Json& entry) { entry["sharp_bounds"][0] = entry["sharp_spread"] = 2.0 + 1e-13; }));
 }
 
-TEST_F(VerifyHeads, WhatTheModelHasNoScoresForIsNoProof) {
+TEST_F(VerifyHeads, HeadsThatAreNotModelledAreNotProved) {
   model_.heads[0].not_modelled = "position_embedding_type: relative_key";
   EXPECT_FALSE(verified(entry_).failed.empty());
   Json refused = entry_;

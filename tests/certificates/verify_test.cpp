@@ -144,7 +144,7 @@ TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
   EXPECT_NE(got.failed[0].reason.find("in a column"), std::string::npos);
 }
 
-TEST(VerifySelect, WhatIsNotThereIsSaid) {
+TEST(VerifySelect, MissingProofsAreReported) {
   Json json = select_result();
   json["verdicts"][0].erase("query");
   json["verdicts"][3].erase("weights");
@@ -297,8 +297,8 @@ TEST(Result, SaysWhatItLacks) {
   EXPECT_THROW(good.expect_arrays({describe_array("keys", {4, 2}, keys)}, "x"), Error);
 }
 
-// The hash is the one that docs/certificates.md says how to make.
-TEST(Result, ArraysAreToldByTheirHash) {
+// The hash as docs/certificates.md defines it.
+TEST(Result, ArraysAreIdentifiedByTheirHash) {
   const InputArray array = describe_array("keys", {4, 2}, keys);
   EXPECT_EQ(array.sha256.size(), 64u);
   Json json = select_result();

@@ -30,7 +30,7 @@ using test::one_tensor_file;
 using test::put;
 using test::Scratch;
 
-/// The complaint about `path`, whose own name is cut off in front.
+/// The error message about `path`, without the path's name at its start.
 std::string complaint(ErrorCode code, const fs::path& path) {
   const std::string message = error_of(code, [&path] { const Checkpoint checkpoint(path); });
   const std::string prefix = "checkpoint: " + path.string() + ": ";

@@ -30,7 +30,7 @@ Checkpoint gguf_of(const std::string& file) {
   return Checkpoint(scratch / "m.gguf");  // the mapping outlives the file's name
 }
 
-/// The complaint about a file, whose name is cut off in front.
+/// The error message about a file, without the file's name at its start.
 std::string gguf_complaint(ErrorCode code, const std::string& file) {
   const std::string message = test::error_of(code, [&file] { (void)gguf_of(file); });
   const std::size_t name = message.find("m.gguf: ");

@@ -77,7 +77,7 @@ TEST(Hdf5, RefusesEveryTruncation) {
       std::string part = whole.substr(0, size);
       EXPECT_NE(hdf5_complaint(ErrorCode::Format, part), "") << size;
       if (size < end_at + 8 || size % 2 != 0) continue;
-      // A superblock that agrees, so that the structures behind it are what fails.
+      // The superblock is consistent, so that the structures behind it are tested.
       patch(part, end_at, std::uint64_t{size});
       read_or_refuse(part);
     }
@@ -125,7 +125,7 @@ TEST(Hdf5, RefusesChunksThatAreNotSound) {
   bytes = good;
   std::memcpy(bytes.data() + key + 2 * size_of_key + 8, good.data() + key + size_of_key, 8);
   EXPECT_NE(hdf5_complaint(ErrorCode::Format, bytes).find("overlap"), std::string::npos);
-  // Elements that deflate does not stand for.
+  // Elements that are not a deflate stream.
   bytes = good;
   const std::size_t zlib = nth(good, std::string("\x78\x5e", 2));
   ASSERT_NE(zlib, std::string::npos);

@@ -1,4 +1,4 @@
-// A program of its own: it replaces the global operator new to learn how much memory a reader holds.
+// A separate program, because it replaces the global operator new to measure a reader's memory.
 #include <malloc.h>
 
 #include <atomic>

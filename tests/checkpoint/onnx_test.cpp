@@ -33,7 +33,7 @@ Checkpoint open(const std::string& text) {
 }
 Checkpoint open(const Proto& initializer) { return open(OnnxFile().initializer(initializer).text()); }
 
-/// The complaint about a file, whose name is cut off in front.
+/// The error message about a file, without the file's name at its start.
 std::string complaint(ErrorCode code, const std::string& text) {
   const std::string message = test::error_of(code, [&text] { (void)open(text); });
   const std::size_t name = message.find("m.onnx: ");

@@ -102,7 +102,7 @@ TEST_F(NamedArray, GivesItsBytesInPlaceWhereTheyAreRowMajor) {
   EXPECT_TRUE(buffer.empty());
 }
 
-TEST_F(NamedArray, ARowIsHeldToItsShapeBeforeItIsRead) {
+TEST_F(NamedArray, TheShapeOfARowIsCheckedBeforeItIsRead) {
   test::put(folder_ / "f4.safetensors",
             test::safetensors_file(R"({"w":{"dtype":"F4","shape":[2,2],"data_offsets":[0,2]}})", "12"));
   const OpenedArray array((folder_ / "f4.safetensors").string() + ":w");

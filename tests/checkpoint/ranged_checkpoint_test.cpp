@@ -33,7 +33,7 @@ struct Counts {
   std::uint64_t end = 0;  ///< of what was read furthest behind
 };
 
-/// What another source reads, counted, and never in memory.
+/// Another source, never in memory, whose reads are counted.
 class CountingSource : public bytes::Source {
  public:
   CountingSource(std::unique_ptr<bytes::Source> source, Counts& counts)
@@ -60,7 +60,7 @@ bytes::OpenSource counted(Counts& counts) {
   };
 }
 
-TEST(Checkpoint, ReadsOfALargeFileWhatIsAskedFor) {
+TEST(Checkpoint, ReadsOnlyTheRequestedPartsOfALargeFile) {
   const Scratch scratch;
   const fs::path path = scratch / "large.safetensors";
   const std::string header =
@@ -76,7 +76,7 @@ TEST(Checkpoint, ReadsOfALargeFileWhatIsAskedFor) {
   }
   Counts counts;
   const Checkpoint checkpoint(path, counted(counts));
-  // The format is told by 4 KiB, the header is read once.
+  // The format is recognized from 4 KiB, and the header is read once.
   EXPECT_LE(counts.bytes, 4096 + 8 + header.size());
   counts = {};
   EXPECT_EQ(read(*checkpoint.find("small")), (std::vector<double>{1.5, -2.0}));
@@ -137,7 +137,7 @@ TEST(Checkpoint, ReadsFormatsWithoutAHeaderAsAWhole) {
   expect_same(scratch / "m.onnx");
 }
 
-TEST(Checkpoint, ReadsOfAGgufFileItsHeader) {
+TEST(Checkpoint, ReadsOnlyTheHeaderOfAGgufFile) {
   const Scratch scratch;
   put(scratch / "m.gguf", test::GgufFile().text("k", "v").floats("gain", {1000}).file());
   expect_same(scratch / "m.gguf");

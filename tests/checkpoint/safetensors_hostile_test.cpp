@@ -16,7 +16,7 @@ namespace {
 using test::as_bytes;
 using test::safetensors_file;
 
-/// What the reader says to `file`, after "f: ".
+/// The reader's error message for `file`, after "f: ".
 std::string complaint(const std::string& file, ErrorCode code = ErrorCode::Format) {
   const std::string message = test::error_of(code, [&file] { (void)parse_safetensors(as_bytes(file), "f"); });
   EXPECT_EQ(message.substr(0, 3), "f: ");
@@ -28,7 +28,7 @@ std::string header_complaint(const std::string& header, const std::string& data 
   return complaint(safetensors_file(header, data), code);
 }
 
-/// What the reader says to one tensor named a with these fields.
+/// The reader's error message for one tensor named a with these fields.
 std::string tensor_complaint(const std::string& fields, const std::string& data = "",
                              ErrorCode code = ErrorCode::Format) {
   return header_complaint("{\"a\":{" + fields + "}}", data, code);
@@ -184,7 +184,7 @@ TEST(SafetensorsHostile, RejectsSizesThatDisagreeWithTheShape) {
       "tensor \"a\" has 7 bytes, expected 8 for 2 elements of F32");
   EXPECT_EQ(tensor_complaint(R"("dtype":"F32","shape":[],"data_offsets":[0,0])", "", ErrorCode::Shape),
             "tensor \"a\" has 0 bytes, expected 4 for 1 elements of F32");
-  // Readers have been fooled by a rank of 8.
+  // A rank of 8, which other readers have handled wrongly.
   EXPECT_EQ(tensor_complaint(R"("dtype":"U8","shape":[1,1,1,1,1,1,1,2],"data_offsets":[0,1])", "1",
                              ErrorCode::Shape),
             "tensor \"a\" has 1 bytes, expected 2 for 2 elements of U8");

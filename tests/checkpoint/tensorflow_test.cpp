@@ -29,7 +29,7 @@ TEST_P(TensorflowFixtures, HoldWhatTensorflowReads) {
 INSTANTIATE_TEST_SUITE_P(Tensorflow, TensorflowFixtures, testing::Values("tf_names", "tf_objects"));
 
 TEST(Tensorflow, NamesVariablesAsTheObjectGraphDoes) {
-  // A checkpoint also goes by what its files begin with.
+  // A checkpoint is also named by the common prefix of its files.
   const Checkpoint checkpoint(fixture_file("tf_objects"));
   EXPECT_NE(checkpoint.find("sequential/layer_normalization/gamma"), nullptr);
   EXPECT_EQ(checkpoint.find("_CHECKPOINTABLE_OBJECT_GRAPH"), nullptr);

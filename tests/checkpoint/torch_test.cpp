@@ -32,7 +32,7 @@ Checkpoint open(const std::vector<ZipEntry>& members) {
 /// A file of that pickle and one storage of six floats.
 Checkpoint open(const Pickle& pickle) { return open(torch_members(pickle.stop(), {counting(6)})); }
 
-/// The complaint about a file, whose name is cut off in front.
+/// The error message about a file, without the file's name at its start.
 template <typename File>
 std::string complaint(ErrorCode code, const File& file) {
   const std::string message = test::error_of(code, [&file] { (void)open(file); });
@@ -320,7 +320,7 @@ TEST(Torch, RejectsTensorsThatLeaveTheirStorage) {
   wrapping.storage("FloatStorage", "0", 6).integer(0).integers({5});
   wrapping.op("\x8a\x08" + test::le(std::uint64_t{1} << 62)).op("\x85\x89}tRs");
   EXPECT_EQ(complaint(ErrorCode::Format, wrapping), leaves);
-  // Each element is in the storage, but there are more than a file of this size may ask for.
+  // Each element is in the storage, but there are more than a file of this size may have.
   const std::string message = complaint(ErrorCode::Unsupported, one_tensor(0, {huge, 3}, {0, 0}));
   EXPECT_NE(message.find("the list of its tensors needs more than"), std::string::npos) << message;
 }

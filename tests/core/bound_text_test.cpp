@@ -27,7 +27,7 @@ TEST(BoundText, LiesOutsideWhatItPrints) {
   }
 }
 
-TEST(BoundText, OfWhatFitsIsThatText) {
+TEST(BoundText, NumbersThatFitAreUnchanged) {
   for (const char* text : {"0", "1", "0.1", "-0.25", "123", "1e+06", "3.14", "1e-07", "4.94e-324"}) {
     EXPECT_EQ(at_most(read(text), 3), text);
     EXPECT_EQ(at_least(read(text), 3), text);

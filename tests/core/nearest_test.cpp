@@ -14,7 +14,7 @@ std::string_view of(std::string_view wanted, const std::vector<std::string_view>
   return nearest_name(wanted, names);
 }
 
-TEST(Nearest, SlipsOfTheKeyboardAreFound) {
+TEST(Nearest, TypingErrorsAreFound) {
   const std::vector<std::string_view> commands{"report", "inspect", "rewrite", "reach", "run"};
   EXPECT_EQ(of("reprot", commands), "report");    // two characters swapped
   EXPECT_EQ(of("repport", commands), "report");   // one too many

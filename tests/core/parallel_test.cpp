@@ -26,7 +26,7 @@
 namespace normscope {
 namespace {
 
-/// Waits for `ready`; false after a time in which even a crowded machine starts a thread.
+/// Waits for `ready`; false after a time in which even a busy machine starts a thread.
 template <typename Ready>
 bool wait_for(const Ready& ready) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -37,7 +37,7 @@ bool wait_for(const Ready& ready) {
   return true;
 }
 
-/// Runs `in_worker` once on a thread that is not the caller's; false where there is none.
+/// Runs `in_worker` once on a thread other than the caller's; false if there is none.
 template <typename Action>
 bool run_in_worker(const Action& in_worker) {
   const std::thread::id caller = std::this_thread::get_id();
@@ -245,7 +245,7 @@ int status_of_child(const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The first index that each of `threads` threads came to, all of them at work at once.
+/// The first index that each of `threads` concurrent threads processes.
 std::map<std::thread::id, std::size_t> first_indices(std::size_t count, unsigned threads) {
   std::map<std::thread::id, std::size_t> first;
   std::mutex mutex;
@@ -272,7 +272,7 @@ TEST(ParallelFor, EachThreadBeginsWithTheRangeItHadBefore) {
       if (first_indices(64, 4) != before) return 3;
       std::this_thread::sleep_for(std::chrono::microseconds(call * 20));
     }
-    // After these, two may wish for the same.
+    // After these calls, two threads may prefer the same range.
     for (int call = 0; call < 20; ++call) first_indices(64, 2);
     return first_indices(64, 4).size() == 4 ? 7 : 4;
   };
@@ -333,7 +333,7 @@ class ParallelForCores : public testing::Test {
   int second = 0;
 };
 
-TEST_F(ParallelForCores, WorkersKeepOffTheCallers) {
+TEST_F(ParallelForCores, WorkersAvoidTheCallersCpu) {
   EXPECT_EQ(status_of_child([&] { return run_in_worker([] {}) && workers_avoid_the_caller(all, 1) ? 7 : 1; }),
             7);
 }
@@ -358,10 +358,10 @@ TEST_F(ParallelForCores, WorkersThatAPinnedThreadStartedHaveAllOthers) {
   EXPECT_EQ(status_of_child(in_child), 7);
 }
 
-TEST_F(ParallelForCores, WorkersStayWhereSomebodyElsePutsThem) {
+TEST_F(ParallelForCores, AnAffinitySetElsewhereIsKept) {
   const auto in_child = [&] {
     if (!run_in_worker([] {})) return 1;
-    // It keeps off the first core, until it is put there.
+    // It avoids the first core until its affinity is set.
     stay_on(first);
     if (!run_in_worker([&] { stay_on(first); })) return 2;
     stay_on(second);
@@ -383,7 +383,7 @@ TEST(ParallelFor, WorksInTheChildOfAFork) {
   ASSERT_TRUE(run_in_worker([] {}));
   const auto in_child = [] { return run_in_worker([] {}) && nested_sum(3, 3) == 125 ? 7 : 1; };
   EXPECT_EQ(status_of_child(in_child), 7);
-  // Of a child made while workers are busy, and of that child's child.
+  // In a child that is forked while workers are busy, and in a child of that child.
   int from_inside = 0;
   ASSERT_TRUE(
       run_in_worker([&] { from_inside = status_of_child([&] { return status_of_child(in_child); }); }));

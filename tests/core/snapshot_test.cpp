@@ -26,7 +26,7 @@ Bytes bytes_of(const std::string& text) {
 
 const Digest inputs = sha256(bytes_of("inputs"));
 
-/// What reading says; empty where it succeeds.
+/// The error message of reading; empty if it succeeds.
 std::string refusal(const Bytes& snapshot, const SnapshotKind& as = kind, const Digest& of = inputs,
                     ErrorCode code = ErrorCode::Format) {
   try {

@@ -17,7 +17,7 @@ namespace {
 
 using ReportDocument = Norms;
 
-TEST_F(ReportDocument, HasNoNumberThatIsNone) {
+TEST_F(ReportDocument, HasNoNumberThatIsNotFinite) {
   for (const double size : {1e-310, 1e-200, 1e200, 1e307}) {
     std::vector<double> gain = test::random_gain(16, "ordinary", 4);
     for (double& g : gain) g *= size;

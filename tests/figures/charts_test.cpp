@@ -79,7 +79,7 @@ TEST_F(ChartsOfNorms, TakeGainsAtTheEndsOfTheRange) {
   EXPECT_NO_THROW(static_cast<void>(figures::charts(report())));
 }
 
-TEST(HeadFigure, ShowsWhatIsMoreThanNothing) {
+TEST(HeadFigure, ShowsOnlySpreadsAboveZero) {
   const auto figure = [](const Report& report) {
     for (const auto& chart : nlohmann::json(figures::charts(report))) {
       if (chart["id"] == "head-spread") return chart;

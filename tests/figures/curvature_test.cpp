@@ -28,7 +28,7 @@ TEST(CurvatureFigure, HoldsEveryGroupCountAndItsBound) {
   }
 }
 
-TEST(CurvatureFigure, LeavesOutWhatIsNotKnown) {
+TEST(CurvatureFigure, LeavesOutUnknownNumbers) {
   norm::GroupCurvature unknown;
   unknown.groups = 4;
   unknown.ratio = 3.0;

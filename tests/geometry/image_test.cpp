@@ -230,7 +230,7 @@ TEST(NormImage, AllZeroGainsAreAPoint) {
 TEST(NormImage, FullRangeOfFloat32GainsIsKept) {
   const NormImage image({.width = 4, .gain = {3e38, 1e-45, 1.0, 2.0}});
   ASSERT_EQ(image.semi_axes().size(), 3U);
-  // Two gains so far below the others see only their own pair: √N · sqrt of the mean of squares.
+  // Two gains far below the others form an axis of their own pair: √N times the root mean square.
   EXPECT_NEAR(image.semi_axes()[0] / (2.0 * 3e38 * std::sqrt(0.75)), 1.0, 1e-14);
   EXPECT_GT(image.semi_axes()[2], 0.0);
 }

@@ -120,7 +120,7 @@ TEST(Moments, AreScaleInvariant) {
     for (double& b : scaled.bias) b = std::scalbn(b, exponent);
     EXPECT_EQ(shift_over_radius(scaled), size);
   }
-  // Half of the range at most, as energies are squares.
+  // At most half of the exponent range, because energies are squares.
   for (double& g : spec.gain) g = std::scalbn(g, 500);
   EXPECT_TRUE(std::isfinite(energy(spec)));
 }

@@ -49,7 +49,7 @@ RC_GTEST_PROP(Steps, TogetherAreTheNorm, (std::uint64_t seed)) {
 }
 
 TEST(Steps, AreTheNormAlsoFarFromTheOrigin) {
-  // The spread is a few roundings of the mean, so that one pass of centring leaves the mean's own error.
+  // The entries differ by a few roundings of the mean, so a single pass of centring leaves its error.
   const NormSpec spec{.width = 5, .eps = 0.0};
   std::vector<double> x{1e8, 1e8 + 1.5e-8, 1e8 + 3e-8, 1e8, 1e8};
   std::vector<double> y(5);
@@ -122,7 +122,7 @@ TEST(Steps, ProjectIsRightToTheEndsOfTheRange) {
   EXPECT_EQ(project({most, 0.0}), (std::vector<double>{most / 2, -most / 2}));
   EXPECT_EQ(project({2 * least, 4 * least}), (std::vector<double>{-least, least}));
   EXPECT_EQ(project({5 * least, 6 * least, 7 * least}), (std::vector<double>{-least, 0.0, least}));
-  // What is itself beyond the range, and alone that.
+  // Only results that are themselves out of range are infinite.
   EXPECT_EQ(project({most, -most, -most, -most})[0], infinity);
   EXPECT_NEAR(project({most, -most, -most, -most})[1] / (-most / 2), 1.0, 1e-15);
   EXPECT_EQ(stepped(Step::project, {.kind = NormKind::rms, .width = 2}, {most, least}),
@@ -148,7 +148,7 @@ TEST(Steps, ScaleIsRightToTheEndsOfTheRange) {
       EXPECT_NEAR(y[1], 0.8 * radius, 4e-16) << size;
     }
   }
-  // Where eps outweighs the row, y = x/√eps, also of the least number beside the least eps.
+  // If eps dominates the row, y = x/√eps, also for the least number and the least eps.
   EXPECT_EQ(stepped(Step::scale, {.kind = NormKind::rms, .width = 2, .eps = 0x1p-1074}, {least, 2 * least}),
             (std::vector<double>{0x1p-537, 0x1p-536}));
   EXPECT_EQ(stepped(Step::scale, {.kind = NormKind::rms, .width = 2, .eps = 4.0}, {64 * least, least * 4}),
@@ -181,7 +181,7 @@ TEST(Steps, TogetherAreTheNormOfRowsOfEverySize) {
         for (const Step step : {Step::project, Step::scale, Step::stretch, Step::shift}) {
           apply(step, spec, one_row(x), one_row(x));
         }
-        // What `project` gives is itself rounded, to few digits where numbers have few.
+        // The result of `project` is rounded, to few digits if numbers are subnormal.
         const double part = exponent < -1000 ? std::scalbn(1.0, -1072 - exponent) : 1e-14;
         for (std::size_t i = 0; i < spec.width; ++i) {
           EXPECT_NEAR(x[i], y[i], 8 * part * (1.0 + std::abs(y[i]))) << exponent << " " << i;

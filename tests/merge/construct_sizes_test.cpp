@@ -40,7 +40,7 @@ TEST(Construct, RowsOfEverySize) {
     for (double& value : scaled) value = std::scalbn(value, exponent);
     for (const double eps : {0.0, 1e-5}) {
       for (const Precision precision : {Precision::float64, Precision::double_double}) {
-        // Beside eps the first layer cannot bring the least rows to a size; double-double ends at 2^990.
+        // With an eps the first layer cannot scale up the smallest rows; double-double ends at 2^990.
         if ((eps > 0.0 && exponent < -860) || (precision == Precision::double_double && exponent > 980)) {
           EXPECT_THROW(static_cast<void>(
                            construct({scaled.data(), rows, 3}, wanted, {.precision = precision, .eps = eps})),

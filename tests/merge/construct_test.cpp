@@ -62,7 +62,7 @@ TEST(Construct, PredictsTheEvaluatorBitByBit) {
   for (std::size_t l = 1; l < made.folds.size(); ++l) {
     const Fold& fold = made.folds[l];
     if (fold.first == no_row) continue;
-    // The construction's own idea of where the pair lies, against what the layer before gives it.
+    // The position of the pair as predicted by the construction, against the output of the layer before.
     const double near = 1.0 / given[l - 1][3 * fold.first + 2];
     const double far = 1.0 / given[l - 1][3 * fold.second + 2];
     ASSERT_EQ(fold.midpoint, near + (far - near) / 2.0) << l;
@@ -95,7 +95,7 @@ TEST(Construct, CrowdedSamples) {
   EXPECT_EQ(direct.attempts, 1U);
   ASSERT_EQ(direct.net.layers.size(), made.net.layers.size());
   EXPECT_EQ(direct.net.layers.back().bias_low, made.net.layers.back().bias_low);
-  // What float64 can do needs no more.
+  // If float64 suffices, double-double is not used.
   const std::vector<double> easy = crowd(rows, 1.0);
   EXPECT_EQ(construct({easy.data(), rows, 2}, wanted).net.precision, Precision::float64);
 }

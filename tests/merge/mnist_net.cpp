@@ -19,7 +19,7 @@ using namespace normscope;
 
 namespace {
 
-/// How a sum of products, the mean of three, and what is left of them are rounded.
+/// How a sum of products, the mean of three numbers and the deviations from it are rounded.
 template <typename T>
 struct Plain {
   using Number = T;
@@ -41,7 +41,7 @@ struct CentredTwice : Plain<double> {
   static constexpr int centrings = 2;
 };
 
-/// Rows at a time: independent ones hide how long a division takes.
+/// Rows processed together: independent rows hide the latency of a division.
 constexpr std::size_t lanes = 8;
 
 template <typename Rounding, typename T = typename Rounding::Number>

@@ -32,7 +32,7 @@ TEST(MergeTrace, OneFoldSolvesExclusiveOr) {
     EXPECT_NEAR(across, expected[2 * row], 1e-15);
     EXPECT_NEAR(height, expected[2 * row + 1], 1e-15);
   }
-  // As the paper's construction has it.
+  // As in the paper's construction.
   EXPECT_NEAR(neurons[0], -0.366, 1e-3);
   EXPECT_NEAR(neurons[8], -std::sqrt(2.0), 1e-15);
   EXPECT_THROW((void)one_fold({}, 0.0, 1.0), Error);
@@ -81,7 +81,7 @@ RC_GTEST_PROP(MergeTrace, PlacesAreFoldedLayerByLayer, ()) {
   RC_ASSERT(made.correct < made.total || classes == 1 || runs == classes);
 }
 
-TEST(MergeTrace, OfWhatNeedsNoLayerIsTheProjection) {
+TEST(MergeTrace, WithoutLayersIsTheProjection) {
   const std::vector<double> x{0, 0, 1, 0, 5, 0, 6, 0};
   const MatrixView<const double> view(x.data(), 4, 2);
   const std::vector<std::int64_t> apart{0, 0, 1, 1};

@@ -1,4 +1,4 @@
-// Files of libraries that store no configuration: what their tensors show, and what nothing does.
+// Files of libraries that store no configuration: what their tensors show, and what cannot be known.
 
 #include <cstdint>
 #include <string>

@@ -32,7 +32,7 @@ class OracleComparison : OracleNorms {
            side.at("maps")[0].at("slice").is_number();
   }
 
-  // What a head's scores have that no bound of a head covers.
+  // Terms of a head's scores that the bounds do not cover.
   static bool beyond_heads(const Json& attention) {
     for (const Json& operation : attention.at("score_operations")) {
       if (!operation.contains("what")) continue;
@@ -78,7 +78,7 @@ class OracleComparison : OracleNorms {
           heads.push_back(&head);
         }
       }
-      // Without a configuration nothing states their number.
+      // Without a configuration their number is unknown.
       if (heads.empty() &&
           !std::filesystem::exists(checkpoint_.files().front().parent_path() / "config.json")) {
         continue;
@@ -193,7 +193,7 @@ class OracleComparison : OracleNorms {
       differ("unembedding {}, in truth {}", vocabulary.unembedding->weight.selector(),
              map.at("weight").dump());
     }
-    // A bias added apart from the map shows in the values alone.
+    // A bias added separately from the map shows only in the values.
     const bool apart = truth.at("operations") == Json::parse(R"([{"op": "add"}])");
     if (!apart && tensor_of(vocabulary.unembedding->bias) != text(truth.at("bias"))) {
       differ("bias of the unembedding");
@@ -259,7 +259,7 @@ class OracleComparison : OracleNorms {
   }
 };
 
-/// What the description of a fixture says otherwise than its truth; empty where it is right. `config`: a
+/// The differences between the description of a fixture and its truth; empty if there are none. `config`: a
 /// configuration for a fixture that has none.
 inline std::vector<std::string> oracle_differences(const std::string& name, const std::string& config = {}) {
   try {

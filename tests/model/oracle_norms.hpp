@@ -70,7 +70,7 @@ class OracleNorms {
     return slice ? slice->selector() : "";
   }
 
-  // In a model of several towers their order means nothing, so each is compared on its own.
+  // In a model of several towers their order is arbitrary, so each is compared separately.
   void compare_norms() {
     std::map<std::string, std::vector<std::string>> expected;
     std::map<std::string, std::string> tower;
@@ -91,7 +91,7 @@ class OracleNorms {
     }
   }
 
-  // A module of torch.nn within code that is nobody's convention.
+  // A module of torch.nn inside code of unknown form.
   [[nodiscard]] bool is_module() const { return text(truth_.at("case")).starts_with("torch_"); }
   [[nodiscard]] bool states_norm_first() const {
     const auto& config = checkpoint_.config_text();

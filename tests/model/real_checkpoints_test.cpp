@@ -13,7 +13,7 @@ using Names = std::vector<std::string>;
 
 Model described(const std::filesystem::path& path) { return describe(checkpoint::Checkpoint(path)); }
 
-// Every norm of a real file can be read, and is a layer; nothing that its configuration says goes unmodelled.
+// Every norm of a real file can be read and is a LayerNorm, and all of its configuration is modelled.
 void expect_readable(const std::filesystem::path& path) {
   const checkpoint::Checkpoint checkpoint(path);
   const Model model = describe(checkpoint);

@@ -187,7 +187,7 @@ TEST(Scores, OfStableLmStandBehindLayerNormsAndTurnAQuarter) {
   EXPECT_EQ(refused(file.config(common + R"("model_type": "stablelm", "qk_layernorm": true})").describe()),
             "\"model.layers.0.self_attn.q_layernorm.norms.0\", which is missing; "
             "\"model.layers.0.self_attn.k_layernorm.norms.0\", which is missing | ");
-  // Its tensors under another name are not taken for RMSNorm either, nor proved anything of.
+  // Its tensors under another name are not taken for an RMSNorm, and nothing is proved about them.
   const Model other = file.config(common + R"("model_type": "llama"})").describe();
   EXPECT_EQ(other.norms[0].kind, NormKind::layer);
   EXPECT_TRUE(notes_mention(other, "RMSNorm has none"));
@@ -252,7 +252,7 @@ TEST(NotModelled, AnotherModelTypeGetsNoProof) {
   EXPECT_EQ(model.norms.size(), 3u) << "its norms are described all the same";
   EXPECT_EQ(refused(model), "model_type: minicpm | model_type: minicpm");
   EXPECT_TRUE(notes_mention(model, "model_type minicpm is not known"));
-  // The tower's own type decides, whatever wraps it.
+  // The tower's own type decides, whatever the type of the whole model.
   const auto wrapped = [](const std::string& type) {
     return tiny_llama({.prefix = "model.language_model."})
         .config(R"({"model_type": "llava", "tie_word_embeddings": true, "image_token_index": 7, "text_config":

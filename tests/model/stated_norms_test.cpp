@@ -62,7 +62,7 @@ TEST(StatedNorms, ThatShareParametersAreOneNormAppliedAgain) {
   EXPECT_EQ(model.norms[1].applications, 1);
 }
 
-TEST(StatedNorms, StandBesideNormsThatOnlyNamesTell) {
+TEST(StatedNorms, StandBesideNormsFoundByName) {
   const Model model = describe(open(OnnxFile()
                                         .weights("a.g", {4})
                                         .weights("norm.weight", {4})
@@ -84,7 +84,7 @@ OnnxFile tiny_gpt2(bool transposed) {
   return file;
 }
 
-TEST(StatedNorms, TellTheEpsOfAKnownArchitecture) {
+TEST(StatedNorms, StateTheEpsOfAKnownArchitecture) {
   const Model model = describe(open(tiny_gpt2(false)));
   EXPECT_EQ(model.architecture, "gpt2");
   EXPECT_EQ(norm_named(model, "h.0.ln_1").eps, 0.5);

@@ -17,7 +17,7 @@ struct LlamaSizes {
   std::string prefix = "model.";
 };
 
-/// Its tensors, without norms of queries and keys and without an unembedding of its own.
+/// Its tensors, without norms of queries and keys and without a separate unembedding.
 inline Synthetic tiny_llama(const LlamaSizes& sizes = {}) {
   Synthetic file;
   const std::uint64_t width = sizes.width;

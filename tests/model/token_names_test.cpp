@@ -44,7 +44,7 @@ TEST_F(TokenNames, EveryFormat) {
                   R"({"version": "1.0", "added_tokens": [{"id": 2, "content": "<end>", "special": true}],
                       "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["x", "y"], "z"]}})"),
             expected);
-  // A number without a name takes none from the one before.
+  // A token without a name does not get the name of the one before.
   EXPECT_EQ(
       names("tokenizer.json",
             R"({"added_tokens": [{"id": 2, "content": "<end>"}, {"id": 1}], "model": {"vocab": {"a": 0}}})"),

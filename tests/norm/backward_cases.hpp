@@ -73,7 +73,7 @@ bool is_near(double got, double expected, double bound) {
   return std::abs(got - expected) <= bound;
 }
 
-/// Half of T's last place at `value`, where T is narrower than what is computed in, and its least number.
+/// Half a unit of T's last place at `value`, if T is narrower than Wide<T>, and T's least number.
 template <typename T>
 double last_place(double value) {
   return (std::isinf(value) ? 0.0 : half_place<T> * std::abs(value)) + least<T>;

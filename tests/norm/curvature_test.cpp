@@ -24,7 +24,7 @@ double measure(const NormSpec& spec, const std::vector<double>& x) {
   return curvature(spec, {x.data(), 1, spec.width})[0];
 }
 
-/// H by numbers that carry second derivatives.
+/// H by automatic differentiation (second-order dual numbers).
 double automatic(const NormSpec& spec, const std::vector<double>& x) {
   CompensatedSum squares;
   for (std::size_t j = 0; j < x.size(); ++j) {
@@ -158,7 +158,7 @@ RC_GTEST_PROP(Curvature, RatioIsNeverBelowTheBound, (std::uint64_t seed)) {
   const std::size_t block = 3 + random.below(6);
   NormSpec spec{.kind = kind, .width = groups * block, .groups = groups, .eps = 0.0};
   spec.gain.assign(spec.width, random.normal());
-  // From repeated groups, where the bound is met, a step of any size away.
+  // Steps of any size away from repeated groups, where the bound is attained.
   const double step = std::exp(-12.0 + 14.0 * random.uniform());
   const std::vector<double> cell = test::random_values(block, seed);
   std::vector<double> x;
@@ -229,7 +229,7 @@ TEST(Curvature, SurvivesSquaresThatOverflow) {
   EXPECT_EQ(measure({.width = 4, .eps = 0.0}, {1e200, -1e200, 3e200, 0.0}), 0.0);
 }
 
-TEST(Curvature, IsNotLostWhereEpsOutweighsTheRow) {
+TEST(Curvature, IsAccurateWhereEpsDominatesTheRow) {
   const double expected = 6.9946666666666654e-98;
   EXPECT_NEAR(measure({.width = 3, .eps = 1e-5}, {5e-57, -4.7e-57, 3e-57}), expected, 1e-11 * expected);
 }
@@ -263,7 +263,7 @@ TEST(Curvature, AreScaleInvariant) {
   }
 }
 
-TEST(Curvature, RowsAreWhatTheComparisonIsOf) {
+TEST(Curvature, RowMeasuresAreThoseOfTheComparison) {
   const std::vector<double> x = test::random_values(3 * width, 10);
   const NormSpec spec{.width = width};
   const std::vector<std::size_t> groups{2, 1, 4};

@@ -33,7 +33,7 @@ std::vector<double> product(Product which, const NormSpec& spec, const std::vect
   return out;
 }
 
-/// D²y[u, v] by numbers that carry second derivatives.
+/// D²y[u, v] by automatic differentiation (second-order dual numbers).
 std::vector<double> automatic(const NormSpec& spec, const std::vector<double>& x,
                               const std::vector<double>& u, const std::vector<double>& v) {
   std::vector<test::Dual> duals(x.size());
@@ -133,7 +133,7 @@ RC_GTEST_PROP(Hessian, IsOneFormInEveryOrder, (std::uint64_t seed)) {
   RC_ASSERT(of_uv == product(second_derivative, spec, x, v, u));
   const std::vector<double> of_wv = product(hessian_vector, spec, x, w, v);
   const std::vector<double> of_wu = product(hessian_vector, spec, x, w, u);
-  // Blocks that hardly deviate bend without bound, and so does what rounding leaves.
+  // Blocks with almost no deviation have unbounded second derivatives, which amplify rounding.
   const double size = euclidean_norm(of_uv) * euclidean_norm(w) + euclidean_norm(of_wv) * euclidean_norm(u) +
                       euclidean_norm(of_wu) * euclidean_norm(v);
   RC_ASSERT(std::abs(dot(w, of_uv) - dot(of_wv, u)) <= 1e-12 * size);
@@ -191,7 +191,7 @@ TEST(Hessian, IsZeroWhereNothingDeviatesWithoutEps) {
   }
 }
 
-TEST(Hessian, WhatIsNoNumberStaysInItsBlock) {
+TEST(Hessian, NanStaysInItsBlock) {
   const NormSpec spec{.kind = NormKind::rms, .width = 6, .groups = 3, .eps = 0.0};
   for (const double strange : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     const std::vector<double> got =

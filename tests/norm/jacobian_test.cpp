@@ -28,7 +28,7 @@ std::vector<double> product(Product which, const NormSpec& spec, const std::vect
   return out;
 }
 
-/// J v by numbers that carry it.
+/// J v by automatic differentiation (dual numbers).
 std::vector<double> automatic(const NormSpec& spec, const std::vector<double>& x,
                               const std::vector<double>& v) {
   std::vector<test::Dual> duals(x.size());

@@ -135,7 +135,7 @@ Rows<double> as_double(const Rows<T>& rows) {
   return result;
 }
 
-/// Rows that break shortcuts; names for messages.
+/// Hard rows, with names for messages.
 struct HardRow {
   std::string name;
   std::vector<double> entries;
@@ -196,7 +196,7 @@ struct ExactBlock {
       square += value * value;
     }
     if (layer.kind != NormKind::spherical) square /= n;
-    // What does not deviate, however large, leaves eps alone.
+    // A block without deviation, however large, is scaled by eps alone.
     if (square.high == 0.0) exponent = 0;
     scale = sqrt(square + DoubleDouble(std::scalbn(layer.eps, -2 * exponent)));
     for (DoubleDouble& value : normalized) value = scale.high == 0.0 ? DoubleDouble() : value / scale;

@@ -16,7 +16,7 @@ constexpr std::size_t widest = 4096;
 constexpr std::size_t fewer = 192;
 constexpr std::size_t more = 320;
 
-/// What `call` takes for some rows, under that name.
+/// Counts the instructions of `call` for some rows, under that name.
 template <typename Call>
 void count(const std::string& name, const Call& call) {
   call(more);

@@ -46,7 +46,7 @@ void expect_bounds(const Layer<T>& layer, std::size_t rows, double mean = 0.0) {
   expect_bounds(layer, x, random_rows<T>(rows, layer.width, 2, 0, 1));
 }
 
-/// Within the sum of both bounds of `backward`, with rows that start `place` elements later than they might
+/// Within the sum of both bounds of `backward`, with rows that start `place` elements later than necessary
 /// and lie as many apart, into a matrix of its own and over dy; nothing beside the rows is touched.
 template <typename T>
 void expect_plain(const Layer<T>& layer, std::size_t place) {
@@ -245,7 +245,7 @@ TYPED_TEST(KernelsBackward, BitsOfFewWideRowsDoNotDependOnThreadsOrWhatIsWanted)
         EXPECT_TRUE(same_bits(all.bias, alone.gain)) << threads;
       }
     };
-    // The best instruction set takes the larger ones alone, for time.
+    // Only the best instruction set is tested with the larger ones, to save time.
     if (wide.rows * wide.width < 600'000) {
       normscope::test::for_each_instruction_set(compare);
     } else {
@@ -267,7 +267,7 @@ TYPED_TEST(KernelsBackward, RowsWithoutDeviationPassNothingOn) {
   }
 }
 
-TYPED_TEST(KernelsBackward, WhatIsNoNumberStaysInItsBlock) {
+TYPED_TEST(KernelsBackward, NanStaysInItsBlock) {
   normscope::test::for_each_instruction_set([] {
     for (const double strange : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
       for (const bool in_x : {true, false}) {

@@ -38,7 +38,7 @@ class Kernels : public testing::Test {};
 using Types = testing::Types<double, float, Bfloat16, Float16>;
 TYPED_TEST_SUITE(Kernels, Types);
 
-/// Worst error of y, in units of what the bound is stated in.
+/// Worst error of y, in the units of the bound.
 template <typename T>
 double worst(const Layer<T>& layer, const T* x, const T* y) {
   const std::vector<double> expected = exact(layer, x);
@@ -51,7 +51,7 @@ double worst(const Layer<T>& layer, const T* x, const T* y) {
     const double last = (half_place<T> + unit<T>)*std::abs(expected[i]) + unit<T> * std::abs(bias) +
                         least<T> + least<Wide<T>>;
     const double error = std::abs(number(y[i]) - expected[i]);
-    // Not a number must not pass for small.
+    // NaN must not compare as small.
     if (!(error <= std::numeric_limits<double>::max())) return error;
     result = std::max(result, (error - last) / (unit<T> * spread));
   }
@@ -106,7 +106,7 @@ TYPED_TEST(Kernels, AreAFewRoundingsFromExactOnOrdinaryRows) {
     for (const std::size_t width : {64U, 100U, 1024U, 5000U}) {
       for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
         const Owned<TypeParam> owned(kind, width, 1, 1e-5, true, true);
-        // On both sides of where the mean is taken off in one step, too.
+        // On both sides of the limit up to which the mean is subtracted in one step.
         for (const double mean : {0.0, 1.6, 2.2}) {
           Rows<TypeParam> x = random_rows<TypeParam>(9, width, 3);
           for (TypeParam& value : x.values) value = element<TypeParam>(number(value) + mean);
@@ -173,8 +173,8 @@ TYPED_TEST(Kernels, BitsDoNotDependOnPlaceNeighboursOrThreads) {
   });
 }
 
-/// Where the sums about a guess just pass for those about the mean, or just do not, and what computes them
-/// again for a neighbour.
+/// Blocks for which sums about the guess are just accurate enough, beside a neighbour for which they are not and
+/// are computed again.
 TYPED_TEST(Kernels, BitsOfAnUncentredBlockDoNotDependOnItsNeighbours) {
   const std::size_t width = 25;
   const auto row_of = [](std::size_t zeros, double value) {
@@ -225,7 +225,7 @@ TYPED_TEST(Kernels, BitsOfFewWideRowsDoNotDependOnThreads) {
         EXPECT_TRUE(same_bits(sum_y.values, y_alone.values)) << threads;
       }
     };
-    // The best instruction set takes the larger ones alone, for time.
+    // Only the best instruction set is tested with the larger ones, to save time.
     if (wide.rows * wide.width < 600'000) {
       normscope::test::for_each_instruction_set(compare);
     } else {
@@ -251,7 +251,7 @@ TYPED_TEST(Kernels, BitsDoNotDependOnStreaming) {
   }
 }
 
-TEST(KernelsStreaming, WhatIsWrittenIsThereOnceAnotherThreadIsTold) {
+TEST(KernelsStreaming, StoresAreVisibleToANotifiedThread) {
   // Just beyond the size that is streamed.
   const std::size_t width = 4096;
   const std::size_t rows = 520;
@@ -274,7 +274,7 @@ TEST(KernelsStreaming, WhatIsWrittenIsThereOnceAnotherThreadIsTold) {
       told(written, now);
       // Forward leaves about `now` everywhere, backward zeros.
       const float expected = now % 2 == 0 ? 0.0F : 100.0F * static_cast<float>(now);
-      // The last entry first: the longer ago it was written, the surer it is there.
+      // The last entry, which was written most recently.
       if (std::abs(out.at(rows - 1, width - 1) - expected) > 30.0F) ++late;
       seen.store(now, std::memory_order_release);
     }
@@ -321,7 +321,7 @@ TYPED_TEST(Kernels, AddedResidualGivesTheBitsOfTwoSteps) {
   });
 }
 
-TYPED_TEST(Kernels, WhatIsNoNumberStaysInItsBlock) {
+TYPED_TEST(Kernels, NanStaysInItsBlock) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::spherical}) {
     for (const double strange : {std::nan(""), infinity, -infinity}) {

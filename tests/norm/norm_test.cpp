@@ -54,7 +54,7 @@ struct Case {
   double spread;
 };
 
-/// What the test is called by, too.
+/// Also the name of the test.
 void PrintTo(const Case& given, std::ostream* out) { *out << given.name; }
 
 class NormCases : public testing::TestWithParam<Case> {};
@@ -144,7 +144,7 @@ TEST(Norm, BackwardMeetsItsBound) {
   }
 }
 
-TEST(Norm, BackwardTakesAndGivesNoMoreThanAsked) {
+TEST(Norm, BackwardComputesOnlyRequestedGradients) {
   const NormSpec spec{.width = 3, .gain = {1, 2, 3}};
   const std::vector<double> x{1, 2, 4};
   std::vector<double> dy{0.5, -1, 2}, apart(3), gain(3), bias(3), two(2);
@@ -191,7 +191,7 @@ std::vector<DoubleDouble> exactly_normalized(const NormSpec& spec, const std::ve
   return z;
 }
 
-/// Rows made to break it: entries that all but agree, far from zero, so that the rounded mean is off by as
+/// Adversarial rows: entries that nearly agree, far from zero, so that the rounded mean is off by as
 /// much as they vary; entries that cancel; entries of every size.
 std::vector<std::vector<double>> adversarial_rows(std::size_t width, Random& random) {
   const double c = 1.0 + random.uniform();
@@ -231,7 +231,7 @@ TEST(Norm, MeetsItsBoundOnAdversarialRows) {
               << "width " << width << " dgain " << i;
         }
         for (std::size_t i = 0; i < width; ++i) spec.gain.push_back(random.normal());
-        // Of the size of y, against it all but its last digits, far larger.
+        // A bias of the size of y, one that cancels y except for its last digits, and a far larger one.
         for (const int bias : {0, 1, 2}) {
           spec.bias.clear();
           for (std::size_t i = 0; i < width && bias > 0; ++i) {
@@ -254,7 +254,7 @@ TEST(Norm, MeetsItsBoundOnAdversarialRows) {
 }
 
 TEST(Norm, MeetsItsBoundsOnHugeConstantRows) {
-  // Deviations are zero, so that eps alone scales the gradients: dx = (dy − mean)/sqrt(eps).
+  // Deviations are zero, so only eps scales the gradients: dx = (dy − mean)/sqrt(eps).
   const std::vector<double> dy{1, 2, 3, 1e8};
   const double mean = 25000001.5;
   for (const double entry : {1e300, 1.7e308, -1.7e308}) {

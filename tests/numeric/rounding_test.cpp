@@ -14,7 +14,7 @@ TEST(Rounding, BoundsSumsOfProducts) {
   Random random(5);
   for (const std::size_t terms : {std::size_t{1}, std::size_t{2}, std::size_t{30}, std::size_t{5000}}) {
     for (int trial = 0; trial < 50; ++trial) {
-      // Numbers of one sign, the worst there is, and of both.
+      // Numbers of one sign, which is the worst case, and of both signs.
       const double shift = trial % 2 == 0 ? 4.0 : 0.0;
       double forward = 0.0, fused = 0.0, size = 0.0;
       ExactSum exact;

@@ -118,7 +118,7 @@ TEST(Secular, TwoEqualWeightsMeetHalfWay) {
   EXPECT_DOUBLE_EQ(poles[roots[0].origin] + roots[0].offset, 2.0);
 }
 
-TEST(Secular, ALoneWeightPullsTheRootToItsRival) {
+TEST(Secular, ALargeWeightMovesTheRootToTheOtherPole) {
   // 1e30/(0 − ζ) + 1/(1 − ζ) = 0 has ζ = 1e30/(1e30 + 1): 1e-30 below the pole at 1.
   const std::vector<double> poles{0.0, 1.0};
   const std::vector<double> weights{1e30, 1.0};

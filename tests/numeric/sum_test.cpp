@@ -40,7 +40,7 @@ TEST(Sum, NormSurvivesExtremeScales) {
 }
 
 TEST(Sum, CentersNearlyEqualEntries) {
-  // The mean of such a row, rounded, is off by as much as the row varies.
+  // The rounded mean of such a row is off by as much as the row varies.
   Random random(5);
   for (const std::size_t n : {2, 3, 49, 333, 5000, 40'000}) {
     for (int trial = 0; trial < 8; ++trial) {

@@ -53,7 +53,7 @@ TEST(Svd, GivesBackItsMatrix) {
   }
 }
 
-TEST(Svd, ReadsATransposeAndLeavesOutWhatIsNotWanted) {
+TEST(Svd, ReadsATransposeAndComputesOnlyRequestedVectors) {
   const std::vector<double> a = normal_entries(6 * 4, 5);
   const Factor<double> matrix(a.data(), 6, 4, 4);
   const Svd plain = singular_value_decomposition(matrix);

@@ -139,7 +139,7 @@ ReaderRanges reader_of(double lowest, double highest, double typical) {
   return result;
 }
 
-TEST(Ranges, SummaryNamesWhatStandsOut) {
+TEST(Ranges, SummaryNamesTheExtremes) {
   ModelRanges found;
   ReaderRanges refused{.role = "key", .weight = "v", .rows = 9, .refused = "its weights are not there"};
   found.norms = {norm_of("a", 4.0, 2.0, {reader_of(-500.0, 3.0, 50.0), refused}),

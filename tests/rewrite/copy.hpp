@@ -84,7 +84,7 @@ class Copy {
   std::string config;
 };
 
-/// A checkpoint, what `options` make of it, and the result opened again.
+/// A checkpoint, its rewrite by `options`, and the result opened again.
 struct Rewritten {
   Rewritten(const checkpoint::Checkpoint& source, const rewrite::Options& options,
             const std::filesystem::path& to)

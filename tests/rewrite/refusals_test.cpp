@@ -93,7 +93,7 @@ TEST(RewriteRefusals, NormsThatNotOnlyLinearMapsReadKeepTheirGains) {
 TEST(RewriteRefusals, WhatIsSharedIsLeft) {
   const Scratch scratch;
   Copy copy(fixture("phi"));
-  // A head without its bias: the norm's bias stays, divided by the gain, unless that has a zero there.
+  // A head without a bias: the norm's bias stays, divided by the gain, unless a gain is zero.
   const Plan whole = plan_of("phi");
   EXPECT_EQ(whole.norms.back().fold, Fold::gain_and_bias);
   Copy stable(fixture("stablelm"));

@@ -29,7 +29,7 @@ std::vector<double> forward(const NormSpec& spec, std::vector<double> x) {
   return x;
 }
 
-/// The error that the certificates of a reader and of its norm's bias allow in an output.
+/// The error of an output that the certificates of a reader and of its norm's bias allow.
 double allowed(const Result& result, const model::Linear& reader, const model::Norm& norm,
                double absolute_row) {
   double bound = 0.0;
@@ -153,7 +153,7 @@ TEST(Rewrite, HoldsInEveryDtype) {
   }
 }
 
-// Rows that are stored out × in, whole: ties, zeros, numbers below the dtype's normal ones, gains of 0 and
+// Whole rows that are stored out × in: ties, zeros, subnormal numbers, gains of 0 and
 // powers of two.
 TEST(Rewrite, RowsAreRoundedAsTheDtypeSays) {
   for (const Dtype dtype : {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16}) {
@@ -201,7 +201,7 @@ TEST(Rewrite, CentredWritersMakeLayerNormAnRmsNorm) {
   const Rewritten rewritten(source, {.center = true}, scratch / "out");
   ASSERT_EQ(rewritten.plan.streams.size(), 1U);
   ASSERT_TRUE(rewritten.plan.streams[0].centered);
-  // A stream: an embedding's row and what every later writer makes of random inputs.
+  // A stream: a row of the embedding, plus the outputs of every later writer for random inputs.
   Random random(3);
   std::size_t checked = 0;
   std::vector<double> old_stream(rewritten.model.width);
@@ -242,7 +242,7 @@ TEST(Rewrite, CentredWritersMakeLayerNormAnRmsNorm) {
 }
 
 TEST(Rewrite, WithoutCentringTheNormsDiffer) {
-  // The check above would see a stream that keeps its mean.
+  // The check above detects a stream that keeps its mean.
   const checkpoint::Checkpoint source(fixture("gpt_neox"));
   const model::Model model = model::describe(source);
   NormSpec spec = read_norm(source, model.norms[0]);

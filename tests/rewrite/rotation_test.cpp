@@ -167,7 +167,7 @@ TEST(RewriteRotation, ATiedTableStaysTied) {
       compare_on_rows(source, rewritten.output, rewritten.model, rewritten.plan,
                       {{last, 4, random_rows(4 * rewritten.model.width, 1)}});
   EXPECT_LE(tried.at(0).readers.at(0).relative, 1e-6);
-  // The marker says so, and a second rotation is another one.
+  // The marker records the rotation, and a second rotation is different.
   EXPECT_NE(rewritten.output.metadata().at(marker_key).find("\"rotated\":true"), std::string::npos);
   const Rewritten second(rewritten.output, {.rotation = RotationRequest{2, nullptr}}, scratch / "second");
   EXPECT_TRUE(second.plan.rotations.at(0).rotation) << second.plan.rotations.at(0).reason;

@@ -22,7 +22,7 @@ using test::fixture;
 using test::Rewritten;
 using test::Scratch;
 
-/// The bits of a restored tensor, or its largest error over what the recipe allows for each value.
+/// Whether a restored tensor is bitwise equal, or its largest error relative to the bound of the recipe.
 void expect_restored(const checkpoint::Tensor& old, const checkpoint::Tensor& rewritten,
                      const checkpoint::Tensor& now, const Edit& edit, const Plan& plan, double roundings) {
   const std::vector<double> before = read(old, edit.from.offset, edit.from.count);
@@ -128,7 +128,7 @@ TEST(RewriteUndo, MigratedScalesComeBackBitForBit) {
   }
 }
 
-// What a gain of 0, or a product below the dtype's numbers, loses is in the recipe.
+// Values that a gain of 0 or an underflow loses are in the recipe.
 TEST(RewriteUndo, ValuesThatAGainLosesAreKept) {
   const Scratch scratch;
   for (const char* name : {"llama", "gpt2"}) {
@@ -183,7 +183,7 @@ TEST(RewriteUndo, RefusesRecipesThatAreMissingDamagedOrOfAnotherFile) {
   EXPECT_NE(refusal(ErrorCode::Argument).find("recipe of another file"), std::string::npos);
   fs::remove(scratch / "out/rewrite.undo");
   EXPECT_NE(refusal(ErrorCode::Io).find("is not there"), std::string::npos);
-  // Any damage is an error of one line or, in values, not noticed; never a crash.
+  // Damage is an error of one line or, in values, not detected; never a crash.
   Random random(11);
   for (int trial = 0; trial < 300; ++trial) {
     std::string damaged = whole;

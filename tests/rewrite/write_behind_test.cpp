@@ -13,7 +13,7 @@ namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-/// Text in which every place is told from the next.
+/// Text in which every position is distinguishable.
 std::string long_text(std::size_t size) {
   std::string text(size, ' ');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i * i % 23);
@@ -45,7 +45,7 @@ TEST(WriteBehind, ErrorsComeBack) {
       std::runtime_error);
 }
 
-TEST(WriteBehind, WhatIsNotFinishedMayBeDropped) {
+TEST(WriteBehind, UnwrittenBytesMayBeDropped) {
   std::size_t written = 0;
   {
     WriteBehind behind([&](std::span<const std::byte> bytes) { written += bytes.size(); });

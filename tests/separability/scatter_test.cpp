@@ -161,7 +161,7 @@ TEST(Scatter, ValuesOfAnySizeGiveTheSameDigits) {
     for (double& value : mixed.x.col(i)) value = std::scalbn(value, exponents[i]);
   }
   EXPECT_EQ(mixed.linear().ratio, plain.ratio);
-  // Far from zero, or constant there: the ratio sees what varies.
+  // Data far from zero, or nearly constant there: the ratio depends only on what varies.
   Rows constant(30, 5);
   constant << data.x, Rows::Constant(30, 1, 1.7e308);
   EXPECT_EQ((Data{.x = constant, .labels = data.labels}.ratio()), data.ratio());

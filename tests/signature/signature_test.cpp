@@ -21,7 +21,7 @@
 namespace normscope::signature {
 namespace {
 
-/// A head behind a norm, small enough to be looked at through its outputs.
+/// A head behind a norm, small enough for its ellipse to be extracted from outputs.
 struct Model {
   NormSpec norm{};
   std::size_t tokens = 0;
@@ -68,7 +68,7 @@ struct Model {
   }
 };
 
-/// Weights that float32 holds.
+/// Weights that are exact in float32.
 double rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
 
 Model random_model(std::uint64_t seed, NormKind kind, std::size_t width, std::size_t tokens,
@@ -95,7 +95,7 @@ std::vector<double> random_input(const Model& model, Random& random, double size
   return input;
 }
 
-/// Outputs in a file of their own.
+/// Outputs written to a file.
 class OutputFile {
  public:
   template <typename T>
@@ -134,7 +134,7 @@ TEST(Verify, NoOutputOfTheModelIsRefuted) {
       const Verification doubles = verify(model.head(), opened(file.of<double>(model, 150, 8, size)));
       EXPECT_EQ(doubles.with(Verdict::not_this_model), 0U) << size;
       if (size < 1.0) {
-        // Such inputs drown in eps: they lie inside, and that alone proves nothing.
+        // Such inputs are small compared to eps: their outputs lie inside, which proves nothing.
         EXPECT_EQ(doubles.reason, Reason::inside);
         EXPECT_LT(doubles.rows[0].mean_square, 1e-6);
       } else {
@@ -202,7 +202,7 @@ TEST(Verify, AStatedMeanSquareRefutesRowsInside) {
   EXPECT_EQ(verify(exact.head(), opened(path)).reason, Reason::inside);
 }
 
-TEST(Verify, FewValuesRefuteOnlyWhatIsTooLong) {
+TEST(Verify, FewValuesRefuteOnlyStatesThatAreTooLong) {
   OutputFile file;
   const Model model = random_model(3, NormKind::layer, 24, 60);
   Model gains = model;
@@ -307,7 +307,7 @@ TEST(Extract, NoEllipseWithoutANorm) {
   EXPECT_EQ(kind_of(outputs, subspace).norm, FinalNorm::none);
 }
 
-TEST(Extract, RefusesWhatDeterminesNoEllipse) {
+TEST(Extract, RefusesRowsThatDetermineNoEllipse) {
   OutputFile file;
   const Model model = random_model(5, NormKind::rms, 12, 30);
   const auto error = [](const std::string& path) {
@@ -365,7 +365,7 @@ TEST(EllipseFile, GivesBackWhatWasWritten) {
       std::string::npos);
 }
 
-TEST(Compare, TellsRescaledFromFineTunedFromUnrelated) {
+TEST(Compare, DistinguishesRescaledFineTunedAndUnrelated) {
   const Model model = random_model(5, NormKind::layer, 12, 60);
   const auto of = [](const Model& one) { return ellipse_of(one.head().logits); };
   Model scaled = model;

@@ -9,7 +9,7 @@
 
 namespace normscope::test {
 
-/// Gains by the shapes that trained and adversarial norms take.
+/// Gains of the shapes that occur in trained and adversarial norms.
 inline std::vector<double> random_gain(std::size_t width, const std::string& shape, std::uint64_t seed) {
   Random random(seed);
   std::vector<double> gain(width);

@@ -10,7 +10,7 @@
 
 namespace normscope::support {
 
-/// One linear program a key, as one would ask CLP: is there λ >= 0 with Σλ = 1 and Σ λ_j k_j = k_i, λ_i = 0?
+/// One linear program per key, solved by CLP: is there λ >= 0 with Σλ = 1 and Σ λ_j k_j = k_i, λ_i = 0?
 /// The matrix is loaded once and each program starts from the basis of the one before.
 class HullPrograms {
  public:

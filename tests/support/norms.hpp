@@ -29,7 +29,7 @@ inline std::vector<NormSpec> norms_of_every_kind(std::size_t width) {
   return specs;
 }
 
-/// `count` normal numbers.
+/// `count` standard normal numbers.
 inline std::vector<double> random_values(std::size_t count, std::uint64_t seed, double mean = 0.0) {
   Random random(seed);
   std::vector<double> values(count);

@@ -11,8 +11,8 @@
 
 namespace normscope::test {
 
-/// A snapshot taken apart, to be put together again with other contents and the checksum that fits them: what
-/// a stranger can do to a file.
+/// A snapshot in its parts, to be reassembled with other contents and a matching checksum, as
+/// an attacker can do.
 class OpenSnapshot {
  public:
   explicit OpenSnapshot(std::span<const std::byte> bytes) {
@@ -31,7 +31,7 @@ class OpenSnapshot {
   [[nodiscard]] std::vector<std::byte> with(const std::vector<std::byte>& payload) const {
     return write_snapshot({.name = name_, .version = version_, .others = {}}, inputs_, payload);
   }
-  /// With one bit of the payload turned.
+  /// With one bit of the payload flipped.
   [[nodiscard]] std::vector<std::byte> forged(Random& random) const {
     std::vector<std::byte> payload = payload_;
     payload[random.below(payload.size())] ^= static_cast<std::byte>(1U << random.below(8));

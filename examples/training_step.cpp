@@ -1,5 +1,5 @@
-// What a transformer's block does around its norm, in bfloat16: the block's output is added to the stream and
-// the sum normalized; on the way back the stream, the gain and the bias get their gradients.
+// The operations of a transformer block around its norm, in bfloat16: the block's output is added to the stream
+// and the sum is normalized; the backward pass computes the gradients of the stream, the gain and the bias.
 #include <cstdio>
 #include <vector>
 
@@ -45,7 +45,7 @@ int main() {
     }
     if (step == 0) first_loss = loss;
 
-    // dx is the gradient of the sum, so of the stream and of the block's output alike.
+    // dx is the gradient of the sum, and therefore of both the stream and the block's output.
     norm::normalize_backward<Bfloat16>(layer, view(sum), view(dy), view(dx), {.gain = dgain, .bias = dbias});
     const float rate = 0.5F / rows;
     for (std::size_t i = 0; i < width; ++i) {
@@ -54,7 +54,7 @@ int main() {
     }
   }
 
-  // Targets are random, so there is hardly more to learn than to say nothing: a gain near 0, half the loss.
+  // Targets are random, so the best fit is a gain near 0, which halves the loss.
   std::printf("loss %.4f, after 20 steps %.4f\n", first_loss, loss);
   return first_loss > 0.95 && loss < 0.51 ? 0 : 1;
 }

@@ -24,7 +24,7 @@ void run(const std::string& input) {
 
 /// `input` with one to four small changes.
 std::string mutated(std::string input, normscope::Random& random) {
-  // Bytes at the limits of integers, and those that formats are built from.
+  // Bytes at the limits of integers, and those that formats consist of.
   constexpr char telling[] = {'\0', '\1', '\x7f', '\x80', '\xff', '{', '}', '[',
                               ']',  '"',  ',',    ':',    '-',    '0', '9', '\\'};
   for (std::uint64_t changes = 1 + random.below(4); changes > 0 && !input.empty(); --changes) {

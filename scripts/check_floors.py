@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that modules include what cmake/layers.json lets them and all of it, that no pages import in circles, and that
-docs/design/house.md shows the floors as they are; with --picture, writes them there."""
+"""Checks that modules include only what cmake/layers.json allows, and all of it, that no pages import in circles, and
+that docs/design/house.md shows the current floors; with --picture, writes them there."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def picture(floors: dict[str, list[str]]) -> str:
 
 
 def page_with_picture(root: Path) -> tuple[Path, str, str]:
-    """The page that shows the floors, its text, and the text that it should have."""
+    """The page that shows the floors, its text, and the expected text."""
     page = root / "docs/design/house.md"
     text = page.read_text()
     drawn = f"```mermaid\n{picture(json.loads((root / 'cmake/layers.json').read_text()))}\n```"

@@ -1,5 +1,5 @@
-// The Hessian measure of LayerNorm: the closed form against automatic differentiation at a few rows, and how
-// the time a row grows with the width.
+// The Hessian measure of LayerNorm: the closed form against automatic differentiation for a few rows, and the
+// time per row as a function of the width.
 
 #include <algorithm>
 #include <memory>
@@ -60,7 +60,7 @@ void rows(bool quick, const bench::Show& show) {
                         {bench::automatic_hessian(x, width, eps), bench::batched_hessian(x, width, eps)}, 3,
                         1e-10));
   }
-  // Many rows a call, so that the call itself does not count.
+  // Many rows per call, so that the cost of the call is negligible.
   const std::size_t entries = std::size_t{1} << (quick ? 16 : 20);
   print_growth("normscope", {64, 256, 1024, 4096, 16384}, entries, ours);
   const std::vector<std::size_t> hundreds =

@@ -1,5 +1,5 @@
 // The JSON header of a safetensors file: our events with all checks, against simdjson on demand, which reads
-// the same fields and checks nothing of what they say.
+// the same fields without checking their values.
 
 #include <cstring>
 #include <memory>

@@ -30,7 +30,7 @@ std::vector<bench::Row> race(const std::string& text, lnnet::TrainSpec spec, con
   const auto trainer = std::make_shared<lnnet::Trainer>(spec, data, threads);
   const std::vector<double> begin = trainer->parameters();
   const auto run = [=] {
-    // A fresh training, so that every run does the same.
+    // A new training, so that every run does the same work.
     *trainer = lnnet::Trainer(spec, data, threads);
     while (!trainer->done()) trainer->step();
   };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How wrong LayerNorm gets on hard rows: ours beside its peers, all against exact answers.
+"""Errors of LayerNorm on hard rows: ours and its peers, all relative to exact results.
 
 Errors are in units of u (|y − b| + |g|), u the rounding of the type (2⁻²⁴ for float32, 2⁻⁸ for bfloat16); for dx in
 units of u times the size of its terms. One unit is what rounding the right answer may cost. Below, the gradients of
@@ -27,7 +27,7 @@ WIDTH = 4096
 
 
 def worst(got, expected, sizes, dtype):
-    """In units of rounding; what the least number of the type rounds away is not counted."""
+    """In units of rounding; errors below the least number of the type do not count."""
     if not np.isfinite(got).all():
         return None
     return max(0.0, ((np.abs(got - expected) - LEAST[dtype]) / (ROUNDING[dtype] * sizes)).max())
@@ -75,7 +75,7 @@ def of_sums(contenders, dtype, rows=4096, width=768):
 
 
 def show(table, what, dtype, unit):
-    """One line a row, one column a contender, the worst below."""
+    """One line per row, one column per contender, the worst below."""
     lines = [line for line in table if (line["what"], line["dtype"]) == (what, dtype)]
     columns = list(dict.fromkeys(line["contender"] for line in lines))
     told = lambda name, texts: print(f"{name:<22}" + "".join(f"{text:>{len(column) + 3}}"

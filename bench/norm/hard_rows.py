@@ -1,4 +1,4 @@
-"""Rows that break shortcuts, by the formulas of tests/norm/kernel_cases.hpp, and their exact answers."""
+"""Hard rows, by the formulas of tests/norm/kernel_cases.hpp, and their exact results."""
 
 import mpmath
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from problem import DTYPES
 
 LEAST = {"float32": 2.0**-149, "bfloat16": 2.0**-133}
-# Enough for the square of the largest number beside that of the least.
+# Enough digits for the sum of the squares of the largest and the least number.
 mpmath.mp.prec = 1200
 
 

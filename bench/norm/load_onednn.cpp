@@ -6,7 +6,7 @@
 
 namespace normscope::bench {
 
-// Loaded with names of its own, since libtorch brings an older oneDNN.
+// Loaded in its own namespace, since libtorch contains an older oneDNN.
 Peer onednn(const Shared& problem, Task task) {
   static const auto make = [] {
     void* const library = dlopen(NORMSCOPE_ONEDNN, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);

@@ -1,5 +1,5 @@
-// LayerNorm with gain and bias, in and out of the caches, on one thread and on two: against oneDNN, libtorch,
-// the loop that one would write, and a copy of the same bytes, which nothing that reads x and writes y beats.
+// LayerNorm with gain and bias, in and out of the caches, on one thread and on two: against oneDNN, libtorch, a
+// plain loop, and a copy of the same bytes, which is a lower bound for reading x and writing y.
 
 #include <malloc.h>
 
@@ -113,13 +113,13 @@ void measure(Size size, Dtype dtype, unsigned threads, const Show& show) {
   against("forward", Task::forward, {copy(shared)});
   against("backward", Task::backward, {});
   against("residual", Task::residual, {});
-  // The plain norm's time over that of eight groups: what the groups cost.
+  // The plain norm's time over that of eight groups: the cost of groups.
   const Solver plain{"normscope, one group", ours(shared, Task::forward).call, nullptr};
   against("8 groups", Task::grouped, {contender(plain, *shared)});
 }
 
 void rows(bool quick, const Show& show) {
-  // Results stay mapped between calls, or the peers that allocate them would pay for pages.
+  // Results stay mapped between calls; otherwise peers that allocate them would also pay for page faults.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   const std::vector<Size> sizes =

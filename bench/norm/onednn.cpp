@@ -52,7 +52,7 @@ class Kept {
                            {DNNL_ARG_DIFF_SCALE, parameter(gradients_.data())},
                            {DNNL_ARG_DIFF_SHIFT, parameter(gradients_.data() + problem->width)},
                            {DNNL_ARG_DIFF_SRC, result(of_result_)}};
-    // What its backward pass reads of a forward pass.
+    // Statistics of a forward pass that its backward pass reads.
     Arguments kept = forward_arguments_;
     kept[DNNL_ARG_MEAN] = mean;
     kept[DNNL_ARG_VARIANCE] = variance;

@@ -43,7 +43,7 @@ def _task(inputs, parameters, outputs, **node):
         for name, result in results.items():
             binding.bind_output(name, "cpu", 0, kind, result.shape, result.ctypes.data)
         compute = session.run_with_iobinding
-        # What is bound is only pointed to, and must stay.
+        # Bound arrays are only referenced, so they are kept alive here.
         return Run(lambda _=held: compute(binding), lambda: numbers(*results.values()))
 
     return run

@@ -51,7 +51,7 @@ def _residual(problem):
 
 
 def _backward(problem):
-    """Given what forward keeps, which ours finds again."""
+    """With the statistics of the forward pass given, which ours recomputes."""
     width, dy = [problem.width], tensor(problem.dy)
     kept = []
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Norms through the Python package against the peers that live on PyPI: their time over ours, in the same run.
+"""Norms through the Python package against peers from PyPI: their time divided by ours, in the same run.
 
 As in bench.hpp: answers are compared before any time is believed; ours and a peer run in turn, and what is told is
 the median of the ratios of such pairs, with its quartiles. Where several threads compute, every run comes after a
@@ -35,7 +35,7 @@ SIZES_FOR_ALL_THREADS = [(4096, 768), (4096, 4096)]
 
 
 def keep_memory():
-    """Results stay mapped between calls, or the peers that allocate them would pay for pages."""
+    """Results stay mapped between calls; otherwise peers that allocate them would also pay for page faults."""
     trim_threshold, mmap_threshold = -1, -3
     for option in (mmap_threshold, trim_threshold):
         ctypes.CDLL(None).mallopt(option, 1 << 30)
@@ -85,7 +85,7 @@ def compare(task, problem, pairs):
 
 
 def duration(ms):
-    """In the unit that leaves at least one digit before the point."""
+    """In the unit that gives at least one digit before the point."""
     return f"{1e6 * ms:.0f} ns" if ms < 1e-3 else f"{1e3 * ms:.2f} µs" if ms < 1 else f"{ms:.2f} ms"
 
 

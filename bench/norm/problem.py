@@ -1,4 +1,4 @@
-"""What all contenders of a line solve, and what one of them is."""
+"""The problem of a line of the table, and the interface of a contender."""
 
 from dataclasses import dataclass
 from typing import Callable, NamedTuple
@@ -11,7 +11,7 @@ DTYPES = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat
 
 @dataclass
 class Problem:
-    """Rows to norm; every number is one of `dtype`, whoever holds it in which type."""
+    """Rows to normalize; every number is exact in `dtype`, in whatever type a contender holds it."""
 
     x: np.ndarray
     dy: np.ndarray
@@ -27,7 +27,7 @@ class Problem:
 
 
 class Run(NamedTuple):
-    """One way to the answer: `call` does the work once, `answer` is what it left, as float64 arrays."""
+    """One contender: `call` does the work once, `answer` is its result as float64 arrays."""
 
     call: Callable[[], object]
     answer: Callable[[], list]

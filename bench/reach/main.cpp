@@ -1,5 +1,5 @@
-// Which tokens can win, against the plain way to ask: all of A A^T and its largest entry a row, on the same
-// threads and in float32 for both. Tokens planted in the hull of five others are what the two must agree on.
+// Which tokens are reachable, against the plain screening: all of A A^T and the largest entry of each row, in
+// float32 on the same threads. Both must find the tokens planted in the hull of five others.
 
 #include <algorithm>
 #include <cmath>

@@ -58,7 +58,7 @@ def same(one, other):
 
 
 def apart(call):
-    """Runs a line of this file in a process of its own: what it holds would count as the memory of those started here."""
+    """Runs a line of this file in a separate process, since its memory would count for processes that are started here."""
     return subprocess.run([sys.executable, "-B", "-c", f"import sys; sys.path.insert(0, {str(HERE)!r}); {call}"],
                           check=True, capture_output=True, text=True).stdout.strip()
 

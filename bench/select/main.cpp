@@ -1,4 +1,4 @@
-// Which keys can win: all of them at once against one linear program a key, CLP from basis to basis.
+// Which keys are selectable: all of them at once, against one linear program per key by CLP, warm-started.
 
 #include <memory>
 
@@ -40,7 +40,7 @@ bench::Contender ours(const std::shared_ptr<const Cloud>& keys, unsigned threads
     *selection = selectability::keys(keys->view(), {.threads = threads});
   };
   const auto answer = [keys, selection] {
-    // Both sides must have the same number of undecided keys: none.
+    // Both sides must decide all keys.
     std::vector<double> result{
         static_cast<double>(selection->count(selectability::Selectability::undecided))};
     for (const std::size_t key : keys->sample) {

@@ -1,4 +1,4 @@
-"""The ellipse of logits from outputs alone: time against width beside a dense solve, and what noise does to the axes.
+"""The ellipse of logits from outputs alone: time over width, compared to a dense solve, and the effect of noise on the axes.
 
 usage: scripts/bench signature [--quick] [--widths D1,D2,...] [--figure FILE] [--json FILE]
 
@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# Threads of the dense solve wait by spinning, which would count.
+# Threads of the dense solve wait by spinning, which would count as processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 
@@ -129,7 +129,7 @@ def growth(command, folder, widths):
     exponent = lambda name, of: np.polyfit(np.log([row["width"] for row in of]), np.log([row[name] for row in of]), 1)[0]
     exponents = {}
     for name in ("seconds", "dense_seconds"):
-        # Below a second or so the start of a process counts.
+        # Below about a second, the start of the process is a large part of the time.
         of = [row for row in table if row["width"] >= (64 if name == "seconds" else 32) and name in row]
         if len(of) > 1:
             exponents[name] = exponent(name, of)
@@ -138,7 +138,7 @@ def growth(command, folder, widths):
 
 
 def noise(command, folder, width, tokens):
-    """What becomes of the axes with less precise outputs and more rows."""
+    """Errors of the axes for less precise outputs and more rows."""
     model = Model(width, tokens)
     size = np.abs(model.outputs(200)).mean()
     normal = lambda part: lambda logits: logits + part * size * model.rng.normal(size=logits.shape)

@@ -1,4 +1,4 @@
-"""Arguments checked before they reach the core, with its kind of message."""
+"""Checks of arguments before they reach the core, with messages in the core's form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 2**31 - 1
 
 
 def shown(value: Any) -> str:
-    """One line about a value, for messages."""
+    """A value as one line, for messages."""
     if isinstance(value, numpy.ndarray):
         return f"an array of shape {value.shape}"
     try:
@@ -25,7 +25,7 @@ def shown(value: Any) -> str:
 
 
 def reason(error: Exception) -> str:
-    """One line about an error of others."""
+    """An exception of other code as one line."""
     return " ".join(str(error).split())
 
 
@@ -61,7 +61,7 @@ def real(who: str, name: str, value: Any, least: float = 0.0, most: float = math
 
 
 def flag(who: str, name: str, value: Any) -> bool:
-    """True or False, or what Python takes for one."""
+    """True or False, or a value that converts to one."""
     try:
         return bool(value)
     except Exception:
@@ -103,7 +103,7 @@ def numbers(who: str, name: str, value: Any) -> numpy.ndarray:
 
 
 def callback(who: str, value: Any) -> Any:
-    """None, or what can be called."""
+    """None, or a callable."""
     if value is not None and not callable(value):
         raise TypeError(f"{who}: progress is {shown(value)}, expected a function of (what, done, total)")
     return value

@@ -1,4 +1,4 @@
-"""What every result of the core has: fields, a short repr, a table for notebooks and the way back to JSON."""
+"""The base class of all results: fields, a short repr, tables for notebooks and conversion to JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _identity(value: Any) -> Any:
 
 
 def _decoder_of(kind: Any) -> Callable[[Any], Any]:
-    """What turns a JSON value into a value of the annotated type."""
+    """The function that converts a JSON value to the annotated type."""
     origin = typing.get_origin(kind)
     if isinstance(kind, type) and issubclass(kind, Result):
         return kind.from_json

@@ -59,7 +59,7 @@ class Norm:
         return kernels.vector_jacobian(x, w, self.gain, **self._keywords())
 
     def sigma(self, x: Any) -> numpy.ndarray:
-        """What the norm divides each row of x by.
+        """The σ by which the norm divides each row of x.
 
         Shapes   x (..., width); result (..., groups), in float64
         Errors   ValueError for kinds that divide by nothing
@@ -103,7 +103,7 @@ class Norm:
 
         Source   Riechers 2024
         axes     how many of the longest principal axes to return
-        Errors   ValueError for a norm that is none, TypeError for fields of other types
+        Errors   ValueError for an invalid norm, TypeError for fields of other types
         """
         return results.loads(_core.geometry(
             self, count("geometry", "axes", axes), flag("geometry", "null_space", null_space),

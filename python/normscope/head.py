@@ -63,7 +63,7 @@ class Head:
         """How neurons that write `out_weights` to the residual stream can reach the logits: those that write to the
         near-null space of the head change the others' scale through σ (entropy neurons).
 
-        Shapes      out_weights (neurons, width), what a neuron at activation 1 writes
+        Shapes      out_weights (neurons, width), the vectors that neurons write at activation 1
         near_null   singular values up to this share of the largest count as null
         Errors      ValueError for other shapes
         Source      Gurnee and others 2024; Stolfo and others 2024
@@ -117,9 +117,9 @@ class Decomposition:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Neurons:
-    """Of every neuron: the length of what it writes; of what the norm sees of that (without its mean, for LayerNorm),
+    """For every neuron: the length of the vector it writes; of its part that the norm sees (without its mean, for LayerNorm),
     the share of the squared length in the near-null space of the head; and the length of its direct effect on the
-    logits at σ = 1, the part common to all logits left out."""
+    logits at σ = 1, without the part common to all logits."""
 
     norm: np.ndarray
     null_share: np.ndarray

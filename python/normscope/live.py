@@ -10,9 +10,9 @@ from typing import Any, Callable
 
 
 def snapshot_of(module: Any, open_path: Callable[[Any, str], Any]) -> Any:
-    """What `open_path` makes of a checkpoint of `module`, kept in a temporary folder as long as that lives.
+    """`open_path` of a checkpoint of `module` in a temporary folder, which exists as long as the result.
 
-    Errors   TypeError for what is no torch module
+    Errors   TypeError unless it is a torch module
     """
     if not (hasattr(module, "state_dict") and hasattr(module, "named_modules")):
         raise TypeError(f"open: {type(module).__name__} is neither a path nor a torch.nn.Module")

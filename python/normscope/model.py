@@ -79,7 +79,7 @@ class Model:
         """Everything about the norms, heads and vocabulary, as `normscope report` has it. Shows as a page in a
         notebook.
 
-        activations  what `watch` saw of this model, shown on the page beside the weights
+        activations  result of `watch` for this model, shown on the page beside the weights
         deep         every semi-axis, and vocabularies of any size
         vocabulary   whether the vocabulary is analysed at all
         budget       seconds for heads, for ranges, for tokens that a first matrix product leaves undecided, and for
@@ -105,7 +105,7 @@ class Model:
 
         context        largest number of positions for the bounds of rotary heads; 0 for the model's own
         queries        also the queries and keys that attain the bounds
-        certificates   also what a checker needs to prove each bound
+        certificates   also the certificate of each bound
         Errors         ValueError for weights that cannot be read; a head that has no bounds says why
         Source         Brody, Alon, Yahav 2023, for every context at once
         """
@@ -140,9 +140,9 @@ class Model:
 
     def ranges(self, *, threads: int = 0, progress: Progress | None = None) -> results.Ranges:
         """The range of every number that the model computes directly behind a norm, over every input of that norm: rows
-        that never fire, overflow of small types, a bound of the logits.
+        that never fire, overflow of small types, bounds on the logits.
 
-        Errors   ValueError for weights that cannot be read; what is not modelled says why
+        Errors   ValueError for weights that cannot be read; the result has the reason for parts that are not modelled
         """
         document, charts = _core.model_ranges(self._core, count("ranges", "threads", threads),
                                               callback("ranges", progress))
@@ -155,10 +155,10 @@ class Model:
 
         fold      the gain and bias of every norm into the linear maps that read it, where that is exact
         migrate   powers of two from each norm's gain and bias into its readers
-        center    what writes to the residual stream, so that its LayerNorms may be RMSNorms
-        untie     stores a head that is the token embedding as a tensor of its own
+        center    removes the mean from all writers of the residual stream, so that RMSNorms can replace its LayerNorms
+        untie     stores the head as a separate tensor if it shares that of the token embedding
         rotate    the seed of a random orthogonal matrix that the residual stream is multiplied by, with `fold`
-        Errors    ValueError for what is exact for nothing in the model; OSError for an output that cannot be written
+        Errors    ValueError if the rewrite is exact for no part of the model; OSError for an output that cannot be written
         """
         wanted = [flag("rewrite", name, value) for name, value in
                   (("fold", fold), ("migrate", migrate), ("center", center), ("untie", untie))]
@@ -190,7 +190,7 @@ class Model:
 
 class Report(Illustrated):
     """A report: `document` has the numbers, `charts` the figures, and a notebook shows the page. `activations` has
-    those that the report was made with, or None.
+    the activations that the report was made with, or None.
 
     Fields of the document are attributes of the report as well: `report.norms`, `report.findings`.
     """

@@ -198,7 +198,7 @@ def rotated_error(certificate, norm, old, new, q, means):
 
 
 def error_of(certificate, norm, old, new):
-    """The largest error of an output, of any input of the norm or of what is written, and the sizes that round."""
+    """The largest error of an output over all inputs of the norm, or of a written vector, and the magnitudes that round."""
     change, stored = certificate["change"], certificate["map"]
     w, v = at(old, certificate["input"]), at(new, certificate["tensor"])
     whole = matrix(old, stored["tensor"], stored["layout"], stored["in"]) if stored else None

@@ -58,7 +58,7 @@ class Net:
         return numpy.array(run(self, x, threads=threads).labels, numpy.int64)
 
     def trace(self, x: Any, *, threads: int = 0) -> list[numpy.ndarray]:
-        """What each layer gives.
+        """The output of each layer.
 
         Shapes   x (rows, ...); of each layer (rows, width), in float64
         Errors   as `run`

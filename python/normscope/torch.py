@@ -204,7 +204,7 @@ class _Gradients(torch.autograd.Function):
 
 
 def _of_each(function: Any, batch: int, in_dims: tuple[Any, ...], inputs: tuple[Any, ...]) -> list[Any]:
-    """What `function` gives for every entry of a batch."""
+    """The results of `function` for every entry of a batch."""
     return [function.apply(*(value if dim is None else value.select(dim, index)
                              for value, dim in zip(inputs, in_dims))) for index in range(batch)]
 
@@ -248,7 +248,7 @@ def _normalized(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alp
 
 
 class _Norm(nn.Module):
-    """A norm over the last axes, with `weight` and `bias` where asked for."""
+    """A norm over the last axes, with `weight` and `bias` if requested."""
 
     kind = "layer"
 

@@ -1,4 +1,4 @@
-"""What data does in the norms of a live torch model."""
+"""Statistics of the rows that enter the norms of a live torch model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EPS = "eps", "variance_epsilon", "epsilon", "layer_norm_eps"
 
 
 class Activations(Illustrated):
-    """What data did in the norms of a model; `document` has the numbers, `charts` the figures: "sigma", "ones",
+    """Statistics of the rows that entered the norms of a model; `document` has the numbers, `charts` the figures: "sigma", "ones",
     "frozen" and "dimension", and "keys" after `in_model`."""
 
     def __init__(self, texts: tuple[str, str], collected: tuple[Any, ...], module: Callable[[], Any]) -> None:
@@ -42,7 +42,7 @@ class Activations(Illustrated):
 
     def within(self, model: Any = None, *, heads: int = 48, budget: float = 20.0, threads: int = 0,
                progress: Progress | None = None) -> Activations:
-        """The same with what the rows mean to the heads and logits of the model, in the document's `in_model`.
+        """The same with the consequences for the heads and logits of the model, in the document's `in_model`.
 
         Of the contexts that were kept, the share of the keys that a query can select, behind norms with and without
         projection and scaling; of the kept rows of the final norm, the KL divergence of the logits where their scale is
@@ -118,7 +118,7 @@ class Watch:
         self._hooks = []
 
     def result(self) -> Activations:
-        """What data did so far.
+        """The statistics so far.
 
         Errors   ValueError if no norm was called
         """
@@ -154,10 +154,9 @@ def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, 
           contexts: int = 2, positions: int = 128, most_rows: int = 0, seed: int = 1) -> Watch:
     """Watches the norms of a torch model: `with watch(model) as seen: model(x)`, then `seen.result()`.
 
-    Norms are torch's own, those of transformers and TransformerLens, and other modules whose class name says LayerNorm
-    or RMSNorm. The first
-    call of each decides, from its output, whether it is a LayerNorm or an RMSNorm and whether its gain is stored minus
-    1; one that is neither is listed as not understood. Tensors may be on any device.
+    Norms are torch's own, those of transformers and TransformerLens, and other modules whose class name contains
+    LayerNorm or RMSNorm. The output of the first call of each decides whether it is a LayerNorm or an RMSNorm and
+    whether its gain is stored minus 1; one that is neither is listed as not understood. Tensors may be on any device.
 
     which       a function of (name, module), or names of modules; all norms where None
     axes        how many of the longest principal axes to follow
@@ -167,7 +166,7 @@ def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, 
     positions   first rows of a context that are kept
     most_rows   of each call, evenly spaced; 0 for all
     Memory      width * (axes + sample + contexts * positions) numbers of float64 for each norm, however long it watches
-    Errors      TypeError for what is no module, ValueError for a model without norms
+    Errors      TypeError unless it is a module, ValueError for a model without norms
     """
     how = (count("watch", name, value, least) for name, value, least in
            (("most_rows", most_rows, 0), ("axes", axes, 0), ("features", features, 0), ("sample", sample, 0),
@@ -187,7 +186,7 @@ def _choice_of(which: Which) -> Callable[[str, Any], bool]:
 
 
 def _is_norm(module: Any) -> bool:
-    """Whether its name says so, and nothing inside of it has parameters but what it wraps: hooks are modules too."""
+    """Whether its class name is that of a norm, and no module inside it has parameters, except one that it wraps."""
     return _says_norm(module) and all(_says_norm(child) for child in module.children()
                                       for _ in child.parameters())
 
@@ -198,7 +197,7 @@ def _says_norm(module: Any) -> bool:
 
 
 def _outermost(modules: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
-    """Those that are inside of no other; each comes after what it is inside of."""
+    """The modules that are not inside another one; each comes after the modules that contain it."""
     last = None
     for name, module in modules:
         if last is None or not name.startswith(f"{last}."):

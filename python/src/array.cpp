@@ -12,7 +12,7 @@ namespace normscope::python {
 namespace {
 
 const nb::module_& numpy() {
-  // Never freed: at exit the interpreter is gone before the module is.
+  // Never freed, because the interpreter ends before the module is destroyed.
   static const auto* const module = new nb::module_(nb::module_::import_("numpy"));
   return *module;
 }

@@ -1,4 +1,4 @@
-// Checkpoints for Python: what the command says of a file, as JSON documents.
+// Checkpoints for Python: the command's results about a file, as JSON documents.
 
 #include <algorithm>
 #include <array>

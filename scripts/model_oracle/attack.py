@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches for inputs that pass the bounds which normscope prints for a fixture, by gradient ascent on the model itself.
+"""Searches for inputs that exceed the bounds that normscope prints for a fixture, by gradient ascent on the model itself.
 
 usage: scripts/model_oracle/attack.py [--command PATH] CASE ...
 

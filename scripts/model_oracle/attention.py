@@ -1,4 +1,4 @@
-"""Attention as it was computed: probabilities, and the operations between projections and softmax."""
+"""Attention as computed: probabilities, and the operations between projections and softmax."""
 
 from __future__ import annotations
 

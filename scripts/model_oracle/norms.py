@@ -42,7 +42,7 @@ def _divisor(x: np.ndarray, kind: str, eps: float) -> np.ndarray:
 
 
 def _grouped(x: np.ndarray, axes: str, groups: int) -> np.ndarray:
-    """With what one row of the norm sees on the last axis."""
+    """With the entries of one row of the norm on the last axis."""
     if axes == "channels":
         return np.moveaxis(x, 1, -1)
     if axes == "group and positions":

@@ -15,7 +15,7 @@ Bounds = dict[str, Any]
 
 
 class Scores(torch.overrides.TorchFunctionMode):
-    """Collects what every softmax over keys is given."""
+    """Collects the inputs of every softmax over keys."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Puts what was observed of one case into one JSON document."""
+"""Collects the observations of one case in one JSON document."""
 
 from __future__ import annotations
 

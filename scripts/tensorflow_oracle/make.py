@@ -99,7 +99,7 @@ def write_lite() -> None:
 
 
 def constants(content: bytes) -> dict[str, np.ndarray]:
-    """The constants of a model, 8- and 16-bit integers with scales as the numbers for which they stand."""
+    """The constants of a model; 8- and 16-bit integers with scales are decoded to numbers."""
     interpreter = tf.lite.Interpreter(model_content=content)
     made = {index for operator in interpreter._get_ops_details() for index in operator["outputs"]}
     made |= {detail["index"] for detail in interpreter.get_input_details()}

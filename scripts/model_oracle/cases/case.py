@@ -1,4 +1,4 @@
-"""What a case states: a model class, a tiny configuration, inputs, outputs."""
+"""A case: a model class, a tiny configuration, inputs, outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoders of text that were not modelled before."""
+"""Text decoders that were added after the oracle."""
 
 from __future__ import annotations
 

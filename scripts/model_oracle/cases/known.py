@@ -1,4 +1,4 @@
-"""Architectures that were modelled before the oracle existed; they test the oracle as well."""
+"""Architectures that are older than the oracle; they test the oracle as well."""
 
 from __future__ import annotations
 

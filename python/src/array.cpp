@@ -144,7 +144,7 @@ void Array::read_dlpack() {
     keeper_ = object_.attr("__dlpack__")();
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_BufferError)) throw;
-    refuse(PyExc_ValueError, fmt::format("is not to be had: {}", text(error.value())));
+    refuse(PyExc_ValueError, fmt::format("cannot be loaded: {}", text(error.value())));
   }
   // The capsule keeps its name, so that it frees what it holds when we let go of it.
   const auto* const tensor =

@@ -50,19 +50,19 @@ constexpr Reason reasons[] = {
      "output amplifies errors there by up to this factor."},
     {"null_direction", "No layer that reads this norm can use what varies along that direction."},
     {"image_change",
-     "A direction that one norm stretches, the next does not: a probe or a feature of one layer's input does "
-     "not carry over to the next without their gains."},
+     "The two norms stretch different directions: a probe or a feature of one layer's input does not carry "
+     "over to the next without their gains."},
     {"large_bias",
      "Cosine similarities and attention scores of the norm's outputs are dominated by this constant."},
     {"shared_outlier",
      "A feature that many norms single out often holds massive activations; low-precision formats must "
      "leave room for it."},
     {"switched_off",
-     "What reads these norms hardly sees the features; they tilt null directions and make condition numbers "
+     "Readers of these norms hardly see the features; small gains also tilt null directions and make condition numbers "
      "large."},
-    {"removed_weight", "Centring or folding drops this part; norms and comparisons of raw weights count it."},
+    {"removed_weight", "Centring or folding removes this part; lengths and comparisons of raw weights include it."},
     {"feature_reader",
-     "A layer that leans on one feature reacts most to what quantization or pruning does to it."},
+     "A layer that depends on one feature is most sensitive to its quantization or pruning."},
     {"gain_range",
      "Layers read the residual stream at different strengths; learning rates and pruning "
      "thresholds that ignore gains treat layers differently."},
@@ -71,7 +71,7 @@ constexpr Reason reasons[] = {
     {"negative_gain",
      "A feature with a negative gain is read with its sign changed: compare features across norms "
      "by gain times weight."},
-    {"not_measured", "What reads these norms is described without them."},
+    {"not_measured", "These norms have no image, and statements about their readers leave them out."},
     {"constant_gain", "The norm rotates nothing and stretches nothing: its image is a sphere."},
     {"assumed_eps",
      "Rows much smaller than the square root of eps are scaled less than others; bounds that depend "
@@ -79,10 +79,10 @@ constexpr Reason reasons[] = {
     {"never_uniform",
      "Such a head cannot average over its context; it prefers some keys whatever the query."},
     {"never_sharp", "Such a head always mixes many tokens: it cannot copy from one."},
-    {"unreachable_tokens", "Greedy decoding never writes these tokens, and no prompt makes it."},
-    {"tied_tokens", "Which of them greedy decoding writes is decided by the order of ids, not by the model."},
-    {"improbable_token", "Sampling rarely writes this token, whatever the prompt."},
-    {"missing_tensors", "Readers and writers of norms are named for what the file holds only."},
+    {"unreachable_tokens", "Greedy decoding never produces these tokens, whatever the prompt."},
+    {"tied_tokens", "Which of them greedy decoding produces is decided by the order of ids, not by the model."},
+    {"improbable_token", "Sampling rarely produces this token, whatever the prompt."},
+    {"missing_tensors", "Only tensors in the file are named as readers and writers of norms."},
 };
 
 /// The measure that each kind of finding is about.

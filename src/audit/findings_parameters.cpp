@@ -178,7 +178,7 @@ void suspicious_norms(const Report& report, Findings& findings) {
       report, findings, "bias_not_finite", 1.0,
       [](const NormReport& norm) { return norm.bias && norm.bias->not_finite > 0; },
       [](const std::string& which, const NormReport& first) {
-        return fmt::format("Biases that are not finite spoil every output of {}: {} in the first.", which,
+        return fmt::format("Biases that are not finite make the outputs of {} not finite: {} in the first.", which,
                            first.bias->not_finite);
       });
   about_all(
@@ -229,7 +229,7 @@ void what_the_file_says(const Report& report, Findings& findings) {
     findings.push_back(
         {"missing_tensors",
          {},
-         fmt::format("The file lacks {} of {}, the first {}: what they read and write is left out.",
+         fmt::format("The file lacks {} of {}, the first {}: their reads and writes are left out.",
                      counted(missing.size(), "tensor"), report.model.title, missing.front()),
          {{"missing", static_cast<double>(missing.size())}},
          0.5});

@@ -57,7 +57,7 @@ Word word(std::string_view text, std::size_t letters) {
     const int number = letter - 'a';
     if (number < 0 || number >= static_cast<int>(letters)) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("word \"{}\" has a letter that is none of the {} from a on", text, letters));
+                  fmt::format("word \"{}\" has a letter that is not among the first {}", text, letters));
     }
     word.push_back(static_cast<std::uint8_t>(number));
   }

@@ -173,7 +173,7 @@ std::uint64_t read_hdf5_superblock(Hdf5File& file) {
   // Sizes of tree nodes, and flags.
   fields.skip(version >= 2 ? 1 : version == 1 ? 13 : 9);
   if (const auto base = fields.number<std::uint64_t>(); base != 0) {
-    file.fail(ErrorCode::Unsupported, fmt::format("has its addresses count from byte {}, expected 0", base));
+    file.fail(ErrorCode::Unsupported, fmt::format("has addresses relative to byte {}, expected 0", base));
   }
   fields.skip(8);  // free space, or an extension
   if (const auto end = fields.number<std::uint64_t>(); end > file.bytes().size()) {

@@ -41,7 +41,7 @@ class LevelTable {
     read_entries(block_at(handles), [&](std::string_view, Bytes value) {
       WireReader handle(value, "block handle", where_);
       const Bytes block = block_at(handle);
-      if (block.data() < end) fail(ErrorCode::Format, "has blocks that are not in the order of their places");
+      if (block.data() < end) fail(ErrorCode::Format, "has blocks that are not in the order of their positions");
       end = block.data() + block.size();
       read_entries(block, take);
     });
@@ -87,7 +87,7 @@ class LevelTable {
       const std::uint64_t own = entries.varint();
       const std::uint64_t value = entries.varint();
       if (shared > key.size())
-        fail(ErrorCode::Format, "has a key that shares more than the one before it has");
+        fail(ErrorCode::Format, "has a key that shares more bytes than the previous key has");
       key.resize(static_cast<std::size_t>(shared));
       const Bytes rest = entries.raw(own);
       key.append(reinterpret_cast<const char*>(rest.data()), rest.size());

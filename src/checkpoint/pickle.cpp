@@ -222,7 +222,7 @@ class Machine {
   void reduce() {
     const std::vector<PickleValue> call = pop(2);
     if (call[0].kind != Kind::global || call[1].kind != Kind::tuple)
-      fail("something that is not a global is called");
+      fail("calls something that is not a global");
     const std::vector<PickleValue>& arguments = items(call[1]);
     const Role role = pickle_global(call[0].index).role;
     const auto needs = [&](std::size_t least) {
@@ -242,7 +242,7 @@ class Machine {
       case Role::rebuild_tensor_v3:
         needs(7);
         if (arguments[6].kind != Kind::global || pickle_global(arguments[6].index).role != Role::dtype)
-          fail("the dtype of a tensor is not a dtype");
+          fail("the dtype argument of a tensor is not a dtype");
         return push_tensor(arguments, pickle_global(arguments[6].index).dtype);
       default: fail("a call of a class that a state dict may name but not call");
     }

@@ -132,7 +132,7 @@ Json dimension_chart(const std::vector<ObservedNorm>& norms) {
       {"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
   return chart("dimension", "How many dimensions of each norm's image does the data use?",
                where.empty() ? "Too few rows to say."
-                             : fmt::format("As little as {} of it, in {}.", in_percent(least), where),
+                             : fmt::format("The smallest share is {}, in {}.", in_percent(least), where),
                fmt::format("Participation ratios of data and image for {} norms.", norms.size()),
                std::move(spec));
 }

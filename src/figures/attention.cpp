@@ -32,7 +32,7 @@ Json attention_bars(std::span<const double> weights, const selectability::Select
                   {"scale", {{"domain", {0, 1}}}},
                   {"axis", {{"format", ".0%"}, {"tickCount", 5}}}};
   const Json tips = {{{"field", "key"}}, {{"field", "weight"}, {"format", ".3f"}}, {{"field", "answer"}}};
-  return vega::specification({{"description", "What the query pays to each key."},
+  return vega::specification({{"description", "Attention weight of each key."},
                               {"width", "container"},
                               {"height", 150},
                               {"data", {{"name", "weights"}, {"values", std::move(rows)}}},

@@ -129,7 +129,7 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
   charts.push_back(chart(
       "ranges", "How large can the numbers behind each norm become?",
       fmt::format(
-          "Whatever enters the norms, no linear map behind one puts out more than {} ({} behind {}).{} "
+          "For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} behind {}).{} "
           "Dots are the largest size over every input, lines reach down to the typical size.",
           number_at_most(largest), summary.largest->role, summary.largest_norm->name,
           margins(found, largest)),

@@ -300,10 +300,10 @@ NormPairs paired_norms(const Side& before, const Side& after, Comparison& result
   if (is_of_graph(before) || is_of_graph(after)) {
     NormPairs norms = norms_by_gain(before.file, before.model, after.file, after.model, result.tolerance);
     for (const std::size_t i : norms.old_left) {
-      result.not_compared.push_back(before.model.norms[i].name + ": no norm of NEW stands for it");
+      result.not_compared.push_back(before.model.norms[i].name + ": no norm of NEW corresponds to it");
     }
     for (const std::size_t i : norms.new_left) {
-      result.not_compared.push_back(after.model.norms[i].name + " of NEW: no norm of OLD stands for it");
+      result.not_compared.push_back(after.model.norms[i].name + " of NEW: no norm of OLD corresponds to it");
     }
     return norms;
   }

@@ -41,7 +41,7 @@ std::string_view to_string(Relation relation) {
 Comparison compare(const Ellipse& a, const Ellipse& b, unsigned threads) {
   if (a.tokens != b.tokens) {
     throw Error(ErrorCode::Shape,
-                fmt::format("compare: one ellipse is of {} tokens and the other of {}, expected as many",
+                fmt::format("compare: one ellipse has {} tokens and the other {}, expected the same number",
                             a.tokens, b.tokens));
   }
   // overlap: rows are axes of A, columns those of B.

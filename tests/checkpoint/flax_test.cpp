@@ -76,7 +76,7 @@ TEST(Flax, RefusesDamage) {
   }
   EXPECT_EQ(flax_complaint(ErrorCode::Format, good + "x"), "has 1 bytes after its map");
   EXPECT_EQ(flax_complaint(ErrorCode::Format, "\x91\xc0"),
-            "begins with no map, expected one of named arrays");
+            "does not begin with a map, expected a map of named arrays");
   EXPECT_EQ(flax_complaint(ErrorCode::Format, with("\xc1")), "byte 3 is 0xc1, which begins no value");
   EXPECT_EQ(flax_complaint(ErrorCode::Format, "\x81\1\1"), "at byte 1: a key is not text");
   EXPECT_EQ(flax_complaint(ErrorCode::Shape, with(flax_array("float32", "\x91\x03", one_two))),

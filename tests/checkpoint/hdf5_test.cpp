@@ -130,7 +130,7 @@ TEST(Hdf5, RefusesChunksThatAreNotSound) {
   const std::size_t zlib = nth(good, std::string("\x78\x5e", 2));
   ASSERT_NE(zlib, std::string::npos);
   bytes[zlib + 8] = static_cast<char>(bytes[zlib + 8] ^ 0x55);
-  EXPECT_NE(hdf5_complaint(ErrorCode::Format, bytes).find("compressed bytes do not stand for"),
+  EXPECT_NE(hdf5_complaint(ErrorCode::Format, bytes).find("compressed bytes do not decompress to"),
             std::string::npos);
 }
 

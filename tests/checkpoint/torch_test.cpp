@@ -260,7 +260,7 @@ TEST(Torch, RejectsCallsThatMakeNoSense) {
     const std::string message = complaint(ErrorCode::Format, pickle);
     EXPECT_EQ(message.substr(message.rfind(": ") + 2), fact);
   };
-  expect(Pickle().integer(1).op(")R"), "something that is not a global is called");
+  expect(Pickle().integer(1).op(")R"), "calls something that is not a global");
   expect(Pickle().global("torch", "FloatStorage").op(")R"),
          "a call of a class that a state dict may name but not call");
   expect(Pickle().global("torch._utils", "_rebuild_tensor_v2").op(")R"), "a call has too few arguments");

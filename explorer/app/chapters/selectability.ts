@@ -162,7 +162,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
       if (now === barsOf) return bars.update("weights", rows);
       barsOf = now;
       const figure = await attentionFigure(page.engine, selection.keys, width, sharp);
-      await bars.draw(figure, "What the query pays to each key, as bars.");
+      await bars.draw(figure, "Attention weights of the query, as bars.");
     });
 
     mountControls(page, removeKey);

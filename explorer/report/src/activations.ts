@@ -23,7 +23,7 @@ function normTable(observed: ObservedNorm[], norms: Norm[]): HTMLElement {
     "div",
     { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table of activations" },
     table(
-      "What the rows that entered each norm were like.",
+      "Statistics of the rows that entered each norm.",
       ["norm", "rows", "deviation, median", "5 % to 95 %", "projected away", "frozen scale", "dimension"],
       observed.map((norm) => {
         const known = normOf(norms, norm.name);

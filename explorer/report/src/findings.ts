@@ -42,7 +42,7 @@ function item(finding: Finding): HTMLElement {
 export function showFindings({ findings, usual }: Report): void {
   const body = slot("findings-body");
   if (findings.length === 0) {
-    body.append(el("p", {}, "Nothing unusual: no norm of this checkpoint stands out by the measures taken."));
+    body.append(el("p", {}, "Nothing unusual: no norm of this checkpoint is unusual by the measures taken."));
     return;
   }
   const sorted = [...findings].sort(

@@ -150,7 +150,7 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
     ),
     connections("Read by", norm.readers),
     short(
-      "What its readers use of it",
+      "How its readers use it",
       ["role", "removed", "by chance", "rows along the longest axis", "coordinate read most", "share"],
       norm.reader_weights,
       (weights) => [

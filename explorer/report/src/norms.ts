@@ -80,7 +80,7 @@ class NormTable {
             {},
             el("b", {}, "Table 1. "),
             common.length > 0 ? `The same for all: ${common.join(", ")}. ` : null,
-            el("span", { class: "screen" }, "A column head sorts; a row opens what is known about its norm."),
+            el("span", { class: "screen" }, "A column head sorts; a row opens the details of its norm."),
           ),
           el("thead", {}, el("tr", {}, ...this.heads)),
           this.body,

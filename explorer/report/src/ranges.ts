@@ -101,7 +101,7 @@ function showReasons(norms: NormRanges[]): HTMLElement | null {
   reasons.delete(undefined);
   const listed = [...reasons].map(String);
   if (listed.length === 0) return null;
-  return el("p", { dir: "auto" }, `Of some norms or maps no range is known: ${listed.slice(0, 3).join("; ")}${listed.length > 3 ? "; …" : "."}`);
+  return el("p", { dir: "auto" }, `The range of some norms or maps is not known: ${listed.slice(0, 3).join("; ")}${listed.length > 3 ? "; …" : "."}`);
 }
 
 function logitsText({ logits, logits_refused }: Ranges): string {
@@ -151,14 +151,14 @@ function uneven(norms: NormRanges[]): HTMLElement | null {
     name(worst.norm),
     ` are the least even: its largest reaches ${measured(worst.ratio)} times as far as its median one. `,
     el("code", {}, "normscope rewrite MODEL -o OUT --migrate"),
-    " moves powers of two into what reads a norm, exactly, until its features reach equally far to a factor of 2.",
+    " moves powers of two from a norm's gain into its readers, exactly, so that the largest values of its features agree to a factor of 2.",
   );
 }
 
 /** Fills the page with the ranges of a model alone. */
 export function showRangesPage(document: RangesDocument, charts: Chart[]): { redraw(): void } {
   const model = lastPart(document.path);
-  retitle("What norms guarantee their readers:", [model], "ranges", ["findings", "norms", "heads", "guide"]);
+  retitle("Ranges behind the norms:", [model], "ranges", ["findings", "norms", "heads", "guide"]);
   const maps = document.norms.reduce((sum, { readers }) => sum + (readers?.length ?? 0), 0);
   slot("model-line").textContent = [
     document.architecture,

@@ -97,7 +97,7 @@ const overDistances: Column[] = [
     "≤",
     (head) => head.distances?.sharp_at_most_anywhere ?? null,
   ),
-  ends("Sharpest at equal distance 0", "Of two keys where the query stands, as if nothing turned", (head) => {
+  ends("Sharpest at equal distance 0", "For two keys at the query's own position, as without rotation", (head) => {
     const [low, high] = head.distances?.at_distance_zero.sharp_bounds ?? [null, null];
     return mostEnd([low, high], low !== null && high !== null && high - low <= attainedWithin * high);
   }),
@@ -232,7 +232,7 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
         (bounded
           ? " ≤ and ≥ are bounds from the head's own norms of queries and keys, which hidden states may not attain."
           : "") +
-        (trivial ? " – stands where nothing is known that the sharpest does not imply." : ""),
+        (trivial ? " – means that nothing is known beyond what the sharpest implies." : ""),
     ),
     el(
       "div",

@@ -15,7 +15,7 @@ void inflate_zlib(std::span<const std::byte> packed, std::span<std::byte> out, c
   constexpr std::size_t most = std::numeric_limits<uInt>::max();
   if (packed.size() > most || out.size() > most) {
     fail(ErrorCode::Unsupported, where,
-         fmt::format("{} compressed bytes stand for {}, expected at most {}", packed.size(), out.size(),
+         fmt::format("{} compressed bytes are said to decompress to {}, expected at most {}", packed.size(), out.size(),
                      most));
   }
   z_stream stream{};
@@ -30,7 +30,7 @@ void inflate_zlib(std::span<const std::byte> packed, std::span<std::byte> out, c
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
   if (!is_whole) {
     fail(ErrorCode::Format, where,
-         fmt::format("{} compressed bytes do not stand for {}", packed.size(), out.size()));
+         fmt::format("{} compressed bytes do not decompress to {}", packed.size(), out.size()));
   }
 }
 

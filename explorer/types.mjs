@@ -55,7 +55,7 @@ export function typeOf(schema, indent = "") {
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return union(schema.enum.map((value) => JSON.stringify(value)));
   const choices = schema.anyOf ?? schema.oneOf;
-  // Choices beside properties say which of these come together, which no reader relies on.
+  // Alternatives beside properties state which properties occur together; no code relies on that.
   if (choices !== undefined && schema.properties === undefined)
     return union(choices.map((choice) => typeOf(choice, indent)));
   if (schema.type === undefined) return "unknown";

@@ -16,7 +16,7 @@ if (output === undefined || wasm === undefined) {
   process.exit(2);
 }
 
-/** A chapter's text: \(…\) and \[…\] become MathML here, so that no formula engine travels. */
+/** A chapter's text: \(…\) and \[…\] are converted to MathML here, so that the page needs no formula engine. */
 const formulas = (html, file) =>
   html.replace(/\\\(([\s\S]*?)\\\)|\\\[([\s\S]*?)\\\]/g, (_, inline, display) => {
     const tex = (inline ?? display).replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");

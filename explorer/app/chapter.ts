@@ -8,7 +8,7 @@ export interface Preset<S extends State> {
   state: Partial<S>;
 }
 
-/** The command, C++ and Python that compute the same figure; what cannot is left out. */
+/** The command, C++ and Python that compute the same figure; those that cannot are left out. */
 export interface Doors {
   command?: string;
   cpp?: string;

@@ -53,7 +53,7 @@ async function drawSteps(engine: Engine): Promise<HTMLElement[]> {
   );
 }
 
-/** Points seen from (1, −0.6, 0.25) without perspective: the all-ones direction lies far from the eye's. */
+/** Points seen from (1, −0.6, 0.25) without perspective, a direction far from all-ones. */
 function panel(points: Float64Array, colors: Float32Array): Node {
   const dots = Array.from({ length: points.length / 3 }, (_, i) => {
     const [x = 0, y = 0, z = 0] = points.subarray(3 * i, 3 * i + 3);

@@ -1,4 +1,4 @@
-/** Numbers as the command line and C++ take them. */
+/** Numbers in the form that the command line and C++ accept. */
 export const numbersOf = (values: number[]): string => values.map(String).join(",");
 
 /** A program around `body`. */
@@ -6,7 +6,7 @@ export const cppOf = (headers: string[], body: string): string =>
   `#include <fmt/core.h>\n${headers.map((header) => `#include <normscope/${header}.hpp>`).join("\n")}\n
 int main() {\n${body.replace(/^(?=.)/gm, "  ")}\n}\n`;
 
-/** The command from Python, its answer as an object. */
+/** The command called from Python, its result as an object. */
 export const pythonOf = ([subcommand = "", ...words]: string[]): string =>
   `import json, subprocess\n
 answer = subprocess.run(${JSON.stringify(["normscope", subcommand, "--json", "-", ...words])},

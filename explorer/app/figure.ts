@@ -68,7 +68,7 @@ function fitted(spec: Record<string, unknown>, room: number): Record<string, unk
   return { ...spec, vconcat: parts.map((part: object) => ({ ...part, width })) };
 }
 
-/** A place for charts of the core, drawn again when it gives another one. */
+/** A container for charts of the core, redrawn when the core returns another one. */
 export class ChartFigure {
   readonly element: HTMLElement;
   private readonly host: HTMLElement;
@@ -108,7 +108,7 @@ export class ChartFigure {
       spec: fitted(spec, this.host.clientWidth),
     };
     const old = this.view;
-    // Drawn invisibly in its container, whose width it takes.
+    // Drawn invisibly in its container, so that it gets the container's width.
     const place = el("div", { class: "plot coming", "aria-hidden": "true" });
     this.host.append(place);
     const view = await drawChart(chart, place);

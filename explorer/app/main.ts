@@ -27,7 +27,7 @@ const hashOf = (entry: Entry, chapter: Chapter, state: State): string => {
 };
 
 let toWrite: number | undefined;
-/** Writes the address, while something moves only now and then: browsers refuse more than some hundred a minute. */
+/** Writes the address, but rarely while something moves: browsers refuse more than about a hundred changes a minute. */
 function writeAddress(hash: () => string, moving: boolean): void {
   if (moving) {
     toWrite ??= setTimeout(() => writeAddress(hash, false), 400);
@@ -124,7 +124,7 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
   const store = new Store<State>(chapter.defaults, fromQuery(query, chapter.defaults));
   const clean: (() => void)[] = [];
   const article = el("article", { id: `chapter-${entry.id}` });
-  // The text is part of the program, like the markup of the page around it.
+  // The text is part of the program, like the page's own markup, and therefore trusted.
   article.innerHTML = chapter.text;
   const page: Page<State> = {
     engine,

@@ -188,7 +188,7 @@ export class PlaneFigure {
       }),
     );
   }
-  /** Words, `shift` pixels away from a place. */
+  /** Text, `shift` pixels away from a position. */
   text(at: Point, words: string, attributes: Attributes = {}, shift: Point = [0, 0]): void {
     const [x, y] = this.place(at);
     this.marks.append(
@@ -224,7 +224,7 @@ export class PlaneFigure {
     const element = mark(
       "g",
       { tabindex: 0, role: "slider", "aria-roledescription": "point", "data-handle": id },
-      // Fingers are wider than points.
+      // Touch needs a larger target than the point.
       mark("circle", { r: Math.max(18, radius + 6), fill: "transparent", class: "grip" }),
       mark("circle", { r: radius + 4, class: "ring", fill: "none" }),
       mark("circle", { r: radius, class: "knob" }),
@@ -343,7 +343,7 @@ export class PlaneFigure {
     this.svg.setAttribute("width", String(this.width));
     this.svg.setAttribute("height", String(this.height));
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    // Marks at the very edge are whole all the same.
+    // Marks at the edge are drawn whole.
     const edge = { x: left - 10, y: top - 10, width: width - left - right + 20, height: this.height - top - bottom + 20 };
     for (const [name, value] of Object.entries(edge)) this.frame.setAttribute(name, String(Math.max(0, value)));
     this.changed();

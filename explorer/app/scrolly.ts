@@ -5,8 +5,8 @@ import type { State } from "./store";
 export const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
- * Tells which of the chapter's `section[data-step]` is being read, once the reader scrolls: a link's own state
- * stays until then.
+ * Reports which `section[data-step]` of the chapter is being read, once the reader scrolls; until then the state of
+ * a link is kept.
  */
 export function onReading<S extends State>(page: Page<S>, article: HTMLElement, read: (step: string) => void): void {
   const sections = [...article.querySelectorAll<HTMLElement>("section[data-step]")];

@@ -41,7 +41,7 @@ export class Store<S extends State> {
   private state: S;
   private past: S[] = [];
   private future: S[] = [];
-  /** Whether the newest change is one of many, of a drag or a play, and no step of the history. */
+  /** Whether the newest change is one of many, as in a drag or a play, and not a step of the history. */
   moving = false;
   /** The state before the change under way, a drag for instance, which one undo takes back. */
   private pending: S | null = null;

@@ -4,7 +4,7 @@ import type { Core } from "./protocol";
 
 const post = (answer: CheckpointAnswer) => self.postMessage(answer);
 
-/** Milliseconds between two words about progress. */
+/** Milliseconds between two progress messages. */
 const pause = 50;
 
 const loaded = import(new URL("./normscope.mjs", self.location.href).href).then(

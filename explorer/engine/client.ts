@@ -59,8 +59,8 @@ export class Engine {
 }
 
 /**
- * Runs `work` for the newest input only: while one run is under way, inputs overtake each other, so that a
- * slider dragged faster than the core answers never builds a queue.
+ * Runs `work` for the newest input only: during a run, a new input replaces one that waits, so that a slider
+ * dragged faster than the core answers does not build up a queue.
  */
 export function newest<T>(work: (input: T) => Promise<void>): (input: T) => void {
   let running = false;

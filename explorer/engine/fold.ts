@@ -2,7 +2,7 @@ import type { Engine } from "./client";
 
 export type Move = "stretch" | "shift";
 
-/** Points of the plane after a move, and where u takes them; two numbers a point. */
+/** Points of the plane after a move, and their images under u; two numbers per point. */
 export interface Moved {
   moved: Float64Array;
   landed: Float64Array;
@@ -19,7 +19,7 @@ export const curve = (engine: Engine, name: Move, t: number, eps: number, xs: Fl
 export const surface = (engine: Engine, eps: number, points: Float64Array): Promise<Float64Array> =>
   engine.call("foldSurface", eps, points);
 
-/** Share of the circle that a stretch brings beyond `level`. */
+/** Share of the circle that a stretch moves beyond `level`. */
 export const share = (engine: Engine, t: number, level: number): Promise<number> => engine.call("foldShare", t, level);
 
 /** Turns around the origin, the largest speed and the divot's depth of a shift; null where there is none. */

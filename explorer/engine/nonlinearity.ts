@@ -1,7 +1,7 @@
 import type { Engine } from "./client";
 import type { NormSpec } from "./geometry";
 
-/** How well classes are apart: within-class over total squares, and the least that any linear map makes of it. */
+/** Separation of classes: within-class over total sum of squares, and its minimum over all linear maps. */
 export interface Ratios {
   ssr: number;
   lssr: number;
@@ -19,9 +19,9 @@ export const classRatios = (
 export interface Folded {
   /** Three neurons a row, before the norm. */
   linear: Float64Array;
-  /** And behind it. */
+  /** The same after the norm. */
   neurons: Float64Array;
-  /** The point of the unit circle they stand for. */
+  /** The point of the unit circle that they represent. */
   circle: Float64Array;
 }
 
@@ -42,7 +42,7 @@ export interface Fold {
   second: number | null;
   midpoint: number;
   radius: number;
-  /** Of equal labels along the line behind the layer. */
+  /** Number of runs of equal labels along the line after the layer. */
   runs: number;
 }
 
@@ -77,7 +77,7 @@ export async function mergePoints(
   return { ...found, figure: JSON.parse(found.figure) };
 }
 
-/** Where a fold puts each of `places`. */
+/** The position of each of `places` after a fold. */
 export const foldedPlaces = (
   engine: Engine,
   mode: Mode,

@@ -42,7 +42,7 @@ export interface Samples {
   grid?: Grid;
 }
 
-/** The class of each point, and the share of it that the net gives that class. */
+/** The class of each point, and its probability. */
 export interface Answers {
   classes: Int32Array;
   probabilities: Float32Array;
@@ -80,7 +80,7 @@ export interface Task {
   steps: number;
 }
 
-/** A training in the core, which remembers its past: every `step` below is taken to the nearest kept before it. */
+/** A training in the core that keeps earlier nets: every `step` below refers to the last kept step at or before it. */
 export class Training {
   private constructor(private readonly remote: Remote) {}
 

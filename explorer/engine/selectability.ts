@@ -7,9 +7,9 @@ type Known = Select["verdicts"][number];
 export interface Verdict {
   answer: Known["answer"];
   proof: Known["proof"];
-  /** Selectable: by how much its query, scaled to length one, prefers it at least. */
+  /** Selectable: lower bound of the margin of its query, scaled to length one. */
   margin: number;
-  /** Not selectable: how far the combination of others is from it, at most. */
+  /** Not selectable: upper bound of the distance of the combination of others from it. */
   residual: number;
   query: Float64Array;
   others: Int32Array;

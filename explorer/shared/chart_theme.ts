@@ -11,7 +11,7 @@ export function chartConfig(): Config {
   const mark = series[0] ?? ink;
   const ramp = [color("--ramp-low"), color("--ramp-middle"), color("--ramp-high")];
   return {
-    // The figure carries the description; its marks would be read out one by one.
+    // The figure has the description; without this, screen readers would read its marks one by one.
     aria: false,
     background: color("--paper"),
     font,

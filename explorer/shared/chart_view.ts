@@ -40,7 +40,7 @@ export function isEmpty(chart: Chart): boolean {
   return Array.isArray(data?.values) && data.values.length === 0;
 }
 
-/** Hands the chart as drawn to the reader as a file. */
+/** Offers the chart as drawn for download. */
 export async function saveChart(view: View, id: string, format: "png" | "svg"): Promise<void> {
   const blob = format === "svg" ? svgOf(await view.toSVG()) : pngOf(await view.toCanvas(2));
   if (blob !== null) save(blob, `normscope-${id}.${format}`);

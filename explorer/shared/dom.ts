@@ -15,7 +15,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A name from a file: isolated, so that right-to-left letters leave the sentence around it alone. */
+/** A name from a file, isolated so that right-to-left letters do not affect the surrounding sentence. */
 export const name = (text: string): HTMLElement => el("bdi", { class: "name" }, text);
 
 /** A link that opens a norm's row in the table. */

@@ -9,7 +9,7 @@ export function pngOf(canvas: HTMLCanvasElement): Blob | null {
 /** Text as an SVG file. */
 export const svgOf = (text: string): Blob => new Blob([text], { type: "image/svg+xml" });
 
-/** Hands `blob` to the reader as a file of that name. */
+/** Offers `blob` for download under that name. */
 export function save(blob: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

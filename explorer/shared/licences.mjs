@@ -11,7 +11,7 @@ export function licences(here, inputs) {
     const file = readdirSync(join(here, folder)).find((entry) => /^licen[cs]e/i.test(entry));
     return {
       label: `${name} ${version} (${license})`,
-      // Some packages of one repository leave the text to their siblings.
+      // Some packages of a repository have no text of their own; another package has it.
       origin: `${license} ${JSON.stringify(repository?.url ?? repository)}`,
       text: file && readFileSync(join(here, folder, file), "utf8").trim(),
     };

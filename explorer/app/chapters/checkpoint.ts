@@ -13,7 +13,7 @@ import { cppOf } from "../doors";
 import { dropZone } from "../drop";
 import text from "./checkpoint.html";
 
-/** `example`: "wordlist_gpt", served with the site; "served", what `normscope explore MODEL` was given; or none. */
+/** `example`: "wordlist_gpt", served with the site; "served", the model of `normscope explore MODEL`; or none. */
 const defaults = { example: "" };
 type State = typeof defaults;
 
@@ -116,7 +116,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
         el("div", { class: "report" }),
         el("p", { id: "colophon", class: "muted" }),
       );
-      // The sections are part of the program, like a chapter's text.
+      // The sections are part of the program, like a chapter's text, and therefore trusted.
       host.querySelector(".report")!.innerHTML = sections;
       const parsed = JSON.parse(report) as Report;
       shown = showReport(parsed, JSON.parse(charts) as Charts, { beside: geometryLink, signal: leaving.signal });

@@ -23,7 +23,7 @@ interface Editing {
 
 /** Steps of the keyboard's cross, in parts of the plane. */
 const stride = 1 / 40;
-/** Pixels within which a point is meant. */
+/** Pixels around a point within which a press selects it. */
 const reach = 12;
 
 /** Predictions of a net over the plane, with points that can be added and removed. */
@@ -76,7 +76,7 @@ export class FieldCanvas {
     this.sizes.disconnect();
   }
 
-  /** One pixel a cell, the lowest row at the bottom; the surer the net, the stronger the colour. */
+  /** One pixel per cell, the lowest row at the bottom; a higher probability gives a stronger colour. */
   private paint(): void {
     const { grid, answers } = this;
     if (grid === null || answers === null) return;

@@ -39,7 +39,7 @@ const curvePoints = 200;
 const reach: Point = [3.2, 1.6];
 const surfaceCells: [number, number] = [96, 48];
 
-/** Without eps the origin would have no place to go. */
+/** Without eps, u of the origin would be undefined. */
 const epsOf = (state: State): number => Math.max(state.eps, 1e-12);
 
 const radians = (degrees: number): number => (degrees * Math.PI) / 180;

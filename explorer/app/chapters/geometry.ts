@@ -107,7 +107,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     const marks = new Group();
     space.add(points, marks);
 
-    /** Points between two places of the way, `at` from 0 (input) to 4 (shift). */
+    /** Points between two of the steps, `at` from 0 (input) to 4 (shift). */
     const place = (at: number) => {
       const from = Math.min(3, Math.floor(at));
       const [a, b] = [from === 0 ? input : stages[from - 1], stages[from]];
@@ -202,7 +202,7 @@ function tableOf({ semiAxes, axes, nullSpace }: Image): HTMLElement {
   );
 }
 
-/** The image's outline, its axes, and the erased direction, where the points have come to. */
+/** The image's outline, its axes, and the erased direction, at the current step. */
 function drawMarks(marks: Group, found: Image, state: State): void {
   for (const old of [...marks.children]) {
     marks.remove(old);

@@ -127,7 +127,7 @@ export function mountMerge(page: Page<State>): void {
     const rows = shown.labels.length;
     shown.labels.forEach((label, row) => {
       for (let neuron = 0; neuron < 3 && merged !== null && layers() > 0; ++neuron) {
-        // Side by side, so that equal values stay to be seen.
+        // Side by side, so that equal values remain visible.
         const across = neuron + 1 + 0.7 * ((row + 0.5) / rows - 0.5);
         paintPoint(neurons, [across, merged.neurons[3 * (layer * rows + row) + neuron] ?? 0], label, 4.5);
       }

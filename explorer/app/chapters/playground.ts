@@ -25,7 +25,7 @@ const slice = 20;
 /** Milliseconds of a frame that training may take. */
 const framePart = 12;
 
-/** As many steps as take `wanted` milliseconds, going by the last portion, which took `took`. */
+/** The number of steps that take about `wanted` milliseconds, estimated from the last portion, which took `took`. */
 const nextPortion = (portion: number, took: number, wanted: number): number =>
   Math.max(5, Math.min(5000, Math.round(portion * Math.min(2, wanted / Math.max(1, took)))));
 
@@ -155,7 +155,7 @@ export default chapter<State>({
       answers = field;
       const colors = colorsOf(ground.samples.classes);
       planeFigure.hidden = ground.grid === null;
-      // One's own points are where they were put last, even while the net is still learning older ones.
+      // The reader's points are shown where they are now, even while the net is still trained on older ones.
       const own = page.store.get();
       const marks = own.data === "own" ? ownPoints(own) : { x: ground.marks, labels: ground.samples.labels };
       if (ground.grid !== null) plane.show(ground.grid, field, marks, colors, color("--paper"));
@@ -181,7 +181,7 @@ export default chapter<State>({
       morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors }, state.layer);
     }
 
-    /** The chart is drawn anew where its frame changes, and else given new data. */
+    /** The chart is redrawn if its frame changes; otherwise it only gets new data. */
     async function drawChart(run: Running, score: { step: number; loss: number; accuracy: number }): Promise<void> {
       if (playing && performance.now() - drawnChart < chartEvery) return;
       drawnChart = performance.now();
@@ -239,7 +239,7 @@ export default chapter<State>({
 
     let wanted: State | null = null;
     let working = false;
-    /** Trains to where the state wants to be, and shows it; a newer state overtakes an older one. */
+    /** Trains to the step of the state, and shows it; a newer state replaces an older one. */
     async function follow(state: State): Promise<void> {
       wanted = state;
       if (working || playing) return;
@@ -316,7 +316,7 @@ export default chapter<State>({
           portion = nextPortion(portion, performance.now() - asked, framePart);
           speed = (1000 * (now.steps - from)) / Math.max(1, performance.now() - began);
           if (performance.now() - began > 1500) [began, from] = [performance.now(), now.steps];
-          // As fast as it can means that the training does not wait for the pictures.
+          // At full speed the training does not wait for the figures.
           if (drawing === null) drawing = frame.then(() => drawPictures(state, now)).catch(failed).finally(() => (drawing = null));
           if (now.steps >= state.steps) break;
           if (state.pace > 0) await drawing;

@@ -95,7 +95,7 @@ export function mountControls(page: Page<State>, parts: Parts): void {
   );
 }
 
-/** Points of one's own, added and removed on the plane. */
+/** The reader's own points, added and removed on the plane. */
 export function mountEditing(page: Page<State>, plane: FieldCanvas): void {
   let brush = 0;
   const brushes = el(

@@ -26,7 +26,7 @@ export interface Sheet {
   round: boolean;
 }
 
-/** Farthest point that the eye still sees well. */
+/** Distance of the farthest point that is drawn at full size. */
 const farthest = 1.9;
 
 export interface Picture {
@@ -164,7 +164,7 @@ export class Morph {
     this.figure.changed();
   }
 
-  /** Two classes in three dimensions part along w·h + b = 0. */
+  /** The boundary of two classes in three dimensions, w·h + b = 0. */
   private placePlane(shown: boolean, scale: number): void {
     const { weight, bias } = this.picture!.head;
     this.plane.visible = shown && this.picture!.samples.width === 3 && bias.length === 2 && weight.length === 6;

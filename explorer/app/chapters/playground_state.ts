@@ -86,7 +86,7 @@ export const ownGrid = (cells: number): Grid => ({ left: -1.4, right: 1.4, botto
 
 const flags = (state: State): string[] => {
   const spec = specOf(state);
-  // A rate that falls depends on where the training is to end.
+  // A decreasing rate depends on the total number of steps.
   const steps = state.schedule === "constant" ? Math.max(1, state.trained) : state.steps;
   return [
     ...(state.data === "own" ? [] : ["--rows", String(state.rows)]),

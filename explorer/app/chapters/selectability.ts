@@ -249,7 +249,7 @@ function mountControls(page: Page<State>, removeKey: (index: number) => void): v
     ),
   );
   const coordinates = page.slot("coordinates");
-  // Sliders for the chosen key and the query: the way of the keyboard in space, and a precise one in the plane.
+  // Sliders for the chosen key and the query: keyboard access in space, and precise values in the plane.
   const pick = el("select", { id: "chosen-key" });
   pick.addEventListener("change", () => store.commit({ chosen: Number(pick.value) }));
   const entry = (axis: number) => {

@@ -25,7 +25,7 @@ export interface Scene {
   original: number[];
   selection: Selection;
   width: 2 | 3;
-  /** Whether the steps have moved the keys away from where they were put. */
+  /** Whether the steps have moved the keys from their original positions. */
   moved: boolean;
   /** Whether all keys have one length. */
   scaled: boolean;
@@ -74,7 +74,7 @@ function paintProof(plane: PlaneFigure, place: (index: number) => Point, chosen:
     const length = Math.hypot(...verdict.query);
     if (length === 0) return;
     const [ux, uy] = [(verdict.query[0] ?? 0) / length, (verdict.query[1] ?? 0) / length];
-    // The band that no other key enters: from the key back by its margin.
+    // The band without other keys: from the key back by its margin.
     const corner = (along: number, across: number): Point => [
       at[0] + along * ux - across * uy,
       at[1] + along * uy + across * ux,

@@ -42,7 +42,7 @@ const browser = await chromium.launchPersistentContext(profile, {
   bypassCSP: false,
 });
 
-/** A page of the site that keeps everything that went wrong in `problems`. */
+/** A page of the site that collects all errors in `problems`. */
 async function newPage() {
   const page = await browser.newPage();
   page.problems = [];
@@ -69,7 +69,7 @@ async function open(page, path) {
 
 async function accessible(page, where) {
   const session = await page.context().newCDPSession(page);
-  // Through the debugger, which the page's policy does not bind.
+  // Through the debugger, to which the page's policy does not apply.
   await session.send("Runtime.evaluate", { expression: axe });
   const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
     expression: `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then((r) =>

@@ -1,4 +1,4 @@
-// Takes every chapter's "the same elsewhere" at its word: `node app/e2e/doors.mjs NORMSCOPE INCLUDE`
+// Tests every chapter's "the same elsewhere": `node app/e2e/doors.mjs NORMSCOPE INCLUDE`
 // runs the commands and the Python of its defaults and presets, and lets a compiler read the C++.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -126,7 +126,7 @@ describe("a dropped checkpoint", () => {
     expect(read(ofText("notes.txt", "hello"))).toThrow("checkpoint: notes.txt: format is not known");
     const extent = { a: { dtype: "U8", shape: [0, 2 ** 33], data_offsets: [0, 0] } };
     expect(read(ofText("wide.safetensors", header(extent)))).toThrow("dimension of 8589934592, expected one that fits into 32 bits");
-    // And the next one is read as if nothing had happened.
+    // The next file is read normally.
     expect(JSON.parse(readCheckpoint(core, [ofText("a.safetensors", whole)], quiet).report).schema).toBe(
       "normscope.report/1",
     );

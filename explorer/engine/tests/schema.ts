@@ -54,8 +54,8 @@ function check(root: Schema, schema: Schema, value: unknown, at: string): string
 }
 
 /**
- * Where a document is not as docs/schemas/`name`.schema.json says, or has a field that it does not list. It knows
- * the keywords that decide a type; the tests of the command check the others.
+ * The paths at which a document differs from docs/schemas/`name`.schema.json, or has a field that it does not list.
+ * Supports the keywords that determine types; the tests of the command check the others.
  */
 export function departures(name: string, document: unknown): string[] {
   const schema = JSON.parse(readFileSync(join(folder, `${name}.schema.json`), "utf8")) as Schema;

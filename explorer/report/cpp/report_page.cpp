@@ -31,7 +31,7 @@ std::string fill(std::string_view report_json, std::string_view charts_json,
   out.reserve(text.size() + report_json.size() + charts_json.size() + activations_json.size());
   std::size_t start = 0;
   for (const auto& [place, json] : places) {
-    // The bundler refuses to make a page without exactly these places in this order.
+    // The bundler ensures that the page has exactly these placeholders in this order.
     const std::size_t found = text.find(place, start);
     NORMSCOPE_ASSERT(found != std::string_view::npos);
     const std::size_t end = found + place.size();

@@ -106,7 +106,7 @@ export function showCharts(
   const redraw = () => {
     for (const figure of figures) if (figure.drawn) void figure.draw();
   };
-  // On paper the figures have another width and the light theme; class `printing` sets both.
+  // In print the figures have another width and the light theme; class `printing` sets both.
   const until = signal === undefined ? {} : { signal };
   const drawAll = () => {
     for (const figure of figures) void figure.draw();

@@ -6,14 +6,14 @@ import type { Report } from "../../generated/report";
 
 const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");
 
-/** The comparison and charts of this page, or null where it holds another result. */
+/** The comparison and charts of this page, or null if it has another result. */
 export function comparisonData(): { comparison: Compare; charts: Charts } | null {
   const comparison = read("report-data") as Compare | null;
   if (comparison?.schema !== "normscope.compare/1") return null;
   return { comparison, charts: (read("chart-data") as Charts | null) ?? [] };
 }
 
-/** The ranges and charts of this page, or null where it holds another result. */
+/** The ranges and charts of this page, or null if it has another result. */
 export function rangesData(): { ranges: Ranges; charts: Charts } | null {
   const ranges = read("report-data") as Ranges | null;
   if (ranges?.schema !== "normscope.ranges/1") return null;
@@ -27,7 +27,7 @@ export function pageData(): { report: Report; charts: Charts } | null {
   return { report, charts: (read("chart-data") as Charts | null) ?? [] };
 }
 
-/** What data did in the norms, and its charts, or null where the page has none. */
+/** The activations and their charts, or null if the page has none. */
 export function activationData(): { activations: Activations; charts: Charts } | null {
   const data = read("activation-data") as { document: Activations; charts: Charts } | null;
   return data === null ? null : { activations: data.document, charts: data.charts };

@@ -28,7 +28,7 @@ function grouped(heads: Head[]): Group[] {
   }));
 }
 
-/** Why no head's spreads are known, each reason once. */
+/** The reasons why no head's spreads are known, each once. */
 function showRefusals(heads: Head[]): HTMLElement {
   const reasons = [...new Set(heads.map((head) => head.refused).filter((reason) => reason))];
   const shown = reasons.slice(0, 3).join("; ");

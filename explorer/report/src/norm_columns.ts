@@ -10,7 +10,7 @@ export interface Column {
   about: string;
   value: (norm: Norm) => Value;
   numeric: boolean;
-  /** Said once above the table, in place of a column, where every norm has the same. */
+  /** Text above the table that replaces the column if all norms have the same value. */
   common?: (norm: Norm) => string;
   cell?: (norm: Norm) => Node | string;
 }

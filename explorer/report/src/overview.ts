@@ -31,7 +31,7 @@ const fact = (term: string, value: string, ...about: (Node | string)[]): HTMLEle
 
 const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 
-/** What is usual of a measure in the model's family, for the line below a key fact. */
+/** The usual range of a measure in the model's family, for the line below a key fact. */
 function usualOf({ usual }: Report, measure: string): string[] {
   const range = usual?.ranges.find((one) => one.measure === measure);
   return range === undefined ? [] : [` · ${range.text}`];

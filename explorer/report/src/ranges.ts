@@ -93,7 +93,7 @@ function showOutputs(norms: NormRanges[]): HTMLElement | null {
   );
 }
 
-/** Why nothing is known of some, each reason once. */
+/** The reasons why ranges are not known, each once. */
 function showReasons(norms: NormRanges[]): HTMLElement | null {
   const reasons = new Set(
     norms.flatMap(({ refused, readers }) => [refused, ...(readers ?? []).map((reader) => reader.refused)]),
@@ -137,7 +137,7 @@ export function showRanges(ranges: Ranges): void {
   for (const part of parts) if (part !== null) body.append(part);
 }
 
-/** Where one scale for all features of a norm's output is wide for most of them. */
+/** Norms for which one scale for all features of the output is too wide for most of them. */
 function uneven(norms: NormRanges[]): HTMLElement | null {
   const worst = norms.reduce<{ norm: string; ratio: number } | null>((most, { name: norm, output }) => {
     const ratio = output === undefined || !(output.median > 0) ? 0 : output.largest / output.median;

@@ -13,7 +13,7 @@ const attainedWithin = 1e-3;
 interface Column {
   title: string;
   about: string;
-  /** Whether it names the head, and so is known of every one. */
+  /** Whether it identifies the head and is therefore known for every head. */
   names?: boolean;
   value: (head: Head) => Maybe;
   cell: (head: Head) => string;
@@ -48,7 +48,7 @@ const ends = (title: string, about: string, find: (head: Head) => End | null): C
   },
 });
 
-/** One end of a bound. A lower end of 0 says nothing. */
+/** One end of a bound. A lower bound of 0 carries no information. */
 const bound = (title: string, about: string, sign: "≥" | "≤", value: (head: Head) => Maybe): Column =>
   ends(title, about, (head) => {
     const found = value(head);
@@ -57,8 +57,8 @@ const bound = (title: string, about: string, sign: "≥" | "≤", value: (head: 
 
 type Ends = [Maybe, Maybe] | undefined;
 
-/** The smallest spread: 0, its lower end, or where that says nothing its upper end; null where that says no more
- * than the bound of the sharpest. */
+/** The smallest spread: 0, its lower bound, or, if that carries no information, its upper bound; null if that is
+ * not below the bound of the sharpest. */
 function leastEnd(uniform: Ends, sharp: Ends, attained: boolean): End | null {
   const [low, high] = uniform ?? [null, null];
   const most = sharp?.[1] ?? null;
@@ -196,7 +196,7 @@ export function showSpreads(heads: Head[]): HTMLElement | null {
   const row = (head: Head) => {
     const cells = (some: Column[]) => some.map((column) => el("td", { class: "number" }, column.cell(head)));
     if (!head.refused) return el("tr", {}, ...cells(columns));
-    // Takes the place of the numbers and keeps to the part of the table that is in sight.
+    // Replaces the numbers, and stays within the visible part of the table.
     const reason = el("div", { class: "reason" }, `not known: ${head.refused}`);
     return el("tr", {}, ...cells(names), el("td", { colspan: columns.length - names.length }, reason));
   };

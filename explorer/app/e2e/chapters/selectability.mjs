@@ -10,7 +10,7 @@ const until = (page, name, wanted) =>
       throw new Error(`${name} is ${await data(page, name)}, expected ${wanted}: ${page.url()}`);
     });
 
-/** Drags a handle with the mouse; pressed, it has the focus, which it has not where the page moved under the mouse. */
+/** Drags a handle with the mouse. A pressed handle has the focus; otherwise the page has moved under the mouse. */
 async function drag(page, handle, [x, y], expect) {
   for (let attempt = 0; attempt < 20; ++attempt) {
     await page.locator(handle).hover();
@@ -37,9 +37,9 @@ export async function check({ page, open, expect, settled }) {
   expect((await data(page, "verified")) === "true", "a proof was not borne out");
   expect((await data(page, "best")) === "2", `the query goes to key ${await data(page, "best")}`);
 
-  // By keys: the chosen one walks out of the square to the right and can be selected.
+  // By keyboard: the chosen key moves out of the square to the right and can be selected.
   await page.locator('[data-handle="key 4"]').focus();
-  // All at once, before the first one is drawn: none may be lost.
+  // Several key presses before the first redraw: none may be lost.
   await page.evaluate(() => {
     for (let i = 0; i < 8; ++i)
       document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }));

@@ -333,6 +333,6 @@ function proofOf({ answer, proof, margin, residual, others, shares, verified }: 
   if (answer === "selectable") return `Key ${chosen} can: asked along the arrow it leads every other key by ${number(margin)} or more (${checked}).`;
   if (answer === "undecided") return `Key ${chosen} is too near to call.`;
   const mix = [...others].map((other, i) => `${percent(shares[i] ?? 0)} of key ${other}`).join(" + ");
-  return `Key ${chosen} cannot: it is ${mix}, to ${number(residual, 1)} (${checked}), and a mixture never beats the best of what it is mixed from.`;
+  return `Key ${chosen} cannot: it is ${mix}, to ${number(residual, 1)} (${checked}), and an average never scores above the best of its keys.`;
 }
 

@@ -1,5 +1,5 @@
-// The nonlinearity of a grouped norm (LN-G): its curvature compared to that of plain LayerNorm, and its first and
-// second derivative along a direction, which predict the output after a step.
+// The nonlinearity of a grouped norm (LN-G): its curvature compared to that of plain LayerNorm, and its first
+// and second derivative along a direction, which predict the output after a step.
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -1,5 +1,6 @@
-// The operations of a transformer block around its norm, in bfloat16: the block's output is added to the stream
-// and the sum is normalized; the backward pass computes the gradients of the stream, the gain and the bias.
+// The operations of a transformer block around its norm, in bfloat16: the block's output is added to the
+// stream and the sum is normalized; the backward pass computes the gradients of the stream, the gain and the
+// bias.
 #include <cstdio>
 #include <vector>
 

@@ -20,9 +20,9 @@ using norm::Bfloat16;
 using norm::Float16;
 using norm::Wide;
 
-/// Entries of a block of rows: enough work for every thread, little memory.
+/// Entries of a block of rows: enough to keep every thread busy, few enough for little memory.
 constexpr std::size_t entries_a_block = std::size_t{1} << 20;
-/// Entries in a thread's unit of work on a step.
+/// Least number of entries that one thread takes at a time.
 constexpr std::size_t entries_a_piece = std::size_t{1} << 14;
 
 template <typename T>

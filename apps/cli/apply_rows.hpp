@@ -25,6 +25,7 @@ struct StoredRows {
 ///
 /// Accuracy  as `norm::normalize` for the type of the computation, plus one rounding if the written type is
 ///           narrower
+///
 /// Cost      memory for a few MiB of rows, or one row where that is more
 void apply_rows(const NormSpec& spec, const std::string& step, const StoredRows& x,
                 const std::function<void(std::span<const std::byte>)>& write, unsigned threads);

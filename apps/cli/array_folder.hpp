@@ -12,6 +12,7 @@ namespace normscope::cli {
                                                    std::initializer_list<const char*> names);
 
 /// A folder to which .npy files are written.
+///
 /// Errors    Io
 class ArrayFolder {
  public:

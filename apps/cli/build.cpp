@@ -42,7 +42,7 @@ std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
   return merge::random_labels(rows, options.random_labels, options.seed);
 }
 
-/// Files that are written to temporary names and renamed together.
+/// Output files, written under temporary names and renamed when all of them are complete.
 class Outputs {
  public:
   void add(const std::string& path, const std::string& text) {

@@ -47,6 +47,7 @@ class NormInput {
   explicit NormInput(GivenNorm norm) : norm_(std::move(norm)) {}
 
   /// The norm for rows of that width; if it is 0, the width is that of gain or bias.
+  ///
   /// Errors    as `validate`; CLI::ValidationError if the width is unknown
   [[nodiscard]] GivenNorm of_width(std::size_t width) const;
 
@@ -71,6 +72,7 @@ struct NormOptions {
 
   void declare(CLI::App& command);
   /// Reads the arrays and returns the norm.
+  ///
   /// Errors    as `OpenedArray::row` and `model::describe`; CLI::ValidationError for missing options
   [[nodiscard]] NormInput open(Inputs& inputs) const;
 };
@@ -83,7 +85,7 @@ struct ModelName {
 
 /// Declares --arch and --heads.
 void add_stated(CLI::App& command, model::Stated& stated);
-/// Declares these and --member, which completes the path of a model, declared before, to FILE:MEMBER.
+/// Declares --arch, --heads and --member, which completes the path of a model declared before to FILE:MEMBER.
 void add_model_options(CLI::App& command, ModelName& model);
 
 /// Prints the assumptions and unknowns of a model's description.

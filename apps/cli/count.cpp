@@ -54,7 +54,7 @@ am::TrainSpec train_spec(const CountOptions& options) {
   return spec;
 }
 
-/// A network and, if it was trained here, the course of the training.
+/// A network and, if this command trained it, the course of the training.
 struct Subject {
   am::Network network;
   am::TrainSpec spec;

@@ -92,7 +92,7 @@ documents::GainComparison compare(const Session& session, const NormInput& other
   return {geometry::image_similarity(spec, other_spec), geometry::longest_axes_cosine(image, other_image)};
 }
 
-/// What the semi-axes mean for a norm that does not normalize.
+/// Adds what the semi-axes mean for a kind that does not normalize.
 void add_effect(const NormSpec& spec, std::span<const double> lengths, Lines& lines) {
   if (spec.elementwise()) {
     lines.push_back(fmt::format(

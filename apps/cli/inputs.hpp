@@ -13,21 +13,24 @@
 
 namespace normscope::cli {
 
-/// The inputs of a command: each name on the command line is resolved and opened once, and every file of
-/// theirs is known. Subcommands open their inputs before any work and then check their outputs with
+/// The inputs of a command: each name on the command line is resolved and opened once, and all files behind
+/// them are known. Subcommands open their inputs before any work and then check their outputs with
 /// `keep_apart`.
 class Inputs {
  public:
   /// The array of that name; a checkpoint that holds several of them is opened once.
+  ///
   /// Errors    as `OpenedArray`
   [[nodiscard]] checkpoint::OpenedArray array(const std::string& name);
   /// The same for an option; empty if it is not given.
   [[nodiscard]] std::optional<checkpoint::OpenedArray> optional_array(const std::string& name);
 
-  /// The checkpoint at that path; it stays open as long as this does.
+  /// The checkpoint at that path; it stays open as long as this object exists.
+  ///
   /// Errors    as `Checkpoint`
   [[nodiscard]] const checkpoint::Checkpoint& checkpoint(const std::filesystem::path& path);
   /// The description of `checkpoint` as a model, computed once, with what is stated of it the first time.
+  ///
   /// Errors    as `model::describe`
   [[nodiscard]] const model::Model& model_of(const checkpoint::Checkpoint& checkpoint,
                                              const model::Stated& stated = {});
@@ -35,10 +38,10 @@ class Inputs {
   /// Adds a file that is not opened here but that outputs may not replace either.
   void add_file(const std::filesystem::path& file) { files_.push_back(file); }
 
-  /// Every file of what was opened; of a checkpoint all its files, its configuration included.
+  /// All files of the inputs opened; for a checkpoint all its files, including its configuration.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
-  /// Throws unless every output (empty and "-" aside) names another file than each of those and each other
-  /// output.
+  /// Throws if an output (other than "" and "-") names a file of the inputs or the file of another output.
+  ///
   /// Errors    Argument
   void keep_apart(const std::vector<std::string>& outputs) const;
 

@@ -13,7 +13,7 @@ namespace normscope::cli {
 
 namespace {
 
-/// The rows were checked to be finite before.
+/// Throws unless all keys are finite after `what`; they were checked to be finite before it.
 void expect_finite_keys(std::string_view what, MatrixView<const double> keys) {
   for (std::size_t row = 0; row < keys.rows(); ++row) {
     for (std::size_t i = 0; i < keys.width(); ++i) {

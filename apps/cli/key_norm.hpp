@@ -14,9 +14,11 @@ struct KeyNorm {
   std::vector<std::string> steps{};  ///< empty for all four
 
   /// The norm for keys of that width.
+  ///
   /// Errors    as `NormInput::of_width`
   [[nodiscard]] std::optional<GivenNorm> of_width(std::size_t width) const;
   /// Applies it to the keys.
+  ///
   /// Errors    Argument if a key leaves the range of float64
   void apply(const std::optional<GivenNorm>& spec, MatrixView<double> keys) const;
   [[nodiscard]] nlohmann::ordered_json json(const std::optional<GivenNorm>& spec) const;
@@ -29,6 +31,7 @@ struct KeyNormOptions {
 
   void declare(CLI::App& command);
   /// The norm they describe, if any of them is given.
+  ///
   /// Errors    as `NormOptions::open`
   [[nodiscard]] KeyNorm open(Inputs& inputs) const;
 

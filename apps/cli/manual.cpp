@@ -54,7 +54,7 @@ std::string synopsis(const CommandFacts& command) {
   return line + " [\\fIoptions\\fR]";
 }
 
-/// Lines as they are, as for examples.
+/// Lines that roff does not fill, as for examples.
 std::string literal(std::string_view text) { return fmt::format(".nf\n{}\n.fi\n", plain(text)); }
 
 }  // namespace

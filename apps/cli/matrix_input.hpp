@@ -25,6 +25,7 @@ enum class Rows { some, any };
 [[nodiscard]] MatrixInput read_matrix(const checkpoint::OpenedArray& array, Rows rows = Rows::some);
 
 /// Throws unless every number of the array is finite.
+///
 /// Errors    Argument, naming the first number that is not
 void expect_finite(const std::string& name, MatrixView<const double> rows);
 

@@ -5,8 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
-/// What the parser knows of its subcommands and options, for what is made from it: completions and the manual
-/// page.
+/// What the parser knows of its subcommands and options, from which completions and the manual page are
+/// made.
 namespace normscope::cli {
 
 /// What may stand for the value of an option or for a positional argument.

@@ -61,7 +61,7 @@ void print_norm(const Session& session, const ranges::NormRanges& norm, std::siz
   for (const ranges::ReaderRanges& reader : norm.readers) print_reader(session, "", width, reader);
 }
 
-/// Types that the largest number of all would overflow.
+/// Prints, for each number type, how many readers can exceed its largest number.
 void say_overflows(const Session& session, const ranges::ModelRanges& found) {
   const std::size_t known = ranges::summarize(found).known;
   for (const ranges::NumberType& type : ranges::number_types) {
@@ -72,10 +72,10 @@ void say_overflows(const Session& session, const ranges::ModelRanges& found) {
   }
 }
 
-/// The norm whose features are the least even, and what evens them.
+/// Prints the norm whose features have the most uneven ranges, and the command that evens them out.
 void say_uneven(const Session& session, const ranges::ModelRanges& found) {
   const ranges::NormRanges* const norm = ranges::summarize(found).most_uneven;
-  // Moving powers of two leaves a factor of up to 2.
+  // The rewrite moves powers of two, so a factor of up to 2 always remains.
   if (norm == nullptr || norm->unevenness() <= 2.0) return;
   session.say(
       fmt::format("features: the largest of {} reaches {} times as far as its median one; "

@@ -33,6 +33,7 @@ struct ReachHead : audit::VocabularyHead {
 
 /// Reads the head and folds the norm into it. Outputs must not replace any of its files. With `describe`,
 /// records the inputs.
+///
 /// Errors    as the readers; Unsupported for a model whose head does not read a norm
 [[nodiscard]] ReachHead read_head(const HeadOptions& options, const std::vector<std::string>& outputs,
                                   bool describe, unsigned threads);

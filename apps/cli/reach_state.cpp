@@ -39,7 +39,7 @@ Digest fingerprint(const Logits& logits, double tolerance, unsigned threads) {
   return sha256(inputs.bytes());
 }
 
-/// Whether a token is decided by more than its own direction.
+/// Whether a token's answer needs a saved proof: one decided by its own direction alone does not.
 bool is_kept(const TokenReach& token) {
   if (!token.done || token.answer == Answer::undecided || token.unbounded == Answer::undecided) return false;
   return token.answer == Answer::no || !token.witness.empty() || !token.weights.empty() ||
@@ -60,8 +60,8 @@ void put(Packer& to, std::size_t index, const TokenReach& token) {
   to.put(token.ends);
 }
 
-/// The points that prove largest probabilities, for tokens with both. With eps = 0 the bounds depend on more
-/// than these and are computed again.
+/// Saves the two points that prove a token's bounds on its largest probability, for tokens that have both.
+/// With eps = 0 the bounds depend on more than the points and are computed again.
 void put_points(Packer& to, const Logits& logits, const Survey& survey) {
   std::vector<std::uint64_t> kept;
   for (const std::size_t token : survey.refined) {
@@ -87,7 +87,7 @@ bool is_point(const std::vector<double>& point, std::size_t width) {
                            }));
 }
 
-/// Reads tokens with ascending indices.
+/// Reads tokens in ascending order of their indices.
 class StateReader {
  public:
   StateReader(std::span<const std::byte> payload, const Logits& logits, std::string source)

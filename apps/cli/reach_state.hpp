@@ -16,6 +16,7 @@ namespace normscope::cli {
 class ReachState {
  public:
   /// No file if the name is empty.
+  ///
   /// Requires  `logits` outlive the state
   ReachState(std::filesystem::path path, const selectability::Logits& logits,
              selectability::ReachOptions options, double probability_gap);
@@ -26,6 +27,7 @@ class ReachState {
   ///           the logits; Argument for one of other logits
   [[nodiscard]] selectability::Survey load() const;
   /// Does nothing if there is no file name.
+  ///
   /// Errors    Io
   void save(const selectability::Survey& survey) const;
 

@@ -67,7 +67,7 @@ void say_images(const Session& session, const audit::Report& report) {
                   audit::number_at_most(stretch), usual(report, "longest_over_median")));
 }
 
-/// Extremes of what the heads can do.
+/// The smallest and the largest score spreads of the heads.
 void say_heads(const Session& session, const audit::Report& report) {
   std::size_t bounded = 0;
   double least = std::numeric_limits<double>::infinity();
@@ -86,7 +86,7 @@ void say_heads(const Session& session, const audit::Report& report) {
                                             audit::number_at_most(least), audit::number_at_most(most))));
 }
 
-/// The largest number behind a norm, and the small types that it would overflow.
+/// The largest number computed from a norm's output, and the number types that it would overflow.
 void say_ranges(const Session& session, const audit::Report& report) {
   const ranges::Summary summary = ranges::summarize(report.ranges);
   if (summary.readers == 0) return;

@@ -124,7 +124,7 @@ std::string on_rows(const rewrite::NormOnRows& norm) {
                      norm.tried < norm.given ? fmt::format(" of {}", norm.given) : "");
 }
 
-/// Of --rotate: random:SEED, or the name of a square array.
+/// The value of --rotate: random:SEED, or the name of a square array.
 std::optional<rewrite::RotationRequest> rotation_of(const std::string& text, Inputs& inputs) {
   if (text.empty()) return std::nullopt;
   constexpr std::string_view random = "random:";

@@ -23,7 +23,7 @@ struct RunOptions {
   std::string trace;
 };
 
-/// What each layer gives, side by side: rows × (sum of the layers' widths).
+/// The outputs of all layers, side by side: rows × (sum of the layers' widths).
 bytes::Array side_by_side(const lnnet::Net& net, const std::vector<std::vector<double>>& activations,
                           std::size_t rows) {
   std::size_t width = 0;

@@ -8,12 +8,14 @@
 
 namespace normscope::cli {
 
-/// Samples that an array holds: the first axis counts them, the others are their features.
+/// Samples in an array: its first axis counts them, the others are their features.
+///
 /// Errors    Io, Format, Shape
 [[nodiscard]] MatrixInput read_samples(const checkpoint::OpenedArray& array);
 
 /// An array of one axis of integers.
-/// Errors    Io, Format, Shape; Argument naming the first entry that is none
+///
+/// Errors    Io, Format, Shape; Argument naming the first entry that is not an integer
 [[nodiscard]] std::vector<std::int64_t> read_labels(const checkpoint::OpenedArray& array);
 
 }  // namespace normscope::cli

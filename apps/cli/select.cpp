@@ -44,7 +44,7 @@ struct SelectOptions {
   std::string figures;
 };
 
-/// What rational arithmetic was asked and could not answer.
+/// How many keys rational arithmetic decided, and why it left the first of the others undecided.
 std::string exact_summary(const selectability::Selection& selection) {
   const std::size_t asked = selection.exact.size();
   const std::size_t decided = selection.count(Proof::exact);
@@ -84,7 +84,7 @@ void save(const selectability::Search& search, const std::string& path) {
   file.commit();
 }
 
-/// The search, its state kept in the file that --resume names.
+/// Runs the search, which continues from and saves its state in the file of --resume.
 selectability::Selection decide(const Session& session, const SelectOptions& options,
                                 MatrixView<const double> keys, const selectability::Options& how) {
   const Progress progress = session.progress();

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using selectability::RandomCell;
 
-/// Rows that are printed; the JSON has all.
+/// Every how many rows one is printed; the JSON has all of them.
 constexpr std::size_t shown_every = 10;
 
 void describe(const Session& session, const selectability::RandomTable& table,

@@ -7,8 +7,8 @@
 
 namespace normscope::cli {
 
-/// `select --random-table`: shares of random keys that cannot be selected, printed, and as heat maps in
-/// `figures` unless that is empty. Outputs replace none of `inputs`.
+/// `select --random-table`: prints the shares of random keys that cannot be selected, and draws them as heat
+/// maps in the folder `figures` unless that is empty. Outputs must not replace any of `inputs`.
 int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm& norm,
                      selectability::RandomTable table, const std::string& figures);
 

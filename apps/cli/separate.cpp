@@ -30,7 +30,7 @@ struct SeparateOptions {
   bool exact = false;
 };
 
-/// Rows of several classes, those of a class together.
+/// Rows of several classes, sorted by class.
 struct Sample {
   std::vector<double> values{};
   std::size_t width = 0;
@@ -60,7 +60,7 @@ struct Arrays {
   std::optional<checkpoint::OpenedArray> labels;
 };
 
-/// Takes down an array for the result.
+/// Records an input array in the result.
 using Describe = std::function<void(const char* role, const std::string& name, const MatrixInput& matrix)>;
 
 Sample two_classes(const Arrays& arrays, const Describe& describe) {
@@ -82,7 +82,7 @@ Sample two_classes(const Arrays& arrays, const Describe& describe) {
   return sample;
 }
 
-/// Rows a label, the labels in `wanted` where some are.
+/// The rows of each label; only those of the labels in `wanted` unless it is empty.
 Sample labelled_rows(const SeparateOptions& options, const Arrays& arrays, const Describe& describe) {
   const MatrixInput x = read_samples(arrays.a);
   const std::vector<std::int64_t> labels = read_labels(*arrays.labels);

@@ -20,7 +20,7 @@ struct OutputsOptions {
   double temperature = 1.0;
 
   void declare(CLI::App& command);
-  /// Requires  what is opened to be kept by the caller
+  /// Requires  `inputs` outlive the result
   [[nodiscard]] signature::Outputs open(Inputs& inputs, std::size_t vocabulary, double soft_cap) const;
 };
 

@@ -87,7 +87,7 @@ void describe_verification(const Session& session, const signature::Verification
   if (others > said) session.say(fmt::format("  ... and {} more", others - said));
 }
 
-/// Of rows that are proved to be another model's: row_NUMBER_NAME.npy for each array.
+/// Writes the proofs that rows are another model's outputs: row_NUMBER_NAME.npy for each array.
 void write_row_certificates(const std::string& name, const signature::Verification& result) {
   if (name.empty()) return;
   const ArrayFolder folder(name);

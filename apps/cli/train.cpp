@@ -21,7 +21,7 @@
 namespace normscope::cli {
 namespace {
 
-/// What is not given is the task's default.
+/// Options that are not given take the task's defaults.
 struct TrainOptions {
   std::string what;
   std::string labels;

@@ -5,14 +5,16 @@
 
 #include <normscope/lnnet/train_runs.hpp>
 
-/// What `train` writes of its runs: the figures, the lines for people.
+/// The output of `train` about its runs: figures, and lines of text.
 namespace normscope::cli {
 
-/// Writes curves, boundary, seeds, groups and morph into `folder`, each where the runs have it.
+/// Writes the figures curves, boundary, seeds, groups and morph into `folder`, those that the runs have
+/// data for.
+///
 /// Errors    Io
 void write_train_figures(const std::string& folder, const std::vector<lnnet::TrainRun>& runs);
 
-/// A line about a run.
+/// One line of text about a run.
 [[nodiscard]] std::string run_line(const lnnet::TrainRun& run, bool with_groups);
 
 }  // namespace normscope::cli

@@ -20,7 +20,7 @@ using certificates::Finding;
 using certificates::Result;
 using certificates::Verification;
 
-/// Findings of a kind that a terminal shows.
+/// Largest number of findings printed of each kind.
 constexpr std::size_t findings_said = 10;
 
 struct VerifyOptions {

@@ -22,7 +22,7 @@ namespace {
 using certificates::Result;
 using certificates::Verification;
 
-/// The folder that --certificates wrote.
+/// A folder written by --certificates.
 class CertificateFolder : public certificates::Folder {
  public:
   explicit CertificateFolder(std::string folder) : folder_(std::move(folder)) {}
@@ -35,7 +35,7 @@ class CertificateFolder : public certificates::Folder {
   std::string folder_;
 };
 
-/// A result's inputs on their way from files.
+/// Opens the inputs that a result names and compares them with what the result states.
 class ResultReader {
  public:
   ResultReader(const Result& result, const VerifyInputs& given, Inputs& inputs)
@@ -127,7 +127,7 @@ class ResultReader {
       KeyNorm norm{options.open(inputs_), result_.texts({"norm", "steps"})};
       const GivenNorm spec = norm.norm->of_width(keys.width);
       add_norm(found_, options, spec);
-      // All four are the norm itself.
+      // All four steps together are the norm itself.
       if (norm.steps.size() == 4) norm.steps.clear();
       expect_inputs();
       norm.apply(spec, {keys.values.data(), keys.rows, keys.width});

@@ -64,17 +64,20 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
 
 /// Throws unless every output (empty and "-" aside) is a different file from each input and each other
 /// output, so that a mistyped name does not overwrite a model.
+///
 /// Errors    Argument
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs);
 
 /// Throws unless a file can be written under every name (empty and "-" aside), so that errors appear before
 /// the work and not after it. --json is checked for every command.
+///
 /// Errors    Io
 void expect_writable(const std::vector<std::string>& outputs);
 
 /// The same for folders that are created when something is written to them.
 void expect_folders(const std::vector<std::string>& folders);
 /// Creates the folder and its parents if they do not exist.
+///
 /// Errors    Io
 void make_folder(const std::string& folder);
 

@@ -9,6 +9,7 @@
 namespace normscope::bench {
 
 /// The same gradient by libtorch's own LSTM and autograd, eager; the answer is the gradient in our order.
+///
 /// Requires  an LSTM for membership, and words of one length
 [[nodiscard]] Contender torch(const automata::Network& network, std::span<const automata::Labelled> words,
                               std::size_t calls);

@@ -44,8 +44,8 @@ Contender automatic_hessian(const std::vector<double>& x, std::size_t width, dou
 
 Contender batched_hessian(const std::vector<double>& x, std::size_t width, double eps) {
   return a_row_at_a_time("libtorch, batched", x, width, [eps](const torch::Tensor& row) {
-    // A copy of the point for each input: each copy differentiates another entry of its gradient, so one backward
-    // pass gives a whole matrix ∂²y_i/∂x².
+    // A copy of the point for each input: each copy differentiates another entry of its gradient, so one
+    // backward pass gives a whole matrix ∂²y_i/∂x².
     const torch::Tensor copies = row.repeat({row.size(0), 1}).requires_grad_(true);
     const torch::Tensor y = torch::layer_norm(copies, row.sizes(), {}, {}, eps);
     double measure = 0.0;

@@ -1,5 +1,5 @@
-// LayerNorm with gain and bias, in and out of the caches, on one thread and on two: against oneDNN, libtorch, a
-// plain loop, and a copy of the same bytes, which is a lower bound for reading x and writing y.
+// LayerNorm with gain and bias, in and out of the caches, on one thread and on two: against oneDNN, libtorch,
+// a plain loop, and a copy of the same bytes, which is a lower bound for reading x and writing y.
 
 #include <malloc.h>
 

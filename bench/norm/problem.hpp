@@ -72,6 +72,7 @@ using Peer = std::optional<Solver>;
 
 /// Writes what ours and the peers make of the problem in a file to another, whole and unjudged: accuracy.py's
 /// way to them. `arguments` are the task and the two paths.
+///
 /// Errors    Argument, Format, Shape, Io
 void answer(const std::vector<std::string>& arguments);
 

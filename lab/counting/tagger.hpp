@@ -30,6 +30,7 @@ struct TaggerShape {
 };
 
 /// lstm, qrnn, qrnn_d2, two_qrnns, fo_qrnn, fo_qrnn_d2, two_fo_qrnns; a qrnn without more is an ifo-QRNN.
+///
 /// Errors    Argument if there is none of that name
 [[nodiscard]] TaggerShape tagger(std::string_view name, std::size_t width);
 
@@ -53,11 +54,13 @@ class TaggerPass {
   ~TaggerPass();
 
   /// Requires  `lanes` words of one length of 1 or more, labels for each, the right number of parameters
+  ///
   /// Accuracy  in float64 as the formulas, 1e-13 (test: Tagger.IsTheFormulas)
   Judgement forward(std::span<const Real> parameters, std::span<const Word> words,
                     std::span<const std::vector<std::uint8_t>> labels);
 
   /// Gradient of the loss of the words read last.
+  ///
   /// Accuracy  in float64 1e-7 relative to central differences (test: Tagger.GradientsAreThoseOfDifferences)
   void backward(std::span<const Real> parameters, std::span<Real> gradient);
 

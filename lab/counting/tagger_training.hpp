@@ -31,6 +31,7 @@ class TaggerTraining {
   explicit TaggerTraining(const TaggerSpec& spec);
   /// Continues from the result of `save`, to the bits of an uninterrupted training (test:
   /// TaggerTraining.ResumesBitwise).
+  ///
   /// Errors    Argument; Format for bytes of another training
   TaggerTraining(const TaggerSpec& spec, std::span<const std::byte> saved);
   TaggerTraining(TaggerTraining&&) noexcept;
@@ -38,6 +39,7 @@ class TaggerTraining {
   ~TaggerTraining();
 
   /// One batch.
+  ///
   /// Requires  steps() < total()
   void step();
   [[nodiscard]] std::size_t steps() const;
@@ -48,6 +50,7 @@ class TaggerTraining {
 
   /// Accuracy of the labels of `words` words of `length`. These words do not depend on the seed of the
   /// training, and no training uses them.
+  ///
   /// Requires  words is a multiple of `lanes`
   [[nodiscard]] double accuracy(std::size_t length, std::size_t words) const;
 

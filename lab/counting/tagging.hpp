@@ -30,10 +30,12 @@ enum class Tagging : std::uint8_t {
 [[nodiscard]] Word draw(Tagging tagging, std::size_t length, Random& random);
 
 /// 1 where the prefix is in the language.
+///
 /// Shapes    (word.size())
 [[nodiscard]] std::vector<std::uint8_t> labels(Tagging tagging, WordView word);
 
 /// The exact fraction of labels of words of `draw` that are 1, which is the accuracy of always answering yes.
+///
 /// Accuracy  to rounding (test: Tagging.SharesAreThoseOfDraws)
 [[nodiscard]] double positive_share(Tagging tagging, std::size_t length);
 

@@ -252,15 +252,14 @@ std::vector<Figure> figures(const Results& results) {
     curves.specification["config"]["legend"]["labelLimit"] = 0;
     return curves;
   };
-  return {
-      figure("loss", "loss", "training loss", "Majority: training loss, by the transformation before attention."),
-      figure("accuracy", "test_accuracy", "test accuracy",
-             "Majority: test accuracy over tokens."),
-      figure("angle", "query_angle", "angle of queries to ones, degrees",
-             "Majority: angle of effective queries to all-ones."),
-      figure("uniformity", "divergence", "divergence of attention from uniform, nats",
-             "Majority: divergence of attention over positions from uniform."),
-      figure("queries", "query_length", "length of queries", "Majority: length of effective queries.")};
+  return {figure("loss", "loss", "training loss",
+                 "Majority: training loss, by the transformation before attention."),
+          figure("accuracy", "test_accuracy", "test accuracy", "Majority: test accuracy over tokens."),
+          figure("angle", "query_angle", "angle of queries to ones, degrees",
+                 "Majority: angle of effective queries to all-ones."),
+          figure("uniformity", "divergence", "divergence of attention from uniform, nats",
+                 "Majority: divergence of attention over positions from uniform."),
+          figure("queries", "query_length", "length of queries", "Majority: length of effective queries.")};
 }
 
 }  // namespace
@@ -297,8 +296,7 @@ const Experiment brody_majority{
          {"gap_with_projection", "The gap appears with the projection too if keys are as short (ours).",
           "no such arm",
           "at step 1554 the mean loss with projection at length 1/sqrt(d) exceeds LayerNorm's by at least "
-          "four "
-          "fifths of the published gap, 10 seeds",
+          "four fifths of the published gap, 10 seeds",
           judge_small},
          {"query_angle", "LayerNorm turns queries towards all-ones.",
           "at step 5000: 25.7 degrees with, 73.1 without "
@@ -306,8 +304,8 @@ const Experiment brody_majority{
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle},
          {"query_angle_matched",
-          "LayerNorm turns queries towards all-ones also compared to keys of the same length without projection "
-          "(ours).",
+          "LayerNorm turns queries towards all-ones also compared to keys of the same length without "
+          "projection (ours).",
           "no such arm",
           "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
           judge_angle_matched},
@@ -329,8 +327,7 @@ const Experiment brody_majority{
          {"accuracy_matched", "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
           "no such arm",
           "mean test accuracy at step 5180 without projection at length sqrt(d) at most 0.01 below "
-          "LayerNorm's, 10 "
-          "seeds",
+          "LayerNorm's, 10 seeds",
           judge_accuracy_matched}},
     .figures = figures};
 

@@ -270,7 +270,8 @@ const Experiment merrill_generalization{
           [](const Results& results) { return one_layer_behind(results, "prefix_as_coded"); }},
          {"all_learn_near_balance", "At 64 letters all four are right on |#a − #b| < 5",
           "erratum, figure 8: 100 % each", "3 seeds or more: each mean at least 99.5 %", all_learn},
-         {"one_layer_falls_first", "On |#a − #b| < 5 the accuracy of one layer of ifo-QRNN with D1 decreases first",
+         {"one_layer_falls_first",
+          "On |#a − #b| < 5 the accuracy of one layer of ifo-QRNN with D1 decreases first",
           "erratum, figure 8 (no numbers)",
           "3 seeds or more: at 512 letters at least 5 points below the LSTM and below two layers in the mean "
           "and below in every seed; at 128 below its own mean with D2",
@@ -281,8 +282,8 @@ const Experiment merrill_generalization{
           forget_only},
          {"base_line_as_coded", "On a^n b^n Σ* one layer of QRNN is no better than the baseline",
           "figure 6: 79.95 … 76.52 %, base line 79.75 … 76.37 %",
-          "labels as coded, 3 seeds or more: the mean within 4 points of always giving the more common label, at "
-          "each length",
+          "labels as coded, 3 seeds or more: the mean within 4 points of always giving the more common "
+          "label, at each length",
           base_line_as_coded},
          {"base_line_as_defined",
           "With labels as the paper defines them it first finds a shortcut, and falls to the baseline for "

@@ -273,8 +273,10 @@ std::vector<Figure> figures(const Results& results) {
                       {"y", std::log2(run->last(fmt::format("space_{}_{}", line.name, n)))}});
     }
   }
-  return {{"space", "Configurations by number of letters; gru and elman_tanh: maximum over 100 random cells of 3 units",
-           vega::curves(std::move(rows), {"letters read", "log2 of configurations"})}};
+  return {
+      {"space",
+       "Configurations by number of letters; gru and elman_tanh: maximum over 100 random cells of 3 units",
+       vega::curves(std::move(rows), {"letters read", "log2 of configurations"})}};
 }
 
 constexpr std::string_view on_every_word = "no mistake on every word of up to 13 letters";
@@ -305,7 +307,8 @@ const Experiment merrill_theorems{
          {"theorem_2", "An LSTM computes that counter in the limit of large weights", "theorem 2",
           "the largest error for i, j < 25 falls from N = 1 over 3, 5, 10 to 20, there at most 1e-6",
           limit_holds},
-         {"theorems_3_4_7", "Counter machines whose moves do not depend on their counters are weighted automata",
+         {"theorems_3_4_7",
+          "Counter machines whose moves do not depend on their counters are weighted automata",
           "theorems 3, 4 and 7", "300 random machines, 30 words and each counter: every value equal",
           [](const Results& results) {
             return expect(results, {{"machine_mistakes", 0, "values that differ: "}}, "machines",
@@ -316,8 +319,9 @@ const Experiment merrill_theorems{
           [](const Results& results) {
             return expect(results, {{"layer_mistakes", 0, "values that differ: "}}, "layers", least_layers);
           }},
-         {"theorem_6", "The values of a weighted automaton with two states grow faster than those of any network", "theorem 6",
-          "reading binary numbers has rank 2 and 2^n different values after n letters, n = 12",
+         {"theorem_6",
+          "The values of a weighted automaton with two states grow faster than those of any network",
+          "theorem 6", "reading binary numbers has rank 2 and 2^n different values after n letters, n = 12",
           [](const Results& results) {
             return expect(
                 results,
@@ -350,8 +354,8 @@ const Experiment merrill_theorems{
             return expect(results, {{"thm10_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
          {"theorem_11", "No decoder of a saturated QRNN recognizes a^n b^n Σ*", "theorem 11",
-          "for windows of 1 … 6 the two words differ in membership and have the same windows; c of 2000 random "
-          "layers is equal after both",
+          "for windows of 1 … 6 the two words differ in membership and have the same windows; c of 2000 "
+          "random layers is equal after both",
           [](const Results& results) {
             return expect(results,
                           {{"attacks_with_same_windows", 6, "windows in equal number: "},
@@ -397,7 +401,8 @@ const Experiment merrill_theorems{
             const double rank = run->last("rank_stack_as_printed");
             return Finding{fmt::format("rank {:g}", rank), rank > 2.0};
           }},
-         {"space", "Cells with bounded states have a constant number of configurations, counters a polynomial one",
+         {"space",
+          "Cells with bounded states have a constant number of configurations, counters a polynomial one",
           "section 3 and figure 1",
           "after n = 0 … 12 letters 2n + 1, n + 1, (n + 1)(n + 2)/2 and 2^n of difference, clipped, "
           "both_counts and binary; 100 random cells of 3 units: at most 9 (tanh) and 27 (gru)",

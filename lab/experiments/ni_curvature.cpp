@@ -180,10 +180,9 @@ std::vector<Figure> figures(const Results& results) {
                    .largest = run.at("largest", groups),
                    .bound = run.at("bound", groups)});
   }
-  return {
-      {"ratio",
-       "Curvature of LN in groups relative to one group, over normal rows of width 64, and the bound.",
-       figures::group_curvature(all)}};
+  return {{"ratio",
+           "Curvature of LN in groups relative to one group, over normal rows of width 64, and the bound.",
+           figures::group_curvature(all)}};
 }
 
 }  // namespace
@@ -210,8 +209,7 @@ const Experiment ni_curvature{
          {.name = "bound_holds",
           .says = "The ratio is never below g(N - 2g)/(N - 2).",
           .paper = "the proposition has 1 for g <= N/3 and N/8 for g = N/4; both follow",
-          .rule =
-              "no row of any run below, for every g that divides N with blocks of 3 or more, up to 1e-11",
+          .rule = "no row of any run below, for every g that divides N with blocks of 3 or more, up to 1e-11",
           .judge = bound_holds},
          {.name = "bound_attained",
           .says = "The bound is attained.",

@@ -147,7 +147,8 @@ Finding null_space(const Results& results) {
 }
 
 Finding principal_axes(const Results& results) {
-  Finding lengths = within(results, "semi_axes", "difference of a squared semi-axis and its eigenvalue", 1e-12);
+  Finding lengths =
+      within(results, "semi_axes", "difference of a squared semi-axis and its eigenvalue", 1e-12);
   const Finding directions = within(results, "axes", "residual of an axis", 1e-12);
   if (lengths.holds) *lengths.holds = *lengths.holds && *directions.holds;
   lengths.ours += "; " + directions.ours;

@@ -41,10 +41,11 @@ am::Acceptor made(const std::string& machine, am::Language language) {
     return am::lstm_threshold_counter();
   }
   if (machine != "lstm" && machine != "lstm_linear_output") {
-    throw Error(ErrorCode::Argument,
-                fmt::format("weiss-counters: machine \"{}\", expected lstm, lstm_linear_output, elman_relu or "
-                            "lstm_one_threshold",
-                            machine));
+    throw Error(
+        ErrorCode::Argument,
+        fmt::format("weiss-counters: machine \"{}\", expected lstm, lstm_linear_output, elman_relu or "
+                    "lstm_one_threshold",
+                    machine));
   }
   am::Acceptor acceptor = am::lstm_counter(language);
   acceptor.cell.linear_output = machine == "lstm_linear_output";

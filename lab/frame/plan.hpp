@@ -19,11 +19,13 @@ struct Sweep {
 };
 
 /// Reads {"values": {KEY: [VALUE, ...], ...}, "seeds": [SEED, ...]}; either may be left out.
+///
 /// Errors    Io; Format, naming the file and what was expected
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& file);
 
 /// Every run: the plan's configurations, with values replaced by those of the sweep, for seeds 1 … `seeds`
 /// (0: the plan's). Each configuration begins with "size".
+///
 /// Errors    Argument for a key that the experiment's configurations do not have
 [[nodiscard]] std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t seeds,
                                           const std::optional<Sweep>& sweep);

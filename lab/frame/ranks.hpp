@@ -8,6 +8,7 @@ namespace normscope::lab {
 class Ranks {
  public:
   /// Joins the others.
+  ///
   /// Requires  at most one object a process
   Ranks();
   Ranks(const Ranks&) = delete;

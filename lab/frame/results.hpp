@@ -19,9 +19,11 @@ struct Done {
 
   [[nodiscard]] bool is(std::string_view key, const Json& value) const;
   /// The last value of that name.
+  ///
   /// Errors    Argument if there is none
   [[nodiscard]] double last(std::string_view name) const;
   /// The value at that step, or else at the last before it.
+  ///
   /// Errors    Argument if there is none
   [[nodiscard]] double at(std::string_view name, std::uint64_t step) const;
   [[nodiscard]] bool has(std::string_view name) const;
@@ -48,6 +50,7 @@ class Results {
   [[nodiscard]] std::vector<Json> all(std::string_view key) const;
 
   /// Statistics of one number per run.
+  ///
   /// Requires  at least one run
   [[nodiscard]] Spread spread(const std::function<double(const Done&)>& number) const;
   [[nodiscard]] Spread last(std::string_view name) const;

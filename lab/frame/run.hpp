@@ -46,6 +46,7 @@ class Run {
   [[nodiscard]] std::span<const std::byte> progress() const { return lease_.progress; }
 
   /// Records a number measured at `step`, once per name and step.
+  ///
   /// Requires  step >= the one to continue from,
   ///           and > it unless that is 0
   void measure(std::string name, std::uint64_t step, double value);
@@ -55,6 +56,7 @@ class Run {
 
   /// Reports that `step` of `total` is done and all its numbers are measured. Shows the progress, and saves
   /// the result of `progress` if the last save was some seconds ago or the work is to stop.
+  ///
   /// Errors    Cancelled, after saving, if the work is to stop
   void reached(std::uint64_t step, std::uint64_t total, const std::function<Bytes()>& progress);
 
@@ -77,6 +79,7 @@ class Run {
 };
 
 /// Performs the run of `lease` to its end, or until `progress` cancels it.
+///
 /// Errors    Cancelled, with the run saved and released; whatever the experiment throws, with the run
 ///           released
 void perform(Store& store, const Experiment& experiment, const Lease& lease, double seconds,

@@ -45,6 +45,7 @@ struct ExperimentResult {
 [[nodiscard]] std::string show_command(const ExperimentResult& account);
 
 /// Writes each figure as NAME.vl.json (Vega-Lite); its subtitle is the command that makes it.
+///
 /// Errors    Io
 void write_figures(const ExperimentResult& account, const std::filesystem::path& folder);
 

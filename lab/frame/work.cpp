@@ -32,6 +32,7 @@ class Children {
   }
 
   /// Whether some processes are still running.
+  ///
   /// Errors    Io if one has failed, after it has reported why
   bool running() {
     for (std::size_t i = 0; i < running_.size();) {

@@ -20,10 +20,12 @@ struct Work {
 
 /// Performs the runs one after the other in this process until all are done. Runs leased by another process
 /// are waited for, and taken over when their lease expires.
+///
 /// Errors    Cancelled, with everything saved; what an experiment or the store throws
 void work(const Work& work, const Progress& progress);
 
 /// The same in `processes` concurrent processes.
+///
 /// Requires  no other thread in this process
 void work_in_processes(const Work& work, unsigned processes, const Progress& progress);
 

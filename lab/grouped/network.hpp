@@ -64,6 +64,7 @@ class Network {
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
   /// The mean loss; stores its gradient in `gradient`.
+  ///
   /// Shapes    values, gradient (total count of the parameters)
   double loss_and_gradient(std::span<const float> values, const Batch& batch,
                            std::span<float> gradient) const;
@@ -76,8 +77,11 @@ class Network {
 };
 
 /// The norm of these networks, including gain and bias.
+///
 /// Shapes    rows (any × spec.width), and so the result
+///
 /// Requires  spec.kind is layer
+///
 /// Accuracy  norm::forward to 2e-6 (test: Grouped.TheNormIsOurs)
 [[nodiscard]] std::vector<float> grouped_norm(const NormSpec& spec, std::span<const float> rows);
 

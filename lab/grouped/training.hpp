@@ -28,7 +28,9 @@ struct Schedule {
 
 /// Trains the run's network as configured ("steps", "warmup", "rate", "measure_every"). Measures
 /// "train_loss", the mean since the last point, and "loss" and "accuracy" on held-out data.
+///
 /// Errors    Cancelled, from Run::reached
+///
 /// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:
 ///           Grouped.InterruptedTrainingResumesBitwise)
 void train(Run& run, const Network& network, const Data& data);

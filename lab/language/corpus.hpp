@@ -17,14 +17,17 @@ struct Corpus {
 };
 
 /// A text: its first twentieth is held out; characters are numbered by byte value.
+///
 /// Errors    Io; Argument for a text of less than 1000 characters
 [[nodiscard]] Corpus text_corpus(const std::filesystem::path& file);
 
 /// A shuffled word list with a newline between words; one word in ten is held out.
+///
 /// Errors    Io; Argument
 [[nodiscard]] Corpus word_corpus(const std::filesystem::path& file);
 
 /// `rows` pieces of `length` characters from random positions of the stream, concatenated.
+///
 /// Errors    Argument for a stream shorter than a piece
 [[nodiscard]] std::vector<std::uint8_t> pieces(const std::vector<std::uint8_t>& stream, std::size_t rows,
                                                std::size_t length, Random& random);

@@ -17,6 +17,7 @@ struct KeyShares {
 };
 
 /// Shapes    stream (any rows · norm.width), key_map (norm.width · norm.width), heads one below the other
+///
 /// Requires  a layer norm; `scales` is false where it only projects
 [[nodiscard]] KeyShares key_shares(std::span<const double> stream, const NormSpec& norm, bool scales,
                                    std::span<const double> key_map, std::size_t heads);

@@ -42,9 +42,11 @@ class Network {
   /// The loss without dropout.
   [[nodiscard]] double loss(std::span<const std::uint8_t> pieces, std::size_t rows);
   /// The input of each layer's norm before attention, for one sequence.
+  ///
   /// Shapes    result (layers, sequence.size() · width)
   [[nodiscard]] std::vector<std::vector<double>> attention_inputs(std::span<const std::uint8_t> sequence);
   /// The key map of a layer, heads one below the other.
+  ///
   /// Shapes    result (width · width)
   [[nodiscard]] std::vector<double> key_map(std::size_t layer) const;
 

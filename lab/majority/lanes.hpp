@@ -56,7 +56,9 @@ constexpr std::array<Real, Simd<Real>::terms + 1> inverse_factorials() {
 }
 
 /// x becomes e^x, or that of `least` where it is less.
+///
 /// Requires  x <= 0
+///
 /// Accuracy  4 ulp (test: LanesOf.ExponentiateIsTheExponential)
 template <class Real>
 NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
@@ -81,7 +83,9 @@ NORMSCOPE_LAB_INLINE void exponentiate(Lanes<Real>& x) {
 }
 
 /// x becomes 1/sqrt(x).
+///
 /// Requires  x > 0
+///
 /// Accuracy  4 ulp (test: LanesOf.InvertRootIsTheInverseOfTheRoot)
 template <class Real>
 NORMSCOPE_LAB_INLINE void invert_root(Lanes<Real>& x) {

@@ -56,7 +56,9 @@ class Network {
   explicit Network(const InputNorm& norm) : norm_(norm) {}
 
   /// Loss on the sequences `rows` of `examples`; fills `gradient` unless it is empty.
+  ///
   /// Shapes    parameters (584), gradient (584 or 0)
+  ///
   /// Accuracy  as `Pairs::evaluate`; the loss equals the token-by-token loss to 1e-12 in double (test:
   ///           Majority.LossIsThatOfEveryToken)
   Outcome evaluate(std::span<const double> parameters, const Examples& examples,

@@ -53,8 +53,11 @@ class Pairs {
   ~Pairs();
 
   /// Loss and accuracy over the sequences `rows` of `examples`, and if `gradient` is there, the loss's.
+  ///
   /// Requires  rows is not empty
+  ///
   /// Accuracy  central differences agree to 1e-6 in double (test: Majority.GradientIsThatOfDifferences)
+  ///
   /// Cost      1e3 multiply-adds per pair with a gradient, a third of that without
   [[nodiscard]] Outcome evaluate(const Tables& tables, const Examples& examples,
                                  std::span<const std::uint32_t> rows, Tables* gradient);

@@ -37,6 +37,7 @@ struct Data {
 /// search, and training and test share partitions, as in the released code.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 4.1], and the authors' code
+///
 /// Errors    Argument for a task without partitions
 [[nodiscard]] Data make_data(const Task& task, std::uint64_t seed);
 

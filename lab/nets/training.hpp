@@ -18,7 +18,9 @@ namespace normscope::lab::nets {
 /// Trains the run's net. Measures "loss" and "accuracy" of the batch every few steps, and at the end
 /// "train_accuracy", "test_accuracy" if there is `test`, "to_95" (the first step with 95 %), "transitions"
 /// (their number), and "gain" and "gain_step" of the largest (0 if there is none).
+///
 /// Errors    Cancelled, from Run::reached; as lnnet::Trainer
+///
 /// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:
 ///           Nets.InterruptedTrainingResumesBitwise)
 void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Dataset* test = nullptr);
@@ -26,10 +28,12 @@ void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Da
 /// Number of runs whose last value of `metric` is above `level`.
 [[nodiscard]] std::size_t above(const Results& results, const char* metric, double level);
 /// The median of the runs' last values.
+///
 /// Requires  at least one run
 [[nodiscard]] double median(const Results& results, const char* metric);
 
 /// The distribution of loss and accuracy over the runs at every step.
+///
 /// Requires  at least one run, all of one
 ///           configuration
 [[nodiscard]] Figure curves(const Results& results, const char* name, const std::string& caption);

@@ -57,6 +57,7 @@ struct Lease {
 class Store {
  public:
   /// Opens the file, or creates it.
+  ///
   /// Errors    Io; Format for a file that is not a run store or has a newer layout
   explicit Store(const std::filesystem::path& file);
   Store(Store&&) noexcept;
@@ -79,6 +80,7 @@ class Store {
 
   /// Saves the measurements since the last save and the state needed to continue in one transaction, and
   /// renews the lease.
+  ///
   /// Errors    Argument if the lease has been lost to another process, or a step is before the saved one
   void save(Lease& lease, std::uint64_t step, std::span<const Metric> metrics,
             std::span<const std::byte> progress, double seconds);

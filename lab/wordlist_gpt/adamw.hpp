@@ -24,6 +24,7 @@ double clip(std::span<float> gradient, double limit);
 /// with decay = 0 for tensors that do not decay.
 ///
 /// Source    [Loshchilov, Hutter 2019, Decoupled weight decay regularization, algorithm 2]
+///
 /// Shapes    values, gradient, both moments (total count of `tensors`)
 void adamw_step(const Recipe& recipe, const std::vector<Parameter>& tensors, std::size_t step,
                 std::span<const float> gradient, std::span<float> values, Moments& moments);

@@ -69,6 +69,7 @@ struct Network::Torch {
   }
 
   /// Causal attention of every head.
+  ///
   /// Shapes    qkv (rows · length × 3 width), result (rows · length × width)
   Tensor attend(const Tensor& qkv, const Batch& batch) const {
     const auto rows = static_cast<std::int64_t>(batch.rows);

@@ -18,11 +18,14 @@ class Network {
   ~Network();
 
   /// Mean negative log-likelihood of the counted targets in nats; its gradient goes to `gradient`.
+  ///
   /// Shapes    values, gradient (total count of the parameters)
+  ///
   /// Requires  batch.length <= context; at least one counted target
   double loss_and_gradient(std::span<const float> values, const Batch& batch, std::span<float> gradient);
 
   /// Scores of every token at every position.
+  ///
   /// Shapes    result (rows × length × alphabet)
   [[nodiscard]] std::vector<float> logits(std::span<const float> values, const Batch& batch);
 

@@ -35,6 +35,7 @@ struct Recipe {
 };
 
 /// Reads a recipe: one JSON object that holds every field of `Recipe` under its name, and no other.
+///
 /// Errors    Io; Format when it is no such object; Argument for a value outside its range
 [[nodiscard]] Recipe read_recipe(const std::filesystem::path& path);
 

@@ -39,14 +39,17 @@ struct TrainingState {
 [[nodiscard]] TrainingState initial_state(const Recipe& recipe);
 
 /// Writes `state` with what identifies the job, atomically.
+///
 /// Errors    Io
 void save_state(const std::filesystem::path& path, const Job& job, const TrainingState& state);
 
 /// Reads a state back, bit by bit.
+///
 /// Errors    Io, Format; Argument when it belongs to another recipe, word list or number of threads
 [[nodiscard]] TrainingState load_state(const std::filesystem::path& path, const Job& job);
 
 /// Runs the remaining steps; saves the state to `path` periodically and when `progress` cancels.
+///
 /// Errors    Cancelled, with the state saved; Io
 void train(const Job& job, Network& network, TrainingState& state, const std::filesystem::path& path,
            const Progress& progress);

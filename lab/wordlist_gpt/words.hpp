@@ -30,6 +30,7 @@ struct WordLists {
 
 /// Reads one word a line, in lower case. Words of other characters than a to z and the apostrophe
 /// are left out.
+///
 /// Errors    Io; Argument when a list stays empty or a word has more than `longest` characters
 [[nodiscard]] WordLists read_words(const std::filesystem::path& path, std::size_t longest);
 
@@ -40,6 +41,7 @@ struct WordLists {
 inline constexpr std::int64_t uncounted = -1;
 
 /// Rows of tokens, and for each position the token that follows.
+///
 /// Shapes    inputs, targets (rows × length)
 struct Batch {
   std::size_t rows = 0;

@@ -10,7 +10,9 @@ class LogHistogram {
  public:
   void add(double value);
   /// The smallest value that at least `fraction` of the numbers do not exceed.
+  ///
   /// Accuracy  half a bin, 1.1 %
+  ///
   /// Requires  some number was added
   [[nodiscard]] double quantile(double fraction) const;
 

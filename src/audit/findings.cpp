@@ -38,8 +38,7 @@ struct Reason {
 constexpr Reason reasons[] = {
     {"stretched_axis",
      "Every map that reads the norm sees this axis larger than the others: it dominates dot products, and "
-     "the "
-     "range that quantized activations need."},
+     "the range that quantized activations need."},
     {"stretched_axes_count",
      "Axes far longer than the median one dominate dot products and quantization ranges."},
     {"concentrated_image",
@@ -58,9 +57,10 @@ constexpr Reason reasons[] = {
      "A feature that many norms single out often holds massive activations; low-precision formats must "
      "leave room for it."},
     {"switched_off",
-     "Readers of these norms hardly see the features; small gains also tilt null directions and make condition numbers "
-     "large."},
-    {"removed_weight", "Centring or folding removes this part; lengths and comparisons of raw weights include it."},
+     "Readers of these norms hardly see the features; small gains also tilt null directions and make "
+     "condition numbers large."},
+    {"removed_weight",
+     "Centring or folding removes this part; lengths and comparisons of raw weights include it."},
     {"feature_reader",
      "A layer that depends on one feature is most sensitive to its quantization or pruning."},
     {"gain_range",
@@ -80,7 +80,8 @@ constexpr Reason reasons[] = {
      "Such a head cannot average over its context; it prefers some keys whatever the query."},
     {"never_sharp", "Such a head always mixes many tokens: it cannot copy from one."},
     {"unreachable_tokens", "Greedy decoding never produces these tokens, whatever the prompt."},
-    {"tied_tokens", "Which of them greedy decoding produces is decided by the order of ids, not by the model."},
+    {"tied_tokens",
+     "Which of them greedy decoding produces is decided by the order of ids, not by the model."},
     {"improbable_token", "Sampling rarely produces this token, whatever the prompt."},
     {"missing_tensors", "Only tensors in the file are named as readers and writers of norms."},
 };

@@ -178,8 +178,8 @@ void suspicious_norms(const Report& report, Findings& findings) {
       report, findings, "bias_not_finite", 1.0,
       [](const NormReport& norm) { return norm.bias && norm.bias->not_finite > 0; },
       [](const std::string& which, const NormReport& first) {
-        return fmt::format("Biases that are not finite make the outputs of {} not finite: {} in the first.", which,
-                           first.bias->not_finite);
+        return fmt::format("Biases that are not finite make the outputs of {} not finite: {} in the first.",
+                           which, first.bias->not_finite);
       });
   about_all(
       report, findings, "constant_gain", 0.5,
@@ -243,8 +243,7 @@ void norms_that_do_not_normalize(const Report& report, Findings& findings) {
       [](const std::string& which, const NormReport& first) {
         return fmt::format(
             "Normalization is off in {}: eps {:g} exceeds the mean square m of any row, so each is a linear "
-            "map "
-            "within m/(2 eps) relative. No bounds are given for what reads them.",
+            "map within m/(2 eps) relative. No bounds are given for what reads them.",
             which, first.norm.eps);
       });
   about_all(

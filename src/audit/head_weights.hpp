@@ -24,7 +24,9 @@ struct Projection {
 
 /// A head's queries or keys as maps of the norm's output, composed with `between` if there is one: W M and W
 /// m + b. Each entry of n products is computed in about twice the precision and rounded once.
+///
 /// Errors    as `model::read_weight`
+///
 /// Accuracy  an entry of a composed map is within its error, u |entry| + 32 (n + 2) u² Σ|products|, of the
 ///           exact one (test: HeadsAudit.BoundsHoldWhereComposedWeightsCancel)
 [[nodiscard]] Projection read_projection(const checkpoint::Checkpoint& checkpoint, const model::Linear& part,

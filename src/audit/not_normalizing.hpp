@@ -9,6 +9,7 @@
 namespace normscope::audit {
 
 /// Why nothing is proved about the readers of `norm`.
+///
 /// Requires  the norm does not normalize
 [[nodiscard]] inline std::string not_normalizing(const model::Norm& norm) {
   return norm.effect() == NormEffect::off

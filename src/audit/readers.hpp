@@ -6,9 +6,9 @@
 
 namespace normscope::audit {
 
-/// Fills `report.readers` with statistics of how each reader uses the norm; readers whose weights are missing,
-/// not finite or of an unsupported type are left out. `longest` is the unit vector of the image's longest axis,
-/// or empty.
+/// Fills `report.readers` with statistics of how each reader uses the norm; readers whose weights are
+/// missing, not finite or of an unsupported type are left out. `longest` is the unit vector of the image's
+/// longest axis, or empty.
 ///
 /// Errors    Cancelled
 ///

@@ -116,8 +116,8 @@ NormReport measure(const checkpoint::Checkpoint& checkpoint, const model::Norm& 
   return report;
 }
 
-/// Whether `b` may be the next norm of the space in which `a` acts. Norms inside attention (of one head's query,
-/// for example) do not act on the stream.
+/// Whether `b` may be the next norm of the space in which `a` acts. Norms inside attention (of one head's
+/// query, for example) do not act on the stream.
 bool comparable(const model::Norm& a, const model::Norm& b) {
   return a.order_known && b.order_known && a.width == b.width && a.stack == b.stack &&
          (a.placement == model::Placement::inside) == (b.placement == model::Placement::inside) &&

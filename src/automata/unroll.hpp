@@ -19,6 +19,7 @@ class Unroll {
   explicit Unroll(const Network& network);
 
   /// Adds loss and gradient of at most `lanes` words, with weight `weight` per word or symbol.
+  ///
   /// Requires  words.size() <= lanes, a network of the same sizes as given to the constructor
   void add(const Network& network, std::span<const Labelled* const> words, double weight);
 

@@ -30,18 +30,22 @@ struct NpyHeader {
 inline constexpr std::size_t npy_prefix = 12;
 
 /// Offset of the elements, from the first bytes of a file.
+///
 /// Errors    Format; messages begin with `where`
 [[nodiscard]] std::size_t npy_data_begin(std::span<const std::byte> prefix, const std::string& where);
 
 /// Parses the header from the bytes before the elements. Its `data_bytes` does not overflow.
+///
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] NpyHeader parse_npy_header(std::span<const std::byte> before_data, const std::string& where);
 
 /// Throws unless an array of this header has `size` bytes of elements.
+///
 /// Errors    Format; messages begin with `where`
 void check_data_size(const NpyHeader& header, std::uint64_t size, const std::string& where);
 
 /// The elements, row-major and little-endian: `data` itself if it is stored so, else in `buffer`.
+///
 /// Requires  data.size() == header.data_bytes()
 [[nodiscard]] std::span<const std::byte> npy_elements(const NpyHeader& header,
                                                       std::span<const std::byte> data,
@@ -54,6 +58,7 @@ struct NpyArray {
 };
 
 /// The array in the bytes of a `.npy` file.
+///
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);
 

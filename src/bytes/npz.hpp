@@ -13,6 +13,7 @@
 namespace normscope::bytes {
 
 /// Reads the header of the array in `member` and checks the member's size against it.
+///
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
 [[nodiscard]] NpyHeader read_npz_header(std::span<const std::byte> bytes, const ZipMember& member,
                                         const std::string& where);

@@ -9,6 +9,7 @@
 namespace normscope::bytes {
 
 /// Reads a file with one array front to back, gzipped or not.
+///
 /// Errors    Format; messages begin with `where`
 class PackedSource {
  public:

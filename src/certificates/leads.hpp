@@ -20,7 +20,9 @@ struct LeadClaim {
 /// For each claim, a lower bound in exact arithmetic of the smallest difference of scores; a bound below
 /// `least` is within rounding of the true value. One product in float64 with an error bound; rows that it
 /// does not decide are computed in twice the precision.
+///
 /// Errors    Cancelled
+///
 /// Cost      2 n width operations per claim
 [[nodiscard]] std::vector<double> proved_leads(MatrixView<const double> rows,
                                                const std::vector<LeadClaim>& claims, unsigned threads,

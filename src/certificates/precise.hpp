@@ -40,6 +40,7 @@ struct Matrix {
 [[nodiscard]] Column to_column(std::span<const double> x);
 
 /// L with L Lᵀ = A for a symmetric matrix; empty if a pivot is not positive.
+///
 /// Source    [Rump 2006, Verification of positive definiteness]: a factor of A − δI found in arithmetic that
 ///           rounds by v proves A positive definite where δ >= 2 (n + 2) v tr A
 [[nodiscard]] std::optional<Matrix> cholesky(const Matrix& a);

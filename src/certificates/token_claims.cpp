@@ -10,8 +10,8 @@
 namespace normscope::certificates {
 namespace {
 
-/// Points that are stored in a folder instead of the JSON: NAME_tokens.npy has the tokens, NAME_points.npy a row
-/// for each; those of witnesses are reachable.npy and witnesses.npy.
+/// Points that are stored in a folder instead of the JSON: NAME_tokens.npy has the tokens, NAME_points.npy a
+/// row for each; those of witnesses are reachable.npy and witnesses.npy.
 class PointFolder {
  public:
   explicit PointFolder(const Folder* folder) : folder_(folder) {}

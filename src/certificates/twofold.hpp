@@ -25,6 +25,7 @@ struct Twofold {
                           std::span<const double> origin);
 
 /// An upper bound of |Σ λ a/Σλ − Σ μ b/Σμ|.
+///
 /// Requires  weights with a positive sum each
 [[nodiscard]] double distance_at_most(MatrixView<const double> a, const std::vector<Weight>& weights_a,
                                       MatrixView<const double> b, const std::vector<Weight>& weights_b);

@@ -15,6 +15,7 @@
 namespace normscope::checkpoint {
 
 /// Takes little-endian numbers and bytes one after another from a part of a file.
+///
 /// Errors    Format: `what` is truncated, in messages that begin with `where`
 class ByteCursor {
  public:

@@ -18,6 +18,7 @@
 namespace normscope::checkpoint {
 
 /// The bytes of a file of FlatBuffers.
+///
 /// Errors    Format: messages begin with `where`
 class FlatFile {
  public:

@@ -28,7 +28,8 @@ class FlaxReader {
 
   ParsedFile read() {
     const Item root = item();
-    if (root.kind != Kind::map) fail(ErrorCode::Format, "does not begin with a map, expected a map of named arrays");
+    if (root.kind != Kind::map)
+      fail(ErrorCode::Format, "does not begin with a map, expected a map of named arrays");
     read_map(root.size, 0);
     if (at_ != bytes_.size()) {
       fail(ErrorCode::Format, fmt::format("has {} bytes after its map", bytes_.size() - at_));

@@ -24,6 +24,7 @@ struct GgufPart {
 
 /// The files of the model, of which `path` with that metadata is one, in order: `path` alone unless
 /// "split.count" says otherwise. All are in the folder of `path`.
+///
 /// Errors    Format if "split.no" and "split.count" are not those of the name
 [[nodiscard]] std::vector<std::filesystem::path> gguf_files(
     const std::filesystem::path& path, const std::map<std::string, std::string, std::less<>>& metadata);

@@ -19,8 +19,9 @@ namespace normscope::checkpoint {
 /// (`model_config`, `keras_version`, `backend`), and as "GROUP@name" the name that Keras 3 gives a layer in
 /// its group "vars".
 ///
-/// Errors    Format, Shape; Unsupported for other parts of the format, for an object with two names, for groups
-///           nested deeper than 64 and for chunks beyond 32 MiB; messages begin with `where`
+/// Errors    Format, Shape; Unsupported for other parts of the format, for an object with two names, for
+///           groups nested deeper than 64 and for chunks beyond 32 MiB; messages begin with `where`
+///
 /// Cost      O(structures + tensors · log tensors); elements in place are not read
 [[nodiscard]] ParsedFile parse_hdf5(std::span<const std::byte> bytes, const std::string& where);
 

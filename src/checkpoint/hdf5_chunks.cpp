@@ -94,7 +94,8 @@ class Hdf5ChunkTree {
   std::uint64_t found_ = 0;
 };
 
-/// Undoes HDF5's shuffle filter, which stores the first bytes of all elements, then the second ones, and so on.
+/// Undoes HDF5's shuffle filter, which stores the first bytes of all elements, then the second ones, and so
+/// on.
 std::vector<std::byte> unshuffled(Bytes bytes, std::uint64_t width) {
   std::vector<std::byte> result(bytes.size());
   const std::size_t step = static_cast<std::size_t>(width);

@@ -27,6 +27,7 @@ struct Hdf5Extent {
 enum class Hdf5Filter : std::uint16_t { deflate = 1, shuffle = 2 };
 
 /// The filters of a pipeline message, in the order in which they were applied.
+///
 /// Errors    Unsupported for other filters; the message names `quoted`, the dataset
 [[nodiscard]] std::vector<Hdf5Filter> read_hdf5_filters(Hdf5File& file, const Hdf5Message& message,
                                                         const std::string& quoted);
@@ -52,6 +53,7 @@ struct Hdf5Grid {
 };
 
 /// Fills `grid.chunks` from a tree of chunks, of which none may be missing.
+///
 /// Errors    Format; Unsupported for missing chunks
 void read_hdf5_chunks(Hdf5File& file, std::uint64_t tree, Hdf5Grid& grid, const std::string& quoted);
 

@@ -18,14 +18,15 @@ class Hdf5Datasets {
  public:
   Hdf5Datasets(Hdf5File& file, ParsedFile& parsed) : file_(file), parsed_(parsed) {}
 
-  /// Adds the dataset with that object header, unless it holds text. Elements that need no conversion remain in
-  /// place; others are decoded on request.
+  /// Adds the dataset with that object header, unless it holds text. Elements that need no conversion remain
+  /// in place; others are decoded on request.
   ///
   /// Errors    Format, Shape; Unsupported for types that are not numbers, for filters other than deflate and
   ///           shuffle and for layouts other than compact, contiguous and chunks in a tree
   void add(const std::string& name, std::span<const Hdf5Message> messages);
 
   /// Checks that no two elements share their bytes in the file.
+  ///
   /// Errors    Format
   void finish();
 

@@ -50,19 +50,21 @@ struct Hdf5Link {
   std::uint64_t object = 0;  ///< address of its header
 };
 
-/// The bytes of a file, with a limit on the number of bytes that are visited. Every structure that is read counts
-/// with its size, and a valid file refers to each once. A file whose structures refer to each other in circles,
-/// or to the same position many times, is therefore refused after time that is linear in its size.
+/// The bytes of a file, with a limit on the number of bytes that are visited. Every structure that is read
+/// counts with its size, and a valid file refers to each once. A file whose structures refer to each other in
+/// circles, or to the same position many times, is therefore refused after time that is linear in its size.
 class Hdf5File {
  public:
   Hdf5File(std::span<const std::byte> bytes, Arena& arena, const std::string& where);
 
   /// The bytes of a structure.
+  ///
   /// Errors    Format where they extend beyond the file
   [[nodiscard]] ByteCursor structure(std::uint64_t address, std::uint64_t size, std::string_view what);
   /// A structure whose size is not known yet: all bytes from its address on, at least `size`.
   [[nodiscard]] ByteCursor structure_from(std::uint64_t address, std::uint64_t size, std::string_view what);
   /// Counts bytes that are visited.
+  ///
   /// Errors    Format beyond the limit
   void visit(std::uint64_t size);
 
@@ -88,6 +90,7 @@ class Hdf5File {
 [[nodiscard]] const Hdf5Message* find_hdf5_message(std::span<const Hdf5Message> messages, Hdf5Kind kind);
 
 /// The links of a group, from a symbol table or from link messages.
+///
 /// Errors    Unsupported for links that are not hard and for link storage of another kind
 [[nodiscard]] std::vector<Hdf5Link> read_hdf5_links(Hdf5File& file, std::span<const Hdf5Message> messages);
 

@@ -10,11 +10,13 @@ namespace normscope::checkpoint {
 
 /// For a folder models--ORG--NAME of the cache the folder of its snapshot: that of refs/main, else its only
 /// one; any other path stays as it is.
+///
 /// Errors    Argument for a folder with several snapshots and no refs/main; Io
 [[nodiscard]] std::filesystem::path snapshot_of(const std::filesystem::path& path);
 
 /// The snapshot of a model named "NAME" or "ORG/NAME" in the cache: $HF_HUB_CACHE, else $HF_HOME/hub, else
 /// $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; nothing where the cache does not hold it.
+///
 /// Errors    as `snapshot_of`
 [[nodiscard]] std::optional<std::filesystem::path> cached(const std::filesystem::path& name);
 

@@ -11,6 +11,7 @@
 namespace normscope::checkpoint {
 
 /// Receiver of a JSON document's events. Every event is an error unless a reader overrides it.
+///
 /// Errors    Format, in messages that begin with `where`
 class JsonEvents : public nlohmann::json::json_sax_t {
  public:

@@ -19,6 +19,7 @@ namespace normscope::checkpoint {
 
 /// The weights of a `.keras` archive in memory, as `parse_hdf5` gives them, with the text of config.json as
 /// metadata `model_config`.
+///
 /// Errors    as `parse_hdf5`; Unsupported for compressed members
 [[nodiscard]] ParsedFile parse_keras_zip(std::span<const std::byte> bytes,
                                          std::span<const bytes::ZipMember> members, const std::string& where);

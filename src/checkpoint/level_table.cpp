@@ -41,7 +41,8 @@ class LevelTable {
     read_entries(block_at(handles), [&](std::string_view, Bytes value) {
       WireReader handle(value, "block handle", where_);
       const Bytes block = block_at(handle);
-      if (block.data() < end) fail(ErrorCode::Format, "has blocks that are not in the order of their positions");
+      if (block.data() < end)
+        fail(ErrorCode::Format, "has blocks that are not in the order of their positions");
       end = block.data() + block.size();
       read_entries(block, take);
     });

@@ -19,6 +19,7 @@ namespace normscope::checkpoint {
 /// Arrays of text or objects are refused.
 ///
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
+///
 /// Cost      O(members · log members); elements in place are not read
 [[nodiscard]] ParsedFile parse_npz(std::span<const std::byte> bytes,
                                    std::span<const bytes::ZipMember> members, const std::string& where);

@@ -13,7 +13,9 @@ namespace normscope::checkpoint {
 
 /// The tensors and the graph of an `.onnx` file held in memory. Tensors of strings are left out. Initializers
 /// with their elements in another file are parts of what `external` opens.
+///
 /// Errors    Format, Shape, Unsupported; messages begin with `where`
+///
 /// Cost      O(nodes + tensors · log tensors), and sorting the names of the graph's values
 [[nodiscard]] ParsedFile parse_onnx(std::span<const std::byte> bytes, const std::string& where,
                                     const OpenExternal& external = {});

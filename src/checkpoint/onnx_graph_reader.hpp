@@ -18,10 +18,12 @@ class OnnxGraphReader {
   OnnxGraphReader(Arena& arena, const std::string& where) : arena_(arena), where_(where) {}
 
   /// Adds a NodeProto; the value of a Constant is appended to `tensors`.
+  ///
   /// Errors    Format, Unsupported
   void add_node(std::span<const std::byte> message, std::vector<Tensor>& tensors);
   /// The graph, after its last node. `tensors`, sorted by name, are its constants, whose addresses it keeps;
   /// it takes `stored_bytes` in its file.
+  ///
   /// Errors    Format for a value with two producers
   [[nodiscard]] OnnxGraph link(std::span<const Tensor> tensors, std::size_t stored_bytes);
 

@@ -29,9 +29,11 @@ class Arena {
   Arena(std::size_t file_size, std::string where);
 
   /// Counts `count` objects of `size` bytes that are stored elsewhere.
+  ///
   /// Errors    Unsupported beyond the limit
   void charge(std::uint64_t count, std::size_t size);
   /// `count` objects, zero-initialized.
+  ///
   /// Errors    Unsupported beyond the limit
   template <typename T>
   [[nodiscard]] std::span<T> allocate(std::uint64_t count) {
@@ -57,10 +59,12 @@ struct ParsedFile {
 };
 
 /// Sorts tensors by name; names must be unique.
+///
 /// Errors    Format: `who` has a tensor twice
 void sort_tensors(std::vector<Tensor>& tensors, const std::string& who);
 
 /// Throws unless `bytes` is the size of a tensor of that type and shape.
+///
 /// Errors    Shape; the message begins with `where`
 void check_tensor_size(const Tensor& tensor, const std::string& where);
 

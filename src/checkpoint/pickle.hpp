@@ -60,8 +60,10 @@ struct Pickled {
 };
 
 /// Values refer to `bytes` and to the arena.
+///
 /// Errors    Format; Unsupported for a global or an opcode that is not among those of a state dict;
 ///           messages begin with `where`
+///
 /// Cost      O(size); containers may hold each other in circles
 [[nodiscard]] Pickled read_pickle(std::span<const std::byte> bytes, Arena& arena, const std::string& where);
 

@@ -24,6 +24,7 @@ struct WireField {
 };
 
 /// Reads one message, or a packed run of varints, front to back without copying.
+///
 /// Errors    Format, in messages that begin with `where` and name the message `what`
 class WireReader {
  public:

@@ -43,6 +43,7 @@ struct FileMember {
 
 /// Opens a file of weights of that format, with the format's short name; `expected` are the formats to have
 /// in its place. `open` opens files beside it that an ONNX model names; `open_gguf` opens GGUF files.
+///
 /// Errors    those of the format; Unsupported for another; Argument for a member of a file that has none
 [[nodiscard]] std::pair<Shard, std::string_view> open_shard(std::unique_ptr<bytes::Source> file,
                                                             const std::filesystem::path& path,

@@ -21,8 +21,9 @@ namespace normscope::checkpoint {
 ///
 /// `name` is that of the index, without ".index" and folders.
 ///
-/// Errors    Format, Shape; Unsupported for slices of partitioned variables, big-endian files and unknown types;
-///           messages begin with `where`
+/// Errors    Format, Shape; Unsupported for slices of partitioned variables, big-endian files and unknown
+///           types; messages begin with `where`
+///
 /// Cost      O(index + tensors · log tensors)
 [[nodiscard]] ParsedFile parse_tensorflow(std::span<const std::byte> index, const std::string& name,
                                           const std::string& where, const OpenExternal& external);

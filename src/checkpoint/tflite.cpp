@@ -59,8 +59,8 @@ std::optional<Dtype> tflite_dtype(std::int8_t number) {
   }
 }
 
-/// The quantization of a tensor of integers: entry i of an axis has scale and zero point i, or all entries have
-/// the first.
+/// The quantization of a tensor of integers: entry i of an axis has scale and zero point i, or all entries
+/// have the first.
 struct TfliteScales {
   std::span<const std::byte> scales{};       ///< float32
   std::span<const std::byte> zero_points{};  ///< int64; empty for 0

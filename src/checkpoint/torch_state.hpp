@@ -25,8 +25,8 @@ using FindStorage = std::function<TorchStorage(const PickledStorage&)>;
 /// otherwise, or if the whole has a "state_dict", "model_state_dict" or "model" with tensors, the only dict
 /// in it that holds tensors.
 ///
-/// Errors    Format, Shape; Argument for a path that does not lead to tensors, or for no path if several dicts
-///           hold tensors; Unsupported for a pickle without tensors; messages begin with `where`
+/// Errors    Format, Shape; Argument for a path that does not lead to tensors, or for no path if several
+///           dicts hold tensors; Unsupported for a pickle without tensors; messages begin with `where`
 void add_torch_tensors(const Pickled& pickled, std::string_view member, const FindStorage& find,
                        ParsedFile& file, const std::string& where);
 

@@ -20,8 +20,10 @@ namespace normscope::checkpoint {
 
 /// The state dict of a PyTorch zip in memory, or the one that `member` names (torch_state.hpp). Row-major
 /// tensors are views; others are copied into the arena.
+///
 /// Errors    Format, Shape; Unsupported for a pickle that names code not needed for tensors, for compressed
 ///           members and other zips; messages begin with `where`
+///
 /// Cost      O(pickle + members · log members + elements copied); the CRC of elements is not checked
 [[nodiscard]] ParsedFile parse_torch_zip(std::span<const std::byte> bytes, const std::string& where,
                                          std::string_view member = {});

@@ -10,8 +10,8 @@
 
 namespace normscope::checkpoint {
 
-/// The most recently unpacked pieces of one file, by their position in the file: at most 32 MiB together, or one
-/// larger piece. Thread-safe.
+/// The most recently unpacked pieces of one file, by their position in the file: at most 32 MiB together, or
+/// one larger piece. Thread-safe.
 class UnpackedCache {
  public:
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;

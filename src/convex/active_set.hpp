@@ -17,6 +17,7 @@ namespace normscope::convex {
 ///
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope], extended to two hulls; [Daniel, Gragg,
 ///           Kaufman, Stewart 1976] for the updates of the QR decomposition
+///
 /// Cost      4 k dimension to add a row, 6 k (k + dimension) to remove one, for k rows
 template <typename Scalar>
 class ActiveSet {
@@ -46,6 +47,7 @@ class ActiveSet {
 
   /// One step of iterative refinement of the weights and x, from the residuals f of Pc − x, g_j of −p_jᵀx
   /// without the part common to a group, and h of 1 − Σc in each group.
+  ///
   /// Source    [Björck 1967, Iterative refinement of linear least squares solutions]
   void correction(const Vector& f, const Vector& g, const Vector& h, Vector& of_weights,
                   Vector& of_point) const;

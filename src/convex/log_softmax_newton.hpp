@@ -22,7 +22,9 @@ struct SoftmaxPeak {
 /// maximum is the start for the next.
 ///
 /// Source    [Boyd, Vandenberghe 2004, section 11.3] for the path; [Moré, Sorensen 1983] for a step
+///
 /// Shapes    rows (any >= 1, width), offsets (rows)
+///
 /// Cost      a few steps for each factor of 4 in the logits' size
 [[nodiscard]] SoftmaxPeak log_softmax_peak(MatrixView<const double> rows, std::span<const double> offsets,
                                            std::size_t target, double gap, std::size_t most_steps);

@@ -26,11 +26,13 @@ struct NearestHulls {
 /// violated. The weights are refined with residuals in twice the precision.
 ///
 /// Errors    Cancelled
+///
 /// Cost      O(rows dimension) per pricing of all rows; O(k (k + dimension)) per iteration with k active rows
 [[nodiscard]] NearestHulls nearest_hulls(const ScaledHulls& hulls, const std::vector<PointWeight>& start,
                                          const Progress& progress);
 
 /// Continues from that result, entirely in twice the precision.
+///
 /// Cost      about 100 times as much per iteration
 [[nodiscard]] NearestHulls nearest_hulls_closely(const ScaledHulls& hulls,
                                                  const std::vector<PointWeight>& start,

@@ -113,7 +113,8 @@ ExtremeLength prove_largest(const Problem& p, const VectorXd& u, double multipli
   if (u.size() == p.matrix.cols() && in_ball(u)) result.lower = p.length(u).first;
   const Index width = p.matrix.cols();
   const double square = p.matrix.squaredNorm();
-  // An upper bound of every image's length. If the matrix is negligible beside the offset, it is the best one.
+  // An upper bound of every image's length. If the matrix is negligible beside the offset, it is the best
+  // one.
   result.upper = (std::sqrt(square) + p.offset.norm()) * (1.0 + rounding(p.matrix.rows() * (width + 1) + 4));
   if (square <= 0x1p-400 || !std::isfinite(multiplier)) return result;
   const MatrixXd gram = p.matrix.transpose() * p.matrix;

@@ -123,8 +123,8 @@ bool claim(int descriptor) {
 }
 
 /// Removes temporary files of this user's processes that ended without removing them. The kernel releases a
-/// lock whenever its process ends, and all processes of one boot see each other's locks. Locks of other machines
-/// are not visible in some network file systems, so files of other machines are kept.
+/// lock whenever its process ends, and all processes of one boot see each other's locks. Locks of other
+/// machines are not visible in some network file systems, so files of other machines are kept.
 void remove_stale(const path& folder, std::string_view boot) {
   if (boot.empty()) return;
   std::error_code error;

@@ -41,8 +41,8 @@ std::size_t count_heads(const Report& report, Keep keep) {
   return heads.size();
 }
 
-/// Rows with a distance and the attained spread of two keys at that distance: one line per head, or per layer if
-/// there are many heads.
+/// Rows with a distance and the attained spread of two keys at that distance: one line per head, or per layer
+/// if there are many heads.
 Json curve_rows(const Report& report, std::size_t lines) {
   Json table = Json::array();
   std::map<std::tuple<std::string, int, std::string, std::size_t>, double> layers;

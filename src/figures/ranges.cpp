@@ -128,11 +128,11 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
   }
   charts.push_back(chart(
       "ranges", "How large can the numbers behind each norm become?",
-      fmt::format(
-          "For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} behind {}).{} "
-          "Dots are the largest size over every input, lines reach down to the typical size.",
-          number_at_most(largest), summary.largest->role, summary.largest_norm->name,
-          margins(found, largest)),
+      fmt::format("For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} "
+                  "behind {}).{} Dots are the largest size over every input, lines reach down to the typical "
+                  "size.",
+                  number_at_most(largest), summary.largest->role, summary.largest_norm->name,
+                  margins(found, largest)),
       fmt::format("Largest and typical size of the outputs of {} on a logarithmic axis, in the order of the "
                   "forward pass.",
                   counted(summary.known, "linear map")),

@@ -21,6 +21,7 @@ struct FoldPlan {
 /// The fold with the smallest midpoint that merges two neighbours of one class among the front clusters and
 /// brings no two classes together; a monotone layer if there is none. If such layers had no effect
 /// (`accept_small_gap`), the fold that keeps classes farthest apart is used.
+///
 /// Requires  w ascending, at least two of one class among the first classes + 1
 template <typename T>
 [[nodiscard]] FoldPlan<T> plan_fold(std::span<const T> w, std::span<const std::uint32_t> classes,

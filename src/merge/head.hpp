@@ -11,6 +11,7 @@ namespace normscope::merge {
 ///   s_k = k v − t_1 − … − t_k,   v = readout · a
 /// with thresholds t between neighbouring classes: halfway between their ranges, or between their means if
 /// the ranges overlap. `order` receives the labels in the order of the outputs.
+///
 /// Shapes    values, classes (clusters); readout (3)
 template <typename T>
 [[nodiscard]] lnnet::Layer threshold_head(const std::vector<T>& values,

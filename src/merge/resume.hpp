@@ -30,10 +30,12 @@ struct StateBounds {
                                     const ConstructOptions& options);
 
 /// Writes a snapshot; does nothing if `path` is empty.
+///
 /// Errors    Io
 void save_state(const std::filesystem::path& path, const Digest& fingerprint, const ResumeState& state);
 
 /// The state at `path`; none if `path` is empty or does not exist.
+///
 /// Errors    Io; Format for a file that is no state, is damaged, or has values that no construction saves;
 ///           Argument if the state is of another construction
 [[nodiscard]] std::optional<ResumeState> load_state(const std::filesystem::path& path,

@@ -32,6 +32,7 @@ template <typename T>
 using SaveLine = std::function<void(const Line<T>&)>;
 
 /// Folds the distinct rows `x` in T, starting from `resumed` if it contains a line.
+///
 /// Errors    Cancelled, after `save`
 template <typename T>
 [[nodiscard]] StableAttempt construct_stable(MatrixView<const double> x, const Samples& samples,

@@ -80,6 +80,7 @@ struct Outputs {
 /// stream: which norm is being read, and which tensors have written to the stream since. Names are relative
 /// to the current prefix (`within`, `each_layer`) and omit their last part: ".weight", ".gamma", ".bias" and
 /// the like are found automatically. Sizes given as 0 are not checked.
+///
 /// Errors    Shape for a tensor whose shape does not fit its use in the forward pass
 class Builder {
  public:
@@ -238,8 +239,9 @@ class Builder {
   /// A stored tensor that is not a parameter.
   void buffer(std::string_view name);
 
-  /// Adds information that is complete only at the end: totals, unused tensors, notes on unknown properties, and
-  /// configuration fields that are not modelled, that is, were not read and are not known to be `harmless`.
+  /// Adds information that is complete only at the end: totals, unused tensors, notes on unknown properties,
+  /// and configuration fields that are not modelled, that is, were not read and are not known to be
+  /// `harmless`.
   void finish(std::span<const std::string_view> harmless = {});
   [[nodiscard]] bool used(const checkpoint::Tensor& tensor) const { return used_.contains(&tensor); }
 

@@ -27,6 +27,7 @@ enum class Tower { text, vision };
 class Config {
  public:
   /// `heads`, unless 0, stands for "num_attention_heads" where the configuration states no number of heads.
+  ///
   /// Errors    in addition Argument where it states another one
   explicit Config(const checkpoint::Checkpoint& checkpoint, std::uint64_t heads = 0);
 

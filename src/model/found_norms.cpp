@@ -73,8 +73,8 @@ std::optional<Config::Eps> eps_of(const Config& config, std::string_view name) {
   return config.of(*tower).eps();
 }
 
-// The default eps if the file states none: 1e-5, as in CLIP and most others, or 1e-6, as in SigLIP; for the names
-// of Keras's layers, Keras's default.
+// The default eps if the file states none: 1e-5, as in CLIP and most others, or 1e-6, as in SigLIP; for the
+// names of Keras's layers, Keras's default.
 double published_eps(const Config& config, std::string_view name) {
   const std::string_view last = name.substr(name.find_last_of("./") + 1);
   if (last.starts_with("layer_normalization") || last.starts_with("group_normalization")) return 1e-3;

@@ -73,8 +73,8 @@ class KerasWeights {
     }
   }
 
-  // The only weight of that field, or the only one at that index among the layer's own weights; null if there is
-  // none.
+  // The only weight of that field, or the only one at that index among the layer's own weights; null if there
+  // is none.
   [[nodiscard]] const Tensor* find(const std::string& layer, const char* field, int place) const {
     const std::string name = layer + "/" + field;
     if (fields_.count(name) == 1) return fields_.find(name)->second;

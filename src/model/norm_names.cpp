@@ -109,7 +109,8 @@ bool has_shape_of(const Tensor& a, const Tensor& b) {
   return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end());
 }
 
-/// The kind of the module `stem`, by its name or its running statistics, if it is a norm that is not analysed.
+/// The kind of the module `stem`, by its name or its running statistics, if it is a norm that is not
+/// analysed.
 std::string other_kind(const Checkpoint& checkpoint, const std::string& stem, std::string_view output) {
   for (const char* mean : {".running_mean", ".moving_mean", "/moving_mean"}) {
     if (checkpoint.find(fmt::format("{}{}{}", stem, mean, output)) != nullptr) return "BatchNorm";

@@ -11,6 +11,7 @@
 namespace normscope::model {
 
 /// The norms in a graph, as `stated_norms`; errors name `file`.
+///
 /// Errors    as `stated_norms`
 [[nodiscard]] std::vector<StatedNorm> find_onnx_norms(const checkpoint::OnnxGraph& graph,
                                                       const std::string& file);

@@ -25,6 +25,7 @@ struct WrittenNorm {
 ///   at most one constant vector, the gain,
 /// in any order and grouping, over one axis, with casts anywhere and with reshapes where statistics and gain
 /// are broadcast over x.
+///
 /// Cost      bounded, for every graph
 [[nodiscard]] std::optional<WrittenNorm> match_norm(const checkpoint::OnnxGraph& graph,
                                                     const checkpoint::OnnxNode& node);

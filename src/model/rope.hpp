@@ -40,6 +40,7 @@ struct StatedRotary {
 /// are alike), for heads of `head_dim` coordinates. Base frequencies are theta^(-2j/dims). The rope types
 /// default, linear, llama3 and yarn are those of modeling_rope_utils in Hugging Face's transformers. Types
 /// dynamic and longrope leave the frequencies out, because they change with the length of the context.
+///
 /// Errors    Format for values of the wrong type, or that make frequencies which are not finite
 [[nodiscard]] StatedRotary stated_rotary(const Config& config, const RotaryStyle& style, std::size_t head_dim,
                                          std::string_view kind = {});

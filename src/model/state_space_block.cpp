@@ -9,8 +9,8 @@ namespace normscope::model {
 
 namespace {
 
-// One matrix computes the time step and the input and output vectors of the state (B and C); each part has its
-// own norm.
+// One matrix computes the time step and the input and output vectors of the state (B and C); each part has
+// its own norm.
 void norms_of_the_state(Builder& b, bool own_eps) {
   const std::vector<std::uint64_t> steps = b.shape("dt_proj.weight");
   const std::vector<std::uint64_t> states = b.shape("A_log");

@@ -9,8 +9,8 @@
 namespace normscope::model {
 
 /// Appends the norms that the checkpoint itself states, `all`, in their order; repeated parameters count as
-/// another application. If `model` already has norms, the position of these among them is unknown. Linear maps
-/// that read them directly are listed; their writers are unknown.
+/// another application. If `model` already has norms, the position of these among them is unknown. Linear
+/// maps that read them directly are listed; their writers are unknown.
 void append_stated_norms(const checkpoint::Checkpoint& checkpoint, std::span<const StatedNorm> all,
                          Model& model);
 

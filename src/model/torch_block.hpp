@@ -4,8 +4,9 @@ namespace normscope::model {
 
 class Builder;
 
-/// Whether norms come before their branches ("norm_first") in torch.nn's stacks, which no tensor shows; decided
-/// once for the model. Without a configuration `assumed` is used, and scores are marked as not modelled.
+/// Whether norms come before their branches ("norm_first") in torch.nn's stacks, which no tensor shows;
+/// decided once for the model. Without a configuration `assumed` is used, and scores are marked as not
+/// modelled.
 bool torch_norm_first(Builder& b, bool assumed);
 
 /// torch.nn.TransformerEncoder under the current prefix. Its input and its readers belong to the surrounding

@@ -21,6 +21,7 @@ extern const Activation dyt;
 extern const Activation derf;
 
 /// f of an elementwise kind.
+///
 /// Requires  is_elementwise(kind)
 const Activation& activation(NormKind kind);
 

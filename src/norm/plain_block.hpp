@@ -34,7 +34,9 @@ class Length {
 
 /// Computes q = z/s, |q| <= 1, with z = x − mean (layer) or z = x, and returns s = sqrt(|z|² + R² eps). Both
 /// are zero if all deviations are zero and eps = 0.
+///
 /// Shapes    x, q of the same size, a block of `spec`
+///
 /// Requires  q is x itself or does not overlap it
 Length relative_deviations(const NormSpec& spec, std::span<const double> x, std::span<double> q);
 

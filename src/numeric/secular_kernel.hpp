@@ -19,6 +19,7 @@ inline constexpr std::size_t expansion_terms = 28;
 inline constexpr double far_ratio = 4.0;
 
 /// Σ weights / ((poles − origin) − offset), with one division per pole.
+///
 /// Accuracy  differences poles − origin are rounded once; the sum is within n u of its magnitude
 PoleSum sum_poles(std::span<const double> poles, std::span<const double> weights, double origin,
                   double offset);

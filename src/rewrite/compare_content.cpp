@@ -63,8 +63,8 @@ void add_between(const Model& old_model, std::size_t old_begin, std::size_t old_
   for (std::size_t i = new_begin; i < new_end; ++i) result.new_left.push_back(i);
 }
 
-/// The stored matrices that read a norm. The outputs of a matrix that is read as a whole keep their stored order,
-/// which the architecture may permute.
+/// The stored matrices that read a norm. The outputs of a matrix that is read as a whole keep their stored
+/// order, which the architecture may permute.
 std::vector<Linear> stored_readers(const Norm& norm) {
   std::vector<Linear> result;
   std::set<Place> seen;

@@ -13,8 +13,8 @@
 
 namespace normscope::rewrite {
 
-/// An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These functions
-/// match norms and tensors by their values.
+/// An ONNX graph keeps few of the names that tensors had in training, and transposes matrices. These
+/// functions match norms and tensors by their values.
 
 /// Norms of two models, as indices; in the order of the forward pass.
 struct NormPairs {
@@ -23,6 +23,7 @@ struct NormPairs {
 };
 
 /// All norms paired by position.
+///
 /// Requires  as many in both
 [[nodiscard]] NormPairs norms_in_order(const model::Model& old_model);
 

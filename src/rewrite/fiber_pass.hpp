@@ -24,8 +24,8 @@ struct Fibers {
   }
 };
 
-/// Rewrites a stored matrix if changed values depend on all values of their fiber, a row or column of the file.
-/// Columns need the matrix in memory, in its dtype.
+/// Rewrites a stored matrix if changed values depend on all values of their fiber, a row or column of the
+/// file. Columns need the matrix in memory, in its dtype.
 class FiberPass {
  public:
   FiberPass(const StoredMatrix& matrix, bool along_rows, unsigned threads)

@@ -24,6 +24,7 @@ class Fingerprint {
 };
 
 /// The fingerprint of a whole file.
+///
 /// Errors    Io
 [[nodiscard]] std::uint64_t fingerprint_of(const std::filesystem::path& path);
 

@@ -18,8 +18,8 @@ using model::Norm;
 using model::Placement;
 using model::Slice;
 
-/// s_j = 2^k nearest to the largest |y_j| of the norm's outputs divided by the geometric mean of these; 1 if y_j
-/// is always 0.
+/// s_j = 2^k nearest to the largest |y_j| of the norm's outputs divided by the geometric mean of these; 1 if
+/// y_j is always 0.
 std::vector<double> even_scales(const NormSpec& spec) {
   const double largest =
       spec.centers() ? std::sqrt(static_cast<double>(spec.block_width()) - 1.0) : spec.radius();

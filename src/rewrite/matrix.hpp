@@ -46,8 +46,8 @@ struct StoredMatrix {
 void scale_inputs(const StoredMatrix& matrix, const NormSpec& norm, double longest, unsigned threads,
                   const Sink& sink, Certificate& certificate, UndoPart& part);
 
-/// Writes W minus its mean over the output features; fills the errors of `certificate` and the means of `part`.
-/// `reader` is a norm that reads the stream.
+/// Writes W minus its mean over the output features; fills the errors of `certificate` and the means of
+/// `part`. `reader` is a norm that reads the stream.
 void center_outputs(const StoredMatrix& matrix, const NormSpec& reader, unsigned threads, const Sink& sink,
                     Certificate& certificate, UndoPart& part);
 
@@ -63,6 +63,7 @@ void expect_held(const checkpoint::Tensor& tensor, std::span<const double> old,
                  std::span<const double> exact);
 
 /// Encodes `values`, refusing those that leave the dtype's range, and returns what was stored.
+///
 /// Errors    Unsupported, naming the tensor
 std::vector<double> store(const checkpoint::Tensor& tensor, std::span<const double> values, const Sink& sink);
 

@@ -18,6 +18,7 @@
 namespace normscope::rewrite {
 
 /// The files of the input, and the path of the output.
+///
 /// Errors    Argument if `output` is the input or in it
 struct Places {
   Places(const checkpoint::Checkpoint& checkpoint, const std::filesystem::path& output);

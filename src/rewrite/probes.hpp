@@ -23,9 +23,9 @@ using Probe = std::array<double, probe_count>;
 /// where the gain is largest and smallest: a Probe for each feature.
 [[nodiscard]] std::vector<Probe> norm_probes(const NormSpec& spec);
 
-/// Inputs of a map that writes to a stream: two random ones; the means of the vectors that its inputs write, which
-/// is the input whose output has the largest mean; and the single input whose vector has the largest mean
-/// relative to its deviations.
+/// Inputs of a map that writes to a stream: two random ones; the means of the vectors that its inputs write,
+/// which is the input whose output has the largest mean; and the single input whose vector has the largest
+/// mean relative to its deviations.
 [[nodiscard]] std::vector<Probe> writer_probes(std::span<const double> means, std::size_t least_centered);
 
 }  // namespace normscope::rewrite

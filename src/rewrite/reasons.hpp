@@ -18,7 +18,8 @@ namespace normscope::rewrite {
 using Place = std::pair<std::string, std::uint64_t>;
 [[nodiscard]] inline Place place_of(const model::Slice& slice) { return {slice.tensor, slice.offset}; }
 
-/// The uses of each stored tensor of a model: as reader of norms, as writer of streams, as gain or bias of norms.
+/// The uses of each stored tensor of a model: as reader of norms, as writer of streams, as gain or bias of
+/// norms.
 class Uses {
  public:
   explicit Uses(const model::Model& model);

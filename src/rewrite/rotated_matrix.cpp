@@ -50,8 +50,8 @@ struct Undone {
   }
 };
 
-/// Undoes every block after it is written, for trial: keeps the values that a gain of 0 loses, and measures the
-/// error of the others.
+/// Undoes every block after it is written, for trial: keeps the values that a gain of 0 loses, and measures
+/// the error of the others.
 class UndoCheck {
  public:
   UndoCheck(const StoredMatrix& matrix, bool along_rows, const Undone& undone, UndoPart& part)

@@ -13,8 +13,8 @@ namespace normscope::rewrite {
 void rotate_inputs(const StoredMatrix& matrix, const NormSpec& norm, const Rotation& rotation,
                    unsigned threads, const Sink& sink, Certificate& certificate, UndoPart& part);
 
-/// Writes Q W, or, if `centers`, Q (W minus its mean over the output features). `reader` is a norm that reads the
-/// stream.
+/// Writes Q W, or, if `centers`, Q (W minus its mean over the output features). `reader` is a norm that reads
+/// the stream.
 void rotate_outputs(const StoredMatrix& matrix, const NormSpec& reader, bool centers,
                     const Rotation& rotation, unsigned threads, const Sink& sink, Certificate& certificate,
                     UndoPart& part);

@@ -18,8 +18,8 @@ using model::Norm;
 using model::Placement;
 
 /// Architectures whose centred models were run with RMSNorm in place of LayerNorm
-/// (scripts/model_oracle/rewrite.py). Others are refused: a file does not show embeddings that are computed, so
-/// the list of writers alone does not prove that the stream is centred.
+/// (scripts/model_oracle/rewrite.py). Others are refused: a file does not show embeddings that are computed,
+/// so the list of writers alone does not prove that the stream is centred.
 constexpr std::array<std::string_view, 16> verified = {
     "clip", "cohere",  "falcon",   "gpt2", "gpt_bigcode", "gpt_neo",   "gpt_neox", "gptj",
     "mpt",  "mixtral", "nemotron", "olmo", "opt",         "persimmon", "phi",      "stablelm"};

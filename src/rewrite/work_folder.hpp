@@ -22,11 +22,11 @@ struct Written {
 /// An output that appears under its name complete or not at all: files go to a folder beside it,
 /// `.normscope-rewrite-NAME`, and `commit` renames them. Without `commit`, the destructor removes that
 /// folder. The finished files of a killed process are reused by the next rewrite to the same name if `run`, a
-/// digest of inputs and options, is the same and the files are unchanged; otherwise they are removed. A process
-/// holds a lock on its folder.
+/// digest of inputs and options, is the same and the files are unchanged; otherwise they are removed. A
+/// process holds a lock on its folder.
 ///
-/// Errors    Io, also if another process writes there; Argument if the name is that of another kind of file, or
-///           of a folder that is not empty
+/// Errors    Io, also if another process writes there; Argument if the name is that of another kind of file,
+///           or of a folder that is not empty
 class WorkFolder {
  public:
   WorkFolder(const std::filesystem::path& output, bool is_folder, const Digest& run);

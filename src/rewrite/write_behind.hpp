@@ -25,9 +25,11 @@ class WriteBehind {
   WriteBehind& operator=(const WriteBehind&) = delete;
 
   /// Copies `bytes`; waits for earlier pieces.
+  ///
   /// Errors    those of `write` for earlier pieces
   void push(std::span<const std::byte> bytes);
   /// Waits until everything is written.
+  ///
   /// Errors    those of `write`
   void finish();
 

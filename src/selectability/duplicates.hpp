@@ -13,6 +13,7 @@ inline constexpr std::size_t no_duplicate = std::numeric_limits<std::size_t>::ma
 
 /// For each row of `rows`, with its number of `numbers` if there are any, another row that is equal, or
 /// `no_duplicate`. Of several equal rows, the first gets the second, and all others get the first.
+///
 /// Cost      O(rows log(rows) width)
 [[nodiscard]] std::vector<std::size_t> find_duplicates(MatrixView<const double> rows,
                                                        std::span<const double> numbers = {});

@@ -60,6 +60,7 @@ class OwnNorm {
   /// The σ of `fills`, 0 if it is not positive.
   [[nodiscard]] double radius() const { return std::max(radius_, 0.0); }
   /// The u of the image that yields v, up to rounding.
+  ///
   /// Requires  |v| <= fills(), Πv = v, fills() > 0
   [[nodiscard]] Eigen::VectorXd preimage(const Eigen::VectorXd& v) const;
 

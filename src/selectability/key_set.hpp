@@ -11,8 +11,8 @@
 
 namespace normscope::selectability {
 
-/// The distinct keys, relative to their mean, divided by a power of two, longest first. A `place` is an index in
-/// this order. Products use a float32 copy; `lead` uses the keys themselves.
+/// The distinct keys, relative to their mean, divided by a power of two, longest first. A `place` is an index
+/// in this order. Products use a float32 copy; `lead` uses the keys themselves.
 class KeySet {
  public:
   static constexpr std::size_t none = no_duplicate;

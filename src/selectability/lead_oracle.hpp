@@ -53,6 +53,7 @@ void evaluate_leads(const LeadOracle& oracle, std::vector<EvaluationPoint>& eval
                          const std::vector<convex::PointWeight>& weights, double relative);
 /// A proved lower bound on the lead of `token` over `other` at `point`, without the rounding of the logits
 /// themselves.
+///
 /// Requires  a point of the ball: see `is_in_ball`
 [[nodiscard]] bool is_in_ball(std::span<const double> point);
 [[nodiscard]] double lower_bound(const LeadOracle& oracle, std::size_t token, std::span<const double> point,

@@ -22,6 +22,7 @@ struct Nearest {
 
 /// The position of key `place` relative to the hull of the keys `others`. Distances near rounding are
 /// computed again in twice the precision.
+///
 /// Requires  others not empty, without `place`
 [[nodiscard]] Nearest nearest(const KeySet& key_set, const Span& span, std::size_t place,
                               const std::vector<std::size_t>& others, double tolerance);

@@ -24,6 +24,7 @@ class OwnDirection {
   /// Whether another key certainly scores at least as high.
   [[nodiscard]] bool beaten(std::size_t place) const { return outcomes_[place] == Outcome::beaten; }
   /// A lower bound of min_j z_iᵀ(z_i − z_j)/|z_i|; proves nothing unless positive.
+  ///
   /// Requires  done() and not beaten(place)
   [[nodiscard]] double margin(std::size_t place) const;
 

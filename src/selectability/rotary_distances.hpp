@@ -11,6 +11,7 @@ namespace normscope::selectability {
 /// ellipsoid {q : qᵀ P q <= a²}, and b² P − G_t is positive definite at each t, with
 ///   G_t = (1+ρ²)(R_t K Kᵀ R_tᵀ + e eᵀ/ρ²),  e = R_t d − z,  reach = a b:
 /// It takes one Cholesky factorization per distance. P is close to the inverse of (1+κ²)(C Cᵀ + c cᵀ/κ²).
+///
 /// Source    [Yakubovich 1971], the S-procedure, which is lossless at the best κ and ρ
 struct DistanceBound {
   std::size_t distances = 0;
@@ -23,7 +24,9 @@ struct DistanceBound {
 
 /// Proves the smallest `spread` it can, to within a factor of 1.001, starting from the bound needed at the
 /// `likely` distances.
+///
 /// Requires  distances >= 1, frequencies known
+///
 /// Cost      O(distances dim³/3), and 10 times that for each likely distance
 [[nodiscard]] DistanceBound bound_by_distance(const RotaryScores& scores, std::size_t distances,
                                               const std::vector<std::size_t>& likely);

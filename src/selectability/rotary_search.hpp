@@ -29,6 +29,7 @@ struct RotaryContext {
 
 /// The two different distances of `sweep` at which the scores under the query of u differ most, with their
 /// keys.
+///
 /// Requires  two distances or more
 [[nodiscard]] RotaryContext widest_context(const RotaryScores& scores, const Sweep& sweep,
                                            const Eigen::VectorXd& query_point);
@@ -45,8 +46,9 @@ struct Sharpness {
 
 /// The sharpest context found by a search over distances in [1, scores.distances), by alternating
 /// maximization over u, keys and distances from several starts. The two keys are at different distances,
-/// neither of them 0. Empty if there are fewer than two distances, or frequencies are unknown. Cost: about 20
-/// sweeps of 512 distances and 4 of all, or of 16384 if there are more.
+/// neither of them 0. Empty if there are fewer than two distances, or frequencies are unknown.
+///
+/// Cost      about 20 sweeps of 512 distances and 4 of all, or of 16384 if there are more
 [[nodiscard]] std::optional<RotaryContext> sharpest_context(const RotaryScores& scores);
 
 }  // namespace normscope::selectability

@@ -28,6 +28,7 @@ struct RotaryUniform {
 /// Formula   The minimum over u of a maximum of linear functions, one for each context, and its dual, a
 ///           concave function of λ. Frank–Wolfe steps increase the dual: each adds the widest context of the
 ///           query that attains the smoothed dual, with decreasing smoothing.
+///
 /// Cost      60 sweeps of 256 to 500 distances, and up to 11 of all, or of 16384 where there are more
 [[nodiscard]] RotaryUniform most_uniform(const RotaryScores& scores, const RotaryWeights& weights);
 

@@ -23,6 +23,7 @@ class RotaryWeights {
   ///
   /// Formula   log(max|q'|² max|k'|²) is convex in log w. The multipliers of a smoothed maximum, the Schatten
   ///           norm of increasing order p, give the ratio of a block's contributions on both sides.
+  ///
   /// Cost      O(20 dim³)
   RotaryWeights(const RotaryScores& scores, double slowest_turn);
 

@@ -12,8 +12,8 @@
 
 namespace normscope::selectability {
 
-/// Scores all `points` against all rows in float32 and passes each block of scores to the state of its point in
-/// `seen`.
+/// Scores all `points` against all rows in float32 and passes each block of scores to the state of its point
+/// in `seen`.
 ///
 /// `Rows` has `size()`, `width()` and `values(row)`; `block_at(first, count)` describes a block of rows to
 /// the states. A state has `meet(float* scores, const Block&)` for the scores of one block, which it may

@@ -49,6 +49,7 @@ struct Search::Parts {
   void collect();
   [[nodiscard]] Searched found() const;
   /// Uses restored results instead of searching again.
+  ///
   /// Errors    Format if they are not of these keys
   void use_restored();
   [[nodiscard]] std::size_t first_unproved(const Searched& searched) const;

@@ -32,6 +32,7 @@ namespace normscope::selectability {
                                                       std::span<const double> inside, unsigned threads);
 
 /// The two points of the sphere in one dimension.
+///
 /// Requires  logits.dimension() == 1
 [[nodiscard]] std::array<std::vector<double>, 2> two_points(const Logits& logits);
 

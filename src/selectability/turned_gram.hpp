@@ -28,6 +28,7 @@ class TurnedGramTest {
   }
 
   /// Bit i is set where a Cholesky factor of matrix i exists.
+  ///
   /// Cost      dim³/6 multiplications and subtractions on vectors of eight
   [[nodiscard]] unsigned passes();
 

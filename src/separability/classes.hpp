@@ -17,6 +17,7 @@ struct Classes {
 };
 
 /// The classes of `labels`.
+///
 /// Errors    Shape; Argument for less than two of them or an entry that is not finite
 [[nodiscard]] Classes checked_classes(MatrixView<const double> x, std::span<const std::size_t> labels);
 

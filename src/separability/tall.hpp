@@ -13,6 +13,7 @@ namespace normscope::separability {
 /// order depend only on the shape, so results are bitwise independent of the threads.
 ///
 /// Source    [Demmel, Grigori, Hoemmen, Langou 2012, TSQR]
+///
 /// Cost      2 rows · width² plus a quarter; memory for one block per thread and all triangles
 [[nodiscard]] Eigen::MatrixXd triangle_of(
     Eigen::Index rows, Eigen::Index width,

@@ -10,6 +10,7 @@ namespace normscope::signature {
 
 /// The logits of some tokens as offsets + A u, with their mean over these tokens subtracted, and the singular
 /// value decomposition of A.
+///
 /// Shapes    left (count × rank), values (rank), offsets, sizes (count)
 struct Basis {
   std::size_t count = 0;

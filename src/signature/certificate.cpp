@@ -23,8 +23,8 @@ std::vector<double> balanced(std::span<const double> w) {
     whole.push_back(std::llrint(std::scalbn(value, exponent)));
     sum += whole.back();
   }
-  // Each entry was rounded by at most one half, so changing entries by one corrects the sum, unless the sum of w
-  // itself is not zero.
+  // Each entry was rounded by at most one half, so changing entries by one corrects the sum, unless the sum
+  // of w itself is not zero.
   for (std::size_t i = 0; sum != 0; i = (i + 1) % whole.size()) {
     const std::int64_t rest = static_cast<std::int64_t>(whole.size());
     const std::int64_t step = std::abs(sum) > rest ? sum / rest : (sum > 0 ? 1 : -1);

@@ -19,8 +19,8 @@ constexpr double least_error = 1e-6;
 constexpr double scale_by_eps = 1e-3;
 /// Ratio of `outside` to `by_chance` up to which subspaces count as related.
 constexpr double related = 0.7;
-/// Value of `shape` up to which ellipses count as related if their subspaces fill the vocabulary, so that these
-/// always agree.
+/// Value of `shape` up to which ellipses count as related if their subspaces fill the vocabulary, so that
+/// these always agree.
 constexpr double related_shape = 0.3;
 constexpr double always_agree = 0.05;
 /// Axes with larger stated errors are left out.

@@ -12,8 +12,8 @@ namespace normscope::signature {
 
 /// Least squares by conjugate gradients, as an iteration whose state can be saved.
 ///
-/// The quadric is |x|² + `found()`, where the matrix of `found()` has trace zero; its values at the points are
-/// minimized. Iterations are in float32. When they stagnate, the residual is computed in float64 and the
+/// The quadric is |x|² + `found()`, where the matrix of `found()` has trace zero; its values at the points
+/// are minimized. Iterations are in float32. When they stagnate, the residual is computed in float64 and the
 /// iteration restarts with it. The fit ends when a restart reduces the residual by less than 2 %.
 class ConjugateGradients {
  public:

@@ -22,6 +22,7 @@ struct Coordinates {
 };
 
 /// Reads every row once, in blocks.
+///
 /// Errors    as `Outputs::whole_row`; Cancelled
 [[nodiscard]] Coordinates coordinates(const Outputs& outputs, const Subspace& subspace,
                                       const ExtractOptions& options);

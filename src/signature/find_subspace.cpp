@@ -45,8 +45,8 @@ Sample sample(const Outputs& outputs, std::size_t count, unsigned threads) {
   return result;
 }
 
-/// The index at which singular values end and noise begins. `values` does not contain the last ones, which are
-/// zero because means were subtracted.
+/// The index at which singular values end and noise begins. `values` does not contain the last ones, which
+/// are zero because means were subtracted.
 std::size_t end_of(std::span<const double> values, double noise) {
   const double least = std::max(above_noise * noise, negligible * values.front());
   std::size_t end = 0;

@@ -31,10 +31,13 @@ class Design {
   [[nodiscard]] std::size_t rows() const { return points_.rows(); }
   [[nodiscard]] std::size_t width() const { return points_.width(); }
   /// Values at all points; sums of a row in float64.
-  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j| (test: Extract.FindsTheAxesOfTheWeights,
-  /// by what comes out)
+  ///
+  /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j|
+  ///           (test: Extract.FindsTheAxesOfTheWeights, whose result would be off)
   void values(const Quadric& quadric, Arithmetic arithmetic, std::vector<double>& result) const;
-  /// Σ_rows weight (x xᵀ, x, 1), its matrix without trace: the transpose on matrices without trace.
+  /// Σ_rows weight (x xᵀ, x, 1), with the trace of its matrix removed: the transpose of
+  /// `values` on matrices without trace.
+  ///
   /// Accuracy  float32: sums over 512 rows in float32, those in float64
   void transposed(const std::vector<double>& weights, Arithmetic arithmetic, Quadric& result) const;
 

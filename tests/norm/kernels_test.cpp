@@ -173,8 +173,8 @@ TYPED_TEST(Kernels, BitsDoNotDependOnPlaceNeighboursOrThreads) {
   });
 }
 
-/// Blocks for which sums about the guess are just accurate enough, beside a neighbour for which they are not and
-/// are computed again.
+/// Blocks for which sums about the guess are just accurate enough, beside a neighbour for which they are not
+/// and are computed again.
 TYPED_TEST(Kernels, BitsOfAnUncentredBlockDoNotDependOnItsNeighbours) {
   const std::size_t width = 25;
   const auto row_of = [](std::size_t zeros, double value) {

@@ -15,6 +15,7 @@ namespace normscope::explorer {
 class Server {
  public:
   /// Listens on `port` of 127.0.0.1; 0 chooses a free one.
+  ///
   /// Errors    Io, naming the port
   Server(std::vector<SiteFile> files, std::string policy, std::uint16_t port);
   Server(const Server&) = delete;

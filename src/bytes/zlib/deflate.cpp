@@ -15,8 +15,8 @@ void inflate_zlib(std::span<const std::byte> packed, std::span<std::byte> out, c
   constexpr std::size_t most = std::numeric_limits<uInt>::max();
   if (packed.size() > most || out.size() > most) {
     fail(ErrorCode::Unsupported, where,
-         fmt::format("{} compressed bytes are said to decompress to {}, expected at most {}", packed.size(), out.size(),
-                     most));
+         fmt::format("{} compressed bytes are said to decompress to {}, expected at most {}", packed.size(),
+                     out.size(), most));
   }
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();

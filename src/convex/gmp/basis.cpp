@@ -122,8 +122,8 @@ bool Basis::replace_anew(std::size_t position, Column column) {
   return false;
 }
 
-/// Computed from the identity by exchanging each of its columns; the rows of the inverse are then in the order
-/// in which pivots were found.
+/// Computed from the identity by exchanging each of its columns; the rows of the inverse are then in the
+/// order in which pivots were found.
 bool Basis::invert_anew() {
   const std::size_t n = order();
   const std::vector<Column> columns = columns_;

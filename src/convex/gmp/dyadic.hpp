@@ -39,6 +39,7 @@ struct Dyadic {
 
   [[nodiscard]] int sign() const { return sgn(number); }
   /// value · 2^−power.
+  ///
   /// Requires  an integer
   [[nodiscard]] mpz_class over(long power) const {
     mpz_class result;
@@ -48,6 +49,7 @@ struct Dyadic {
     return result;
   }
   /// e with 2^(e−1) <= |value| < 2^e.
+  ///
   /// Requires  a value that is not 0
   [[nodiscard]] long size() const {
     return exponent + static_cast<long>(mpz_sizeinbase(number.get_mpz_t(), 2));

@@ -38,7 +38,8 @@ class HullPair {
   std::vector<std::size_t> varying_{};
 };
 
-/// Σ w_i x_i over the varying coordinates of the rows x: exactly, or faster with a bound of the rounding error.
+/// Σ w_i x_i over the varying coordinates of the rows x: exactly, or faster with a bound of the rounding
+/// error.
 class Functional {
  public:
   Functional(const HullPair& hulls, std::vector<Dyadic> weights);

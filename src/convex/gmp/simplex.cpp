@@ -60,7 +60,8 @@ Simplex::Outcome Simplex::solve() {
       outcome.denominator = values.denominator;
       return outcome;
     }
-    // A row's price is the sum of its column with these factors; rows with a positive price decrease the cost.
+    // A row's price is the sum of its column with these factors; rows with a positive price decrease the
+    // cost.
     const RationalVector multipliers = basis_.solve_transposed(cost, progress_);
     std::vector<Dyadic> prices;
     for (std::size_t i = 0; i < basis_.order(); ++i) {
@@ -135,8 +136,8 @@ std::optional<std::size_t> Simplex::entering(const Functional& functional, const
   return std::nullopt;
 }
 
-/// The ratio test: the first basic value that reaches zero. A feasible one must not pass zero; an infeasible one
-/// becomes feasible there.
+/// The ratio test: the first basic value that reaches zero. A feasible one must not pass zero; an infeasible
+/// one becomes feasible there.
 std::size_t Simplex::leaving(const RationalVector& values, const RationalVector& direction) const {
   std::size_t best = artificial;
   const auto before = [&](std::size_t i, std::size_t j) {

@@ -13,10 +13,10 @@
 
 namespace normscope::convex::exact {
 
-/// Phase 1 of the simplex method in rational arithmetic for Σλa = Σμb, Σλ = Σμ = 1, λ, μ >= 0. A basis consists of
-/// rows of the sets and, if these do not span the space, artificial columns. The cost is the sum of the
-/// magnitudes of all negative weights and all artificial values. Bland's rule is used while pivots do not
-/// decrease it.
+/// Phase 1 of the simplex method in rational arithmetic for Σλa = Σμb, Σλ = Σμ = 1, λ, μ >= 0. A basis
+/// consists of rows of the sets and, if these do not span the space, artificial columns. The cost is the sum
+/// of the magnitudes of all negative weights and all artificial values. Bland's rule is used while pivots do
+/// not decrease it.
 ///
 /// Source    [Dantzig 1963], [Bland 1977]
 class Simplex {

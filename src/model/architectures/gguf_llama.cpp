@@ -15,9 +15,9 @@ void gguf_mlp(Builder& b) {
                 [&] { gated_mlp(b, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"); });
 }
 
-// llama.cpp stores gains as they are used, Gemma's as well, and orders the rows of Llama's queries and keys so
-// that the two coordinates of a rotary pair are neighbours. In the other models of this file they are half a head
-// apart.
+// llama.cpp stores gains as they are used, Gemma's as well, and orders the rows of Llama's queries and keys
+// so that the two coordinates of a rotary pair are neighbours. In the other models of this file they are half
+// a head apart.
 void forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.interleaved = b.model_type() == "llama",

@@ -59,7 +59,7 @@ struct Subject {
   am::Network network;
   am::TrainSpec spec;
   std::optional<documents::TrainingCourse> trained{};
-  std::string told;
+  std::string origin;
 };
 
 Subject get(const Session& session, const CountOptions& options) {
@@ -129,7 +129,7 @@ int run_count(const Session& session, const CountOptions& options) {
 
   session.say(fmt::format("{} of {} units on {} up to {}, {}, seed {}: {}", options.cell, network.cell.width,
                           options.language, spec.longest, am::to_string(network.head), spec.seed,
-                          subject.told));
+                          subject.origin));
   const std::size_t exact = range.exact_to();
   session.say(exact < 5
                   ? std::string("not exact: at n = 5 a member is rejected or another word accepted")

@@ -20,7 +20,7 @@
 namespace normscope::lab {
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{200};
+constexpr std::chrono::milliseconds poll_interval{200};
 
 class Children {
  public:
@@ -66,7 +66,7 @@ void work(const Work& work, const Progress& progress) {
       progress(
           fmt::format("{}: {} of {} runs done, others do the rest:", work.experiment->name, all - open, all),
           0, 1);
-      std::this_thread::sleep_for(between_looks);
+      std::this_thread::sleep_for(poll_interval);
       continue;
     }
     const std::string title = fmt::format("{}, run {} of {}:", work.experiment->name, all - open + 1, all);
@@ -104,7 +104,7 @@ void work_in_processes(const Work& the_work, unsigned processes, const Progress&
   const std::size_t all = the_work.runs.size();
   while (children.running()) {
     progress(fmt::format("{}: runs done", the_work.experiment->name), all - store.open(the_work.runs), all);
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(poll_interval);
   }
 }
 

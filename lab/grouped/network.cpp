@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-std::int64_t whole(std::size_t value) { return static_cast<std::int64_t>(value); }
+std::int64_t to_int64(std::size_t value) { return static_cast<std::int64_t>(value); }
 
 Tensor view_of(const float* data, const std::vector<std::int64_t>& shape) {
   return torch::from_blob(const_cast<float*>(data), shape, torch::kFloat32);
@@ -28,7 +28,7 @@ Tensor view_of(const std::vector<std::int64_t>& values, const std::vector<std::i
 
 /// Shapes    x (…, width)
 Tensor normalized(const Tensor& x, std::size_t groups, double eps, const Tensor& gain, const Tensor& bias) {
-  const std::int64_t size = x.size(-1) / whole(groups);
+  const std::int64_t size = x.size(-1) / to_int64(groups);
   return torch::layer_norm(x.reshape({-1, size}), {size}, {}, {}, eps).view(x.sizes()) * gain + bias;
 }
 
@@ -37,7 +37,7 @@ class Pass {
  public:
   Pass(const Shape& shape, const std::vector<Tensor>& tensors) : shape_(shape), next_(tensors.data()) {}
 
-  /// Logits of a row of labels each.
+  /// Logits, one row per label.
   Tensor logits(const Batch& batch) {
     switch (shape_.kind) {
       case Kind::language: return linear(language(batch));
@@ -64,9 +64,9 @@ class Pass {
 
   /// Shapes    stream (rows · length × width)
   Tensor attention(const Tensor& stream, std::int64_t rows, bool causal) {
-    const std::int64_t heads = whole(shape_.heads);
+    const std::int64_t heads = to_int64(shape_.heads);
     const std::int64_t length = stream.size(0) / rows;
-    const std::int64_t depth = whole(shape_.width) / heads;
+    const std::int64_t depth = to_int64(shape_.width) / heads;
     const Tensor parts = linear(stream).view({rows, length, 3, heads, depth}).permute({2, 0, 3, 1, 4});
     Tensor scores =
         torch::matmul(parts[0] * (1.0 / std::sqrt(static_cast<double>(depth))), parts[1].transpose(-2, -1));
@@ -88,23 +88,24 @@ class Pass {
   }
 
   Tensor language(const Batch& batch) {
-    const std::int64_t rows = whole(batch.rows);
+    const std::int64_t rows = to_int64(batch.rows);
     const Tensor tokens =
-        torch::embedding(tensor(), view_of(batch.tokens, {rows, whole(batch.tokens.size()) / rows}));
+        torch::embedding(tensor(), view_of(batch.tokens, {rows, to_int64(batch.tokens.size()) / rows}));
     const Tensor stream = tokens + tensor();
-    return blocks(stream.reshape({-1, whole(shape_.width)}), rows, true);
+    return blocks(stream.reshape({-1, to_int64(shape_.width)}), rows, true);
   }
 
   Tensor images(const Batch& batch) const {
-    return view_of(batch.pixels.data(), {whole(batch.rows), 3, whole(shape_.side), whole(shape_.side)});
+    return view_of(batch.pixels.data(),
+                   {to_int64(batch.rows), 3, to_int64(shape_.side), to_int64(shape_.side)});
   }
 
   Tensor vision(const Batch& batch) {
-    const std::int64_t rows = whole(batch.rows);
-    const std::int64_t patch = whole(shape_.patch);
+    const std::int64_t rows = to_int64(batch.rows);
+    const std::int64_t patch = to_int64(shape_.patch);
     const Tensor cut = images(batch).unfold(2, patch, patch).unfold(3, patch, patch);
     const Tensor patches = linear(cut.permute({0, 2, 3, 1, 4, 5}).reshape({-1, 3 * patch * patch}));
-    const std::int64_t width = whole(shape_.width);
+    const std::int64_t width = to_int64(shape_.width);
     const Tensor stream = patches.view({rows, -1, width}) + tensor();
     return blocks(stream.reshape({-1, width}), rows, false).view({rows, -1, width}).mean(1);
   }
@@ -140,10 +141,10 @@ Tensor mean_loss(const Tensor& logits, const Tensor& labels) {
   return torch::cross_entropy_loss(logits, labels);
 }
 
-void expect_divides(const char* what, std::size_t part, std::size_t whole_of) {
-  if (part == 0 || whole_of % part != 0) {
+void expect_divides(const char* what, std::size_t part, std::size_t total) {
+  if (part == 0 || total % part != 0) {
     throw Error(ErrorCode::Argument,
-                fmt::format("grouped network: {} is {}, expected a divisor of {}", what, part, whole_of));
+                fmt::format("grouped network: {} is {}, expected a divisor of {}", what, part, total));
   }
 }
 
@@ -160,7 +161,7 @@ Network::Network(const Shape& shape) : shape_(shape) {
 double Network::loss_and_gradient(std::span<const float> values, const Batch& batch,
                                   std::span<float> gradient) const {
   const std::vector<Tensor> tensors = leaves(parameters_, values, true);
-  const Tensor labels = view_of(batch.labels, {whole(batch.labels.size())});
+  const Tensor labels = view_of(batch.labels, {to_int64(batch.labels.size())});
   const Tensor loss = mean_loss(Pass(shape_, tensors).logits(batch), labels);
   loss.backward();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -175,7 +176,7 @@ Score Network::score(std::span<const float> values, const Batch& batch) const {
   const torch::NoGradGuard no_gradient;
   const std::vector<Tensor> tensors = leaves(parameters_, values, false);
   const Tensor logits = Pass(shape_, tensors).logits(batch);
-  const Tensor labels = view_of(batch.labels, {whole(batch.labels.size())});
+  const Tensor labels = view_of(batch.labels, {to_int64(batch.labels.size())});
   return {mean_loss(logits, labels).item<double>(),
           logits.argmax(1).eq(labels).to(torch::kFloat64).mean().item<double>()};
 }
@@ -188,8 +189,8 @@ std::vector<float> grouped_norm(const NormSpec& spec, std::span<const float> row
     gain[i] = static_cast<float>(spec.gain_at(i));
     bias[i] = static_cast<float>(spec.bias_at(i));
   }
-  const std::int64_t width = whole(spec.width);
-  const Tensor y = normalized(view_of(rows.data(), {whole(rows.size()) / width, width}), spec.groups,
+  const std::int64_t width = to_int64(spec.width);
+  const Tensor y = normalized(view_of(rows.data(), {to_int64(rows.size()) / width, width}), spec.groups,
                               spec.eps, view_of(gain.data(), {width}), view_of(bias.data(), {width}))
                        .contiguous();
   return {y.data_ptr<float>(), y.data_ptr<float>() + y.numel()};

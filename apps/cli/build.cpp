@@ -115,8 +115,9 @@ void add_build(CLI::App& root, Session& session) {
       ->type_name("NET.safetensors")
       ->required();
   command
-      ->add_option("--mode", options->mode,
-                   "Fold as published (paper), or so that rounding does no harm (stable, the default)")
+      ->add_option(
+          "--mode", options->mode,
+          "Fold as published (paper), or as a variant that is robust to rounding (stable, the default)")
       ->check(CLI::IsMember({"paper", "stable"}));
   command
       ->add_option("--random-labels", options->random_labels,

@@ -150,7 +150,7 @@ void add_count(CLI::App& root, Session& session) {
   const auto options = std::make_shared<CountOptions>();
   CLI::App* command = add_command(
       root, session, "count",
-      "Test how far a recurrent network can count letters (a^n b^n): a stored one, or one trained here",
+      "Test how far a recurrent network can count letters (a^n b^n): a stored one, or a newly trained one",
       [&session, options] { return run_count(session, *options); });
   command->add_option("--cell", options->cell, "Recurrent cell (default lstm)")
       ->check(CLI::IsMember({"lstm", "gru", "elman_tanh", "elman_relu"}));

@@ -193,9 +193,10 @@ void add_heads(CLI::App& root, Session& session) {
       [&session, options] { return run_heads(session, *options); });
   command->add_option("MODEL", options->model.path, "Checkpoint to analyse")->required();
   add_model_options(*command, options->model);
-  command->add_option(
-      "--context", options->contexts.positions,
-      "Largest context, in positions, for the bounds of rotary heads (default: the model's own)");
+  command
+      ->add_option("--context", options->contexts.positions,
+                   "Largest context, in positions, for the bounds of rotary heads (default: the model's own)")
+      ->type_name("N");
   command->add_flag("--queries", options->details.queries,
                     "Include in the JSON the queries, keys and rows that attain the bounds");
   command->add_flag("--certificates", options->details.certificates,

@@ -43,7 +43,8 @@ SignatureHead read_signature_head(Inputs& inputs, const ModelName& model) {
 
 void add_signature(CLI::App& root, Session& session) {
   CLI::App* group = root.add_subcommand(
-      "signature", "Tell whose output this is by the ellipse that a final norm puts logits on");
+      "signature",
+      "Identify the model that outputs come from, by the ellipse on which its final norm puts logits");
   group->require_subcommand(1);
   add_signature_verify(*group, session);
   add_signature_extract(*group, session);

@@ -141,7 +141,7 @@ int run_signature_verify(const Session& session, const SignatureVerifyOptions& o
 void add_signature_verify(CLI::App& group, Session& session) {
   const auto options = std::make_shared<SignatureVerifyOptions>();
   CLI::App* command =
-      add_command(group, session, "verify", "Decide for every row whether this model can have given it",
+      add_command(group, session, "verify", "Decide for every row whether this model can have produced it",
                   [&session, options] { return run_signature_verify(session, *options); });
   command
       ->add_option("MODEL", options->model.path,

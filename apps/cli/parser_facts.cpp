@@ -21,7 +21,7 @@ std::vector<std::string> choices_in(const std::string& type) {
   return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-/// Types of options and names of positional arguments that stand for numbers, names and lists of them.
+/// Whether the type of an option or the name of a positional argument stands for a file or a folder.
 bool is_file(const std::string& type) {
   constexpr std::string_view files[] = {"FILE",   "FOLDER", "ARRAY",  "MODEL",  "NET", "OUT",
                                         "LABELS", "RESULT", "INPUTS", "OLD",    "NEW", "KEYS",

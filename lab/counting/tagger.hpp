@@ -55,7 +55,7 @@ class TaggerPass {
 
   /// Requires  `lanes` words of one length of 1 or more, labels for each, the right number of parameters
   ///
-  /// Accuracy  in float64 as the formulas, 1e-13 (test: Tagger.IsTheFormulas)
+  /// Accuracy  in float64 as the formulas, 1e-13 (test: Tagger.FollowsItsFormulas)
   Judgement forward(std::span<const Real> parameters, std::span<const Word> words,
                     std::span<const std::vector<std::uint8_t>> labels);
 

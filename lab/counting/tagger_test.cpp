@@ -105,7 +105,7 @@ std::vector<double> textbook(const TaggerShape& shape, const std::vector<double>
   return logits;
 }
 
-RC_GTEST_PROP(Tagger, IsTheFormulas, (std::uint64_t seed)) {
+RC_GTEST_PROP(Tagger, FollowsItsFormulas, (std::uint64_t seed)) {
   Random random(seed);
   for (const std::string_view name : every) {
     const TaggerShape shape = tagger(name, 1 + random.below(5));

@@ -45,7 +45,7 @@ constexpr std::array table{
     Standing{"LSTM", "one threshold", "a^n b^n and anything after, n > 0", true,
              "Merrill et al. 2020, theorem 14", "Counters.AnLstmReadsAPrefix"},
     Standing{"QRNN", "any", "a^n b^n and anything after, n > 0", false, "Merrill et al. 2020, theorem 11",
-             "Qrnn.NothingTellsTheSuffixAttackApart"},
+             "Qrnn.CannotDistinguishTheWordsOfTheSuffixAttack"},
     Standing{"two QRNN layers", "one threshold", "a^n b^n and anything after, n > 0, and the empty word",
              true, "Merrill et al. 2020, theorem 12", "Qrnn.TwoLayersReadAPrefix"},
     Standing{"LSTM", "two layers of thresholds", "a^n b^n", true, "Weiss et al. 2018, section 3",

@@ -29,7 +29,7 @@ inline Report report_of(const std::vector<std::pair<double, double>>& extremes) 
   return report;
 }
 
-/// As for weights that passes share: each head is listed twice, the first pass before the later ones.
+/// The report of a model whose passes share weights: each head is listed twice, the first pass first.
 inline Report report_of_passes() {
   Report report = report_of({{0.0, 5.0123}, {2.5, 300.25}});
   report.model.heads.pop_back();

@@ -41,7 +41,7 @@ struct Case {
   }
 };
 
-/// The nearest point that the norm gives: of the ball, or of the sphere without eps.
+/// The nearest point of the norm's image: of the ball, or of the sphere if eps is 0.
 void into_ball(const NormSpec& norm, std::vector<double>& u) {
   if (norm.centers()) {
     const double mean = std::accumulate(u.begin(), u.end(), 0.0) / static_cast<double>(u.size());

@@ -7,7 +7,7 @@
 namespace normscope::audit {
 namespace {
 
-/// A report with only a vocabulary of four tokens, the last with this answer and bound.
+/// A report with nothing but a vocabulary of four tokens, the last of which has this answer and bound.
 Report report_of(convex::Answer last, double probability) {
   Report report;
   report.path = "model.safetensors";
@@ -46,7 +46,7 @@ TEST(VocabularyFindings, NameUnreachableTokens) {
                                 "No context gives token 3 \"the\" a probability above 0.2."}));
 }
 
-TEST(VocabularyFindings, AreSilentWhereAllCanWin) {
+TEST(VocabularyFindings, AreEmptyIfEveryTokenIsReachable) {
   EXPECT_TRUE(texts(report_of(convex::Answer::yes, 0.8)).empty());
   EXPECT_TRUE(texts(report_of(convex::Answer::undecided, 0.8)).empty());
 }

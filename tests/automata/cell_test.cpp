@@ -17,7 +17,7 @@ namespace {
 
 using test::every_kind;
 
-RC_GTEST_PROP(Cell, IsTheFormulas, (std::uint64_t seed)) {
+RC_GTEST_PROP(Cell, FollowsItsFormulas, (std::uint64_t seed)) {
   Random random(seed);
   for (const CellKind kind : every_kind) {
     const std::size_t symbols = 1 + random.below(4);
@@ -44,7 +44,7 @@ RC_GTEST_PROP(Cell, IsTheFormulas, (std::uint64_t seed)) {
   }
 }
 
-TEST(Cell, GatesAreSquashedToFourRoundings) {
+TEST(Cell, ActivationsAreWithinFourRoundings) {
   // An lstm of one unit without weights is its own biases: c = σ(b_i) tanh(b_g), h = σ(b_o) tanh(c).
   Cell cell = Cell::zeros(CellKind::lstm, 1, 1);
   for (double x = -720.0; x <= 720.0; x += std::abs(x) < 4.0 ? 0x1.1p-6 : 0x1.7p-2) {

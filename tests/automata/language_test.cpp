@@ -27,7 +27,7 @@ TEST(Language, WordsComeInOrderOfLength) {
   EXPECT_EQ(words, (std::vector<std::string>{"", "a", "b", "aa", "ab", "ba", "bb"}));
 }
 
-TEST(Language, TextGoesThereAndBack) {
+TEST(Language, TextRoundTrips) {
   EXPECT_EQ(text(word("abcab", 3)), "abcab");
   EXPECT_THROW(static_cast<void>(word("abc", 2)), Error);
   EXPECT_THROW(static_cast<void>(word("A", 2)), Error);

@@ -101,11 +101,11 @@ TEST(Network, ProbabilitiesAreOfTheNextSymbol) {
   network.output.assign(4 * 3, 0.0);
   for (const double p : probabilities(network, word("abc", 3))) EXPECT_EQ(p, 0.25);
   EXPECT_TRUE(accepts(network, word("cab", 3)));
-  // b almost impossible.
+  // b has almost no probability.
   network.output[4 * 2 + 1] = -5.0;
   EXPECT_FALSE(accepts(network, word("cab", 3)));
   EXPECT_TRUE(accepts(network, word("caa", 3)));
-  // The end symbol almost impossible.
+  // The end symbol has almost no probability.
   network.output[4 * 2 + 3] = -5.0;
   EXPECT_FALSE(accepts(network, word("caa", 3)));
   EXPECT_EQ(trace(network, word("caa", 3)).steps, 4U);

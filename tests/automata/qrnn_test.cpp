@@ -25,7 +25,7 @@ RC_GTEST_PROP(Qrnn, OneThresholdDoesNotReadAnBn, (std::uint64_t seed)) {
   RC_ASSERT(bend(draw_layer(1 + random.below(4), 3, random)) == 0.0);
 }
 
-RC_GTEST_PROP(Qrnn, NothingTellsTheSuffixAttackApart, (std::uint64_t seed)) {
+RC_GTEST_PROP(Qrnn, CannotDistinguishTheWordsOfTheSuffixAttack, (std::uint64_t seed)) {
   Random random(seed);
   const std::size_t window = 1 + random.below(5);
   const auto [in, out] = suffix_attack(window);
@@ -34,7 +34,7 @@ RC_GTEST_PROP(Qrnn, NothingTellsTheSuffixAttackApart, (std::uint64_t seed)) {
   RC_ASSERT(attack_distance(draw_layer(window, 4, random)) == 0.0);
 }
 
-TEST(Qrnn, AnotherWordIsToldApart) {
+TEST(Qrnn, DistinguishesOtherWords) {
   // Other words of the same length give different c, so equal c is not an artefact of the comparison.
   Random random(3);
   std::size_t apart = 0;

@@ -32,7 +32,7 @@ TEST(Counters, AreExactOnLongWords) {
   }
 }
 
-TEST(Counters, ASmallChangeShows) {
+TEST(Counters, ALeakingCounterIsWrong) {
   // A leaking counter is wrong on short words, and more often on long ones.
   Acceptor leaky = lstm_counter(Language::anbn);
   leaky.cell.bias(1)[0] = -1.0;

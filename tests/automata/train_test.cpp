@@ -68,7 +68,7 @@ RC_GTEST_PROP(Train, GradientsAreThoseOfDifferences, (std::uint64_t seed)) {
     for (const Head head : {Head::membership, Head::next_symbol}) {
       const Language language = random.below(2) == 0 ? Language::anbn : Language::anbncn;
       const Network network = random_network(kind, language, head, random);
-      // More words than lanes, of every length down to none.
+      // More words than lanes, of every length down to 0.
       std::vector<Labelled> words;
       for (std::size_t i = 0; i < 11; ++i) {
         words.push_back(
@@ -171,7 +171,7 @@ TEST(Train, ResumesBitwise) {
 }
 
 TEST(Train, GivesTheSameBitsEverywhere) {
-  // Of the parameters of two small trainings, one after the other (FNV-1a); explorer tests hold the same.
+  // FNV-1a hashes of the parameters after two small trainings; the explorer's tests expect the same.
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const CellKind kind : {CellKind::lstm, CellKind::gru}) {
     const Trainer trainer = train({.cell = kind, .width = 3, .longest = 5, .epochs = 30, .seed = 7});

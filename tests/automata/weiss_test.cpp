@@ -39,7 +39,7 @@ TEST(Weiss, AnLstmIncrementsDecrementsResetsAndIdles) {
     const std::uint8_t shown = random.below(4) == 0 ? 3 : letter;
     advance(cell, shown, state);
     count = shown == 0 ? count + 1.0 : shown == 1 ? count - 1.0 : shown == 2 ? 0.0 : count;
-    // A closed gate passes e^-50.
+    // A closed gate multiplies by e^-50.
     ASSERT_NEAR(state.cell[0], count, 1e-15 * (1.0 + std::abs(count)));
     ASSERT_EQ(std::abs(state.hidden[0]) < 0.5, count == 0.0);
   }

@@ -37,7 +37,7 @@ TEST(Idx, ReadsPlainAndPacked) {
   EXPECT_EQ(read("\0\0\x0d\x01\0\0\0\x01\x3f\x80\0\0"s).values, (std::vector<double>{1}));
 }
 
-TEST(Idx, RefusesWhatIsNotWhole) {
+TEST(Idx, RefusesIncompleteFiles) {
   const std::string packed = gzip(bytes_2x3);
   for (std::size_t size = 0; size < bytes_2x3.size(); ++size) {
     EXPECT_THROW(static_cast<void>(read(bytes_2x3.substr(0, size))), Error) << size;

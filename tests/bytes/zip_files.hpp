@@ -38,7 +38,7 @@ inline std::string deflated(const std::string& text, int window_bits) {
 inline std::string deflate_raw(const std::string& text) { return deflated(text, -MAX_WBITS); }
 inline std::string gzip(const std::string& text) { return deflated(text, 16 + MAX_WBITS); }
 
-/// One member as its two headers should describe it; tests set fields to wrong values.
+/// One member with the fields of its two headers; tests set fields to wrong values.
 struct ZipEntry {
   explicit ZipEntry(std::string content, std::string member_name = "a.npy")
       : name(std::move(member_name)), packed(content), size(static_cast<std::uint32_t>(content.size())) {

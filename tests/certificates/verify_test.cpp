@@ -77,7 +77,7 @@ TEST(VerifySelect, ForgedOnesFail) {
   }));
 }
 
-/// The same proved by integers: the middle is (key 1 + key 2)/2, and key 0 is below x + y = 0.
+/// The same with integer certificates: the middle is (key 1 + key 2)/2, and key 0 is below x + y = 0.
 Json exact_result() {
   Json json = select_result();
   json["tolerance"] = 0.0;
@@ -108,7 +108,7 @@ TEST(VerifySelect, IntegersAreCheckedWithoutRounding) {
   EXPECT_TRUE(fails([](Json& json) {
     json["verdicts"][3]["exact"]["weights"] = {{{"key", 3}, {"numerator", "2"}}};
   }));
-  // A difference far below rounding.
+  // A difference far smaller than the rounding of float64.
   EXPECT_TRUE(fails([](Json& json) {
     const std::string half = "1" + std::string(40, '0');
     json["verdicts"][3]["exact"]["weights"] = {{{"key", 1}, {"numerator", half}},
@@ -121,7 +121,7 @@ TEST(VerifySelect, IntegersAreCheckedWithoutRounding) {
   EXPECT_TRUE(fails([](Json& json) { json["verdicts"][0]["proof"] = "query"; }));
   EXPECT_TRUE(fails([](Json& json) { json["exact"] = {0}; }));
   EXPECT_FALSE(fails([](Json& json) {
-    // Without a margin of doubles, integers are enough.
+    // Without a margin in float64, the integer certificate is enough.
     json["verdicts"][0]["margin"] = 0.0;
     json["margin"]["least"] = 0.0;
   }));
@@ -281,12 +281,12 @@ TEST(VerifyReach, PointsBoundProbabilities) {
   EXPECT_TRUE(verify_tokens(json).failed.empty());
   json["max_probability"]["lower"][0] = 0.6788;
   EXPECT_EQ(verify_tokens(json).failed.size(), 1u);
-  // At u = 1 it has 0.736.
+  // At u = 1 its probability is 0.736.
   json["max_probability"]["upper"][0] = 0.735;
   EXPECT_EQ(verify_tokens(json).failed.size(), 2u);
 }
 
-TEST(Result, SaysWhatItLacks) {
+TEST(Result, NamesMissingFields) {
   EXPECT_THROW(Result("", "x"), Error);
   EXPECT_THROW(Result("[1]", "x"), Error);
   EXPECT_THROW(result({{"schema", "normscope.count/1"}}), Error);
@@ -297,7 +297,7 @@ TEST(Result, SaysWhatItLacks) {
   EXPECT_THROW(good.expect_arrays({describe_array("keys", {4, 2}, keys)}, "x"), Error);
 }
 
-// The hash as docs/certificates.md defines it.
+// Against the definition of the hash in docs/certificates.md.
 TEST(Result, ArraysAreIdentifiedByTheirHash) {
   const InputArray array = describe_array("keys", {4, 2}, keys);
   EXPECT_EQ(array.sha256.size(), 64u);

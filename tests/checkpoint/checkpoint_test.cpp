@@ -77,7 +77,7 @@ TEST(Checkpoint, ReadsElementsAsDoubles) {
             "read: 18446744073709551615 elements from element 2 on requested, but tensor \"a\" has 4");
 }
 
-TEST(Checkpoint, SaysWhichDtypesItCannotDecode) {
+TEST(Checkpoint, NamesDtypesItCannotDecode) {
   const Scratch scratch;
   put(scratch / "x.safetensors",
       test::safetensors_file(R"({"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})", "x"));
@@ -262,7 +262,7 @@ TEST(Checkpoint, OpensAHugeSparseFileWithoutReadingIt) {
   EXPECT_EQ(read(tensor, size - 2, 2), (std::vector<double>{0, 0}));
 }
 
-TEST(Checkpoint, AConfigThatIsALinkToNowhereIsAnError) {
+TEST(Checkpoint, AConfigThatIsADanglingLinkIsAnError) {
   const test::Scratch scratch;
   const float gain[2] = {1.0F, 2.0F};
   const std::vector<NewTensor> tensors{{"w", Dtype::F32, {2}, std::as_bytes(std::span(gain))}};

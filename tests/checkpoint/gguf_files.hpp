@@ -28,7 +28,7 @@ class GgufFile {
   GgufFile& number(const std::string& key, std::uint32_t value) { return entry(key, 4, le(value)); }
   GgufFile& real(const std::string& key, float value) { return entry(key, 6, le(value)); }
 
-  /// A tensor of that type; `shape` is row-major. It begins where the one before it ends.
+  /// A tensor of that type; `shape` is row-major. Its data begin where those of the previous tensor end.
   GgufFile& tensor(const std::string& name, const std::vector<std::uint64_t>& shape, std::uint32_t type,
                    const std::string& data) {
     data_.resize((data_.size() + alignment - 1) / alignment * alignment, '\0');
@@ -43,7 +43,7 @@ class GgufFile {
     data_ += data;
     return *this;
   }
-  /// A float32 tensor that counts up from 1.
+  /// A float32 tensor with the elements 1, 2, 3, …
   GgufFile& floats(const std::string& name, const std::vector<std::uint64_t>& shape) {
     std::size_t count = 1;
     for (const std::uint64_t extent : shape) count *= extent;

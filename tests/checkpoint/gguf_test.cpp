@@ -269,7 +269,7 @@ TEST_F(GgufParts, AreOneModel) {
   }
 }
 
-TEST_F(GgufParts, MustFitTogether) {
+TEST_F(GgufParts, MustBelongTogether) {
   EXPECT_EQ(Checkpoint(path(1)).tensors().size(), 2u);
   write(2, part(0, 2));
   EXPECT_EQ(

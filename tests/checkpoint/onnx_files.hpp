@@ -77,7 +77,7 @@ class OnnxFile {
     graph_.message(5, tensor);
     return *this;
   }
-  /// A float tensor that counts up in eighths.
+  /// A float tensor with the elements 1/8, 2/8, 3/8, …
   OnnxFile& weights(const std::string& name, const std::vector<std::uint64_t>& shape) {
     std::size_t elements = 1;
     for (const std::uint64_t extent : shape) elements *= extent;

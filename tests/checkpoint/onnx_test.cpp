@@ -173,7 +173,7 @@ TEST(Onnx, RejectsElementsThatAreNotWhereItSays) {
             "file: " + (scratch / "none").string() + ": cannot be opened: No such file or directory");
 }
 
-TEST(Onnx, SaysWhatItDoesNotRead) {
+TEST(Onnx, NamesUnsupportedParts) {
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 14, {1}).bytes(9, std::string(8, '\0'))),
             "tensor \"w\" has data type 14 (COMPLEX64), which is not supported");
   EXPECT_EQ(complaint(ErrorCode::Unsupported, tensor_proto("w", 99, {})),

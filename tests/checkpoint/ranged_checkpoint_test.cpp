@@ -33,7 +33,7 @@ struct Counts {
   std::uint64_t end = 0;  ///< of what was read furthest behind
 };
 
-/// Another source, never in memory, whose reads are counted.
+/// Counts the reads of another source, and never offers its bytes in memory.
 class CountingSource : public bytes::Source {
  public:
   CountingSource(std::unique_ptr<bytes::Source> source, Counts& counts)

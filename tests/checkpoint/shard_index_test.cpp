@@ -136,7 +136,7 @@ std::string torch_file(const std::string& name) {
   return test::zip(test::torch_members(pickle.stop(), {test::counting(2)}));
 }
 
-/// Likewise of PyTorch zips, in a folder of a model.
+/// The same with PyTorch zips as shards, in a model's folder.
 class TorchIndex : public testing::Test {
  protected:
   TorchIndex() {

@@ -60,7 +60,7 @@ std::string tensorflow_complaint(ErrorCode code, const std::string& index, const
 TEST(Tensorflow, RefusesDamagedElements) {
   const std::string index = fixture_bytes("tf_objects.index");
   const std::string elements = fixture_bytes("tf_objects.data-00000-of-00001");
-  // Their first byte is of a variable.
+  // The first byte of the file of elements belongs to a variable.
   std::string damaged = elements;
   damaged[0] = static_cast<char>(damaged[0] ^ 1);
   EXPECT_NE(tensorflow_complaint(ErrorCode::Format, index, damaged)

@@ -39,14 +39,14 @@ class Pickle {
     global("torch._utils", "_rebuild_tensor_v2").op("(").storage("FloatStorage", key, stored).integer(offset);
     return integers(shape).integers(strides).op("\x89").ordered_dict().op("tR");
   }
-  /// With the opcode that ends it.
+  /// The pickle, ended by its STOP opcode.
   [[nodiscard]] std::string stop() const { return text_ + "."; }
 
  private:
   std::string text_;
 };
 
-/// The bytes of floats that count up from 1.
+/// The bytes of the float32 numbers 1, 2, 3, …
 inline std::string counting(std::size_t count) {
   std::string bytes;
   for (std::size_t i = 1; i <= count; ++i) bytes += le(static_cast<float>(i));

@@ -1,4 +1,4 @@
-"""`normscope apply`: what it computes of which arrays, in which precision, and what it writes."""
+"""`normscope apply`: the arrays it accepts, the precision it computes in, and the files it writes."""
 
 import json
 import resource
@@ -59,20 +59,20 @@ class Apply(CommandTest):
         self.assertEqual(self.apply().shape, (0, 12))
 
     def exact(self, x, gain=1.0, bias=0.0, eps=1e-5):
-        """The layer norm and the room that the kernels' bound leaves, in units of rounding, both in long double."""
+        """The layer norm, and the kernels' error bound in units of rounding, both in long double."""
         x, gain, bias = (np.asarray(a, np.longdouble) for a in (x, gain, bias))
         centred = x - x.mean(-1, keepdims=True)
         scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.longdouble(eps)) * gain
         return scaled + bias, 64 * (abs(scaled) + abs(gain)) + abs(bias)
 
     def expect_within_bound(self, y, exact, unit, rounded=False):
-        """Within the room in parts of `unit`; half a unit in y's last place more where y is rounded to its type."""
-        expected, room = exact
+        """Checks the error bound times `unit`, plus half a unit in the last place where y is rounded to its type."""
+        expected, bound = exact
         half_place = np.spacing(abs(y)).astype(np.longdouble) / 2 if rounded else 0
-        self.assertLessEqual(float((abs(y - expected) - 1.0001 * (unit * room + half_place)).max()), 0.0)
+        self.assertLessEqual(float((abs(y - expected) - 1.0001 * (unit * bound + half_place)).max()), 0.0)
 
     def test_every_type_meets_the_bound_of_its_kernel(self):
-        # A row more than are held at a time, in every way in which a file may hold them.
+        # One row more than a block holds, in every layout that a file may have.
         random = np.random.default_rng(4)
         x, some = random.normal(1.0, 3.0, size=(1050, 1000)), [0, 1, 500, 1046, 1047, 1048, 1049]
         short = {"gain": random.normal(size=1000).astype(np.float32), "bias": np.ones(1000, np.float32)}
@@ -87,7 +87,7 @@ class Apply(CommandTest):
                 y = self.apply("--gain", "g32.npy", "--bias", "b32.npy")
                 self.assertEqual(y.dtype, dtype)
                 self.expect_within_bound(y[some], exact, unit, dtype == np.float16)
-            # Float32 would round these parameters, and with them the result by more than a half of its last place.
+            # Rounding these parameters to float32 would change the result by more than half a unit in its last place.
             y = self.apply("--gain", "g64.npy", "--bias", "b64.npy")
             self.expect_within_bound(y[some], self.exact(stored[some], **long), 2.0**-53, dtype != np.float64)
 
@@ -122,7 +122,7 @@ class Apply(CommandTest):
 
     @unittest.skipIf(SANITIZED, "the sanitizer's own memory is counted")
     def test_holds_no_copy_of_its_input(self):
-        # 16 MiB, whose copy as float64 would be 32 MiB. The mapped file is no data of the process.
+        # 16 MiB, whose copy as float64 would be 32 MiB. A mapped file does not count as data of the process.
         np.save(self.folder / "x.npy", np.ones((4096, 1024), np.float32))
         limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (24 << 20, 24 << 20))
         for options in ((), ("--step", "scale")):

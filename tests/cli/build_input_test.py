@@ -1,4 +1,4 @@
-"""What build says of input that it cannot or can only just use."""
+"""Messages of `normscope build` about inputs that it refuses, and inputs at its limits."""
 
 import gzip
 import struct

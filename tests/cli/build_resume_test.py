@@ -1,4 +1,4 @@
-"""A build that is interrupted or killed, at any moment, goes on to the same bytes."""
+"""A build that was interrupted or killed at any moment continues and writes the same bytes."""
 
 import random
 import signal
@@ -23,7 +23,7 @@ class BuildResume(CommandTest):
         return [(self.folder / name).read_bytes() for name in ("net.safetensors", "folds")]
 
     def stopped(self, how, seconds):
-        """The exit status of a build that gets that signal after a while."""
+        """The exit status of a build that is sent the signal `how` after a while."""
         process = subprocess.Popen([COMMAND, *WORDS], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             process.wait(seconds)
@@ -40,7 +40,7 @@ class BuildResume(CommandTest):
         moments = random.Random(1)
         for how in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
             status = self.stopped(how, moments.uniform(0.1, 0.6) * seconds)
-            # One that was fast enough has nothing left to resume.
+            # A build that ended before the signal has nothing left to resume.
             self.assertIn(status, (0, -signal.SIGKILL if how == signal.SIGKILL else 130))
             self.assertEqual((self.folder / "net.safetensors").exists(), status == 0)
             if status == 0:

@@ -1,4 +1,4 @@
-"""Runs the normscope command for the tests, and makes the files they feed it."""
+"""Runs the normscope command for the tests, and makes its input files."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def safetensors(path, tensors, metadata=None):
 
 
 def strict(schema):
-    """The schema with nothing allowed that it does not name."""
+    """The schema, made to refuse every property that it does not name."""
     if isinstance(schema, dict):
         closed = {name: strict(value) for name, value in schema.items()}
         if isinstance(closed.get("properties"), dict) and closed.get("type") == "object":
@@ -48,7 +48,7 @@ def strict(schema):
 
 
 class CommandTest(unittest.TestCase):
-    """A test in an empty folder of its own, which the command runs in."""
+    """A test case with an empty folder of its own, in which the command runs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -60,24 +60,24 @@ class CommandTest(unittest.TestCase):
                               encoding="utf-8", errors="replace", **options)
 
     def ok(self, *arguments):
-        """Standard output of a command that must succeed silently on standard error."""
+        """Standard output of a command that must succeed and print nothing on standard error."""
         done = self.run_command(*arguments)
         self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
         return done.stdout
 
     def json(self, *arguments):
-        """The machine form, checked against the schema that it names."""
+        """The JSON result, checked against the schema that it names."""
         document = json.loads(self.ok(*arguments, "--json", "-"))
         self.conforms(document["schema"].removeprefix("normscope.").removesuffix("/1"), document)
         return document
 
     def conforms(self, what, document):
-        """Checks that a document has everything its schema asks for, and nothing that it does not name."""
+        """Checks that a document has all properties that its schema requires, and none that it does not name."""
         schema = json.loads((SOURCE / f"docs/schemas/{what}.schema.json").read_text())
         jsonschema.Draft202012Validator(strict(schema)).validate(document)
 
     def fails(self, status, *arguments):
-        """The one line of an error, after which no new file is there."""
+        """The one-line message of a command that must fail and leave no new file."""
         before = sorted(self.folder.rglob("*"))
         done = self.run_command(*arguments)
         self.assertEqual(done.returncode, status, done.stderr)

@@ -1,4 +1,4 @@
-"""What each subcommand promises: results, schemas, exit statuses."""
+"""Results, schemas and exit statuses of each subcommand."""
 
 import json
 import resource
@@ -114,7 +114,7 @@ class Models(CommandTest):
                     self.assertGreater(norm["image"]["condition"], 0.999, norm["name"])
 
     def again(self, command):
-        """What a printed command says when a person pastes it into a shell."""
+        """The output of a printed command, run in a shell."""
         command = command.replace("normscope", COMMAND, 1) + " --json -"
         done = subprocess.run(command, shell=True, executable="/bin/bash", cwd=self.folder, capture_output=True)
         self.assertEqual((done.returncode, done.stderr), (0, b""), command)
@@ -133,7 +133,7 @@ class Models(CommandTest):
                  "concentrated_image": lambda a: {"effective_dimension": a["effective_dimension"]},
                  "condition_range": lambda a: {"most": a["condition"]},
                  "image_change": lambda a: {key: a[key] for key in ("similarity", "top_axis_cosine")},
-                 # One erased direction a block: the most tilted one is told.
+                 # One erased direction per block: the most tilted one is reported.
                  "null_direction": lambda a: {"weight": min((max(row, key=abs) for row in a["null_space"]),
                                                             key=lambda w: abs(w - finding["numbers"]["weight"]))},
                  "gain_range": lambda a: {"most": a["gain"]["median_abs"]},
@@ -234,7 +234,7 @@ class Usage(CommandTest):
         self.fails(3, "report", OWN_MODEL, "-o", "r.html", "--json", "no/folder.json")
 
     def test_an_output_that_cannot_be_written_is_known_before_the_work(self):
-        # None of the inputs is there: were they read first, they would be what is complained of.
+        # None of the inputs exists: if they were read first, the message would be about them.
         for words in (["apply", "x.npy", "-o", "no/y.npy"], ["report", "m.onnx", "-o", "no/r.html"],
                       ["build", "x.npy", "l.npy", "-o", "no/n.safetensors"],
                       ["build", "x.npy", "l.npy", "-o", "n.safetensors", "--trace", "no/t"],

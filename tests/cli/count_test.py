@@ -1,4 +1,4 @@
-"""`normscope count`: trained networks that count, or do not, and training one."""
+"""`normscope count`: stored networks that count and ones that do not, and training a network."""
 
 import json
 import signal
@@ -90,7 +90,7 @@ class Count(CommandTest):
     def test_stops_when_told_to(self):
         process = subprocess.Popen([COMMAND, "count", "--train", "--epochs", "100000", "--json", "out.json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        # Until it listens to the signal, however slow it is to start.
+        # Waits until the process handles the signal, however long it takes to start.
         bit, status = 1 << (signal.SIGINT - 1), Path(f"/proc/{process.pid}/status")
         while process.poll() is None and not int(status.read_text().split("SigCgt:")[1].split()[0], 16) & bit:
             time.sleep(0.01)

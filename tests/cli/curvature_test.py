@@ -38,7 +38,7 @@ class Curvature(CommandTest):
         for line, group in zip(lines, document["groups"]):
             groups, *_, bound = line.split()
             self.assertEqual(int(groups), group["k"])
-            # g (N − 2g)/(N − 2), which ratios are at least.
+            # The ratios are at least g (N − 2g)/(N − 2).
             exact = Fraction(group["k"] * (768 - 2 * group["k"]), 766)
             self.assertLessEqual(Fraction(bound), exact)
             self.assertGreater(Fraction(bound), exact * (1 - Fraction(1, 10**5)))

@@ -11,7 +11,7 @@ namespace {
 
 nlohmann::json drawn(const std::vector<Fold>& folds) { return figures::folds(folds)["data"]["values"]; }
 
-TEST(FoldFigure, ShowsEveryLayerOfAFewAndPartsOfMany) {
+TEST(FoldFigure, ShowsEveryLayerOfAFewAndRangesOfMany) {
   std::vector<Fold> folds(300, {.first = 0, .second = 1, .gap = 0.5, .runs = 4});
   EXPECT_EQ(drawn(folds).size(), 300U);
   folds.resize(60001, {.first = 0, .second = 1, .gap = 0.25, .runs = 2});

@@ -7,7 +7,7 @@
 
 namespace normscope::test {
 
-/// A folder of its own that is removed with the object.
+/// A temporary folder, which the destructor removes.
 class Scratch {
  public:
   Scratch() {

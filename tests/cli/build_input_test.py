@@ -53,7 +53,7 @@ class BuildInput(CommandTest):
                         ("--random-labels", "0.5")):
             self.assertEqual(self.run_command("build", x, *OUTPUT, *options).returncode, 2, options)
 
-    def test_one_class_is_a_constant_and_says_so(self):
+    def test_one_class_gives_a_constant_net_and_a_note(self):
         x, labels = self.save("x.npy", [[1.0], [2.0], [2.0]]), self.save("labels.npy", [7, 7, 7])
         self.assertIn("one class, a constant head", self.ok("build", x, labels, *OUTPUT))
         made = self.json("build", x, labels, *OUTPUT)

@@ -1,4 +1,4 @@
-"""What the parser says of itself: help with examples, suggestions, completions, the manual page."""
+"""Output made from the parser: help with examples, suggestions, completions, the manual page."""
 
 import os
 import re
@@ -12,9 +12,9 @@ import numpy as np
 
 from command import COMMAND, OWN_MODEL, SANITIZED, SOURCE, CommandTest, safetensors
 
-#: Explores until it is stopped; its examples are those of explore_test.py.
+#: Runs until it is stopped; explore_test.py runs its examples.
 SERVES = {"explore"}
-#: Its help is that of another program, which not every build has.
+#: Its help comes from another program, which not every build has.
 ELSEWHERE = {"lab"}
 
 
@@ -141,7 +141,7 @@ class MadeFromTheParser(Comforts):
         return [offer.split("\t")[0].rstrip("=") for offer in done.stdout.splitlines()]
 
     def completed(self, *words):
-        """What bash offers for the last of the words."""
+        """The completions that bash offers for the last of the words."""
         line = " ".join(shlex.quote(word) for word in words)
         script = (f"source <(normscope completion bash); COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
                   f'compopt() {{ :; }}; _normscope; printf "%s\\n" "${{COMPREPLY[@]}}"')

@@ -143,7 +143,7 @@ class Compare(CommandTest):
                 if re.search(r"norm\.weight$", name):
                     weights[name] = weights[name] + 1
         self.assertIn("that of OLD plus 1", self.findings("llama", plus_one)["offset"])
-        # Gemma's file has w, of 1 + w.
+        # Gemma's file stores w where the gain is 1 + w.
         self.assertIn("that of OLD minus 1", self.findings("gemma", lambda weights: [
             weights.update({name: weights[name] - 1}) for name in list(weights) if re.search(r"norm\.weight$", name)])["offset"])
 

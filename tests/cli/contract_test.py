@@ -120,7 +120,7 @@ class Models(CommandTest):
         self.assertEqual((done.returncode, done.stderr), (0, b""), command)
         return json.loads(done.stdout)
 
-    def test_every_norm_can_be_measured_again(self):
+    def test_geometry_agrees_with_the_report_for_every_norm(self):
         for path in self.checkpoints():
             document, _ = self.report(path)
             for norm in document["norms"][:2] + document["norms"][-1:]:
@@ -128,7 +128,7 @@ class Models(CommandTest):
                 self.assertEqual(again["condition"], norm["image"]["condition"], norm["name"])
                 self.assertEqual(again["semi_axes"][0], norm["image"]["longest"])
 
-    def test_every_finding_shows_its_numbers_again(self):
+    def test_the_command_of_a_finding_prints_its_numbers(self):
         shown = {"stretched_axis": lambda a: {"length": a["semi_axes"][0], "weight": max(a["axes"][0], key=abs)},
                  "concentrated_image": lambda a: {"effective_dimension": a["effective_dimension"]},
                  "condition_range": lambda a: {"most": a["condition"]},
@@ -173,7 +173,7 @@ class Usage(CommandTest):
         for name in ("report", "inspect", "geometry", "apply"):
             self.assertLessEqual(self.ok(name, "--help").count("\n"), 40)
 
-    def test_wrong_words_exit_with_2(self):
+    def test_usage_errors_exit_with_2(self):
         for words in ([], ["reprot"], ["report"], ["geometry", "--norm", "batch"], ["geometry", "--eps", "-1"],
                       ["geometry", "--groups", "0"], ["apply", "x.npy"], ["report", "a", "b"],
                       ["apply", "x.npy", "-o", "y.npy", "--step", "fold"], ["geometry"], ["geometry", "--width", "-3"],
@@ -192,7 +192,7 @@ class Usage(CommandTest):
                 with self.subTest(words):
                     self.assertIn("x.npy is not a folder, expected one to write into", self.fails(3, *words, folder))
 
-    def test_literals_are_told_from_files(self):
+    def test_literals_are_distinguished_from_files(self):
         hint = "; a literal array has two or more finite numbers: 1,2 is one row, 0;1 is two rows\n"
         for name in ("3", "-1e5", "nan", "inf"):
             for words in (["geometry", f"--gain={name}"], ["select", "--", name], ["apply", "-o", "y.npy", "--", name]):
@@ -244,7 +244,7 @@ class Usage(CommandTest):
             with self.subTest(words):
                 self.assertIn("no/", self.fails(3, *words))
 
-    def test_a_reader_that_goes_away_leaves_nothing_behind(self):
+    def test_a_closed_pipe_leaves_no_files(self):
         done = subprocess.run(f"{COMMAND} report {OWN_MODEL} -o r.html --json - | head -c 1; echo ${{PIPESTATUS[0]}}",
                               shell=True, executable="/bin/bash", cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(done.stdout, "{3\n", done.stderr)

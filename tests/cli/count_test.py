@@ -29,7 +29,7 @@ class Count(CommandTest):
         self.assertFalse(any(unit["counts"] for unit in got["drifts"]))
         self.assertIn("no unit counts", self.ok("count", "--cell", "gru"))
 
-    def test_three_letters_take_two_counters(self):
+    def test_three_letters_need_two_counters(self):
         got = self.json("count", "--language", "anbncn")
         self.assertGreaterEqual(got["exact_to"], 100)
         self.assertGreaterEqual(sum(unit["counts"] for unit in got["drifts"]), 2)
@@ -87,7 +87,7 @@ class Count(CommandTest):
         self.fails(3, "count", "--figure", "x", "--trace", "x")
         self.fails(3, "count", "--figure", "no/such/folder")
 
-    def test_stops_when_told_to(self):
+    def test_stops_on_interrupt(self):
         process = subprocess.Popen([COMMAND, "count", "--train", "--epochs", "100000", "--json", "out.json"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         # Waits until the process handles the signal, however long it takes to start.

@@ -1,4 +1,4 @@
-"""What README, the tour and the page on ranges show is what happens: console blocks are run, code blocks are compiled ones."""
+"""README, the tour and the page on ranges: console blocks print what they show, code blocks are parts of compiled programs."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""normscope explore: what its server answers, to whom, and how it ends."""
+"""`normscope explore`: the answers of its server, which requests it accepts, and how it ends."""
 
 import re
 import signal
@@ -46,7 +46,7 @@ class Explore(CommandTest):
         return response, response.read()
 
     def raw(self, data):
-        """The status line that answers these bytes."""
+        """The status line of the answer to these bytes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as client:
             client.sendall(data)
             return client.makefile("rb").readline().decode()
@@ -103,7 +103,7 @@ class Explore(CommandTest):
         self.assertIn(" 431 ", self.raw(b"x" * 20000))
         self.assertIn(" 400 ", self.raw(b"\x16\x03\x01\0\r\n\r\n"))
         self.assertIn(" 505 ", self.raw(b"GET / HTTP/3.0\r\n" + host + b"\r\n"))
-        # Clients that say nothing keep nobody else waiting.
+        # Clients that send nothing do not make others wait.
         silent = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(40)]
         self.assertEqual(self.get("/")[0].status, 200)
         for client in silent:
@@ -137,7 +137,7 @@ class Explore(CommandTest):
         self.assertEqual(answer.headers["Content-Type"], "application/json")
         self.assertEqual(body.decode().strip(), report.strip())
         self.assertEqual(self.get("/served/charts.json")[0].status, 200)
-        # The model itself is not among what is served.
+        # The model's own files are not served.
         self.assertEqual(self.get("/model.safetensors")[0].status, 404)
 
 

@@ -1,4 +1,4 @@
-"""A Flax msgpack file gets the results of the safetensors file with the same tensors; norms under names with slashes."""
+"""A Flax msgpack file gives the results of the safetensors file with the same tensors; norms under names with slashes."""
 
 import json
 import struct
@@ -50,7 +50,7 @@ class Flax(CommandTest):
         self.ok("report", path, "-o", "r.html", "--json", "r.json", "-q")
         return json.loads((self.folder / "r.json").read_text())
 
-    def test_norms_are_those_of_the_twin(self):
+    def test_norms_are_those_of_the_same_tensors_in_safetensors(self):
         folder = self.folder / "flax"
         folder.mkdir()
         (folder / "flax_model.msgpack").write_bytes(packed(nested(self.tensors)))

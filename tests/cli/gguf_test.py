@@ -1,4 +1,4 @@
-"""A GGUF file gets the results that the safetensors file which it was converted from gets."""
+"""A GGUF file gives the results of the safetensors file that it was converted from."""
 
 import json
 import unittest
@@ -10,7 +10,7 @@ MODELS = SOURCE / "tests/model"
 
 class Gguf(CommandTest):
     def both(self, case, *arguments):
-        """The documents of a command for the GGUF file and for its twin."""
+        """The documents of a command for the GGUF file and for the safetensors file it was converted from."""
         documents = []
         for model in (MODELS / f"gguf/{case}.gguf", MODELS / "fixtures" / case):
             done = self.run_command(arguments[0], model, *arguments[1:], "--json", "r.json", "-q")
@@ -19,7 +19,7 @@ class Gguf(CommandTest):
         self.conforms(arguments[0], documents[0])
         return documents
 
-    def test_norms_and_vocabulary_are_those_of_the_twin(self):
+    def test_norms_and_vocabulary_are_those_of_the_original(self):
         for case in ("llama", "gpt2"):
             report, twin = self.both(case, "report", "-o", "r.html")
             self.assertEqual(report["model"]["format"], "gguf")
@@ -35,8 +35,8 @@ class Gguf(CommandTest):
             self.assertEqual(report["vocabulary"]["reach"], twin["vocabulary"]["reach"])
             self.assertEqual([f["kind"] for f in report["findings"]], [f["kind"] for f in twin["findings"]])
 
-    def test_heads_are_those_of_the_twin(self):
-        """Rotary heads sum the same products in another order."""
+    def test_heads_are_those_of_the_original(self):
+        """The two files order the rows of rotary heads differently, so the same products are summed in another order."""
         for case in ("llama", "gpt2"):
             heads, twin = self.both(case, "heads")
             self.assertGreater(len(heads["heads"]), 5)

@@ -88,7 +88,7 @@ class HeadCertificates(CommandTest):
         return self.fail(f"{multiplier} is no multiplier")
 
     def spread_of(self, certificates, query, key, head):
-        """Of the stored context, from the points of both balls, each turned forward by its own position."""
+        """The scores of the stored context, from the points of both balls, each rotated by its own position."""
         sharp, half = certificates["sharp"], head["rotation"]["dims"] // 2
         position = max(sharp["keys"]["high_distance"], sharp["keys"]["low_distance"])
 
@@ -151,7 +151,7 @@ class HeadCertificates(CommandTest):
                 self.check_unavoidable(got, query, constant, key, key_constant)
 
     def turn(self, got, vectors, t):
-        """Columns turned by t positions."""
+        """Columns rotated by t positions."""
         half = got["rotation"]["dims"] // 2
         angles = -t * np.array(got["certificates"]["frequencies"])[:, None]  # behind the query
         a, b = vectors[:half], vectors[half:2 * half]

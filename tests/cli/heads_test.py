@@ -145,7 +145,7 @@ class Heads(CommandTest):
         self.fails(3, "heads", model, "--arch", "llama")
         self.fails(3, "heads", FIXTURES / "gpt2", "--heads", "6")
 
-    def test_queries_come_when_asked_for(self):
+    def test_queries_are_in_the_document_only_on_request(self):
         for got in self.json("heads", OWN_MODEL, "--queries")["heads"]:
             self.assertEqual(len(got["uniform_query"]), got["head_dim"])
             self.assertEqual(len(got["sharp_query"]), got["head_dim"])
@@ -183,7 +183,7 @@ class Heads(CommandTest):
         self.assertEqual(report["heads"], self.json("heads", OWN_MODEL)["heads"])
 
     def llama(self, **extra):
-        """A head of two features over a stream of four, and what else it is given."""
+        """A head of two features over a stream of four, with the given other tensors."""
         rows = np.random.default_rng(2).normal(size=(2, 4)).astype(np.float32)
         layer = "model.layers.0."
         named = {f"{layer}self_attn.{part}_proj.weight": rows for part in "qk"}
@@ -205,14 +205,14 @@ class Heads(CommandTest):
         zero = head["distances"]["at_distance_zero"]
         self.assertAlmostEqual(zero["sharp_bounds"][0] / np.linalg.norm(2 / np.sqrt(2) * 4 * rows.T @ rows, 2), 1.0, 12)
         self.assertNotIn("without_projection", zero)
-        # One pair turns to any angle, so the longest query meets the longest key.
+        # One rotary pair takes any angle, so the longest query can be parallel to the longest key.
         everywhere = 2 / np.sqrt(2) * 4 * np.linalg.norm(rows, 2) ** 2
         self.assertAlmostEqual(head["distances"]["sharp_at_most_anywhere"] / everywhere, 1.0, 9)
         self.assertAlmostEqual(head["sharp_bounds"][0] / everywhere, 1.0, 4)
         self.assertIsNone(head["distances"]["within"])
         self.assertLess(head["uniform_bounds"][1], 1e-9)
 
-    def test_maps_that_miss_directions_leave_bounds(self):
+    def test_maps_of_low_rank_have_bounds(self):
         normed_heads(self.folder, np.random.default_rng(5), 1e-6, 2)
         (got,) = self.json("heads", ".", "--queries")["heads"]
         self.assertEqual((got["sharp_spread"], got["uniform_spread"], got["own_norms"]["queries_fill"]),
@@ -252,7 +252,7 @@ class Heads(CommandTest):
         attained = np.array([head["sharp_bounds"] for head in heads])
         self.assertGreater(np.median(attained[:, 0] / attained[:, 1]), 0.98)
 
-    def test_what_cannot_be_said_is_refused_with_the_reason(self):
+    def test_what_is_not_modelled_is_refused_with_the_reason(self):
         self.llama(**{"self_attn.k_proj.weight": np.full((2, 4), np.nan, np.float32)})
         (head,) = self.json("heads", "model")["heads"]
         self.assertEqual((head["refused"], head["sharp_spread"]), ("its weights are not finite", None))

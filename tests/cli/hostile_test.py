@@ -11,7 +11,7 @@ from command import CommandTest, safetensors
 
 
 def raw(header, data=b"", length=None):
-    """A safetensors file spelled byte by byte."""
+    """The bytes of a safetensors file with this header and data."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
@@ -54,7 +54,7 @@ class BadCheckpoints(CommandTest):
                     self.assertIn(path.name, line)
                     self.assertIn(hint, line)
 
-    def test_things_that_are_not_files(self):
+    def test_paths_that_are_not_files(self):
         (self.folder / "folder.safetensors").mkdir()
         os.mkfifo(self.folder / "pipe.safetensors")
         for name in ("folder.safetensors", "pipe.safetensors", "missing.safetensors"):
@@ -92,7 +92,7 @@ class BadCheckpoints(CommandTest):
         self.assertIsNone(document["norms"][0]["image"])
         self.assertIn("not_finite", [finding["kind"] for finding in document["findings"]])
 
-    def test_a_checkpoint_without_norms_says_so(self):
+    def test_a_checkpoint_without_norms_is_reported_as_such(self):
         safetensors(self.folder / "m.safetensors", {"linear.weight": np.ones((4, 4), np.float32)})
         document = self.json("report", "m.safetensors", "-o", "r.html")
         self.assertEqual(document["norms"], [])

@@ -1,4 +1,4 @@
-"""normscope lab: the list, runs that are killed and shared among processes and ranks, exports, bad input."""
+"""`normscope lab`: the list, runs that are killed or shared among processes and ranks, exports, bad input."""
 
 import csv
 import json
@@ -15,18 +15,18 @@ from command import COMMAND, SANITIZED, CommandTest
 
 LAB = Path(COMMAND).with_name("normscope-lab")
 EXPERIMENT = "brody-majority"
-# Every arm, with so few steps that a run takes a moment; and so many that it can be killed at work.
+# All configurations, with so few steps that a run takes a moment, and with enough to kill a run before its end.
 SHORT = {"values": {"steps": [74]}, "seeds": [1, 2]}
 LONG = {"values": {"steps": [1480]}, "seeds": [1]}
 
 
 def without_places(rows):
-    """Rows as they must be whoever did the runs."""
+    """The rows of a table, sorted and without the numbers of runs, which depend on the process that did them."""
     return sorted(json.dumps({key: value for key, value in row.items() if key != "run"}) for row in rows)
 
 
 class WithoutTheProgram(CommandTest):
-    def test_says_how_to_get_it(self):
+    def test_a_missing_lab_program_is_an_error_that_says_how_to_build_it(self):
         alone = self.folder / "bin" / "normscope"
         alone.parent.mkdir()
         shutil.copy(COMMAND, alone)
@@ -51,14 +51,14 @@ class Lab(CommandTest):
         return ["lab", "run", EXPERIMENT, "--quick", "--sweep", "sweep.json", "--lease", "2", "--store", store, *options]
 
     def ranks(self, count, arguments):
-        # A container's root is nobody else's; ranks that wait leave their core to others.
+        # Root is allowed because a container has no other user; ranks that wait yield their core.
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                        "OMPI_MCA_mpi_yield_when_idle": "1"}
         return subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(count), COMMAND, *arguments], cwd=self.folder,
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
 
     def workers(self, store):
-        """Processes that work on that store in this folder."""
+        """The processes that work on that store in this folder."""
         found = []
         for process in Path("/proc").iterdir():
             try:
@@ -101,7 +101,7 @@ class Lab(CommandTest):
         self.assertTrue(figures)
         figure = json.loads(figures[0].read_text())
         self.assertEqual(figure["title"]["subtitle"], "normscope lab show brody-random-keys --quick -o FOLDER")
-        # Looked at again it is the same, and nothing is run.
+        # Shown a second time, it is the same and nothing is run.
         self.assertEqual(self.json("lab", "show", "brody-random-keys", "--quick")["experiments"][0], got)
         shown = self.ok("lab", "show", "brody-random-keys", "--quick", "--markdown")
         self.assertIn("| claim | paper | ours | verdict |", shown)
@@ -113,7 +113,7 @@ class Lab(CommandTest):
         for row in rows:
             float(row["value"] or "nan")
 
-    def test_processes_and_ranks_give_the_numbers_of_one(self):
+    def test_results_do_not_depend_on_processes_and_ranks(self):
         self.ok(*self.sweep(SHORT, "one", "--threads", "1"))
         one = self.exported("one")
         self.assertEqual({row["seed"] for row in one}, set(SHORT["seeds"]))
@@ -125,7 +125,7 @@ class Lab(CommandTest):
             self.assertEqual(job.returncode, 0, said)
             self.assertEqual(without_places(self.exported(f"ranks{count}")), without_places(one))
 
-    def test_what_a_killed_rank_left_is_done_by_the_same_command(self):
+    def test_the_same_command_completes_the_runs_of_a_killed_rank(self):
         self.ok(*self.sweep(LONG, "whole", "--threads", "2"))
         whole = without_places(self.exported("whole"))
         job = self.ranks(3, self.sweep(LONG, "killed"))
@@ -137,7 +137,7 @@ class Lab(CommandTest):
         self.assertEqual(again.returncode, 0, said)
         self.assertEqual(without_places(self.exported("killed")), whole)
 
-    def test_ctrl_c_saves_and_the_same_command_goes_on(self):
+    def test_ctrl_c_saves_and_the_same_command_resumes(self):
         command = self.sweep(LONG, "stopped", "--threads", "2")
         job = subprocess.Popen([COMMAND, *command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                encoding="utf-8", start_new_session=True)

@@ -1,4 +1,4 @@
-"""What build and run promise."""
+"""`normscope build` and `normscope run`."""
 
 import gzip
 import json
@@ -42,19 +42,19 @@ class Build(CommandTest):
         self.assertEqual(folds[-1]["runs"], 4)
 
     def foreign(self, x):
-        """The labels that a reader without normscope or any package gives."""
+        """The labels according to foreign_net.py, which uses neither normscope nor any package."""
         rows = "".join(" ".join(map(repr, row)) + "\n" for row in x.tolist())
         done = subprocess.run([sys.executable, "-I", SOURCE / "tests/cli/foreign_net.py", self.folder / "net.safetensors"],
                               input=rows, capture_output=True, text=True, check=True)
         return [int(line) for line in done.stdout.split()]
 
-    def test_the_file_is_readable_by_anyone(self):
+    def test_the_file_is_readable_without_normscope(self):
         self.build()
         self.assertEqual(self.foreign(self.x), self.labels.tolist())
         self.build("--eps", 1e-5)
         self.assertEqual(self.foreign(self.x), self.labels.tolist())
 
-    def test_a_double_double_net_as_well(self):
+    def test_a_double_double_net_is_readable_too(self):
         x = np.stack([np.ones(60), np.random.default_rng(4).normal(size=60) * 1e-22], 1)
         np.save(self.folder / "x.npy", x)
         np.save(self.folder / "labels.npy", self.labels[:60])
@@ -80,7 +80,7 @@ class Build(CommandTest):
         done = self.run_command("build", "x.npy", "labels.npy", "-o", "net.safetensors", "--mode", "paper")
         self.assertEqual((done.returncode, done.stderr), (1, ""))
 
-    def test_a_killed_build_goes_on_to_the_same_bytes(self):
+    def test_a_killed_build_resumes_to_the_same_bytes(self):
         np.save(self.folder / "x.npy", np.random.default_rng(2).normal(size=(10000, 2)))
         words = ["build", "x.npy", "--random-labels", "2", "--resume", "state"]
         self.ok(*words[:-2], "-o", "whole.safetensors")
@@ -103,7 +103,7 @@ class Build(CommandTest):
         made = self.json("build", "i-idx3-ubyte.gz", "--random-labels", 10, "-o", "net.safetensors")
         self.assertEqual((made["correct"], made["total"]), (50, 50))
 
-    def test_run_wants_a_net(self):
+    def test_run_refuses_other_files(self):
         self.assertIn("labels.npy", self.fails(3, "run", "labels.npy", "x.npy"))
         self.build()
         np.save(self.folder / "wide.npy", np.ones((3, 6)))

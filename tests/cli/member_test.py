@@ -1,4 +1,4 @@
-"""PyTorch files that hold several state dicts: --member names one, and so does the end of a file's name."""
+"""PyTorch files with several state dicts: --member or FILE:NAME names one."""
 
 import json
 import struct

@@ -1,4 +1,4 @@
-"""A gain that is MODEL:TENSOR brings kind, eps, gain offset, groups and bias along, unless options say otherwise."""
+"""With a gain MODEL:TENSOR, kind, eps, gain offset, groups and bias are the model's, unless options state them."""
 
 import json
 import unittest
@@ -48,7 +48,7 @@ class ModelNorms(CommandTest):
         np.testing.assert_allclose(self.json("geometry", "--gain", "gemma:model.norm.weight")["semi_axes"],
                                    np.sort(np.sqrt(8) * np.abs(1 + self.gain))[::-1], rtol=1e-14)
 
-    def test_output_says_what_is_the_models(self):
+    def test_output_names_what_is_taken_from_the_model(self):
         source = self.json("geometry", "--gain", "gemma:model.norm.weight")["source"]
         self.assertEqual(source, {"norm": "model.norm", "model": "Gemma", "taken": ["norm", "eps", "gain_offset"]})
         self.assertIn("from the model (Gemma), model.norm: kind rms, eps 1e-06, gain offset 1\n",
@@ -57,7 +57,7 @@ class ModelNorms(CommandTest):
         self.assertEqual(source["taken"], ["norm", "eps", "bias"])
         self.assertNotIn("source", self.json("geometry", "--gain", "1,2"))
 
-    def test_options_win(self):
+    def test_options_override_the_model(self):
         plain = self.json("geometry", "--gain", "gemma:model.norm.weight", "--norm", "layer", "--eps", "0.5",
                           "--gain-offset", "0", "--groups", "2")
         np.save(self.folder / "g.npy", self.gain)
@@ -65,7 +65,7 @@ class ModelNorms(CommandTest):
         self.assertEqual(self.json("geometry", "--gain", "gpt2.safetensors:ln_f.weight", "--bias", "0,0,0,0,0,0")
                          ["shift_over_radius"], 0.0)
 
-    def test_a_tensor_that_is_no_norms_gain_brings_nothing(self):
+    def test_a_tensor_that_is_not_a_gain_sets_no_option(self):
         got = self.json("geometry", "--gain", "gpt2.safetensors:h.0.mlp.c_fc.bias")
         self.assertEqual((got["norm"], "source" in got), ("layer", False))
 

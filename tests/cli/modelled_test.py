@@ -1,4 +1,4 @@
-"""What configurations say of scores and logits: modelled, or named and refused, by every subcommand alike."""
+"""Options of a configuration that change scores or logits are modelled, or named and refused, by every subcommand."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def tensors(rng, layers=1, sandwich=False, head_norms=False):
 
 
 def rendered(page):
-    """The document that a browser makes of a page."""
+    """The HTML of a page after a browser has run its scripts."""
     done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
                            "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
@@ -124,7 +124,7 @@ class ModelledTest(CommandTest):
             for subcommand in ("heads", "reach"):
                 self.assertIn(f"not modelled: {field}: {value}", self.fails(3, subcommand, folder))
 
-    def test_a_report_says_it_instead_of_numbers(self):
+    def test_a_report_names_the_reason_instead_of_numbers(self):
         folder = self.model({"model_type": "minicpm"})
         document = self.json("report", folder)
         self.assertEqual({head["refused"] for head in document["heads"]}, {"not modelled: model_type: minicpm"})

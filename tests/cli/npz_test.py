@@ -1,4 +1,4 @@
-"""An .npz file gets the results of the safetensors file with the same tensors, however its arrays are stored."""
+"""An .npz file gives the results of the safetensors file with the same tensors, however its arrays are stored."""
 
 import json
 import unittest
@@ -23,7 +23,7 @@ class Npz(CommandTest):
         self.conforms("report", report)
         return report
 
-    def test_results_are_those_of_the_twin(self):
+    def test_results_are_those_of_the_same_tensors_in_safetensors(self):
         stored = dict(self.tensors)
         stored["w"] = np.asfortranarray(stored["w"])
         stored["h.0.norm.weight"] = stored["h.0.norm.weight"].astype(">f4")
@@ -37,7 +37,7 @@ class Npz(CommandTest):
                 for key in norm.keys() - {"reproduce"}:
                     self.assertEqual(norm[key], same[key], key)
 
-    def test_what_is_no_weights_is_refused(self):
+    def test_archives_without_weights_are_refused(self):
         np.savez(self.folder / "o.npz", a=np.array(["text"]))
         self.assertIn("o.npz: member \"a.npy\"", self.fails(3, "inspect", "o.npz"))
         with zipfile.ZipFile(self.folder / "z.npz", "w") as archive:

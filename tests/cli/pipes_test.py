@@ -1,4 +1,4 @@
-"""Readers that go away, and streams that are closed: what a shell's pipes do to a command."""
+"""Commands whose readers close the pipe, and commands that start with closed streams."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from command import COMMAND, OWN_MODEL, CommandTest
 
 class Pipes(CommandTest):
     def into_closed_pipe(self, *arguments, ignored=False):
-        """(status, standard error) of a command whose standard output nobody reads any more."""
+        """(status, standard error) of a command whose standard output is a pipe without a reader."""
         reader, writer = os.pipe()
         os.close(reader)
         disposition = signal.SIG_IGN if ignored else signal.SIG_DFL
@@ -23,7 +23,7 @@ class Pipes(CommandTest):
         os.close(writer)
         return done.returncode, done.stderr
 
-    def test_text_ends_by_the_signal_and_quietly(self):
+    def test_text_to_a_closed_pipe_ends_quietly_by_the_signal(self):
         np.save(self.folder / "x.npy", np.random.default_rng(1).normal(size=(6, 4)))
         for words in (["inspect", OWN_MODEL], ["geometry", "--width", 5], ["apply", "x.npy", "-o", "y.npy"],
                       ["curvature", "x.npy"], ["select", "x.npy"], ["separate", "x.npy", "x.npy"],
@@ -31,13 +31,13 @@ class Pipes(CommandTest):
                       ["reach", "--unembedding", "x.npy"], ["report", OWN_MODEL, "-o", "r.html"]):
             with self.subTest(words):
                 self.assertEqual(self.into_closed_pipe(*words), (-signal.SIGPIPE, ""))
-        # What was to be written was.
+        # All output files were written completely.
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["n.safetensors", "r.html", "x.npy", "y.npy"])
 
-    def test_a_shell_sees_what_it_knows(self):
+    def test_a_shell_sees_the_status_of_a_closed_pipe(self):
         done = subprocess.run(f"{COMMAND} inspect {OWN_MODEL} | head -1; echo ${{PIPESTATUS[0]}}", shell=True,
                               executable="/bin/bash", cwd=self.folder, capture_output=True, text=True)
-        # The command may be done before `head` is.
+        # The command may end before `head` does.
         self.assertIn(done.stdout.splitlines()[-1], ("141", "0"))
         self.assertEqual(done.stderr, "")
 
@@ -56,7 +56,7 @@ class Pipes(CommandTest):
         done = run("geometry --width 3 >&-")
         self.assertEqual((done.returncode, done.stderr),
                          (3, "normscope: standard output: write failed: Bad file descriptor\n"))
-        # The file is not taken for standard output.
+        # The file does not get the descriptor of standard output.
         self.assertEqual(run("geometry --width 3 --json g.json --quiet >&-").returncode, 0)
         self.assertEqual(json.loads((self.folder / "g.json").read_text())["width"], 3)
         self.assertEqual(run("apply x.npy -o y.npy >&- 2>&-").returncode, 3)

@@ -1,4 +1,4 @@
-"""`ranges`: no input of a norm leaves them, gradient ascent in NumPy comes close to both ends, and other input is refused."""
+"""`normscope ranges`: no input leaves the ranges, gradient ascent in NumPy nearly attains them, bad input is refused."""
 
 import copy
 import json
@@ -40,7 +40,7 @@ class Ranges(CommandTest):
         return document
 
     def attack(self, stated, rows, norm, gain, bias, offset, eps):
-        """Random inputs and ascent from them for the rows of the ends."""
+        """Random inputs, and gradient ascent from them for the rows that attain the ends."""
         rng = np.random.default_rng(1)
         for name, sign in (("lowest", -1.0), ("highest", 1.0)):
             end = stated[name]

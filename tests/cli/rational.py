@@ -35,7 +35,7 @@ def square(column):
 
 
 def root_above(value):
-    """A fraction at least the square root, by less than 2⁻²⁰⁰ of it or of one."""
+    """A fraction that exceeds the square root by less than 2⁻²⁰⁰ of the root or of 1."""
     scale = 1 << 400
     return Fraction(isqrt(value.numerator * scale // value.denominator) + 1, 1 << 200)
 
@@ -57,7 +57,7 @@ def solved(matrix, column):
 
 
 class Certificates:
-    """|M u + m| over |u| <= 1 in fractions, and what proves bounds of it."""
+    """Bounds of |M u + m| over |u| <= 1, in fractions."""
 
     def __init__(self, test, matrix, offset):
         self.test, self.matrix, self.offset = test, matrix, offset

@@ -1,4 +1,4 @@
-"""Which tokens can win: answers whose certificates hold in rational arithmetic."""
+"""`normscope reach`: its answers, whose certificates hold in rational arithmetic."""
 
 import json
 import math
@@ -72,7 +72,7 @@ class Reach(CommandTest):
                 seen += 1
         self.assertGreater(seen, 60)
 
-    def test_they_are_so_without_the_ball(self):
+    def test_unreachable_tokens_are_so_without_the_ball(self):
         seen = held_by_offsets = 0
         for document, rows, offsets in self.small_heads():
             # The cone's rows are up to three times as long as the logits' scale.
@@ -144,7 +144,7 @@ class Reach(CommandTest):
         bounds = document["max_probability"]
         self.assertEqual(bounds["refined"], list(range(30)))
         points = random.normal(size=(20000, 4))
-        # Half of them inside: with eps > 0 hidden states get there.
+        # Half of the points are inside the ball, where hidden states are if eps > 0.
         points *= (np.minimum(1.0, 2.0 * random.uniform(size=20000)) / np.linalg.norm(points, axis=1))[:, None]
         logits = 2.0 * points @ weights.T + bias
         chance = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -157,7 +157,7 @@ class Reach(CommandTest):
         self.assertTrue(np.all(best <= np.array(quick["max_probability"]["upper"]) + 1e-12))
 
     def test_values_at_the_ends_of_a_double(self):
-        # Nothing here may crash or write what is no number; what cannot be asked is refused.
+        # No call may crash or write NaN; inputs that cannot be analysed are refused.
         for rows in ("1e200,0;0,1;1,1", "1e-250,0;0,1e-250;1e-250,1e-250", "1e300,1;1,1e-300;0,2", "5e-324,0;0,5e-324"):
             for options in ((), ("--norm", "rms"), ("--eps", "0"), ("--unembedding-bias", None)):
                 words = [word or ",".join("1" for _ in rows.split(";")) for word in options]
@@ -180,14 +180,14 @@ class Reach(CommandTest):
                 self.ok("verify", "result.json", literal)
                 if not document["undecided"]:
                     continue
-                # Who calls it unreachable all the same is caught.
+                # The checker finds a result that calls it unreachable all the same.
                 loser = document["undecided"].pop(0)
                 document["unreachable"].append({**loser, "without_ball": "undecided"})
                 document["proofs"][loser["token"]]["answer"] = "no"
                 (self.folder / "result.json").write_text(json.dumps(document))
                 self.assertEqual(self.run_command("verify", "result.json", literal).returncode, 1)
 
-    def test_equal_tokens_lead_by_nothing(self):
+    def test_equal_tokens_have_lead_zero(self):
         document = self.json("reach", "--unembedding", "1,2;1,2;1,2")
         for loser in document["unreachable"]:
             self.assertLessEqual(loser["lead_at_most"], document["tolerance"] * document["scale"])
@@ -202,14 +202,14 @@ class Reach(CommandTest):
         best = 1 / (1 + np.exp(1.9) + np.exp(-2.1))
         self.assertAlmostEqual(sphere["max_probability"]["upper"][0], best, 9)
         self.assertAlmostEqual(sphere["max_probability"]["lower"][0], best, 9)
-        # In the plane: the middle token leads in the middle alone, which is said.
+        # In the plane, the middle token leads only inside the disk, which the result states.
         weights, bias = np.array([[0.0, 0], [1, 0], [-1, 1], [-1, -1]]), np.array([0.5, 0, 0, 0])
         options = self.arrays(weights, bias)
         undecided, = self.json("reach", *options, "--eps", "0")["undecided"]
         self.assertEqual((undecided["token"], undecided["only_inside"], undecided["without_ball"]), (0, True, "yes"))
         self.assertIn("only inside the ball", self.ok("reach", *options, "--eps", "0"))
         self.assertEqual(self.json("reach", *options)["undecided"], [])
-        # A state of the ball is none of the sphere.
+        # A state saved for the ball is refused for the sphere.
         self.ok("reach", *options, "--resume", "state")
         self.assertIn("another model", self.fails(3, "reach", *options, "--eps", "0", "--resume", "state"))
 
@@ -230,7 +230,7 @@ class Reach(CommandTest):
         llama = self.json("reach", CHECKPOINTS / "llama2c_stories260K.safetensors", "--names",
                           CHECKPOINTS / "tok512.bin")
         self.assertEqual((llama["tokens"], llama["norm"]["kind"], llama["reachable"]), (512, "rms", 512))
-        # Bytes that no story holds: the model cannot say them with a probability that matters.
+        # Bytes that occur in no story: the model gives them no relevant probability.
         self.assertLess(min(llama["max_probability"]["upper"]), 0.005)
         albert = self.json("reach", CHECKPOINTS / "rxnmapper_albert")
         self.assertEqual((albert["tokens"], albert["unembedding_bias"], albert["undecided"]), (591, True, []))
@@ -243,10 +243,10 @@ class Reach(CommandTest):
         self.assertEqual(one, four)
 
     def outputs(self):
-        """The bytes of all that `reach --json all.json --certificates c` wrote."""
+        """The bytes of all files written by `reach --json all.json --certificates c`."""
         return {path.name: path.read_bytes() for path in [self.folder / "all.json", *(self.folder / "c").iterdir()]}
 
-    def test_an_interrupted_reach_goes_on_to_the_same_bytes(self):
+    def test_an_interrupted_reach_resumes_to_the_same_bytes(self):
         weights = np.random.default_rng(4).normal(size=(1000 if SANITIZED else 4000, 12))
         options = [*self.arrays(weights, 0.1 * weights[:, 0]), "--probability", "quick", "--threads", "1",
                    "--certificates", "c", "--json", "all.json", "-q"]
@@ -272,12 +272,12 @@ class Reach(CommandTest):
         if interrupted == 0:
             self.skipTest("it was never interrupted between two answers")
 
-    def test_going_on_from_every_batch_leads_to_the_same_bytes(self):
+    def test_resuming_from_any_batch_leads_to_the_same_bytes(self):
         weights = np.random.default_rng(4).normal(size=(600, 5))
         options = [*self.arrays(weights, weights[:, 1]), "--certificates", "c", "--json", "all.json", "-q"]
         self.ok("reach", *options)
         expected = self.outputs()
-        # The tokens that do not lead where their own rows point; they are decided 64 at a time.
+        # Tokens that do not lead at their own direction; they are decided in batches of 64.
         self.ok("reach", *options, "--sharpen", 0, "--probability", "quick", "--resume", "state")
         before, payload = opened((self.folder / "state").read_bytes())
         hard = [token for _, token in reach_tokens(payload)[0]]
@@ -296,7 +296,7 @@ class Reach(CommandTest):
         self.assertTrue(first["complete"])
         state = (self.folder / "state").read_bytes()
         self.assertEqual(self.json(*options), first)
-        # Neither leads nor probabilities are worked out again: the state says so.
+        # Neither leads nor probabilities are computed again, because the state records that they were.
         self.assertEqual((self.folder / "state").read_bytes(), state)
         before, payload = opened(state)
         _, rest = reach_tokens(payload)
@@ -304,7 +304,7 @@ class Reach(CommandTest):
         self.assertGreaterEqual(sharp, 20)
         gap, points = struct.unpack_from("<dQ", rest, 16 + 8 * sharp)
         self.assertEqual((gap, points), (1e-3, len(first["max_probability"]["refined"])))
-        # Half of the tokens, before any lead was worked out: the rest is.
+        # A state with half of the tokens, saved before any lead was computed: the rest is computed.
         (self.folder / "state").unlink()
         self.json(*options, "--sharpen", 0, "--probability", "quick")
         before, payload = opened((self.folder / "state").read_bytes())
@@ -332,7 +332,7 @@ class Reach(CommandTest):
         first = self.json(*options)
         before, payload = opened((self.folder / "state").read_bytes())
         tokens, rest = reach_tokens(payload)
-        # Where a probability is said to be large the center is put, or a point far outside of the ball.
+        # The point that proves a large probability is replaced by the center, or by a point far outside the ball.
         at = rest.index(struct.pack("<QQ", 300, 0)) + 8 + 8 * 300
         for point in ((0.0, 0.0, 0.0), (1e6, 0.0, 0.0)):
             forged = bytearray(rest)
@@ -346,7 +346,7 @@ class Reach(CommandTest):
             (self.folder / "result.json").write_text(json.dumps(other))
             self.ok("verify", "result.json")
 
-    def test_a_budget_is_kept_and_what_it_leaves_is_worked_out_later(self):
+    def test_a_budget_is_kept_and_the_rest_is_computed_later(self):
         random = np.random.default_rng(11)
         weights = random.normal(size=(1500, 12))
         options = ["reach", *self.arrays(weights, weights[:, 1])]
@@ -362,7 +362,7 @@ class Reach(CommandTest):
         text = self.ok(*options, "--budget", 0)
         self.assertIn(f"left out: {left['tokens']} tokens not decided", text)
         self.assertIn(f"left out: the largest probabilities of {left['probabilities']} tokens", text)
-        # Wherever it is cut off, it goes on to the same document, and every piece verifies.
+        # Wherever it is interrupted, it resumes to the same document, and every intermediate result verifies.
         for budget in (0, 0.02, 0.1, 0.3):
             part = self.json(*options, "--budget", budget, "--resume", "state")
             (self.folder / "result.json").write_text(json.dumps(part))
@@ -371,7 +371,7 @@ class Reach(CommandTest):
                 self.assertEqual(self.json(*options, "--resume", "state"), whole)
                 (self.folder / "state").unlink()
 
-    def test_as_many_leads_are_sharpened_as_asked_for(self):
+    def test_sharpen_optimizes_as_many_leads_as_asked_for(self):
         weights = np.random.default_rng(12).normal(size=(400, 6))
         options = ["reach", *self.arrays(weights, weights[:, 1]), "--probability", "quick"]
         everything = self.json(*options, "--sharpen", 400)
@@ -383,7 +383,7 @@ class Reach(CommandTest):
         for count in (0, 1, 7, 20):
             document = self.json(*options, "--sharpen", count)
             self.assertEqual(document["left_out"], {"tokens": 0, "leads": 0, "probabilities": 0})
-            # Nobody is nearer the edge than those named.
+            # No other token is closer to being unreachable than those named.
             nearest = document["nearest"][:count]
             self.assertEqual([entry["token"] for entry in nearest],
                              [entry["token"] for entry in everything["nearest"][:count]])
@@ -392,7 +392,7 @@ class Reach(CommandTest):
         self.fails(2, *options, "--sharpen", -1)
         self.fails(2, *options, "--budget", -1)
 
-    def test_probabilities_are_as_near_as_asked_for(self):
+    def test_probability_bounds_meet_the_requested_gap(self):
         weights = np.random.default_rng(13).normal(size=(60, 5))
         for gap in (1e-1, 1e-6):
             bounds = self.json("reach", *self.arrays(weights, weights[:, 1]), "--probability", "full",
@@ -434,7 +434,7 @@ class Reach(CommandTest):
         headless = safetensors(self.folder / "m.safetensors", {"norm.weight": np.ones(4, np.float32)})
         self.assertIn("not modelled: unknown architecture", self.fails(3, "reach", headless))
 
-    def test_names_are_harmless(self):
+    def test_control_characters_in_token_names_are_escaped(self):
         options = self.arrays(np.array([[1.0, 0], [1.0, 0], [0, 1.0]]))
         (self.folder / "vocab.txt").write_bytes(b"\x1b[31mred\n\xff\nplain\n")
         text = self.ok("reach", *options, "--names", "vocab.txt")

@@ -1,4 +1,4 @@
-"""The limits of a report: what it leaves out of the vocabulary, and that the page says so."""
+"""The budget of a report: tokens that it leaves out, and the page's note about them."""
 
 import subprocess
 import unittest

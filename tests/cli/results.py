@@ -1,4 +1,4 @@
-"""Results that are written, changed and checked again."""
+"""Writes results, changes them, and checks them with `normscope verify` and the checker in NumPy."""
 
 import copy
 import json
@@ -10,13 +10,13 @@ from command import SOURCE, CommandTest
 
 class ResultTest(CommandTest):
     def result(self, *arguments):
-        """The document of a command, left in result.json too."""
+        """The document of a command, which also stays in result.json."""
         document = self.json(*arguments)
         (self.folder / "result.json").write_text(json.dumps(document))
         return document
 
     def verified(self, *inputs, status=0):
-        """What verify says of result.json."""
+        """The output of `normscope verify` for result.json."""
         done = self.run_command("verify", "result.json", *inputs, "--json", "verified.json", "-q")
         self.assertEqual((done.returncode, done.stderr), (status, ""))
         got = json.loads((self.folder / "verified.json").read_text())
@@ -38,7 +38,7 @@ class ResultTest(CommandTest):
         return " ".join(finding["item"] + " " + finding["reason"] for finding in got["failed"])
 
     def checker(self, *inputs, error=""):
-        """The status of the checker in NumPy on result.json, and that it ends in `error`."""
+        """Runs the checker in NumPy on result.json; its output must end in `error`. Gives its exit status."""
         program = SOURCE / "python/normscope/checker.py"
         done = subprocess.run([sys.executable, "-B", program, "result.json", *inputs], cwd=self.folder, text=True,
                               capture_output=True)

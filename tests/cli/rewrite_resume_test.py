@@ -1,4 +1,4 @@
-"""A rewrite that is killed, at any moment, goes on where its finished shards end, to the same bytes."""
+"""A rewrite that was killed at any moment continues after its finished shards and writes the same bytes."""
 
 import json
 import random
@@ -53,7 +53,7 @@ class RewriteResume(CommandTest):
         self.work = self.folder / ".normscope-rewrite-out"
 
     def killed(self, when):
-        """Whether a rewrite was killed once `when` held."""
+        """Runs a rewrite and kills it as soon as `when` is true; whether it was killed before its end."""
         process = subprocess.Popen([COMMAND, *WORDS], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and not when():
             time.sleep(0.0005)

@@ -75,7 +75,7 @@ class SelectExact(CommandTest):
         return self.ok("verify", "result.json", "keys.npy")
 
     def check_certificates(self, got, rows):
-        """Every key decided exactly is so by its integers alone."""
+        """The integers of every key that is decided exactly prove its answer."""
         for i in got["exact"]:
             verdict = got["verdicts"][i]
             exact = verdict["exact"]
@@ -103,7 +103,7 @@ class SelectExact(CommandTest):
                     self.assertEqual(got["unselectable"], [i for i in range(len(rows)) if is_inside(rows, i)])
                     self.check_certificates(got, rows)
                     self.assertIn("0 failed, 0 not checkable", self.verify(got))
-                    # Without a proof by integers no key is unselectable.
+                    # No key is called unselectable without an integer certificate.
                     proofs = {got["verdicts"][i]["proof"] for i in got["unselectable"]}
                     self.assertLessEqual(proofs, {"exact", "twin"})
 
@@ -125,7 +125,7 @@ class SelectExact(CommandTest):
             got = self.select(keys * [column, 1, 1])
             self.assertEqual((got["unselectable"], got["undecided"]), (plain["unselectable"], []), column)
             self.assertIn("0 failed, 0 not checkable", self.verify(got))
-        # Off the line by 1e-13 of what the first column extends, and by all that the second one does.
+        # Off the line by 1e-13 of the extent of the first column, which is the whole extent of the second.
         thin = [[0, 0], [4, 0], [2, 1e-13]]
         self.assertEqual(self.select(thin)["unselectable"], [])
         self.assertEqual(self.select(thin, "--tolerance", 0)["unselectable"], [])

@@ -1,4 +1,4 @@
-"""`normscope select`: which keys can win; its certificates checked here once more, in rational arithmetic."""
+"""`normscope select`: its answers, with certificates checked here independently in rational arithmetic."""
 
 import json
 import signal
@@ -103,7 +103,7 @@ class Select(CommandTest):
                 files = self.certificates()
                 keys, queries = files["keys"], files["queries"]
                 self.assertEqual((keys.shape, got["selectable"], got["undecided"]), (shape, len(queries), []))
-                # Their own direction is not enough for many of them.
+                # Many of the keys are not selected by the query in their own direction.
                 self.assertGreater(got["proofs"]["query"], 20)
                 winners = files["selectable"].astype(int)
                 scores = queries @ (keys - keys.mean(0)).T
@@ -133,7 +133,7 @@ class Select(CommandTest):
         keys = np.random.default_rng(5).normal(size=(1500, 6))
         self.assertEqual(self.select(keys, "--threads", 1), self.select(keys, "--threads", 3))
 
-    def test_a_state_is_gone_on_from(self):
+    def test_resumes_from_a_saved_state(self):
         keys = np.random.default_rng(6).normal(size=(900, 5))
         whole = self.select(keys)
         self.assertEqual(self.select(keys, "--resume", "state"), whole)

@@ -43,7 +43,7 @@ class SeparateExact(CommandTest):
             self.assertLessEqual(got["margin"], got["residual"])
 
     def check_certificate(self, got, a, b):
-        """The exact answer follows from its integers alone."""
+        """The integers of the exact answer prove it."""
         exact = got["exact"]
         self.assertEqual(exact["separable"], got["separable"])
         if exact["separable"] == "yes":
@@ -106,7 +106,7 @@ class SeparateExact(CommandTest):
         self.assertEqual((got["separable"], got["residual"]), ("yes", None))
         self.assertEqual(self.separate([[3, 4]], [[3, 4]])["margin"], None)
 
-    def test_ratios_do_not_see_the_size_of_the_values(self):
+    def test_ratios_are_independent_of_scale(self):
         random = np.random.default_rng(3)
         a, b = random.normal(size=(9, 3)), random.normal(size=(7, 3)) + 0.5
         plain = self.separate(a, b)
@@ -117,7 +117,7 @@ class SeparateExact(CommandTest):
             self.assertEqual(got["margin"], np.ldexp(plain["margin"], exponent))
 
     def test_what_is_undecided_says_how_it_is_decided(self):
-        # 0.3 and 0.9 are not three times 0.1 and 0.3: how the segment's middle is rounded decides.
+        # In float64, 0.3 and 0.9 are not three times 0.1 and 0.3: the rounding of the segment's middle decides.
         a, b = [[0.1, 0.3], [0.3, 0.9]], [[0.2, np.nextafter(0.6, 1)], [0.2, 9]]
         self.assertEqual(self.decide(a, b), "yes")
         self.assertEqual(self.decide(a, [[0.2, 0.5], [0.2, 9]]), "no")
@@ -142,7 +142,7 @@ class SeparateExact(CommandTest):
         got = self.separate(x[labels == 3][:1000], x[labels == 8][:1000], "--exact")
         self.assertEqual((got["separable"], got["exact"]["separable"]), ("no", "no"))
         self.assertLess(got["residual"], 1e-14 * got["scale"])
-        # Weights are integers over a denominator of hundreds of digits, and add up to the last of them.
+        # Weights are integers over a denominator of hundreds of digits, and their sum is exact in every digit.
         a, b = (x[labels == label][:1000].astype(int).tolist() for label in (3, 8))
         self.check_certificate(got, a, b)
         got = self.separate(x[labels == 5][:400], x[labels == 8][:400])

@@ -1,4 +1,4 @@
-"""`normscope separate`: SSR, LSSR and linear separability, its proofs checked here once more."""
+"""`normscope separate`: SSR, LSSR and linear separability, with proofs checked here independently."""
 
 import gzip
 import signal
@@ -143,7 +143,7 @@ class Separate(CommandTest):
         np.save(self.folder / "labels.npy", np.arange(30000) % 3)
         process = subprocess.Popen([COMMAND, "separate", "x.npy", "--labels", "labels.npy", "--json", "s.json"],
                                    cwd=self.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        # It may be read or computed at that time; either way it stops, or is done.
+        # The command may be reading or computing at that time; it must stop, unless it is done.
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=120)

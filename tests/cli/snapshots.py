@@ -1,4 +1,4 @@
-"""Saved states taken apart and put together again, as a stranger could do it."""
+"""Takes saved states apart and puts them together with other contents, as an attacker could."""
 
 import hashlib
 import struct
@@ -7,7 +7,7 @@ MAGIC = b"normscope.snapshot/1\n"
 
 
 def opened(state):
-    """What stands before the payload, its length included, and the payload."""
+    """The bytes before the payload, including its length, and the payload."""
     assert state.startswith(MAGIC)
     name = len(MAGIC) + 8
     payload = name + struct.unpack_from("<Q", state, len(MAGIC))[0] + 4 + 32 + 8
@@ -15,13 +15,13 @@ def opened(state):
 
 
 def sealed(before, payload):
-    """The state with that payload: its length and its checksum are right."""
+    """The state with that payload, and with matching length and checksum."""
     state = before[:-8] + struct.pack("<Q", len(payload)) + payload
     return state + hashlib.sha256(state).digest()
 
 
 def reach_tokens(payload):
-    """The tokens that the state of a reach holds, each as its number and its bytes, and what stands behind them."""
+    """The tokens in the state of a `reach`, each as its number and its bytes, and the bytes after them."""
     tokens, at = [], 8
     for _ in range(struct.unpack_from("<Q", payload)[0]):
         begin, number = at, struct.unpack_from("<Q", payload, at)[0]
@@ -32,10 +32,10 @@ def reach_tokens(payload):
     return tokens, payload[at:]
 
 
-# No leads worked out, no probabilities of a gap of nothing.
+# No leads were computed, and no probabilities, whose gap is then 0.
 NOTHING_SHARP = struct.pack("<QQdQ", 0, 0, 0.0, 0)
 
 
 def reach_payload(tokens, rest=NOTHING_SHARP):
-    """The payload of those tokens, with what stands behind them."""
+    """The payload of those tokens, followed by `rest`."""
     return struct.pack("<Q", len(tokens)) + b"".join(tokens) + rest

@@ -1,4 +1,4 @@
-"""Files that --resume keeps: whatever changed in one is noticed, and none is trusted."""
+"""Files of --resume: any change of one is detected, and no content is trusted unchecked."""
 
 import os
 import random
@@ -25,7 +25,7 @@ class State(CommandTest):
         np.save(self.folder / "x.npy", random_numbers.normal(size=(ROWS, 2)))
 
     def commands(self):
-        """For each kind of state: what saves one, the file that its answer lies in, and the state."""
+        """For each kind of state: the command that saves it, the file with the answer, and the state."""
         reach = ("reach", "--unembedding", "keys.npy", "--unembedding-bias", "bias.npy", "--norm", "rms",
                  "--probability", "quick")
         for name, words in (("select", ("select", "keys.npy")), ("reach", reach),
@@ -37,7 +37,7 @@ class State(CommandTest):
         yield "build", words, self.interrupted(*words)
 
     def interrupted(self, *words):
-        """The state that a build leaves which is stopped after its first save."""
+        """The state of a build that is stopped after its first save."""
         process = subprocess.Popen([COMMAND, *map(str, words)], cwd=self.folder, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         while process.poll() is None and not (self.folder / "state").exists():
@@ -56,7 +56,7 @@ class State(CommandTest):
             state.write_bytes(saved)
             self.ok(*words)
             answer = (self.folder / "answer").read_bytes()
-            # In what is held, and in all that stands around it.
+            # In the payload, and in the fields around it.
             for at in [places.randrange(len(saved)) for _ in range(FLIPS)] + [0, 22, 40, len(saved) - 1]:
                 changed = bytearray(saved)
                 changed[at] ^= 1 << places.randrange(8)
@@ -107,7 +107,7 @@ class State(CommandTest):
         for _ in range(4):
             process = subprocess.Popen([COMMAND, *map(str, words)], cwd=self.folder, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
-            # A save is most likely to be under way as soon as the file has changed.
+            # Right after the file has changed, another save is most likely in progress.
             seen = time.monotonic()
             while process.poll() is None and time.monotonic() - seen < 0.3:
                 if any(name.startswith(".normscope-") for name in os.listdir(self.folder)):

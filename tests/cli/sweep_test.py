@@ -56,7 +56,7 @@ class Sweep(CommandTest):
     coarse = False
 
     def call(self, *arguments):
-        """The document of a call that may answer or refuse; None for a refusal."""
+        """The document of a call that may succeed or be refused; None if it is refused."""
         done = self.run_command(*arguments, "--threads", 1, "--json", "result.json")
         said = f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
         self.assertIn(done.returncode, (0, 1, 3), said)
@@ -116,12 +116,12 @@ class Norms(Sweep):
 
     def test_apply_of_broken_arrays(self):
         def check(name, x, array):
-            # A broken entry stays in its row, as in the norm of a model.
+            # An entry that is not finite affects only its row, as in a model.
             self.assertEqual(self.call("apply", x, "-o", "y.npy") is None, name in ("no features", "no axes"))
 
         self.each(BROKEN, check)
 
-    def test_apply_does_not_see_sizes(self):
+    def test_apply_is_independent_of_scale(self):
         for options in ((), ("--step", "scale"), ("--norm", "rms")):
             results = []
             for exponent in (0, 400, -400, 1021, -900):
@@ -148,7 +148,7 @@ class Norms(Sweep):
 
         self.each(BROKEN, check)
 
-    def test_geometry_does_not_see_sizes(self):
+    def test_geometry_is_independent_of_scale(self):
         gain, bias = RANDOM[:2]
         plain, large, small = (self.answer("geometry", "--gain", self.save("g.npy", np.ldexp(gain, exponent)), "--bias",
                                            self.save("b.npy", np.ldexp(bias, exponent))) for exponent in (0, 1020, -900))
@@ -171,7 +171,7 @@ class Norms(Sweep):
 
         self.each(BROKEN, check)
 
-    def test_curvature_ratios_do_not_see_sizes(self):
+    def test_curvature_ratios_are_independent_of_scale(self):
         ratios = [[group["ratio"] for group in self.answer("curvature", self.save("x.npy", np.ldexp(
             np.random.default_rng(3).normal(size=(5, 12)), exponent)))["groups"]] for exponent in (0, 1000, -900)]
         self.assertEqual(ratios[0], ratios[1])
@@ -198,7 +198,7 @@ class Nets(Sweep):
 
         self.each(BROKEN, check)
 
-    def test_build_does_not_see_sizes(self):
+    def test_build_is_independent_of_scale(self):
         x = np.random.default_rng(4).normal(size=(40, 3))
         labels = self.save("labels.npy", np.random.default_rng(5).integers(0, 3, 40).astype(float))
         for exponent in (0, 1020, 664, -664, -1000):
@@ -246,7 +246,7 @@ class Sets(Sweep):
 
         self.each(BROKEN, check)
 
-    def test_select_does_not_see_sizes(self):
+    def test_select_is_independent_of_scale(self):
         keys = np.vstack([np.random.default_rng(6).normal(size=(12, 2)), np.zeros((1, 2))])
         answers = [self.answer("select", self.save("x.npy", np.ldexp(keys, exponent))) for exponent in (0, 900, -900)]
         for scaled in answers[1:]:
@@ -266,7 +266,7 @@ class Sets(Sweep):
 
         self.each(BROKEN, check)
 
-    def test_separate_does_not_see_sizes(self):
+    def test_separate_is_independent_of_scale(self):
         a = np.random.default_rng(7).normal(size=(6, 3))
         b = a + np.array([2.0, 0.0, 0.0])
         answers = [self.answer("separate", self.save("a.npy", np.ldexp(a, exponent)),
@@ -291,7 +291,7 @@ class Sets(Sweep):
 
         self.each(BROKEN, check)
 
-    def test_reach_does_not_see_sizes(self):
+    def test_reach_is_independent_of_scale(self):
         weights = np.vstack([np.random.default_rng(9).normal(size=(10, 3)), np.zeros((1, 3))])
         gain = self.save("g.npy", np.ones(3))
         answers = [self.answer("reach", "--unembedding", self.save("w.npy", np.ldexp(weights, exponent)), "--gain", gain)
@@ -346,7 +346,7 @@ class Checkpoints(Sweep):
                     self.call("reach", model)
                     self.coarse = False
 
-    def test_the_image_does_not_see_the_size_of_the_gain(self):
+    def test_the_image_is_independent_of_the_scale_of_the_gain(self):
         plain, large, small = (self.answer("report", self.model("h.0.ln_1.weight", 2.0**k), "-o", "r.html")["norms"][0]
                                for k in (0, 900, -900))
         for scaled in (large, small):

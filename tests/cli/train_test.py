@@ -1,4 +1,4 @@
-"""normscope train: results, resuming, figures, bad input."""
+"""`normscope train`: results, resuming, figures, bad input."""
 
 import gzip
 import json
@@ -82,11 +82,11 @@ class Train(CommandTest):
         self.assertGreater(accuracy[2], accuracy[1])
         self.assertTrue((self.folder / "figures/groups.vl.json").exists())
 
-    def test_a_state_is_gone_on_from(self):
+    def test_resumes_from_a_saved_state(self):
         options = ("train", "xor", "--steps", 300, "--batch", 50)
         whole = self.json(*options)
         first = self.json(*options, "--resume", "state.safetensors")
-        # The state of a finished training: nothing is left to do.
+        # The state of a finished training, after which nothing is left to do.
         again = self.json(*options, "--resume", "state.safetensors")
         self.assertEqual(first, whole)
         self.assertEqual(again, whole)
@@ -161,7 +161,7 @@ class Train(CommandTest):
         return process.returncode
 
     def long_training(self):
-        """The options of one that works for most of a second here, three times what goes by before the first save."""
+        """Options of a training that takes most of a second, three times as long as until its first save."""
         steps = 20000
         while True:
             options = ("train", "spiral", "--steps", steps, "--batch", 100, "-o", "net.safetensors", "-q")
@@ -171,7 +171,7 @@ class Train(CommandTest):
                 return options
             steps *= 2
 
-    def test_a_killed_training_ends_as_a_whole_one(self):
+    def test_a_killed_training_resumes_to_the_same_bytes(self):
         options = self.long_training()
         whole = (self.folder / "net.safetensors").read_bytes()
         for how, status in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):

@@ -1,4 +1,4 @@
-"""Results of heads checked from files alone: good ones pass, and whatever is changed in one is found."""
+"""`normscope verify` on results of `heads`: good ones pass, and any change of one is found."""
 
 import copy
 import hashlib
@@ -49,7 +49,7 @@ class VerifyHeads(ResultTest):
                            "sliding_window": 9, "num_hidden_layers": 2, "max_position_embeddings": 30}, layers=2, sandwich=True)
 
     def long_context(self):
-        """Frequencies that llama3 scales, and a context too long for one distance after another."""
+        """Frequencies scaled as in Llama 3, and a context too long to check every distance."""
         return self.llama({"model_type": "llama", "max_position_embeddings": 2**31,
                            "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                                             "high_freq_factor": 4.0, "original_max_position_embeddings": 1024}})
@@ -60,7 +60,7 @@ class VerifyHeads(ResultTest):
         return self.model(LLAMA | {"model_type": "qwen3", "max_position_embeddings": 12, "rms_norm_eps": 1e-2}, named)
 
     def neox(self, size=1.0):
-        """Biases everywhere and half of the coordinates turning."""
+        """Biases everywhere, and rotary embeddings on half of the coordinates."""
         new = lambda *shape: np.random.default_rng(sum(shape) + 5).normal(size=shape).astype(np.float32)
         layer = "gpt_neox.layers.0."
         named = {f"{layer}{norm}.{part}": new(16) for norm in ("input_layernorm", "post_attention_layernorm")
@@ -121,7 +121,7 @@ class VerifyHeads(ResultTest):
         self.assertIn("see heads --certificates", got["not_checkable"][0]["reason"])
 
     def stronger(self, head):
-        """Each number that is called proved or attained, and a claim that is stronger than what was written."""
+        """For each number stated as proved or attained: its path, and a tighter value, which is not proved."""
         bounds = [()] + [path for path in (("without_projection",), ("distances", "at_distance_zero"),
                                            ("distances", "at_distance_zero", "without_projection"))
                          if path[-1] in parent_of(head, path)] if "distances" in head else [()]
@@ -162,7 +162,7 @@ class VerifyHeads(ResultTest):
             done = self.run_command("verify", "result.json", "-q")
             self.assertEqual(done.returncode, 1, label)
 
-    def test_stronger_claims_are_caught(self):
+    def test_tighter_bounds_than_proved_are_caught(self):
         tried = set()
         for model in self.models():
             document = self.result("heads", model(), "--certificates")
@@ -175,7 +175,7 @@ class VerifyHeads(ResultTest):
             self.fails_in_all(document, kept)
         self.assertGreater(len(tried), 25)
 
-    def test_facts_of_the_model_are_held_against_it(self):
+    def test_stated_facts_are_compared_with_the_model(self):
         document = self.result("heads", self.gemma(), "--certificates")
         head = document["heads"][0]
         kept = []
@@ -202,11 +202,11 @@ class VerifyHeads(ResultTest):
             for path in numbers(head["certificates"]):
                 if path[-1] == 0 or path[-1] in ("query_multiplier", "key_multiplier", "share"):
                     value = parent_of(head["certificates"], path)[path[-1]]
-                    # A point out of the ball, weights that bound nothing.
+                    # A point outside the ball, weights that bound nothing.
                     worse = -1.0 if path[-1] == "share" else 1.5 if value == 0 or "weights" not in path else -value
                     if "multiplier" in str(path[-1]):
                         worse = 0.5 * value if value and "anywhere" not in path else None
-                    # What another certificate proves as well.
+                    # Numbers that another certificate proves as well.
                     if path[:2] == ("uniform", "query") and "distances" in head:
                         worse = None
                     if worse is None or path[-2] in ("factor", "turns", "frequencies", "centre", "still"):

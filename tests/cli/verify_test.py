@@ -1,4 +1,4 @@
-"""Results checked from files alone: good ones pass, and whatever is changed in one is found."""
+"""`normscope verify`: good results pass, and any change of one is found."""
 
 import json
 import unittest
@@ -83,7 +83,7 @@ class Verify(ResultTest):
                 self.assertIn(reason, self.caught(document, change))
 
     def test_margins_are_tight(self):
-        """A bound that is attained is found to be no more than it is."""
+        """A margin that is attained cannot be claimed to be any larger."""
         np.save(self.folder / "keys.npy", [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5 + 2**-30]])
         document = self.result("select", "keys.npy", "--tolerance", 0)
         for index, verdict in enumerate(document["verdicts"]):
@@ -153,7 +153,7 @@ class Verify(ResultTest):
             changes += [lambda forged: forged["exact"].update(normal=["1", "x"])] if answer == "yes" else []
             for change in changes:
                 self.assertIn("the integers do not prove", self.caught(document, change))
-        # What takes no margin: values beyond a double's range, sets with one mean, a gap below rounding.
+        # Cases without a margin: values beyond the range of float64, sets with one mean, a gap below rounding.
         for a, b, answer in ([[1.7e308]], [[-1.7e308]], "yes"), ([[3, 4]], [[3, 4]], "no"), ([[5e-324]], [[0]], "yes"):
             np.save(self.folder / "a.npy", np.array(a, float))
             np.save(self.folder / "b.npy", np.array(b, float))
@@ -165,7 +165,7 @@ class Verify(ResultTest):
     # reach
 
     def head(self, rows=80, width=4, bias=True):
-        """Arrays with tokens that are unreachable, and some that only the ball keeps down."""
+        """Arrays with unreachable tokens, some of them unreachable only because states stay in the ball."""
         random = np.random.default_rng(3)
         weights = random.normal(size=(rows, width))
         weights[5] = weights[6:9].mean(axis=0)
@@ -192,7 +192,7 @@ class Verify(ResultTest):
         self.result("reach", "--unembedding", "1,2,3", "--norm", "layer")
         self.passes()
 
-    def test_a_token_s_own_direction_is_worked_out_again(self):
+    def test_a_token_s_own_direction_is_recomputed(self):
         weights = np.random.default_rng(3).normal(size=(80, 4))
         np.save(self.folder / "w.npy", weights)
         document = self.result("reach", "--unembedding", "w.npy", "--norm", "rms", "--probability", "quick")
@@ -283,7 +283,7 @@ class Verify(ResultTest):
         for reason, change in changes:
             self.assertIn(reason, self.caught(document, change))
 
-    def test_a_folder_holds_what_the_result_does_not(self):
+    def test_certificates_may_be_in_a_folder(self):
         arrays = self.head()
         document = self.result("reach", *arrays, "--norm", "layer", "--probability", "full", "--certificates", "c")
         for proof in document["proofs"]:
@@ -355,7 +355,7 @@ class Verify(ResultTest):
         self.assertIn("its gain has other values", self.fails(3, "verify", "result.json", "w.npy", "c.npy", "b.npy", "b.npy"))
         self.assertIn("would overwrite", self.fails(3, "verify", "result.json", "--json", "w.npy"))
 
-    def test_what_is_no_result_is_refused(self):
+    def test_other_files_are_refused(self):
         document = json.dumps(self.result("select", "0,0;1,0;0,1"))
         for text, message in (("{", "is not JSON"), ("[]", "is not JSON"), ("{}", "schema is missing"),
                               ('{"schema": "normscope.count/1"}', "expected normscope.select/1"),

@@ -1,4 +1,4 @@
-"""Writes the report of every checkpoint there is into the folder named on the command line."""
+"""Writes the report of every available checkpoint into the folder named on the command line."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The checker of the floors finds what it is there to find."""
+"""scripts/check_floors.py finds violations of the floors."""
 
 import importlib.util
 import json
@@ -32,7 +32,7 @@ class Floors(unittest.TestCase):
         self.assertIn("core may not include norm",
                       self.violations("include/normscope/core/a.hpp", " # include <normscope/norm/a.hpp>\n")[0])
 
-    def test_back_doors_are_found(self):
+    def test_relative_includes_and_unlisted_modules_are_found(self):
         self.assertTrue(self.violations("src/norm/a.cpp", '#include "../geometry/b.hpp"\n'))
         self.assertTrue(self.violations("src/attic/a.cpp", "\n"))
 
@@ -91,7 +91,7 @@ class Imports(unittest.TestCase):
         self.assertEqual(self.circles(a='import { b } from "./b";\nimport type { C } from "./c";\n',
                                       b='import {\n  C,\n} from "./c";\n', c='import { d } from "d";\n'), [])
 
-    def test_circles_are_found_through_types_and_chapters_fetched_later(self):
+    def test_circles_through_types_and_lazy_chapters_are_found(self):
         self.assertEqual(self.circles(a='import { b } from "./b";\n', b='import type { A } from "./a";\n'),
                          ["explorer: app/a.ts imports app/b.ts imports app/a.ts"])
         self.assertTrue(self.circles(a='const b = () => import("./b");\n', b='export { a } from "./c";\n',

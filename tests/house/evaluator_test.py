@@ -1,4 +1,4 @@
-"""What constructs LN-Nets and what evaluates them share no code but the net itself."""
+"""The constructors of LN-Nets and their evaluator share no code but the net itself."""
 
 import os
 import re
@@ -7,12 +7,12 @@ from pathlib import Path
 
 ROOT = Path(os.environ["NORMSCOPE_SOURCE_DIR"])
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(normscope/(?:lnnet|merge)/[^>]+)>)', re.MULTILINE)
-# The driver asks both sides; construct.hpp, which the constructors include for its options, is its header.
+# The driver calls both sides; its header construct.hpp is included by the constructors for the options.
 DRIVER = ROOT / "src/merge/construct.cpp"
 
 
 def sources(path):
-    """What defines the declarations of `path`."""
+    """The source files that define the declarations of `path`."""
     return [ROOT / "src" / module / path.with_suffix(".cpp").name for module in ("lnnet", "merge")
             if f"/{module}/" in str(path)]
 

@@ -1,4 +1,4 @@
-"""scripts/setup is silent about what works, and shows what apt said where it fails."""
+"""scripts/setup is silent when it succeeds, and shows apt's output when it fails."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The version is stated once for programs; the files that repeat it for readers agree."""
+"""The version is defined once; files that repeat it for readers state the same."""
 
 import os
 import re

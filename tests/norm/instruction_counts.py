@@ -18,7 +18,7 @@ LESS = 0.90  # time to lower the table
 
 
 def counted(program):
-    """Instructions a row of every case: the difference between two numbers of rows, over their difference."""
+    """Instructions per row of every case: the difference of two counts, divided by the difference of their rows."""
     totals = {}
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out", program]

@@ -1,4 +1,4 @@
-"""Activations of models without torch: modules that say what torch's do, on the models of the fixtures."""
+"""`watch` without torch: modules with the interface of torch's, on the models of the fixtures."""
 
 import json
 import os
@@ -13,7 +13,7 @@ RNG = np.random.default_rng(8)
 
 
 class Tensor(np.ndarray):
-    """As much of torch's as `watch` uses."""
+    """The part of torch's interface that `watch` uses."""
 
     def detach(self):
         return self
@@ -70,7 +70,7 @@ class Fake:
 
 
 def watched(name, contexts=2, length=12, **how):
-    """What was seen, and the rows of each norm."""
+    """What `watch` has seen, and the rows of each norm."""
     fake = Fake(name)
     rows = {norm: RNG.normal(size=(contexts, length, module.norm.width)) * 3.0 + 1.0
             for norm, module in fake.norms.items()}

@@ -143,7 +143,7 @@ class Parts(unittest.TestCase):
 
 
 class Checker(unittest.TestCase):
-    def test_the_file_that_stands_alone_agrees(self):
+    def test_the_stand_alone_checker_agrees(self):
         a, b = KEYS, KEYS + 9.0
         self.assertEqual(checker.failures(ns.select(KEYS).to_dict(), [KEYS]), [])
         self.assertEqual(checker.failures(ns.separate(a, b).to_dict(), [a, b]), [])
@@ -296,7 +296,7 @@ class Observers(unittest.TestCase):
 class Interruption(unittest.TestCase):
     KEYS = np.random.default_rng(8).normal(size=(4000, 12))
 
-    def test_progress_is_told_and_its_errors_come_through(self):
+    def test_progress_is_reported_and_its_errors_propagate(self):
         steps = []
         ns.select(self.KEYS[:400], progress=lambda what, done, total: steps.append((what, done, total)))
         self.assertTrue(all(0 <= done <= total for _, done, total in steps))

@@ -1,4 +1,4 @@
-"""Every public function with arguments of every wrong kind: an answer, or one line of ours, never a crash."""
+"""Every public function with arguments of every wrong kind: a result or a one-line error, never a crash."""
 
 import functools
 import os
@@ -21,7 +21,7 @@ OUTPUTS = HIDDEN / np.linalg.norm(HIDDEN, axis=1, keepdims=True) @ np.random.def
 
 
 class Hostile:
-    """What says it is an array and fails."""
+    """Claims to be an array, and fails when it is read."""
 
     dtype = "float64"
     shape = (4, 6)
@@ -135,7 +135,7 @@ CALLS = {
 
 class Arguments(unittest.TestCase):
     def setUp(self):
-        # A wrong path may be a right one: what is written goes where it does no harm.
+        # A wrong argument may be a valid path, so files are written to a temporary folder.
         folder = tempfile.TemporaryDirectory()
         before = os.getcwd()
         os.chdir(folder.name)
@@ -153,7 +153,7 @@ class Arguments(unittest.TestCase):
             self.assertNotIn("\n", message, name)
             self.assertRegex(message, r"^[^:]+: |^unknown |^\[Errno", f"{name}: {type(error)}")
 
-    def test_every_function_is_driven(self):
+    def test_every_function_is_called(self):
         functions = {name for name in ns.__all__ if callable(getattr(ns, name)) and not isinstance(getattr(ns, name), type)}
         functions |= {f"signature.{name}" for name in ns.signature.__all__ if name.islower()}
         self.assertEqual(functions - CALLS.keys(), set())

@@ -1,4 +1,4 @@
-"""What the package computes: every function against the formulas, over kinds, groups and types."""
+"""Every function of the package against the formulas, over kinds, groups and types."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ SHAPES = ((12,), (5, 12), (2, 3, 12), (1, 1, 1, 768))
 
 class Kernels(ArrayTest):
     def cases(self, name, shapes=SHAPES):
-        """Rows of that type, their gain and bias, and keywords."""
+        """Rows of that type, gain and bias for them, and the keyword arguments."""
         for shape, kind, groups, plain in itertools.product(shapes, KINDS, (1, 4), (True, False)):
             x = self.random.normal(0.3, 2.0, shape).astype(dtype(name))
             wider = np.float64 if name == "float64" else np.float32
@@ -104,7 +104,7 @@ class Kernels(ArrayTest):
         y = normscope.normalize([[1, 2, 3, 6]], eps=0)
         self.assert_close(y, reference.normalize(np.array([[1.0, 2.0, 3.0, 6.0]]), eps=0), "float64")
 
-    def test_no_rows_give_no_rows(self):
+    def test_zero_rows_give_zero_rows(self):
         for shape in ((0, 8), (3, 0, 8)):
             x = np.empty(shape, np.float32)
             self.assertEqual(normscope.normalize(x).shape, shape)
@@ -113,7 +113,7 @@ class Kernels(ArrayTest):
             dx, dgain, dbias = normscope.normalize_backward(x, x)
             self.assertEqual((dx.shape, dgain.tolist(), dbias.tolist()), (shape, [0.0] * 8, [0.0] * 8))
 
-    def test_edges_are_the_library_s(self):
+    def test_edge_cases_are_those_of_the_library(self):
         bias = np.arange(4.0)
         self.assert_same_bits(normscope.normalize(np.full((1, 4), 7.0), None, bias, eps=0), bias[None])
         bad = normscope.normalize(np.array([[np.nan, 1, 2, 3], [1, 2, 3, 6]], np.float32))
@@ -144,7 +144,7 @@ class Kernels(ArrayTest):
         x = self.random.normal(size=(2000, 2048))
         interval = sys.getswitchinterval()
         self.addCleanup(sys.setswitchinterval, interval)
-        # Nobody gives way unless it wants to.
+        # With a long switch interval, threads only run when another releases the interpreter.
         sys.setswitchinterval(1000)
 
         def order():
@@ -162,7 +162,7 @@ class Kernels(ArrayTest):
             worker.join()
             return events
 
-        # A busy machine may be late now and then.
+        # On a busy machine, some attempts may be late.
         self.assertTrue(any(order() == ["meanwhile", "computed"] for _ in range(20)))
 
 

@@ -1,4 +1,4 @@
-"""Where the package reads and writes: strides, results in place, overlaps, what is left alone."""
+"""Memory that the package reads and writes: strides, results in place, overlaps, untouched entries."""
 
 import unittest
 
@@ -12,7 +12,7 @@ class Memory(ArrayTest):
         return self.random.normal(0.3, 1.0, shape).astype(dtype(name))
 
     def layouts(self, name):
-        """The same kind of array, laid out in every way that NumPy knows."""
+        """Arrays of one shape and type in all layouts of NumPy."""
         x = self.rows(6, 8, 20, name=name)
         yield "every other row", x[:, ::2]
         yield "wider rows", x[..., 3:15]
@@ -54,7 +54,7 @@ class Memory(ArrayTest):
             self.assertIs(normscope.normalize(view, out=view), view)
             self.assert_same_bits(view.copy(), normscope.normalize(inside))
 
-    def test_results_go_where_they_are_wanted(self):
+    def test_results_are_written_into_given_arrays(self):
         x, residual = self.rows(2, 4, 16)
         matrix = np.full((4, 40), 7.0, np.float32)
         out = matrix[:, 8:24]
@@ -83,7 +83,7 @@ class Memory(ArrayTest):
         self.assert_same_bits(normscope.jacobian_vector(x, v, out=v), product)
 
     def test_overlaps_read_what_was_there(self):
-        """As NumPy's own functions do; an array that a result may not be written over counts as an overlap."""
+        """As NumPy's own functions do; an input that must not be overwritten counts as an overlap."""
         gain = self.rows(16)
         line = self.rows(200)
         x, out = line[:160].reshape(10, 16), line[7:167].reshape(10, 16)

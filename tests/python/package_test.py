@@ -1,4 +1,4 @@
-"""The package as its users meet it: signatures, stubs, messages, the examples of its page."""
+"""The package's public face: signatures, stubs, messages, the examples of its page."""
 
 import doctest
 import inspect
@@ -21,7 +21,7 @@ class Package(unittest.TestCase):
         self.assertEqual(str(caught.exception), message)
 
     def test_signatures_are_true(self):
-        """Every keyword is taken, every default is one."""
+        """Every keyword of a signature is accepted, and every default is valid."""
         x = np.arange(24.0).reshape(3, 8) ** 2
         for function in FUNCTIONS:
             parameters = inspect.signature(function).parameters.values()
@@ -85,7 +85,7 @@ class Package(unittest.TestCase):
         refused("normalize: eps is 'small', expected a number", normscope.normalize, x, eps="small")
         refused("normalize: kind is 3, expected a string", normscope.normalize, x, kind=3)
 
-    def test_results_that_cannot_be_had_are_refused(self):
+    def test_unsuitable_out_arrays_are_refused(self):
         x = np.ones((4, 8), np.float32)
         fixed = x.copy()
         fixed.flags.writeable = False

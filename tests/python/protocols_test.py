@@ -1,4 +1,4 @@
-"""How arrays of other libraries are read: torch's tensors, and numbers that NumPy has no name for."""
+"""Arrays of other libraries: torch's tensors, and number types that NumPy lacks."""
 
 import types
 import unittest
@@ -10,7 +10,7 @@ from reference import ArrayTest
 
 
 class Tensor:
-    """What of a torch tensor the package asks for, on NumPy's memory."""
+    """The part of a torch tensor's interface that the package uses, over NumPy's memory."""
 
     def __init__(self, array):
         self.array = array
@@ -39,9 +39,9 @@ class Tensor:
 
 
 class Protocols(ArrayTest):
-    """How arrays are read, whether or not there are libraries to bring them."""
+    """Reading of arrays, tested without the libraries that define them."""
 
-    def test_tensors_are_read_where_they_lie(self):
+    def test_tensors_are_read_in_place(self):
         for name in ("float64", "float32", "float16"):
             x, dy = self.random.normal(size=(2, 6, 4, 16)).astype(name)
             gain = np.arange(16.0).astype(name)
@@ -89,7 +89,7 @@ class Protocols(ArrayTest):
 
 
 class Tensors(ArrayTest):
-    """Those of torch itself."""
+    """Tensors of torch itself."""
 
     def setUp(self):
         super().setUp()
@@ -115,7 +115,7 @@ class Tensors(ArrayTest):
             self.assertTrue(torch.equal(x, y))
             self.assertEqual(normscope.curvature(x.reshape(2, 2, 16)).shape, (2, 2))
 
-    def test_what_cannot_be_had_is_said(self):
+    def test_tensors_with_gradients_or_integers_are_refused(self):
         with self.assertRaisesRegex(ValueError, "normalize: gain .*use tensor.detach"):
             normscope.normalize(self.torch.ones(2, 8), self.torch.ones(8, requires_grad=True))
         with self.assertRaisesRegex(TypeError, "normalize: x is torch.int64, expected float64"):

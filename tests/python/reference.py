@@ -1,4 +1,4 @@
-"""The formulas as one writes them down, for the tests; derivatives by complex steps, which do not cancel."""
+"""Plain formulas for the tests; derivatives by complex steps, which do not cancel."""
 
 import unittest
 
@@ -19,7 +19,7 @@ TOLERANCES = {"float64": 1e-14, "float32": 4e-6, "float16": 1e-3, "bfloat16": 8e
 
 
 def dtype(name):
-    """The dtype of that name; skips the test where nobody brought it."""
+    """The dtype of that name; skips the test if no library defines it."""
     if name != "bfloat16":
         return np.dtype(name)
     if ml_dtypes is None:
@@ -28,7 +28,7 @@ def dtype(name):
 
 
 def wide(array):
-    """float64, where NumPy knows how to compute."""
+    """The array as float64, in which NumPy computes."""
     return np.asarray(array).astype(np.float64)
 
 

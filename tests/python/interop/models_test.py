@@ -1,4 +1,4 @@
-"""Live models of transformers and torch: watched, opened. Run by `scripts/test interop`."""
+"""`watch` and `open` on live models of transformers and torch. Run by `scripts/test interop`."""
 
 import unittest
 
@@ -74,7 +74,7 @@ class Watching(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^watch: no norm of GPT2LMHeadModel was called$"):
             ns.watch(model).result()
 
-    def test_what_is_no_norm_says_so(self):
+    def test_what_is_not_a_norm_is_refused(self):
         class OddLayerNorm(torch.nn.LayerNorm):
             def forward(self, x):
                 return super().forward(x) ** 3

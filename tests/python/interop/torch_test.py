@@ -1,4 +1,4 @@
-"""The torch modules against torch's own. Run by `scripts/test interop`."""
+"""Our modules for torch, compared with torch's own. Run by `scripts/test interop`."""
 
 import io
 import unittest

@@ -25,7 +25,7 @@ TOKENS = torch.randint(1, 60, (2, 9))
 
 
 def save_model(config, folder):
-    """A model with gains that are not all 1, and a tokenizer, which a bridge asks for."""
+    """A model with gains that are not all 1, and a tokenizer, which a bridge requires."""
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -83,7 +83,7 @@ class TransformerLens(unittest.TestCase):
         np.testing.assert_allclose(head.logits(x), logits.detach().numpy(), atol=2e-5)
         stack = cache.decompose_resid(layer=-1, return_labels=False).detach()
         ours = head.decompose(x, stack.numpy(), [3, 5])
-        # Theirs are parts with the scale of the final norm, whose gain is not folded here.
+        # TransformerLens applies the scale of the final norm to its parts; the gain is not folded here.
         scaled = cache.apply_ln_to_stack(stack, layer=-1).detach()
         theirs = (scaled * bridge.ln_final.w) @ bridge.W_U[:, [3, 5]]
         np.testing.assert_allclose(ours.parts, theirs.detach().numpy(), atol=2e-5)
@@ -102,7 +102,7 @@ class TransformerLens(unittest.TestCase):
         ours = np.stack([(head.norm.part(x, state) + head.norm.bias) @ head.unembedding.T for state in states.numpy()])
         shift = lens.mean(-1, keepdims=True) - ours.mean(-1, keepdims=True)
         np.testing.assert_allclose(ours + shift, lens, atol=1e-4)
-        # And with the scale of each state, which is what the final norm would do there.
+        # And with the scale of each state itself, as if the final norm were applied there.
         own = bridge.ln_final(states[0]) @ bridge.W_U + bridge.b_U
         mine = head.logits(states[0].numpy())
         shift = own.detach().numpy().mean(-1, keepdims=True) - mine.mean(-1, keepdims=True)

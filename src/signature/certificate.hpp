@@ -24,7 +24,7 @@ struct GivenRow {
 ///
 /// Requires  w is balanced
 ///
-/// Accuracy  proved (test: Certificates.AreRoundedDown)
+/// Accuracy  proved (test: Verify.OtherModelsAreRefutedWithCertificatesThatHoldInLongDouble)
 [[nodiscard]] double margin(const selectability::Logits& logits, const GivenRow& given,
                             std::span<const double> w);
 

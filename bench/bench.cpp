@@ -21,7 +21,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// That part of the values lies below it.
+/// The quantile of the values below which the fraction `part` of them lies.
 double quantile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(part * static_cast<double>(values.size()))];
@@ -52,7 +52,7 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"high", row.high}};
 }
 
-/// In the unit that leaves at least one digit before the point.
+/// A time in the unit that leaves at least one digit before the point.
 std::string duration(double ms) {
   if (ms < 1e-3) return fmt::format("{:.0f} ns", 1e6 * ms);
   if (ms < 1.0) return fmt::format("{:.2f} µs", 1e3 * ms);

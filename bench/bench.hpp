@@ -52,7 +52,7 @@ struct Row {
 /// The exponent p of time ∝ size^p that fits best, by least squares of the logarithms.
 [[nodiscard]] double growth(const std::vector<double>& sizes, const std::vector<double>& times);
 
-/// Takes rows as they come.
+/// Called with each row as soon as it is measured.
 using Show = std::function<void(const std::vector<Row>& rows)>;
 
 /// Parses --json and --quick, prints the rows that `rows` shows as a table and writes the JSON.

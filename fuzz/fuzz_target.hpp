@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-/// What a fuzz target defines: the entry that libFuzzer calls, and a few sound inputs to start from.
+/// The functions that a fuzz target defines: the entry that libFuzzer calls, and a few valid inputs to start
+/// from.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 std::vector<std::string> fuzz_seeds();
 
-/// Stops the fuzzer where a promise does not hold.
+/// Aborts unless the condition holds.
 inline void fuzz_require(bool holds) {
   if (!holds) std::abort();
 }

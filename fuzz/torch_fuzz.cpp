@@ -51,7 +51,7 @@ std::string archive(const std::string& pickle) {
 using ParseTorch = checkpoint::ParsedFile (*)(std::span<const std::byte>, const std::string&,
                                               std::string_view);
 
-/// Whether the bytes are a sound archive, or a sound file of another format.
+/// Whether the bytes are a valid archive or a valid file of another format.
 bool check_archive(std::span<const std::byte> bytes, ParseTorch parse = checkpoint::parse_torch_zip) {
   try {
     const checkpoint::ParsedFile file = parse(bytes, "fuzz", {});

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t tokens = 6;
 
-/// The same bytes under each name a vocabulary can have.
+/// Reads the same bytes under each file name that a vocabulary can have.
 void read_as(const char* file, std::string_view text) {
   try {
     const std::vector<std::string> names = model::parse_token_names(text, file, tokens);

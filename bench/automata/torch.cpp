@@ -7,7 +7,7 @@
 namespace normscope::bench {
 namespace {
 
-/// Ours in libtorch's order of the gates, and the other way round: i f o g and i f g o.
+/// Converts between our order of the gates, i f o g, and libtorch's, i f g o, in either direction.
 constexpr std::int64_t order[] = {0, 1, 3, 2};
 
 torch::Tensor tensor(std::span<const double> values, std::vector<std::int64_t> shape) {

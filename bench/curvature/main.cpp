@@ -33,7 +33,7 @@ bench::Contender ours(const std::vector<double>& x, std::size_t width) {
   return {"normscope", run, [measures] { return *measures; }};
 }
 
-/// Prints the time a row at each width and the exponent they grow by.
+/// Prints the time per row at each width, and the exponent with which it grows.
 void print_growth(const std::string& who, const std::vector<std::size_t>& widths, std::size_t entries,
                   const std::function<bench::Contender(const std::vector<double>&, std::size_t)>& contender) {
   std::vector<double> sizes;

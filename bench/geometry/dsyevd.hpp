@@ -7,7 +7,7 @@
 namespace normscope::bench {
 
 /// LAPACK's divide and conquer (OpenBLAS) on the dense matrix G Π G, all eigenvalues and vectors:
-/// what one calls without the structure.
+/// the usual call if the structure is not used.
 [[nodiscard]] Contender dsyevd(const std::vector<double>& gain);
 
 }  // namespace normscope::bench

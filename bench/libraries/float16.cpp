@@ -17,7 +17,7 @@ __extension__ using Half = _Float16;
 }  // namespace
 
 void float16_rows(bool /*quick*/, const Show& show) {
-  // Every finite number of the type, again and again.
+  // All finite numbers of the type, repeated.
   const auto bytes = std::make_shared<std::vector<std::byte>>(2 * count);
   for (std::size_t i = 0; i < count; ++i) {
     auto bits = static_cast<std::uint16_t>(i);
@@ -39,7 +39,7 @@ void float16_rows(bool /*quick*/, const Show& show) {
                  },
                  [=] { return *theirs; }}},
                11, 0.0));
-  // Numbers between those of the type.
+  // Numbers that lie between two numbers of the type.
   const auto values = std::make_shared<std::vector<double>>(*own);
   for (std::size_t i = 0; i < count; ++i) (*values)[i] *= 1.0 + 1e-6 * static_cast<double>(i % 1000);
   const auto bits_of = [](const std::vector<std::byte>& all) {

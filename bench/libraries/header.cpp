@@ -25,7 +25,7 @@ std::string header_of(std::size_t tensors) {
   return text + "}";
 }
 
-/// Offsets and extents, summed: what both readers must agree on.
+/// The sum of all offsets and extents, in which both readers must agree.
 using Summary = std::vector<double>;
 
 Summary read_with_simdjson(simdjson::ondemand::parser& parser, const simdjson::padded_string& text) {

@@ -50,7 +50,7 @@ Contender torch(const lnnet::TrainSpec& spec, const lnnet::Dataset& data, const 
   const auto answer = std::make_shared<std::vector<double>>();
   const auto run = [=] {
     torch::set_num_threads(static_cast<int>(threads));
-    // Its matrix products run on OpenBLAS's own threads.
+    // libtorch's matrix products run on OpenBLAS's own threads.
     openblas_set_num_threads(static_cast<int>(threads));
     Parameters parameters;
     std::size_t at = 0;

@@ -3,7 +3,7 @@
 
 #include "problem.hpp"
 
-// Sums may be taken in any order, or the compiler makes no vectors of them.
+// The compiler only vectorizes sums if it may reorder them.
 #define NORMSCOPE_LOOP                                          \
   __attribute__((optimize("O3", "fast-math", "no-math-errno"))) \
   __attribute__((target_clones("arch=skylake-avx512", "avx2,fma", "default")))

@@ -61,7 +61,7 @@ Shared problem(std::size_t rows, std::size_t width, Dtype dtype, unsigned thread
   return made;
 }
 
-/// The first numbers of a solver's first result.
+/// The first entries of the first result of a solver.
 std::vector<double> some(const Values& values) {
   std::vector<double> result(std::min<std::size_t>(values.count, 1U << 20U));
   const std::size_t bytes = result.size() * bits(values.dtype) / 8;
@@ -81,7 +81,7 @@ Contender contender(const Solver& solver, const Problem& problem) {
   return made;
 }
 
-/// What a copy of x takes: it has no answer.
+/// The time of copying x, which has no answer to compare.
 Contender copy(const Shared& problem) {
   const std::shared_ptr<void> to = aligned(problem->bytes());
   const auto call = [=] {

@@ -110,7 +110,7 @@ std::string name() {
 
 }  // namespace
 
-/// `onednn`, for who loads it.
+/// `onednn`, exported for load_onednn.cpp.
 extern "C" void normscope_onednn(const Shared& problem, Task task, Peer& to) {
   if (task == Task::grouped || problem->dtype == Dtype::F64) return;
   const auto type = problem->dtype == Dtype::BF16  ? memory::data_type::bf16

@@ -13,9 +13,9 @@ namespace normscope::bench {
 
 enum class Task { forward, backward, residual, grouped };
 
-/// What all contenders of a line solve: LayerNorm with gain and bias, of rows × width entries in 64-byte
-/// aligned memory, as tensor libraries give it. Every number is one of the type; gain and bias are held in
-/// what statistics are in.
+/// The problem of one line of the table: LayerNorm with gain and bias, of rows × width entries in memory
+/// aligned to 64 bytes, as tensor libraries allocate it. Every number is one of the type; gain and bias are
+/// stored in the type of the statistics.
 struct Problem {
   std::size_t rows = 0;
   std::size_t width = 0;
@@ -36,7 +36,7 @@ using Shared = std::shared_ptr<const Problem>;
 /// Zeroed memory at a multiple of 64.
 [[nodiscard]] std::shared_ptr<void> aligned(std::size_t bytes);
 
-/// Numbers, where a solver keeps them.
+/// Numbers in the memory of a solver.
 struct Values {
   const void* at = nullptr;
   std::size_t count = 0;
@@ -45,7 +45,8 @@ struct Values {
   [[nodiscard]] std::size_t bytes() const { return count * bits(dtype) / 8; }
 };
 
-/// One way to do a task. `results` is what the last call left: y, or dx and the gradients of gain and bias.
+/// One way to solve a task. `results` returns those of the last call: y, or dx and the gradients of gain and
+/// bias.
 struct Solver {
   std::string name;
   std::function<void()> call;
@@ -57,21 +58,21 @@ struct Solver {
 
 [[nodiscard]] Solver ours(const Shared& problem, Task task);
 
-/// None where the peer does not do the task in that type.
+/// Empty if the peer does not support the task in that type.
 using Peer = std::optional<Solver>;
 
-/// libtorch as Debian has it, which calls its own kernels.
+/// Debian's libtorch, which calls its own kernels.
 [[nodiscard]] Peer torch(const Shared& problem, Task task);
-/// oneDNN of PyPI, the newest there that computes without SYCL (onednn.cpp is loaded, not linked).
+/// oneDNN of PyPI, the newest release there that works without SYCL (onednn.cpp is loaded, not linked).
 [[nodiscard]] Peer onednn(const Shared& problem, Task task);
-/// What one would write, for the compiler to make vectors of; float32, one thread.
+/// A plain loop that the compiler can vectorize; float32, one thread.
 [[nodiscard]] Peer loop(const Shared& problem, Task task);
 
-/// All of them that do the task.
+/// All contenders that can solve the task.
 [[nodiscard]] std::vector<Solver> peers(const Shared& problem, Task task);
 
-/// Writes what ours and the peers make of the problem in a file to another, whole and unjudged: accuracy.py's
-/// way to them. `arguments` are the task and the two paths.
+/// Reads a problem from a file and writes our results and the peers' to another, for accuracy.py.
+/// `arguments` are the task and the two paths.
 ///
 /// Errors    Argument, Format, Shape, Io
 void answer(const std::vector<std::string>& arguments);

@@ -60,7 +60,7 @@ void backward(Tensors& own) {
 }  // namespace
 
 Peer torch(const Shared& problem, Task task) {
-  // Its kernels for processors know no float16.
+  // libtorch's CPU kernels do not support float16.
   if (task == Task::grouped || problem->dtype == Dtype::F16) return std::nullopt;
   const auto own = tensors(problem);
   if (task == Task::backward) forward(*own, own->x);

@@ -57,7 +57,7 @@ bench::Contender ours(const std::shared_ptr<selectability::Logits>& logits, unsi
   return {"normscope", run, [found] { return *found; }};
 }
 
-/// 1 for a row whose product with itself is the largest of its row of A A^T.
+/// 1 for each row of A whose product with itself is the largest entry of its row of A Aᵀ.
 void lead(const std::vector<float>& rows, std::size_t width, std::size_t begin, std::size_t end,
           std::vector<double>& leads) {
   constexpr std::size_t strip = 512;

@@ -34,7 +34,7 @@ namespace {
 using namespace normscope;
 namespace fs = std::filesystem;
 
-/// Seconds for the vocabulary, as `normscope report` has them.
+/// Seconds for the vocabulary, the default of `normscope report`.
 constexpr double vocabulary_seconds = 20.0;
 
 struct Size {
@@ -46,7 +46,7 @@ constexpr Size sizes[] = {{"0.1 billion", 32000, 768, 12, 12, 2048, 12},
                           {"1 billion", 128256, 2048, 32, 8, 8192, 16},
                           {"7 billion", 32000, 4096, 32, 32, 11008, 32}};
 
-/// Described from its headers alone.
+/// Measures the description of a model from its headers alone.
 constexpr Size in_shards = {"70 billion", 128256, 8192, 64, 8, 28672, 80};
 constexpr std::size_t shards = 30;
 
@@ -166,7 +166,7 @@ class Model {
   fs::path folder_;
 };
 
-/// In one file, with weights.
+/// Writes the model as one file with weights.
 class FullModel : public Model {
  public:
   explicit FullModel(const Size& size) : Model(size) {
@@ -178,7 +178,7 @@ class FullModel : public Model {
   }
 };
 
-/// In shards that hold headers and nothing else: their data are holes of sparse files.
+/// Writes the model as shards with headers only; their data are holes of sparse files.
 class SparseModel : public Model {
  public:
   explicit SparseModel(const Size& size) : Model(size) {
@@ -211,7 +211,7 @@ struct Usage {
   long peak_mib = 0;
 };
 
-/// Runs `work` in a process of its own, whose memory is then that of `work` alone.
+/// Runs `work` in a process of its own, so that the memory measured is that of `work` alone.
 template <typename Work>
 Usage measured(const Work& work) {
   std::fflush(nullptr);

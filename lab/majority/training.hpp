@@ -52,7 +52,7 @@ class Training {
 
   /// The state that `restore` needs besides the step.
   [[nodiscard]] std::vector<std::byte> progress() const;
-  /// Errors    Format for bytes that are no progress
+  /// Errors    Format for bytes that are not a saved state
   void restore(std::size_t step, std::span<const std::byte> progress);
 
  private:

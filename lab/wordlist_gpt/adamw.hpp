@@ -15,7 +15,7 @@ struct Moments {
   std::vector<float> second;
 };
 
-/// Shrinks `gradient` to norm `limit` where it is longer; returns the norm it had.
+/// Scales `gradient` to norm `limit` if it is longer; returns its norm before.
 double clip(std::span<float> gradient, double limit);
 
 /// Moves `values` by step number `step` (from 0) of AdamW at the recipe's learning rate:

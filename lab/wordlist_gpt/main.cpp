@@ -21,7 +21,7 @@ using namespace normscope;
 
 volatile std::sig_atomic_t stopped = 0;
 
-/// The second Ctrl-C ends the program at once.
+/// A second Ctrl-C ends the program at once.
 void stop(int signal) {
   stopped = 1;
   std::signal(signal, SIG_DFL);

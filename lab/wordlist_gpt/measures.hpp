@@ -10,8 +10,8 @@
 
 namespace normscope::lab {
 
-/// Nats per character of `words`, each on its own: the mean of −ln p over its letters and the
-/// newline that ends it.
+/// Nats per character of `words`, each scored separately: the mean of −ln p over its letters and the newline
+/// that ends it.
 [[nodiscard]] double model_loss(Network& network, std::span<const float> values,
                                 std::span<const std::string> words);
 

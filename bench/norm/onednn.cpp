@@ -120,7 +120,7 @@ extern "C" void normscope_onednn(const Shared& problem, Task task, Peer& to) {
   try {
     own = std::make_shared<Kept>(problem, type);
   } catch (const dnnl::error&) {
-    return;  // this processor's types
+    return;  // the processor does not support the type
   }
   to = Solver{task == Task::residual ? name() + ", two steps" : name(), [=] { own->run(task); },
               [=] { return own->results(task); }};

@@ -46,7 +46,7 @@ constexpr Size sizes[] = {{"0.1 billion", 32000, 768, 12, 12, 2048, 12},
                           {"1 billion", 128256, 2048, 32, 8, 8192, 16},
                           {"7 billion", 32000, 4096, 32, 32, 11008, 32}};
 
-/// Measures the description of a model from its headers alone.
+/// The size of the model that is only described, from its headers.
 constexpr Size in_shards = {"70 billion", 128256, 8192, 64, 8, 28672, 80};
 constexpr std::size_t shards = 30;
 
@@ -166,7 +166,7 @@ class Model {
   fs::path folder_;
 };
 
-/// Writes the model as one file with weights.
+/// A model in one file, with weights.
 class FullModel : public Model {
  public:
   explicit FullModel(const Size& size) : Model(size) {
@@ -178,7 +178,7 @@ class FullModel : public Model {
   }
 };
 
-/// Writes the model as shards with headers only; their data are holes of sparse files.
+/// A model in shards with headers only; their data are holes of sparse files.
 class SparseModel : public Model {
  public:
   explicit SparseModel(const Size& size) : Model(size) {

@@ -1,6 +1,6 @@
 # normscope_architecture_registry(<target> <function> <folder>): compiles every <folder>/<name>.cpp,
 # which defines `const Architecture normscope::model::architectures::<name>`, into <target>, and
-# generates `normscope::model::<function>()`, the list of them. Adding a file is all it takes.
+# generates `normscope::model::<function>()`, the list of them. A new file needs no registration.
 function(normscope_architecture_registry target function folder)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(declarations "")
@@ -30,6 +30,6 @@ std::vector<const Architecture*> @function@() {
 ]=])
   target_sources(${target} PRIVATE ${sources} "${generated}")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/model")
-  # Each is small and alone: nearly all of its time would be these headers.
+  # The files are small, so that nearly all of their compile time would go into these headers.
   normscope_precompile(${target} "${PROJECT_SOURCE_DIR}/src/model/architecture.hpp" "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")
 endfunction()

@@ -1,17 +1,17 @@
-# normscope_build_flags: what every target of ours is compiled with, and nobody else's.
+# normscope_build_flags: compile options of all our targets, which are not passed on to users of the library.
 add_library(normscope_build_flags INTERFACE)
 target_compile_options(normscope_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-  # The same expression must round the same way on every machine; fusion is written std::fma.
+  # An expression must round the same way on every machine; where fusion is wanted, std::fma is written.
   -ffp-contract=off
-  # GCC 12 sees overlaps in std::string that are not there (GCC bug 105651).
+  # GCC 12 warns of overlaps in std::string that do not exist (GCC bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(NORMSCOPE_WARNINGS_AS_ERRORS)
   target_compile_options(normscope_build_flags INTERFACE -Werror)
 endif()
 if(NORMSCOPE_UNITY)
   # Files compiled together see each other's private names: a local name may hide one of another file, and GCC
-  # takes a type that is private to its file for one that is shared.
+  # mistakes a type in an anonymous namespace for a shared one.
   target_compile_options(normscope_build_flags INTERFACE
     -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
@@ -37,7 +37,7 @@ if(NORMSCOPE_COVERAGE)
   add_link_options(--coverage)
 endif()
 
-# Some fifty test programs are linked, each with most of the modules: with mold in a fraction of the time.
+# Some fifty test programs are linked, each with most of the modules; mold takes a fraction of the time.
 if(NORMSCOPE_BUILD_TESTS AND NOT EMSCRIPTEN)
   find_program(NORMSCOPE_MOLD mold)
   if(NORMSCOPE_MOLD)

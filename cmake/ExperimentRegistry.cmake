@@ -1,6 +1,6 @@
 # normscope_experiment_registry(<target> <folder>): compiles every <folder>/<name>.cpp, which defines
 # `const Experiment normscope::lab::experiments::<name>`, into <target>, and generates the list of them.
-# Adding a file is all it takes.
+# A new file needs no registration.
 function(normscope_experiment_registry target folder)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(declarations "")

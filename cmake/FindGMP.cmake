@@ -1,4 +1,4 @@
-# GMP::GMP, the GNU multiple precision library with the header of its C++ interface; GMP brings no package file.
+# GMP::GMP, the GNU multiple precision library with the header of its C++ interface; GMP has no CMake package file.
 find_path(GMP_INCLUDE_DIR gmpxx.h)
 find_path(GMP_CONFIGURED_INCLUDE_DIR gmp.h)
 find_library(GMP_LIBRARY gmp)

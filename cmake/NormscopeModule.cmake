@@ -39,11 +39,11 @@ function(normscope_precompile target)
   endif()
 endfunction()
 
-# Modules whose time is that of a file's reading or of a page's text.
+# Modules that spend their time reading files or writing text.
 set(normscope_translating_modules model audit documents figures)
 
-# normscope_translates(<target>): compiles the target with NORMSCOPE_TRANSLATING_FLAGS, since it parses, describes or prints
-# and nothing waits for it.
+# normscope_translates(<target>): compiles the target with NORMSCOPE_TRANSLATING_FLAGS, since it parses, describes or
+# prints, and its speed does not matter.
 function(normscope_translates target)
   target_compile_options(${target} PRIVATE ${NORMSCOPE_TRANSLATING_FLAGS})
 endfunction()
@@ -59,7 +59,7 @@ endif()
 function(normscope_module name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
   if(EMSCRIPTEN)
-    # There is no zlib and no GMP for the page.
+    # zlib and GMP are not available in WebAssembly.
     list(FILTER sources EXCLUDE REGEX "/(zlib|gmp)/")
     list(JOIN normscope_off_page_modules "|" off_page)
     list(FILTER sources EXCLUDE REGEX "/(${off_page})\\.cpp$")
@@ -86,7 +86,7 @@ function(normscope_module name)
       endif()
     endforeach()
   endif()
-  # Architectures are all of one shape, and name their parts alike.
+  # The files of architectures use the same private names.
   normscope_unity(normscope_${name} BATCH 16 SKIP "/architectures/")
   if(name STREQUAL "model")
     normscope_precompile(normscope_model "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")

@@ -20,7 +20,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS bash-completion)
 
-# What Debian's policy asks of every package.
+# The files that Debian's policy requires of every package.
 set(documents "${PROJECT_BINARY_DIR}/documents")
 file(MAKE_DIRECTORY "${documents}")
 file(WRITE "${documents}/copyright" "\
@@ -36,7 +36,7 @@ License: Apache-2.0
 install(FILES "${documents}/copyright" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT documents EXCLUDE_FROM_ALL)
 if(NORMSCOPE_BUNDLE_LIBRARIES)
   install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT documents EXCLUDE_FROM_ALL)
-  # The C library is the system's own; all else comes along.
+  # The C library is the system's; all other libraries are included.
   install(CODE "
     file(GET_RUNTIME_DEPENDENCIES EXECUTABLES \"$<TARGET_FILE:normscope_command>\"
       RESOLVED_DEPENDENCIES_VAR libraries

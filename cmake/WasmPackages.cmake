@@ -1,5 +1,5 @@
-# The header-only packages as WebAssembly sees them: from the host's folder of headers, but not with it, since
-# the host's C library must stay out of the search path.
+# The header-only packages for WebAssembly, taken from the host's folder of headers without putting that folder on
+# the search path, which would bring in the host's C library.
 set(packages "${PROJECT_BINARY_DIR}/packages/include")
 set(host_headers "/usr/include" CACHE PATH "Where the host's packages have their headers")
 file(MAKE_DIRECTORY "${packages}")
@@ -21,7 +21,7 @@ foreach(target Eigen3::Eigen fmt::fmt hwy::hwy nlohmann_json::nlohmann_json)
   header_package(${target})
 endforeach()
 target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
-# Eigen's print helpers and asserts are dead weight on a page.
+# Eigen's output operators and assertions would only make the page larger.
 target_compile_definitions(Eigen3::Eigen INTERFACE EIGEN_NO_IO)
 add_library(Threads::Threads INTERFACE IMPORTED)
 

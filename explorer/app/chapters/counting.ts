@@ -150,7 +150,7 @@ function wordOf(page: Page<State>): void {
       judges.dataset["verdicts"] = [found.member, found.lstm, found.gru, found.constructed].map(Number).join("");
       judges.replaceChildren(
         table(
-          "Who takes it for a member",
+          "Which networks accept the word",
           ["", "says"],
           [
             ["In truth", verdict(found.member)],

@@ -160,7 +160,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
   const right = new PlaneFigure({
     id: `${name}-curve`,
     description: `First coordinate after the ${name} over first coordinate before it.`,
-    caption: "The same points: what the first neuron says, over what it was told.",
+    caption: "The same points: the output of the first neuron over its input.",
     x: [-1.05, 1.05],
     y: [-1.1, 1.1],
     xTitle: "x before",

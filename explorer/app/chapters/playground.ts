@@ -52,12 +52,12 @@ export default chapter<State>({
     },
     {
       name: "A sphere in eight parts",
-      claim: "Neighbouring octants have opposite classes. Four norms of width 3 fold the sphere until one plane parts them.",
+      claim: "Neighbouring octants have opposite classes. Four norms of width 3 fold the sphere until one plane separates them.",
       state: { data: "octants", rows: 1000, seed: 1, depth: 4, rate: 0.03, schedule: "linear", steps: 10000, trained: 10000, layer: 4 },
     },
     {
       name: "XOR with one norm",
-      claim: "One layer is enough: a norm bends the plane so that a straight cut does what no line could.",
+      claim: "One layer is enough: a norm bends the plane so that a straight cut separates classes that no line in the plane does.",
       state: { data: "xor", rows: 400, seed: 1, depth: 1, steps: 2000, trained: 2000, layer: 1 },
     },
     {
@@ -72,7 +72,7 @@ export default chapter<State>({
     },
     {
       name: "ReLU, for comparison",
-      claim: "The nonlinearity everyone uses, at the same width and depth: straight pieces instead of arcs.",
+      claim: "The usual nonlinearity, at the same width and depth: straight pieces instead of arcs.",
       state: { kind: "relu", seed: 1 },
     },
   ],

@@ -317,7 +317,7 @@ function tell(page: Page<State>, scene: Scene, weights: Float64Array): void {
     );
   }
   const best = weights.indexOf(Math.max(...weights));
-  page.slot("winner").textContent = `The query pays ${percent(weights[best] ?? 0)} to key ${best}, and ${percent(weights[chosen] ?? 0)} to the chosen key ${chosen}.`;
+  page.slot("winner").textContent = `The query gives ${percent(weights[best] ?? 0)} of its attention to key ${best}, and ${percent(weights[chosen] ?? 0)} to the chosen key ${chosen}.`;
   const { dataset } = page.slot("picture");
   dataset["lost"] = String(lost);
   dataset["answer"] = verdict?.answer ?? "";
@@ -330,7 +330,7 @@ function tell(page: Page<State>, scene: Scene, weights: Float64Array): void {
 function proofOf({ answer, proof, margin, residual, others, shares, verified }: Verdict, chosen: number): string {
   const checked = verified ? "checked" : "not checked";
   if (proof === "twin") return `Key ${chosen} ties with an equal key for every query, so neither ever leads.`;
-  if (answer === "selectable") return `Key ${chosen} can: asked along the arrow it leads every other key by ${number(margin)} or more (${checked}).`;
+  if (answer === "selectable") return `Key ${chosen} can: for the query along the arrow it leads every other key by ${number(margin)} or more (${checked}).`;
   if (answer === "undecided") return `Key ${chosen} is too near to call.`;
   const mix = [...others].map((other, i) => `${percent(shares[i] ?? 0)} of key ${other}`).join(" + ");
   return `Key ${chosen} cannot: it is ${mix}, to ${number(residual, 1)} (${checked}), and an average never scores above the best of its keys.`;

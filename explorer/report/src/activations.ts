@@ -101,7 +101,7 @@ export function showActivations(
     el(
       "p",
       {},
-      `What ${count(rows)} watched rows did in ${plural(activations.norms.length, "norm")} of ${activations.model}.`,
+      `Statistics of ${count(rows)} watched rows in ${plural(activations.norms.length, "norm")} of ${activations.model}.`,
     ),
   );
   const facts: [string, Node | string][] = [];

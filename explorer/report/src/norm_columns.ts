@@ -37,7 +37,7 @@ const measure = (title: string, about: string, value: (norm: Norm) => number | n
 const columns: Column[] = [
   numeric("#", "Place in the model", (norm) => norm.index),
   { ...text("Norm", "Name in the checkpoint", (norm) => norm.name), cell: (norm) => name(norm.name) },
-  text("Role", "What the norm stands before or after", (norm) => norm.role),
+  text("Role", "The part of the model before or after which the norm stands", (norm) => norm.role),
   numeric("Layer", "Layer of the stack", (norm) => norm.layer),
   {
     ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),

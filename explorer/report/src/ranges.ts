@@ -73,7 +73,7 @@ function showOutputs(norms: NormRanges[]): HTMLElement | null {
   if (known.length === 0) return null;
   const heads = ["Norm", "Largest", "at feature", "Over median feature", "int8 steps of the median feature"];
   return folded(
-    `What the norms put out (${plural(known.length, "norm")})`,
+    `Outputs of the norms (${plural(known.length, "norm")})`,
     table(
       "",
       heads,

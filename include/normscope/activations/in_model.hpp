@@ -12,7 +12,7 @@
 #include <normscope/core/progress.hpp>
 #include <normscope/model/model.hpp>
 
-/// What the rows that entered norms mean to the model around them.
+/// What the rows that entered norms imply for the model's heads and logits.
 namespace normscope::activations {
 
 /// A norm that was watched.
@@ -22,7 +22,7 @@ struct WatchedNorm {
 };
 
 struct InModel {
-  const model::Model* model = nullptr;      ///< the one that was asked about; it outlives this
+  const model::Model* model = nullptr;      ///< the description used; it must outlive this
   std::vector<audit::ContextKeys> heads{};  ///< those that were measured
   std::string final_norm{};                 ///< the norm whose rows `next` is about
   std::optional<audit::NextTokens> next{};
@@ -35,12 +35,14 @@ struct InModelOptions {
   audit::NextTokenOptions next{};
 };
 
-/// Whether the module `name` is the norm that `model` calls `norm`: the names are equal, or one is the end of
-/// the other from a dot on, as where a wrapper of the model adds a prefix.
+/// Whether the module `name` is the norm that `model` calls `norm`: the names are equal, or one is the other
+/// behind a prefix that ends in a dot, as a wrapper of the model adds.
 [[nodiscard]] bool names_norm(std::string_view name, std::string_view norm);
 
-/// What the kept contexts and rows of `watched`, norms of `model`, mean to its heads and logits.
+/// Selectable keys and next tokens for the kept contexts and rows of `watched`, which are norms of `model`.
+///
 /// Errors    as `model::read_weight`, `model::read_token_names`; Cancelled
+///
 /// Cost      as `audit::selectable_context_keys` and `audit::next_tokens`
 [[nodiscard]] InModel in_model(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                                const std::vector<WatchedNorm>& watched, const InModelOptions& options = {},

@@ -9,12 +9,12 @@
 #include <normscope/core/norm_spec.hpp>
 #include <normscope/core/view.hpp>
 
-/// What data does in a norm: statistics of the rows x that really enter it. For a block of n entries, with m
-/// its mean (0 for kinds that do not centre) and R² = n (1 for spherical), the norm divides x − m by σ = √(|x
-/// − m|²/R² + eps).
+/// Statistics of the rows x that enter a norm when a model runs. For a block of n entries with mean m (0 for
+/// kinds that do not centre) and R² = n (1 for spherical), the norm divides x − m by
+/// σ = √(|x − m|²/R² + eps).
 namespace normscope::activations {
 
-/// A positive number over many blocks.
+/// The distribution of a positive number over many blocks.
 struct Spread {
   double least = 0.0, most = 0.0;
   double low = 0.0, median = 0.0, high = 0.0;  ///< 5 %, 50 % and 95 %, to 1.1 %
@@ -22,7 +22,7 @@ struct Spread {
   double deviation = 0.0;  ///< standard deviation
 };
 
-/// An entry of the rows.
+/// One feature over the rows.
 struct Feature {
   std::size_t coordinate = 0;
   double rms = 0.0;       ///< root mean square over the rows
@@ -40,7 +40,7 @@ struct AxisUse {
 };
 
 struct Summary {
-  std::uint64_t rows = 0;        ///< finite ones, which everything below is about
+  std::uint64_t rows = 0;        ///< rows with finite entries; all numbers below are about these
   std::uint64_t not_finite = 0;  ///< rows left out
   Spread sigma{};                ///< of every block
   /// Share of Σ |x|² along all-ones, of each block: what projection removes, or would remove for kinds that
@@ -49,8 +49,8 @@ struct Summary {
   double most_ones_share = 0.0;  ///< the largest of a single row
   /// |x − m|/(R σ), the distance from the centre in units of the sphere's radius: 1 but for eps.
   double least_radius = 0.0, mean_radius = 0.0;
-  /// √(mean (σ/σ̄ − 1)²), σ̄ the mean of σ: root mean square of the relative error of y − bias where every row
-  /// is divided by σ̄ instead of its own σ.
+  /// √(mean (σ/σ̄ − 1)²), σ̄ the mean of σ: root mean square of the relative error of y − bias if every row is
+  /// divided by σ̄ instead of its own σ.
   double frozen_scale_error = 0.0;
   std::vector<Feature> features{};  ///< with the largest shares, in order
   std::vector<AxisUse> axes{};      ///< the longest, in order
@@ -73,11 +73,12 @@ struct ObserverOptions {
 /// Collects the statistics of one norm in a single pass.
 ///
 /// Source    [Sun, Chen, Kolter, Liu 2024] massive activations; the error of a frozen scale is ours
-/// Cost      O(width · axes) a row, memory O(width · (axes + sample + contexts · positions)) however
-///           many rows are added
-/// Accuracy  sums 1e-12 relative, up to 2^26 rows (test: Observer.AgreesWithTwoPasses); order of rows and
-/// their
-///           division into calls change the rounding alone
+///
+/// Accuracy  sums 1e-12 relative, up to 2^26 rows (test: Observer.AgreesWithTwoPasses); the order of rows and
+///           their division into calls change results by rounding only
+///
+/// Cost      O(width · axes) a row; memory O(width · (axes + sample + contexts · positions)) for any number
+///           of rows
 class Observer {
  public:
   /// Errors    Argument, Shape: see `validate`; Unsupported for elementwise kinds, which divide by no σ
@@ -87,7 +88,9 @@ class Observer {
   ~Observer();
 
   /// Adds rows that entered the norm, as float, double, Float16 or Bfloat16. Rows with an entry that is not
-  /// finite are counted and left out. Shapes    x (any rows, spec.width)
+  /// finite are counted and left out.
+  ///
+  /// Shapes    x (any rows, spec.width)
   ///
   /// Errors    Shape
   template <typename T>
@@ -98,6 +101,7 @@ class Observer {
   /// statistics.
   ///
   /// Requires  `length` divides the rows
+  ///
   /// Errors    Shape
   template <typename T>
   void add_contexts(MatrixView<const T> x, std::size_t length);
@@ -116,7 +120,7 @@ class Observer {
   std::unique_ptr<State> state_;
 };
 
-/// A norm of a model and what data did in it.
+/// A norm of a model and the statistics of the rows that entered it.
 struct ObservedNorm {
   std::string name;
   const NormSpec& spec;

@@ -12,8 +12,8 @@
 #include <normscope/core/view.hpp>
 #include <normscope/model/model.hpp>
 
-/// Which keys of real contexts a head's queries can select, and what scaling and projection have to do with
-/// it.
+/// Which keys of real contexts a head's queries can select, with the norm's projection and scaling and
+/// without them.
 namespace normscope::audit {
 
 /// The rows that entered a norm, context by context.
@@ -27,7 +27,7 @@ struct NormContexts {
 enum class NormParts : std::size_t { neither, projection, scaling, both };
 inline constexpr std::size_t norm_parts = 4;
 
-/// Keys of all contexts together, with some part of the norm.
+/// Numbers of keys of all contexts together, for one choice of the norm's parts.
 struct KeyCounts {
   std::size_t selectable = 0;
   std::size_t undecided = 0;
@@ -52,15 +52,18 @@ struct ContextKeyOptions {
   unsigned threads = 0;
 };
 
-/// Share of the keys of each context that some query gives the strictly highest score
-/// (`selectability::keys`): of the keys that the model computes, and of those that it would compute with a
-/// norm of other parts. Keys are W (norm(x)) + b, through the norm of the heads' own
-/// where there is one, rotated by their position where the head rotates. A head's whole context counts, as
-/// its last query sees it; windows are left out. Of heads that share their keys the first is measured.
+/// For each context, how many keys some query gives the strictly highest score (`selectability::keys`): of
+/// the keys that the model computes, and of those that it would compute with other parts of the norm. Keys
+/// are W norm(x) + b, passed through the head's own norm of keys if it has one, and rotated by their position
+/// if the head has rotary embeddings. All keys of a context are used, as for its last query; windows are
+/// ignored. Of heads that share their keys only the first is measured.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 3.2], for real contexts
+///
 /// Errors    as `model::read_weight`; Cancelled
+///
 /// Accuracy  (test: test_selectable_keys_are_those_of_the_definition)
+///
 /// Cost      four `selectability::keys` of positions × head_dim for each context and head
 [[nodiscard]] std::vector<ContextKeys> selectable_context_keys(const checkpoint::Checkpoint& checkpoint,
                                                                const model::Model& model,

@@ -9,7 +9,7 @@
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 
-/// What real rows of the final norm say at the logits.
+/// The distribution of the next token for rows that entered the final norm when a model ran.
 namespace normscope::audit {
 
 /// A token that is among the likeliest after some row.
@@ -17,15 +17,15 @@ struct NextToken {
   std::size_t token = 0;
   std::size_t rows = 0;   ///< rows with it among the likeliest
   std::size_t first = 0;  ///< rows where it is the likeliest
-  /// Whether it can have the largest logit at all; undecided where work or time did not suffice.
+  /// Whether it can have the largest logit at all; undecided if work or time did not suffice.
   convex::Answer answer = convex::Answer::undecided;
   double lead_at_most = std::numeric_limits<double>::infinity();  ///< proved, over every row
 };
 
 struct NextTokens {
   std::size_t rows = 0;
-  /// KL(p ‖ q) in nats, p the model's distribution at a row and q the one where the row is divided by the
-  /// mean deviation instead of its own.
+  /// KL(p ‖ q) in nats, p the model's distribution at a row and q that for the row divided by the mean
+  /// deviation instead of its own.
   double mean_divergence = 0.0, median_divergence = 0.0, most_divergence = 0.0;
   double changed = 0.0;             ///< share of the rows whose likeliest token changes with it
   std::vector<NextToken> tokens{};  ///< the most frequent first
@@ -44,10 +44,13 @@ struct NextTokenOptions {
 /// place, and whether the likeliest tokens are reachable.
 ///
 /// Shapes    rows (any, width)
+///
 /// Errors    Shape; Cancelled
-/// Accuracy  divergences 1e-9 relative, or 1e-13; reachability is proved, as by `selectability::decide`
-/// (tests:
-///           test_the_divergence_is_that_of_the_definition, test_likely_tokens_are_reachable_as_reach_says)
+///
+/// Accuracy  divergences 1e-9 relative, or 1e-13 absolute; reachability is proved, as by
+///           `selectability::decide` (tests: test_the_divergence_is_that_of_the_definition,
+///           test_likely_tokens_are_reachable_as_reach_says)
+///
 /// Cost      rows · tokens · width, and tokens · width for each round and likely token
 [[nodiscard]] NextTokens next_tokens(const VocabularyHead& head, MatrixView<const double> rows,
                                      double mean_sigma, const NextTokenOptions& options = {},

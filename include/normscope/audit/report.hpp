@@ -14,20 +14,21 @@
 #include <normscope/model/model.hpp>
 #include <normscope/ranges/ranges.hpp>
 
-/// Everything about the norms of one checkpoint as one document.
+/// Everything about one checkpoint in one value: its norms, heads, ranges and vocabulary, and findings.
 namespace normscope::audit {
 
-/// A gain or a bias in numbers.
+/// Statistics of a gain or a bias.
 struct ParameterStatistics {
   double min = 0.0, max = 0.0, mean = 0.0, std = 0.0;
   double median_abs = 0.0;
   double length = 0.0;  ///< Euclidean; infinite beyond the largest double
   std::size_t negative = 0;
   std::size_t zero = 0;
-  std::size_t not_finite = 0;  ///< where any, the other numbers speak of the finite entries
+  std::size_t not_finite = 0;  ///< entries that are not finite; they do not count in the other numbers
 };
 
-/// `values` in numbers.
+/// The statistics of `values`.
+///
 /// Shapes    values (width)
 [[nodiscard]] ParameterStatistics statistics(const std::vector<double>& values);
 
@@ -37,7 +38,7 @@ struct Component {
   double weight = 0.0;
 };
 
-/// What the norm erases.
+/// The directions that the norm erases.
 struct NullSpace {
   std::size_t dim = 0;
   /// |cosine| between the erased direction and all-ones; with groups, of the block where it is least.
@@ -73,17 +74,17 @@ struct Outlier {
   double ratio_to_median = 0.0;  ///< of absolute values
 };
 
-/// What a linear map takes from the norm that it reads, as shares of its squared weights with the gain folded
-/// in: w_ij g_j.
+/// How a linear map uses the norm that it reads, as shares of its squared weights with the gain folded in,
+/// w_ij g_j.
 struct Reader {
-  std::size_t index = 0;          ///< into `readers` of the norm
-  double removed = 0.0;           ///< along the directions that the norm's projection removes: without effect
-  double chance = 0.0;            ///< what that share is for weights without a preferred direction
-  std::size_t along_longest = 0;  ///< outputs whose row has a cosine of at least 1/2 to the longest axis
+  std::size_t index = 0;              ///< into `readers` of the norm
+  double removed = 0.0;               ///< along directions that the norm's projection removes, without effect
+  double chance = 0.0;                ///< the expected value of that share for random weights
+  std::size_t along_longest = 0;      ///< outputs whose row has a cosine of at least 1/2 to the longest axis
   std::vector<Component> features{};  ///< the coordinates with the largest shares, as weights
 };
 
-/// How the image of a norm resembles that of the next one of its width.
+/// Similarity of a norm's image and that of the next norm of the same width.
 struct Neighbour {
   std::size_t index = 0;
   double similarity = 0.0;       ///< geometry::image_similarity
@@ -108,14 +109,14 @@ struct NormReport {
   std::string reproduce{};        ///< the normscope command that computes the image again
 };
 
-/// Norms of one checkpoint that are measured; a file with more is noted, not measured whole.
+/// Largest number of norms that are measured in one checkpoint; a note says so if a file has more.
 inline constexpr std::size_t most_norms = 4096;
 
 /// A gain is an outlier from this many times its norm's median on.
 inline constexpr double outlier_ratio = 4.0;
 /// A gain of at most this many times its norm's median switches its feature off.
 inline constexpr double off_ratio = 0.02;
-/// Outliers of one norm that documents and figures show; `find` looks at all.
+/// Number of outliers of one norm that documents and figures show; `find` considers all.
 inline constexpr std::size_t listed_outliers = 16;
 
 /// A feature of the residual stream that some norms switch off, or give an outlier gain.
@@ -136,16 +137,17 @@ inline constexpr std::size_t listed_features = 32;
 /// Spread of scores from which one of 1024 keys can get half of a softmax: ln 1023.
 inline constexpr double singling_out = 6.930495165951;
 
-/// A sentence worth writing down, with its numbers and the command that shows them again.
+/// A remarkable property of a norm, a head or the vocabulary as a sentence, with its numbers and the command
+/// that reproduces them.
 struct Finding {
   std::string kind;
   std::optional<std::size_t> norm{};  ///< index into `norms`
   std::string text;
   std::vector<std::pair<std::string, double>> numbers{};
-  double severity = 0.0;  ///< 0: good to know … 1: changes how the model must be read
+  double severity = 0.0;  ///< from 0 (good to know) to 1 (changes how the model must be read)
   std::string reproduce{};
-  std::string why{};  ///< what it means for who reads or changes the model; set by `find`
-  /// What is usual of that measure in the model's family; empty if that is not known. Set by `find`.
+  std::string why{};  ///< why it matters to someone who reads or changes the model; set by `find`
+  /// The usual range of that measure in the model's family; empty if it is not known. Set by `find`.
   std::string usual{};
   /// Whether the family has at least two models and the norm's value is in their range; `severity` is then
   /// halved.
@@ -187,7 +189,7 @@ struct Report {
 [[nodiscard]] Report audit(const checkpoint::Checkpoint& checkpoint, unsigned threads = 0,
                            const Progress& progress = {}, const VocabularyOptions& vocabulary = {});
 
-/// The sentences that follow from `norms` and `model` of a report.
+/// The findings that follow from the other fields of a report.
 [[nodiscard]] std::vector<Finding> find(const Report& report);
 
 /// `text` quoted for a shell, as one word for any bytes.

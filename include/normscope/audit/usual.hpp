@@ -6,8 +6,9 @@
 #include <string>
 #include <string_view>
 
-/// What the norms of a family's models measured, to compare another model of the family with. The table is
-/// written by `scripts/usual` from trained models that the tests use; docs/models.md names them.
+/// The ranges that measures of norms have in trained models of a family, with which another model of the
+/// family is compared. `scripts/usual` writes the table from the trained models that the tests use;
+/// docs/models.md names them.
 namespace normscope::audit {
 
 struct NormReport;
@@ -31,7 +32,7 @@ struct UsualFamily {
   [[nodiscard]] std::string text(std::string_view measure) const;
 };
 
-/// One norm's value of a measure of that table; empty where the norm has none.
+/// One norm's value of a measure of that table; empty if the norm has none.
 [[nodiscard]] std::optional<double> measured(const NormReport& norm, std::string_view measure);
 
 /// The family that has the architecture of this short name, or null.

@@ -25,29 +25,34 @@ struct VocabularyHead {
   /// The mean of the logits over all tokens, which `logits` leave out and a cap needs: common · u + offset.
   std::vector<double> common{};
   double common_offset = 0.0;
-  /// Per token a bound of Σ_j |W_ij h_j| + |c_i| over the ball, `logit_scale` in it: the sizes that a model's
-  /// own rounding of the logit is relative to.
+  /// Per token a bound of logit_scale (Σ_j |W_ij h_j| + |c_i|) over the ball; the rounding of the model's own
+  /// logits is relative to these sizes.
   std::vector<double> sizes{};
 };
 
-/// Errors    Unsupported, naming the file, for a model without unembedding, whose head reads no norm, or that
-///           does to its logits what is not modelled ("not modelled: FIELD: value"); as `model::read_weight`,
-///           `selectability::fold`
+/// The head of a model that has one.
+///
+/// Errors    Unsupported, naming the file, for a model without unembedding, whose head reads no norm, or
+///           whose configuration changes logits in a way that is not modelled ("not modelled: FIELD: value");
+///           as `model::read_weight`, `selectability::fold`
 [[nodiscard]] VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint,
                                              const model::Model& model);
 
-/// Replaces the bounds of the largest probabilities, which are of logits without a cap, by bounds under
-/// `head.soft_cap`; answers and leads stay, since a cap changes no order. With m = C tanh(l/C), n tokens and
-/// T <= the sum of e^(l_j - l_i) over the others j, anywhere in the ball:
-///   p <= 1/(1 + T)    for T <= 1,   p <= 1/(1 + T^s)  else, with s the least slope of the cap where l_j >
-///   l_i, p <= 1/(1 + e^d)  for d the least that the cap leaves of log(T/(n - 1)), or of the lead of another
-///   token, p <= 1/(1 + sum of e^(least m_j - largest m_i));
-/// from below the probability at points of the ball, or what the cap leaves of a lead.
-/// Accuracy  proved (test: SoftCap.BoundsHoldAgainstAscent)
-/// Cost      tokens · width, and that for each of up to 60 points and refined token where that is 1e11 or
-/// less
+/// Replaces the bounds of the largest probabilities, which are about logits l without a cap, by bounds for
+/// m = C tanh(l/C), C = `head.soft_cap`. Answers and leads stay, since a cap preserves the order of logits.
+/// Upper bounds, with n tokens and T the minimum over the ball of Σ_j e^(l_j − l_i) over the other tokens j:
+///   p <= 1/(1 + T)    if T <= 1
+///   p <= 1/(1 + T^s)  else, s the least slope of the cap over the range in which some l_j exceeds l_i
+///   p <= 1/(1 + e^d)  d the least value after the cap of log(T/(n − 1)), or of the lead of another token
+///   p <= 1/(1 + Σ_j e^(least m_j − largest m_i))
+/// Lower bounds are the probability at points of the ball, or that of the lead after the cap.
 ///
 /// Requires  a survey that is finished, or bounded by its leads; soft_cap > 0
+///
+/// Accuracy  proved (test: SoftCap.BoundsHoldAgainstAscent)
+///
+/// Cost      tokens · width; the same again for each refined token and each of up to 60 points, if that is at
+///           most 1e11 in all
 void cap_probabilities(const VocabularyHead& head, selectability::Survey& survey, unsigned threads = 0);
 
 /// Which tokens of a whole vocabulary are reachable, with names if a vocabulary file lies beside the weights;
@@ -60,7 +65,7 @@ struct VocabularyReach {
   std::string refused{};             ///< empty where `survey` is there
 };
 
-/// Tokens² · width that a report spends on its vocabulary unless asked for more: GPT-2 small's and its like.
+/// Tokens² · width that a report spends on its vocabulary by default: that of GPT-2 small suffices.
 inline constexpr double vocabulary_work = 3e12;
 
 struct VocabularyOptions {
@@ -69,15 +74,16 @@ struct VocabularyOptions {
   /// Seconds after which no further tokens are started. The product of all tokens with all is not
   /// interrupted.
   double seconds = std::numeric_limits<double>::infinity();
-  /// Where true, the vocabulary is left out.
+  /// Whether the vocabulary is left out.
   bool skip = false;
 };
 
 /// Surveys the vocabulary of `model`, unless that takes more than `options.most_work`. Tokens that the
-/// product of all with all leaves open may take another fifth of that; `Survey::left_out` counts the tokens
-/// for which work or time do not suffice.
+/// product of all tokens with all tokens leaves undecided may take another fifth of that; `Survey::left_out`
+/// counts the tokens for which work or time do not suffice.
 ///
 /// Errors    as `model::read_token_names`; Cancelled
+///
 /// Cost      as `selectability::decide`, `selectability::finish`
 [[nodiscard]] VocabularyReach reach_of_vocabulary(const checkpoint::Checkpoint& checkpoint,
                                                   const model::Model& model, const VocabularyOptions& options,

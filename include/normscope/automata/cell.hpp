@@ -23,6 +23,7 @@ enum class CellKind : std::uint8_t { lstm, gru, elman_tanh, elman_relu };
 
 [[nodiscard]] std::string_view to_string(CellKind kind);
 /// The kind of that name: lstm, gru, elman_tanh, elman_relu.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] CellKind cell_kind(std::string_view name);
 /// Names of the gates in the order of their maps: i f o g, z r g, or none.
@@ -42,6 +43,7 @@ struct Cell {
   [[nodiscard]] static Cell zeros(CellKind kind, std::size_t symbols, std::size_t width);
 
   /// W, U and b of a map.
+  ///
   /// Requires  map < maps(kind)
   [[nodiscard]] std::span<double> weight(std::size_t map);
   [[nodiscard]] std::span<double> recurrent(std::size_t map);
@@ -51,6 +53,7 @@ struct Cell {
 };
 
 /// Throws unless there are 1 to 256 symbols, a unit or more, and as many parameters as those have.
+///
 /// Errors    Argument, Shape
 void validate(const Cell& cell);
 
@@ -63,9 +66,11 @@ struct State {
 [[nodiscard]] State initial(const Cell& cell);
 
 /// Reads one letter.
+///
 /// Requires  symbol < cell.symbols, a cell that is valid and a state of it
+///
 /// Accuracy  a step is within 2^-50 (width + 8) of the formulas, relative to the largest of |c| and the sums
-///           of magnitudes of a map's terms (test: Cell.IsTheFormulas); the bits do not depend on the
+///           of magnitudes of a map's terms (test: Cell.FollowsItsFormulas); the bits do not depend on the
 ///           machine, since its exp and tanh are not used (test: Train.GivesTheSameBitsEverywhere)
 void advance(const Cell& cell, std::uint8_t symbol, State& state);
 
@@ -82,12 +87,15 @@ struct Trace {
   std::vector<Signal> signals{};
 
   /// The values of that name.
+  ///
   /// Requires  the trace has that name
   [[nodiscard]] std::span<const double> of(std::string_view name) const;
 };
 
 /// Reads a word and records all values.
+///
 /// Errors    Argument, Shape: see `validate`; Argument for a letter beyond the cell's symbols
+///
 /// Cost      O(width²) a letter
 [[nodiscard]] Trace trace(const Cell& cell, WordView word);
 

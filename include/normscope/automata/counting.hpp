@@ -29,11 +29,14 @@ inline constexpr std::size_t least_drift_length = 30;
 
 /// The drift of every unit over the member with n of every letter. The rule is ours; the paper shows that
 /// trained lstms have such units and grus do not.
+///
 /// Source    [Weiss, Goldberg, Yahav 2018, figure 1]
+///
 /// Errors    Argument for n < least_drift_length; as `accepts`
 [[nodiscard]] std::vector<UnitDrift> drifts(const Network& network, std::size_t n);
 
 /// `drifts` for n of at least `least_drift_length`; none for smaller ones.
+///
 /// Errors    as `accepts`
 [[nodiscard]] std::vector<UnitDrift> drifts_if_long(const Network& network, std::size_t n);
 

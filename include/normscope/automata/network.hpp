@@ -17,11 +17,13 @@ namespace normscope::automata {
 ///   membership   one logit after the last letter: in the language where it is positive
 ///   next_symbol  softmax over the letters and the end: a word is accepted where every letter, and then the
 ///                end, had a probability above 0.01
+///
 /// Source    [Weiss, Goldberg, Yahav 2018]: membership in the paper, next_symbol in the authors' code
 enum class Head : std::uint8_t { membership, next_symbol };
 
 [[nodiscard]] std::string_view to_string(Head head);
 /// The head of that name.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] Head head(std::string_view name);
 
@@ -41,6 +43,7 @@ struct Network {
 [[nodiscard]] std::vector<std::string> output_names(const Network& network);
 
 /// Throws unless cell and output have the sizes that language and head ask for.
+///
 /// Errors    Argument, Shape
 void validate(const Network& network);
 
@@ -51,11 +54,14 @@ inline constexpr double least_probability = 0.01;
 [[nodiscard]] bool accepts(const Network& network, WordView word);
 
 /// Probabilities after the start and after every letter: of membership, or of each letter and the end.
+///
 /// Shapes    (letters read + 1, outputs)
+///
 /// Errors    as `accepts`
 [[nodiscard]] std::vector<double> probabilities(const Network& network, WordView word);
 
 /// All internal values while it reads the start symbol and the word: word.size() + 1 steps.
+///
 /// Errors    as `accepts`
 [[nodiscard]] Trace trace(const Network& network, WordView word);
 
@@ -86,11 +92,13 @@ struct Range {
   std::vector<bool> another{};  ///< some other wrong word is accepted
 
   /// Largest n such that all answers are right from `from` up to n; `from` − 1 if they are wrong there.
+  ///
   /// Requires  from >= 1
   [[nodiscard]] std::size_t exact_to(std::size_t from = 5) const;
 };
 
 /// Errors    as `accepts`
+///
 /// Cost      O(most² width²)
 [[nodiscard]] Range range(const Network& network, std::size_t most);
 

@@ -37,22 +37,27 @@ struct Comparison {
 
 /// The largest error of an lstm unit that computes max(0, i − j) on a^i b^j in the limit, with gates f and o
 /// open and its other parameters multiplied by `factor`, for i, j < most.
+///
 /// Source    [Merrill et al. 2020, theorem 2]
 [[nodiscard]] double clipped_difference_error(double factor, std::size_t most);
 
 /// max(0, #a − #b); no weighted automaton computes it on a*b*.
+///
 /// Source    [Merrill et al. 2020, lemma 1]
 [[nodiscard]] Rational clipped_count(WordView word);
 /// The top of a stack, as a number, on which a pushes and b pops: 2 − 2^(1 − m) for height m, which cannot go
 /// below 0.
+///
 /// Source    [Merrill et al. 2020, lemma 6], with the floor that is missing in definition 7
 [[nodiscard]] Rational stack_reading(WordView word);
 /// (1/2)^(#a − #b) − 1, as in definition 7; without a floor it is rational.
 [[nodiscard]] Rational stack_reading_as_printed(WordView word);
 /// 0 after as many a's as b's, 1 otherwise: saturated attention behind a layer norm.
+///
 /// Source    [Merrill et al. 2020, theorem 15]
 [[nodiscard]] Rational attention_reading(WordView word);
 /// 1/2 − 2 (#a − #b)² on a*b*, −1/2 elsewhere.
+///
 /// Source    [Merrill et al. 2020, theorem 8]
 [[nodiscard]] Rational anbn_value(WordView word);
 
@@ -61,6 +66,7 @@ struct Comparison {
 [[nodiscard]] CounterMachine draw_machine(bool blind, Random& random);
 /// The number of random words, of `words` words of up to 30 letters, on which a counter of a blind machine
 /// differs from its weighted automaton.
+///
 /// Source    [Merrill et al. 2020, theorems 3, 4 and 7]
 [[nodiscard]] std::size_t weighted_mistakes(const CounterMachine& machine, std::size_t words, Random& random);
 
@@ -71,17 +77,22 @@ struct Comparison {
 /// The largest |c(m − 1) − 2 c(m) + c(m + 1)| at m = n = window + 10, for c after a^n b^m. Once the window
 /// contains only b's every c is linear in m, so w · c + b cannot be positive at m = n and negative at
 /// both neighbours.
+///
 /// Source    [Merrill et al. 2020, theorem 9]
 [[nodiscard]] double bend(const Qrnn& layer);
 /// The largest difference of c after the two words of `suffix_attack`.
+///
 /// Source    [Merrill et al. 2020, theorem 11]
 [[nodiscard]] double attack_distance(const Qrnn& layer);
 /// Whether every window of this many letters occurs equally often in both words.
 [[nodiscard]] bool same_windows(WordView one, WordView other, std::size_t window);
 
 /// Number of distinct states of a cell in the limit after at most n letters, n = 0..longest.
+///
 /// Source    [Merrill et al. 2020, definition of space]
+///
 /// Errors    as `advance_saturated`
+///
 /// Cost      O(states · letters · width²)
 [[nodiscard]] std::vector<std::size_t> space(const Cell& cell, std::size_t longest);
 

@@ -42,6 +42,7 @@ struct TrainSpec {
 [[nodiscard]] TrainSpec usual(CellKind cell, Language language, Head head, std::uint64_t seed = 1);
 
 /// Throws unless every number is inside its domain.
+///
 /// Errors    Argument
 void validate(const TrainSpec& spec);
 
@@ -59,10 +60,14 @@ struct Gradient {
 
 /// Mean loss: −log probability of the right answer per word, or of the right symbol per symbol, including the
 /// end.
+///
 /// Requires  no empty word
+///
 /// Errors    as `accepts`
+///
 /// Accuracy  1e-7 relative to central differences in extended precision
 ///           (test: Train.GradientsAreThoseOfDifferences)
+///
 /// Cost      about 6 flops per parameter and letter
 [[nodiscard]] Gradient gradient(const Network& network, std::span<const Labelled> words);
 
@@ -73,6 +78,7 @@ class Trainer {
   explicit Trainer(const TrainSpec& spec);
   /// Continues from the result of `save` for the same spec, to the same bits as an uninterrupted training
   /// (test: Train.ResumesBitwise).
+  ///
   /// Errors    Argument; Format for bytes of another training
   Trainer(const TrainSpec& spec, std::span<const std::byte> saved);
   Trainer(Trainer&&) noexcept;
@@ -80,9 +86,11 @@ class Trainer {
   ~Trainer();
 
   /// One batch.
+  ///
   /// Requires  !done()
   void step();
   /// Trains batches to the end of the epoch.
+  ///
   /// Requires  !done()
   void epoch();
   [[nodiscard]] bool done() const;
@@ -92,6 +100,7 @@ class Trainer {
   [[nodiscard]] std::span<const double> loss() const;
   [[nodiscard]] std::span<const double> accuracy() const;
   /// The state needed to continue.
+  ///
   /// Requires  the last epoch is complete
   [[nodiscard]] std::vector<std::byte> save() const;
 
@@ -101,6 +110,7 @@ class Trainer {
 };
 
 /// A complete training.
+///
 /// Errors    Argument; Cancelled
 [[nodiscard]] Trainer train(const TrainSpec& spec, const Progress& progress = {});
 

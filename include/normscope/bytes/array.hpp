@@ -38,20 +38,24 @@ struct StoredArray {
 };
 
 /// The array of a `.npy` file: NumPy formats 1.0 to 3.0, C or Fortran order, either byte order.
+///
 /// Errors    Format, Shape; Unsupported for object, string and structured dtypes; messages begin with `where`
 [[nodiscard]] StoredArray open_npy(std::shared_ptr<const MappedFile> file, const std::string& where);
 
 /// The array of an IDX file, unpacked first where it is gzip.
+///
 /// Errors    as `read_idx`
 [[nodiscard]] StoredArray open_idx(const MappedFile& file, const std::string& where);
 
 /// The array in a member of an `.npz` file, stored or deflated.
+///
 /// Errors    as `open_npy`; Format for a damaged member, whose elements are unpacked by `fetch`
 [[nodiscard]] StoredArray open_npz_member(std::shared_ptr<const MappedFile> file, const ZipMember& member,
                                           const std::string& where);
 
 /// The same in the bytes of a file, which outlive the array. The checksum of a member that is stored is not
 /// checked, so that elements that need no change are not read.
+///
 /// Errors    as `open_npy`
 [[nodiscard]] StoredArray open_npz_member(std::span<const std::byte> bytes, const ZipMember& member,
                                           const std::string& where);
@@ -60,6 +64,7 @@ struct StoredArray {
 [[nodiscard]] const ZipMember* find_npz_member(std::span<const ZipMember> members, std::string_view name);
 
 /// The array with its elements decoded.
+///
 /// Errors    as `fetch`; Unsupported for a dtype without decoder
 [[nodiscard]] Array read(const StoredArray& array);
 

@@ -17,6 +17,7 @@ struct LabelledImages {
 };
 
 /// The images in the bytes of a batch.
+///
 /// Errors    Format; messages begin with `where`
 [[nodiscard]] LabelledImages read_cifar10(std::span<const std::byte> bytes, const std::string& where);
 

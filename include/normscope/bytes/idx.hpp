@@ -14,6 +14,7 @@
 namespace normscope::bytes {
 
 /// The array in the bytes of an IDX file, unpacked first where they are gzip.
+///
 /// Errors    Format, Shape; messages begin with `where`
 [[nodiscard]] Array read_idx(std::span<const std::byte> bytes, const std::string& where);
 

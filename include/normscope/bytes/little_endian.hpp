@@ -7,6 +7,7 @@
 namespace normscope::bytes {
 
 /// Splits off and returns the first `size` bytes of `rest`.
+///
 /// Requires  size <= rest.size()
 [[nodiscard]] inline std::span<const std::byte> take_front(std::span<const std::byte>& rest,
                                                            std::size_t size) {
@@ -16,6 +17,7 @@ namespace normscope::bytes {
 }
 
 /// A little-endian number in this machine's representation.
+///
 /// Requires  bytes.size() == sizeof(Number)
 template <typename Number>
 [[nodiscard]] Number load(std::span<const std::byte> bytes) {

@@ -16,6 +16,7 @@ namespace normscope::bytes {
 [[nodiscard]] Dtype npy_dtype(Dtype dtype);
 
 /// Writes a `.npy` file piece by piece, atomically: the file appears with `commit`.
+///
 /// Errors    Io
 class NpyWriter {
  public:
@@ -33,6 +34,7 @@ class NpyWriter {
 };
 
 /// Writes a `.npy` file, atomically, in `npy_dtype` of the array's.
+///
 /// Errors    Io; Shape if values and shape disagree
 void write_npy(const std::filesystem::path& path, const Array& array);
 

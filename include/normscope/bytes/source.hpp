@@ -24,7 +24,9 @@ class Source {
   /// All bytes if they are in memory, otherwise empty.
   [[nodiscard]] virtual std::optional<std::span<const std::byte>> memory() const { return std::nullopt; }
   /// Fills `out` with the bytes from `offset` on.
+  ///
   /// Errors    Io
+  ///
   /// Requires  offset + out.size() <= size()
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 };
@@ -32,12 +34,15 @@ class Source {
 using OpenSource = std::function<std::unique_ptr<Source>(const std::filesystem::path&)>;
 
 /// The file mapped into memory.
+///
 /// Errors    Io
 [[nodiscard]] std::unique_ptr<Source> map_file(const std::filesystem::path& path);
 
 /// The file read range by range, for files larger than the address space. Small reads at nearby offsets, such
 /// as those of a matrix's columns, are combined into few large ones.
+///
 /// Errors    Io
+///
 /// Cost      memory 32 MiB at most
 [[nodiscard]] std::unique_ptr<Source> read_file(const std::filesystem::path& path);
 
@@ -54,6 +59,7 @@ class StoredBytes {
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// Bytes [offset, offset + size).
+  ///
   /// Requires  offset + size <= this->size()
   [[nodiscard]] StoredBytes part(std::uint64_t offset, std::uint64_t size) const;
   /// The offset of these bytes within `whole`, of which they are a part.
@@ -61,9 +67,11 @@ class StoredBytes {
 
   [[nodiscard]] bool in_memory() const { return source_ == nullptr; }
   /// The bytes in place.
+  ///
   /// Requires  in_memory()
   [[nodiscard]] std::span<const std::byte> memory() const;
   /// The bytes in place if they are in memory, otherwise read into `buffer`.
+  ///
   /// Errors    Io; Unsupported beyond `largest_held`
   [[nodiscard]] std::span<const std::byte> fetch(std::vector<std::byte>& buffer) const;
 
@@ -77,6 +85,7 @@ class StoredBytes {
 };
 
 /// Whether both have the same bytes. Reads piece by piece up to the first difference.
+///
 /// Errors    Io
 [[nodiscard]] bool equal(const StoredBytes& a, const StoredBytes& b);
 

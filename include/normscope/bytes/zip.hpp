@@ -29,17 +29,20 @@ inline constexpr std::uint16_t zip_deflated = 8;
 inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 
 /// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported.
+///
 /// Errors    Format for any offset or size outside the file, and for duplicate names; messages begin with
 ///           `where`
 [[nodiscard]] std::vector<ZipMember> read_zip_directory(std::span<const std::byte> bytes,
                                                         const std::string& where);
 
 /// A member's bytes in the file, compressed or not; the local header only determines its own length.
+///
 /// Errors    Format
 [[nodiscard]] std::span<const std::byte> packed_bytes(std::span<const std::byte> bytes,
                                                       const ZipMember& member, const std::string& where);
 
 /// The bytes of an uncompressed member, in place; its CRC is not checked.
+///
 /// Errors    Format; Unsupported for a compressed or encrypted member
 [[nodiscard]] std::span<const std::byte> stored_member(std::span<const std::byte> bytes,
                                                        const ZipMember& member, const std::string& where);
@@ -54,9 +57,11 @@ class ZipStream {
   ~ZipStream();
 
   /// Fills `out` with the next bytes.
+  ///
   /// Errors    Format if the member ends early or is damaged
   void read(std::span<std::byte> out);
   /// Checks that everything was read and that its size and CRC are right.
+  ///
   /// Errors    Format
   void finish();
 

@@ -22,7 +22,7 @@ struct ModelHead {
   [[nodiscard]] VocabularyHead head() const {
     return {norm, {unembedding.data(), tokens, norm.width}, bias, scale, soft_cap};
   }
-  /// Unembedding, its bias, gain and bias of the norm, as far as there are any: what a `reach` result states.
+  /// The arrays that a `reach` result states: unembedding, its bias, gain and bias of the norm, if present.
   [[nodiscard]] std::vector<InputArray> arrays(unsigned threads = 0) const;
 };
 

@@ -11,7 +11,7 @@
 
 namespace normscope::certificates {
 
-/// y = W x + b and the norm of its own that it goes through, row-major.
+/// y = W x + b, row-major, and the norm of the queries' or keys' own that follows, if any.
 struct HeadMap {
   std::vector<double> weight{};  ///< head_dim × what it reads
   std::vector<double> bias{};    ///< head_dim, or none
@@ -40,7 +40,7 @@ class ModelHeads {
   [[nodiscard]] std::size_t size() const { return readings_.size(); }
   /// Errors    as `model::read_weight`
   [[nodiscard]] AttentionHead read(std::size_t index) const;
-  /// Weights, biases and norms of all of them, as they are used: what a result with certificates states.
+  /// Weights, biases and norms of all heads as they are used, which a result with certificates states.
   [[nodiscard]] std::vector<InputArray> arrays(unsigned threads = 0) const;
 
  private:
@@ -55,8 +55,11 @@ class ModelHeads {
 };
 
 /// Checks every statement of a `heads` result that has certificates.
+///
 /// Errors    Format, Shape; Cancelled; as `ModelHeads::read`
+///
 /// Accuracy  as `verify_select` (tests: VerifyHeads.GoodResultsPass, VerifyHeads.ForgedOnesFail)
+///
 /// Cost      width head_dim² operations in double-double a head, and head_dim³ a distance where those are
 ///           enumerated
 [[nodiscard]] Verification verify_heads(const Result& result, const ModelHeads& heads,

@@ -12,12 +12,12 @@
 
 #include <normscope/model/model.hpp>
 
-/// Results of `select`, `separate`, `reach` and `heads` checked from their JSON and their inputs alone, by
-/// plain arithmetic that shares nothing with what found them; docs/certificates.md has the formats and
+/// Checks results of `select`, `separate`, `reach` and `heads` from their JSON and their inputs alone, by
+/// plain arithmetic that shares no code with the search; docs/certificates.md has the formats and
 /// inequalities.
 namespace normscope::certificates {
 
-/// What the command line named: "keys", "model", ...
+/// An input named on the command line, with its role: "keys", "model", ...
 struct Argument {
   std::string role{};
   std::string name{};
@@ -37,8 +37,8 @@ struct InputArray {
 struct Inputs {
   std::vector<Argument> arguments{};
   std::vector<InputArray> arrays{};
-  std::optional<double> gain_offset{};  ///< that the command line gave: the gain is its array plus this
-  model::Stated stated{};               ///< what the user stated of the model
+  std::optional<double> gain_offset{};  ///< --gain-offset of the command line, added to the gain's array
+  model::Stated stated{};               ///< what the user stated about the model
 };
 
 /// A statement of a result, and why it does not hold or cannot be checked.
@@ -52,7 +52,7 @@ struct Verification {
   std::vector<Finding> failed{};
   std::vector<Finding> not_checkable{};
 
-  /// Counts a statement; it is put down as failed, with that reason, unless it holds.
+  /// Counts a statement, and records it as failed, with that reason, unless it holds.
   void check(bool holds, const std::string& item, std::string_view reason);
 };
 
@@ -60,6 +60,7 @@ struct Verification {
 class Result {
  public:
   /// `source` names it in messages.
+  ///
   /// Errors    Format for text that is no result of a kind that can be checked
   Result(std::string_view text, std::string source);
   Result(Result&&) noexcept;
@@ -70,12 +71,13 @@ class Result {
   [[nodiscard]] const std::string& kind() const;
   [[nodiscard]] const std::string& source() const;
   [[nodiscard]] const Inputs& inputs() const;
-  /// The name that the command line gave for that role; empty where it gave none.
+  /// The name that the command line gave for that role, or empty.
   [[nodiscard]] std::string argument(std::string_view role) const;
-  /// Errors    Argument where `found` is not what the result says of its arrays; `who` names them
+  /// Errors    Argument if `found` differs from the arrays that the result states; `who` names them
   void expect_arrays(const std::vector<InputArray>& found, const std::string& who) const;
-  /// A text, a number or a list of texts of the result, for who reads its inputs; by names one in another.
-  /// Errors    Format where there is none
+  /// A text, a number or a list of texts of the result, at a path of nested names.
+  ///
+  /// Errors    Format if there is none
   [[nodiscard]] std::string text(std::initializer_list<const char*> path) const;
   [[nodiscard]] double number(std::initializer_list<const char*> path) const;
   [[nodiscard]] std::vector<std::string> texts(std::initializer_list<const char*> path) const;

@@ -20,21 +20,24 @@ class Folder {
  public:
   virtual ~Folder() = default;
   /// The values of NAME.npy.
+  ///
   /// Errors    as a reader of arrays
   [[nodiscard]] virtual std::vector<double> read(const std::string& name) const = 0;
 };
 
-/// Checks every statement of a `select` result. `keys` are those that were asked about, after the norm where
-/// there was one: then each of their entries may be off by 16 u of the largest, as kernels of other machines
+/// Checks every statement of a `select` result. `keys` are the keys of the result, after the norm if there
+/// was one; each of their entries may then be off by 16 u of the largest, because kernels of other machines
 /// round differently.
+///
 /// Errors    Format, Shape; Cancelled
-/// Accuracy  what holds in exact arithmetic with more than 64 u of the sizes that meet in it passes, and what
-///           does not hold fails (tests: VerifySelect.GoodResultsPass, VerifySelect.ForgedOnesFail)
+///
+/// Accuracy  a statement that holds in exact arithmetic by more than 64 u of the magnitudes in it passes, and
+///           one that does not hold fails (tests: VerifySelect.GoodResultsPass, VerifySelect.ForgedOnesFail)
 [[nodiscard]] Verification verify_select(const Result& result, MatrixView<const double> keys,
                                          bool behind_norm, const Folder* folder,
                                          const VerifyOptions& options = {});
 
-/// Rows of several classes, those of a class together.
+/// Rows of several classes, sorted by class.
 struct ClassRows {
   std::vector<MatrixView<const double>> rows{};
   /// The number of each row in the array that it came from, as weights name it.
@@ -42,11 +45,12 @@ struct ClassRows {
 };
 
 /// Checks every statement of a `separate` result.
+///
 /// Errors    Format, Shape; Cancelled
 [[nodiscard]] Verification verify_separate(const Result& result, const ClassRows& classes,
                                            const VerifyOptions& options = {});
 
-/// A vocabulary's head: logits are l = scale · (W h + c), h what the norm puts out, and C tanh(l/C) with a
+/// A vocabulary's head: logits are l = scale · (W h + c) with h the norm's output, and C tanh(l/C) with a
 /// soft cap C.
 ///
 /// Shapes    unembedding (tokens × norm.width), bias (tokens, or none)
@@ -59,6 +63,7 @@ struct VocabularyHead {
 };
 
 /// Checks every statement of a `reach` result.
+///
 /// Errors    Format, Shape; Unsupported for several groups; Cancelled
 [[nodiscard]] Verification verify_reach(const Result& result, const VocabularyHead& head,
                                         const Folder* folder, const VerifyOptions& options = {});

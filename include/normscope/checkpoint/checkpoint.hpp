@@ -54,16 +54,15 @@ class OnnxGraph;
 /// returns.
 class Checkpoint {
  public:
-  /// Of an ONNX model, tensors are the initializers and the Constant nodes, without strings. Of a PyTorch
-  /// zip, they are the state dict: the whole file, the only member of it that holds tensors, or the one that
-  /// FILE:MEMBER names, such as "run.pt:ema/module"; no code that its pickle names is run, and other names
-  /// than those needed for tensors are refused. A GGUF model that is split into files is the whole of them,
-  /// opened by any one. `open` opens the files that hold tensors. A file that it does not map is read as far
-  /// as needed: safetensors and GGUF files by header and tensor, other formats as a whole.
+  /// The tensors of an ONNX model are its initializers and Constant nodes, without strings. Those of a
+  /// PyTorch file are a state dict: the whole file, the only member of it that holds tensors, or the one that
+  /// FILE:MEMBER names, such as "run.pt:ema/module"; no code that its pickle names is run, and names that
+  /// tensors do not need are refused. A GGUF model in several files is opened by any of them. `open` opens
+  /// the files that hold tensors. A file that it does not map is read as far as needed: safetensors and GGUF
+  /// files by header and tensor, other formats as a whole.
   ///
-  /// Errors    Io,
-  /// Format, Shape, Unsupported, and Argument for a folder that leaves a choice of files:
-  ///           each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
+  /// Errors    Io, Format, Shape, Unsupported, and Argument for a folder in which several files could be
+  ///           meant; each names file, tensor and expectation; Unsupported for an ONNX model or a PyTorch zip
   ///           beyond `largest_held` that is not mapped
   explicit Checkpoint(const std::filesystem::path& path, const bytes::OpenSource& open = bytes::map_file);
   Checkpoint(Checkpoint&&) noexcept;
@@ -96,6 +95,7 @@ class Checkpoint {
 };
 
 /// Elements [offset, offset + count) of `tensor`, flattened row-major, as float64.
+///
 /// Errors    Shape if the range leaves the tensor; Unsupported for a dtype without decoder, and for a result
 ///           beyond `largest_held`; Io where the file is not mapped
 [[nodiscard]] std::vector<double> read(const Tensor& tensor, std::uint64_t offset, std::uint64_t count);

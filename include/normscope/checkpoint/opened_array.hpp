@@ -20,22 +20,24 @@ namespace normscope::checkpoint {
 using OpenCheckpoint = std::function<std::shared_ptr<const Checkpoint>(const std::filesystem::path&)>;
 
 /// Opens the checkpoint anew at each call.
+///
 /// Errors    as `Checkpoint`
 [[nodiscard]] std::shared_ptr<const Checkpoint> open_checkpoint(const std::filesystem::path& path);
 
 /// The array that a name on the command line refers to. The constructor parses the name, maps the file and
 /// validates its header; elements are decoded on request. Copies share the open file.
 ///   X.npy                    NumPy formats 1.0 to 3.0, C or Fortran order, either byte order
-///   X-ubyte, X-ubyte.gz, X.idx or X.idx.gz   IDX, as MNIST comes
+///   X-ubyte, X-ubyte.gz, X.idx or X.idx.gz   IDX, the format of MNIST
 ///   X.npz:NAME               a member of a zip, stored or deflated (NAME with or without ".npy")
 ///   X.safetensors:TENSOR     a tensor; TENSOR[i] is its i-th slice along the first axis
 ///   X.safetensors.index.json:TENSOR or FOLDER:TENSOR   likewise
 ///   X.onnx:TENSOR, X.pt:TENSOR, X.gguf:TENSOR, X.h5:TENSOR or X.keras:TENSOR   likewise
 ///   X.pt:MEMBER:TENSOR   of the state dict MEMBER
-///   1,2.5,-3 or 0,0;1,0;0,1  numbers written out: a row, or rows; a file of that name comes first
+///   1,2.5,-3 or 0,0;1,0;0,1  numbers written out: a row, or rows, unless a file has that name
 class OpenedArray {
  public:
   /// `open` opens the checkpoint that holds a tensor, so that a caller can share it between names.
+  ///
   /// Errors    Io, Format, Shape, Unsupported (object, string and structured dtypes), Argument for a
   ///           name that is not there; messages name the file
   explicit OpenedArray(std::string name, const OpenCheckpoint& open = open_checkpoint);
@@ -60,13 +62,16 @@ class OpenedArray {
 
   /// The elements, row-major and little-endian: in the mapped file if they are stored so, else in `buffer`.
   /// They may be unaligned.
+  ///
   /// Errors    Format for a member of a zip that is damaged; Unsupported for a dtype without decoder
   [[nodiscard]] std::span<const std::byte> bytes(std::vector<std::byte>& buffer) const;
   /// The elements as float64.
+  ///
   /// Errors    as `bytes`
   [[nodiscard]] std::vector<double> values() const;
   /// The same for a vector: at most one axis may be longer than 1, which is checked before the elements are
   /// read.
+  ///
   /// Errors    as `bytes`; Shape for more axes
   [[nodiscard]] std::vector<double> row() const;
 
@@ -86,6 +91,7 @@ class OpenedArray {
 };
 
 /// Opens the array of that name and decodes it.
+///
 /// Errors    as `OpenedArray`
 [[nodiscard]] bytes::Array read_array(const std::string& name);
 

@@ -24,8 +24,10 @@ namespace normscope::checkpoint {
 /// The validated contents of one safetensors file. The tensors' names, shapes and bytes point into `file` or
 /// into the result; they stay valid when it is moved, not when it is copied. Of a file that is not in memory,
 /// only the header is read.
+///
 /// Errors    Format, Shape; Unsupported for a string over 4 MiB or a header whose tensors and metadata
 ///           take more memory than the file's size plus 32 MiB; messages begin with `where`
+///
 /// Cost      O(header + tensors · log tensors); memory at most the file's size plus 64 MiB, and the header's
 ///           where it is read
 struct SafetensorsContents {
@@ -55,11 +57,10 @@ struct TensorHeader {
 /// A safetensors file that is written tensor by tensor, in any number of pieces, so that none has to be in
 /// memory. It appears with `commit`, complete or not at all.
 ///
-/// Errors    Argument for duplicate names; Shape
-/// for a size that overflows; Io
+/// Errors    Argument for duplicate names; Shape for a size that overflows; Io
 class SafetensorsWriter {
  public:
-  /// Sees all bytes of the file in their order.
+  /// Called with all bytes of the file in their order.
   using Watch = std::function<void(std::span<const std::byte>)>;
 
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorHeader> tensors,
@@ -83,6 +84,7 @@ class SafetensorsWriter {
 
 /// Writes `tensors` as one safetensors file, atomically: sorted by descending alignment and then by name,
 /// with contiguous offsets and a header padded so that the data start 8-byte aligned.
+///
 /// Errors    Shape if bytes and shape × dtype disagree; Argument for duplicate names; Io
 void write_safetensors(const std::filesystem::path& path, std::span<const NewTensor> tensors,
                        const std::map<std::string, std::string, std::less<>>& metadata = {});

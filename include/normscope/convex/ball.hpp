@@ -33,14 +33,17 @@ struct BallMargin {
 /// the scale, undecided when neither holds.
 ///
 /// Shapes    rows (any >= 1, any width >= 1), offsets (rows)
-/// Errors    Shape; Argument for an entry that is not finite, or a row half a double's range long
+///
+/// Errors    Shape; Argument for an entry that is not finite, or a row longer than half the largest double
+///
 /// Accuracy  the answer and both bounds are proved for any rows; they are at most 1e-12 scale apart where no
-///           row with its offset is 1e10 times as long as another and the rows that carry the margin are
-///           independent to about 1e-10 (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy); where
-///           rows all but cancel or coincide, nothing is promised of the gap, which was at most 1e-10 scale
-///           in random ones (test: Ball.BoundsBracketTheMarginWhereRowsNearlyCancel);
+///           row with its offset is 1e10 times as long as another and the active rows are
+///           independent to about 1e-10 (tests: Ball.BoundsMeet, Ball.BoundsMeetNearDegeneracy); for rows
+///           that nearly cancel or coincide there is no guarantee for the gap, which was at most 1e-10 scale
+///           in random cases (test: Ball.BoundsBracketTheMarginWhereRowsNearlyCancel);
 ///           numbers of any size (test: Ball.NumbersOfAnySize)
-/// Cost      O((rows + k) width + k²) an iteration, k the rows that carry the margin
+///
+/// Cost      O((rows + k) width + k²) per iteration, k the number of active rows
 [[nodiscard]] BallMargin largest_margin(MatrixView<const double> rows, std::span<const double> offsets,
                                         double tolerance = 1e-12);
 
@@ -70,7 +73,7 @@ class BallSolver {
   BallSolver& operator=(BallSolver&&) noexcept;
   ~BallSolver();
 
-  /// Requires  finite numbers, squares of which neither overflow nor vanish; an id that is not held yet
+  /// Requires  finite numbers whose squares neither overflow nor underflow; an id that is not held yet
   void add(std::uint64_t id, std::span<const double> row, double offset);
   [[nodiscard]] bool holds(std::uint64_t id) const;
   [[nodiscard]] std::size_t rows() const;
@@ -84,6 +87,7 @@ class BallSolver {
   };
   /// Iterates until upper − lower is at most `tolerance` times the largest row, upper at most `enough`, or
   /// rounding alone is left.
+  ///
   /// Requires  rows() >= 1
   [[nodiscard]] State solve(double tolerance, double enough);
 

@@ -13,7 +13,7 @@
 /// exact answer, and a certificate of integers that can be checked independently.
 namespace normscope::convex {
 
-/// Start of the simplex method, from floating-point arithmetic. It need not be correct; the better it is, the
+/// Start of the simplex method, from floating-point arithmetic. It need not be correct; a better one needs
 /// fewer pivots.
 struct ExactStart {
   std::vector<PointWeight> a{};  ///< rows and weights that nearly solve Σλa = Σμb
@@ -34,9 +34,13 @@ struct ExactLimits {
 ///
 /// Source    [Dantzig 1963, phase 1], [Bland 1977]; systems solved by [Dixon 1982]; from a floating-point
 ///           basis as in [Applegate, Cook, Dash, Espinoza 2007]
+///
 /// Shapes    a, b (any rows >= 1, one width >= 1); at least one row of b is not left out
+///
 /// Errors    Shape; Argument for an entry that is not finite; Unsupported where built without GMP; Cancelled
+///
 /// Accuracy  exact (tests: ExactSeparation.CertificatesHoldInIntegers, ExactSeparation.OneBitDecides)
+///
 /// Cost      from a good start one system of order r = rank + 2: O(r³) word operations, and O(r² bits) for
 ///           solutions of `bits` bits; each pivot three systems and O(rows width)
 [[nodiscard]] ExactSeparation separate_exactly(MatrixView<const double> a, MatrixView<const double> b,
@@ -53,6 +57,7 @@ void decide_exactly(MatrixView<const double> a, MatrixView<const double> b, Sepa
                     const ExactLimits& limits = {}, unsigned threads = 0, const Progress& progress = {});
 
 /// Whether the certificate proves the answer, in integers; false for an answer that is undecided.
+///
 /// Errors    Unsupported where built without GMP
 [[nodiscard]] bool verify(MatrixView<const double> a, MatrixView<const double> b,
                           const ExactSeparation& separation, std::span<const std::size_t> left_out = {});

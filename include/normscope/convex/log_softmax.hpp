@@ -32,16 +32,21 @@ struct LogSoftmaxOptions {
 };
 
 /// max over |u| <= 1 of log softmax(rows u + offsets)_target for each target, in batches: by accelerated
-/// projected gradient steps from the target's own direction, in float32 where that is enough, and for the
-/// remaining targets by Newton's method over the rows that matter. The objective f is concave, so that its
-/// gradient g at any point bounds it from above: f(u) + |g| − g·u. Both bounds are computed in float64.
+/// projected gradient steps from the target's own direction, in float32 if that suffices, and for the
+/// remaining targets by Newton's method over the rows with non-negligible probability. The objective f is
+/// concave, so its gradient g at any point bounds it from above: f(u) + |g| − g·u. Both bounds are computed
+/// in float64.
 ///
 /// Source    [Beck, Teboulle 2009]; [Moré, Sorensen 1983]; [Frank, Wolfe 1956] for the bound
+///
 /// Shapes    rows (any >= 1, width), offsets (rows), targets: row numbers
+///
 /// Errors    Shape; Argument for numbers beyond 2²⁰⁰; Cancelled
+///
 /// Accuracy  upper − lower <= `gap` where iterations and work suffice; both hold in any case
 ///           (tests: LogSoftmax.BoundsBracketLongRuns, LogSoftmax.AgreesWithASearchAtAnySizeOfLogits);
 ///           independent of the number of threads
+///
 /// Cost      4 targets · rows · width operations and targets · rows exponentials per iteration; five
 ///           numbers per row and target of a batch of 32
 [[nodiscard]] std::vector<LogSoftmaxMaximum> largest_log_softmax(MatrixView<const double> rows,
@@ -50,6 +55,7 @@ struct LogSoftmaxOptions {
                                                                  const LogSoftmaxOptions& options = {});
 
 /// The bounds that given points prove, two points for each target, as `largest_log_softmax` returns them.
+///
 /// Errors    as above; Shape for a point of another width
 [[nodiscard]] std::vector<LogSoftmaxMaximum> prove_log_softmax(MatrixView<const double> rows,
                                                                std::span<const double> offsets,
@@ -58,6 +64,7 @@ struct LogSoftmaxOptions {
                                                                unsigned threads = 1);
 
 /// log softmax(rows point + offsets)_target at any point, with a bound of its rounding error.
+///
 /// Errors    as above
 [[nodiscard]] Bounded log_softmax_at(MatrixView<const double> rows, std::span<const double> offsets,
                                      std::size_t target, std::span<const double> point);

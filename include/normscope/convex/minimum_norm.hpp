@@ -35,7 +35,9 @@ struct MinimumNorm {
 /// rounding. Callers do not trust it: see their `verify` functions.
 ///
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope]
+///
 /// Errors    Cancelled; progress counts the decimal digits of the gap, of those that `tolerance` asks for
+///
 /// Cost      one call of the oracle and O(k² + k dimension) per iteration, k the points with weight in x
 [[nodiscard]] MinimumNorm minimum_norm_point(const Hull& hull, double tolerance = 1e-12,
                                              std::size_t iterations = 100000, const Progress& progress = {});

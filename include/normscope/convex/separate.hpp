@@ -42,7 +42,7 @@ struct ExactSeparation {
 struct Separation {
   Answer answer = Answer::undecided;
   std::vector<double> normal{};  ///< unit to rounding; empty when the sets have the same mean
-  /// Between normalᵀb and normalᵀa where a double is; ±infinity where it would be beyond the largest one.
+  /// Between normalᵀb and normalᵀa, if a double is; ±infinity if it is beyond the largest double.
   double offset = 0.0;
   /// Proved lower bound of the distance between the two sets along `normal`. <= 0 proves nothing.
   double margin = 0.0;
@@ -62,19 +62,23 @@ struct Separation {
 };
 
 /// Separates the rows of `a` from the rows of `b`. Yes when a hyperplane with a proved margin is found, no
-/// when the hulls meet to `tolerance` and twice the precision does not show them apart, undecided
-/// otherwise: then the sets are apart or overlap by about the rounding of the data, or of rows far smaller
-/// than others. Where columns differ in size, the decision is made in columns divided by powers of two, which
-/// changes nothing about what is separable; distances are those of the data as they are.
+/// when the hulls meet to `tolerance` and twice the precision does not show them apart, undecided otherwise:
+/// then the sets are apart or overlap by about the rounding of the data, or have rows far smaller than
+/// others. If columns differ in size, the decision is made in columns divided by powers of two, which does
+/// not change whether the sets are separable; distances are those of the original data.
 ///
 /// Source    [Wolfe 1976, Finding the nearest point in a polytope]; refined as in [Björck 1967]
+///
 /// Shapes    a, b (any rows >= 1, one width >= 1)
+///
 /// Errors    Shape; Argument for an entry that is not finite; Cancelled
+///
 /// Accuracy  the largest margin is in [margin, residual], proved, and these are within 1e-9 of it and
 ///           2^-46 of `scale` of each other (tests: Separate.MarginIsTheLargest,
 ///           Separate.MarginsOfIllConditionedSets)
-/// Cost      O(rows width) per pricing of all rows, once in about ten iterations of O(k width + k²), k the
-///           rows with weight
+///
+/// Cost      O(rows width) for each pass over all rows, which about ten iterations of O(k width + k²) share,
+///           k the number of rows with weight
 [[nodiscard]] Separation separate(MatrixView<const double> a, MatrixView<const double> b,
                                   double tolerance = 1e-12, unsigned threads = 0,
                                   const Progress& progress = {});

@@ -11,9 +11,9 @@ namespace normscope::convex {
 
 struct ExtremeLength {
   std::vector<double> point{};  ///< |u| <= 1
-  double multiplier = 0.0;      ///< of |u|² <= 1; the largest double where it is beyond one's range
-  /// The extreme provably lies in [lower, upper], rounding included. `point` attains the outer end of it, the
-  /// upper one of a least length, the lower one of a largest.
+  double multiplier = 0.0;      ///< of |u|² <= 1; at most the largest double
+  /// The extreme provably lies in [lower, upper], rounding included. `point` attains `upper` of a least
+  /// length and `lower` of a largest length.
   double lower = 0.0;
   double upper = 0.0;
 };
@@ -21,10 +21,14 @@ struct ExtremeLength {
 /// min over |u| <= 1 of |M u + m|.
 ///
 /// Source    [Moré, Sorensen 1983, Computing a trust region step], by one singular value decomposition
+///
 /// Shapes    matrix (rows >= 1, width >= 1), offset (rows)
+///
 /// Errors    Shape; Argument for an entry that is not finite
+///
 /// Accuracy  upper − lower <= (1e-12 + 8 width² 2⁻⁵³) (|M|_F + |m|) (test: TrustRegion.BoundsMeet), for
 ///           numbers of any size (test: TrustRegion.NumbersOfAnySize)
+///
 /// Cost      O((rows + width) · min(rows, width)²)
 [[nodiscard]] ExtremeLength least_length(MatrixView<const double> matrix, std::span<const double> offset);
 

@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <string>
 
-/// Ends of bounds as text: rounded outward, so that what is printed is a bound too.
+/// Bounds as text: rounded outward, so that the printed number is a bound too.
 namespace normscope {
 namespace detail {
 
-/// `value` as printf's %g with 1 to 15 `digits`; where that lies short of `value` towards `side`, +1 or −1,
-/// the next number with as many digits on that side.
+/// `value` as printf's %g with 1 to 15 `digits`; if that is below `value` for `side` +1, or above it for −1,
+/// the next number with as many digits in that direction.
 inline std::string outward(double value, int digits, int side) {
   const auto printed = [&](double number) {
     char text[40];
@@ -41,15 +41,17 @@ inline std::string outward(double value, int digits, int side) {
 
 }  // namespace detail
 
-/// An upper end with 1 to 15 significant digits, rounded up.
-/// Accuracy  read back, no less than `value`; the nearest text where that is so
+/// An upper bound with 1 to 15 significant digits, rounded up.
+///
+/// Accuracy  read back, no less than `value`; the nearest text if that is so
 ///           (test: BoundText.LiesOutsideWhatItPrints)
 [[nodiscard]] inline std::string at_most(double value, int digits) {
   return detail::outward(value, digits, 1);
 }
 
-/// A lower end, rounded down.
-/// Accuracy  read back, no more than `value`; the nearest text where that is so
+/// A lower bound, rounded down.
+///
+/// Accuracy  read back, no more than `value`; the nearest text if that is so
 ///           (test: BoundText.LiesOutsideWhatItPrints)
 [[nodiscard]] inline std::string at_least(double value, int digits) {
   return detail::outward(value, digits, -1);

@@ -47,11 +47,13 @@ enum class Dtype : std::uint8_t {
 [[nodiscard]] bool is_floating(Dtype dtype);
 
 /// Converts elements to float64. Exact for every type except I64 and U64, which round to nearest beyond 2^53.
+///
 /// Requires  is_decodable(dtype); bytes.size() * 8 == values.size() * bits(dtype)
 void decode(Dtype dtype, std::span<const std::byte> bytes, std::span<double> values);
 
 /// Float64 values as elements of `dtype`, rounded to nearest, ties to even; a value beyond the
 /// type's range becomes its infinity.
+///
 /// Requires  dtype is F64, F32, F16 or BF16; bytes.size() * 8 == values.size() * bits(dtype)
 void encode(Dtype dtype, std::span<const double> values, std::span<std::byte> bytes);
 

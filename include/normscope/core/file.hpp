@@ -31,6 +31,7 @@ class MappedFile {
 
 /// A regular file open for reading at any offset; never mapped, so it may be larger than memory and the
 /// address space. Not thread-safe.
+///
 /// Errors    Io, naming the file, when it is missing, unreadable or not a regular file
 class RangedFile {
  public:
@@ -41,6 +42,7 @@ class RangedFile {
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// Fills `out` with the bytes from `offset` on.
+  ///
   /// Errors    Io, naming the file, also where it ends before that
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
@@ -54,9 +56,10 @@ class RangedFile {
 /// folder, and `commit` syncs and renames it. Without `commit`, the destructor removes the temporary file and
 /// leaves an existing file unchanged. A process that is killed while it writes leaves its temporary file,
 /// `.normscope-<boot>-<hex>`, which the same user's next `AtomicFile` in that folder removes: a process holds
-/// a lock on its temporary file, so one that is not locked has no process any more (test:
-/// AtomicFile.RemovesWhatADeadProcessLeft). Those from before a restart or of other machines stay, and can be
-/// removed once nothing writes there.
+/// a lock on its temporary file, so a file without a lock belongs to a dead process (test:
+/// AtomicFile.RemovesWhatADeadProcessLeft). Files from before a restart or of other machines are kept; remove
+/// them when no process writes there.
+///
 /// Errors    Io, naming the file
 class AtomicFile {
  public:

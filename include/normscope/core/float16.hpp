@@ -7,6 +7,7 @@
 /// Conversions of the two 16-bit floating-point formats: float16 (IEEE binary16, 10 bits of mantissa) and
 /// bfloat16 (the upper half of a float32, 7 bits). Portable, so that the browser computes the same bits, and
 /// without branches where arrays are decoded, so that compilers vectorize them.
+///
 /// Accuracy  tests: Dtype.DecodesEverySixteenBitFloat, Dtype.EncodesToNearestWithTiesToEven
 namespace normscope {
 

@@ -73,6 +73,7 @@ inline constexpr double eps_of_off = 1e8;
 [[nodiscard]] NormEffect effect_of(NormKind kind, double eps, std::size_t width);
 
 /// The kind of that name.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] NormKind norm_kind(std::string_view name);
 

@@ -12,6 +12,7 @@ namespace normscope {
 
 /// One normalization layer, with its gain and bias in containers of type `Values`: `NormSpec` owns them in
 /// double, `norm::Layer<T>` views those of the kernels' precision.
+///
 /// Shapes    gain, bias (width), or empty for all ones and all zeros
 template <typename Values>
 struct BasicNorm {
@@ -38,7 +39,7 @@ struct BasicNorm {
   [[nodiscard]] std::size_t block_width() const { return elementwise() ? 1 : width / groups; }
   /// Whether the mean is subtracted before scaling.
   [[nodiscard]] bool centers() const { return facts(kind).centers; }
-  /// The square of `radius`: what turns a squared length into what `eps` is added to.
+  /// The square of `radius`: `eps` is added to the squared length divided by this.
   [[nodiscard]] double squared_radius() const {
     return facts(kind).divisor == Divisor::length ? 1.0 : static_cast<double>(block_width());
   }
@@ -52,16 +53,18 @@ using NormSpec = BasicNorm<std::vector<double>>;
 /// Throws unless `spec` describes a layer: width >= 1, groups >= 1 and dividing width (1 for elementwise
 /// kinds), eps >= 0 and finite, alpha and shift finite and, where the kind has none, 1 and 0, gain and bias
 /// absent or of `width` finite entries.
+///
 /// Errors    Argument, Shape
 void validate(const NormSpec& spec);
 
 /// As above, and that `x` and `y` have equally many rows of `spec.width`; `who` begins the message.
+///
 /// Errors    Argument, Shape
 void validate(std::string_view who, const NormSpec& spec, MatrixView<const double> x,
               MatrixView<const double> y);
 
-/// Throws if `spec` is elementwise, for what is defined for normalizing kinds alone; `who` begins the
-/// message.
+/// Throws if `spec` is elementwise, for functions that are defined for normalizing kinds only; `who` begins
+/// the message.
 ///
 /// Errors    Argument
 void require_normalizing(std::string_view who, const NormSpec& spec);

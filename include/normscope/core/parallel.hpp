@@ -36,9 +36,13 @@ class PieceBody {
 ///           not wait for one another. Workers block all signals except faults. On Linux they use the CPU set
 ///           of the process's first thread and avoid the caller's CPU; a worker whose affinity is set by
 ///           other code keeps it.
+///
 /// Order     each thread begins with a range of its own, if possible that of its previous call, whose data
 ///           its cache may still have; then it takes pieces from the ends of other ranges
-/// fork      a child has workers of its own; a child forked inside a body must not return from the body
+///
+/// Forks     a child process has workers of its own; a child forked inside a body must not return from the
+///           body
+///
 /// Cost      no allocation once the workers exist; a single piece is a plain call of the body. Idle threads
 ///           spin for 50 us before they sleep.
 void parallel_for(std::size_t count, std::size_t grain, unsigned threads, PieceBody body);

@@ -18,6 +18,7 @@ class Progress {
   explicit Progress(Callback callback) : callback_(std::move(callback)) {}
 
   /// Reports `done` of `total` steps of `what`.
+  ///
   /// Errors    Cancelled when the callback asks to stop
   void operator()(std::string_view what, std::size_t done, std::size_t total) const {
     if (callback_ && !callback_(what, done, total)) {

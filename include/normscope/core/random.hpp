@@ -17,6 +17,7 @@ class Random {
   /// Uniform in [0, 1), a multiple of 2^-53.
   double uniform();
   /// Uniform in [0, bound).
+  ///
   /// Requires  bound >= 1
   std::uint64_t below(std::uint64_t bound);
   /// Mean 0, variance 1; Marsaglia's polar method, so it calls log and sqrt only.

@@ -12,8 +12,11 @@ namespace normscope {
 using Digest = std::array<std::byte, 32>;
 
 /// SHA-256 of bytes supplied in pieces.
+///
 /// Source    [FIPS 180-4]
+///
 /// Accuracy  test: Sha256.MatchesTheStandardsExamples
+///
 /// Cost      about 250 MB a second on one thread
 class Sha256 {
  public:

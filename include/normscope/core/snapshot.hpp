@@ -23,18 +23,21 @@ struct SnapshotKind {
 };
 
 /// The bytes of a snapshot.
+///
 /// Layout    "normscope.snapshot/1\n"; name (length, bytes), version (32 bits), fingerprint (32 bytes),
 ///           payload (length, bytes), as `Packer` puts them; SHA-256 of all bytes before it
 [[nodiscard]] std::vector<std::byte> write_snapshot(const SnapshotKind& kind, const Digest& fingerprint,
                                                     std::span<const std::byte> payload);
 
 /// The payload of a snapshot of that kind and fingerprint; messages name it `source`.
+///
 /// Errors    Format for bytes that are no such snapshot, have another version, or were changed; Argument for
 ///           a snapshot of other inputs (tests: Snapshot.NoticesEveryChangedByte, Snapshot.ReportsErrors)
 [[nodiscard]] std::vector<std::byte> read_snapshot(std::span<const std::byte> bytes, const SnapshotKind& kind,
                                                    const Digest& fingerprint, const std::string& source);
 
 /// The same for a file, which is written atomically.
+///
 /// Errors    Io
 void save_snapshot(const std::filesystem::path& path, const SnapshotKind& kind, const Digest& fingerprint,
                    std::span<const std::byte> payload);

@@ -10,6 +10,7 @@
 namespace normscope {
 
 /// `rows` × `width` elements whose rows start `stride` elements apart.
+///
 /// Requires  stride >= width
 template <typename T>
 class MatrixView {

@@ -11,9 +11,9 @@
 
 namespace normscope::documents {
 
-/// What data did in the norms of a model, in the order of their first calls, schema "normscope.activations/1"
-/// (docs/schemas/activations.schema.json). `not_understood` has the names of norms that were called and are
-/// not measured, each with the reason.
+/// Statistics of the rows that entered the norms of a model, in the order of their first calls, schema
+/// "normscope.activations/1" (docs/schemas/activations.schema.json). `not_understood` has the names of norms
+/// that were called and are not measured, each with the reason.
 [[nodiscard]] nlohmann::ordered_json activations(
     const std::string& model, const std::vector<activations::ObservedNorm>& norms,
     const std::vector<std::pair<std::string, std::string>>& not_understood,

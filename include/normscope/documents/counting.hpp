@@ -21,20 +21,20 @@ namespace normscope::documents {
 /// Errors    as `automata::accepts`
 [[nodiscard]] nlohmann::ordered_json trace(const automata::Network& network, std::size_t n);
 
-/// Loss and accuracy of a training, an epoch each.
+/// Loss and accuracy of a training after every epoch.
 struct TrainingCourse {
   std::vector<double> loss;
   std::vector<double> accuracy;
 };
 
-/// How far a network counts.
+/// The result of testing how far a network counts.
 struct CountResult {
   const automata::Network& network;
   const automata::TrainSpec& spec;
   const std::optional<TrainingCourse>& trained;  ///< none for a stored network
   const automata::Range& range;
   const automata::Score& near_members;
-  std::size_t n;  ///< of the word that the drifts are of
+  std::size_t n;  ///< of the word over which drifts are computed
   const std::vector<automata::UnitDrift>& drifts;
 };
 

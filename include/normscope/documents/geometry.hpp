@@ -29,17 +29,17 @@ struct Directions {
 /// The `count` longest principal axes of an image, or all of fewer.
 [[nodiscard]] Directions longest_axes(const geometry::NormImage& image, std::size_t count, unsigned threads);
 
-/// An orthonormal basis of what the norm erases.
+/// An orthonormal basis of the directions that the norm erases.
 [[nodiscard]] Directions null_space(const geometry::NormImage& image);
 
-/// How the image of a norm compares with the image that another gain would give:
+/// Comparison of the image of a norm with the image for another gain:
 /// `geometry::image_similarity`, `geometry::longest_axes_cosine`.
 struct GainComparison {
   double similarity = 0.0;
   double top_axis_cosine = 0.0;
 };
 
-/// What the document holds beyond the image.
+/// Parts of the document besides the image.
 struct GeometryDetails {
   Directions axes{};                                 ///< the longest principal axes, in order
   std::optional<Directions> null_space{};            ///< an orthonormal basis

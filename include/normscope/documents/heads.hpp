@@ -10,11 +10,11 @@
 
 namespace normscope::documents {
 
-/// What the document holds beyond the bounds.
+/// Parts of the document besides the bounds.
 struct HeadDetails {
   bool queries = false;             ///< queries, keys and rows that attain the extremes
-  bool certificates = false;        ///< what a checker needs to prove each bound from the weights
-  nlohmann::ordered_json inputs{};  ///< what it was computed from, `inputs` of the document; null for none
+  bool certificates = false;        ///< certificates from which a checker proves each bound
+  nlohmann::ordered_json inputs{};  ///< the inputs it was computed from; null to leave them out
 };
 
 /// The heads of a checkpoint and their bounds, schema "normscope.heads/1" (docs/schemas/heads.schema.json).

@@ -7,7 +7,8 @@
 
 #include <normscope/certificates/result.hpp>
 
-/// What results with certificates share: the inputs they were computed from, and where their points are.
+/// Common fields of results with certificates: the inputs they were computed from, and where their points
+/// are.
 namespace normscope::documents {
 
 /// Largest number of values of points stored in a result itself; more are only written to the folder of

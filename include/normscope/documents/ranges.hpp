@@ -8,7 +8,7 @@
 
 namespace normscope::documents {
 
-/// What every norm of a model guarantees its readers, schema "normscope.ranges/1"
+/// The ranges of the numbers directly behind every norm of a model, schema "normscope.ranges/1"
 /// (docs/schemas/ranges.schema.json).
 [[nodiscard]] nlohmann::ordered_json ranges(const checkpoint::Checkpoint& checkpoint,
                                             const model::Model& model, const ranges::ModelRanges& found);

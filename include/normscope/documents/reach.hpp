@@ -11,7 +11,7 @@
 
 namespace normscope::documents {
 
-/// What a result of `reach` says beyond the survey.
+/// Parts of a result of `reach` besides the survey.
 struct ReachDetails {
   std::string source;                     ///< name of the model, or of the unembedding
   const std::vector<std::string>& names;  ///< of tokens; empty without a known vocabulary

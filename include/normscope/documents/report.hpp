@@ -9,8 +9,8 @@
 namespace normscope::documents {
 
 /// A report, schema "normscope.report/1" (docs/schemas/report.schema.json). A spectrum is a
-/// selection of ranks, dense at the top; `whole_spectra` lists every rank. Of a norm's outliers the
-/// first `audit::listed_outliers` are there.
+/// selection of ranks, dense at the top; `whole_spectra` lists every rank. At most `audit::listed_outliers`
+/// outliers of a norm are listed.
 [[nodiscard]] nlohmann::ordered_json report(const audit::Report& audited, bool whole_spectra = false);
 
 /// A checkpoint's tensors and the model found in it, schema "normscope.inspect/1"

@@ -12,11 +12,11 @@
 
 namespace normscope::documents {
 
-/// What a result of `select` says beyond the answers.
+/// Parts of a result of `select` besides the answers.
 struct SelectDetails {
   std::size_t width = 0;          ///< of the keys
   nlohmann::ordered_json norm{};  ///< applied to the keys first; null for none
-  bool exact = false;             ///< whether rational arithmetic was asked
+  bool exact = false;             ///< whether rational arithmetic was requested
   const certificates::Inputs& inputs;
   std::string folder{};  ///< of the certificates, or empty
 };

@@ -13,12 +13,12 @@
 
 namespace normscope::documents {
 
-/// What `separate` found of rows of several classes, those of a class together.
+/// The result of `separate` for rows of several classes, sorted by class.
 struct SeparateResult {
   std::size_t width;
   std::span<const std::size_t> class_rows;  ///< number of rows of each class
   std::span<const std::size_t> given_row;   ///< a row's index in the input that its class came from
-  std::span<const std::int64_t> classes;    ///< a label a class; none for A and B
+  std::span<const std::int64_t> classes;    ///< the label of each class; none for A and B
   double ssr;
   const separability::LinearRatio& linear;
   const std::optional<convex::Separation>& separation;  ///< of two classes

@@ -11,7 +11,7 @@
 
 namespace normscope::documents {
 
-/// What rows were held against.
+/// The model or ellipse against which rows were tested.
 struct SignatureSource {
   std::string path;
   std::string kind;  ///< "model" or "ellipse"
@@ -20,13 +20,13 @@ struct SignatureSource {
   double temperature = 1.0;
 };
 
-/// Whether rows of outputs are a model's, schema "normscope.signature-verify/1"
+/// Whether rows of outputs come from a model, schema "normscope.signature-verify/1"
 /// (docs/schemas/signature-verify.schema.json).
 [[nodiscard]] nlohmann::ordered_json signature_verify(const signature::Verification& result,
                                                       const signature::Outputs& outputs,
                                                       const SignatureSource& source);
 
-/// What was found in outputs, schema "normscope.signature-extract/1"
+/// The ellipse estimated from outputs, schema "normscope.signature-extract/1"
 /// (docs/schemas/signature-extract.schema.json). `path` is where the ellipse is written.
 [[nodiscard]] nlohmann::ordered_json signature_extract(const signature::Extraction& result,
                                                        const signature::Subspace& subspace,

@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-/// JSON as files and terminals get it.
+/// JSON as text for files and terminals.
 namespace normscope {
 
-/// One line, or a line an entry where `indent` is 0 or more. Names from a file may hold bytes that are not
-/// UTF-8; they show as replacement characters.
+/// One line, or one line per entry if `indent` is 0 or more. Bytes of names that are not UTF-8 become
+/// replacement characters.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
 }  // namespace normscope

@@ -9,10 +9,10 @@
 
 namespace normscope::documents {
 
-/// What the runs were trained on, as it was asked for.
+/// The data that the runs were trained on, as named by the user.
 struct TrainedOn {
   std::string data;      ///< name of the task, or of the array of samples
-  std::string claim{};   ///< what a source says of the task, or empty
+  std::string claim{};   ///< the claim of a paper about the task, or empty
   std::string output{};  ///< the file of the net, or empty
 };
 

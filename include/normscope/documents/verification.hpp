@@ -8,7 +8,7 @@
 
 namespace normscope::documents {
 
-/// What checking a result of `kind` ("select", "reach", …) found, schema "normscope.verify/1"
+/// The verification of a result of `kind` ("select", "reach", …), schema "normscope.verify/1"
 /// (docs/schemas/verify.schema.json).
 [[nodiscard]] nlohmann::ordered_json verification(const std::string& kind,
                                                   const certificates::Verification& found);

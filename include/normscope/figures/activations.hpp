@@ -9,8 +9,8 @@
 
 namespace normscope::figures {
 
-/// What data did in the norms of a model, in their order, as Vega-Lite specifications: an array as that of
-/// `charts`. Empty where no norm was called. With `within`, also the selectable keys of its heads.
+/// Figures of the rows that entered the norms of a model, in their order, as an array like that of `charts`.
+/// Empty if no norm was called. With `within`, the selectable keys of its heads are included.
 [[nodiscard]] nlohmann::ordered_json activation_charts(const std::vector<activations::ObservedNorm>& norms,
                                                        const activations::InModel* within = nullptr);
 

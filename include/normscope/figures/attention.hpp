@@ -10,6 +10,7 @@ namespace normscope::figures {
 
 /// Attention weights as bars over the keys, coloured by whether a key can be selected at all, as a Vega-Lite
 /// specification whose data set is called "weights".
+///
 /// Requires  one verdict per weight
 [[nodiscard]] nlohmann::ordered_json attention_bars(std::span<const double> weights,
                                                     const selectability::Selection& selection);

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-/// The post's figures of normalization on a circle, as Vega-Lite specifications.
+/// The figures of normalization on a circle in [Winsor 2022], as Vega-Lite specifications.
 namespace normscope::figures {
 
 [[nodiscard]] nlohmann::ordered_json stretched_circle();

@@ -6,8 +6,8 @@
 
 namespace normscope::figures {
 
-/// How far gains, biases and composites of two checkpoints are apart, norm by norm, in the form of `charts`.
-/// Changes of 0 have no place on a logarithmic axis and are left out.
+/// Differences of the gains, biases and composites of two checkpoints, norm by norm, in the form of `charts`.
+/// Differences of 0 are left out, because the axis is logarithmic.
 [[nodiscard]] nlohmann::ordered_json comparison_charts(const rewrite::Comparison& comparison);
 
 }  // namespace normscope::figures

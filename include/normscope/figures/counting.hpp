@@ -12,6 +12,7 @@ namespace normscope::figures {
 /// probabilities. At most about 400 points per line.
 ///
 /// Source    [Weiss, Goldberg, Yahav 2018, figure 1]
+///
 /// Errors    as `automata::accepts`
 [[nodiscard]] nlohmann::ordered_json counting_trace(const automata::Network& network, std::size_t n);
 

@@ -6,8 +6,8 @@
 
 namespace normscope::figures {
 
-/// Singular values of outputs against their number as a Vega-Lite specification with its data: the end of the
-/// subspace, and what rounding makes of the rest.
+/// Singular values of outputs over their index, as a Vega-Lite specification with its data, with the rank of
+/// the subspace and the level of rounding marked.
 [[nodiscard]] nlohmann::ordered_json singular_values(const signature::Subspace& subspace);
 
 }  // namespace normscope::figures

@@ -17,6 +17,7 @@ namespace normscope::figures {
 
 /// Loss and accuracy over the steps, with transitions marked. A page may replace the data sets "records"
 /// {step, loss, accuracy}, "transitions" {step, gain} and "now" {step}, a mark that is initially empty.
+///
 /// Shapes    loss, accuracy (records)
 [[nodiscard]] nlohmann::ordered_json training_curves(std::span<const double> loss,
                                                      std::span<const double> accuracy,
@@ -33,7 +34,9 @@ struct RunCurves {
 
 /// The distribution of loss and accuracy over runs at every step: median, quartiles, and the tenth and
 /// ninetieth percentile, with a mark for each run's transitions.
+///
 /// Shapes    every run has as many records
+///
 /// Requires  at least one run
 [[nodiscard]] nlohmann::ordered_json training_seeds(std::span<const RunCurves> runs,
                                                     std::size_t record_every);
@@ -46,18 +49,22 @@ struct GroupResult {
 
 /// Accuracy over the number of groups, with the bound of the ratio of the Hessian measure to that of one
 /// group.
+///
 /// Requires  the groups divide `width`
 [[nodiscard]] nlohmann::ordered_json accuracy_over_groups(std::span<const GroupResult> results, NormKind norm,
                                                           std::size_t width);
 
 /// Samples of the plane over the classes that the net gives a grid of `cells` × `cells` points.
+///
 /// Requires  data.width == 2
+///
 /// Errors    Shape, Argument: see `lnnet::evaluate`
 [[nodiscard]] nlohmann::ordered_json decision_boundary(const lnnet::Net& net, const lnnet::Dataset& data,
                                                        std::size_t cells = 80);
 
-/// What several runs have to show, by name: the "curves" of the best, its "boundary" on samples of the plane,
-/// "seeds" where several runs are alike, and "groups" where their counts of groups differ.
+/// The figures of several runs, by name: the "curves" of the best, its "boundary" for samples of the plane,
+/// "seeds" if several runs differ in their seed only, and "groups" if their numbers of groups differ.
+///
 /// Requires  at least one run
 [[nodiscard]] std::vector<std::pair<std::string, nlohmann::ordered_json>> training_charts(
     const std::vector<lnnet::TrainRun>& runs);

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-/// What figures are put together from: parts of Vega-Lite specifications, https://vega.github.io/vega-lite.
+/// Parts of Vega-Lite specifications (https://vega.github.io/vega-lite), from which figures are built.
 namespace normscope::vega {
 
 /// The specification with the schema it follows.
@@ -15,7 +15,7 @@ namespace normscope::vega {
 [[nodiscard]] nlohmann::ordered_json quantity(const char* field, const char* title);
 [[nodiscard]] nlohmann::ordered_json logarithmic(const char* field, const char* title);
 
-/// What the axes of a figure are called, and whether they are logarithmic.
+/// The titles of a figure's axes, and whether they are logarithmic.
 struct Axes {
   const char* x = "";
   const char* y = "";
@@ -23,15 +23,20 @@ struct Axes {
   bool logarithmic_y = false;
 };
 
-/// Lines over a number, a colour a series, each in a band where its rows have one.
-/// Rows    {"series", "x", "y"} and perhaps {"low", "high"}
+/// Lines over a number, one colour per series, each in a band if its rows have `low` and `high`.
+///
+/// Rows      {"series", "x", "y"} and perhaps {"low", "high"}
 [[nodiscard]] nlohmann::ordered_json curves(nlohmann::ordered_json rows, const Axes& axes);
 
-/// A dot a row with its interval, side by side by `x` (a name or a number taken as one), a colour a series.
-/// Rows    {"x", "series", "y"} and perhaps {"low", "high"}
+/// One dot per row with its interval, side by side by `x` (a name, or a number used as a name), one colour
+/// per series.
+///
+/// Rows      {"x", "series", "y"} and perhaps {"low", "high"}
 [[nodiscard]] nlohmann::ordered_json dots(nlohmann::ordered_json rows, const Axes& axes);
 
-/// A field of colours from 0 up to `most`. Rows    {"x", "y", "value"}
+/// A field of colours from 0 up to `most`.
+///
+/// Rows      {"x", "y", "value"}
 [[nodiscard]] nlohmann::ordered_json heat_map(nlohmann::ordered_json rows, const Axes& axes,
                                               const char* value, double most);
 

@@ -9,24 +9,29 @@
 /// project → scale → stretch → shift.
 ///
 /// Source    [Riechers 2024, eq. 6]
+///
 /// Shapes    x, y (rows, spec.width); y is x itself or does not overlap it
+///
 /// Errors    Argument, Shape: see `validate`, and when x or y is not spec.width wide
 namespace normscope::geometry {
 
 enum class Step { project, scale, stretch, shift };
 
 /// The step of that name.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] Step step(std::string_view name);
 
 /// y = Πx: each block moved onto the hyperplane through the origin orthogonal to its all-ones
 /// direction. The identity for rms and spherical.
+///
 /// Accuracy  4 u (|y| + mean |y|) + 2^-1074 an entry of the block, for every finite x; infinite where y is
 ///           beyond the largest double (test: Steps.ProjectIsRightToTheEndsOfTheRange)
 void project(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 
 /// y = R x / sqrt(|x|² + R² eps) a block, R = spec.radius(): into the ball of radius R, and onto
 /// its surface when eps = 0. The zero vector stays where it is.
+///
 /// Accuracy  8 u |y| + 2^-1074 an entry, for every finite x (test: Steps.ScaleIsRightToTheEndsOfTheRange)
 void scale(const NormSpec& spec, MatrixView<const double> x, MatrixView<double> y);
 

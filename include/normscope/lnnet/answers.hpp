@@ -18,8 +18,11 @@ struct Answers {
 };
 
 /// The classes are `labels(net, x)`; the first one among equal logits.
+///
 /// Shapes    x (rows, net.in())
+///
 /// Errors    Shape, Argument: see `evaluate`
+///
 /// Accuracy  test: Answers.AreTheLabelsAndTheirSoftmax
 [[nodiscard]] Answers answers(const Net& net, MatrixView<const double> x, unsigned threads = 0);
 
@@ -40,16 +43,21 @@ struct Grid {
 
 /// The bounding rectangle of the samples, enlarged by 8 % of its sides on each side, in cells × cells; if all
 /// samples share a coordinate, an interval around it.
+///
 /// Requires  data.width == 2 and at least one row
 [[nodiscard]] Grid grid_around(const Dataset& data, std::size_t cells);
 
 /// Points of the unit sphere from their positions on a map, (angle around the z axis in [−π, π], height z in
 /// [−1, 1]), which preserves areas.
+///
 /// Source    Lambert's cylindrical projection
+///
 /// Shapes    (rows, 2) → (rows, 3);  |height| <= 1
+///
 /// Accuracy  inverse to `on_map` (test: Answers.MapAndSphereAreInverse)
 [[nodiscard]] std::vector<double> on_sphere(MatrixView<const double> places);
 /// The position on the map of a point's direction; (0, 0) for the origin.
+///
 /// Shapes    (rows, 3) → (rows, 2)
 [[nodiscard]] std::vector<double> on_map(MatrixView<const double> points);
 

@@ -14,7 +14,9 @@ struct Curves {
 };
 
 /// At most `most` + 1 records: every n-th and the last.
+///
 /// Shapes    loss, accuracy (records)
+///
 /// Requires  most >= 1
 [[nodiscard]] Curves thinned(std::span<const double> loss, std::span<const double> accuracy,
                              std::size_t record_every, std::size_t most);

@@ -10,6 +10,7 @@
 namespace normscope::lnnet {
 
 /// Labelled samples: row i of `x` belongs to class `labels[i]` < `classes`.
+///
 /// Shapes    x (labels.size(), width)
 struct Dataset {
   std::size_t width = 0;
@@ -23,10 +24,12 @@ struct Dataset {
 
 /// Throws unless `data` has at least one row and one feature, finite entries, two classes or more, and labels
 /// below the number of classes; the message begins with `who`.
+///
 /// Errors    Shape, Argument
 void validate(std::string_view who, const Dataset& data);
 
 /// Samples with labels given as numbers, as in an array file.
+///
 /// Errors    Shape; Argument for a label that is not an integer in [0, 2^24), naming its row
 [[nodiscard]] Dataset dataset(std::string_view who, std::size_t width, std::vector<double> x,
                               const std::vector<double>& labels);

@@ -19,11 +19,14 @@ namespace normscope::lnnet {
 /// computations use the net's precision and round at the end.
 ///
 /// Shapes    x (rows, net.in()) → rows × net.out()
+///
 /// Errors    Shape, Argument: see `validate`, and when x is not net.in() wide; Cancelled
+///
 /// Accuracy  no fused operations, and the same bits for every number of threads and rows (test:
 ///           Net.RowsAndThreadsDoNotChangeBits); each layer equals norm::forward to 1e-13 times the largest
 ///           entry over the root mean square of the block's deviations, because the mean is subtracted once
 ///           (tests: Net.LayersAreTheNorm, Net.LayersAreTheNormFarFromZero)
+///
 /// Cost      one multiplication per weight and row; about thirty times that in double-double
 [[nodiscard]] std::vector<double> evaluate(const Net& net, MatrixView<const double> x, unsigned threads = 0,
                                            const Progress& progress = {});
@@ -32,6 +35,7 @@ namespace normscope::lnnet {
 enum class Overflow { some_class, error };
 
 /// The class of each row: classes[argmax evaluate], with outputs compared before they are rounded.
+///
 /// Errors    as `evaluate`; Argument naming the row where `overflow` says so
 [[nodiscard]] std::vector<std::int64_t> labels(const Net& net, MatrixView<const double> x,
                                                unsigned threads = 0, const Progress& progress = {},

@@ -25,13 +25,16 @@ inline constexpr Scaling mnist_scaling{33.318, 78.567};
 inline constexpr Scaling cifar10_scaling{120.707, 64.150};
 
 /// The first `rows` images of a part; 0 for all.
+///
 /// Shapes    x (rows, 784) and (rows, 3072)
+///
 /// Errors    Io, Format, Shape naming the file; Argument if there are fewer images
 [[nodiscard]] Dataset mnist(const std::filesystem::path& folder, Part part, std::size_t rows = 0);
 [[nodiscard]] Dataset cifar10(const std::filesystem::path& folder, Part part, std::size_t rows = 0);
 
 /// The task "mnist:FOLDER" or "cifar10:FOLDER", or either after "random-labels:", which replaces the images'
 /// labels by random ones.
+///
 /// Source    [Winsor 2022] MNIST by normalization alone; [Ni et al. 2024, random labels]
 [[nodiscard]] std::optional<Task> image_task(std::string_view name);
 

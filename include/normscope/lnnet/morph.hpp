@@ -18,11 +18,14 @@ struct MorphStates {
 };
 
 /// Shapes    x (rows, net.in()) → layers + 1 times rows × width
+///
 /// Errors    Shape, Argument: see `evaluate`
 [[nodiscard]] MorphStates morph_states(const Net& net, MatrixView<const double> x);
 
 /// Positions of the samples at time `at` in [l, l + 1]:  (1 − (at − l)) states[l] + (at − l) states[l + 1].
+///
 /// Shapes    rows × widest layer
+///
 /// Requires  0 <= at <= layers
 [[nodiscard]] std::vector<double> morph_frame(const Net& net, const Dataset& data, double at);
 

@@ -19,6 +19,7 @@ enum class Activation : std::uint8_t { norm, relu, gelu, none };
 /// "norm", "relu", "gelu" or "none".
 [[nodiscard]] std::string_view to_string(Activation activation);
 /// The activation of that name.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] Activation activation(std::string_view name);
 
@@ -28,10 +29,12 @@ enum class Precision : std::uint8_t { float64, double_double };
 /// "float64" or "double-double".
 [[nodiscard]] std::string_view to_string(Precision precision);
 /// The precision of that name.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] Precision precision(std::string_view name);
 
 /// y = activation(W x + b), W = weight + weight_low and b = bias + bias_low.
+///
 /// Shapes    weight (out, in), row-major; bias (out); the low parts likewise in double-double, else empty
 struct Layer {
   std::size_t in = 0;
@@ -61,6 +64,7 @@ struct Net {
 /// Throws unless the sizes of consecutive layers match, all numbers are finite, and the head is linear with
 /// as many classes as outputs. Low parts require double-double and are each less than half a unit of the high
 /// part's last place; GELU requires float64.
+///
 /// Errors    Shape, Argument; the message names the layer
 void validate(const Net& net);
 

@@ -24,10 +24,12 @@
 namespace normscope::lnnet {
 
 /// Writes `net`, atomically. `load_net` returns the same net, bit by bit.
+///
 /// Errors    Shape, Argument: see `validate`; Io
 void save_net(const std::filesystem::path& path, const Net& net);
 
 /// Reads a net. Every name, count and number is checked, and tensors without a use are an error.
+///
 /// Errors    Io, Format, Shape, Argument; messages name the file
 [[nodiscard]] Net load_net(const std::filesystem::path& path);
 

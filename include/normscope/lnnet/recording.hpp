@@ -15,6 +15,7 @@ namespace normscope::lnnet {
 class Recording {
  public:
   /// Requires  most >= 2
+  ///
   /// Errors    Argument, Shape: see `Trainer`
   Recording(const TrainSpec& spec, const Dataset& data, std::size_t most = 256);
   /// The same without a copy of `data`.

@@ -15,16 +15,19 @@ namespace normscope::lnnet {
 
 /// Two arms of a spiral: class k at (s cos a, s sin a) + 0.02 normal, a = 2π turns s + πk, s uniform in
 /// (0.15, 1).
+///
 /// Source    [Winsor 2022]; the post gives no parameters, these are ours
 [[nodiscard]] Dataset spiral(std::size_t rows, std::uint64_t seed, double turns = 1.0);
 
 /// Points of the unit sphere in R³; the class is the parity of the number of positive coordinates, so
 /// that neighbouring octants differ.
+///
 /// Source    [Winsor 2022], the sphere in eight parts
 [[nodiscard]] Dataset octants(std::size_t rows, std::uint64_t seed);
 
 /// The four points (±1, ±1) with normal noise of deviation 0.15 in each coordinate; the class is whether the
 /// signs of the point without noise differ.
+///
 /// Source    [Ni et al. 2024, XOR]
 [[nodiscard]] Dataset xor_corners(std::size_t rows, std::uint64_t seed);
 
@@ -32,6 +35,7 @@ namespace normscope::lnnet {
 [[nodiscard]] Dataset rings(std::size_t rows, std::uint64_t seed);
 
 /// Normal points of R^32 with labels drawn at random from ten classes.
+///
 /// Source    [Ni et al. 2024, random labels], at a size for one machine
 [[nodiscard]] Dataset random_labels(std::size_t rows, std::uint64_t seed);
 
@@ -57,6 +61,7 @@ struct Task {
 [[nodiscard]] std::string task_names();
 
 /// The task of that name: one of `tasks`, or images in a folder (images.hpp).
+///
 /// Errors    Io, Format for missing images
 [[nodiscard]] std::optional<Task> find_task(std::string_view name);
 

@@ -26,6 +26,7 @@ enum class Optimizer { adam, sgd };
 enum class Schedule { constant, cosine, linear, step };
 
 /// The value of that name; the names are those above.
+///
 /// Errors    Argument if there is none
 [[nodiscard]] Optimizer optimizer(std::string_view name);
 [[nodiscard]] Schedule schedule(std::string_view name);
@@ -34,6 +35,7 @@ enum class Schedule { constant, cosine, linear, step };
 
 /// The architecture of a net and its training: `depth` times a linear map to `width` features and
 /// `activation`, then a linear map to one logit (two classes) or to one logit per class.
+///
 /// Source    [Winsor 2022]; [Ni et al. 2024, LN-Net]
 struct TrainSpec {
   std::size_t width = 3;
@@ -60,6 +62,7 @@ struct TrainSpec {
 
 /// Throws unless every number is in its domain, the groups divide the width, and a layer norm has at least
 /// two features per group, since it is constant for one.
+///
 /// Errors    Argument
 void validate(const TrainSpec& spec);
 
@@ -88,10 +91,13 @@ struct TrainState {
 /// (u·d)/n)/s, O(width) per row.
 ///
 /// Source    [Winsor 2022]; [Kingma, Ba 2015] Adam; Jacobian: [Riechers 2024, eq. 6] differentiated
+///
 /// Accuracy  float64 gradients agree with central differences to 1e-7 relative
 ///           (test: Train.GradientsMatchFiniteDifferences)
+///
 /// Cost      a step is 6 · rows · parameters flops; on one thread it allocates nothing after the first
 ///           (tests/lnnet/train_memory.cpp)
+///
 /// Limits    results are bitwise independent of the number of threads (test: Train.ThreadsDoNotChangeABit);
 ///           the last bits depend on the machine's vector width
 class Trainer {
@@ -105,6 +111,7 @@ class Trainer {
   ~Trainer();
 
   /// One step of the optimizer.
+  ///
   /// Requires  !done()
   void step();
   [[nodiscard]] bool done() const { return steps_done() >= spec().steps; }
@@ -133,13 +140,16 @@ class Trainer {
   [[nodiscard]] TrainState state() const;
   /// Continues from a state of the same spec and data, bitwise as without the interruption (test:
   /// Train.ResumesFromAStateBitwise).
+  ///
   /// Errors    Format if its sizes do not match the spec or it has values that are not finite
   void resume(const TrainState& state);
 
   /// Writes `state` as a snapshot that belongs to spec and data.
+  ///
   /// Errors    Io
   void save(const std::filesystem::path& path) const;
   /// Continues from a saved state, bitwise as without the interruption (test: Train.ResumesBitwise).
+  ///
   /// Errors    Io; Format for a file that is no state or is damaged; Argument if the state is of another spec
   ///           or of other data
   void resume(const std::filesystem::path& path);
@@ -162,6 +172,7 @@ struct Transition {
 /// Phase transitions by a rule: a window of 100 steps, starting at step 200 or later, at whose end the
 /// accuracy is at least 0.15 above the best before the window; overlapping windows are one transition. The
 /// best before is used, not the value at the start, so that recovering from a spike does not count.
+///
 /// Source    [Winsor 2022] names the phenomenon; the rule is ours
 [[nodiscard]] std::vector<Transition> transitions(std::span<const double> accuracy, std::size_t record_every);
 

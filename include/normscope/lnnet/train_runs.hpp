@@ -23,16 +23,16 @@ struct TrainRun {
   std::optional<Score> test{};
 
   [[nodiscard]] const TrainSpec& spec() const { return trainer.spec(); }
-  /// A depth of none: a linear classifier.
+  /// Whether the depth is 0: a linear classifier.
   [[nodiscard]] bool linear() const { return spec().depth == 0; }
-  /// On new samples where there are some; the best of several runs has the largest.
+  /// On new samples, if there are any; the best of several runs has the largest accuracy.
   [[nodiscard]] double accuracy() const { return test ? test->accuracy : score.accuracy; }
   [[nodiscard]] std::vector<Transition> transitions() const {
     return lnnet::transitions(trainer.accuracy(), spec().record_every);
   }
 };
 
-/// What a net is trained on, for each seed.
+/// The training data of a net, for each seed.
 struct TrainData {
   std::function<std::shared_ptr<const Dataset>(std::uint64_t seed)> samples{};
   std::function<Dataset(std::uint64_t seed)> test{};  ///< empty where there are no new samples
@@ -45,20 +45,22 @@ struct TrainData {
 
 struct TrainPlan {
   TrainSpec spec{};
-  /// Counts of groups to train with instead of the spec's. With several, a linear classifier is trained
-  /// first, to compare them with.
+  /// Numbers of groups to train with instead of the spec's. With several, a linear classifier is trained
+  /// first for comparison.
   std::vector<std::size_t> groups{};
-  std::size_t seeds = 1;          ///< consecutive seeds, from the spec's on, for each of those
+  std::size_t seeds = 1;          ///< consecutive seeds, from the spec's on, for each number of groups
   std::filesystem::path state{};  ///< of an unfinished training, read and written; empty for none
 };
 
 /// Trains every net of the plan.
+///
 /// Errors    Argument for a spec that is not valid, for several runs with a state, and for weights that leave
 ///           the range of float64; Cancelled, leaving the state in `plan.state`; as `Trainer::resume`
 [[nodiscard]] std::vector<TrainRun> train_all(const TrainPlan& plan, const TrainData& data,
                                               unsigned threads = 0, const Progress& progress = {});
 
 /// The most accurate, the first among equals.
+///
 /// Requires  at least one run
 [[nodiscard]] const TrainRun& best_of(const std::vector<TrainRun>& runs);
 

@@ -86,13 +86,16 @@ struct Construction {
 /// 2^985.
 ///
 /// Shapes    x (rows, width), labels (rows)
+///
 /// Errors    Shape if there are no rows, no features or not one label a row; Argument for a number that is
 ///           not finite or an eps beyond 0 to 1, naming both rows for equal rows with different labels, and
 ///           for rows that no projection tells apart; Cancelled, leaving the state in `options.resume`;
 ///           Format for a state of other data
+///
 /// Accuracy  exact: every row gets its label, also for 60,000 rows (test: Construct.ManyRandomLabels); in
 ///           double-double for samples at 10^-25 of the others' distance (test: Construct.CrowdedSamples); a
 ///           resumed construction gives the same bits (test: Construct.ResumesToTheSameBits)
+///
 /// Cost      O(rows · layers), about a nanosecond per step; O(rows · width) for each projection
 [[nodiscard]] Construction construct(MatrixView<const double> x, std::span<const std::int64_t> labels,
                                      const ConstructOptions& options = {}, const Progress& progress = {});

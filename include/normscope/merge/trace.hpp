@@ -16,7 +16,9 @@ namespace normscope::merge {
 /// second coordinate on the circle is its fold of the line wᵀx about the midpoint.
 ///
 /// Source    [Ni et al. 2024, XOR by one layer]
+///
 /// Errors    Shape for a direction without entries
+///
 /// Accuracy  against the definition (test: MergeTrace.OneFoldSolvesExclusiveOr)
 [[nodiscard]] lnnet::Layer one_fold(std::span<const double> direction, double midpoint, double radius);
 
@@ -41,7 +43,9 @@ struct MergeTrace {
 /// evaluating the net (`trace`), not taken from the construction's predictions.
 ///
 /// Shapes    x (rows, net.in())
+///
 /// Errors    Shape, Argument: see `evaluate`
+///
 /// Accuracy  places are `folded_place` of those before to 1e-9 relative
 ///           (test: MergeTrace.PlacesAreFoldedLayerByLayer)
 [[nodiscard]] MergeTrace merge_trace(const Construction& construction, Mode mode, MatrixView<const double> x);

@@ -44,7 +44,7 @@ struct Linear {
   std::uint64_t out = 0;  ///< output features of this part
   std::vector<std::uint64_t> out_indices{};
 
-  /// Whether `part`, such as one head's share, begins in this map, has its role and the same stored matrix.
+  /// Whether `part`, such as the rows of one head, begins in this map and has its role and stored matrix.
   [[nodiscard]] bool covers(const Linear& part) const;
 };
 
@@ -74,7 +74,7 @@ struct Norm {
   double gain_offset = 0.0;      ///< 1 where the file stores gain − 1 (Gemma)
   Placement placement = Placement::unknown;
   int applications = 1;
-  bool order_known = true;         ///< whether it stands in `norms` where the forward pass has it
+  bool order_known = true;         ///< whether its index in `norms` is its order in the forward pass
   bool connections_known = false;  ///< whether `readers` and `writers` are complete
   bool readers_known = false;      ///< whether `readers` are, which a fold of the gain needs
   std::vector<Linear> readers{};   ///< linear maps that read this norm's output directly
@@ -103,7 +103,7 @@ struct Rotary {
 /// One attention head, as parts of the projections.
 struct Head {
   int layer = 0;
-  std::string stack{};  ///< as of a norm: which one has the layer, empty where all heads are in one
+  std::string stack{};  ///< stack of its layer, as for a norm; empty if all heads are in one stack
   int head = 0;
   int key_value_head = 0;
   std::size_t head_dim = 0;
@@ -136,7 +136,7 @@ struct Vocabulary {
   std::string not_modelled{};  ///< as for a head, for logits
 };
 
-/// Normalization that a file shows and that is not analysed.
+/// Normalization layers of a file that are not analysed.
 struct OtherNorms {
   std::string kind;  ///< "BatchNorm"
   std::size_t count = 0;
@@ -152,7 +152,7 @@ struct Model {
   std::size_t heads_per_layer = 0;
   std::size_t key_value_heads = 0;
   std::uint64_t parameters = 0;
-  /// In the order of the forward pass, those of unknown order behind the others by name.
+  /// In the order of the forward pass; norms of unknown order follow, sorted by name.
   std::vector<Norm> norms;
   std::vector<OtherNorms> other_norms{};
   std::vector<Head> heads;
@@ -170,7 +170,7 @@ struct Model {
 /// is no map to a vocabulary.
 [[nodiscard]] std::string why_no_logits(const Model& model);
 
-/// What a user states of a model because its file does not.
+/// What a user states about a model because its file does not.
 struct Stated {
   std::string architecture{};  ///< its short name, which decides instead of model_type and tensor names
   std::uint64_t heads = 0;     ///< attention heads of a layer, 0 if not stated
@@ -180,6 +180,7 @@ struct Stated {
 
 /// Recognises the architecture of `checkpoint` and describes it. Unknown architectures are no error: their
 /// norms are found by shape and name, and their connections are marked unknown.
+///
 /// Errors    Format when config.json is not a JSON object; Shape when a tensor of a recognised
 ///           architecture has the wrong shape (names file, tensor and expectation); Argument for a stated
 ///           architecture that is unknown or whose tensors are not there, and for a stated number of heads
@@ -190,9 +191,12 @@ struct Stated {
 [[nodiscard]] NormSpec read_norm(const checkpoint::Checkpoint& checkpoint, const Norm& norm);
 
 /// Rows [first, first + count) of the matrix W of y = W x + b, whatever its layout in the file.
+///
 /// Shapes    result (count × linear.in), row-major
+///
 /// Errors    Argument for a tensor that is not there; Shape where it is too small; Unsupported for one that
 ///           is not floating-point
+///
 /// Requires  first + count <= linear.out
 [[nodiscard]] std::vector<double> read_weight(const checkpoint::Checkpoint& checkpoint, const Linear& linear,
                                               std::uint64_t first, std::uint64_t count);

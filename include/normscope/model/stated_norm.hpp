@@ -33,8 +33,7 @@ struct StatedNorm {
 /// RMSNormalization and those of com.microsoft), and norms expressed as arithmetic. Norms of unknown width
 /// are left out. Other files state none.
 ///
-/// Errors    Unsupported if the list takes more memory than the graph
-/// takes in its file and 32 MiB
+/// Errors    Unsupported if the list takes more memory than the graph takes in its file and 32 MiB
 [[nodiscard]] std::vector<StatedNorm> stated_norms(const checkpoint::Checkpoint& checkpoint);
 
 }  // namespace normscope::model

@@ -15,7 +15,9 @@ namespace normscope::model {
 ///   *.txt            a name a line
 ///   *.bin            llama2.c: int32 longest length; a token: float32 score, int32 length, bytes
 /// Bytes are kept as they are; callers escape them for output.
+///
 /// Errors    Io; Format, naming the file
+///
 /// Cost      O(file), no more memory than the file's size and `tokens` empty names
 [[nodiscard]] std::vector<std::string> read_token_names(const std::filesystem::path& file,
                                                         std::size_t tokens);

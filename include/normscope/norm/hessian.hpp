@@ -11,12 +11,18 @@
 /// a and b.
 ///
 /// Source    `forward`, differentiated twice; [Ni et al. 2024] uses the squares of all entries, `curvature`
+///
 /// Shapes    x, u, v, w, out (rows, spec.width)
+///
 /// Requires  out is one of the vectors itself or overlaps none, nor x
+///
 /// Errors    Argument, Shape
+///
 /// Accuracy  1e-13 of R |g|max |u| |v| / s², for rows of any mean
 ///           (test: Hessian.IsThatOfAutomaticDoubleDerivatives)
+///
 /// Cost      O(width) a row
+///
 /// Limits    a block whose deviations are all zero gives zeros when eps = 0, where `forward` is constant by
 ///           definition and has no derivative; NaN and infinity affect only their own block
 namespace normscope::norm {

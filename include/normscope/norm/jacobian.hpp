@@ -10,12 +10,18 @@
 ///   Jᵀ w = R Π (G w/s − z (zᵀGw)/s³)
 ///
 /// Source    `forward`, differentiated once
+///
 /// Shapes    x, v, w, out (rows, spec.width)
+///
 /// Requires  out is v or w itself or does not overlap it, nor x
+///
 /// Errors    Argument, Shape
+///
 /// Accuracy  1e-13 of R |g|max |v| / s, for rows of any mean
 ///           (test: Jacobian.IsThatOfAutomaticDifferentiation)
+///
 /// Cost      O(width) a row
+///
 /// Limits    a block whose deviations are all zero gives zeros when eps = 0, where `forward` is
 ///           constant by definition and has no derivative
 namespace normscope::norm {

@@ -19,23 +19,30 @@
 /// sums over a row run in its precision over 128 vectors at most and in double beyond that.
 ///
 /// Shapes    x, y and all other matrices (rows, layer.width), each with a stride of its own
+///
 /// Errors    Argument, Shape: as `validate` for `NormSpec`, and for matrices and spans of other sizes; the
 ///           entries of gain and bias are not checked
+///
 /// Accuracy  u is the rounding of Wide<T>; if T is narrower, half a unit of T's last place is added.
 ///           normalize: |y − exact| <= 64 u (|y − b| + |g|) + u |b| for every row, for any mean, range and
 ///           width; on rows of independent entries 6 u (tests: Kernels.MeetTheirBoundOnHardRows,
 ///           Kernels.AreAFewRoundingsFromExactOnOrdinaryRows)
+///
 /// Bits      depend only on the row, the layer and the instruction set: not on the number of rows, the row's
 ///           index, its alignment, or `threads`; those of the gradients of gain and bias depend on all rows
 ///           and their order, and not on `threads` (tests: Kernels.BitsDoNotDependOnPlaceNeighboursOrThreads,
 ///           KernelsBackward.BitsDoNotDependOnThreadsOrWhatIsWanted, and for few wide rows
 ///           Kernels.BitsOfFewWideRowsDoNotDependOnThreads,
 ///           KernelsBackward.BitsOfFewWideRowsDoNotDependOnThreadsOrWhatIsWanted)
+///
 /// Limits    if the processor rounds to bfloat16 in hardware, results below 2^-126 become zero
+///
 /// Edges     a block whose deviations are all zero gives the bias, also with eps = 0, and has no gradient
 ///           then; NaN and infinity affect only their own block; zero rows and width 1 are allowed
+///
 /// Threads   rows are split among `threads`, as in `parallel_for`; groups or columns if there are few rows;
 ///           small matrices use one thread
+///
 /// Cost      O(width) per row; memory is allocated only for backward's sums and the moments of few wide rows,
 ///           at first use
 namespace normscope::norm {
@@ -50,6 +57,7 @@ using Layer = BasicNorm<std::span<const Wide<T>>>;
 }
 
 /// y = norm(x) for each row.
+///
 /// Requires  y is x itself or does not overlap it
 template <typename T>
 void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
@@ -57,6 +65,7 @@ void normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> 
 
 /// sum = x + residual, y = norm(sum), as between two blocks of a transformer, in one pass. The bits are those
 /// of an addition rounded to T, followed by `normalize`.
+///
 /// Requires  sum is x or residual itself or overlaps neither; y is one of the others or overlaps none
 template <typename T>
 void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<T>> x,
@@ -66,6 +75,7 @@ void add_normalize(const Layer<T>& layer, MatrixView<const std::type_identity_t<
 
 /// Outputs for the gradients of the parameters; empty or null for a gradient that is not wanted. Only
 /// elementwise kinds have those of α and s.
+///
 /// Shapes    gain, bias (width)
 template <typename T>
 struct Gradients {
@@ -81,6 +91,7 @@ struct Gradients {
 ///   dα = Σ_rows Σ_i dy_i g_i f'(t_i) x_i,  ds = Σ_rows Σ_i dy_i g_i f'(t_i)
 ///
 /// Requires  dx is dy itself or overlaps neither dy nor x
+///
 /// Accuracy  dx: 64 u of |radius| (|a| + mean|a| + |ŷ| mean|a ŷ|)/s, a = g · dy, ŷ the output without gain
 ///           and bias, while a stays within 2^±60 (float64 2^±400); dgain, dbias: 32 u of the sum of the
 ///           magnitudes (1 + |ŷ|) |dy|, |dy|, for any number of rows; as `normalize` for every row x

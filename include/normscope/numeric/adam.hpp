@@ -7,11 +7,12 @@
 
 namespace normscope {
 
-/// The optimizer Adam with gradients clipped to length c, in operations that round alike on every machine:
+/// The optimizer Adam with gradients clipped to length c, with the same rounding on every machine:
 ///   g ← g min(1, c/|g|), m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g²
 ///   w ← w − rate m / (1 − β₁ᵗ) / (sqrt(v / (1 − β₂ᵗ)) + ε), β₁ = 0.9, β₂ = 0.999, ε = 1e-8
 ///
 /// Source    [Kingma, Ba 2015, algorithm 1]
+///
 /// Accuracy  same bits natively and in the browser (test: Train.GivesTheSameBitsEverywhere)
 struct Adam {
   static constexpr double beta1 = 0.9;
@@ -21,7 +22,8 @@ struct Adam {
   explicit Adam(std::size_t parameters) : first(parameters), second(parameters) {}
 
   /// Makes one step on the parameters; `parameter(i)` returns a reference to the i-th. A gradient that is not
-  /// finite, as that of a network which diverges, leaves everything as it is.
+  /// finite, as in a diverging training, changes nothing.
+  ///
   /// Shapes    gradient (parameters)
   template <typename Real, typename Parameter>
   void step(double rate, double clip, std::span<const Real> gradient, const Parameter& parameter) {

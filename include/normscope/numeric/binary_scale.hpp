@@ -52,10 +52,12 @@ class BinaryScale {
   [[nodiscard]] bool is_safe() const { return exponent_ >= -100 && exponent_ <= 200; }
 
   /// value / 2^exponent.
+  ///
   /// Accuracy  exact, or off by less than 2⁻¹⁰⁷⁴ where the quotient is below 2⁻¹⁰²²; with the scale `of`
   ///           numbers, that is 2⁻¹⁰⁷⁴ of the largest (test: BinaryScale.RoundsOnlyWhatUnderflows)
   [[nodiscard]] double divide(double value) const { return value * down_[0] * down_[1]; }
   /// value · 2^exponent; ±infinity if that exceeds a double's range.
+  ///
   /// Accuracy  as `divide`
   [[nodiscard]] double multiply(double value) const { return value * up_[0] * up_[1]; }
 

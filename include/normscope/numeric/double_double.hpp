@@ -4,13 +4,14 @@
 
 namespace normscope {
 
-/// A number of 106 bits, high + low: high is the sum rounded to a double, low what that leaves out.
+/// A number of 106 bits, high + low: high is the sum rounded to a double, low the remainder.
 /// Its exponents are those of a double, and nothing beyond 2^990 may be multiplied.
 ///
 /// Source    [Dekker 1971]; [Joldes, Muller, Popescu 2017]
+///
 /// Accuracy  + − * / and sqrt to 16 u² relative, u² = 2^-106, between 2^-900 and 2^990
-///           (tests: DoubleDouble.MatchesQuadruplePrecision, DoubleDouble.KeepsItsBoundNearTheEnds); turning
-///           the signs of what goes in turns the sign of what comes out, and nothing else
+///           (tests: DoubleDouble.MatchesQuadruplePrecision, DoubleDouble.KeepsItsBoundNearTheEnds); changing
+///           the signs of the operands changes only the sign of the result
 struct DoubleDouble {
   double high = 0.0;
   double low = 0.0;

@@ -11,6 +11,7 @@
 namespace normscope {
 
 /// a + b, exactly.
+///
 /// Source    [Knuth, TAOCP 2, 4.2.2]
 [[nodiscard]] inline DoubleDouble two_sum(double a, double b) {
   const double sum = a + b;
@@ -66,6 +67,7 @@ class ExactSum {
 };
 
 /// directionᵀ(a − b), with exact differences and products.
+///
 /// Accuracy  within its own bound, 2u of the result but for terms of second order
 ///           (test: Exact.DifferenceDotIsWithinItsBound)
 [[nodiscard]] inline Bounded difference_dot(std::span<const double> direction, std::span<const double> a,

@@ -39,10 +39,12 @@ enum class Into { replace, add };
 /// c = a b or c += a b, on the calling thread; the rows or columns of c can be split among threads.
 ///
 /// Shapes    a (m × k), b (k × n), c (m × n); c overlaps neither factor
+///
 /// Accuracy  |computed − exact| <= γ Σ |a_ip| |b_pj|, γ = (k + k/256 + 1) u, per entry (plus |c| u for add,
 ///           plus k times the least positive number where products underflow);
-///           an entry depends on its row of a and its column of b alone, not on m, n or its place
+///           an entry depends only on its row of a and its column of b, not on m, n or its position
 ///           (tests: Product.IsWithinItsBound, Product.EntriesDoNotDependOnTheirNeighbours)
+///
 /// Cost      2 m k n operations near the machine's peak; buffers of about 2 MB a thread, kept between calls
 void multiply(Factor<double> a, Factor<double> b, MatrixView<double> c, Into into = Into::replace);
 void multiply(Factor<float> a, Factor<float> b, MatrixView<float> c, Into into = Into::replace);

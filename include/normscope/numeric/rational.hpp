@@ -9,7 +9,9 @@
 namespace normscope {
 
 /// A fraction in lowest terms, exact or an `Error`: numerator and denominator have 127 bits.
+///
 /// Errors    Argument, of every operation, for a result that does not fit
+///
 /// Accuracy  exact (test: Rational.IsTheFieldOfFractions)
 class Rational {
  public:

@@ -7,9 +7,11 @@ namespace normscope {
 
 /// The nearest number with `digits` significant decimal digits, ties to even, as the double nearest to that
 /// decimal, so that it prints in as few; numbers beyond 1e±16, infinite ones and NaN stay as they are.
+///
 /// Requires  1 <= digits <= 15
-/// Accuracy  as printf's %.*g and back, but for values within a rounding of a tie (test:
-/// Rounded.PrintsInFewDigits)
+///
+/// Accuracy  as printf's %.*g and back, but for values within a rounding of a tie
+///           (test: Rounded.PrintsInFewDigits)
 [[nodiscard]] inline double rounded_to_digits(double value, int digits) {
   const double size = std::abs(value);
   if (!(size > 1e-16 && size < 1e16)) return value;

@@ -31,6 +31,7 @@ class CompensatedSum {
 }
 
 /// Mean of `values`, compensated.
+///
 /// Requires  values not empty
 [[nodiscard]] inline double mean(std::span<const double> values) {
   return sum(values) / static_cast<double>(values.size());
@@ -38,7 +39,9 @@ class CompensatedSum {
 
 /// Subtracts the mean from `values`, repeatedly: each pass subtracts the rounding error of the previous mean,
 /// which matters if almost all entries agree to the last place.
+///
 /// Accuracy  4 u (|y| + mean |y|) an entry y of the exact result (test: Sum.CentersNearlyEqualEntries)
+///
 /// Requires  no sum of the values overflows
 inline void center(std::span<double> values) {
   for (int pass = 0; pass < 3; ++pass) {
@@ -55,6 +58,7 @@ inline void center(std::span<double> values) {
 }
 
 /// sqrt(Σ values²), compensated, without overflow or underflow of the squares.
+///
 /// Accuracy  8 u relative, where the result is a normal number (test: Sum.NormSurvivesExtremeScales)
 [[nodiscard]] inline double euclidean_norm(std::span<const double> values) {
   double largest = 0.0;
@@ -74,6 +78,7 @@ inline void center(std::span<double> values) {
 }
 
 /// Pearson's correlation coefficient; NaN if either does not vary.
+///
 /// Requires  as many in `a` as in `b`, at least one
 [[nodiscard]] inline double correlation(std::vector<double> a, std::vector<double> b) {
   center(a);

@@ -17,14 +17,16 @@ struct Svd {
   std::vector<double> right;
 };
 
-/// Which singular vectors are wanted beside the values; `right` stays empty without them.
+/// Which singular vectors are computed; with `left`, `Svd::right` is empty.
 enum class SingularVectors { left, both };
 
 /// The singular value decomposition of A, by Eigen's divide and conquer.
 ///
 /// Accuracy  |A − U diag(values) Vᵀ|, |UᵀU − 1| and |VᵀV − 1| a small multiple of rank · u of |A| and of 1
 ///           (test: Svd.GivesBackItsMatrix)
+///
 /// Limits    NaN throughout if an entry of A is not finite
+///
 /// Cost      O(rows · columns · rank)
 [[nodiscard]] Svd singular_value_decomposition(Factor<double> a,
                                                SingularVectors wanted = SingularVectors::both);

@@ -12,16 +12,17 @@
 #include <normscope/core/view.hpp>
 #include <normscope/model/model.hpp>
 
-/// What a norm guarantees the linear maps that read it. Its output is y = r G Π u + β with |u| <= 1 in each
-/// block, so a row w of a reader, with bias c, computes a number within
+/// The range of every number that a linear map computes from a norm's output. That output is
+/// y = r G Π u + β with |u| <= 1 in each block, so a row w of a reader, with bias c, computes a number within
 ///
 ///     w·β + c ± Σ_blocks r |Π (g ⊙ w)|
 ///
-/// whatever enters the norm; elementwise kinds have Σ |g_i w_i| instead. Each end is approached by x = ± Π(g
-/// ⊙ w), scaled up until eps is negligible.
+/// for every input of the norm; elementwise kinds have Σ |g_i w_i| instead. Each end is approached by
+/// x = ± Π(g ⊙ w), scaled up until eps is negligible.
 ///
 /// Source    [Brody, Alon, Yahav 2023] |u| = 1 after scaling; the intervals are ours
-/// Accuracy  proved: rounded outward by (4 n + 64) u of the sizes that meet in a row of n entries
+///
+/// Accuracy  proved: rounded outward by (4 n + 64) u of the sum of the magnitudes in a row of n entries
 ///           (tests: Ranges.NoInputLeavesThem, Ranges.BothEndsAreAttained)
 namespace normscope::ranges {
 
@@ -36,17 +37,19 @@ struct Interval {
 };
 
 /// The interval of w·y + c.
+///
 /// Shapes    row (spec.width)
+///
 /// Requires  a valid norm
 [[nodiscard]] Interval interval(const NormSpec& spec, std::span<const double> row, double bias);
 
-/// An input of the norm at which w·y + c comes close to the end of its interval; all zero where no input
-/// changes it.
+/// An input of the norm at which w·y + c is close to the end of its interval; all zero if w·y + c does not
+/// depend on the input.
 ///
 /// Shapes    row, x (spec.width)
 void attaining_input(const NormSpec& spec, std::span<const double> row, bool upper, std::span<double> x);
 
-/// The end of a row's interval, and what the norm gives at `attaining_input`.
+/// The end of a row's interval, and the value of w·y + c at `attaining_input`.
 struct End {
   std::size_t row = 0;
   double bound = 0.0;
@@ -59,7 +62,7 @@ struct ReaderRanges {
   std::string weight;  ///< the tensor
   std::size_t rows = 0;
   End lowest{}, highest{};  ///< over all rows
-  double typical = 0.0;     ///< the largest of a row
+  double typical = 0.0;     ///< the largest root mean square of a row
   std::vector<std::size_t>
       never_positive{};  ///< rows whose interval has no positive number: dead units of a ReLU
   std::vector<std::size_t>
@@ -67,7 +70,7 @@ struct ReaderRanges {
   std::string refused{};  ///< why nothing is known, or empty
 
   [[nodiscard]] double size() const;   ///< the largest |value| of any row
-  [[nodiscard]] double ratio() const;  ///< of `size` and `typical`; 0 where `typical` is
+  [[nodiscard]] double ratio() const;  ///< `size` over `typical`; 0 if `typical` is 0
 };
 
 /// One norm of a model.
@@ -81,7 +84,7 @@ struct NormRanges {
   std::vector<ReaderRanges> readers{};
   std::string refused{};  ///< why nothing is known of the norm, or empty
 
-  [[nodiscard]] double unevenness() const;  ///< `largest` over `median`; 0 where that is
+  [[nodiscard]] double unevenness() const;  ///< `largest` over `median`; 0 if `median` is 0
 };
 
 /// Logits, after scale and soft cap.
@@ -99,9 +102,10 @@ struct ModelRanges {
   std::string logits_refused{};  ///< why there are none, or empty
 };
 
-/// Every reader of every norm, in one pass over their weights.
+/// The ranges of every reader of every norm, in one pass over their weights. Weights that cannot be read, and
+/// readers that are not begun before `until`, are `refused`.
 ///
-/// Errors    Cancelled; what cannot be read is `refused`, and so are readers that are not begun at `until`
+/// Errors    Cancelled
 ///
 /// Cost      a multiplication and an addition for each weight
 [[nodiscard]] ModelRanges of_model(
@@ -109,7 +113,7 @@ struct ModelRanges {
     const Progress& progress = {},
     std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
 
-/// What stands out among the ranges of a model.
+/// The extremes among the ranges of a model.
 struct Summary {
   std::size_t readers = 0;
   std::size_t known = 0;  ///< of them
@@ -125,7 +129,7 @@ struct Summary {
 /// Requires  `found` outlives the result
 [[nodiscard]] Summary summarize(const ModelRanges& found);
 
-/// The largest finite number of a type that activations are kept in.
+/// A type in which activations are stored, and its largest finite number.
 struct NumberType {
   const char* name;
   const char* title;
@@ -137,10 +141,11 @@ inline constexpr NumberType number_types[] = {{"float16", "float16", 65504.0},
                                               {"float8_e4m3", "FP8 E4M3", 448.0},
                                               {"float8_e5m2", "FP8 E5M2", 57344.0}};
 
-/// Of the 127 steps of an int8 scale that holds `size`, those that `typical` takes; 0 where `size` is.
+/// The number of steps, of the 127 of an int8 scale that represents `size`, that `typical` takes; 0 if `size`
+/// is 0.
 [[nodiscard]] double int8_steps(double size, double typical);
 
-/// Readers some row of which exceeds the largest number of the type at some input.
+/// The number of readers with a row that exceeds the largest number of the type at some input.
 [[nodiscard]] std::size_t overflowing(const ModelRanges& found, const NumberType& type);
 
 }  // namespace normscope::ranges

@@ -8,7 +8,7 @@
 #include <normscope/model/model.hpp>
 #include <normscope/rewrite/plan.hpp>
 
-/// Old and new composites of a rewrite on rows that really enter a norm.
+/// Compares old and new composites of a rewrite on rows that entered a norm when a model ran.
 namespace normscope::rewrite {
 
 /// Inputs of one norm.
@@ -18,7 +18,7 @@ struct Activations {
   std::vector<double> rows;  ///< those tried (n × width)
 };
 
-/// Rows tried of each norm at most: those are spread evenly over what is given.
+/// Largest number of rows tried for each norm, spread evenly over those given.
 inline constexpr std::size_t most_rows = 256;
 
 struct ReaderOnRows {
@@ -37,9 +37,11 @@ struct NormOnRows {
 };
 
 /// Computes y = W (G n(x) + b) + c of `before` and of `after`, which is `before` rewritten by `plan`, in
-/// float64 from the values stored in both. Where the stream of a norm is centred, `after` has an RMSNorm and
-/// reads x less its mean.
+/// float64 from the values stored in both. If the stream of a norm is centred, `after` has an RMSNorm and
+/// reads x minus its mean.
+///
 /// Errors    as `model::read_norm` and `model::read_weight`
+///
 /// Cost      4 n flops for every weight of the readers
 [[nodiscard]] std::vector<NormOnRows> compare_on_rows(const checkpoint::Checkpoint& before,
                                                       const checkpoint::Checkpoint& after,

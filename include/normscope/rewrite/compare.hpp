@@ -15,9 +15,9 @@ namespace normscope::rewrite {
 
 enum class Agreement {
   same,        ///< equal parameters and weights
-  equivalent,  ///< other parameters, but the same composite with what reads the norm, to rounding
+  equivalent,  ///< other parameters, but the same composites of norm and readers, up to rounding
   different,
-  undecided,  ///< nothing differs of what could be compared, which is not all
+  undecided,  ///< no difference was found, but not everything could be compared
 };
 
 [[nodiscard]] const char* to_string(Agreement agreement);
@@ -31,7 +31,7 @@ struct ReaderComparison {
   double raw = 0.0;           ///< |W' - W| / |W|
   double folded_twice = 0.0;  ///< |W' - W G| / |W G|: a fold that left the gain
   double bias = 0.0;          ///< |c' + W' b' - c - W b| / (|c| + Σ |W b|)
-  /// The reader of OLD, and its norm, that NEW has here instead; empty unless the composite differs and one
+  /// The reader of OLD, and its norm, whose weights NEW has here; empty unless the composite differs and one
   /// is found.
   std::string taken_from{};
   std::string taken_from_norm{};
@@ -63,7 +63,7 @@ struct WriterComparison {
   bool only_layer_norms = false;  ///< of the stream's readers: the mean then does not count
 };
 
-/// A tensor that no norm, reader or writer has.
+/// A tensor that belongs to no norm, reader or writer.
 struct OtherComparison {
   std::string name;
   std::string new_name{};  ///< where a graph calls it otherwise
@@ -90,13 +90,14 @@ struct Comparison {
 /// Compares norms in the order of the forward pass: kinds, eps, gains and biases, and for each reader the
 /// composite W G and c + W b. Two models are equivalent if all composites and writers agree to `tolerance`:
 /// two roundings of the coarsest dtype of their weights, or 1e-7 if that is more. The mean of a writer does
-/// not count where LayerNorms alone read its stream.
+/// not count if only LayerNorms read its stream.
 ///
 /// A file that states a graph (ONNX) has other names, transposed matrices and no writers. Its norms, what
 /// reads them and its other tensors are matched by their values, and two such models are at most `undecided`,
 /// since the operations of the graph are not compared.
 ///
 /// Errors    Unsupported if the architecture is not known or not the same, or norms and shapes do not match
+///
 /// Cost      reads every reader and writer of both once; memory 64 MiB and a row of the largest matrix
 [[nodiscard]] Comparison compare(const checkpoint::Checkpoint& old_file, const model::Model& old_model,
                                  const checkpoint::Checkpoint& new_file, const model::Model& new_model,

@@ -115,12 +115,14 @@ struct Plan {
   std::vector<NormSpec> specs{};
 };
 
-/// Decides which of `options` are exact for this model. What is not is left unchanged, with the reason.
+/// Decides which of `options` are exact for this model. Everything else is left unchanged, with the reason.
+///
 /// Errors    Unsupported for a model whose wiring is not known completely; as `model::read_norm`
 [[nodiscard]] Plan make_plan(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
                              const Options& options);
 
-/// Refuses a plan of which something that was asked for is not exact for any norm or any stream.
+/// Throws if one of the requested rewrites is not exact for any norm or any stream.
+///
 /// Errors    Unsupported, with the first reason
 void expect_something(const checkpoint::Checkpoint& checkpoint, const Plan& plan);
 

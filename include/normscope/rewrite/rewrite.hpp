@@ -15,10 +15,10 @@
 
 namespace normscope::rewrite {
 
-/// How far one rewritten tensor is from the exact one, and what tests of it found. Errors are those of an
-/// output feature, relative to the largest value that the feature can take in the old model: r |W_i G| for a
-/// row W_i that reads a norm of radius r with gain G, |c_i| + Σ |W_ij b_j| for a bias that took a norm's.
-/// Those of a matrix that writes to a stream are relative to the length of what one input feature, or one row
+/// The error of one rewritten tensor, proved and measured. Errors are those of an output feature, relative to
+/// the largest value that the feature can take in the old model: r |W_i G| for a row W_i that reads a norm of
+/// radius r with gain G, |c_i| + Σ |W_ij b_j| for a bias into which a norm's bias was folded. Those of a
+/// matrix that writes to a stream are relative to the length of the vector that one input feature, or one row
 /// of a table, writes.
 struct Certificate {
   std::string tensor;  ///< in the form that the command accepts
@@ -29,7 +29,7 @@ struct Certificate {
   double bound = 0.0;           ///< largest absolute error of an output, for every input
   double relative_bound = 0.0;  ///< proved
   /// Largest relative difference of old and new outputs over the inputs tried: before rounding to the dtype,
-  /// and as stored. Of changes that no input is tried for, 0 and the largest error of a value.
+  /// and as stored. For changes without inputs to try, 0 and the largest error of a value.
   double observed_in_double = 0.0;
   double observed_as_stored = 0.0;
   /// Largest error of a value that `undo` restores, in units of `rounding` times the larger of that value and
@@ -55,13 +55,15 @@ using Describe = std::function<std::string(const Result&)>;
 
 /// Writes `checkpoint` with the changes of `plan` to `output`: a file if the checkpoint is one file that was
 /// named, otherwise a folder with the same shards, its config.json and its other small files. Every changed
-/// value is computed in float64 and rounded once. The output appears complete or not at all; the shards that
-/// a killed process had finished are taken over (test: tests/cli/rewrite_resume_test.py).
+/// value is computed in float64 and rounded once. The output appears complete or not at all; shards that a
+/// killed process had finished are reused (test: tests/cli/rewrite_resume_test.py).
 ///
 /// Errors    Argument if `output` is the input or a folder that is not empty; Unsupported as
 ///           `expect_something`, or where a value leaves the range of its dtype or is not finite; Io, also if
 ///           another process writes there; Cancelled
+///
 /// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
+///
 /// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias
 /// Memory    48 MiB, what the checkpoint's files hold while they are read, 300 bytes a row and column of the
 ///           largest matrix, the tensors' names, the recipe, and where streams are rotated the largest matrix
@@ -71,7 +73,7 @@ using Describe = std::function<std::string(const Result&)>;
                            const Progress& progress = {}, const Describe& describe = {},
                            const std::vector<Activations>& activations = {});
 
-/// How one changed slice came back.
+/// The error of one restored slice.
 struct Restored {
   std::string tensor;  ///< in the form that the command accepts
   Change change = Change::zero;
@@ -87,10 +89,12 @@ struct Restoration {
   std::size_t taken_over = 0;                  ///< files that an earlier process had finished
 };
 
-/// Writes the input of the rewrite that made `rewritten` to `output`, in the same way as `write`, from the
-/// recipe beside its weights. Vectors, and matrices that were multiplied by powers of two, come back bit for
-/// bit, others as the recipe states.
+/// Restores the input of the rewrite that made `rewritten` and writes it to `output`, in the same way as
+/// `write`, from the recipe beside its weights. Vectors, and matrices that were multiplied by powers of two,
+/// are restored bit for bit, others to the error that the recipe states.
+///
 /// Errors    as `write`; Io without a recipe; Format for a damaged one; Argument for that of another file
+///
 /// Accuracy  test: RewriteUndo.RestoresEveryTensorWithinItsBound
 [[nodiscard]] Restoration undo(const checkpoint::Checkpoint& rewritten, const std::filesystem::path& output,
                                unsigned threads = 0, const Progress& progress = {});

@@ -18,6 +18,7 @@ class Rotation {
   /// Source    [Ashkboos et al. 2024, QuaRot, randomized Hadamard matrices]
   static Rotation random(std::size_t width, std::uint64_t seed, bool keeps_ones);
   /// The nearest orthogonal matrix of a given one, row-major (width × width).
+  ///
   /// Errors    Argument if it is not orthogonal to 1e-3
   static Rotation nearest(std::vector<double> matrix, std::size_t width);
 
@@ -25,15 +26,16 @@ class Rotation {
   /// Whether Q 1 is 1 or -1, to 1e-9: then Q commutes with the subtraction of the mean.
   [[nodiscard]] bool keeps_ones() const { return keeps_ones_; }
   /// |computed - Q x| is at most this times |x|.
+  ///
   /// Accuracy  test: RewriteRotation.IsOrthogonalToItsBound
   [[nodiscard]] double error() const;
 
-  /// Replaces every row x of `rows` (n × width) by Q x; what comes of a row does not depend on the others.
+  /// Replaces every row x of `rows` (n × width) by Q x; the result for a row does not depend on other rows.
   void apply(std::span<double> rows, unsigned threads = 1) const;
   /// By Qᵀ x.
   void apply_transposed(std::span<double> rows, unsigned threads = 1) const;
 
-  /// What `from_numbers` makes the same rotation of.
+  /// The numbers from which `from_numbers` makes the same rotation.
   [[nodiscard]] std::vector<double> numbers() const;
   /// Errors    Format for numbers that no rotation of that width has
   static Rotation from_numbers(std::span<const double> numbers, std::size_t width);

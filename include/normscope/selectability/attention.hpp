@@ -16,46 +16,48 @@
 /// distances, and the spread of a query is then the largest over all distances that a context has.
 namespace normscope::selectability {
 
-/// A rotary embedding: pair j of the first `dims` coordinates turns by its position times frequencies[j], so
-/// a key at distance t turns back by t times that against the query. Keys stand at or before their query,
-/// distances are 0, 1, 2, ...
+/// A rotary embedding: at position p, pair j of the first `dims` coordinates is rotated by p ·
+/// frequencies[j], so a key t positions before its query is rotated by −t · frequencies[j] relative to it.
+/// Distances t are 0, 1, 2, ...
 struct Rotation {
   std::size_t dims = 0;      ///< even, at most head_dim
   bool interleaved = false;  ///< pair j is (2j, 2j + 1), else (j, j + dims/2)
-  /// Radians a position (dims/2); empty when unknown: bounds then hold whatever they are.
+  /// Radians per position (dims/2); empty if unknown, and bounds then hold for all frequencies.
   std::span<const double> frequencies{};
-  double score_factor = 1.0;  ///< of what the first `dims` coordinates add to a score
+  double score_factor = 1.0;  ///< factor of the first `dims` coordinates' part of a score
 };
 
-/// How far a given map's entries may be from the exact ones, each; empty where they are exact.
+/// Error bound of each entry of a map; empty if they are exact.
+///
 /// Shapes    weight (head_dim × norm.width), bias (head_dim)
 struct MapError {
   MatrixView<const double> weight{};
   std::span<const double> bias{};
 };
 
-/// A head's maps from what its norm puts out.
+/// A head's maps, which are applied to the output of its norm.
+///
 /// Shapes    query, key (head_dim × norm.width); query_bias, key_bias (head_dim, or empty)
 struct HeadMaps {
   MatrixView<const double> query{};
   std::span<const double> query_bias{};
   MatrixView<const double> key{};
-  /// Moves all scores alike, unless keys have a norm of their own or turn with their distance.
+  /// Shifts all scores equally, unless keys have a norm of their own or a rotation.
   std::span<const double> key_bias{};
   /// Bounds hold for every map within these errors (test: Attention.HoldsForEveryMapWithinTheErrors).
   MapError query_error{};
   MapError key_error{};
   double scale = 0.0;  ///< of the scores, usually 1/sqrt(head_dim)
-  /// Norms of width head_dim that queries and keys go through on their way to the scores, or none.
+  /// Norms of width head_dim that are applied to queries and keys before scores are computed, or none.
   const NormSpec* query_norm = nullptr;
   const NormSpec* key_norm = nullptr;
   const Rotation* rotation = nullptr;
-  std::size_t context = 0;  ///< positions that contexts have at most, 0 where nothing bounds them
+  std::size_t context = 0;  ///< largest number of positions of a context, 0 for no limit
   std::size_t window = 0;   ///< positions back that the head sees, its own included; 0 for all
   double soft_cap = 0.0;    ///< c of c tanh(score/c), 0 without one
 };
 
-/// How much work bounds may take.
+/// Limits on the work for bounds.
 struct AttentionEffort {
   /// Distances are bounded one by one if there are at most this over head_dim³ of them. A head of 64
   /// coordinates and 8192 positions is within this limit, and takes about 0.3 s.
@@ -66,9 +68,9 @@ struct AttentionEffort {
 struct Spread {
   double lower = 0.0;
   double upper = 0.0;
-  /// Of |u|² <= 1 in the proof of the outer bound: with M and m those of spread(q) = |M u + m|, the largest
-  /// is at most sqrt(μ + |m|² + bᵀ(μI − MᵀM)⁻¹b) with b = Mᵀm; see `convex::proved_largest`. Without a
-  /// rotation; 0 with one.
+  /// The multiplier μ of |u|² <= 1 in the proof of the outer bound, 0 with a rotation: with spread(q) =
+  /// |M u + m|, the largest is at most sqrt(μ + |m|² + bᵀ(μI − MᵀM)⁻¹b) with b = Mᵀm; see
+  /// `convex::proved_largest`.
   double multiplier = 0.0;
   std::vector<double> query{};  ///< (head_dim) that attains it to rounding; empty where none is known
   std::vector<double> row{};    ///< (width) the norm's output for that query: r G u + β
@@ -82,7 +84,7 @@ struct KeyPair {
   std::size_t high_distance = 0;  ///< from the query; 0 without a rotation
   std::size_t low_distance = 0;
   std::vector<double> high_point{}, low_point{};
-  std::vector<double> high_row{}, low_row{};  ///< empty where no row is known to make the key
+  std::vector<double> high_row{}, low_row{};  ///< empty if no output of the norm is known to give the key
 };
 
 /// Contexts that prove a lower bound for every query: with k_i and l_i the high and low key of pair i at
@@ -98,9 +100,9 @@ struct WeightProof {
   std::size_t distances = 0;         ///< bounds distances below this; 0 for every distance
   std::vector<double> weights{};     ///< w_j of each pair
   std::vector<double> turns{};       ///< ε_j, 1 for a pair that may be at any angle
-  std::vector<std::size_t> still{};  ///< coordinates of N: those that do not turn, slow pairs among them
+  std::vector<std::size_t> still{};  ///< coordinates of N: those that do not rotate, and slow pairs
   std::vector<double> factor{};      ///< F of them, row after row
-  double query_multiplier = 0.0;     ///< of |u|² <= 1 where |q'| is largest
+  double query_multiplier = 0.0;     ///< μ_q of |u|² <= 1 in the bound of the largest |q'|
   double key_multiplier = 0.0;
   double spread = 0.0;  ///< proved upper bound of the spread, before a soft cap
 };
@@ -117,13 +119,13 @@ struct DistanceProof {
 
 /// Bounds of a head with a rotation, over distances.
 struct OverDistances {
-  /// `most_uniform` and `sharpest` are of contexts with distances below this; 0 for every distance.
+  /// `most_uniform` and `sharpest` are about contexts with distances below this; 0 for every distance.
   std::size_t within = 0;
-  bool enumerated = false;         ///< whether each of them has been bounded by itself
+  bool enumerated = false;         ///< whether each of these distances has been bounded separately
   double sharpest_anywhere = 0.0;  ///< proved at every distance and for all frequencies
   double uniform_anywhere = 0.0;   ///< for some query, no context at any distance has a larger spread
-  /// Of two keys at distance 0, as if without rotation: a simpler problem, which shows what the projection
-  /// does.
+  /// Bounds for two keys at distance 0, as if without rotation: a simpler problem, which shows the effect of
+  /// the projection.
   Spread uniform_at_zero{};
   Spread sharpest_at_zero{};
   std::vector<UnavoidableContext> uniform_at_zero_proof{};
@@ -138,17 +140,17 @@ struct OverDistances {
   };
   std::vector<At> curve{};
   WeightProof everywhere{};
-  /// Proof of `uniform_anywhere`: a query, and weights that bound its spread (their `query_multiplier` has no
-  /// meaning). No point where no query is known to be attained.
+  /// Proof of `uniform_anywhere`: a query, and weights that bound its spread (their `query_multiplier` is not
+  /// used). The point is empty if no query is known to be attained.
   std::vector<double> anywhere_point{};
   WeightProof anywhere_proof{};
   std::optional<WeightProof> in_context{};
   std::optional<DistanceProof> by_distance{};
 };
 
-/// Of the balls that queries and keys are bound to by norms of their own, the part that rows of the head's
-/// norm are known to reach; 1 without such norms, 0 where nothing is known. With σ of the formula below, 0
-/// without.
+/// For norms of the queries' and keys' own: the radius ρ <= 1 of the part of the unit ball that outputs of
+/// the head's norm are proved to reach (1 without such norms, 0 if nothing is proved), and σ of the formula
+/// at `attention` (0 without such norms).
 struct Fills {
   double queries = 1.0;
   double keys = 1.0;
@@ -171,11 +173,9 @@ struct Attention {
   /// Whether, without scaling, some query gives all keys the same score. Rows are then unbounded, so if any
   /// query gives two keys different scores, the sharpest spread is unbounded.
   bool uniform_without_scaling = false;
-  /// Of the balls that queries and keys are bound to by norms of their own, the part that rows of the head's
-  /// norm are known to reach; 1 without such norms, 0 where nothing is known.
+  /// As in `Fills`.
   double queries_fill = 1.0;
   double keys_fill = 1.0;
-  /// σ of the formula below, 0 without such norms.
   double queries_radius = 0.0;
   double keys_radius = 0.0;
   double soft_cap = 0.0;  ///< applied to the spreads; 0 without one
@@ -212,13 +212,15 @@ struct Attention {
 /// scores (test: Attention.SoftCapBoundsHold).
 ///
 /// Source    [Brody et al. 2023, section 3.1], for one head's maps, gain and biases
+///
 /// Errors    Shape; Argument for an entry that is not finite; Unsupported for several groups, and for maps
-/// whose
-///           sizes with the norm's radius and gain are outside 2^-120 to 2^120
+///           whose sizes with the norm's radius and gain are outside 2^-120 to 2^120
+///
 /// Accuracy  upper − lower <= 1e-10 of the largest spread the sizes of the maps allow (test:
 ///           Attention.BoundsMeet); norms of their own and rotations aside (tests:
 ///           OwnNorms.NoContextIsBeyondTheBounds, OwnNorms.RowsAttainTheBounds,
 ///           RotaryAttention.BoundsAreTight)
+///
 /// Cost      O(width head_dim² + head_dim³), and with a rotation O(100 head_dim³ + distances head_dim³/3)
 [[nodiscard]] Attention attention(const NormSpec& norm, const HeadMaps& head,
                                   const AttentionEffort& effort = {});

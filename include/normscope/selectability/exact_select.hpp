@@ -8,17 +8,21 @@
 /// Decides selectability in rational arithmetic where floating point cannot.
 namespace normscope::selectability {
 
-/// Decides exactly, for the keys as stored, each key that is undecided in `selection` or not selectable by
-/// weights with a residual, from those weights; queries with a proved margin, equal keys and an only key stay
-/// as they are, since they are proved without rounding already. Where an exact answer is found it becomes the
-/// key's, with Proof::exact; every key taken up is in `Selection::exact`, those beyond `limits` with the
+/// Decides exactly, for the keys as stored, each key that is undecided in `selection` or unselectable by
+/// weights with a residual, starting from those weights. Keys with a proved margin, equal keys and a single
+/// key are skipped, since their proofs do not depend on rounding. An exact answer replaces that of the key,
+/// with Proof::exact. `Selection::exact` lists every key that was tried, those beyond `limits` with the
 /// reason.
 ///
 /// Source    [Dantzig 1963] as in `convex::separate_exactly`, one key against all others
+///
 /// Shapes    keys: those that `selection` is of
+///
 /// Errors    Unsupported where built without GMP; Cancelled
+///
 /// Accuracy  exact (tests: ExactSelect.AgreesWithPlanarHulls, ExactSelect.OneBitDecides,
 ///           test_exact_answers_hold_in_integers)
+///
 /// Cost      a key inside the hull of the keys that carry it: one system of their order; others as
 ///           `convex::separate` and from there `convex::separate_exactly`, with all keys
 void decide_exactly(MatrixView<const double> keys, Selection& selection,

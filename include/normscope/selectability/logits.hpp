@@ -10,8 +10,8 @@
 
 namespace normscope::selectability {
 
-/// Logits after a norm, as functions of the point u of the unit ball that the scaled row is: with
-/// h = r g ⊙ u + β, r the norm's radius, the logits W h + c are A u + a₀,
+/// Logits after a norm, as functions of the scaled row u, a point of the unit ball: with h = r g ⊙ u + β, r
+/// the norm's radius, the logits W h + c are A u + a₀,
 ///   A = r W G Π  (rms and spherical: without Π),  a₀ = W β + c.
 /// The mean over tokens is subtracted from W and from c, which changes no difference of logits.
 struct Logits {
@@ -21,18 +21,18 @@ struct Logits {
   std::vector<double> offsets{};  ///< a₀
   double scale = 0.0;             ///< largest length of a row plus size of its offset
   double rounding = 0.0;          ///< bound of the rounding error of any logit
-  /// Per token: the sizes that a proof about some tokens is measured by, however large others are.
+  /// Sizes of each token, relative to which proofs about it are judged, however large other tokens are.
   struct Own {
     double size = 0.0;            ///< |A_j| + |a_j|, with or without the common mean, whichever is smaller
     double rounding = 0.0;        ///< bound of the rounding error of its logit
-    double rounding_error = 0.0;  ///< that part of it that its own weights explain
+    double rounding_error = 0.0;  ///< the part of `rounding` that is due to the token's own weights
   };
   std::vector<Own> own{};
   /// eps = 0: the norm gives points of the sphere only, |u| = 1.
   bool sphere = false;
   /// The norm subtracts the mean: the entries of u sum to zero, and those of rows do up to rounding.
   bool centers = false;
-  /// Per token another token with the same weights and bias, or the largest number there is; empty where all
+  /// Per token another token with the same weights and bias, or the largest `std::size_t`; empty if all
   /// differ. Such duplicates have equal logits: neither ever leads.
   std::vector<std::size_t> duplicates{};
 
@@ -50,10 +50,13 @@ struct Logits {
 /// With eps = 0 it fills the sphere, and is not defined for a row that is constant (layer) or zero.
 ///
 /// Source    [Ba et al. 2016], [Brody et al. 2023]
+///
 /// Errors    Shape; Argument for an entry that is not finite, for logits beyond a double's range, and for a
 ///           layer norm of width 1 with eps = 0, which gives 0/0 always; Unsupported for several groups
+///
 /// Accuracy  a logit at a point of the ball is within `rounding` of the exact one
 ///           (test: Reach.FoldedLogitsAreWithinTheirRounding)
+///
 /// Cost      O(tokens width)
 [[nodiscard]] Logits fold(const NormSpec& norm, MatrixView<const double> unembedding,
                           std::span<const double> bias);

@@ -13,12 +13,13 @@ namespace normscope::selectability {
 struct Probability {
   double lower = 0.0;
   double upper = 1.0;
-  std::vector<double> point{};    ///< |u| <= 1 that attains `lower`; empty where the witness of the lead does
-  std::vector<double> tangent{};  ///< |u| <= 1 whose gradient proves `upper`; empty where the lead does
+  std::vector<double> point{};    ///< |u| <= 1 that attains `lower`; empty if the witness of the lead does
+  std::vector<double> tangent{};  ///< |u| <= 1 whose gradient proves `upper`; empty if the lead proves it
 };
 
 /// The bounds that follow from the lead alone: with a lead of at least l somewhere and at most m everywhere,
 ///   1/(1 + (tokens − 1) e^−l) <= p <= 1/(1 + e^−m).
+///
 /// Accuracy  proved (test: Probability.LeadsBoundProbabilities)
 [[nodiscard]] Probability probability_from_lead(const TokenReach& reach, std::size_t tokens);
 
@@ -33,7 +34,9 @@ struct ProbabilityOptions {
 /// `convex::largest_log_softmax`. With eps = 0 lower bounds are attained on the sphere; upper bounds are
 /// those of the ball, larger where a point inside is better, unless the sphere is two points. With logits
 /// beyond 2²⁰⁰ bounds are 0 and 1.
+///
 /// Errors    Cancelled; Shape
+///
 /// Cost      a few to 300 iterations of 4 tokens width operations per token
 [[nodiscard]] std::vector<Probability> largest_probabilities(const Logits& logits,
                                                              std::span<const std::size_t> asked,
@@ -41,8 +44,11 @@ struct ProbabilityOptions {
 
 /// The bounds that given points prove, a point and a tangent of each token in turn, without searching for
 /// others: for the points that `largest_probabilities` found, bitwise the same bounds.
+///
 /// Requires  eps > 0; logits up to 2²⁰⁰
+///
 /// Errors    Shape
+///
 /// Accuracy  (test: Survey.PointsOfProbabilitiesProveTheSameBoundsAgain)
 [[nodiscard]] std::vector<Probability> prove_probabilities(const Logits& logits,
                                                            std::span<const std::size_t> asked,

@@ -35,7 +35,9 @@ struct RandomCell {
 /// the mean share, but its colours agree with `any`.
 ///
 /// Source    [Brody, Alon, Yahav 2023, figures 1c and 1d]
+///
 /// Errors    Argument for ranges that are empty or runs = 0; Cancelled
+///
 /// Accuracy  the answer does not depend on the number of threads (test: RandomTable.ThreadsDoNotChangeABit)
 [[nodiscard]] std::vector<RandomCell> random_table(const RandomTable& table, unsigned threads = 0,
                                                    const Progress& progress = {});
@@ -47,6 +49,7 @@ struct FigureRow {
 };
 
 /// Fifteen rows of figure 1c, decoded to 0.01; each of 100 sets of keys per cell.
+///
 /// Source    [Brody, Alon, Yahav 2023, figure 1c]
 [[nodiscard]] const std::vector<FigureRow>& figure_1c();
 

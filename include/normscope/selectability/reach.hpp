@@ -12,7 +12,7 @@
 /// Which tokens a model can ever output: those whose logit is strictly the largest somewhere.
 namespace normscope::selectability {
 
-/// What is known of one token.
+/// Answer, bounds and proofs of one token.
 struct TokenReach {
   bool done = false;
   /// After the norm: for u in the unit ball, or on the unit sphere where eps = 0.
@@ -26,7 +26,8 @@ struct TokenReach {
   std::vector<double> witness{};
   /// Weights on other tokens that prove `upper`; empty where `runner_up` alone or `ends` prove it.
   std::vector<convex::PointWeight> weights{};
-  /// Weights on other tokens, and on the id `tokens` for "the length is positive", where not argmaxable.
+  /// Weights on other tokens that prove that it is not argmaxable; the weight on the index `tokens` is that
+  /// of the constraint that the length is positive.
   std::vector<convex::PointWeight> unbounded_weights{};
   /// A point of the unit ball one wider, where argmaxable but not reachable: at (u, s) the token leads by the
   /// rows (A, stretch a₀) of `without_ball`, and s is positive.
@@ -45,8 +46,8 @@ struct ReachOptions {
   unsigned threads = 0;
   /// A token whose largest lead is at most this times the scale counts as unreachable.
   double tolerance = 1e-12;
-  /// Whether the product of all tokens with all decides what it can first. It takes tokens² · width, however
-  /// few tokens are not `done`.
+  /// Whether the product of all tokens with all tokens is computed first. It takes tokens² · width
+  /// operations, however few tokens are not `done`.
   bool screen = true;
   std::size_t rounds = 200;  ///< passes over all tokens after which a token stays undecided
   Progress progress{};
@@ -62,8 +63,10 @@ struct ReachOptions {
 /// working set of rows, until a point or weights prove an answer.
 ///
 /// Errors    Cancelled, with `tokens` holding what is decided so far; Shape
+///
 /// Accuracy  every bound is proved, including the rounding of float32 where that is used (tests:
 ///           Reach.EveryAnswerIsProved, Reach.AgreesWithBruteForceOverTheDisc)
+///
 /// Cost      tokens² width for the product; then tokens · width per round and undecided token. Memory is
 ///           never tokens²
 void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOptions& options);
@@ -73,7 +76,9 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
 
 /// Narrows the bounds of the leads of the reachable tokens `asked` to 1e-6 of the scale, as far as rounding
 /// allows.
+///
 /// Errors    Cancelled
+///
 /// Cost      tokens · width per round and token
 void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::vector<std::size_t>& asked,
              const ReachOptions& options);
@@ -81,14 +86,18 @@ void sharpen(const Logits& logits, std::vector<TokenReach>& tokens, const std::v
 /// The same for the `wanted` reachable tokens with the smallest largest leads, until no other token can be
 /// among them. `sharp` tells for each token whether its bounds are final, `worked` how many tokens have been
 /// processed: an interrupted call continues from there.
+///
 /// Returns   number of tokens that might still be among them: 0, unless time ran out or `most` were processed
+///
 /// Errors    Cancelled
+///
 /// Accuracy  (test: Survey.NoTokenIsNearerThanThoseNamed)
 [[nodiscard]] std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& tokens,
                                           std::vector<bool>& sharp, std::size_t& worked, std::size_t wanted,
                                           std::size_t most, const ReachOptions& options);
 
 /// The point of the ball at which a reachable token leads by `lower`.
+///
 /// Requires  answer yes; a reach as decided here: its own direction stands for a witness that is empty
 [[nodiscard]] std::vector<double> witness(const Logits& logits, std::size_t token, const TokenReach& reach);
 
@@ -108,7 +117,9 @@ struct WithoutBall {
 
 /// Those of the tokens `asked` whose answers and bounds are not proved for these logits; trusts nothing else
 /// in `tokens` (test: Reach.ForgedProofsAreFound).
+///
 /// Errors    Cancelled
+///
 /// Cost      tokens · width for each
 [[nodiscard]] std::vector<std::size_t> unproved(const Logits& logits, const std::vector<TokenReach>& tokens,
                                                 const std::vector<std::size_t>& asked,

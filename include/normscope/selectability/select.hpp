@@ -32,11 +32,10 @@ enum class Proof {
   exact           ///< integers, found in rational arithmetic by `decide_exactly`
 };
 
-/// The name as written above, with spaces.
-/// As results spell it: "own_direction", "twin" for a duplicate.
+/// The spelling in results: the names above, but "twin" for a duplicate.
 [[nodiscard]] std::string_view to_string(Proof proof);
 
-/// What proves an answer, in the order of results.
+/// All proofs, in the order of results.
 inline constexpr std::array every_proof{Proof::alone,   Proof::own_direction, Proof::query,
                                         Proof::weights, Proof::duplicate,     Proof::exact};
 
@@ -66,7 +65,7 @@ struct Options {
   unsigned threads = 0;
 };
 
-/// What rational arithmetic found for a key.
+/// The result of rational arithmetic for a key.
 struct ExactVerdict {
   std::size_t key = 0;
   /// Whether a hyperplane separates the key, as A, from all other keys, as B: yes for a selectable one.
@@ -89,10 +88,11 @@ struct Selection {
 
   [[nodiscard]] std::size_t count(Selectability answer) const;
   [[nodiscard]] std::size_t count(Proof proof) const;
-  /// Of the finite margins of selectable keys; nothing where there is none.
+  /// Statistics of the finite margins of selectable keys; empty if there are none.
   [[nodiscard]] std::optional<Margins> margins() const;
   /// The query that selects key `index`; empty unless it is selectable.
-  /// Requires  `keys` are those that were asked about
+  ///
+  /// Requires  `keys` are the keys of this selection
   [[nodiscard]] std::vector<double> query(MatrixView<const double> all, std::size_t index) const;
 };
 
@@ -103,11 +103,15 @@ struct Selection {
 /// again in twice the precision of float64.
 ///
 /// Source    [Brody, Alon, Yahav 2023, section 3.2, theorem 1]; [Grivas, Bogoychev, Lopez 2022] the question
+///
 /// Shapes    keys (any rows, width >= 1)
+///
 /// Errors    Shape; Argument for an entry that is not finite
+///
 /// Accuracy  a selectable key's margin is a lower bound in exact arithmetic (tests:
 ///           Select.EveryAnswerIsProved, test_answers_hold_in_rational_arithmetic); the answer does not
 ///           depend on the number of threads (test: Select.ThreadsDoNotChangeABit)
+///
 /// Cost      at most rows² · width flops where its own query selects every key, and a few passes of
 ///           rows · width for each other key; memory for `keys` in float32, never rows²
 [[nodiscard]] Selection keys(MatrixView<const double> keys, const Options& options = {},
@@ -118,6 +122,7 @@ struct Selection {
 class Search {
  public:
   /// Requires  `keys` outlive the search
+  ///
   /// Errors    as `keys`
   Search(MatrixView<const double> keys, const Options& options);
   Search(Search&& other) noexcept;
@@ -131,7 +136,9 @@ class Search {
   /// A snapshot of all answers searched for so far, and of what the next step needs.
   [[nodiscard]] std::string state() const;
   /// Continues from a state, to bitwise the same answers; `source` names the state in messages.
+  ///
   /// Requires  no step was done
+  ///
   /// Errors    Format for bytes that are not a state, are damaged, or hold an answer that its proof does not
   ///           support; Argument for a state of other keys or options (test: Select.AForgedStateIsRefused)
   void resume(std::string_view state, const std::string& source = "the state");

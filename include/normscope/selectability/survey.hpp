@@ -52,8 +52,11 @@ struct SurveyOptions {
 /// After `decide`: computes the largest leads of the tokens that lead least, and the largest probabilities
 /// requested, until `options.until`. Continues from what an interrupted call left in the survey, to the same
 /// numbers. In an unfinished survey, `bound_by_leads` fills in the rest.
+///
 /// Errors    Cancelled
+///
 /// Accuracy  (tests: Survey.NoTokenIsNearerThanThoseNamed, Survey.LeftOutWorkIsCountedAndCompletedLater)
+///
 /// Cost      tokens · width per round and token computed
 void finish(const Logits& logits, Survey& survey, const SurveyOptions& wanted, const ReachOptions& options);
 

@@ -12,6 +12,7 @@ namespace normscope::selectability {
 
 /// min_j queryᵀ(k_index − k_j)/|query| over all other keys: a lower bound in exact arithmetic. −infinity for
 /// a query that is zero, not finite or of another width; +infinity when there is no other key.
+///
 /// Cost      O(rows · width); keys near the minimum are computed again in twice the precision
 [[nodiscard]] double verified_margin(MatrixView<const double> keys, std::size_t index,
                                      std::span<const double> query);
@@ -26,6 +27,7 @@ namespace normscope::selectability {
                                                      std::span<const convex::PointWeight> weights);
 
 /// Whether the verdict on key `index` is proved for these keys.
+///
 /// Errors    Unsupported for Proof::exact where built without GMP
 [[nodiscard]] bool verify(MatrixView<const double> keys, const Selection& selection, std::size_t index);
 

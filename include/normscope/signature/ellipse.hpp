@@ -12,9 +12,10 @@
 
 namespace normscope::signature {
 
-/// What the logits of one model lie on: centre + axes diag(semi_axes) u with |u| = 1, logits taken with mean
-/// 0 over the tokens. Shapes    centre (tokens); axes (tokens × rank), orthonormal columns; semi_axes, errors
-/// (rank)
+/// The ellipsoid on which the logits of one model lie, with their mean over the tokens subtracted:
+/// centre + axes diag(semi_axes) u with |u| = 1.
+///
+/// Shapes    centre (tokens); axes (tokens × rank), orthonormal columns; semi_axes, errors (rank)
 struct Ellipse {
   std::size_t tokens = 0;
   std::size_t rank = 0;
@@ -22,8 +23,8 @@ struct Ellipse {
   std::vector<double> axes{};
   std::vector<double> semi_axes{};  ///< descending
   std::vector<double> errors{};     ///< stated relative error of each semi-axis, not proved
-  /// The points fill the ellipsoid: fewer axes can be seen than u has dimensions, as with a vocabulary that
-  /// is not larger than the width.
+  /// Whether the points fill the ellipsoid: it has fewer axes than u has dimensions, for example because the
+  /// vocabulary is not larger than the width.
   bool filled = false;
 
   // Of an ellipse taken from outputs:
@@ -44,15 +45,18 @@ inline constexpr double drowning = 0.1;
 /// Singular values below this times the largest are left out.
 inline constexpr double negligible = 1e-7;
 
-/// The ellipse that weights state.
+/// The ellipse that follows from the weights of a model.
+///
 /// Cost      4 tokens width² on `threads` threads
 [[nodiscard]] Ellipse ellipse_of(const selectability::Logits& logits, unsigned threads = 0);
 
 /// Writes the ellipse as one safetensors file, atomically; its numbers are in the metadata
 /// ("normscope.ellipse/1").
+///
 /// Errors    Io
 void write_ellipse(const std::filesystem::path& path, const Ellipse& ellipse);
 /// The ellipse in a file; empty if the file is something else.
+///
 /// Errors    Io; Format for a damaged one: sizes that disagree, numbers that are not finite, semi-axes that
 ///           are not positive and descending, axes that are not orthonormal to 1e-6
 [[nodiscard]] std::optional<Ellipse> read_ellipse(const std::filesystem::path& path);

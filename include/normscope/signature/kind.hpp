@@ -11,22 +11,22 @@ enum class FinalNorm { layer, rms, none, unknown };
 /// "layer", "rms", "none" or "unknown".
 [[nodiscard]] std::string_view to_string(FinalNorm norm);
 
-/// What outputs alone tell of the end of their model.
+/// What outputs alone reveal about the final norm of their model.
 struct Kind {
   FinalNorm norm = FinalNorm::unknown;
   /// Of the hidden state; 0 where it is not known.
   std::size_t width = 0;
-  /// The subspace does not tell LayerNorm of one width from RMSNorm of one less: the norm is named because
-  /// the one width is a multiple of a larger power of two than the other.
+  /// The rank cannot distinguish a LayerNorm of some width from an RMSNorm of one less. If set, the norm was
+  /// chosen because its width is a multiple of a larger power of two than the other.
   bool by_width = false;
-  std::size_t rows_needed = 0;  ///< to tell whether there is a norm; 0 where they were there
+  std::size_t rows_needed = 0;  ///< to decide whether there is a norm; 0 if there were enough
   Extraction extraction{};      ///< of the fit, if there was one
 };
 
-/// The norm that rows lie behind: their rank is width − 1 behind LayerNorm, width behind RMSNorm; without a
-/// norm no ellipsoid fits. Errors    as `extract`, but for rows that are too few and subspaces that fill the
-/// vocabulary, which are
-///           answers
+/// The norm behind the rows: their rank is width − 1 after LayerNorm and width after RMSNorm; without a norm
+/// no ellipsoid fits.
+///
+/// Errors    as `extract`, except that too few rows and subspaces that fill the vocabulary are answers
 [[nodiscard]] Kind kind_of(const Outputs& outputs, const Subspace& subspace,
                            const ExtractOptions& options = {});
 

@@ -9,18 +9,18 @@
 #include <normscope/checkpoint/opened_array.hpp>
 #include <normscope/core/dtype.hpp>
 
-/// Whose output is this? The logits behind a final norm lie on one ellipsoid, which tells a model by its
-/// outputs, and which can be taken from outputs alone.
+/// Identifies the model behind given outputs. The logits after a final norm lie on one ellipsoid, by which a
+/// model can be recognized, and which can be estimated from outputs alone.
 ///
 /// Source    [Finlayson, Ren, Swayamdipta 2026] the ellipse as a signature; certificates, the extraction in
 ///           O(width⁴) and its error bars are ours
 namespace normscope::signature {
 
-/// What a number of the type rounds by, at half an ulp.
+/// The rounding error of a number of a type, half an ulp.
 struct Precision {
   Dtype dtype = Dtype::F64;
   double unit = 0.0;      ///< relative to the number
-  double smallest = 0.0;  ///< and at least, near zero
+  double smallest = 0.0;  ///< absolute, near zero
 };
 
 /// Errors    Unsupported for a dtype other than F64, F32, F16 and BF16
@@ -29,15 +29,15 @@ struct Precision {
 struct OutputOptions {
   double temperature = 1.0;          ///< the logits were divided by it
   double soft_cap = 0.0;             ///< C of C tanh(z/C), 0 without one: undone
-  std::optional<Dtype> precision{};  ///< of the logits when they were computed; found if it is not stated
-  std::size_t vocabulary = 0;        ///< number of tokens where rows have ids; else their width
+  std::optional<Dtype> precision{};  ///< type in which the logits were computed; inferred if not stated
+  std::size_t vocabulary = 0;        ///< number of tokens if rows have ids; else their width
 };
 
-/// One row with temperature and cap undone: logits up to a number of the row's own.
+/// One row with temperature and cap undone: logits up to a constant per row.
 struct OutputRow {
   std::vector<std::size_t> tokens{};  ///< ascending as given; empty for every token in order
   std::vector<double> logits{};
-  /// Bound of what rounding changed in each logit once it was computed; four roundings of the given number.
+  /// Bound of the rounding error of each logit after it was computed: four roundings of the given number.
   std::vector<double> slack{};
   std::vector<double> noise{};  ///< its standard deviation for one rounding
   double spread = 0.0;          ///< largest minus smallest
@@ -46,8 +46,9 @@ struct OutputRow {
 /// Rows of logits or log-probabilities in a file, read row by row.
 class Outputs {
  public:
-  /// `ids` has a token for each value, or is one row of tokens for all rows. Without it a row has every
-  /// token. The last axis of `values` is a row.
+  /// `ids` has the token of each value, or one row of tokens for all rows. Without it a row has every token.
+  /// The last axis of `values` is a row.
+  ///
   /// Errors    Shape; Unsupported for a type that holds no logits; Argument for a temperature that is not
   ///           positive, for probabilities in place of their logarithms, for ids that are no tokens or repeat
   Outputs(checkpoint::OpenedArray values, const std::optional<checkpoint::OpenedArray>& ids,
@@ -65,14 +66,18 @@ class Outputs {
   [[nodiscard]] const std::string& name() const { return values_.name(); }
 
   /// Values of a row as they are stored. Thread-safe.
+  ///
   /// Shapes    values (width)
   void stored(std::size_t row, std::span<double> values) const;
-  /// A row as `OutputRow`; values of −inf, which a sampler leaves of a token that it cut, are left out.
+  /// A row as `OutputRow`; values of −inf, which a sampler writes for excluded tokens, are left out.
   /// Thread-safe.
+  ///
   /// Errors    Argument, naming the row, for NaN, +inf and rows whose values are all the same
   [[nodiscard]] OutputRow row(std::size_t row) const;
   /// The same for rows that must have every token.
+  ///
   /// Errors    Argument for −inf as well
+  ///
   /// Requires  whole()
   void whole_row(std::size_t row, std::span<double> logits) const;
   /// Whether the first rows' exponentials sum to 1: log-probabilities, from which a cap cannot be undone.

@@ -2,8 +2,8 @@
 
 #include <Eigen/Core>
 
-/// Decompositions of Eigen's that several modules use, compiled once: each instance takes a compiler 5 to 20
-/// s. Not installed, as no public header needs it.
+/// Decompositions of Eigen that several modules use, compiled once because each instance takes the compiler 5
+/// to 20 s. Not installed, since no public header needs it.
 namespace normscope {
 
 /// A = V diag(values) Vᵀ, values ascending.
@@ -12,7 +12,7 @@ struct SymmetricEigen {
   Eigen::MatrixXd vectors;  ///< V, by columns
 };
 
-/// Of a symmetric matrix, whose lower triangle is read.
+/// The decomposition of a symmetric matrix, of which the lower triangle is read.
 [[nodiscard]] SymmetricEigen symmetric_eigen(const Eigen::MatrixXd& matrix);
 [[nodiscard]] Eigen::VectorXd symmetric_eigenvalues(const Eigen::MatrixXd& matrix);
 

@@ -40,7 +40,9 @@ struct MatrixSums {
 /// Rewrites a matrix in one pass, and applies the old and the new one to probes of the input features.
 ///
 /// Shapes    probes (inputs)
+///
 /// Errors    Unsupported for a value that is not finite or leaves the dtype's range
+///
 /// Accuracy  sums do not depend on the number of threads
 ///           (test: RewriteTiles.SumsAreThoseOfTheDefinition)
 [[nodiscard]] MatrixSums rewrite_matrix(const StoredMatrix& matrix, const InputChange& change,
@@ -52,6 +54,7 @@ struct MatrixSums {
 /// sizes; an empty span of weights stands for ones.
 ///
 /// Errors    Unsupported for a value that is not finite
+///
 /// Accuracy  of a compensated sum
 [[nodiscard]] WeightedSums sums_over_inputs(const StoredMatrix& matrix, std::span<const double> weights,
                                             unsigned threads);

@@ -41,6 +41,7 @@ struct RowFlags {
 /// Rewrites `count` elements, at most `tile_size`, and rounds them to their dtype, to nearest, ties to even.
 ///
 /// Requires  F64, F32, F16 or BF16; rows that are aligned as their elements
+///
 /// Accuracy  stored values are those of `encode` where the flags say that they are held
 ///           (test: RewriteTiles.RoundAsTheDtypeSays)
 [[nodiscard]] RowFlags convert_row(Dtype dtype, const std::byte* row, const RowChange& change,

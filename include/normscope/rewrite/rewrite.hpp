@@ -65,6 +65,7 @@ using Describe = std::function<std::string(const Result&)>;
 /// Accuracy  every certificate's bound (test: Rewrite.BoundsHoldForEveryInputTried)
 ///
 /// Cost      each matrix is read twice if its means are subtracted, otherwise once, and once more for a bias
+///
 /// Memory    48 MiB, what the checkpoint's files hold while they are read, 300 bytes a row and column of the
 ///           largest matrix, the tensors' names, the recipe, and where streams are rotated the largest matrix
 ///           in its dtype

@@ -345,7 +345,7 @@ WeightedSums sums_of_columns(const StoredMatrix& matrix, std::span<const double>
 }  // namespace
 
 void for_each_block(const StoredMatrix& matrix, const UseBlock& use) {
-  constexpr std::size_t bytes_of_a_block = std::size_t{1} << 21U;
+  constexpr std::size_t bytes_of_a_block = std::size_t{1} << 19U;
   constexpr std::size_t most_rows_of_a_block = 4096;  // bounds what is held for each row
   const std::size_t columns = matrix.columns();
   const std::size_t size = bits(matrix.tensor.dtype) / 8;

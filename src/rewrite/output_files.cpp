@@ -1,6 +1,9 @@
 #include "output_files.hpp"
 
+#include <future>
+#include <memory>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,24 +63,30 @@ Digest run_of(const Checkpoint& checkpoint, const std::string& options) {
 
 Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& places, WorkFolder& work,
                                const Progress& progress) {
-  Written all;
   std::size_t done = 0;
-  const bool resumes = checkpoint.files().size() > 1;
-  for (const fs::path& file : checkpoint.files()) {
+  const auto& files = checkpoint.files();
+  // `work` belongs to the thread that commits, once there is one.
+  std::vector<const Written*> finished;
+  for (const fs::path& file : files) finished.push_back(work.finished(places.name_of(file).string()));
+  std::vector<Written> each(files.size());
+  std::future<void> committing;  // of the file before: its last bytes reach the disk during the next one
+  for (std::size_t index = 0; index < files.size(); ++index) {
+    const fs::path& file = files[index];
     const fs::path name = places.name_of(file);
-    Written written;
-    if (const Written* const finished = work.finished(name.string()); finished != nullptr) {
-      written = *finished;
+    Written& written = each[index];
+    if (finished[index] != nullptr) {
+      written = *finished[index];
       ++taken_over;
       done += static_cast<std::size_t>(fs::file_size(work.files() / name));
     } else {
       std::error_code ignored;
       fs::create_directories((work.files() / name).parent_path(), ignored);
-      Fingerprint fingerprint;
-      checkpoint::SafetensorsWriter output(work.files() / name, headers(file), metadata,
-                                           [&](std::span<const std::byte> bytes) { fingerprint.add(bytes); });
-      WriteBehind behind([&](std::span<const std::byte> bytes) { output.write(bytes); });
-      for (const checkpoint::TensorHeader& tensor : output.order()) {
+      const auto fingerprint = std::make_shared<Fingerprint>();
+      const auto output = std::make_shared<checkpoint::SafetensorsWriter>(
+          work.files() / name, headers(file), metadata,
+          [fingerprint](std::span<const std::byte> bytes) { fingerprint->add(bytes); });
+      WriteBehind behind([&](std::span<const std::byte> bytes) { output->write(bytes); });
+      for (const checkpoint::TensorHeader& tensor : output->order()) {
         write(
             tensor,
             [&](std::span<const std::byte> bytes) {
@@ -88,12 +97,20 @@ Written ShardWriter::write_all(const Checkpoint& checkpoint, const Places& place
             written);
       }
       behind.finish();
-      output.commit();
-      if (resumes) work.keep(name.string(), fingerprint.value(), written);
+      if (committing.valid()) committing.get();
+      // Deferred if there is no other thread.
+      committing = std::async([&work, &written, output, fingerprint, name, resumes = files.size() > 1] {
+        output->commit();
+        if (resumes) work.keep(name.string(), fingerprint->value(), written);
+      });
     }
+    names.push_back(name);
+  }
+  if (committing.valid()) committing.get();
+  Written all;
+  for (Written& written : each) {
     for (Certificate& certificate : written.certificates) all.certificates.push_back(std::move(certificate));
     for (UndoPart& part : written.parts) all.parts.push_back(std::move(part));
-    names.push_back(name);
   }
   return all;
 }

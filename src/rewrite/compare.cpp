@@ -307,7 +307,7 @@ NormPairs paired_norms(const Side& before, const Side& after, Comparison& result
     }
     return norms;
   }
-  if (!before.model.is_known() || before.model.architecture != after.model.architecture) {
+  if (!before.model.is_known() || !is_same_family(before.model.architecture, after.model.architecture)) {
     refuse(fmt::format("{} is {}, {} is {}; expected one known architecture", before.file.path().string(),
                        before.model.title, after.file.path().string(), after.model.title));
   }
@@ -340,10 +340,8 @@ Agreement agreement_of(const Comparison& result) {
   return exact ? Agreement::same : Agreement::equivalent;
 }
 
-}  // namespace
-
-Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
-                   const Model& new_model, const Progress& progress) {
+Comparison compare_models(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                          const Model& new_model, const Progress& progress) {
   Side before(old_file, old_model);
   Side after(new_file, new_model);
   Comparison result;
@@ -360,7 +358,8 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
     result.not_compared.emplace_back("the operations between norms and matrices, which the graph states");
   } else {
     compare_all_writers(before, after, result);
-    if (old_file.graph() != nullptr || new_file.graph() != nullptr) {
+    if (old_file.graph() != nullptr || new_file.graph() != nullptr ||
+        old_model.architecture != new_model.architecture) {
       compare_others_by_values(before, after, result);
     } else {
       compare_others(before, after, result);
@@ -370,6 +369,18 @@ Comparison compare(const Checkpoint& old_file, const Model& old_model, const Che
   if (result.agreement == Agreement::different) find_misplaced(before, after, norms, result);
   add_findings(old_file, old_model, new_file, new_model, norms, result);
   return result;
+}
+
+}  // namespace
+
+Comparison compare(const Checkpoint& old_file, const Model& old_model, const Checkpoint& new_file,
+                   const Model& new_model, const Progress& progress) {
+  if (old_model.is_known() && old_model.architecture != new_model.architecture &&
+      is_same_family(old_model.architecture, new_model.architecture)) {
+    return compare_models(old_file, with_split_pairs(old_model), new_file, with_split_pairs(new_model),
+                          progress);
+  }
+  return compare_models(old_file, old_model, new_file, new_model, progress);
 }
 
 }  // namespace normscope::rewrite

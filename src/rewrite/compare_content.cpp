@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -100,6 +103,44 @@ std::vector<Linear> readings_of(const Tensor& tensor, const Linear& wanted) {
 }
 
 }  // namespace
+
+bool is_same_family(const std::string& a, const std::string& b) {
+  constexpr std::pair<const char*, const char*> twins[] = {
+      {"gpt2", "gguf_gpt2"}, {"llama", "gguf_llama"}, {"gemma", "gguf_llama"}};
+  return a == b || std::any_of(std::begin(twins), std::end(twins), [&](const auto& twin) {
+           return (a == twin.first && b == twin.second) || (a == twin.second && b == twin.first);
+         });
+}
+
+Model with_split_pairs(Model model) {
+  // For each stored matrix, which output stands where.
+  std::map<Place, std::vector<std::uint64_t>> orders;
+  for (const model::Head& head : model.heads) {
+    if (!head.rotary || !head.rotary->interleaved) continue;
+    for (const auto* part : {&head.query, &head.key}) {
+      if (!*part || !(*part)->out_indices.empty() || head.rotary->dims > (*part)->out) continue;
+      std::vector<std::uint64_t>& order = orders[place_of((*part)->weight)];
+      if (order.empty()) {
+        order.resize((*part)->stored_out);
+        std::iota(order.begin(), order.end(), std::uint64_t{0});
+      }
+      const std::uint64_t half = head.rotary->dims / 2;
+      for (std::uint64_t j = 0; j < half; ++j) {
+        order[(*part)->first_out + j] = (*part)->first_out + 2 * j;
+        order[(*part)->first_out + half + j] = (*part)->first_out + 2 * j + 1;
+      }
+    }
+  }
+  for (Norm& norm : model.norms) {
+    for (Linear& reader : norm.readers) {
+      const auto found = orders.find(place_of(reader.weight));
+      if (found == orders.end() || !reader.out_indices.empty()) continue;
+      const auto begin = found->second.begin() + static_cast<std::ptrdiff_t>(reader.first_out);
+      reader.out_indices.assign(begin, begin + static_cast<std::ptrdiff_t>(reader.out));
+    }
+  }
+  return model;
+}
 
 bool has_parameters(const Tensor& tensor) {
   return is_floating(tensor.dtype) && tensor.is_decodable() && tensor.elements() > 1;

@@ -32,6 +32,14 @@ struct NormPairs {
                                       const checkpoint::Checkpoint& new_file, const model::Model& new_model,
                                       double tolerance);
 
+/// Whether files of both architectures can hold the same model: they are the same, or one is the other in
+/// llama.cpp's names.
+[[nodiscard]] bool is_same_family(const std::string& a, const std::string& b);
+
+/// The model with the outputs of queries and keys in the order of pairs that are half a head apart, as
+/// Hugging Face stores them, where they are next to each other, as llama.cpp does.
+[[nodiscard]] model::Model with_split_pairs(model::Model model);
+
 struct ReaderPairs {
   std::vector<std::pair<model::Linear, model::Linear>> pairs{};
   std::vector<model::Linear> left{};  ///< of the old norm's

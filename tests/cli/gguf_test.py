@@ -3,7 +3,10 @@
 import json
 import unittest
 
+import numpy as np
+
 from command import SOURCE, CommandTest
+from rewrite_test import tensors
 
 MODELS = SOURCE / "tests/model"
 
@@ -75,6 +78,28 @@ class Gguf(CommandTest):
         done = self.run_command("compare", model, model)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("every tensor has the same values", done.stdout)
+
+    def test_it_is_the_same_as_the_checkpoint_that_it_was_made_of(self):
+        for case in ("llama", "gpt2"):
+            twin, model = MODELS / "fixtures" / case, MODELS / f"gguf/{case}.gguf"
+            for one, other in ((twin, model), (model, twin)):
+                done = self.run_command("compare", one, other, "--json", "c.json")
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                document = json.loads((self.folder / "c.json").read_text())
+                self.assertEqual((document["findings"], document["not_compared"]), ([], []), case)
+                self.assertEqual({norm["agreement"] for norm in document["norms"]}, {"same"}, case)
+            data = model.read_bytes()
+            for part in ("gain", "reader"):
+                name = {("llama", "gain"): "model.layers.1.input_layernorm.weight", ("llama", "reader"): "model.layers.1.self_attn.k_proj.weight",
+                        ("gpt2", "gain"): "transformer.h.1.ln_2.weight", ("gpt2", "reader"): "transformer.h.1.mlp.c_fc.weight"}[case, part]
+                value = tensors(twin / "model.safetensors")[name].ravel()[2]
+                old, new = np.float32(value).tobytes(), np.float32(1.5 * value).tobytes()
+                self.assertEqual(data.count(old), 1)
+                (self.folder / "new.gguf").write_bytes(data.replace(old, new))
+                done = self.run_command("compare", twin, "new.gguf", "--json", "c.json")
+                self.assertEqual((done.returncode, done.stderr), (1, ""), (case, part))
+                document = json.loads((self.folder / "c.json").read_text())
+                self.assertEqual(len([norm for norm in document["norms"] if norm["agreement"] == "different"]), 1, (case, part))
 
     def test_it_is_not_rewritten(self):
         done = self.run_command("rewrite", MODELS / "gguf/llama.gguf", "--fold", "gains", "-o", "out")

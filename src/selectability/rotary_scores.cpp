@@ -40,7 +40,8 @@ Turns turns_at(const std::vector<double>& frequencies, const std::vector<std::si
   return result;
 }
 
-/// The turns of the last few sets of distances: all heads of a model ask for the same ones.
+/// The turns of the last few sets of distances: all heads of a model ask for the same ones. At most 64 MiB
+/// stay.
 class RecentTurns {
  public:
   std::shared_ptr<const Turns> at(const std::vector<double>& frequencies,
@@ -54,6 +55,7 @@ class RecentTurns {
       }
     }
     auto made = std::make_shared<const Turns>(turns_at(frequencies, distances));
+    if (made->cosines.size() > largest) return made;
     const std::lock_guard lock(mutex_);
     entries_.push_front({frequencies, distances, made});
     if (entries_.size() > most) entries_.pop_back();
@@ -62,6 +64,7 @@ class RecentTurns {
 
  private:
   static constexpr std::size_t most = 8;
+  static constexpr Index largest = Index{1} << 19;  ///< cosines
 
   struct Entry {
     std::vector<double> frequencies;

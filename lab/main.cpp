@@ -65,12 +65,13 @@ Json document(Json experiments) {
 
 /// Prints the results in the store, and writes JSON and figures.
 int tell(const Session& session, const Options& options, const ExperimentResult& account) {
-  cli::JsonOutput machine_form(session, json_text(document(Json::array({to_json(account)}))));
+  AtomicGroup outputs;
   if (!options.folder.empty()) {
     cli::make_folder(options.folder);
     write_figures(account, options.folder);
   }
-  machine_form.commit();
+  session.write_json(json_text(document(Json::array({to_json(account)}))));
+  outputs.commit();
   session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
   return account.holds() == false ? cli::negative : cli::ok;
 }

@@ -30,6 +30,7 @@ int run_apply(const Session& session, const ApplyOptions& options) {
   const checkpoint::OpenedArray x = inputs.array(options.input);
   // Writing in place is allowed for a separate array file, but not for a tensor inside a checkpoint.
   keep_apart(x.fills_file() ? files_of_norm : inputs.files(), {options.output});
+  inputs.expect_outside_models({options.output});
   inputs.add_file(options.output);
   inputs.keep_apart({session.json});
   if (x.shape().empty() || x.shape().back() == 0) {
@@ -48,15 +49,16 @@ int run_apply(const Session& session, const ApplyOptions& options) {
                                        {"rows", rows},
                                        {"width", width},
                                        {"source", spec.source()}};
-  JsonOutput machine_form(session, json_text(json));
   std::vector<std::byte> buffer;
   const StoredRows stored{x.dtype(), x.bytes(buffer), rows, width};
+  AtomicGroup outputs;
   bytes::NpyWriter output(options.output, dtype, x.shape());
   apply_rows(
       spec, options.step, stored, [&output](std::span<const std::byte> block) { output.write(block); },
       session.threads);
   output.commit();
-  machine_form.commit();
+  session.write_json(json_text(json));
+  outputs.commit();
   spec.say_source(session);
   session.say(fmt::format("{}: {} of width {}, {}", printable(options.output), counted(rows, "row"), width,
                           to_string(dtype)));

@@ -1,4 +1,3 @@
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -42,21 +41,12 @@ std::vector<std::int64_t> wanted_labels(const BuildOptions& options,
   return merge::random_labels(rows, options.random_labels, options.seed);
 }
 
-/// Output files, written under temporary names and renamed when all of them are complete.
-class Outputs {
- public:
-  void add(const std::string& path, const std::string& text) {
-    if (path.empty()) return;
-    files_.push_back(std::make_unique<AtomicFile>(path));
-    files_.back()->write(text);
-  }
-  void commit() {
-    for (const std::unique_ptr<AtomicFile>& file : files_) file->commit();
-  }
-
- private:
-  std::vector<std::unique_ptr<AtomicFile>> files_{};
-};
+void write_text(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
 
 int run_build(const Session& session, const BuildOptions& options) {
   expect_writable({options.output, options.resume, options.trace, options.figure});
@@ -80,13 +70,12 @@ int run_build(const Session& session, const BuildOptions& options) {
       .threads = session.threads};
   const merge::Construction made =
       merge::construct(samples.view(), wanted_labels(options, labels, samples.rows), how, session.progress());
-  JsonOutput machine_form(session, json_text(documents::construction(made, how.mode, options.output)));
-  Outputs outputs;
-  outputs.add(options.trace, documents::fold_lines(made.folds));
-  outputs.add(options.figure, json_text(figures::folds(made.folds)) + "\n");
+  AtomicGroup outputs;
+  write_text(options.trace, documents::fold_lines(made.folds));
+  write_text(options.figure, json_text(figures::folds(made.folds)) + "\n");
   lnnet::save_net(options.output, made.net);
+  session.write_json(json_text(documents::construction(made, how.mode, options.output)));
   outputs.commit();
-  machine_form.commit();
   if (!options.resume.empty()) {
     std::error_code ignored;
     std::filesystem::remove(options.resume, ignored);
@@ -126,7 +115,7 @@ void add_build(CLI::App& root, Session& session) {
       ->check(counts(1, largest_count));
   command->add_option("--seed", options->seed, "Random seed of labels and projections (default 1)")
       ->type_name("S")
-      ->check(counts(0, std::numeric_limits<std::int64_t>::max()));
+      ->check(seeds());
   command
       ->add_option("--precision", options->precision,
                    "Arithmetic (default auto: float64, then double-double if that fails)")

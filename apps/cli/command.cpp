@@ -73,7 +73,8 @@ void NormOptions::declare(CLI::App& command) {
   command
       .add_option("--gain-offset", gain_offset,
                   "Number added to every gain entry (default: the model's, e.g. 1 for Gemma, else 0)")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(numbers(-1e300, 1e300));
   command.add_option("--bias", bias, "Bias, given like the gain (default: the model's, else zeros)")
       ->type_name("ARRAY");
   command

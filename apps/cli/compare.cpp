@@ -69,14 +69,16 @@ int run_compare(const Session& session, const CompareOptions& options) {
   const rewrite::Comparison comparison =
       rewrite::compare(before, inputs.model_of(before, options.stated), after,
                        inputs.model_of(after, options.stated), session.progress());
-  if (session.wants_json())
-    session.write_json(json_text(documents::comparison(before, after, comparison), 1));
+  AtomicGroup outputs;
   if (!options.page.empty()) {
     AtomicFile page(options.page);
     page.write(report::fill(json_text(documents::comparison(before, after, comparison), 1),
                             json_text(figures::comparison_charts(comparison))));
     page.commit();
   }
+  if (session.wants_json())
+    session.write_json(json_text(documents::comparison(before, after, comparison), 1));
+  outputs.commit();
   print_comparison(session, comparison);
   const bool agrees = comparison.agreement == rewrite::Agreement::same ||
                       comparison.agreement == rewrite::Agreement::equivalent;

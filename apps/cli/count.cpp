@@ -106,26 +106,22 @@ int run_count(const Session& session, const CountOptions& options) {
                                                 : std::vector<am::UnitDrift>{};
 
   const am::TrainSpec& spec = subject.spec;
-  JsonOutput machine_form(session, json_text(documents::count({.network = network,
-                                                               .spec = spec,
-                                                               .trained = subject.trained,
-                                                               .range = range,
-                                                               .near_members = score,
-                                                               .n = options.letters,
-                                                               .drifts = drifts})));
-  std::optional<AtomicFile> figure;
-  std::optional<AtomicFile> trace;
-  const auto write = [](std::optional<AtomicFile>& file, const std::string& path,
-                        const nlohmann::ordered_json& json) {
-    file.emplace(path);
-    file->write(json_text(json) + "\n");
+  const auto write = [](const std::string& path, const nlohmann::ordered_json& json) {
+    AtomicFile file(path);
+    file.write(json_text(json) + "\n");
+    file.commit();
   };
-  if (!options.figure.empty())
-    write(figure, options.figure, figures::counting_trace(network, options.letters));
-  if (!options.trace.empty()) write(trace, options.trace, documents::trace(network, options.letters));
-  if (figure) figure->commit();
-  if (trace) trace->commit();
-  machine_form.commit();
+  AtomicGroup outputs;
+  if (!options.figure.empty()) write(options.figure, figures::counting_trace(network, options.letters));
+  if (!options.trace.empty()) write(options.trace, documents::trace(network, options.letters));
+  session.write_json(json_text(documents::count({.network = network,
+                                                 .spec = spec,
+                                                 .trained = subject.trained,
+                                                 .range = range,
+                                                 .near_members = score,
+                                                 .n = options.letters,
+                                                 .drifts = drifts})));
+  outputs.commit();
 
   session.say(fmt::format("{} of {} units on {} up to {}, {}, seed {}: {}", options.cell, network.cell.width,
                           options.language, spec.longest, am::to_string(network.head), spec.seed,
@@ -173,10 +169,12 @@ void add_count(CLI::App& root, Session& session) {
                                     "Largest n in the training words (default 100; 50 for anbncn)"),
                 "N")
       ->check(counts(1, 1000));
-  when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X");
+  when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X")
+      ->check(numbers(0.0, 1e300));
   when_training(command->add_option("--seed", options->seed,
                                     "Random seed of weights, words and their order (default 1)"),
-                "S");
+                "S")
+      ->check(seeds());
   command->add_option("-n", options->letters, "n of the word whose states are shown (default 100)")
       ->type_name("N")
       ->check(counts(0, 10000));

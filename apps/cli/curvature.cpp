@@ -30,10 +30,17 @@ struct CurvatureOptions {
   std::string rows_out;
 };
 
+/// 1 GiB of them.
+constexpr std::size_t most_random_numbers = std::size_t{1} << 27;
+
 MatrixInput rows_of(const CurvatureOptions& options, const std::optional<checkpoint::OpenedArray>& given) {
   if (given) return read_matrix(*given);
   if (options.width == 0 || options.rows == 0) {
     throw Error(ErrorCode::Argument, "curvature: neither X nor --width is given, expected one of them");
+  }
+  if (options.rows > most_random_numbers / options.width) {
+    throw CLI::ValidationError("--rows", fmt::format("{} rows of width {}, expected at most {} numbers",
+                                                     options.rows, options.width, most_random_numbers));
   }
   MatrixInput x{.values = {}, .rows = options.rows, .width = options.width};
   Random random(options.seed);
@@ -63,9 +70,10 @@ int run_curvature(const Session& session, const CurvatureOptions& options) {
       options.rows_out.empty() ? MatrixView<double>{}
                                : MatrixView<double>(of_rows.values.data(), x.rows, groups.size()));
 
-  JsonOutput machine_form(session, json_text(documents::curvature(spec, x.rows, results, spec.source())));
+  AtomicGroup outputs;
   if (!options.rows_out.empty()) bytes::write_npy(options.rows_out, of_rows);
-  machine_form.commit();
+  session.write_json(json_text(documents::curvature(spec, x.rows, results, spec.source())));
+  outputs.commit();
 
   session.say(
       fmt::format("{} of width {}, {}: mean curvature per number of groups, and its ratio to one group",
@@ -103,13 +111,19 @@ void add_curvature(CLI::App& root, Session& session) {
       ->type_name("K1,K2,...")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  command->add_option("--width", options->width, "Width of the random rows")->type_name("N");
-  command->add_option("--rows", options->rows, "Number of random rows (default 1000)")->type_name("R");
+  command->add_option("--width", options->width, "Width of the random rows")
+      ->type_name("N")
+      ->check(counts(1, largest_count));
+  command->add_option("--rows", options->rows, "Number of random rows (default 1000)")
+      ->type_name("R")
+      ->check(counts(1, largest_count));
   command
       ->add_option("--rows-out", options->rows_out,
                    "Write the curvature at each row, rows x group counts (inf: a constant group at eps 0)")
       ->type_name("FILE.npy");
-  command->add_option("--seed", options->seed, "Random seed of the rows (default 1)")->type_name("S");
+  command->add_option("--seed", options->seed, "Random seed of the rows (default 1)")
+      ->type_name("S")
+      ->check(seeds());
   add_examples(*command, {"normscope curvature --width 64 --rows 100",
                           "normscope curvature models/wordlist_gpt:transformer.wte.weight --groups 1,4"});
 }

@@ -196,7 +196,8 @@ void add_heads(CLI::App& root, Session& session) {
   command
       ->add_option("--context", options->contexts.positions,
                    "Largest context, in positions, for the bounds of rotary heads (default: the model's own)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(counts(1, 1'000'000'000'000));
   command->add_flag("--queries", options->details.queries,
                     "Include in the JSON the queries, keys and rows that attain the bounds");
   command->add_flag("--certificates", options->details.certificates,

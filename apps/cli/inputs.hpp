@@ -40,10 +40,16 @@ class Inputs {
 
   /// All files of the inputs opened; for a checkpoint all its files, including its configuration.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
-  /// Throws if an output (other than "" and "-") names a file of the inputs or the file of another output.
+  /// Throws if an output (other than "" and "-") names a file of the inputs or the file of another output, or
+  /// one that `expect_outside_models` refuses.
   ///
   /// Errors    Argument
   void keep_apart(const std::vector<std::string>& outputs) const;
+  /// Throws if an output would replace a file in the folder of a checkpoint that has a config.json, such as
+  /// its tokenizer or its code. What this program writes there may be replaced: pages, arrays, and files that
+  /// name it in their first bytes.
+  /// Errors    Argument
+  void expect_outside_models(const std::vector<std::string>& outputs) const;
 
  private:
   std::shared_ptr<const checkpoint::Checkpoint> open(const std::filesystem::path& path);
@@ -52,6 +58,7 @@ class Inputs {
   std::map<std::filesystem::path, std::shared_ptr<const checkpoint::Checkpoint>> checkpoints_{};
   std::map<const checkpoint::Checkpoint*, model::Model> models_{};
   std::vector<std::filesystem::path> files_{};
+  std::vector<std::filesystem::path> folders_{};  ///< of checkpoints that have a config.json
 };
 
 }  // namespace normscope::cli

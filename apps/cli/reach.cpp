@@ -182,9 +182,10 @@ int run_reach(const Session& session, const ReachOptions& options) {
     }
     throw;
   }
-  JsonOutput machine_form(session, document(true));
+  AtomicGroup together;
   write_witnesses(options.certificates, head.logits, results, options.tolerance);
-  machine_form.commit();
+  session.write_json(document(true));
+  together.commit();
   describe(session, head, results);
   return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
 }

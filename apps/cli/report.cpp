@@ -151,10 +151,12 @@ int run_report(const Session& session, const ReportOptions& options) {
   inputs.keep_apart({options.output, session.json});
   const audit::Report report = audit::audit(checkpoint, inputs.model_of(checkpoint, options.model.stated),
                                             session.threads, session.progress(), vocabulary_options(options));
+  AtomicGroup outputs;
   AtomicFile page(options.output);
   page.write(report::fill(json_text(documents::report(report), 1), json_text(figures::charts(report))));
-  if (session.wants_json()) session.write_json(json_text(documents::report(report, options.deep), 1));
   page.commit();
+  if (session.wants_json()) session.write_json(json_text(documents::report(report, options.deep), 1));
+  outputs.commit();
   summarize(session, options, report);
   return ok;
 }

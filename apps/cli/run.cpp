@@ -51,6 +51,7 @@ int run_run(const Session& session, const RunOptions& options) {
   expect_finite(options.samples, samples.view());
   const std::vector<std::int64_t> given =
       lnnet::labels(net, samples.view(), session.threads, session.progress(), lnnet::Overflow::error);
+  AtomicGroup outputs;
   if (!options.trace.empty()) {
     bytes::write_npy(options.trace,
                      side_by_side(net, lnnet::trace(net, samples.view(), session.threads), samples.rows));
@@ -59,6 +60,7 @@ int run_run(const Session& session, const RunOptions& options) {
     bytes::write_npy(options.output, {{given.size()}, Dtype::F64, {given.begin(), given.end()}});
   }
   session.write_json(json_text(documents::classification(net, given)));
+  outputs.commit();
   session.say(fmt::format("{} samples through {} layers", samples.rows, net.layers.size()));
   constexpr std::size_t shown = 10;
   for (std::size_t row = 0; row < given.size() && row < shown; ++row) {

@@ -139,13 +139,14 @@ int run_select(const Session& session, const SelectOptions& options) {
   if (options.exact) {
     selectability::decide_exactly(keys.view(), selection, {}, session.threads, session.progress());
   }
-  JsonOutput machine_form(session, json_text(documents::select(selection, {.width = keys.width,
-                                                                           .norm = norm.json(spec),
-                                                                           .exact = options.exact,
-                                                                           .inputs = computed_from,
-                                                                           .folder = options.certificates})));
+  AtomicGroup together;
   write_certificates(options.certificates, keys.view(), selection);
-  machine_form.commit();
+  session.write_json(json_text(documents::select(selection, {.width = keys.width,
+                                                             .norm = norm.json(spec),
+                                                             .exact = options.exact,
+                                                             .inputs = computed_from,
+                                                             .folder = options.certificates})));
+  together.commit();
   if (spec) spec->say_source(session);
   describe(session, keys, selection, options.exact);
   return options.check && selection.count(Selectability::selectable) < keys.rows ? negative : ok;
@@ -209,7 +210,10 @@ void add_select(CLI::App& root, Session& session) {
       ->type_name("N")
       ->check(counts(3, largest_count))
       ->needs(table);
-  command->add_option("--seed", random.seed, "Random seed (default 1)")->type_name("S")->needs(table);
+  command->add_option("--seed", random.seed, "Random seed (default 1)")
+      ->type_name("S")
+      ->check(seeds())
+      ->needs(table);
   command->add_option("--figures", options->figures, "Write the table's heat maps (Vega-Lite) into FOLDER")
       ->type_name("FOLDER")
       ->needs(table);

@@ -60,8 +60,7 @@ int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm
   }
   const std::vector<RandomCell> cells =
       selectability::random_table(table, session.threads, session.progress());
-  JsonOutput machine_form(
-      session, json_text(documents::random_table(table, cells, norm.json(norm.of_width(table.least_width)))));
+  AtomicGroup together;
   if (!figures.empty()) make_folder(figures);
   for (const Figure& figure : all) {
     if (figures.empty()) break;
@@ -69,7 +68,9 @@ int run_random_table(const Session& session, const Inputs& inputs, const KeyNorm
     file.write(json_text(figures::random_table(cells, figure.share, figure.title)) + "\n");
     file.commit();
   }
-  machine_form.commit();
+  session.write_json(
+      json_text(documents::random_table(table, cells, norm.json(norm.of_width(table.least_width)))));
+  together.commit();
   for (const Figure& figure : all) describe(session, table, cells, figure.share, figure.title);
   return ok;
 }

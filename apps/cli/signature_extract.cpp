@@ -54,10 +54,10 @@ int run_signature_extract(const Session& session, const SignatureExtractOptions&
       signature::find_subspace(outputs, session.threads, progress, options.rank);
   const signature::Extraction result = signature::extract(
       outputs, subspace, {.threads = session.threads, .progress = progress, .resume = options.resume});
-  JsonOutput machine_form(session,
-                          json_text(documents::signature_extract(result, subspace, outputs, options.output)));
+  AtomicGroup together;
   if (result.ellipse) signature::write_ellipse(options.output, *result.ellipse);
-  machine_form.commit();
+  session.write_json(json_text(documents::signature_extract(result, subspace, outputs, options.output)));
+  together.commit();
   session.say(fmt::format("{} rows, {} different, of {} tokens in {}; {} unknowns, {} rounds", result.rows,
                           result.distinct, outputs.vocabulary(), to_string(outputs.precision().dtype),
                           signature::unknowns(subspace.rank), result.rounds));

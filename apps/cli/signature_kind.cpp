@@ -48,13 +48,14 @@ int run_signature_kind(const Session& session, const SignatureKindOptions& optio
   const signature::Subspace subspace = signature::find_subspace(outputs, session.threads, progress);
   const signature::Kind kind =
       signature::kind_of(outputs, subspace, {.threads = session.threads, .progress = progress, .resume = {}});
-  JsonOutput machine_form(session, json_text(documents::signature_kind(kind, subspace, outputs)));
+  AtomicGroup together;
   if (!options.figure.empty()) {
     AtomicFile file(options.figure);
     file.write(json_text(figures::singular_values(subspace), 1) + "\n");
     file.commit();
   }
-  machine_form.commit();
+  session.write_json(json_text(documents::signature_kind(kind, subspace, outputs)));
+  together.commit();
   session.say(in_words(kind, subspace));
   if (subspace.rank > 0) {
     const std::vector<double>& values = subspace.singular_values;

@@ -122,15 +122,16 @@ int run_signature_verify(const Session& session, const SignatureVerifyOptions& o
                                      .progress = session.progress()};
   const signature::Verification result =
       ellipse ? signature::verify(*ellipse, outputs, how) : signature::verify(*head, outputs, how);
-  JsonOutput machine_form(session, json_text(documents::signature_verify(
-                                       result, outputs,
-                                       {.path = options.model.path,
-                                        .kind = ellipse ? "ellipse" : "model",
-                                        .outputs = options.outputs.values,
-                                        .dimension = ellipse ? ellipse->rank : head->logits.dimension(),
-                                        .temperature = options.outputs.temperature})));
+  AtomicGroup together;
   write_row_certificates(options.certificates, result);
-  machine_form.commit();
+  session.write_json(
+      json_text(documents::signature_verify(result, outputs,
+                                            {.path = options.model.path,
+                                             .kind = ellipse ? "ellipse" : "model",
+                                             .outputs = options.outputs.values,
+                                             .dimension = ellipse ? ellipse->rank : head->logits.dimension(),
+                                             .temperature = options.outputs.temperature})));
+  together.commit();
   describe_verification(session, result);
   if (head) say_notes(session, head->notes);
   return options.check && result.verdict != Verdict::consistent ? negative : ok;

@@ -146,16 +146,17 @@ int run_train(const Session& session, const TrainOptions& options) {
       known != nullptr ? data_of(*known, options.rows) : data_of(read_data(options, *samples)),
       session.threads, session.progress());
   const lnnet::TrainRun& best = lnnet::best_of(runs);
+  AtomicGroup outputs;
   if (!options.figures.empty()) write_train_figures(options.figures, runs);
   const documents::TrainedOn on{options.what, known != nullptr ? std::string(known->claim) : "",
                                 options.output};
-  JsonOutput machine_form(session, json_text(documents::training(on, runs)));
   if (!options.output.empty()) {
     const lnnet::Net net = best.trainer.net();
     lnnet::save_net(options.output,
                     known != nullptr ? lnnet::for_unscaled(net, known->shift, known->scale) : net);
   }
-  machine_form.commit();
+  session.write_json(json_text(documents::training(on, runs)));
+  outputs.commit();
   say_conflicts(session, best.trainer.data());
   for (const lnnet::TrainRun& one : runs) session.say(run_line(one, options.groups.size() > 1));
   return ok;
@@ -196,12 +197,14 @@ void add_train(CLI::App& root, Session& session) {
   command
       ->add_option("--eps", options->eps,
                    "Added to the mean square, for spherical to the squared length (default 1e-5)")
-      ->type_name("E");
+      ->type_name("E")
+      ->check(numbers(0.0, 1e300));
   command->add_flag("--affine", options->affine, "Learn a gain and a bias in every norm");
   command->add_option("--optimizer", options->optimizer, "Optimizer (default adam)")
       ->check(CLI::IsMember({"adam", "sgd"}));
   command->add_option("--lr", options->rate, "Learning rate (default: the task's, else 0.01)")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(numbers(0.0, 1e300));
   command
       ->add_option("--schedule", options->schedule,
                    "Learning-rate schedule (default: the task's, else constant)")
@@ -216,7 +219,8 @@ void add_train(CLI::App& root, Session& session) {
   command
       ->add_option("--seed", options->seed,
                    "Random seed of the weights, the batches and a task's samples (default 1)")
-      ->type_name("S");
+      ->type_name("S")
+      ->check(cli::seeds());
   CLI::Option* seeds =
       command
           ->add_option("--seeds", options->seeds,

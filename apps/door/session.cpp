@@ -9,13 +9,18 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
+#include <limits>
 #include <new>
 #include <span>
+#include <system_error>
 
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/nearest.hpp>
+
+#include "out_of_memory.hpp"
 
 namespace normscope::cli {
 namespace {
@@ -82,7 +87,11 @@ std::size_t shown_length(std::string_view text) {
 }  // namespace
 
 Progress Session::progress() const {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, note_interrupt);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // One that is ignored stays so: nohup ignores SIGHUP for the program that it starts, and a shell SIGINT
+    // for a job in the background.
+    if (std::signal(signal, note_interrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
   const bool show = !quiet && isatty(STDERR_FILENO) != 0;
   return Progress([show](std::string_view what, std::size_t done, std::size_t total) {
     if (show) {
@@ -100,24 +109,45 @@ void Session::say(std::string_view line) const {
   if (failure != 0) fail_to_print(failure);
 }
 
-void Session::write_json(std::string text) const { JsonOutput(*this, std::move(text)).commit(); }
-
-JsonOutput::JsonOutput(const Session& session, std::string text) {
-  if (session.json.empty()) return;
+void Session::write_json(std::string text) const {
+  if (json.empty()) return;
   text += '\n';
-  if (session.json == "-") {
-    for_standard_output_ = std::move(text);
+  if (json == "-") {
+    // A truncated document is not a result, so a closed reader is an error here.
+    if (const int failure = put(text)) fail_to_print(failure);
   } else {
-    file_.emplace(session.json);
-    file_->write(text);
+    AtomicFile file(json);
+    file.write(text);
+    file.commit();
   }
 }
 
-void JsonOutput::commit() {
-  // A truncated document is not a result, so a closed reader is an error here.
-  if (const int failure = for_standard_output_ ? put(*for_standard_output_) : 0) fail_to_print(failure);
-  if (file_) file_->commit();
+namespace {
+
+/// Whether the option takes the name of a file or a folder, as its type tells: FILE, FILE|-, FOLDER, OUT,
+/// Y.npy.
+bool names_a_file(const std::string& type) {
+  return type == "FILE" || type == "FILE|-" || type == "FOLDER" || type == "OUT" ||
+         type.find('.') != std::string::npos;
 }
+
+/// Refuses an empty name, which is a shell variable that is not set, and "-", which would be a file of that
+/// name.
+void check_outputs(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    if (option->get_positional() || !names_a_file(type)) continue;
+    for (const std::string& name : option->results()) {
+      if (name.empty()) throw CLI::ValidationError(option->get_name(), "is empty, expected " + type);
+      if (name == "-" && type != "FILE|-") {
+        throw CLI::ValidationError(option->get_name(),
+                                   "is -, expected " + type + "; /dev/stdout is standard output");
+      }
+    }
+  }
+}
+
+}  // namespace
 
 CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
                       const std::string& description, std::function<int()> run) {
@@ -130,7 +160,8 @@ CLI::App* add_command(CLI::App& root, Session& session, const std::string& name,
       ->type_name("N")
       ->check(counts(0, 1024));
   command->add_flag("--quiet,-q", session.quiet, "Print errors only");
-  command->callback([&session, run = std::move(run)] {
+  command->callback([&session, command, run = std::move(run)] {
+    check_outputs(*command);
     session.run = [&session, run] {
       expect_writable({session.json});
       return run();
@@ -151,6 +182,8 @@ CLI::Validator counts(std::int64_t least, std::int64_t most) {
   return CLI::Range(least, most).description("");  // help shows what a value means, and its default
 }
 
+CLI::Validator seeds() { return counts(0, std::numeric_limits<std::int64_t>::max()); }
+
 CLI::Validator numbers(double least, double most) {
   return {[least, most](std::string& text) {
             double value = 0.0;
@@ -164,7 +197,6 @@ CLI::Validator numbers(double least, double most) {
 void keep_apart(const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& outputs) {
   namespace fs = std::filesystem;
   std::vector<fs::path> taken = inputs;
-  const auto spelled_out = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
   for (const std::string& output : outputs) {
     if (output.empty() || output == "-") continue;
     for (const fs::path& other : taken) {
@@ -195,7 +227,7 @@ void expect_folders(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     std::error_code missing;
-    fs::path nearest = fs::absolute(folder).lexically_normal();
+    fs::path nearest = spelled_out(folder);
     while (!fs::exists(nearest, missing) && nearest.has_relative_path()) nearest = nearest.parent_path();
     if (!fs::is_directory(nearest, missing)) {
       throw Error(ErrorCode::Io, fmt::format("{}: {} is not a folder, expected one to write into",
@@ -222,18 +254,33 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-namespace {
+std::string one_message(std::string_view text) {
+  constexpr std::string_view gap = " ... ";
+  constexpr std::size_t kept = (longest_message - gap.size()) / 2;
+  std::string shown = printable(text);
+  if (shown.size() <= longest_message) return shown;
+  // UTF-8 continues in bytes 10xxxxxx: neither part may end or begin within a character.
+  const auto continues = [&shown](std::size_t at) {
+    return (static_cast<unsigned char>(shown[at]) & 0xc0U) == 0x80U;
+  };
+  std::size_t end = kept;
+  while (end > 0 && continues(end)) --end;
+  std::size_t begin = shown.size() - kept;
+  while (begin < shown.size() && continues(begin)) ++begin;
+  return shown.substr(0, end) + std::string(gap) + shown.substr(begin);
+}
 
-const char* name_of_program = "normscope";
+namespace {
 
 /// Ends the program if a mapped file is truncated while it is read.
 extern "C" void note_lost_file(int) {
-  const auto put = [](std::string_view text) {
-    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
-  };
-  put(name_of_program);
-  put(": a file was truncated while it was being read\n");
+  complain_plainly(": a file was truncated while it was being read\n");
   _exit(bad_input);
+}
+
+/// What the operating system refused: a thread, a folder.
+bool is_of_the_system(const std::exception& error) {
+  return dynamic_cast<const std::system_error*>(&error) != nullptr;
 }
 
 }  // namespace
@@ -302,20 +349,29 @@ int parse_and_run(CLI::App& root, const Session& session, int argc, char** argv)
     root.parse(words);
     return session.run();
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return root.exit(error);
+    if (error.get_exit_code() == 0) {
+      errno = 0;
+      const int status = root.exit(error);
+      if (std::cout.flush()) return status;
+      const int failure = errno == 0 ? EIO : errno;
+      if (failure == EPIPE && !broken_pipes_are_errors) throw ReaderGone();
+      fail_to_print(failure);
+    }
     const std::string unknown_option = option_suggestion(root);
     complain(fmt::format("{0}: {1} (see {0} --help)\n", root.get_name(),
-                         printable(unknown_option.empty() ? error.what() : unknown_option)));
+                         one_message(unknown_option.empty() ? error.what() : unknown_option)));
     return usage;
   }
 }
 
 int guarded(const char* program, const std::function<int()>& work) {
-  name_of_program = program;
+  name_program(program);
   hold_standard_streams();
   // A closed reader is a failed write, and is cleaned up after in the same way.
   broken_pipes_are_errors = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
   std::signal(SIGBUS, note_lost_file);
+  // A file that exceeds the limit of ulimit -f is a failed write, too.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return work();
   } catch (const ReaderGone&) {
@@ -323,14 +379,16 @@ int guarded(const char* program, const std::function<int()>& work) {
     std::raise(SIGPIPE);
     return 128 + SIGPIPE;  // if the signal is blocked
   } catch (const Error& error) {
-    complain(fmt::format("{}: {}\n", program, printable(error.what())));
+    complain(fmt::format("{}: {}\n", program, one_message(error.what())));
     return error.code() == ErrorCode::Cancelled ? cancelled : bad_input;
   } catch (const std::bad_alloc&) {
-    complain(fmt::format("{}: out of memory\n", program));
+    complain_plainly(": out of memory\n");
     return bad_input;
   } catch (const std::exception& error) {
-    complain(fmt::format("{}: internal error: {}\n", program, printable(error.what())));
-    return bug;
+    const bool refused = is_of_the_system(error);
+    complain(
+        fmt::format("{}: {}{}\n", program, refused ? "" : "internal error: ", one_message(error.what())));
+    return refused ? bad_input : bug;
   }
 }
 

@@ -32,20 +32,9 @@ struct Session {
   void say(std::string_view line) const;
   /// Whether a JSON document is requested.
   [[nodiscard]] bool wants_json() const { return !json.empty(); }
-  /// Writes the JSON document to the destination of --json.
+  /// Writes the JSON document to the destination of --json. A command with several outputs writes them in an
+  /// `AtomicGroup`, this one last, because standard output cannot be taken back.
   void write_json(std::string text) const;
-};
-
-/// A JSON document in progress: written to a temporary file at once and renamed by `commit`, so that a
-/// command with two outputs leaves both or neither.
-class JsonOutput {
- public:
-  JsonOutput(const Session& session, std::string text);
-  void commit();
-
- private:
-  std::optional<std::string> for_standard_output_{};
-  std::optional<AtomicFile> file_{};
 };
 
 /// Largest count that an option accepts.
@@ -55,6 +44,8 @@ void add_examples(CLI::App& command, const std::vector<std::string>& examples);
 
 /// Integers from `least` to `most`.
 [[nodiscard]] CLI::Validator counts(std::int64_t least, std::int64_t most);
+/// Seeds of random numbers.
+[[nodiscard]] CLI::Validator seeds();
 /// Numbers from `least` to `most`; CLI::Range would accept nan.
 [[nodiscard]] CLI::Validator numbers(double least, double most);
 
@@ -83,6 +74,10 @@ void make_folder(const std::string& folder);
 
 /// Text from a file, escaped so that it cannot control a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
+/// The same for a message, whatever was quoted in it: of more than `longest_message` bytes the middle is left
+/// out.
+[[nodiscard]] std::string one_message(std::string_view text);
+inline constexpr std::size_t longest_message = 1000;
 
 /// Parses the command line and runs the chosen subcommand; errors are reported in one line. Adds
 /// `help SUBCOMMAND`, the same as `SUBCOMMAND --help`.

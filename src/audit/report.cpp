@@ -8,6 +8,7 @@
 
 #include <normscope/core/deadline.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/geometry/moments.hpp>
 #include <normscope/numeric/binary_scale.hpp>
@@ -195,7 +196,7 @@ Report audit(const checkpoint::Checkpoint& checkpoint, model::Model model, unsig
              const Progress& progress, const VocabularyOptions& vocabulary) {
   Report report;
   report.path = checkpoint.path().string();
-  const std::filesystem::path whole = std::filesystem::absolute(checkpoint.path()).lexically_normal();
+  const std::filesystem::path whole = spelled_out(checkpoint.path());
   report.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   report.format = checkpoint.format();
   for (const std::filesystem::path& file : checkpoint.files()) {

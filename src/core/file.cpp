@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -80,11 +79,24 @@ void read_range(int descriptor, const path& file, std::uint64_t offset, std::spa
   }
 }
 
+path folder_of(const path& file) { return file.has_parent_path() ? file.parent_path() : path("."); }
+
+/// Whether the kernel's rule for links in folders like /tmp lets this user follow `link`.
+bool may_follow(const struct stat& link, const path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return false;
+  const bool shared = (status.st_mode & S_ISVTX) != 0 && (status.st_mode & S_IWOTH) != 0;
+  return !shared || link.st_uid == ::geteuid() || link.st_uid == status.st_uid;
+}
+
 /// `file` with the symbolic links of its last component resolved, even if their target does not exist.
 path follow_links(path file) {
-  std::error_code ignored;
-  for (int hops = 0; std::filesystem::is_symlink(file, ignored); ++hops) {
-    if (hops == 40) fail(file, "too many symbolic links");
+  struct stat link {};
+  for (int hops = 0; ::lstat(file.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++hops) {
+    if (hops == 40) fail(file, "cannot be written: too many symbolic links");
+    if (!may_follow(link, folder_of(file))) {
+      fail(file, "cannot be written: is another user's link in a folder that everyone may write to");
+    }
     std::error_code error;
     const path target = std::filesystem::read_symlink(file, error);
     if (error) fail(file, "cannot be followed: " + error.message());
@@ -92,8 +104,6 @@ path follow_links(path file) {
   }
   return file;
 }
-
-path folder_of(const path& file) { return file.has_parent_path() ? file.parent_path() : path("."); }
 
 /// First digits of the running kernel's boot identifier; empty where there is none.
 std::string boot_tag() {
@@ -114,10 +124,15 @@ bool is_temporary(std::string_view name, std::string_view boot) {
          name.substr(digits).find_first_not_of(hexadecimal) == std::string_view::npos;
 }
 
+/// Locks the temporary file for this process; false if another one has it.
+bool lock(int descriptor) {
+  return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;  // or there are no locks here
+}
+
 /// Whether the open temporary file now belongs to this process. Another process that removes files of dead
 /// processes may have found it before it was locked.
 bool claim(int descriptor) {
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // or there are no locks here
+  if (!lock(descriptor)) return false;
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
 }
@@ -160,6 +175,18 @@ std::uint64_t random_bits(const path& file) {
   }
   return value;
 }
+
+path temporary_name(const path& file) {
+  return folder_of(file) / fmt::format("{}{}-{:016x}", temporary_prefix, boot_tag(), random_bits(file));
+}
+
+/// The name under which the kernel shows an open file, by which it can be given one in a folder.
+std::string open_name(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+/// Tries of a random name before giving up.
+constexpr int attempts = 100;
+
+thread_local AtomicGroup* current_group = nullptr;
 
 }  // namespace
 
@@ -211,11 +238,17 @@ void RangedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   read_range(descriptor_, path_, offset, out);
 }
 
-AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
+path spelled_out(const path& file) {
+  std::error_code error;
+  const path whole = std::filesystem::absolute(file, error);
+  return (error ? file : whole).lexically_normal();
+}
+
+AtomicFile::AtomicFile(path file, Temporary kind) : path_(std::move(file)) {
   if (path_.empty()) fail(path_, "has no name, expected a file to write");
   struct stat status {};
-  std::optional<mode_t> mode;
   const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) fail_errno(path_, "cannot be written");
   if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     // A device or a pipe can only be written to, not replaced; links to one (/dev/stdout) have no target
     // path.
@@ -223,33 +256,55 @@ AtomicFile::AtomicFile(path file) : path_(std::move(file)) {
     if (descriptor_ < 0) fail_errno(path_, "cannot be opened for writing");
     return;
   }
+  replaces_ = true;
   path_ = follow_links(std::move(path_));
   if (exists) {
     if (S_ISDIR(status.st_mode)) fail(path_, "is a folder, expected a file to write");
     if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail_errno(path_, "cannot be replaced");
-    mode = status.st_mode & 0777;
   }
-  const std::string boot = boot_tag();
-  remove_stale(folder_of(path_), boot);
-  for (int attempt = 0; descriptor_ < 0; ++attempt) {
-    temporary_ = folder_of(path_) / fmt::format("{}{}-{:016x}", temporary_prefix, boot, random_bits(path_));
-    Descriptor created(
-        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (created.value() < 0 && (errno != EEXIST || attempt == 100)) fail_errno(path_, "cannot be written");
-    if (created.value() < 0) continue;
-    if (claim(created.value())) {
-      descriptor_ = created.release();
-    } else if (attempt == 100) {
-      fail(path_, "cannot be written: its temporary file is removed each time");
-    }
-  }
-  if (mode && ::fchmod(descriptor_, *mode) != 0) {
+  const path folder = folder_of(path_);
+  remove_stale(folder, boot_tag());
+  if (kind == Temporary::unnamed) create_unnamed(folder);
+  if (descriptor_ < 0) create_named();
+  if (exists && ::fchmod(descriptor_, status.st_mode & 0777) != 0) {
     const int error = errno;
     ::close(descriptor_);
-    ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
     errno = error;
     fail_errno(path_, "its permissions cannot be kept");
   }
+}
+
+void AtomicFile::create_unnamed([[maybe_unused]] const path& folder) {
+#if defined(__linux__) && defined(O_TMPFILE)
+  Descriptor created(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  if (created.value() < 0 || ::access(open_name(created.value()).c_str(), F_OK) != 0) return;
+  if (lock(created.value())) descriptor_ = created.release();
+#endif
+}
+
+void AtomicFile::create_named() {
+  for (int attempt = 0; descriptor_ < 0; ++attempt) {
+    temporary_ = temporary_name(path_);
+    Descriptor created(
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (created.value() < 0 && (errno != EEXIST || attempt == attempts))
+      fail_errno(path_, "cannot be written");
+    if (created.value() < 0) continue;
+    if (claim(created.value())) {
+      descriptor_ = created.release();
+    } else if (attempt == attempts) {
+      fail(path_, "cannot be written: its temporary file is removed each time");
+    }
+  }
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      replaces_(other.replaces_) {
+  other.temporary_.clear();
 }
 
 AtomicFile::~AtomicFile() {
@@ -275,11 +330,37 @@ void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(te
 
 void AtomicFile::commit() {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
-  if (temporary_.empty()) {
+  if (!replaces_) {
     if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(path_, "cannot be closed");
     return;
   }
+  sync();
+  if (current_group != nullptr) {
+    current_group->files_.push_back(std::move(*this));
+  } else {
+    publish();
+  }
+}
+
+void AtomicFile::sync() {
   if (::fsync(descriptor_) != 0) fail_errno(path_, "cannot be synced");
+}
+
+void AtomicFile::name_it() {
+  const std::string open = open_name(descriptor_);
+  for (int attempt = 0; temporary_.empty(); ++attempt) {
+    const path name = temporary_name(path_);
+    // The file is locked already, so no other process takes it for that of a dead one.
+    if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = name;
+    } else if (errno != EEXIST || attempt == attempts) {
+      fail_errno(path_, "cannot be given a name");
+    }
+  }
+}
+
+void AtomicFile::publish() {
+  if (temporary_.empty()) name_it();
   // Renamed before it is closed, which unlocks it: an unlocked temporary file is that of a dead process.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "cannot be renamed into place");
   temporary_.clear();
@@ -287,6 +368,21 @@ void AtomicFile::commit() {
   // The file is complete under its name already; some file systems cannot sync a folder.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.value() >= 0) ::fsync(folder.value());
+}
+
+AtomicGroup::AtomicGroup() {
+  NORMSCOPE_ASSERT(current_group == nullptr);
+  current_group = this;
+}
+
+AtomicGroup::~AtomicGroup() { current_group = nullptr; }
+
+void AtomicGroup::commit() {
+  for (AtomicFile& file : files_) {
+    if (file.temporary_.empty()) file.name_it();
+  }
+  for (AtomicFile& file : files_) file.publish();
+  files_.clear();
 }
 
 }  // namespace normscope

@@ -38,11 +38,11 @@ Places::Places(const Checkpoint& checkpoint, const fs::path& to) : is_folder(fal
   std::error_code ignored;
   is_folder = fs::is_directory(checkpoint.path(), ignored) || is_index(checkpoint.path());
   from = is_folder ? folder_of(checkpoint.path()) : checkpoint.path();
-  if (fs::equivalent(from, output, ignored) ||
-      fs::absolute(from).lexically_normal() == fs::absolute(output).lexically_normal()) {
+  if (fs::equivalent(from, output, ignored) || spelled_out(from) == spelled_out(output)) {
     refuse_name(output, "is the input, expected another name");
   }
-  const fs::path inside = fs::weakly_canonical(output).lexically_relative(fs::weakly_canonical(from));
+  const fs::path inside =
+      fs::weakly_canonical(output, ignored).lexically_relative(fs::weakly_canonical(from, ignored));
   if (is_folder && !inside.empty() && *inside.begin() != "..") {
     refuse_name(output, "is in the input, expected a name outside of it");
   }
@@ -55,7 +55,7 @@ fs::path Places::name_of(const fs::path& file) const {
 Digest run_of(const Checkpoint& checkpoint, const std::string& options) {
   std::string text = fmt::format("{}\n{}\n", version, options);
   for (const fs::path& file : checkpoint.files()) {
-    text += fmt::format("{} {} {}\n", fs::absolute(file).string(), fs::file_size(file),
+    text += fmt::format("{} {} {}\n", spelled_out(file).string(), fs::file_size(file),
                         fs::last_write_time(file).time_since_epoch().count());
   }
   return sha256(std::as_bytes(std::span(text)));

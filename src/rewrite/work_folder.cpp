@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <system_error>
@@ -28,6 +29,16 @@ constexpr SnapshotKind kind{"rewrite", 2, "another checkpoint or other options"}
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what) {
   throw Error(ErrorCode::Io, fmt::format("rewrite: {}: {}", path.string(), what));
+}
+
+/// Makes what was written to a file last through a loss of power. Of a folder that is its names; some file
+/// systems cannot sync one.
+void sync(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = file >= 0 && ::fsync(file) == 0;
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (!synced && !fs::is_directory(path)) fail(path, fmt::format("cannot be synced: {}", std::strerror(error)));
 }
 
 /// Endings of files that hold weights, in the formats that folders of models have.
@@ -107,7 +118,7 @@ Written get_written(Unpacker& unpacker) {
 }  // namespace
 
 WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run)
-    : output_(fs::absolute(output).lexically_normal()), is_folder_(is_folder), run_(run) {
+    : output_(spelled_out(output)), is_folder_(is_folder), run_(run) {
   if (output_.filename().empty()) output_ = output_.parent_path();
   std::error_code error;
   if (is_folder && fs::exists(output_, error) &&
@@ -192,6 +203,7 @@ void WorkFolder::save() const {
 void WorkFolder::commit(const std::string& last) {
   std::error_code error;
   if (is_folder_) {
+    sync(files());
     fs::rename(files(), output_, error);  // replaces an empty folder
   } else {
     std::vector<fs::path> names;
@@ -202,6 +214,7 @@ void WorkFolder::commit(const std::string& last) {
     }
   }
   if (error) fail(output_, "cannot be created: " + error.message());
+  sync(output_.parent_path());
 }
 
 std::vector<std::string> copy_small_files(const fs::path& from, const fs::path& to,
@@ -219,6 +232,7 @@ std::vector<std::string> copy_small_files(const fs::path& from, const fs::path& 
     }
     fs::copy_file(entry->path(), to / name, fs::copy_options::overwrite_existing, failure);
     if (failure) fail(entry->path(), "cannot be copied: " + failure.message());
+    sync(to / name);
   }
   if (error) fail(from, "cannot be listed: " + error.message());
   std::sort(left.begin(), left.end());

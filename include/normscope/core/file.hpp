@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace normscope {
 
@@ -52,30 +53,70 @@ class RangedFile {
   std::uint64_t size_ = 0;
 };
 
+/// The absolute path without dots; the path itself, without dots, where the working directory is deleted.
+[[nodiscard]] std::filesystem::path spelled_out(const std::filesystem::path& path);
+
 /// A file that appears under its name complete or not at all: bytes go to a temporary file in the same
-/// folder, and `commit` syncs and renames it. Without `commit`, the destructor removes the temporary file and
-/// leaves an existing file unchanged. A process that is killed while it writes leaves its temporary file,
-/// `.normscope-<boot>-<hex>`, which the same user's next `AtomicFile` in that folder removes: a process holds
-/// a lock on its temporary file, so a file without a lock belongs to a dead process (test:
-/// AtomicFile.RemovesWhatADeadProcessLeft). Files from before a restart or of other machines are kept; remove
-/// them when no process writes there.
+/// folder, which `commit` syncs and renames. Without `commit`, an existing file stays as it was. Where the
+/// file system has files without a name, the temporary file is one until `commit`, and nothing is left of a
+/// process that is killed while it writes. Elsewhere such a process leaves `.normscope-<boot>-<hex>`, which
+/// the same user's next `AtomicFile` in that folder removes: a process holds a lock on its temporary file, so
+/// a file without a lock belongs to a dead process (test: AtomicFile.RemovesWhatADeadProcessLeft). Files from
+/// before a restart or of other machines are kept; remove them when no process writes there. A link is
+/// followed only where the kernel follows it, and in a sticky folder that everyone may write to only if it is
+/// this user's or the folder owner's.
 ///
 /// Errors    Io, naming the file
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  /// `named` is what file systems without unnamed files get in any case.
+  enum class Temporary { unnamed, named };
+
+  explicit AtomicFile(std::filesystem::path path, Temporary kind = Temporary::unnamed);
   AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
+  /// Nothing can be written afterwards. While an `AtomicGroup` of this thread exists, the file only appears
+  /// with that of the others.
   void commit();
 
  private:
+  friend class AtomicGroup;
+
+  void create_unnamed(const std::filesystem::path& folder);
+  void create_named();
+  void name_it();
+  void sync();
+  void publish();
+
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_{};
   int descriptor_ = -1;
+  bool replaces_ = false;  ///< false for a device or a pipe, which is written to directly
+};
+
+/// Files that appear together, such as the two outputs of a command: every `AtomicFile` that commits on this
+/// thread while the group exists is synced, and all are renamed by the group's `commit`. Without it none
+/// appears. Groups do not nest.
+///
+/// Errors    Io, naming the file; if a rename fails, the files before it have appeared
+class AtomicGroup {
+ public:
+  AtomicGroup();
+  AtomicGroup(const AtomicGroup&) = delete;
+  AtomicGroup& operator=(const AtomicGroup&) = delete;
+  ~AtomicGroup();
+
+  void commit();
+
+ private:
+  friend class AtomicFile;
+
+  std::vector<AtomicFile> files_{};
 };
 
 }  // namespace normscope

@@ -48,12 +48,16 @@ void JsonEvents::not_json(std::size_t position) const {
   fail(ErrorCode::Format, fmt::format("not one JSON object: syntax error at byte {}", position));
 }
 
-void parse_json(std::string_view text, JsonEvents& events, std::size_t* position) {
+bool send_json(std::string_view text, nlohmann::json::json_sax_t& events, std::size_t* position) {
   *position = 0;
+  return nlohmann::json::sax_parse(Cursor(text, 0, position), Cursor(text, text.size(), position), &events);
+}
+
+void parse_json(std::string_view text, JsonEvents& events, std::size_t* position) {
   // The library treats a NUL byte as the end of its input.
   const std::size_t nul = text.find('\0');
   if (nul != std::string_view::npos) events.not_json(nul + 1);
-  nlohmann::json::sax_parse(Cursor(text, 0, position), Cursor(text, text.size(), position), &events);
+  send_json(text, events, position);
 }
 
 }  // namespace normscope::checkpoint

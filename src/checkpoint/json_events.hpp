@@ -45,8 +45,13 @@ class JsonEvents : public nlohmann::json::json_sax_t {
   const std::string& where_;
 };
 
-/// Sends the JSON document `text` to `events`. `*position` is always the number of bytes read so far:
-/// during `key` and `string`, the byte after the closing quote.
+/// Sends the JSON document `text`, which has no NUL byte, to `events`; returns false if one of them did, or
+/// if it is no JSON. `*position` is always the number of bytes read so far: during `key` and `string`, the
+/// byte after the closing quote.
+bool send_json(std::string_view text, nlohmann::json::json_sax_t& events, std::size_t* position);
+
+/// The same for any text.
+/// Errors    of the events
 void parse_json(std::string_view text, JsonEvents& events, std::size_t* position);
 
 }  // namespace normscope::checkpoint

@@ -1,5 +1,6 @@
 #include <normscope/lnnet/net_file.hpp>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 
@@ -14,6 +16,7 @@ namespace normscope::lnnet {
 namespace {
 
 using nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr const char* key = "normscope.lnnet";
 constexpr const char* schema = "normscope.lnnet/1";
@@ -63,8 +66,8 @@ class Reader {
   Net read() {
     Net net;
     try {
-      const ordered_json json = architecture();
-      const ordered_json& entries = json.at("layers");
+      const Json json = architecture();
+      const Json& entries = json.at("layers");
       if (!entries.is_array()) fail("\"layers\" is not an array");
       net.classes = json.at("classes").get<std::vector<std::int64_t>>();
       if (json.contains("precision")) net.precision = precision(json["precision"].get<std::string>());
@@ -89,16 +92,18 @@ class Reader {
     throw Error(ErrorCode::Format, fmt::format("net: {}: {}", path_, what));
   }
 
-  [[nodiscard]] ordered_json architecture() const {
+  [[nodiscard]] Json architecture() const {
     const auto found = file_.metadata().find(key);
     if (found == file_.metadata().end())
       fail(fmt::format("has no \"{}\" in its metadata, expected a net", key));
-    ordered_json json = ordered_json::parse(found->second);
+    std::optional<Json> read = checkpoint::read_json(found->second);
+    if (!read) fail(fmt::format("its \"{}\" is not valid JSON", key));
+    Json json = std::move(*read);
     if (json.at("schema") != schema) fail(fmt::format("does not have the schema \"{}\"", schema));
     return json;
   }
 
-  static std::size_t count_of(const ordered_json& entry, const char* name) {
+  static std::size_t count_of(const Json& entry, const char* name) {
     // get() would convert a negative or fractional number to some count.
     if (!entry.at(name).is_number_unsigned()) {
       throw Error(ErrorCode::Format,
@@ -127,7 +132,7 @@ class Reader {
     return low_ ? values(name, shape) : std::vector<double>();
   }
 
-  void read_entry(const ordered_json& entry, std::size_t index, Net& net) {
+  void read_entry(const Json& entry, std::size_t index, Net& net) {
     const std::size_t count = count_of(entry, "count");
     Layer layer{.in = count_of(entry, "in"), .out = count_of(entry, "out")};
     if (count == 0 || layer.in == 0 || layer.out == 0)
@@ -142,7 +147,7 @@ class Reader {
     std::vector<double> gain;
     std::vector<double> norm_bias;
     if (layer.activation == Activation::norm) {
-      const ordered_json& norm = entry.at("norm");
+      const Json& norm = entry.at("norm");
       layer.norm = {.kind = norm_kind(norm.at("kind").get<std::string>()),
                     .width = layer.out,
                     .groups = count_of(norm, "groups"),

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
 
 #include "gguf_config.hpp"
@@ -20,12 +21,13 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kLargestCount = 1'000'000;
 constexpr double kMostPositions = 1e12;
-// Configurations nest a few levels; deeper values are skipped.
-constexpr int kDepth = 16;
 
 // A value in the form used in error messages.
 std::string shown(const Json& value) {
   if (value.is_object() || value.is_array()) return fmt::format("an {}", value.type_name());
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    return std::isnan(value.get<double>()) ? "NaN" : value.get<double>() > 0.0 ? "Infinity" : "-Infinity";
+  }
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= 40 ? text : text.substr(0, 40) + "...";
 }
@@ -122,10 +124,6 @@ struct Config::Contents {
 Config::Config(const checkpoint::Checkpoint& checkpoint, std::uint64_t heads) {
   const auto filled = std::make_shared<Contents>(checkpoint);
   Contents& contents = *filled;
-  const auto parse = [](const std::string& text) {
-    const auto keep = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDepth; };
-    return Json::parse(text, keep, false);
-  };
   Json root = Json::object();
   if (checkpoint.format() == "gguf") {
     contents.is_gguf = true;
@@ -134,21 +132,25 @@ Config::Config(const checkpoint::Checkpoint& checkpoint, std::uint64_t heads) {
     root = gguf_config(contents.metadata);
   } else if (checkpoint.config_text()) {
     contents.where = "config.json";
-    root = parse(*checkpoint.config_text());
-    if (root.is_discarded()) {
-      throw Error(ErrorCode::Format, "model: config.json: is not valid JSON, expected a JSON object");
+    std::optional<Json> parsed = checkpoint::read_json(*checkpoint.config_text());
+    if (!parsed) {
+      throw Error(
+          ErrorCode::Format,
+          fmt::format("model: config.json: is not valid JSON of at most {} values, expected a JSON object",
+                      checkpoint::most_json_values));
     }
+    root = std::move(*parsed);
     if (!root.is_object()) {
       throw Error(ErrorCode::Format,
                   fmt::format("model: config.json: holds {}, expected a JSON object", shown(root)));
     }
   } else if (const auto embedded = contents.metadata.find("config"); embedded != contents.metadata.end()) {
     // Metadata is free text: text that is not a JSON object is a note of another program, not an error.
-    Json parsed = parse(embedded->second);
-    if (parsed.is_object()) {
+    std::optional<Json> parsed = checkpoint::read_json(embedded->second);
+    if (parsed && parsed->is_object()) {
       contents.where = "metadata \"config\"";
       contents.source = Source::metadata;
-      root = std::move(parsed);
+      root = std::move(*parsed);
     }
   }
   const bool adds_heads = heads != 0 && !contents.states_heads(root, heads);

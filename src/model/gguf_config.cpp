@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
+
+#include <normscope/checkpoint/json_value.hpp>
 
 namespace normscope::model {
 
@@ -45,8 +48,8 @@ bool is_about_the_file(std::string_view key) {
 /// A value as it was stored: a number, a boolean, a list of these, else text.
 Json value_of(const std::string& text) {
   if (text.size() > longest_value) return text;
-  Json value = Json::parse(text, nullptr, false);
-  return value.is_number() || value.is_boolean() || value.is_array() ? value : Json(text);
+  const std::optional<Json> value = checkpoint::read_json(text);
+  return value && (value->is_number() || value->is_boolean() || value->is_array()) ? *value : Json(text);
 }
 
 /// "rope_scaling" of a linear type, which is also the default; other types keep their fields.

@@ -1,12 +1,14 @@
 #include <normscope/rewrite/plan.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/bytes/quote.hpp>
+#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
 
 #include "reasons.hpp"
@@ -44,9 +46,8 @@ void expect_known(const Checkpoint& checkpoint, const Model& model) {
     refuse(checkpoint, fmt::format("is a {} file, expected safetensors", checkpoint.format()));
   }
   if (!model.is_known()) refuse(checkpoint, "not modelled: " + model.title);
-  const auto config = checkpoint.config_text()
-                          ? nlohmann::json::parse(*checkpoint.config_text(), nullptr, false)
-                          : nlohmann::json();
+  const nlohmann::json config =
+      checkpoint::read_json(checkpoint.config_text().value_or("")).value_or(nlohmann::json());
   if (config.is_object() && config.contains("model_type") &&
       model.evidence.find("model_type") == std::string::npos) {
     refuse(checkpoint, fmt::format("not modelled: model_type {}; its tensors are named as those of {}",
@@ -95,8 +96,8 @@ const char* to_string(Change change) {
 std::string why_not_untied(const Checkpoint& checkpoint, const Model& model) {
   if (!checkpoint.config_text())
     return "without a config.json, the code that loads the file decides whether it is tied";
-  const auto config = nlohmann::json::parse(*checkpoint.config_text(), nullptr, false);
-  if (config.is_object() && config.contains("text_config")) {
+  const std::optional<nlohmann::json> config = checkpoint::read_json(*checkpoint.config_text());
+  if (config && config->is_object() && config->contains("text_config")) {
     return "its configuration has a section for the language model";
   }
   for (const model::Norm& norm : model.norms) {
@@ -119,11 +120,11 @@ Plan make_plan(const Checkpoint& checkpoint, const Model& model, const Options& 
   Plan plan;
   plan.options = options;
   if (const auto found = checkpoint.metadata().find(marker_key); found != checkpoint.metadata().end()) {
-    const auto done = nlohmann::json::parse(found->second, nullptr, false);
-    if (done.is_object()) {
-      plan.folded_before = done.value("gains", nlohmann::json()) == "folded";
-      plan.migrated_before = done.value("gains", nlohmann::json()) == "migrated";
-      plan.centered_before = done.value("streams", nlohmann::json()) == "centered";
+    const std::optional<nlohmann::json> done = checkpoint::read_json(found->second);
+    if (done && done->is_object()) {
+      plan.folded_before = done->value("gains", nlohmann::json()) == "folded";
+      plan.migrated_before = done->value("gains", nlohmann::json()) == "migrated";
+      plan.centered_before = done->value("streams", nlohmann::json()) == "centered";
     }
   }
   const Uses uses(model);

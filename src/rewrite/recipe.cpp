@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/checkpoint/safetensors.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
@@ -58,8 +59,8 @@ class RecipeReader {
 
   Recipe read() {
     const std::string text = string_of(array("recipe", Dtype::U8));
-    const auto json = RecipeJson::parse(text, nullptr, false);
-    if (!json.is_object() || json.value("schema", RecipeJson()) != recipe_schema) {
+    const nlohmann::json json = checkpoint::read_json(text).value_or(nlohmann::json());
+    if (!json.is_object() || json.value("schema", nlohmann::json()) != recipe_schema) {
       fail(fmt::format("is no recipe of a rewrite, expected the schema {}", recipe_schema));
     }
     try {
@@ -70,7 +71,7 @@ class RecipeReader {
   }
 
  private:
-  Recipe read(const RecipeJson& json) {
+  Recipe read(const nlohmann::json& json) {
     Recipe recipe;
     recipe.id = json.at("id").get<std::string>();
     if (!json.at("added_head").is_null()) recipe.added_head = json.at("added_head").get<std::string>();
@@ -93,7 +94,7 @@ class RecipeReader {
     return recipe;
   }
 
-  UndoEdit read_edit(const RecipeJson& item, Recipe& recipe) {
+  UndoEdit read_edit(const nlohmann::json& item, Recipe& recipe) {
     const std::size_t index = recipe.edits.size();
     UndoEdit edit;
     const auto change = item.at("change").get<std::string>();

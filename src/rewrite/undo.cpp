@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/bytes/quote.hpp>
+#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
@@ -76,9 +77,9 @@ class Undoing {
 
   void expect_marker() const {
     const auto found = checkpoint_.metadata().find(marker_key);
-    const auto marker = found == checkpoint_.metadata().end()
-                            ? nlohmann::json()
-                            : nlohmann::json::parse(found->second, nullptr, false);
+    const nlohmann::json marker =
+        checkpoint::read_json(found == checkpoint_.metadata().end() ? "" : found->second)
+            .value_or(nlohmann::json());
     if (!marker.is_object() || marker.value("undo", nlohmann::json()) != recipe_.id) {
       fail(ErrorCode::Argument,
            fmt::format("is the recipe of another file than {}, whose metadata name {}",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <normscope/bytes/source.hpp>
+#include <normscope/checkpoint/json_value.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
@@ -64,10 +65,14 @@ struct Replaced {
 void write_untied(const Checkpoint& checkpoint, const Plan& plan, const Replaced& replaced,
                   const fs::path& to, Result& result) {
   if (checkpoint.config_text()) {
-    auto config = nlohmann::ordered_json::parse(*checkpoint.config_text());
-    config["tie_word_embeddings"] = false;
+    const std::optional<std::string> config =
+        checkpoint::with_json_flag(*checkpoint.config_text(), "tie_word_embeddings", false);
+    if (!config) {
+      throw Error(ErrorCode::Format,
+                  "rewrite: config.json: \"tie_word_embeddings\" is not a flag, expected true or false");
+    }
     replaced.add("config.json");
-    write_text(to / "config.json", config.dump(2) + "\n");
+    write_text(to / "config.json", *config);
     result.files.emplace_back("config.json");
     result.configuration.emplace_back("\"tie_word_embeddings\" is false");
   }

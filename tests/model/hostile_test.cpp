@@ -51,7 +51,9 @@ TEST(HostileModel, ConfigurationErrorsNameFileAndKey) {
     return complaint(file);
   };
   EXPECT_EQ(with("[1, 2]"), "Format: model: config.json: holds an array, expected a JSON object");
-  EXPECT_EQ(with("{\"n_head\": 2"), "Format: model: config.json: is not valid JSON, expected a JSON object");
+  EXPECT_EQ(with("{\"n_head\": 2"),
+            "Format: model: config.json: is not valid JSON of at most 1048576 values, "
+            "expected a JSON object");
   EXPECT_EQ(with(R"({"n_head": -3})"),
             "Format: model: config.json: \"n_head\" is -3, expected a whole number from 1 to 1000000");
   EXPECT_EQ(with(R"({"n_head": "2"})"),
@@ -71,7 +73,8 @@ TEST(HostileModel, ConfigurationErrorsNameFileAndKey) {
   EXPECT_EQ(with(R"({"n_head": 4, "num_key_value_heads": 3})"),
             "Format: model: config.json: \"num_key_value_heads\" is 3, expected a divisor of the 4 heads");
   EXPECT_EQ(with(std::string(2'000'000, '[')),
-            "Format: model: config.json: is not valid JSON, expected a JSON object");
+            "Format: model: config.json: is not valid JSON of at most 1048576 values, "
+            "expected a JSON object");
   EXPECT_EQ(
       with("{\"n_head\": null, \"deep\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}"),
       "");

@@ -4,6 +4,7 @@
 
 #include <normscope/audit/report.hpp>
 #include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/checkpoint/checksums.hpp>
 #include <normscope/documents/report.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/model/model.hpp>
@@ -38,6 +39,7 @@ int run_inspect(const Session& session, const ModelName& file) {
   Inputs inputs;
   const checkpoint::Checkpoint& checkpoint = inputs.checkpoint(file.path);
   inputs.keep_apart({session.json});
+  checkpoint::check_sums(checkpoint);
   const model::Model& model = inputs.model_of(checkpoint, file.stated);
   if (session.wants_json()) session.write_json(json_text(documents::inspection(checkpoint, model), 1));
   if (session.quiet) return ok;

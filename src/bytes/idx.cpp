@@ -56,9 +56,10 @@ IdxElements read_idx_elements(Bytes bytes, const std::string& where) {
   }
   const std::optional<std::uint64_t> elements = element_count(array.shape);
   const std::size_t size = bits(*dtype) / 8;
-  if (!elements || *elements > 0xffffffffffffU || source.exceeds(*elements * size)) {
+  if (!elements || *elements > 0xffffffffffffU) {
     fail(ErrorCode::Format, where, "has fewer bytes than the elements that its header states");
   }
+  source.require(*elements * size);
   std::vector<std::byte>& data = array.bytes;
   data.resize(*elements * size);
   source.read(data);

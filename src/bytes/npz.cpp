@@ -43,6 +43,13 @@ std::vector<std::byte> read_npz_data(std::span<const std::byte> bytes, const Zip
                                      const std::string& where) {
   ZipStream stream(bytes, member, where);
   const NpyHeader header = take_header(stream, member, where);
+  if (header.data_bytes() > most_unpacked(member.packed_size)) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: member {}: unpacks to {} bytes from {}, more than the {} that are unpacked; "
+                            "store it uncompressed",
+                            where, quote(member.name), header.data_bytes(), member.packed_size,
+                            most_unpacked(member.packed_size)));
+  }
   std::vector<std::byte> data(header.data_bytes());
   stream.read(data);
   stream.finish();

@@ -21,7 +21,7 @@ namespace normscope::bytes {
 /// Unpacks the elements as they are stored. Memory is allocated only after the member's size is known to
 /// equal that of its array.
 ///
-/// Errors    as `read_npz_header`; Format for a wrong checksum
+/// Errors    as `read_npz_header`; Format for a wrong checksum; Unsupported beyond `most_unpacked`
 [[nodiscard]] std::vector<std::byte> read_npz_data(std::span<const std::byte> bytes, const ZipMember& member,
                                                    const std::string& where);
 

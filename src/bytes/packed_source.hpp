@@ -10,7 +10,7 @@ namespace normscope::bytes {
 
 /// Reads a file with one array front to back, gzipped or not.
 ///
-/// Errors    Format; messages begin with `where`
+/// Errors    Format; Unsupported where more than `most_unpacked` bytes are read; messages begin with `where`
 class PackedSource {
  public:
   PackedSource(std::span<const std::byte> bytes, std::string where);
@@ -18,8 +18,9 @@ class PackedSource {
   PackedSource& operator=(const PackedSource&) = delete;
   ~PackedSource();
 
-  /// Whether `size` exceeds what the file can contain.
-  [[nodiscard]] bool exceeds(std::uint64_t size) const;
+  /// Throws if the file cannot contain that many bytes, or if they are more than are unpacked from a file of
+  /// its size.
+  void require(std::uint64_t size) const;
   /// Fills `out` with the next bytes.
   void read(std::span<std::byte> out);
   /// Reads up to `out.size()` of the next bytes and returns their number.
@@ -30,7 +31,7 @@ class PackedSource {
  private:
   std::span<const std::byte> bytes_;
   std::string where_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0;  ///< bytes taken
   struct Inflater;
   std::unique_ptr<Inflater> inflater_;  ///< null for an uncompressed file
 };

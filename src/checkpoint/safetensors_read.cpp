@@ -21,7 +21,7 @@ constexpr std::size_t longest_string = std::size_t{4} << 20;
 constexpr std::size_t longest_run = std::size_t{64} << 10;
 
 struct Parts {
-  std::string_view header;  ///< without trailing spaces
+  std::string_view header;  ///< without white space around it
   bytes::StoredBytes data;
 };
 
@@ -41,13 +41,17 @@ Parts split(const bytes::StoredBytes& file, const std::string& where, std::vecto
   const std::span<const std::byte> bytes = file.part(length_bytes, length).fetch(buffer);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.empty()) reject("header is empty, expected a JSON object");
-  if (text.front() != '{') {
+  // The reference implementation writes spaces behind the object, and reads any white space of JSON around
+  // it.
+  constexpr std::string_view white = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(white), text.size() - 1);
+  const std::string_view object = text.substr(begin, text.find_last_not_of(white) + 1 - begin);
+  if (object.empty() || object.front() != '{') {
     reject(fmt::format("header begins with byte 0x{:02x}, expected '{{'",
-                       static_cast<unsigned char>(text.front())));
+                       static_cast<unsigned char>(text[begin])));
   }
-  const std::string_view object = text.substr(0, text.find_last_not_of(' ') + 1);
   if (object.back() != '}') {
-    reject(fmt::format("header ends with byte 0x{:02x}, expected '}}' and then only spaces",
+    reject(fmt::format("header ends with byte 0x{:02x}, expected '}}' and then only white space",
                        static_cast<unsigned char>(object.back())));
   }
   const std::uint64_t data_begin = length_bytes + length;

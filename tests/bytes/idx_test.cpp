@@ -8,9 +8,11 @@
 #include <normscope/bytes/idx.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/random.hpp>
 
 #include "bytes/zip_files.hpp"
 #include "support/data.hpp"
+#include "support/files.hpp"
 
 namespace normscope::bytes {
 namespace {
@@ -54,6 +56,25 @@ TEST(Idx, RefusesIncompleteFiles) {
   EXPECT_THROW(static_cast<void>(read("\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s)),
                Error);
   EXPECT_THROW(static_cast<void>(read(gzip("\0\0\x0e\x01\x7f\xff\xff\xff"s))), Error);
+}
+
+TEST(Idx, UnpacksNoMoreThanTheStatedBound) {
+  // What could unpack to 300 million zeros, as its header says.
+  std::string noise(400'000, '\0');
+  Random random(1);
+  for (char& c : noise) c = static_cast<char>(random.bits());
+  const std::string packed = gzip("\0\0\x08\x01\x11\xe1\xa3\x00"s + noise);
+  EXPECT_EQ(test::error_of(ErrorCode::Unsupported, [&] { (void)read(packed); }),
+            "idx: x: has more than the 268435456 bytes that are unpacked from " +
+                std::to_string(packed.size()) + "; unpack it first");
+  const std::string small = gzip("\0\0\x08\x01\x11\xe1\xa3\x00"s);
+  EXPECT_EQ(test::error_of(ErrorCode::Format, [&] { (void)read(small); }),
+            "idx: x: has fewer bytes than the elements that its header states");
+}
+
+TEST(Idx, UnpacksAConstantArray) {
+  const Array zeros = read(gzip("\0\0\x08\x01\x01\x00\x00\x00"s + std::string(1 << 24, '\0')));
+  EXPECT_EQ(zeros.shape, std::vector<std::uint64_t>{1 << 24});
 }
 
 TEST(Idx, ReadsMnist) {

@@ -7,6 +7,7 @@
 #include <normscope/bytes/array.hpp>
 #include <normscope/bytes/zip.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/random.hpp>
 
 #include "bytes/zip_files.hpp"
 #include "support/data.hpp"
@@ -123,6 +124,18 @@ TEST_F(Npz, RejectsBombsBeforeAllocating) {
   EXPECT_EQ(complaint(zip({huge})), "zip: member \"a.npy\": states 4000000000 bytes uncompressed from " +
                                         std::to_string(huge.packed_size) +
                                         ", more than deflate can compress");
+}
+
+TEST_F(Npz, UnpacksNoMoreThanTheStatedBound) {
+  std::string noise(400'000, '\0');
+  Random random(1);
+  for (char& c : noise) c = static_cast<char>(random.bits());
+  ZipEntry bomb(npy_of_bytes(noise, 300'000'000u));
+  const std::uint64_t header = bomb.size - noise.size();
+  bomb.deflated().size = 300'000'000u + static_cast<std::uint32_t>(header);
+  EXPECT_EQ(complaint(zip({bomb}), ErrorCode::Unsupported),
+            "member \"a.npy\": unpacks to 300000000 bytes from " + std::to_string(bomb.packed_size) +
+                ", more than the 268435456 that are unpacked; store it uncompressed");
 }
 
 TEST_F(Npz, RejectsBrokenMembers) {

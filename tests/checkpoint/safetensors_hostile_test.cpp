@@ -70,13 +70,22 @@ TEST(SafetensorsHostile, RejectsPaddedFiles) {
   EXPECT_EQ(header_complaint("{}", "x"), "tensors end at byte 0, data has 1");
 }
 
+TEST(SafetensorsHostile, ReadsWhiteSpaceAroundTheHeaderAsTheReferenceDoes) {
+  for (const std::string white : {" ", "\n", "\t", "\r", "\r\n \t"}) {
+    for (const std::string& header : {white + "{}", "{}" + white}) {
+      const std::string file = safetensors_file(header);
+      EXPECT_TRUE(parse_safetensors(as_bytes(file), "f").tensors.empty()) << header;
+    }
+  }
+}
+
 TEST(SafetensorsHostile, RejectsHeadersThatAreNotOneObject) {
-  EXPECT_EQ(header_complaint(" {}"), "header begins with byte 0x20, expected '{'");
+  EXPECT_EQ(header_complaint(" []"), "header begins with byte 0x5b, expected '{'");
+  EXPECT_EQ(header_complaint(" \n"), "header begins with byte 0x0a, expected '{'");
   EXPECT_EQ(header_complaint("[]"), "header begins with byte 0x5b, expected '{'");
   EXPECT_EQ(header_complaint("\xef\xbb\xbf{}"), "header begins with byte 0xef, expected '{'");
-  EXPECT_EQ(header_complaint("{}\n"), "header ends with byte 0x0a, expected '}' and then only spaces");
   EXPECT_EQ(header_complaint(std::string("{}\0", 3)),
-            "header ends with byte 0x00, expected '}' and then only spaces");
+            "header ends with byte 0x00, expected '}' and then only white space");
   EXPECT_EQ(header_complaint("{} {}"), "not one JSON object: syntax error at byte 4");
   EXPECT_EQ(header_complaint(std::string("{}\0}", 4)), "not one JSON object: syntax error at byte 3");
   EXPECT_EQ(header_complaint("{}}"), "not one JSON object: syntax error at byte 3");

@@ -28,6 +28,13 @@ inline constexpr std::uint16_t zip_deflated = 8;
 /// No deflate stream unpacks to more than this many times its size.
 inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 
+/// Most bytes of one array that are unpacked from `packed` bytes of deflate: 64 times as many, or 256 MiB. The
+/// format allows 1032 times as many, which constant arrays reach, and files that are made to exhaust memory.
+[[nodiscard]] constexpr std::uint64_t most_unpacked(std::uint64_t packed) {
+  constexpr std::uint64_t small = std::uint64_t{256} << 20;
+  return packed <= small / 64 ? small : packed > UINT64_MAX / 64 ? UINT64_MAX : 64 * packed;
+}
+
 /// The members of the zip in `bytes`, including zip64. Multi-part archives are not supported.
 ///
 /// Errors    Format for any offset or size outside the file, and for duplicate names; messages begin with
@@ -46,6 +53,10 @@ inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 /// Errors    Format; Unsupported for a compressed or encrypted member
 [[nodiscard]] std::span<const std::byte> stored_member(std::span<const std::byte> bytes,
                                                        const ZipMember& member, const std::string& where);
+
+/// Reads every member through and compares its CRC with the stated one, of which 0 means none.
+/// Errors    Format, naming the first member that differs; as `ZipStream`
+void check_zip(std::span<const std::byte> bytes, const std::string& where);
 
 /// Decompresses one member, stored or deflated, front to back.
 class ZipStream {

@@ -30,7 +30,11 @@ PackedSource::PackedSource(std::span<const std::byte> bytes, std::string where)
 
 PackedSource::~PackedSource() = default;
 
-bool PackedSource::exceeds(std::uint64_t size) const { return size > bytes_.size(); }
+void PackedSource::require(std::uint64_t size) const {
+  if (size <= bytes_.size()) return;
+  throw Error(ErrorCode::Format,
+              fmt::format("{}: has fewer bytes than the elements that its header states", where_));
+}
 
 void PackedSource::read(std::span<std::byte> out) {
   if (take(out) != out.size()) {
@@ -66,5 +70,7 @@ void inflate_zlib(std::span<const std::byte> /*packed*/, std::span<std::byte> /*
                   const std::string& where) {
   refuse(where, "compressed");
 }
+
+void check_zip(std::span<const std::byte> /*bytes*/, const std::string& where) { refuse(where, "a zip"); }
 
 }  // namespace normscope::bytes

@@ -42,8 +42,15 @@ PackedSource::PackedSource(std::span<const std::byte> bytes, std::string where)
 
 PackedSource::~PackedSource() = default;
 
-bool PackedSource::exceeds(std::uint64_t size) const {
-  return size > (inflater_ ? largest_deflate_ratio * bytes_.size() : bytes_.size());
+void PackedSource::require(std::uint64_t size) const {
+  if (size > (inflater_ ? largest_deflate_ratio * bytes_.size() : bytes_.size())) {
+    fail(where_, "has fewer bytes than the elements that its header states");
+  }
+  if (inflater_ && size > most_unpacked(bytes_.size())) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("{}: has more than the {} bytes that are unpacked from {}; unpack it first",
+                            where_, most_unpacked(bytes_.size()), bytes_.size()));
+  }
 }
 
 void PackedSource::read(std::span<std::byte> out) {
@@ -69,6 +76,8 @@ std::size_t PackedSource::take(std::span<std::byte> out) {
     inflater_->ended = status == Z_STREAM_END;
     done += wanted - stream.avail_out;
   }
+  at_ += done;
+  require(at_);  // for a reader that learns the size of its array only at the end
   return done;
 }
 

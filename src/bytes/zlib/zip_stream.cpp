@@ -106,4 +106,18 @@ void ZipStream::finish() {
   }
 }
 
+void check_zip(Bytes bytes, const std::string& where) {
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  for (const ZipMember& member : read_zip_directory(bytes, where)) {
+    if (member.crc == 0) continue;
+    ZipStream stream(bytes, member, where);
+    for (std::uint64_t left = member.size; left > 0;) {
+      const std::size_t count = std::min<std::uint64_t>(left, buffer.size());
+      stream.read(std::span(buffer).first(count));
+      left -= count;
+    }
+    stream.finish();
+  }
+}
+
 }  // namespace normscope::bytes

@@ -1,5 +1,10 @@
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +31,16 @@ struct ExploreOptions {
   std::uint16_t port = 0;
 };
 
+/// A name that other users of this machine cannot guess, though they can reach the port.
+std::string random_name() {
+  std::array<std::uint64_t, 2> bits{};
+  if (::getentropy(bits.data(), sizeof bits) != 0) {
+    throw Error(ErrorCode::Io,
+                fmt::format("explore: no random number for the link: {}", std::strerror(errno)));
+  }
+  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+}
+
 int run_explore(const Session& session, const ExploreOptions& options) {
   std::vector<explorer::SiteFile> files = explorer::site();
   if (files.empty()) {
@@ -33,15 +48,22 @@ int run_explore(const Session& session, const ExploreOptions& options) {
                 "explore: this program was built without the explorer; run scripts/setup explorer and "
                 "rebuild with -DNORMSCOPE_BUILD_EXPLORER=ON");
   }
+  // A service worker would stay in the browser, for a port that is another program's next time.
+  std::erase_if(files, [](const explorer::SiteFile& file) { return file.path == "/offline.js"; });
   std::string report;
   std::string charts;
+  std::string folder;
   if (!options.model.empty()) {
     const checkpoint::Checkpoint checkpoint(options.model);
     const audit::Report found = audit::audit(checkpoint, session.threads, session.progress());
     report = json_text(documents::report(found), 1);
     charts = json_text(figures::charts(found));
-    files.push_back(explorer::site_file("/served/report.json", "application/json", report));
-    files.push_back(explorer::site_file("/served/charts.json", "application/json", charts));
+    folder = "served/" + random_name();
+    for (const auto& [name, text] : {std::pair("report", &report), std::pair("charts", &charts)}) {
+      files.push_back(
+          explorer::site_file(fmt::format("/{}/{}.json", folder, name), "application/json", *text));
+      files.back().is_private = true;
+    }
   }
   explorer::Server server(std::move(files), std::string(explorer::policy()), options.port);
   Session silent = session;
@@ -50,7 +72,7 @@ int run_explore(const Session& session, const ExploreOptions& options) {
   // The address is the output of this command, so it is printed with --quiet too.
   silent.quiet = false;
   silent.say(fmt::format("http://127.0.0.1:{}/{}", server.port(),
-                         options.model.empty() ? "" : "#/checkpoint?example=served"));
+                         folder.empty() ? "" : "#/checkpoint?example=" + folder));
   if (!session.quiet) std::fputs("serving on this machine only; Ctrl-C stops it\n", stderr);
   server.serve([&poll] {
     poll("serving", 0, 1);

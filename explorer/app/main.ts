@@ -208,5 +208,8 @@ addEventListener("keydown", (event) => {
   else open.store.undo();
 });
 if ("serviceWorker" in navigator && !location.search.includes("fresh"))
-  navigator.serviceWorker.register("./offline.js").catch(() => undefined);
+  navigator.serviceWorker.register("./offline.js").catch(async () => {
+    // `normscope explore` serves none; an earlier program at this port may have left one.
+    for (const worker of await navigator.serviceWorker.getRegistrations()) await worker.unregister();
+  });
 void arrive();

@@ -80,6 +80,7 @@ class Explore(CommandTest):
                      "/%6dain.js", "/main.js%00", "/served/report.json", "/MAIN.JS", "/index.html/..", "/\\main.js"):
             self.assertIn(" 404 ", self.raw(f"GET {path} HTTP/1.1\r\nHost: localhost:{self.port}\r\n\r\n".encode()), path)
         self.assertEqual(self.get("/main.js?query")[0].status, 200)
+        self.assertEqual(self.get("/offline.js")[0].status, 404, "a service worker would outlive the server")
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"):
             answer, _ = self.get("/", method=method)
             self.assertEqual((answer.status, answer.headers["Allow"]), (405, "GET, HEAD"), method)
@@ -131,12 +132,17 @@ class Explore(CommandTest):
 
     def test_serves_the_report_of_a_model(self):
         self.serve(OWN_MODEL)
-        self.assertTrue(self.url.endswith("#/checkpoint?example=served"), self.url)
+        folder = re.search(r"#/checkpoint\?example=(served/[0-9a-f]{32})$", self.url).group(1)
         report = self.run_command("report", OWN_MODEL, "-o", "r.html", "--json", "-").stdout
-        answer, body = self.get("/served/report.json")
+        answer, body = self.get(f"/{folder}/report.json")
+        self.assertEqual(answer.headers["Cache-Control"], "no-store")
         self.assertEqual(answer.headers["Content-Type"], "application/json")
         self.assertEqual(body.decode().strip(), report.strip())
-        self.assertEqual(self.get("/served/charts.json")[0].status, 200)
+        self.assertEqual(self.get(f"/{folder}/charts.json")[0].status, 200)
+        # Other users of the machine reach the port, but do not know the name; nor is it the same twice.
+        self.assertEqual(self.get("/served/report.json")[0].status, 404)
+        self.serve(OWN_MODEL)
+        self.assertEqual(self.get(f"/{folder}/report.json")[0].status, 404)
         # The model's own files are not served.
         self.assertEqual(self.get("/model.safetensors")[0].status, 404)
 

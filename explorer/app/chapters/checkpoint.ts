@@ -13,7 +13,10 @@ import { cppOf } from "../doors";
 import { dropZone } from "../drop";
 import text from "./checkpoint.html";
 
-/** `example`: "wordlist_gpt", served with the site; "served", the model of `normscope explore MODEL`; or none. */
+/**
+ * `example`: "wordlist_gpt", served with the site; "served/" and a random name, the folder of what `normscope explore
+ * MODEL` was given; or none.
+ */
 const defaults = { example: "" };
 type State = typeof defaults;
 
@@ -33,9 +36,11 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
     })),
   );
 
-async function served(): Promise<Documents> {
+const isServed = (example: string): boolean => /^served\/[0-9a-f]{32}$/.test(example);
+
+async function served(folder: string): Promise<Documents> {
   const [report, charts] = await Promise.all(
-    ["served/report.json", "served/charts.json"].map(async (path) => (await fetched(path)).text()),
+    ["report.json", "charts.json"].map(async (name) => (await fetched(`${folder}/${name}`)).text()),
   );
   return { report: report as string, charts: charts as string };
 }
@@ -180,7 +185,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
     page.onChange((now) => {
       if (now.example === example) return void shown?.redraw();
       example = now.example;
-      if (example === "served") void arrive(served);
+      if (isServed(example)) void arrive(() => served(now.example));
       else if (example !== "") void read(() => exampleNamed("wordlist_gpt"));
       else clear();
     });

@@ -17,8 +17,13 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), allowed);
 }
 
-bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c == '\t' || (c >= 0x20 && c != 0x7f); });
+/// Visible ASCII, spaces and, where `any_text` is allowed, bytes from 0x80 on, such as those of cookies in
+/// UTF-8.
+bool is_printable(std::string_view text, bool any_text) {
+  return std::all_of(text.begin(), text.end(), [any_text](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return c == '\t' || (byte >= 0x20 && byte < 0x7f) || (any_text && byte >= 0x80);
+  });
 }
 
 std::string lower(std::string_view text) {
@@ -59,7 +64,7 @@ int parse_line(std::string_view line, Request& request) {
   if (line != "HTTP/1.1" && line != "HTTP/1.0") return line.substr(0, 5) == "HTTP/" ? 505 : 400;
   if (method != "GET" && method != "HEAD") return 405;
   if (target.size() > longest_target) return 414;
-  if (target.front() != '/' || !is_printable(target)) return 400;
+  if (target.front() != '/' || !is_printable(target, false)) return 400;
   request.head_only = method == "HEAD";
   request.path = target.substr(0, target.find('?'));
   return 200;
@@ -80,7 +85,7 @@ Parsed parse_request(std::string_view sent, std::uint16_t port) {
     if (count == most_fields) return {431};
     std::string_view value = take(rest, "\r\n");
     const std::string_view field = value.substr(0, value.find(':'));
-    if (field.size() == value.size() || !is_token(field) || !is_printable(value)) return {400};
+    if (field.size() == value.size() || !is_token(field) || !is_printable(value, true)) return {400};
     value = trimmed(value.substr(field.size() + 1));
     const std::string name = lower(field);
     if (name == "host") {

@@ -24,8 +24,11 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t most_connections = 64;
 constexpr auto request_timeout = 10s;
-constexpr auto send_timeout = 30s;  // between two pieces of an answer
+constexpr auto send_timeout = 30s;     // between two pieces of an answer
+constexpr auto answer_timeout = 300s;  // of a whole answer
 constexpr auto close_timeout = 2s;
+/// Bytes that one connection is sent before the others have their turn.
+constexpr std::size_t largest_turn = std::size_t{1} << 20;
 constexpr int poll_ms = 200;
 
 [[noreturn]] void fail(std::uint16_t port, const char* what, const char* remedy = "") {
@@ -45,7 +48,9 @@ struct Server::Connection {
   std::string sent{};  ///< received from the client
   std::string head{};  ///< of the answer
   std::string_view body{};
-  std::size_t done = 0;  ///< bytes of head and body that are sent
+  std::size_t done = 0;                               ///< bytes of head and body that are sent
+  Clock::time_point progress = Clock::now();          ///< when bytes last arrived or left
+  Clock::time_point last = Clock::time_point::max();  ///< when the answer is given up
 };
 
 Server::Server(std::vector<SiteFile> files, std::string policy, std::uint16_t port)
@@ -78,10 +83,10 @@ Server::~Server() {
 
 void Server::serve(const std::function<bool()>& go_on) {
   std::vector<pollfd> polled;
+  bool accepts = true;
   while (go_on()) {
     polled.clear();
-    const bool room = connections_.size() < most_connections;
-    polled.push_back({listener_, static_cast<short>(room ? POLLIN : 0), 0});
+    polled.push_back({listener_, static_cast<short>(accepts ? POLLIN : 0), 0});
     for (const Connection& connection : connections_) {
       const bool answering = connection.state == Connection::State::answered;
       polled.push_back({connection.socket, static_cast<short>(answering ? POLLOUT : POLLIN), 0});
@@ -104,16 +109,32 @@ void Server::serve(const std::function<bool()>& go_on) {
       }
     }
     connections_.erase(connections_.begin() + static_cast<std::ptrdiff_t>(kept), connections_.end());
-    if (polled[0].revents != 0) accept();
+    // Where there are no descriptors left, the client keeps waiting, so the listener is left out once.
+    accepts = polled[0].revents == 0 || accept();
   }
 }
 
-void Server::accept() {
-  while (connections_.size() < most_connections) {
+bool Server::accept() {
+  for (std::size_t accepted = 0; accepted < most_connections; ++accepted) {
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;  // no client is waiting, or the error is temporary
+    if (socket < 0) {
+      const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      if (exhausted) drop_slowest();
+      return !exhausted;
+    }
+    if (connections_.size() == most_connections) drop_slowest();
     connections_.push_back({socket, Clock::now() + request_timeout});
   }
+  return true;
+}
+
+void Server::drop_slowest() {
+  const auto slowest =
+      std::min_element(connections_.begin(), connections_.end(),
+                       [](const Connection& a, const Connection& b) { return a.progress < b.progress; });
+  if (slowest == connections_.end()) return;
+  ::close(slowest->socket);
+  connections_.erase(slowest);
 }
 
 bool Server::step(Connection& connection) const {
@@ -123,21 +144,25 @@ bool Server::step(Connection& connection) const {
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     if (count == 0) return false;
     if (connection.state == Connection::State::closing) return true;
+    connection.progress = Clock::now();
     connection.sent.append(buffer, static_cast<std::size_t>(count));
     const Parsed parsed = parse_request(connection.sent, port_);
     if (parsed.status != 0) answer(connection, parsed.status, parsed.request);
     return true;
   }
   const std::size_t whole = connection.head.size() + connection.body.size();
-  while (connection.done < whole) {
+  const std::size_t turn_end = std::min(whole, connection.done + largest_turn);
+  while (connection.done < turn_end) {
     const bool in_head = connection.done < connection.head.size();
     const std::string_view rest = in_head ? std::string_view(connection.head).substr(connection.done)
                                           : connection.body.substr(connection.done - connection.head.size());
     const ssize_t count = ::send(connection.socket, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     connection.done += static_cast<std::size_t>(count);
-    connection.deadline = Clock::now() + send_timeout;
+    connection.progress = Clock::now();
+    connection.deadline = std::min(connection.progress + send_timeout, connection.last);
   }
+  if (connection.done < whole) return true;
   // If the socket were closed while the client still sends, the answer would be lost: read to the end first.
   ::shutdown(connection.socket, SHUT_WR);
   connection.state = Connection::State::closing;
@@ -168,8 +193,8 @@ void Server::answer(Connection& connection, int status, const Request& request) 
       "Cross-Origin-Resource-Policy: same-origin\r\n"
       "Referrer-Policy: no-referrer\r\n"
       "X-Content-Type-Options: nosniff\r\n"
-      "Cache-Control: no-cache\r\n",
-      status, reason(status), policy_);
+      "Cache-Control: {}\r\n",
+      status, reason(status), policy_, file != nullptr && file->is_private ? "no-store" : "no-cache");
   if (file != nullptr) connection.head += fmt::format("ETag: {}\r\n", file->etag);
   if (status == 405) connection.head += "Allow: GET, HEAD\r\n";
   if (status != 304) {
@@ -181,6 +206,7 @@ void Server::answer(Connection& connection, int status, const Request& request) 
   if (request.head_only || status == 304) connection.body = {};
   connection.state = Connection::State::answered;
   connection.deadline = Clock::now() + send_timeout;
+  connection.last = Clock::now() + answer_timeout;
   connection.sent.clear();
 }
 

@@ -11,7 +11,8 @@
 namespace normscope::explorer {
 
 /// Serves a table of files in memory on this machine's loopback address, on one thread. It does not access
-/// the file system; the size and the time of every request are bounded.
+/// the file system; the size and the time of every request and answer are bounded. If more clients connect
+/// than it holds connections, those that have been without progress the longest are dropped.
 class Server {
  public:
   /// Listens on `port` of 127.0.0.1; 0 chooses a free one.
@@ -29,7 +30,10 @@ class Server {
  private:
   struct Connection;
 
-  void accept();
+  /// Accepts the clients that wait; returns false where the system has no descriptors for them.
+  bool accept();
+  /// Closes the connection that has been without progress the longest, to make room for another.
+  void drop_slowest();
   /// Reads or writes what the connection is ready for; returns false when it is to be closed.
   bool step(Connection& connection) const;
   void answer(Connection& connection, int status, const Request& request) const;

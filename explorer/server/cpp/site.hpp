@@ -12,6 +12,7 @@ struct SiteFile {
   std::string type;  ///< its media type
   std::string etag;  ///< in quotes; differs for different contents
   std::string_view body;
+  bool is_private = false;  ///< whether browsers may not keep a copy
 };
 
 /// A file with contents `body`, which must outlive it, and the tag of these contents.

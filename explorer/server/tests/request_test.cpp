@@ -67,6 +67,10 @@ TEST(Request, HasNothingElse) {
   EXPECT_EQ(status_of("\r\n\r\n"), 400);
   EXPECT_EQ(status_of(get("http://localhost:8000/")), 400);
   EXPECT_EQ(status_of(get("/\x01")), 400);
+  EXPECT_EQ(status_of(get("/\xc3\xa9")), 400);
+  // Cookies belong to all ports of this machine; other programs set them.
+  EXPECT_EQ(status_of(get("/", "Cookie: name=\xc3\xa9\xe2\x82\xac\r\n")), 200);
+  EXPECT_EQ(status_of(get("/", "Cookie: a\x7f\r\n")), 400);
   EXPECT_EQ(status_of(get("/", " folded: yes\r\n")), 400);
   EXPECT_EQ(status_of(get("/", "no colon\r\n")), 400);
   EXPECT_EQ(status_of(get("/", "space : x\r\n")), 400);

@@ -1,8 +1,13 @@
 // Runs a fuzz target without libFuzzer:
 //   PROGRAM FILE...       on these files, such as a crash that libFuzzer has saved
-//   PROGRAM [-runs=N]     on its seeds and N mutations of them, the same ones in every run
+//   PROGRAM [-runs=N] [-seed=S]
+//                         on its seeds and N mutations of them, the same ones for the same S
 //   PROGRAM -seeds=DIR    writes its seeds to DIR, for libFuzzer to start from
+#include <sys/time.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -16,7 +21,19 @@
 
 namespace {
 
+/// Processor time; an input that takes more is one of quadratic time, as others take milliseconds.
+constexpr time_t seconds_per_input = 60;
+
+extern "C" void end_slow_input(int /*signal*/) {
+  constexpr char line[] = "fuzz: an input takes more than 60 s of processor time\n";
+  static_cast<void>(!::write(STDERR_FILENO, line, sizeof line - 1));
+  std::abort();
+}
+
 void run(const std::string& input) {
+  std::signal(SIGPROF, end_slow_input);
+  const itimerval limit{{0, 0}, {seconds_per_input, 0}};
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
   // A copy of its exact size lets AddressSanitizer see a read past the end.
   const std::vector<std::uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
@@ -48,10 +65,10 @@ void write_seeds(const std::string& folder) {
   }
 }
 
-void run_mutations(unsigned long runs) {
+void run_mutations(unsigned long runs, unsigned long seed_of_changes) {
   const std::vector<std::string> seeds = fuzz_seeds();
   for (const std::string& seed : seeds) run(seed);
-  normscope::Random random(1);
+  normscope::Random random(seed_of_changes);
   for (unsigned long i = 0; i < runs; ++i) run(mutated(seeds[random.below(seeds.size())], random));
   std::printf("%lu mutations of %zu seeds\n", runs, seeds.size());
 }
@@ -61,7 +78,9 @@ void run_mutations(unsigned long runs) {
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "-runs=1000";
   if (first.rfind("-runs=", 0) == 0) {
-    run_mutations(std::strtoul(first.c_str() + 6, nullptr, 10));
+    const std::string second = argc > 2 ? argv[2] : "-seed=1";
+    run_mutations(std::strtoul(first.c_str() + 6, nullptr, 10),
+                  std::strtoul(second.c_str() + 6, nullptr, 10));
   } else if (first.rfind("-seeds=", 0) == 0) {
     write_seeds(first.substr(7));
   } else {

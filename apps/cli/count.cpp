@@ -170,7 +170,7 @@ void add_count(CLI::App& root, Session& session) {
                 "N")
       ->check(counts(1, 1000));
   when_training(command->add_option("--lr", options->rate, "Learning rate (default: the task's)"), "X")
-      ->check(numbers(0.0, 1e300));
+      ->check(numbers(0.0, 1.7e308));
   when_training(command->add_option("--seed", options->seed,
                                     "Random seed of weights, words and their order (default 1)"),
                 "S")

@@ -198,13 +198,13 @@ void add_train(CLI::App& root, Session& session) {
       ->add_option("--eps", options->eps,
                    "Added to the mean square, for spherical to the squared length (default 1e-5)")
       ->type_name("E")
-      ->check(numbers(0.0, 1e300));
+      ->check(numbers(0.0, 1.7e308));
   command->add_flag("--affine", options->affine, "Learn a gain and a bias in every norm");
   command->add_option("--optimizer", options->optimizer, "Optimizer (default adam)")
       ->check(CLI::IsMember({"adam", "sgd"}));
   command->add_option("--lr", options->rate, "Learning rate (default: the task's, else 0.01)")
       ->type_name("X")
-      ->check(numbers(0.0, 1e300));
+      ->check(numbers(0.0, 1.7e308));
   command
       ->add_option("--schedule", options->schedule,
                    "Learning-rate schedule (default: the task's, else constant)")

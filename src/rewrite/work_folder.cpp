@@ -38,7 +38,8 @@ void sync(const fs::path& path) {
   const bool synced = file >= 0 && ::fsync(file) == 0;
   const int error = errno;
   if (file >= 0) ::close(file);
-  if (!synced && !fs::is_directory(path)) fail(path, fmt::format("cannot be synced: {}", std::strerror(error)));
+  if (!synced && !fs::is_directory(path))
+    fail(path, fmt::format("cannot be synced: {}", std::strerror(error)));
 }
 
 /// Endings of files that hold weights, in the formats that folders of models have.

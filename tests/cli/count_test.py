@@ -83,7 +83,7 @@ class Count(CommandTest):
         self.fails(2, "count", "--up-to", 3)
         self.fails(2, "count", "--up-to", 1001)
         self.fails(2, "count", "--train", "--longest", 1001)
-        self.fails(3, "count", "--train", "--lr", -1)
+        self.fails(2, "count", "--train", "--lr", -1)
         self.fails(3, "count", "--figure", "x", "--trace", "x")
         self.fails(3, "count", "--figure", "no/such/folder")
 

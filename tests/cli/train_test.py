@@ -215,7 +215,6 @@ class Train(CommandTest):
                 ("leaves a layer norm one feature", ("xor", "--width", 1, "--norm", "layer")),
                 ("leaves a layer norm one feature", ("xor", "--width", 4, "--groups", 4, "--norm", "layer")),
                 ("eps is 0", ("xor", "--eps", 0)),
-                ("rate is -1", ("xor", "--lr", -1)),
                 ("spirl: is neither a task (spiral,", ("spirl",)),
                 ("has no train-images-idx3-ubyte", ("mnist:folder",)),
                 ("has no data_batch_1.bin", ("random-labels:cifar10:nowhere",)),
@@ -226,7 +225,7 @@ class Train(CommandTest):
                 ("would overwrite", ("xor", "-o", "a", "--json", "a"))):
             with self.subTest(message):
                 self.assertIn(message, self.fails(3, "train", *arguments))
-        for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--norm", "batch"),
+        for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--lr", -1), ("--norm", "batch"),
                       ("--seeds", 2, "--resume", "s.safetensors")):
             with self.subTest(wrong):
                 self.fails(2, "train", "xor", *wrong)

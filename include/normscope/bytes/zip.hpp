@@ -28,8 +28,9 @@ inline constexpr std::uint16_t zip_deflated = 8;
 /// No deflate stream unpacks to more than this many times its size.
 inline constexpr std::uint64_t largest_deflate_ratio = 1032;
 
-/// Most bytes of one array that are unpacked from `packed` bytes of deflate: 64 times as many, or 256 MiB. The
-/// format allows 1032 times as many, which constant arrays reach, and files that are made to exhaust memory.
+/// Most bytes of one array that are unpacked from `packed` bytes of deflate: 64 times as many, or 256 MiB.
+/// The format allows 1032 times as many, which constant arrays reach, and files that are made to exhaust
+/// memory.
 [[nodiscard]] constexpr std::uint64_t most_unpacked(std::uint64_t packed) {
   constexpr std::uint64_t small = std::uint64_t{256} << 20;
   return packed <= small / 64 ? small : packed > UINT64_MAX / 64 ? UINT64_MAX : 64 * packed;

@@ -1,0 +1,67 @@
+"""Attacks for some hours: attack.py HOURS SEED. Prints a table of what was tried, which docs/reliability.md quotes."""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import attacks
+
+
+def fuzz(_folder, numbers, runs=50_000):
+    """Every fuzz target: by libFuzzer from the corpus that it keeps beside the programs, else on its own mutations."""
+    programs = [path for path in sorted(Path(os.environ["NORMSCOPE_FUZZ"]).glob("fuzz_*"))
+                if path.is_file() and os.access(path, os.X_OK)]
+    is_guided = "build-fuzz" in os.environ["NORMSCOPE_FUZZ"]
+    for program in programs:
+        words = [program, f"-runs={runs}", f"-seed={numbers.randrange(1, 2**31)}"]
+        if is_guided:
+            corpus = program.parent / "corpus" / program.name
+            corpus.mkdir(parents=True, exist_ok=True)
+            words += ["-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={corpus.parent}/", corpus]
+        done = subprocess.run(words, capture_output=True, text=True)
+        attacks.require(done.returncode == 0, *words, done.stderr[-600:])
+    return runs * len(programs)
+
+
+# More of each than the tests of a build make; a round is some minutes.
+ROUND = {
+    "allocations": lambda folder, numbers: attacks.allocations(folder, numbers, first=0, sampled=60),
+    "disk": lambda folder, numbers: attacks.disk(folder, numbers, first=20, sampled=20),
+    "kills": lambda folder, numbers: attacks.kills(folder, numbers, times=6),
+    "power": lambda folder, numbers: attacks.power(folder, numbers, times=20),
+    "values": lambda folder, numbers: attacks.values(folder, numbers, times=40),
+    "fuzz": fuzz,
+}
+
+
+def main(hours, seed):
+    end = time.monotonic() + 3600 * hours
+    runs = dict.fromkeys(ROUND, 0)
+    broken = None
+    while time.monotonic() < end and broken is None:
+        for name, attack in ROUND.items():
+            if time.monotonic() >= end:
+                break
+            with tempfile.TemporaryDirectory() as outer:
+                folder = Path(outer) / "inputs"
+                folder.mkdir()
+                attacks.make_inputs(folder)
+                try:
+                    runs[name] += attack(folder, random.Random(f"{name} {seed}"))
+                except attacks.Broken as error:
+                    broken = f"{name}, seed {seed}: {error}"
+                    break
+        seed += 1
+    print("| attack | runs |\n|---|---|")
+    for name, count in runs.items():
+        print(f"| {name} | {count} |")
+    print(broken or "every promise held")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), int(sys.argv[2])))

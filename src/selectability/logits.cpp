@@ -114,6 +114,13 @@ Logits fold(const NormSpec& norm, MatrixView<const double> unembedding, std::spa
                           .rounding = error,
                           .rounding_error = std::min(error, 32.0 * unit_roundoff * terms)});
   }
+  // Close to subnormal numbers, relative errors have no bound.
+  if (logits.scale > 0.0 && logits.scale < 0x1p-1010) {
+    throw Error(ErrorCode::Argument,
+                "reach: all logits are within 2^-1010 of their mean, expected larger weights; a power of two "
+                "times the "
+                "weights and biases has the same answers");
+  }
   logits.duplicates = find_duplicates(unembedding, bias);
   if (std::all_of(logits.duplicates.begin(), logits.duplicates.end(),
                   [](std::size_t duplicate) { return duplicate == no_duplicate; })) {

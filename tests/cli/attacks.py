@@ -270,7 +270,7 @@ def extreme_matrix(numbers, rows, width):
 
 
 def is_verified(name, *matrices):
-    """Whether `verify` has to confirm a result. Subnormal numbers have no relative accuracy to state errors in; the scale
+    """Whether `verify` has to confirm a result. Differences close to subnormal numbers are refused; the scale
     of `reach` is that of rows without their mean, which it states to fewer digits the closer the rows are.
     """
     apart = [np.abs(x - x.mean(axis=0)).max() for x in matrices]

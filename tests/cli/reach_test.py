@@ -158,13 +158,15 @@ class Reach(CommandTest):
 
     def test_values_at_the_ends_of_a_double(self):
         # No call may crash or write NaN; inputs that cannot be analysed are refused.
-        for rows in ("1e200,0;0,1;1,1", "1e-250,0;0,1e-250;1e-250,1e-250", "1e300,1;1,1e-300;0,2", "5e-324,0;0,5e-324"):
+        for rows in ("1e200,0;0,1;1,1", "1e-250,0;0,1e-250;1e-250,1e-250", "1e300,1;1,1e-300;0,2"):
             for options in ((), ("--norm", "rms"), ("--eps", "0"), ("--unembedding-bias", None)):
                 words = [word or ",".join("1" for _ in rows.split(";")) for word in options]
                 document = self.json("reach", "--unembedding", rows, *words)
                 self.assertEqual(document["decided"], len(rows.split(";")))
                 lead = document["lead"]
                 self.assertTrue(all(low <= high for low, high in zip(lead["lower"], lead["upper"])), rows)
+        self.assertIn("within 2^-1010 of their mean",
+                      self.fails(3, "reach", "--unembedding", "5e-324,0;0,5e-324", "--norm", "rms"))
         self.assertIn("beyond a double's range",
                       self.fails(3, "reach", "--unembedding", "1.7e308,0;-1.7e308,1", "--norm", "rms"))
 

@@ -25,12 +25,14 @@ export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> 
     tooltip: showTooltip,
   });
   await view.runAsync();
-  // A narrower figure's legend takes more rows, which a layout for the width before cuts off.
-  await view.resize().runAsync();
-  // Figures of several parts have a width for each, and none of their own.
-  if ("width" in view.getState({ signals: (name) => name === "width" }).signals) {
-    view.addSignalListener("width", () => void view.resize().runAsync());
-  }
+  // A narrower figure's legend takes more rows, which a layout for the width before cuts off. Vega has given the
+  // figure its new width when the observer is called; a listener on that width would call itself.
+  let width = -1;
+  new ResizeObserver(() => {
+    if (host.clientWidth === width || !host.isConnected) return;
+    width = host.clientWidth;
+    void view.resize().runAsync();
+  }).observe(host);
   return view;
 }
 

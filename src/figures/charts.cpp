@@ -289,7 +289,7 @@ void features(const Report& report, Json& charts) {
            {"type", "quantitative"},
            {"title", "gain over median"},
            {"legend",
-            {{"gradientLength", 280},
+            {{"gradientLength", 200},
              {"values", {-6, -3, 0, 3, 6}},
              {"labelExpr", "format(pow(2, datum.value), '.2~g')"}}},
            {"scale",

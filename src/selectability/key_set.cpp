@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t grain = 256;
 /// Below this distance from the mean, the power of two that scales the keys to 1 would overflow.
 constexpr int least_exponent = -1000;
-/// Differences below are close to subnormal numbers, whose relative errors have no bound.
-constexpr double least_scale = 0x1p-1010;
 
 void validate(MatrixView<const double> keys) {
   if (keys.rows() > 0 && keys.width() == 0) {
@@ -55,12 +53,6 @@ KeySet::KeySet(MatrixView<const double> keys, unsigned threads) : keys_(keys), c
   });
   extents_ = extents_of(keys, center_);
   scale_ = largest_size(extents_);
-  if (scale_ > 0.0 && scale_ < least_scale) {
-    throw Error(ErrorCode::Argument,
-                "select: the keys are within 2^-1010 of their mean, expected larger numbers; a power of two "
-                "times the "
-                "keys has the same answers");
-  }
   exponent_ = scale_ > 0.0 ? std::max(std::ilogb(scale_), least_exponent) : 0;
 
   std::vector<double> lengths(keys.rows());

@@ -98,7 +98,8 @@ Selection ScaledColumns::of_given(MatrixView<const double> keys, Selection selec
 }
 
 std::optional<ScaledColumns> scaled_columns(MatrixView<const double> keys) {
-  if (keys.rows() < 2 || !(largest_size(keys) <= largest_entry)) return std::nullopt;
+  const double size = largest_size(keys);
+  if (keys.rows() < 2 || !(size >= least_entry && size <= largest_entry)) return std::nullopt;
   ScaledColumns result{
       .exponents = std::vector<int>(keys.width()), .rows = keys.rows(), .width = keys.width()};
   std::vector<bool> varies(keys.width());

@@ -34,6 +34,12 @@ std::optional<ScaledKeys> scaled_keys(MatrixView<const double> keys) {
     throw Error(ErrorCode::Argument,
                 fmt::format("select: the keys have {}, expected numbers up to 2^1000", largest));
   }
+  if (largest > 0.0 && largest < least_entry) {
+    throw Error(
+        ErrorCode::Argument,
+        "select: all keys are below 2^-1010, expected larger numbers; a power of two times the keys has "
+        "the same answers");
+  }
   const BinaryScale by = BinaryScale::of(largest);
   if (by.is_safe()) return std::nullopt;
   return ScaledKeys{.by = by, .values = by.divided(keys), .rows = keys.rows(), .width = keys.width()};

@@ -13,6 +13,8 @@ namespace normscope::selectability {
 
 /// Distances between keys whose entries are at most this are within a double's range, whatever the width.
 inline constexpr double largest_entry = 0x1p1000;
+/// Keys below are close to subnormal numbers, whose relative errors have no bound.
+inline constexpr double least_entry = 0x1p-1010;
 
 /// Keys divided by a power of two; see `scaled_keys`.
 struct ScaledKeys {
@@ -35,6 +37,8 @@ struct ScaledKeys {
 };
 
 /// The keys divided by a power of two, if they are too large or too small for products.
+///
+/// Errors    Argument if the largest entry is not 0 and outside `least_entry`, `largest_entry`
 [[nodiscard]] std::optional<ScaledKeys> scaled_keys(MatrixView<const double> keys);
 
 }  // namespace normscope::selectability

@@ -49,7 +49,7 @@ TEST(RangeCharts, ReadersOfOneRoleAreOneMark) {
 
 TEST(RangeCharts, SayHowFarSmallTypesAreFromOverflow) {
   const std::string answer = chart_of(some(), "ranges")["answer"];
-  EXPECT_NE(answer.find("more than 600 (expert behind a)"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("at most 600 in magnitude (expert behind a)"), std::string::npos) << answer;
   EXPECT_NE(answer.find("FP8 E4M3 overflows at some input of 1 map"), std::string::npos) << answer;
   EXPECT_NE(answer.find("float16 holds 109 times as much"), std::string::npos) << answer;
   EXPECT_NE(answer.find("FP8 E5M2 holds 95.5 times as much"), std::string::npos) << answer;

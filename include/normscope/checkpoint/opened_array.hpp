@@ -60,8 +60,8 @@ class OpenedArray {
   /// The tensor's name in the checkpoint, or TENSOR[i]; empty for other arrays.
   [[nodiscard]] const std::string& tensor() const { return tensor_; }
 
-  /// The elements, row-major and little-endian: in the mapped file if they are stored so, else in `buffer`.
-  /// They may be unaligned.
+  /// The elements, row-major and little-endian: in the file if it is mapped and they are stored so, else in
+  /// `buffer`. They may be unaligned.
   ///
   /// Errors    Format for a member of a zip that is damaged; Unsupported for a dtype without decoder
   [[nodiscard]] std::span<const std::byte> bytes(std::vector<std::byte>& buffer) const;

@@ -99,7 +99,8 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (()
   const update = () => {
     undo.disabled = !store.canUndo;
     redo.disabled = !store.canRedo;
-    writeAddress(address, store.moving);
+    // A reload has the story tell itself again.
+    if (!store.told) writeAddress(address, store.moving);
     if (doors.open) showDoors();
   };
   clean.push(store.subscribe(update));

@@ -1,29 +1,55 @@
+import { button } from "../shared/dom";
 import type { Page } from "./chapter";
+import { toQuery } from "./store";
 import type { State } from "./store";
 
 /** Matches where motion is unwelcome. */
 export const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
- * Reports which `section[data-step]` of the chapter is being read, once the reader scrolls; until then the state of
- * a link is kept.
+ * Shows in the chapter's figure what the `section[data-step]` that is being read is about: `show` tells the store that
+ * step's values, and may return what stops it. A link's state and the reader's changes stay until "Follow the story",
+ * a button in the slot "story", is pressed.
  */
-export function onReading<S extends State>(page: Page<S>, article: HTMLElement, read: (step: string) => void): void {
-  const sections = [...article.querySelectorAll<HTMLElement>("section[data-step]")];
-  let last = "";
+export function followStory<S extends State>(page: Page<S>, show: (step: string) => (() => void) | void): void {
+  const { store } = page;
+  const place = page.slot("story");
+  const sections = [...(place.closest("article")?.querySelectorAll<HTMLElement>("section[data-step]") ?? [])];
+  let following = toQuery(store.get(), store.defaults) === "";
+  let step = "";
+  let stop = () => {};
+  const follow = () => {
+    stop();
+    stop = (following && step !== "" ? show(step) : undefined) ?? (() => {});
+  };
+  const resume = button("Follow the story", () => follows(true), { class: "action" });
+  const follows = (now: boolean) => {
+    following = now;
+    resume.hidden = now;
+    follow();
+  };
+  place.append(resume);
   const look = () => {
     // On a phone the figure takes the upper half of the screen, so the reading line is below the middle.
     const line = innerHeight * 0.6;
     const now = sections.filter((section) => section.getBoundingClientRect().top < line).at(-1);
-    const step = now?.dataset["step"] ?? "";
     for (const section of sections) section.classList.toggle("read", section === now);
-    if (step === last) return;
-    last = step;
-    if (step !== "") read(step);
+    if (now?.dataset["step"] === step) return;
+    step = now?.dataset["step"] ?? "";
+    follow();
   };
   const options = { passive: true } as const;
   addEventListener("scroll", look, options);
-  page.onLeave(() => removeEventListener("scroll", look));
+  page.onLeave(
+    store.subscribe((state, before) => {
+      if (following && !store.told && toQuery(state, before) !== "") follows(false);
+    }),
+  );
+  page.onLeave(() => {
+    removeEventListener("scroll", look);
+    stop();
+  });
+  follows(following);
 }
 
 /** Moves a number of the state to `to`, in `duration` milliseconds, at once where motion is unwelcome. */

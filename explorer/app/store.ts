@@ -43,6 +43,8 @@ export class Store<S extends State> {
   private future: S[] = [];
   /** Whether the newest change is one of many, as in a drag or a play, and not a step of the history. */
   moving = false;
+  /** Whether the newest change is the story's, which shows what its text is about, and not the reader's. */
+  told = false;
   /** The state before the change under way, a drag for instance, which one undo takes back. */
   private pending: S | null = null;
   private readonly listeners = new Set<Listener<S>>();
@@ -75,9 +77,16 @@ export class Store<S extends State> {
     this.move(next);
   }
 
-  /** Changes part of the state without a trace in the history, as scrolling and playing do. */
+  /** Changes part of the state without a trace in the history, as playing does. */
   show(part: Partial<S>): void {
     this.move({ ...this.state, ...part }, true);
+  }
+
+  /** Changes part of the state as the story does. */
+  tell(part: Partial<S>): void {
+    this.told = true;
+    this.move({ ...this.state, ...part }, true);
+    this.told = false;
   }
 
   get canUndo(): boolean {

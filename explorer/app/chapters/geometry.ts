@@ -22,7 +22,7 @@ import { chapter } from "../chapter";
 import { choice, controls, entrySlider, slider } from "../controls";
 import { player } from "../player";
 import { SpaceFigure } from "../scene";
-import { glide, onReading } from "../scrolly";
+import { followStory, glide } from "../scrolly";
 import { directionColors } from "../colors";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import text from "./geometry.html";
@@ -166,12 +166,9 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     page.slot("biases").append(three("Bias", "bias", 2));
     page.onChange(draw);
 
-    let stop = () => {};
-    onReading(page, page.slot("space").closest("article") ?? document.body, (step) => {
-      stop();
-      stop = glide(page.store.get().at, Number(step), 900, (value) => page.store.show({ at: rounded(value) }));
-    });
-    page.onLeave(() => stop());
+    followStory(page, (step) =>
+      glide(page.store.get().at, Number(step), 900, (value) => page.store.tell({ at: rounded(value) })),
+    );
   },
 });
 

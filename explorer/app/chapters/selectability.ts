@@ -14,7 +14,7 @@ import { ChartFigure } from "../figure";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
 import { SpaceFigure } from "../scene";
-import { onReading } from "../scrolly";
+import { followStory } from "../scrolly";
 import { paintPlane, paintSpace } from "./selectability_pictures";
 import type { Scene } from "./selectability_pictures";
 import { defaults } from "./selectability_state";
@@ -167,12 +167,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
 
     mountControls(page, removeKey);
     page.onChange(draw);
-    // Scrolling changes the figure only while it shows the chapter's own keys: not those of a link, and not after
-    // a change by the reader.
-    const told = String([defaults.keys, defaults.solid]) === String([store.get().keys, store.get().solid]);
-    onReading(page, page.slot("picture").closest("article") ?? document.body, (step) => {
-      if (told && !store.canUndo) store.show(reading[step] ?? {});
-    });
+    followStory(page, (step) => store.tell(reading[step] ?? {}));
     mountTable(page);
   },
 });

@@ -1,3 +1,37 @@
+const at = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.at);
+const atIs = (page, place) =>
+  page.waitForFunction((wanted) => document.querySelector("#figure-geometry")?.dataset.at === wanted, place);
+/** Reads a section of the story. */
+const read = async (page, step) => {
+  await page.$eval(`section[data-step="${step}"]`, (section) => section.scrollIntoView({ block: "center", behavior: "instant" }));
+  await page.waitForFunction((wanted) => document.querySelector(`section[data-step="${wanted}"]`).classList.contains("read"), step);
+};
+
+/** The story moves the figure, but neither a link's state nor a preset's. */
+async function story({ page, open, expect }) {
+  const follow = page.getByRole("button", { name: "Follow the story" });
+  await open("geometry");
+  await read(page, "2");
+  await atIs(page, "2.000");
+  expect(!(await follow.isVisible()), "the story is offered while it is told");
+  expect(!page.url().includes("at="), `the story writes the link ${page.url()}`);
+
+  await open("geometry?bias=1,-0.5,0.8&at=4");
+  await atIs(page, "4.000");
+  const { y } = await page.locator("#figure-geometry").boundingBox();
+  expect(y < 400, `the figure begins ${y} pixels down the page`);
+  await read(page, "1");
+  await page.waitForTimeout(300);
+  expect((await at(page)) === "4.000", `scrolling moves the linked state to ${await at(page)}`);
+  await follow.click();
+  await atIs(page, "1.000");
+  await page.getByLabel("Presets").selectOption({ label: "RMSNorm" });
+  await atIs(page, "4.000");
+  await read(page, "2");
+  await page.waitForTimeout(300);
+  expect((await at(page)) === "4.000", `scrolling moves the preset to ${await at(page)}`);
+}
+
 const semiAxes = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.semiAxes);
 
 export async function check({ page, open, expect, settled }) {
@@ -41,6 +75,8 @@ export async function check({ page, open, expect, settled }) {
     page.getByRole("button", { name: "Save geometry as CSV" }).click(),
   ]);
   expect(download.suggestedFilename() === "normscope-geometry.csv", download.suggestedFilename());
+
+  await story({ page, open, expect });
 
   await page.getByLabel("Presets").selectOption({ label: "A dead gain" });
   await page.waitForFunction(() => document.querySelector(".claim").textContent.includes("erases"));

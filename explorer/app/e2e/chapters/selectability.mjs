@@ -54,6 +54,16 @@ export async function check({ page, open, expect, settled }) {
   await open(link.split("#/")[1]);
   await until(page, "lost", "0");
 
+  // The story does not touch the keys of a link until it is asked for.
+  await open(square);
+  await until(page, "lost", "1");
+  await page.$eval('section[data-step="scale"]', (section) => section.scrollIntoView({ block: "center", behavior: "instant" }));
+  await page.waitForFunction(() => document.querySelector('section[data-step="scale"]').classList.contains("read"));
+  await page.waitForTimeout(300);
+  expect((await data(page, "lost")) === "1", "scrolling scales the keys of a link");
+  await page.getByRole("button", { name: "Follow the story" }).click();
+  await until(page, "lost", "0");
+
   // By mouse: the query's tip to the left.
   await open(square);
   await until(page, "lost", "1");

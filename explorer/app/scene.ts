@@ -6,6 +6,7 @@ import {
   Plane,
   Raycaster,
   Scene as ThreeScene,
+  TOUCH,
   Vector2,
   Vector3,
   WebGLRenderer,
@@ -43,7 +44,8 @@ export class SpaceFigure {
   readonly element: HTMLElement;
   readonly scene = new ThreeScene();
   private readonly canvas = el("canvas", { tabindex: 0, role: "img" });
-  private readonly host = el("div", { class: "space" }, this.canvas);
+  private readonly hint = el("p", { class: "space-hint", "aria-hidden": "true" });
+  private readonly host = el("div", { class: "space" }, this.canvas, this.hint);
   private readonly renderer: WebGLRenderer | null;
   private readonly camera = new PerspectiveCamera(35, 1, 0.1, 200);
   private readonly orbit: OrbitControls;
@@ -64,6 +66,13 @@ export class SpaceFigure {
     this.camera.add(lamp);
     this.orbit = new OrbitControls(this.camera, this.canvas);
     this.orbit.enablePan = false;
+    this.orbit.touches = { ONE: TOUCH.ROTATE, TWO: TOUCH.DOLLY_ROTATE };
+    // The browser scrolls for one finger that moves up or down; OrbitControls had taken every touch.
+    this.canvas.style.touchAction = "pan-y";
+    this.host.addEventListener("wheel", (event) => this.wheel(event), { capture: true, passive: true });
+    this.host.addEventListener("pointerdown", ({ pointerType }) => {
+      if (pointerType === "touch") this.advise("One finger across turns it, two zoom.");
+    });
     this.orbit.addEventListener("change", () => this.changed());
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.sizes = new ResizeObserver(() => this.changed());
@@ -120,6 +129,8 @@ export class SpaceFigure {
       held = null;
     };
     this.host.addEventListener("pointerdown", grasp, { capture: true });
+    // A finger on an object drags it and does not scroll.
+    this.host.addEventListener("touchstart", (event) => held !== null && event.preventDefault(), { passive: false });
     this.host.addEventListener("pointermove", (event) => {
       if (held === null) return;
       aim(event);
@@ -128,6 +139,22 @@ export class SpaceFigure {
     });
     this.host.addEventListener("pointerup", release);
     this.host.addEventListener("pointercancel", release);
+  }
+
+  /** Leaves the wheel to the page unless Ctrl (on a Mac, or ⌘) asks for zoom; a pinch on a trackpad arrives with Ctrl. */
+  private wheel(event: WheelEvent): void {
+    if (event.ctrlKey || event.metaKey) return;
+    event.stopPropagation();
+    this.advise("Hold Ctrl and scroll to zoom.");
+  }
+
+  private advised: number | undefined;
+  /** Shows how the picture is moved, for a moment. */
+  private advise(text: string): void {
+    this.hint.textContent = text;
+    this.hint.classList.add("shown");
+    clearTimeout(this.advised);
+    this.advised = setTimeout(() => this.hint.classList.remove("shown"), 1500);
   }
 
   /** Frees the figure's memory on the graphics card. */

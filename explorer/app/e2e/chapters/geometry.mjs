@@ -32,6 +32,40 @@ async function story({ page, open, expect }) {
   expect((await at(page)) === "4.000", `scrolling moves the preset to ${await at(page)}`);
 }
 
+/** Scrolling goes on over the picture, which zooms with Ctrl only. */
+async function scrolling({ page, open, expect, settled }) {
+  await open("geometry?at=4");
+  await atIs(page, "4.000");
+  const frames = await settled("#figure-geometry");
+  const box = await page.locator("#figure-geometry canvas").boundingBox();
+  // Where the canvas is before the page scrolls; then it stays at the top of the window.
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  const hint = page.locator("#figure-geometry .space-hint");
+  await page.mouse.move(x, y);
+  await page.mouse.wheel(0, 200);
+  await page.waitForFunction(() => scrollY > 0).catch(() => expect(false, "the picture keeps the wheel to itself"));
+  expect(await hint.isVisible(), "nothing says how to zoom");
+  expect((await settled("#figure-geometry")) === frames, "the wheel zooms without Ctrl");
+  const scrolled = await page.evaluate(() => scrollY);
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, 200);
+  await page.keyboard.up("Control");
+  expect((await settled("#figure-geometry")) > frames, "the wheel does not zoom with Ctrl");
+  expect((await page.evaluate(() => scrollY)) === scrolled, "the page scrolls while the picture zooms");
+
+  const finger = await page.context().newCDPSession(page);
+  await finger.send("Emulation.setTouchEmulationEnabled", { enabled: true });
+  const below = y + box.height / 4;
+  await finger.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y: below }] });
+  for (let moved = 20; moved <= 200; moved += 20)
+    await finger.send("Input.dispatchTouchEvent", { type: "touchMove", touchPoints: [{ x, y: below - moved }] });
+  await finger.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  await finger.send("Emulation.setTouchEmulationEnabled", { enabled: false });
+  await page
+    .waitForFunction((before) => scrollY > before + 100, scrolled)
+    .catch(() => expect(false, "one finger does not scroll over the picture"));
+}
+
 const semiAxes = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.semiAxes);
 
 export async function check({ page, open, expect, settled }) {
@@ -77,6 +111,7 @@ export async function check({ page, open, expect, settled }) {
   expect(download.suggestedFilename() === "normscope-geometry.csv", download.suggestedFilename());
 
   await story({ page, open, expect });
+  await scrolling({ page, open, expect, settled });
 
   await page.getByLabel("Presets").selectOption({ label: "A dead gain" });
   await page.waitForFunction(() => document.querySelector(".claim").textContent.includes("erases"));

@@ -1,5 +1,6 @@
 import type { Engine } from "../engine/client";
-import type { State, Store } from "./store";
+import type { Rules, State } from "./link";
+import type { Store } from "./store";
 
 /** A preset state of a chapter, with a claim to check in it. */
 export interface Preset<S extends State> {
@@ -36,6 +37,8 @@ export interface Chapter<S extends State = State> {
   /** HTML with formulas, made from the chapter's .html file. */
   text: string;
   defaults: S;
+  /** What a link may give the values of the state. */
+  rules: Rules<S>;
   presets: Preset<S>[];
   doors(state: S): Doors;
   mount(page: Page<S>): void | Promise<void>;

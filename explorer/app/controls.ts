@@ -1,6 +1,6 @@
 import { button, el } from "../shared/dom";
 import type { Page } from "./chapter";
-import type { State } from "./store";
+import type { State } from "./link";
 
 let lastId = 0;
 const newId = (): string => `control-${++lastId}`;

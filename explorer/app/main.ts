@@ -5,8 +5,9 @@ import type { Chapter, Page } from "./chapter";
 import { chapters } from "./chapters";
 import type { Entry } from "./chapters";
 import { showContents } from "./contents";
-import { fromQuery, Store, toQuery } from "./store";
-import type { State } from "./store";
+import { fromQuery, toQuery } from "./link";
+import type { State } from "./link";
+import { Store } from "./store";
 
 const engine = new Engine(new Worker(new URL("./worker.js", document.baseURI), { type: "module" }));
 const redraws = new Set<() => void>();
@@ -51,7 +52,7 @@ function say(text: string): void {
   );
 }
 
-function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (() => void)[]): HTMLElement {
+function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, refused: boolean, clean: (() => void)[]): HTMLElement {
   const address = () => hashOf(entry, chapter, store.get());
   const undo = button("Undo", () => store.undo(), { class: "quiet", "aria-keyshortcuts": "Control+Z" });
   const redo = button("Redo", () => store.redo(), { class: "quiet", "aria-keyshortcuts": "Control+Shift+Z" });
@@ -96,15 +97,16 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (()
     );
   };
   doors.addEventListener("toggle", showDoors);
-  const update = () => {
+  const update = (link = true) => {
     undo.disabled = !store.canUndo;
     redo.disabled = !store.canRedo;
     // A reload has the story tell itself again.
-    if (!store.told) writeAddress(address, store.moving);
+    if (link && !store.told) writeAddress(address, store.moving);
     if (doors.open) showDoors();
   };
-  clean.push(store.subscribe(update));
-  update();
+  clean.push(store.subscribe(() => update()));
+  // The address of a link that is refused stays, so that it can be mended.
+  update(!refused);
   return el(
     "div",
     { class: "toolbar" },
@@ -121,8 +123,26 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, clean: (()
   );
 }
 
+/** Says what is wrong with a link, whose address stays until another state replaces it. */
+function refusal(problems: string[], store: Store<State>, clean: (() => void)[]): HTMLElement {
+  const notice = el(
+    "div",
+    { class: "notice", role: "alert" },
+    el("p", {}, "This link does not fit the chapter, which shows its defaults instead:"),
+    el("ul", {}, ...problems.map((problem) => el("li", {}, problem))),
+    button("Use the defaults", () => store.show({}), { class: "action" }),
+  );
+  clean.push(
+    store.subscribe(() => {
+      if (!store.told) notice.remove();
+    }),
+  );
+  return notice;
+}
+
 function mount(entry: Entry, chapter: Chapter, query: string): void {
-  const store = new Store<State>(chapter.defaults, fromQuery(query, chapter.defaults));
+  const { state, problems } = fromQuery(query, chapter.defaults, chapter.rules);
+  const store = new Store<State>(chapter.defaults, state);
   const clean: (() => void)[] = [];
   const article = el("article", { id: `chapter-${entry.id}` });
   // The text is part of the program, like the page's own markup, and therefore trusted.
@@ -147,7 +167,8 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
   };
   main.replaceChildren(
     el("header", {}, el("p", { class: "kicker" }, entry.question), el("h1", {}, entry.title)),
-    toolbar(entry, chapter, store, clean),
+    toolbar(entry, chapter, store, problems.length > 0, clean),
+    ...(problems.length === 0 ? [] : [refusal(problems, store, clean)]),
     article,
     nextLink(entry),
   );

@@ -1,7 +1,7 @@
 import { button } from "../shared/dom";
 import type { Page } from "./chapter";
 import { glide, still } from "./scrolly";
-import type { State } from "./store";
+import type { State } from "./link";
 
 interface Run<S extends State> {
   read(state: S): number;

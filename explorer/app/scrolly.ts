@@ -1,7 +1,7 @@
 import { button } from "../shared/dom";
 import type { Page } from "./chapter";
-import { toQuery } from "./store";
-import type { State } from "./store";
+import { toQuery } from "./link";
+import type { State } from "./link";
 
 /** Matches where motion is unwelcome. */
 export const still = matchMedia("(prefers-reduced-motion: reduce)");

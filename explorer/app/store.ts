@@ -1,38 +1,5 @@
-/** The state of a chapter's figure: flat, so that it fits into a link. */
-export type Value = number | boolean | string | number[];
-export type State = Record<string, Value>;
-
-const write = (value: Value): string =>
-  Array.isArray(value) ? value.map(String).join(",") : typeof value === "boolean" ? (value ? "1" : "0") : String(value);
-
-function read(text: string, like: Value): Value | undefined {
-  if (typeof like === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
-  if (typeof like === "string") return text;
-  if (typeof like === "number") return text !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined;
-  const numbers = text === "" ? [] : text.split(",").map(Number);
-  return numbers.every(Number.isFinite) ? numbers : undefined;
-}
-
-/** The part of `state` that differs from `defaults`, as a link's query. */
-export function toQuery<S extends State>(state: S, defaults: S): string {
-  const query = new URLSearchParams();
-  for (const key of Object.keys(defaults)) {
-    const text = write(state[key] as Value);
-    if (text !== write(defaults[key] as Value)) query.set(key, text);
-  }
-  return query.toString();
-}
-
-/** `defaults`, with the values that a query string gives; unknown names and malformed values are ignored. */
-export function fromQuery<S extends State>(query: string, defaults: S): S {
-  const state: State = { ...defaults };
-  for (const [key, text] of new URLSearchParams(query)) {
-    const like = Object.hasOwn(defaults, key) ? defaults[key] : undefined;
-    const value = like === undefined ? undefined : read(text, like);
-    if (value !== undefined) state[key] = value;
-  }
-  return state as S;
-}
+import { toQuery } from "./link";
+import type { State } from "./link";
 
 type Listener<S> = (state: S, before: S) => void;
 

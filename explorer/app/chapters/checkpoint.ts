@@ -11,6 +11,7 @@ import { number } from "../../shared/format";
 import { chapter } from "../chapter";
 import { cppOf } from "../doors";
 import { dropZone } from "../drop";
+import { matching } from "../link";
 import text from "./checkpoint.html";
 
 /**
@@ -36,7 +37,7 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
     })),
   );
 
-const isServed = (example: string): boolean => /^served\/[0-9a-f]{32}$/.test(example);
+const isServed = (example: string): boolean => example.startsWith("served/");
 
 async function served(folder: string): Promise<Documents> {
   const [report, charts] = await Promise.all(
@@ -72,6 +73,7 @@ const selectabilityHint = (): HTMLElement =>
 export default chapter<State>({
   text,
   defaults,
+  rules: { example: matching(/^(|wordlist_gpt|served\/[0-9a-f]{32})$/, "wordlist_gpt, or the link that normscope explore prints") },
   presets: [
     {
       name: "A small GPT",

@@ -9,6 +9,7 @@ import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { cppOf, pythonOf } from "../doors";
 import { ChartFigure, figure } from "../figure";
+import { matching, oneOf, whole } from "../link";
 import { mark } from "../plane";
 import text from "./counting.html";
 
@@ -16,6 +17,8 @@ const defaults = { language: "anbn", n: 60, word: "aaabbb", field: "counter-awar
 type State = typeof defaults;
 
 const languages: Record<Language, string> = { anbn: "aⁿbⁿ", anbncn: "aⁿbⁿcⁿ" };
+const lengths = { min: 1, max: 400 };
+const longestWord = 2000;
 const cells: Cell[] = ["lstm", "gru"];
 /** Number of members tested for the table of ranges; the cost grows with its square. */
 const most = 250;
@@ -25,6 +28,12 @@ const languageOf = ({ language }: State): Language => (language === "anbncn" ? "
 export default chapter<State>({
   text,
   defaults,
+  rules: {
+    language: oneOf(Object.keys(languages)),
+    n: whole(lengths),
+    word: matching(new RegExp(`^.{0,${longestWord}}$`, "s"), `a word of no more than ${longestWord} letters`),
+    field: matching(/^[a-z-]+$/, "the name of a class of the table"),
+  },
   presets: [
     { name: "As trained", claim: "Both accept the member. Only the LSTM counted, and only it refuses every other number of b’s: see how far each is right.", state: { n: 60 } },
     { name: "Three times further", claim: "Three times the trained length: the counter goes up and down as before; the GRU shows nothing that grows.", state: { n: 300 } },
@@ -45,7 +54,7 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
       controls(
         "Words",
         choice(page, "Language", "language", Object.entries(languages)),
-        slider(page, "n", "n", { min: 1, max: 400, step: 1 }),
+        slider(page, "n", "n", { ...lengths, step: 1 }),
       ),
     );
     const traces = cells.map((cell) => traceOf(page, cell));
@@ -134,7 +143,7 @@ function strip(cell: Cell, { member, another, exactTo }: Range): HTMLElement {
 }
 
 function wordOf(page: Page<State>): void {
-  const input = el("input", { id: "asked-word", type: "text", maxlength: 2000, autocomplete: "off", spellcheck: "false" });
+  const input = el("input", { id: "asked-word", type: "text", maxlength: longestWord, autocomplete: "off", spellcheck: "false" });
   input.addEventListener("input", () => page.store.drag({ word: input.value }));
   input.addEventListener("change", () => page.store.commit());
   page.slot("word").append(

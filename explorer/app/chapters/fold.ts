@@ -14,6 +14,7 @@ import type { Move } from "../../engine/fold";
 import { number, percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
+import { between, oneOf } from "../link";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import { cppOf } from "../doors";
@@ -32,6 +33,14 @@ const defaults = {
   path: "shift",
 };
 type State = typeof defaults;
+
+const stretches = { min: 0.1, max: 10 };
+const shifts = { min: 0, max: 3 };
+const paths: [string, string][] = [
+  ["stretch", "the stretched circle"],
+  ["shift", "the shifted circle"],
+  ["line", "a straight line, y = 0.5"],
+];
 
 const around = 72;
 const curvePoints = 200;
@@ -61,6 +70,13 @@ const experimentOf = ({ path }: State): string =>
 export default chapter<State>({
   text,
   defaults,
+  rules: {
+    eps: between({ min: 0, max: 1 }),
+    stretch: between(stretches),
+    shift: between(shifts),
+    angle: between({ min: 0, max: 360 }),
+    path: oneOf(paths.map(([path]) => path)),
+  },
   presets: [
     { name: "Hot or cold", claim: "At t = 5 three quarters of the circle lie beyond 0.9 on either side; before, it was less than a third.", state: { stretch: 5 } },
     { name: "Forgetting the side", claim: "At t = 0.2 the points bunch at top and bottom: what is left of x is almost nothing.", state: { stretch: 0.2 } },
@@ -175,8 +191,8 @@ function moves(page: Page<State>, name: Move): Promise<void> {
     controls(
       `${shift ? "Shift" : "Stretch"}`,
       shift
-        ? slider(page, "Shift t", "shift", { min: 0, max: 3, step: 0.01 })
-        : slider(page, "Stretch t", "stretch", { min: 0.1, max: 10, step: 0.01, log: true }),
+        ? slider(page, "Shift t", "shift", { ...shifts, step: 0.01 })
+        : slider(page, "Stretch t", "stretch", { ...stretches, step: 0.01, log: true }),
       shift
         ? player(page, { read: (state) => state.shift, write: (value) => ({ shift: value }), from: 0, to: () => 2, pace: 3000 })
         : player(page, { read: (state) => state.stretch, write: (value) => ({ stretch: value }), from: 1, to: () => 5, pace: 900 }),
@@ -278,11 +294,7 @@ async function space(page: Page<State>): Promise<void> {
   page.slot("surface-controls").append(
     controls(
       "The path",
-      choice(page, "Path", "path", [
-        ["stretch", "the stretched circle"],
-        ["shift", "the shifted circle"],
-        ["line", "a straight line, y = 0.5"],
-      ]),
+      choice(page, "Path", "path", paths),
     ),
   );
   const geometry = new BufferGeometry()

@@ -19,6 +19,7 @@ import { table } from "../../shared/dom";
 import { kindNames, normalizingKinds, number } from "../../shared/format";
 import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
+import { between, listOf, oneOf, seed } from "../link";
 import { choice, controls, entrySlider, slider } from "../controls";
 import { player } from "../player";
 import { SpaceFigure } from "../scene";
@@ -37,6 +38,7 @@ const defaults = {
 };
 type State = typeof defaults;
 
+const three = listOf(between({ min: -1e6, max: 1e6 }), (count) => count === 3, "three numbers");
 const pointCount = 800;
 const places = ["input", ...stepNames];
 
@@ -57,6 +59,14 @@ const axesOf = ({ kind, gain }: State): number => {
 export default chapter<State>({
   text,
   defaults,
+  rules: {
+    kind: oneOf(normalizingKinds),
+    gain: three,
+    bias: three,
+    eps: between({ min: 0, max: 1e6 }),
+    at: between({ min: 0, max: 4 }),
+    seed,
+  },
   presets: [
     { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1], at: 4 } },
     { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms", at: 4 } },
@@ -155,15 +165,15 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     const kind = choice(page, "Kind", "kind", normalizingKinds.map((kind) => [kind, kindNames[kind]]));
     page.slot("steps").append(controls("Step", at, player(page, { read: (state) => state.at, write: (value) => ({ at: value }), from: 0, to: () => 4, pace: 1500 }), kind));
     page.slot("scaling").append(slider(page, "eps", "eps", { min: 1e-8, max: 10, step: 0.1, log: true }));
-    const three = (name: string, key: "gain" | "bias", most: number) =>
+    const sliders = (name: string, key: "gain" | "bias", most: number) =>
       controls(
         name,
         ...[0, 1, 2].map((i) =>
           entrySlider(page, `${key} ${i + 1}`, key, i, { min: -most, max: most, step: 0.05 }),
         ),
       );
-    page.slot("gains").append(three("Gain", "gain", 3));
-    page.slot("biases").append(three("Bias", "bias", 2));
+    page.slot("gains").append(sliders("Gain", "gain", 3));
+    page.slot("biases").append(sliders("Bias", "bias", 2));
     page.onChange(draw);
 
     followStory(page, (step) =>

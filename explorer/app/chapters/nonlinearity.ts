@@ -9,7 +9,7 @@ import { choice, controls, slider } from "../controls";
 import { cppOf, numbersOf, pythonOf } from "../doors";
 import { ChartFigure } from "../figure";
 import { mountMerge } from "./nonlinearity_merge";
-import { defaults } from "./nonlinearity_state";
+import { defaults, rowCounts, rules, widths } from "./nonlinearity_state";
 import type { State } from "./nonlinearity_state";
 import { mountXor } from "./nonlinearity_xor";
 import text from "./nonlinearity.html";
@@ -37,6 +37,7 @@ const grid = Array.from({ length: 12 }, (_, i) => [(i % 4) - 1.5, Math.floor(i /
 export default chapter<State>({
   text,
   defaults,
+  rules,
   presets: [
     { name: "XOR and its fold", claim: "LSSR is 1 for every linear map and 0 behind one LN: the fold lays opposite corners on each other.", state: {} },
     { name: "A direction that mixes", claim: "Along an axis each corner lands on one of the other class. No fold separates points that the projection has made equal.", state: { angle: 0 } },
@@ -75,8 +76,8 @@ function mountCurvature(page: Page<State>): void {
     controls(
       "The norm and its inputs",
       choice(page, "Norm", "kind", (["layer", "rms"] as const).map((kind) => [kind, kindNames[kind]])),
-      choice(page, "entries", "width", [24, 48, 96, 192, 384, 768].map((width) => [width, String(width)])),
-      slider(page, "random inputs", "rows", { min: 10, max: 1000, step: 10 }),
+      choice(page, "entries", "width", widths.map((width) => [width, String(width)])),
+      slider(page, "random inputs", "rows", { ...rowCounts, step: 10 }),
       slider(page, "seed", "rowSeed", { min: 1, max: 50, step: 1 }),
     ),
   );

@@ -11,11 +11,10 @@ import { ChartFigure } from "../figure";
 import { player } from "../player";
 import { PlaneFigure } from "../plane";
 import type { Point, Range } from "../plane";
-import { modeOf } from "./nonlinearity_state";
+import { modeOf, mostPoints } from "./nonlinearity_state";
 import type { State } from "./nonlinearity_state";
 import { paintPoint } from "./nonlinearity_xor";
 
-const mostPoints = 40;
 const rounded = (value: number): number => Number(value.toFixed(2));
 
 /** The least and the most of `values`, with some room around. */

@@ -6,6 +6,7 @@ import type { Page } from "../chapter";
 import { controls, slider } from "../controls";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
+import { angles, places } from "./nonlinearity_state";
 import type { State } from "./nonlinearity_state";
 
 const labels = [0, 0, 1, 1];
@@ -136,8 +137,8 @@ export function mountXor(page: Page<State>): void {
   page.slot("xor-controls").append(
     controls(
       "The layer",
-      slider(page, "direction", "angle", { min: -180, max: 180, step: 1, show: (value) => `${value}°` }),
-      slider(page, "fold at c", "fold", { min: -2, max: 2, step: 0.02 }),
+      slider(page, "direction", "angle", { ...angles, step: 1, show: (value) => `${value}°` }),
+      slider(page, "fold at c", "fold", { ...places, step: 0.02 }),
     ),
   );
   page.onChange(draw);

@@ -13,7 +13,7 @@ import { mountControls, mountEditing } from "./playground_controls";
 import { cells, groundOf } from "./playground_ground";
 import type { Ground } from "./playground_ground";
 import { Morph } from "./playground_morph";
-import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, specOf } from "./playground_state";
+import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, rules, specOf } from "./playground_state";
 import type { State } from "./playground_state";
 import text from "./playground.html";
 
@@ -39,6 +39,7 @@ interface Running {
 export default chapter<State>({
   text,
   defaults,
+  rules,
   presets: [
     {
       name: "A jump",

@@ -4,11 +4,22 @@ import { button, el } from "../../shared/dom";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import type { FieldCanvas } from "./field_canvas";
-import { between, ownPoints, packed, taskNames } from "./playground_state";
+import {
+  between,
+  depths,
+  groupCounts,
+  lengths,
+  mostOwn,
+  optimizers,
+  ownPoints,
+  paces,
+  packed,
+  rates,
+  schedules,
+  taskNames,
+  widths,
+} from "./playground_state";
 import type { State } from "./playground_state";
-
-/** Points that still fit into a link. */
-const mostOwn = 1000;
 
 interface Parts {
   play: HTMLButtonElement;
@@ -43,7 +54,7 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       .catch(parts.failed)
       .finally(() => (file.value = ""));
   });
-  const groups = choice(page, "Groups", "groups", [1, 2, 3, 4, 6, 8].map((value) => [value, String(value)]));
+  const groups = choice(page, "Groups", "groups", groupCounts.map((value) => [value, String(value)]));
   page.onChange(({ width }) => {
     for (const option of groups.querySelectorAll("option")) option.disabled = width % Number(option.value) !== 0;
   });
@@ -58,24 +69,16 @@ export function mountControls(page: Page<State>, parts: Parts): void {
     controls(
       "The net",
       choice(page, "Between layers", "kind", Object.entries(between)),
-      choice(page, "Width", "width", [2, 3, 4, 6, 8, 12, 16].map((value) => [value, String(value)])),
-      choice(page, "Layers", "depth", [1, 2, 3, 4, 5, 6].map((value) => [value, String(value)])),
+      choice(page, "Width", "width", widths.map((value) => [value, String(value)])),
+      choice(page, "Layers", "depth", depths.map((value) => [value, String(value)])),
       groups,
     ),
     controls(
       "Training",
-      choice(page, "Optimizer", "optimizer", [
-        ["adam", "Adam"],
-        ["sgd", "SGD"],
-      ]),
-      slider(page, "Rate", "rate", { min: 1e-4, max: 1, step: 0.05, log: true }),
-      choice(page, "Rate over time", "schedule", [
-        ["constant", "constant"],
-        ["linear", "falls on a line"],
-        ["cosine", "falls as a cosine"],
-        ["step", "halves eight times"],
-      ]),
-      choice(page, "Length", "steps", [1000, 2000, 4000, 8000, 10000, 20000].map((value) => [value, `${value} steps`])),
+      choice(page, "Optimizer", "optimizer", optimizers),
+      slider(page, "Rate", "rate", { ...rates, step: 0.05, log: true }),
+      choice(page, "Rate over time", "schedule", schedules),
+      choice(page, "Length", "steps", lengths.map((value) => [value, `${value} steps`])),
     ),
   );
   page.slot("transport").append(
@@ -85,12 +88,7 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       parts.once,
       parts.again,
       el("div", { class: "control slider time" }, el("label", { for: "playground-time" }, "Step"), parts.timeInput, parts.timeOutput),
-      choice(page, "Pace", "pace", [
-        [1, "1 step a frame"],
-        [10, "10 steps a frame"],
-        [50, "50 steps a frame"],
-        [0, "as fast as it can"],
-      ]),
+      choice(page, "Pace", "pace", paces),
     ),
   );
 }

@@ -2,6 +2,8 @@ import type { Data, Grid, TrainSpec } from "../../engine/playground";
 import { isNormalizingKind } from "../../shared/format";
 import type { Doors } from "../chapter";
 import { cppOf, pythonOf } from "../doors";
+import { between as within, listOf, oneOf, seed, whole } from "../link";
+import type { Rules } from "../link";
 
 export const defaults = {
   data: "spiral",
@@ -41,6 +43,59 @@ export const between: Record<TrainSpec["norm"] | Exclude<TrainSpec["activation"]
   rms: "RMSNorm",
   relu: "ReLU",
   none: "nothing",
+};
+
+/** The reader's points that still fit into a link. */
+export const mostOwn = 1000;
+export const widths = [2, 3, 4, 6, 8, 12, 16];
+export const depths = [1, 2, 3, 4, 5, 6];
+export const groupCounts = [1, 2, 3, 4, 6, 8];
+export const rates = { min: 1e-4, max: 1 };
+export const lengths = [1000, 2000, 4000, 8000, 10000, 20000];
+export const paces: [number, string][] = [
+  [1, "1 step a frame"],
+  [10, "10 steps a frame"],
+  [50, "50 steps a frame"],
+  [0, "as fast as it can"],
+];
+export const optimizers: [string, string][] = [
+  ["adam", "Adam"],
+  ["sgd", "SGD"],
+];
+export const schedules: [string, string][] = [
+  ["constant", "constant"],
+  ["linear", "falls on a line"],
+  ["cosine", "falls as a cosine"],
+  ["step", "halves eight times"],
+];
+const values = (options: [string | number, string][]) => oneOf(options.map(([value]) => value));
+const longest = Math.max(...lengths);
+
+export const rules: Rules<State> = {
+  data: values(taskNames),
+  rows: whole({ min: 8, max: 5000 }),
+  seed,
+  kind: oneOf(Object.keys(between)),
+  groups: {
+    allows: (groups, { width }) => groupCounts.includes(groups as number) && width % (groups as number) === 0,
+    expected: `one of ${groupCounts.join(", ")} that divides the width`,
+  },
+  width: oneOf(widths),
+  depth: oneOf(depths),
+  rate: within(rates),
+  optimizer: values(optimizers),
+  schedule: values(schedules),
+  steps: whole({ min: 1, max: longest }),
+  trained: whole({ min: 0, max: longest }),
+  at: whole({ min: -1, max: longest }),
+  layer: within({ min: 0, max: Math.max(...depths) }),
+  pace: values(paces),
+  features: oneOf([2, 3]),
+  points: listOf<State>(
+    within({ min: -1e6, max: 1e6 }),
+    (count, { features }) => count % (features + 1) === 0 && count <= mostOwn * (features + 1),
+    `up to ${mostOwn} points of 2 or 3 numbers and a class`,
+  ),
 };
 
 export const specOf = (state: State): TrainSpec => ({

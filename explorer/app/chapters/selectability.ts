@@ -17,14 +17,13 @@ import { SpaceFigure } from "../scene";
 import { followStory } from "../scrolly";
 import { paintPlane, paintSpace } from "./selectability_pictures";
 import type { Scene } from "./selectability_pictures";
-import { defaults } from "./selectability_state";
+import { defaults, most, rules, sharpness } from "./selectability_state";
 import type { State } from "./selectability_state";
 import { mountTable } from "./selectability_table";
 import text from "./selectability.html";
 
 type Store = Page<State>["store"];
 
-const most = 60;
 const widthOf = (state: State): 2 | 3 => (state.dimension === 3 ? 3 : 2);
 const keysOf = (state: State): number[] => (widthOf(state) === 2 ? state.keys : state.solid);
 const queryOf = (state: State): number[] => {
@@ -54,6 +53,7 @@ function wordsOf(state: State): string[] {
 export default chapter<State>({
   text,
   defaults,
+  rules,
   presets: [
     { name: "Three keys inside", claim: "Keys 6, 7 and 8 lie inside the hull: whatever you ask, another key scores higher.", state: {} },
     { name: "The same, scaled", claim: "All keys now have one length. Each is a corner, so each can win.", state: { scale: true } },
@@ -282,7 +282,7 @@ function mountControls(page: Page<State>, removeKey: (index: number) => void): v
   page.slot("query").append(
     flat,
     solid,
-    controls("Sharpness", slider(page, "sharpness", "sharp", { min: 0, max: 20, step: 0.1 })),
+    controls("Sharpness", slider(page, "sharpness", "sharp", { ...sharpness, step: 0.1 })),
   );
 }
 

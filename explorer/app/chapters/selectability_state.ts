@@ -1,3 +1,6 @@
+import { between, listOf, oneOf, seed, whole } from "../link";
+import type { Rules } from "../link";
+
 export const defaults = {
   dimension: 2,
   keys: [-2.1, 0.4, -0.9, 1.8, 1.1, 1.6, 2.3, 0.1, 1.2, -1.5, -1.1, -1.4, -0.3, 0.5, 0.9, -0.2, -0.8, -0.3],
@@ -18,3 +21,26 @@ export const defaults = {
   tableMean: 0,
 };
 export type State = typeof defaults;
+
+/** The most keys of a set. */
+export const most = 60;
+const entry = between({ min: -1000, max: 1000 });
+const keys = (width: number) =>
+  listOf(entry, (count) => count % width === 0 && count >= 2 * width && count <= most * width, `2 to ${most} keys of ${width} numbers`);
+const query = (width: number) => listOf(entry, (count) => count === width, `${width} numbers`);
+
+export const sharpness = { min: 0, max: 20 };
+export const runs = { min: 5, max: 100 };
+export const rules: Rules<State> = {
+  dimension: oneOf([2, 3]),
+  keys: keys(2),
+  solid: keys(3),
+  chosen: whole({ min: 0, max: most - 1 }),
+  query: query(2),
+  query3: query(3),
+  sharp: between(sharpness),
+  seed,
+  runs: whole(runs),
+  tableSeed: seed,
+  tableMean: oneOf([0, 1]),
+};

@@ -3,6 +3,7 @@ import { theme } from "../../shared/theme";
 import type { Page } from "../chapter";
 import { choice, controls, slider, toggle } from "../controls";
 import { ChartFigure } from "../figure";
+import { runs } from "./selectability_state";
 import type { State } from "./selectability_state";
 
 /** Rows of the table between two drawings of it. */
@@ -26,7 +27,7 @@ export function mountTable(page: Page<State>): void {
         [0, "share of sets that lose a key"],
         [1, "mean share of keys lost"],
       ]),
-      slider(page, "sets a cell", "runs", { min: 5, max: 100, step: 5 }),
+      slider(page, "sets a cell", "runs", { ...runs, step: 5 }),
       slider(page, "seed", "tableSeed", { min: 1, max: 50, step: 1 }),
     ),
   );

@@ -1,6 +1,7 @@
 // Opens the explorer in a browser and fails on anything a reader would notice:
-// `node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only CHAPTER]`
-// Each file of e2e/chapters/ tests one chapter: it moves controls and checks that the figure's data change.
+// `node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only TEST]`
+// Each file of e2e/chapters/ tests one chapter: it moves controls and checks that the figure's data change. Each of
+// e2e/site/ tests what all chapters have in common.
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -21,7 +22,7 @@ const { values: options, positionals } = parseArgs({
 });
 const [site] = positionals.map((path) => resolve(path));
 if (site === undefined) {
-  console.error("usage: node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only CHAPTER]");
+  console.error("usage: node app/e2e/check.mjs SITE [--chromium PROGRAM] [--screenshots DIR] [--only TEST]");
   process.exit(2);
 }
 
@@ -122,9 +123,9 @@ async function common(page, id) {
 let failed = 0;
 try {
   if (options.screenshots !== undefined) mkdirSync(options.screenshots, { recursive: true });
-  const tests = readdirSync(join(here, "chapters"))
+  const tests = ["chapters", "site"]
+    .flatMap((folder) => readdirSync(join(here, folder)).sort().map((file) => join(folder, file)))
     .filter((file) => file.endsWith(".mjs"))
-    .sort()
     .filter((file) => options.only === undefined || basename(file, ".mjs") === options.only);
   expect(tests.length > 0, `there is no test of ${options.only}`);
   for (const file of tests) {
@@ -132,8 +133,8 @@ try {
     const page = await newPage();
     const started = performance.now();
     try {
-      await common(page, id);
-      const { check } = await import(pathToFileURL(join(here, "chapters", file)).href);
+      if (file.startsWith("chapters")) await common(page, id);
+      const { check } = await import(pathToFileURL(join(here, file)).href);
       await check({ page, open: (path) => open(page, path), settled: (figure) => settled(page, figure), expect, host, site });
       expect(page.problems.length === 0, page.problems.join("\n  "));
       console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);

@@ -1,5 +1,6 @@
 // Tests every chapter's "the same elsewhere": `node app/e2e/doors.mjs NORMSCOPE INCLUDE`
-// runs the commands and the Python of its defaults and presets, and lets a compiler read the C++.
+// runs the commands and the Python of its defaults and presets, and lets a compiler read the C++. The defaults and
+// presets also have to keep the rules of links.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,6 +49,11 @@ try {
     const { default: chapter } = await load();
     const states = [chapter.defaults, ...chapter.presets.map(({ state }) => ({ ...chapter.defaults, ...state }))];
     states.forEach((state, index) => {
+      for (const [key, rule] of Object.entries(chapter.rules)) {
+        if (rule.allows(state[key], state)) continue;
+        failed += 1;
+        console.error(`${id}, state ${index}: ${key}=${state[key]}: expected ${rule.expected}`);
+      }
       const { command, cpp, python } = chapter.doors(state);
       const name = `${id}, ${index === 0 ? "defaults" : chapter.presets[index - 1].name}`;
       if (command !== undefined && runs(command) && !commands.has(command)) {

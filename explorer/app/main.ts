@@ -1,4 +1,4 @@
-import { Engine } from "../engine/client";
+import { Engine, Unloaded } from "../engine/client";
 import { button, copyButton, el, slot } from "../shared/dom";
 import { startTheme } from "../shared/theme";
 import type { Chapter, Page } from "./chapter";
@@ -167,21 +167,48 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
   };
   main.replaceChildren(
     el("header", {}, el("p", { class: "kicker" }, entry.question), el("h1", {}, entry.title)),
+    failure,
     toolbar(entry, chapter, store, problems.length > 0, clean),
     ...(problems.length === 0 ? [] : [refusal(problems, store, clean)]),
     article,
     nextLink(entry),
   );
   open = { entry, chapter, store, leave: () => clean.forEach((work) => work()) };
-  const failed = (error: unknown) =>
-    article.prepend(el("p", { class: "notice", role: "alert" }, `This chapter could not be drawn: ${String(error)}`));
   try {
-    Promise.resolve(chapter.mount(page)).then(() => (document.documentElement.dataset["ready"] = entry.id), failed);
+    Promise.resolve(chapter.mount(page)).then(() => (document.documentElement.dataset["ready"] = entry.id), showFailure);
   } catch (error) {
-    failed(error);
+    showFailure(error);
     throw error;
   }
 }
+
+let missing = false;
+const failure = el("div", { class: "notice", role: "alert", hidden: true });
+/** Says on the page what went wrong; that the core is missing outlasts all that follows from it. */
+function showFailure(error: unknown): void {
+  const said = error instanceof Error ? error.message : String(error);
+  if (error instanceof Unloaded) {
+    missing = true;
+    failure.replaceChildren(
+      el("p", {}, `The library that computes the figures could not be loaded: ${said}.`),
+      button("Try again", () => location.reload(), { class: "action" }),
+    );
+  } else if (!missing) {
+    failure.replaceChildren(el("p", {}, `A figure could not be drawn: ${said}.`));
+  }
+  failure.hidden = false;
+}
+addEventListener("unhandledrejection", ({ reason }) => showFailure(reason));
+
+/** Milliseconds of loading that nothing is said about. */
+const soon = 400;
+const loading = el("p", { class: "loading", role: "status", hidden: true }, "Loading the library that computes the figures…");
+const late = setTimeout(() => (loading.hidden = false), soon);
+document.body.append(loading);
+engine.ready.catch(showFailure).finally(() => {
+  clearTimeout(late);
+  loading.remove();
+});
 
 function nextLink(entry: Entry): HTMLElement {
   const next = chapters[chapters.indexOf(entry) + 1];
@@ -199,6 +226,7 @@ async function arrive(): Promise<void> {
   const arrival = ++arrivals;
   open?.leave();
   open = null;
+  if (!missing) failure.hidden = true;
   clearTimeout(toWrite);
   toWrite = undefined;
   delete document.documentElement.dataset["ready"];
@@ -209,6 +237,7 @@ async function arrive(): Promise<void> {
   document.title = entry === undefined ? "Normscope" : `${entry.title} · Normscope`;
   if (entry === undefined) {
     showContents(main, engine);
+    main.querySelector("header")?.after(failure);
     document.documentElement.dataset["ready"] = "contents";
   } else {
     const { default: chapter } = await entry.load();

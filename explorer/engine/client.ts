@@ -21,27 +21,44 @@ export class Remote {
   }
 }
 
+/** The core could not be loaded, which every call says. */
+export class Unloaded extends Error {}
+
 /** The core in a worker. Calls return promises, which errors of the core reject. */
 export class Engine {
   private readonly pending = new Map<number, Pending>();
   private next = 0;
+  private unloaded: Unloaded | null = null;
+  /** Ends when the core has been loaded, or with `Unloaded`. */
+  readonly ready: Promise<void>;
 
   constructor(private readonly worker: Worker) {
+    this.ready = new Promise((resolve, reject) => {
+      const fail = (why: string) => {
+        this.unloaded = new Unloaded(why);
+        reject(this.unloaded);
+        for (const { reject: refuse } of this.pending.values()) refuse(this.unloaded);
+        this.pending.clear();
+      };
+      worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
+        if (!("unloaded" in data)) return;
+        if (data.unloaded === null) resolve();
+        else fail(data.unloaded);
+      });
+      worker.addEventListener("error", (event) => fail(event.message || "its program is missing"));
+    });
     worker.addEventListener("message", (event: MessageEvent<Answer>) => {
       const answer = event.data;
+      if ("unloaded" in answer) return;
       const asked = this.pending.get(answer.id);
       this.pending.delete(answer.id);
       if ("error" in answer) asked?.reject(new Error(answer.error));
       else asked?.resolve(answer.value);
     });
-    worker.addEventListener("error", (event) => {
-      const error = new Error(`the core could not be started: ${event.message || "its files are missing"}`);
-      for (const { reject } of this.pending.values()) reject(error);
-      this.pending.clear();
-    });
   }
 
   ask<T>(request: Request): Promise<T> {
+    if (this.unloaded !== null) return Promise.reject(this.unloaded);
     const id = this.next++;
     return new Promise<T>((resolve, reject) => {
       this.pending.set(id, { resolve: resolve as (value: unknown) => void, reject });

@@ -6,7 +6,8 @@ export type Request =
   | { kind: "delete"; handle: number };
 
 export type Question = Request & { id: number };
-export type Answer = { id: number; value: unknown } | { id: number; error: string };
+/** An answer; or, once and before all answers, why the core could not be loaded, null if it has been. */
+export type Answer = { id: number; value: unknown } | { id: number; error: string } | { unloaded: string | null };
 
 /** The core as Emscripten hands it over. */
 export type Core = Record<string, unknown>;

@@ -8,10 +8,17 @@ const loaded = import(new URL("./normscope.mjs", self.location.href).href).then(
   async (module: { default: () => Promise<Core> }) => new Host(await module.default()),
 );
 
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+loaded.then(
+  () => post({ unloaded: null }),
+  (error: unknown) => post({ unloaded: messageOf(error) }),
+);
+
 self.addEventListener("message", (event: MessageEvent<Question>) => {
   const { id } = event.data;
   loaded
     .then((host) => host.answer(event.data))
     .then((value) => post({ id, value }, transferable(value)))
-    .catch((error: unknown) => post({ id, error: error instanceof Error ? error.message : String(error) }));
+    .catch((error: unknown) => post({ id, error: messageOf(error) }));
 });

@@ -25,6 +25,8 @@ export interface Page<S extends State> {
   onChange(draw: (state: S) => void): void;
   /** Runs when the chapter is left. */
   onLeave(clean: () => void): void;
+  /** Disposes of `part` when the chapter is left. */
+  keep(part: { dispose(): void }): void;
   /** Announces a change to screen readers, politely and at most once a second. */
   say(text: string): void;
 }

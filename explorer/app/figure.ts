@@ -74,6 +74,7 @@ export class ChartFigure {
   private readonly host: HTMLElement;
   private view: View | null = null;
   private generation = 0;
+  private disposed = false;
 
   constructor(
     readonly id: string,
@@ -97,6 +98,7 @@ export class ChartFigure {
   /** Draws `spec`; of several calls in a row only the last one is seen. */
   async draw(spec: Record<string, unknown>, description: string): Promise<void> {
     const generation = (this.generation += 1);
+    if (this.disposed) return;
     this.host.setAttribute("aria-label", description);
     const { drawChart } = await import("../shared/chart_view");
     if (generation !== this.generation) return;
@@ -122,6 +124,14 @@ export class ChartFigure {
     old?.finalize();
     this.view = view;
     this.element.dataset["drawn"] = String(Number(this.element.dataset["drawn"] ?? 0) + 1);
+  }
+
+  /** Frees the chart; a drawing under way or asked for later is dropped. */
+  dispose(): void {
+    this.disposed = true;
+    this.generation += 1;
+    this.view?.finalize();
+    this.view = null;
   }
 
   /** New data for a data set of the drawn chart, without drawing the axes anew. */

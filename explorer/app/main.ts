@@ -144,6 +144,12 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
   const { state, problems } = fromQuery(query, chapter.defaults, chapter.rules);
   const store = new Store<State>(chapter.defaults, state);
   const clean: (() => void)[] = [];
+  let left = false;
+  // A chapter that waits for the core may be left before it has made its figures.
+  const onLeave = (work: () => void): void => {
+    if (left) work();
+    else clean.push(work);
+  };
   const article = el("article", { id: `chapter-${entry.id}` });
   // The text is part of the program, like the page's own markup, and therefore trusted.
   article.innerHTML = chapter.text;
@@ -156,13 +162,15 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
       return found;
     },
     onChange: (draw) => {
+      if (left) return;
       const run = () => draw(store.get());
-      clean.push(store.subscribe(run));
+      onLeave(store.subscribe(run));
       redraws.add(run);
-      clean.push(() => redraws.delete(run));
+      onLeave(() => redraws.delete(run));
       run();
     },
-    onLeave: (work) => clean.push(work),
+    onLeave,
+    keep: (part) => onLeave(() => part.dispose()),
     say,
   };
   main.replaceChildren(
@@ -173,9 +181,15 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
     article,
     nextLink(entry),
   );
-  open = { entry, chapter, store, leave: () => clean.forEach((work) => work()) };
+  const leave = () => {
+    left = true;
+    clean.forEach((work) => work());
+  };
+  open = { entry, chapter, store, leave };
   try {
-    Promise.resolve(chapter.mount(page)).then(() => (document.documentElement.dataset["ready"] = entry.id), showFailure);
+    Promise.resolve(chapter.mount(page)).then(() => {
+      if (!left) document.documentElement.dataset["ready"] = entry.id;
+    }, showFailure);
   } catch (error) {
     showFailure(error);
     throw error;
@@ -190,11 +204,11 @@ function showFailure(error: unknown): void {
   if (error instanceof Unloaded) {
     missing = true;
     failure.replaceChildren(
-      el("p", {}, `The library that computes the figures could not be loaded: ${said}.`),
+      el("p", {}, `The library that computes the figures could not be loaded: ${said}`),
       button("Try again", () => location.reload(), { class: "action" }),
     );
   } else if (!missing) {
-    failure.replaceChildren(el("p", {}, `A figure could not be drawn: ${said}.`));
+    failure.replaceChildren(el("p", {}, `A figure could not be drawn: ${said}`));
   }
   failure.hidden = false;
 }

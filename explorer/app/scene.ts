@@ -46,7 +46,7 @@ export class SpaceFigure {
   private readonly canvas = el("canvas", { tabindex: 0, role: "img" });
   private readonly hint = el("p", { class: "space-hint", "aria-hidden": "true" });
   private readonly host = el("div", { class: "space" }, this.canvas, this.hint);
-  private readonly renderer: WebGLRenderer | null;
+  private renderer: WebGLRenderer | null;
   private readonly camera = new PerspectiveCamera(35, 1, 0.1, 200);
   private readonly orbit: OrbitControls;
   private readonly sizes: ResizeObserver;
@@ -157,16 +157,19 @@ export class SpaceFigure {
     this.advised = setTimeout(() => this.hint.classList.remove("shown"), 1500);
   }
 
-  /** Frees the figure's memory on the graphics card. */
+  /** Frees the figure's memory on the graphics card and its context, of which a browser keeps only a few alive. */
   dispose(): void {
     this.sizes.disconnect();
     this.orbit.dispose();
-    this.renderer?.dispose();
+    clearTimeout(this.advised);
     this.scene.traverse((object) => {
       const { geometry, material } = object as { geometry?: { dispose(): void }; material?: { dispose(): void } };
       geometry?.dispose();
       material?.dispose();
     });
+    this.renderer?.dispose();
+    this.renderer?.forceContextLoss();
+    this.renderer = null;
   }
 
   private draw(): void {

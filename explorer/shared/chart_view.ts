@@ -11,6 +11,9 @@ import { showTooltip } from "./tooltip";
 const refuse = (): Promise<never> => Promise.reject(new Error("a report loads nothing from outside itself"));
 const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse } as unknown as Loader;
 
+/** Those that fit the chart of a host to its width. */
+const observers = new WeakMap<HTMLElement, ResizeObserver>();
+
 /** Draws a chart into `host` in the page's present theme. */
 export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> {
   const { spec } = compile(chart.spec as unknown as TopLevelSpec, { config: chartConfig() });
@@ -28,11 +31,14 @@ export async function drawChart(chart: Chart, host: HTMLElement): Promise<View> 
   // A narrower figure's legend takes more rows, which a layout for the width before cuts off. Vega has given the
   // figure its new width when the observer is called; a listener on that width would call itself.
   let width = -1;
-  new ResizeObserver(() => {
+  const observer = new ResizeObserver(() => {
     if (host.clientWidth === width || !host.isConnected) return;
     width = host.clientWidth;
     void view.resize().runAsync();
-  }).observe(host);
+  });
+  observer.observe(host);
+  observers.get(host)?.disconnect();
+  observers.set(host, observer);
   return view;
 }
 

@@ -68,6 +68,7 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
 function traceOf(page: Page<State>, cell: Cell): (state: State) => void {
   let shown: Trace | null = null;
   const picture = new ChartFigure(`trace-${cell}`, () => tableOf(shown));
+  page.keep(picture);
   page.slot(cell).append(picture.element);
   return newest(async (state: State) => {
     const { figure: spec, data } = await trace(page.engine, cell, languageOf(state), state.n);

@@ -121,7 +121,7 @@ function sigmoid(page: Page<State>): Promise<void> {
     aspect: 0.36,
     table: () => ({ columns: ["x", "u"], rows: Array.from(xs, (x, i) => [x, heights[i] ?? 0]) }),
   });
-  page.onLeave(() => plane.dispose());
+  page.keep(plane);
   page.slot("sigmoid").replaceWith(plane.element);
   page.slot("sigmoid-controls").append(
     controls("The norm", slider(page, "eps", "eps", { min: 1e-4, max: 1, step: 0.05, log: true })),
@@ -184,7 +184,7 @@ function moves(page: Page<State>, name: Move): Promise<void> {
     aspect: 0.72,
     table: () => ({ columns: ["x before", "x after"], rows: Array.from(xs, (x, i) => [x, heights[i] ?? 0]) }),
   });
-  page.onLeave(() => [left, right].forEach((plane) => plane.dispose()));
+  for (const plane of [left, right]) page.keep(plane);
   page.slot(`${name}-circle`).replaceWith(left.element);
   page.slot(`${name}-curve`).replaceWith(right.element);
   page.slot(`${name}-controls`).append(
@@ -289,7 +289,7 @@ async function space(page: Page<State>): Promise<void> {
       rows: Array.from({ length: count }, (_, i) => [...pair(places, i), heights[i] ?? 0]),
     }),
   });
-  page.onLeave(() => figure.dispose());
+  page.keep(figure);
   page.slot("surface").replaceWith(figure.element);
   page.slot("surface-controls").append(
     controls(

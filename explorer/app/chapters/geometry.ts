@@ -108,7 +108,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
         ),
       }),
     });
-    page.onLeave(() => space.dispose());
+    page.keep(space);
     const positions = new BufferAttribute(new Float32Array(input), 3);
     const geometry = new BufferGeometry().setAttribute("position", positions);
     geometry.setAttribute("color", new BufferAttribute(directionColors(input), 3));

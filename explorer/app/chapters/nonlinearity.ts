@@ -71,6 +71,7 @@ function mountCurvature(page: Page<State>): void {
     columns: ["groups", "mean", "least", "bound"],
     rows: groups.map((entry) => [entry.groups, entry.ratio, entry.least, entry.bound ?? ""]),
   }));
+  page.keep(chart);
   page.slot("curvature").append(chart.element);
   page.slot("curvature-controls").append(
     controls(

@@ -87,7 +87,7 @@ export function mountMerge(page: Page<State>): void {
   });
   const runs = new ChartFigure("folds", cells, "Runs of one colour along the line, layer by layer.");
   for (const [slot, shownIn] of Object.entries({ points, fold, neurons, runs })) page.slot(slot).append(shownIn.element);
-  page.onLeave(() => [points, fold, neurons].forEach((plane) => plane.dispose()));
+  for (const figure of [points, fold, neurons, runs]) page.keep(figure);
 
   points.painted(() => {
     const [x = 1, y = 0] = merged?.direction ?? [];

@@ -50,7 +50,7 @@ export function mountXor(page: Page<State>): void {
   });
   page.slot("xor").append(xor.element);
   page.slot("circle").append(ring.element);
-  page.onLeave(() => (xor.dispose(), ring.dispose()));
+  for (const plane of [xor, ring]) page.keep(plane);
 
   xor.painted(() => {
     const state = store.get();

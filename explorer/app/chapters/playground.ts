@@ -87,10 +87,7 @@ export default chapter<State>({
       columns: ["step", "loss", "accuracy"],
       rows: Array.from(curves?.step ?? [], (step, i) => [step, curves!.loss[i] ?? 0, curves!.accuracy[i] ?? 0]),
     }));
-    page.onLeave(() => {
-      plane.dispose();
-      morph.dispose();
-    });
+    for (const part of [plane, morph, chart]) page.keep(part);
 
     let morphSeen = false;
     const watch = new IntersectionObserver((entries) => (morphSeen = entries.at(-1)?.isIntersecting ?? false));

@@ -105,7 +105,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
     });
     const marks = new Group();
     space.add(marks);
-    page.onLeave(() => (plane.dispose(), space.dispose()));
+    for (const figure of [plane, space]) page.keep(figure);
     page.slot("picture").append(plane.element, space.element);
 
     const moveKey = (index: number, to: number[]) => {
@@ -135,6 +135,7 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
       columns: ["key", "attention"],
       rows: [...weights].map((weight, index) => [index, weight]),
     }));
+    page.keep(bars);
     page.slot("bars").append(bars.element);
     let weights: Float64Array = new Float64Array();
     let barsOf = "";

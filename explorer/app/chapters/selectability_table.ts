@@ -17,6 +17,7 @@ export function mountTable(page: Page<State>): void {
     columns: ["width", "keys", "any", "mean"],
     rows: Array.from({ length: cells.length / 4 }, (_, i) => cells.slice(4 * i, 4 * i + 4)),
   }));
+  page.keep(chart);
   const { element } = chart;
   page.slot("table").append(element);
   page.slot("table-controls").append(

@@ -64,6 +64,12 @@ class Figure {
     }
   }
 
+  dispose(): void {
+    this.generation += 1;
+    this.view?.finalize();
+    this.view = null;
+  }
+
   private say(state: string, text: string): void {
     this.host.replaceChildren(el("p", { class: "muted" }, text));
     this.host.removeAttribute("role");
@@ -113,6 +119,9 @@ export function showCharts(
   };
   addEventListener("beforeprint", drawAll, until);
   addEventListener("afterprint", redraw, until);
-  signal?.addEventListener("abort", () => observer.disconnect());
+  signal?.addEventListener("abort", () => {
+    observer.disconnect();
+    for (const figure of figures) figure.dispose();
+  });
   return { redraw };
 }

@@ -1,0 +1,66 @@
+// Leaving a chapter releases what it drew with: after 30 more changes no more charts, WebGL contexts and nodes are alive.
+const chapters = ["geometry", "fold", "selectability", "nonlinearity", "counting", "playground?trained=0"];
+const drawn = {
+  geometry: "#figure-geometry[data-semi-axes]",
+  fold: "#figure-surface[data-frames]",
+  selectability: "#figure-attention[data-drawn]",
+  nonlinearity: "#figure-folds[data-drawn]",
+  counting: "#figure-trace-lstm[data-drawn]",
+  playground: "#figure-curves[data-drawn]",
+};
+
+/** Counts the contexts and listeners that are alive. A chart as wide as its container listens to the window's size. */
+function watch() {
+  // Weakly, since a context keeps its canvas and all around it.
+  const contexts = [];
+  const { getContext } = HTMLCanvasElement.prototype;
+  HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+    const context = getContext.call(this, kind, ...rest);
+    if (/webgl/.test(kind) && context !== null) contexts.push(new WeakRef(context));
+    return context;
+  };
+  let listeners = 0;
+  const [add, remove] = [window.addEventListener, window.removeEventListener];
+  window.addEventListener = function (type, ...rest) {
+    if (type === "resize") listeners += 1;
+    return add.call(this, type, ...rest);
+  };
+  window.removeEventListener = function (type, ...rest) {
+    if (type === "resize") listeners -= 1;
+    return remove.call(this, type, ...rest);
+  };
+  window.alive = () => ({ contexts: contexts.filter((context) => context.deref()?.isContextLost() === false).length, charts: listeners });
+}
+
+export async function check({ page, open, expect }) {
+  await page.addInitScript(watch);
+  await open("");
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const visit = async (link) => {
+    await page.evaluate((hash) => (location.hash = hash), `#/${link}`);
+    const id = link.split("?")[0];
+    // Not waitForSelector, whose answer would keep the chapter's nodes alive.
+    await page.waitForFunction(
+      ([wanted, figure]) => document.documentElement.dataset.ready === wanted && document.querySelector(figure) !== null,
+      [id, drawn[id]],
+    );
+  };
+  const around = async (times) => {
+    for (let i = 0; i < times; ++i) for (const link of chapters) await visit(link);
+    // The core answers in order: when it draws this one, no question of an earlier chapter is open.
+    await visit("geometry");
+    await page.evaluate(() => (location.hash = "#/"));
+    await page.waitForFunction(() => document.documentElement.dataset.ready === "contents");
+    await page.waitForTimeout(500);
+    await session.send("HeapProfiler.collectGarbage");
+    const { metrics } = await session.send("Performance.getMetrics");
+    const { value: nodes } = metrics.find(({ name }) => name === "Nodes");
+    return { ...(await page.evaluate(() => window.alive())), nodes };
+  };
+  const before = await around(1);
+  const after = await around(5);
+  expect(after.contexts === 0, `${after.contexts} WebGL contexts are alive outside of the chapters`);
+  expect(after.charts <= before.charts, `${before.charts} charts are alive before and ${after.charts} after 30 changes`);
+  expect(after.nodes < before.nodes + 2000, `${before.nodes} nodes are alive before and ${after.nodes} after 30 changes`);
+}

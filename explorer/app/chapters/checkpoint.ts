@@ -37,6 +37,9 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
     })),
   );
 
+/** The report shown last and its example, "" for the reader's own files: it stays when the chapter is left. */
+let kept: { example: string; documents: Documents } | null = null;
+
 const isServed = (example: string): boolean => example.startsWith("served/");
 
 async function served(folder: string): Promise<Documents> {
@@ -109,14 +112,23 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
       state.replaceChildren();
     };
 
-    const fail = (error: unknown) => {
+    const forget = () => {
+      kept = null;
       clear();
+    };
+
+    const fail = (error: unknown) => {
+      forget();
       const message = error instanceof Error ? error.message : String(error);
       state.replaceChildren(el("p", { class: "notice", role: "alert" }, message));
     };
 
-    const show = ({ report, charts }: Documents) => {
-      state.replaceChildren();
+    const show = (documents: Documents) => {
+      const { report, charts } = documents;
+      kept = { example: page.store.get().example, documents };
+      const close = button("Close this report", () => page.store.commit({ example: "" }), { class: "quiet" });
+      close.addEventListener("click", forget);
+      state.replaceChildren(close);
       host.replaceChildren(
         el("h2", { id: "model-name", tabindex: -1 }, "a model"),
         el("p", { id: "model-line" }),
@@ -135,7 +147,7 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
 
     /** Shows the result of `documents`, unless another request has been made since. */
     const arrive = async (documents: () => Promise<Documents>) => {
-      clear();
+      forget();
       const mine = run;
       try {
         const found = await documents();
@@ -184,12 +196,17 @@ fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1
     });
 
     let example = "";
+    if (kept !== null && [kept.example, ""].includes(page.store.get().example)) {
+      example = kept.example;
+      page.store.show({ example });
+      show(kept.documents);
+    }
     page.onChange((now) => {
       if (now.example === example) return void shown?.redraw();
       example = now.example;
       if (isServed(example)) void arrive(() => served(now.example));
       else if (example !== "") void read(() => exampleNamed("wordlist_gpt"));
-      else clear();
+      else forget();
     });
     page.onLeave(clear);
   },

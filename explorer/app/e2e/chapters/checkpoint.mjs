@@ -34,6 +34,22 @@ export async function check({ page, open, expect, host }) {
   const asked = host.requests.slice(before).filter((path) => !/^(checkpoint\.js|normscope\.(mjs|wasm)|parts\/.*)$/.test(path));
   expect(asked.length === 0, `reading a file asks for ${asked}`);
 
+  // The report stays when one leaves the chapter, until it is closed.
+  const visit = async (id) => {
+    await page.locator(`nav a[href="#/${id}"]`).click();
+    await page.waitForFunction((wanted) => document.documentElement.dataset.ready === wanted, id);
+  };
+  await visit("geometry");
+  const reads = host.requests.length;
+  await visit("checkpoint");
+  await shown(page, "model.safetensors");
+  expect((await page.locator("table.norms > tbody > tr").count()) === norms, "the report that was kept has other norms");
+  expect(!host.requests.slice(reads).includes("checkpoint.js"), "the report that was kept is read anew");
+  await page.getByRole("button", { name: "Close this report" }).click();
+  await visit("geometry");
+  await visit("checkpoint");
+  expect((await page.locator("table.norms").count()) === 0, "a report that was closed is shown again");
+
   await files(page).setInputFiles({
     name: "cut.safetensors",
     mimeType: "application/octet-stream",

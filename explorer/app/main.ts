@@ -64,11 +64,12 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, refused: b
     el("option", { value: "" }, "Presets…"),
     ...chapter.presets.map(({ name }, index) => el("option", { value: index }, name)),
   );
+  let chosen = chapter.defaults;
   presets.addEventListener("change", () => {
-    const preset = chapter.presets[Number(presets.value)];
-    presets.value = "";
+    const preset = chapter.presets[presets.selectedIndex - 1];
     if (preset === undefined) return;
-    store.commit({ ...chapter.defaults, ...preset.state });
+    chosen = { ...chapter.defaults, ...(preset.state as State) };
+    store.commit(chosen);
     claim.textContent = preset.claim;
   });
   const doors = el("details", { class: "doors" }, el("summary", {}, "The same elsewhere"), el("div", {}));
@@ -98,6 +99,8 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, refused: b
   };
   doors.addEventListener("toggle", showDoors);
   const update = (link = true) => {
+    // The list stays at the preset while it is on show, so that arrow keys go on from it.
+    if (toQuery(store.get(), chosen) !== "") presets.value = "";
     undo.disabled = !store.canUndo;
     redo.disabled = !store.canRedo;
     // A reload has the story tell itself again.
@@ -267,7 +270,9 @@ startTheme(() => redraws.forEach((redraw) => redraw()));
 addEventListener("hashchange", () => void arrive());
 addEventListener("keydown", (event) => {
   if (open === null || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
-  if (event.target instanceof HTMLTextAreaElement) return;
+  // Where one types, it takes back what was typed.
+  const typed = 'input:is([type="text"], [type="number"]), textarea, [contenteditable]';
+  if (event.target instanceof Element && event.target.matches(typed)) return;
   event.preventDefault();
   if (event.shiftKey) open.store.redo();
   else open.store.undo();

@@ -31,7 +31,7 @@ import text from "./geometry.html";
 const defaults = {
   kind: "layer",
   gain: [1, 1.8, 0.6],
-  bias: [0, 0, 0],
+  bias: [0.8, -0.5, 0.6],
   eps: 0.0001,
   at: 0,
   seed: 1,
@@ -68,11 +68,11 @@ export default chapter<State>({
     seed,
   },
   presets: [
-    { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1], at: 4 } },
+    { name: "Plain LayerNorm", claim: "Gain one, bias zero: a circle of radius √3, its normal the all-ones direction.", state: { gain: [1, 1, 1], bias: [0, 0, 0], at: 4 } },
     { name: "RMSNorm", claim: "No projection: a whole sphere, stretched to an ellipsoid. Nothing is erased.", state: { kind: "rms", at: 4 } },
     { name: "A dead gain", claim: "A gain of zero erases a coordinate outright, and the ellipse collapses to a segment.", state: { gain: [1, 1.5, 0], at: 4 } },
     { name: "A large eps", claim: "With ε as large as the variance of the input, scaling barely reaches the circle: the disk fills.", state: { eps: 1, gain: [1, 1, 1], at: 2 } },
-    { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1, -0.5, 0.8], at: 4 } },
+    { name: "Shifted", claim: "The bias moves the ellipse; its axes and its normal stay.", state: { bias: [1.6, -1.2, 1.4], at: 4 } },
   ],
   doors: (state) => ({
     command: `normscope geometry --norm ${state.kind} --gain=${numbersOf(state.gain)} --axes ${axesOf(state)}`,

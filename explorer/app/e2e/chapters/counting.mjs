@@ -25,6 +25,18 @@ export async function check({ page, open, expect }) {
   await page.getByRole("textbox", { name: "Word" }).fill("abx");
   await page.waitForFunction(() => document.querySelector('[data-slot="judges"]').textContent.includes("x"));
 
+  // Where one types, Ctrl+Z takes back what was typed and not the change before it.
+  await page.getByRole("slider", { name: "n" }).fill("200");
+  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "200");
+  await page.getByRole("textbox", { name: "Word" }).focus();
+  await page.keyboard.type("b");
+  await page.keyboard.press("Control+z");
+  await page.waitForFunction(() => document.querySelector("#asked-word").value === "abx");
+  await page.waitForTimeout(300);
+  expect(new URLSearchParams(page.url().split("?").at(-1)).get("n") === "200", `Ctrl+Z in the word makes the link ${page.url()}`);
+  await page.getByRole("slider", { name: "n" }).fill("300");
+  await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "300");
+
   await page.getByRole("button", { name: /Finite state/ }).click();
   await page.waitForFunction(() => document.querySelector('[data-slot="class"]').dataset.field === "finite-state");
   expect(page.url().includes("field=finite-state"), `the link says ${page.url()}`);

@@ -1,6 +1,37 @@
+import { readFileSync } from "node:fs";
+
 const at = (page) => page.$eval("#figure-geometry", (figure) => figure.dataset.at);
 const atIs = (page, place) =>
   page.waitForFunction((wanted) => document.querySelector("#figure-geometry")?.dataset.at === wanted, place);
+/** The step "shift" moves the points of the defaults. */
+async function shift({ page, open, expect }) {
+  await open("geometry");
+  await page.waitForFunction(() => document.querySelector("#figure-geometry")?.dataset.semiAxes);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Save geometry as CSV" }).click(),
+  ]);
+  const rows = readFileSync(await download.path(), "utf8").split("\n").map((row) => row.split(","));
+  const first = (step) => rows.find(([name]) => name === step).slice(1).map(Number);
+  const moved = Math.hypot(...first("shift").map((value, axis) => value - first("stretch")[axis]));
+  expect(moved > 0.5, `the step "shift" moves a point by ${moved}`);
+}
+
+/** Arrow keys in the list of presets go on from the one that is chosen. */
+async function presets({ page, open, expect }) {
+  await open("geometry");
+  const claims = [];
+  await page.getByLabel("Presets").focus();
+  for (let i = 0; i < 3; ++i) {
+    await page.keyboard.press("ArrowDown");
+    await page.waitForFunction((before) => document.querySelector(".claim").textContent !== before, claims.at(-1) ?? "");
+    claims.push(await page.textContent(".claim"));
+  }
+  expect(new Set(claims).size === 3, `three presses choose ${claims.join(" ")}`);
+  await page.getByLabel("gain 3", { exact: true }).fill("2");
+  expect((await page.getByLabel("Presets").inputValue()) === "", "the list names a preset that is no longer on show");
+}
+
 /** Reads a section of the story. */
 const read = async (page, step) => {
   await page.$eval(`section[data-step="${step}"]`, (section) => section.scrollIntoView({ block: "center", behavior: "instant" }));
@@ -110,6 +141,8 @@ export async function check({ page, open, expect, settled }) {
   ]);
   expect(download.suggestedFilename() === "normscope-geometry.csv", download.suggestedFilename());
 
+  await shift({ page, open, expect });
+  await presets({ page, open, expect });
   await story({ page, open, expect });
   await scrolling({ page, open, expect, settled });
 

@@ -75,6 +75,11 @@ export class ChartFigure {
   private view: View | null = null;
   private generation = 0;
   private disposed = false;
+  /** The chart on show, and the width that its parts were given. */
+  private shown: { spec: Record<string, unknown>; description: string; width: number } | null = null;
+  /** Data of the chart that are newer than its specification. */
+  private readonly updates = new Map<string, object[]>();
+  private readonly sizes = new ResizeObserver(() => this.refit());
 
   constructor(
     readonly id: string,
@@ -82,6 +87,7 @@ export class ChartFigure {
     caption?: string,
   ) {
     this.host = el("div", { class: "plot", role: "img", "aria-label": "A chart, not drawn yet." });
+    this.sizes.observe(this.host);
     this.element = figure({
       id,
       content: el("div", { class: "plot-scroll" }, this.host),
@@ -96,12 +102,25 @@ export class ChartFigure {
   }
 
   /** Draws `spec`; of several calls in a row only the last one is seen. */
-  async draw(spec: Record<string, unknown>, description: string): Promise<void> {
+  draw(spec: Record<string, unknown>, description: string): Promise<void> {
+    this.updates.clear();
+    return this.render(spec, description);
+  }
+
+  /** Vega itself fits a chart to its container, but not one of several parts. */
+  private refit(): void {
+    const { shown, host } = this;
+    if (shown === null || !("vconcat" in shown.spec) || [0, shown.width].includes(host.clientWidth)) return;
+    void this.render(shown.spec, shown.description);
+  }
+
+  private async render(spec: Record<string, unknown>, description: string): Promise<void> {
     const generation = (this.generation += 1);
     if (this.disposed) return;
     this.host.setAttribute("aria-label", description);
     const { drawChart } = await import("../shared/chart_view");
     if (generation !== this.generation) return;
+    this.shown = { spec, description, width: this.host.clientWidth };
     const chart: Chart = {
       id: this.id,
       question: "",
@@ -114,6 +133,8 @@ export class ChartFigure {
     const place = el("div", { class: "plot coming", "aria-hidden": "true" });
     this.host.append(place);
     const view = await drawChart(chart, place);
+    for (const [name, values] of this.updates) view.data(name, values);
+    await view.runAsync();
     if (generation !== this.generation) {
       view.finalize();
       place.remove();
@@ -129,6 +150,7 @@ export class ChartFigure {
   /** Frees the chart; a drawing under way or asked for later is dropped. */
   dispose(): void {
     this.disposed = true;
+    this.sizes.disconnect();
     this.generation += 1;
     this.view?.finalize();
     this.view = null;
@@ -137,6 +159,7 @@ export class ChartFigure {
   /** New data for a data set of the drawn chart, without drawing the axes anew. */
   async update(name: string, values: object[]): Promise<void> {
     if (this.view === null) return;
+    this.updates.set(name, values);
     this.view.data(name, values);
     await this.view.runAsync();
   }

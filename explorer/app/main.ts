@@ -89,7 +89,7 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, refused: b
               el(
                 "div",
                 { class: "door" },
-                el("h3", {}, label),
+                el("b", {}, label),
                 copyButton(text, label),
                 el("pre", { tabindex: 0, role: "group", "aria-label": label }, text),
               ),

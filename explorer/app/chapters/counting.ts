@@ -161,7 +161,7 @@ function wordOf(page: Page<State>): void {
       judges.replaceChildren(
         table(
           "Which networks accept the word",
-          ["", "says"],
+          ["network", "says"],
           [
             ["In truth", verdict(found.member)],
             ["LSTM, trained", verdict(found.lstm)],
@@ -226,10 +226,11 @@ function mapOf(page: Page<State>, map: Hierarchy): void {
         : [
             el(
               "div",
-              { class: "block" },
+              // It scrolls on a phone, by keys too.
+              { class: "block", tabindex: 0, role: "group", "aria-label": "What they recognize" },
               table(
                 "What they recognize",
-                ["architecture", "read by", "language", "", "source"],
+                ["architecture", "read by", "language", "recognized", "source"],
                 about.map(({ architecture, decoder, language, recognizes, source }) => [
                   architecture,
                   decoder,

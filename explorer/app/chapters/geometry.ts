@@ -200,9 +200,9 @@ function tableOf({ semiAxes, axes, nullSpace }: Image): HTMLElement {
     `(${[...values.subarray(3 * index, 3 * index + 3)].map((value) => number(value)).join(", ")})`;
   return table(
     "Principal axes of the image",
-    ["", "length", "direction"],
+    ["axis", "length", "direction"],
     [
-      ...[...semiAxes].map((length, i) => [`axis ${i + 1}`, number(length, 4), vector(axes, i)]),
+      ...[...semiAxes].map((length, i) => [String(i + 1), number(length, 4), vector(axes, i)]),
       ...Array.from({ length: nullSpace.length / 3 }, (_, i) => ["erased", "0", vector(nullSpace, i)]),
     ],
     [1],

@@ -119,7 +119,7 @@ export function mountXor(page: Page<State>): void {
     page.slot("ratios").replaceChildren(
       table(
         "How far apart the classes are: 0 is perfect, 1 not at all",
-        ["", "SSR", "LSSR, the best of any linear map"],
+        ["values", "SSR", "LSSR, the best of any linear map"],
         [
           ["the points", show(before.ssr), show(before.lssr)],
           ["three neurons, linear", show(linear.ssr), show(linear.lssr)],

@@ -30,7 +30,7 @@ export function expect(condition, message) {
   if (!condition) throw new Error(message);
 }
 
-const sizes = { phone: [390, 844], laptop: [1280, 800], wide: [1920, 1080] };
+const sizes = { phone: [390, 844], laptop: [1280, 800], desk: [1440, 900], wide: [1920, 1080] };
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const host = await serve(site);
 const profile = mkdtempSync(join(tmpdir(), "normscope-e2e-"));
@@ -73,7 +73,7 @@ async function accessible(page, where) {
   // Through the debugger, to which the page's policy does not apply.
   await session.send("Runtime.evaluate", { expression: axe });
   const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
-    expression: `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then((r) =>
+    expression: `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}).then((r) =>
       JSON.stringify(r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120) + " " + n.failureSummary).join(" | "))))`,
     awaitPromise: true,
     returnByValue: true,
@@ -99,7 +99,6 @@ async function settled(page, figure) {
 /** Requirements on every chapter. */
 async function common(page, id) {
   await open(page, id);
-  await accessible(page, id);
   const overflow = async (name) => {
     const [seen, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
     expect(whole <= seen, `${id}: ${name}: the page is ${whole} wide and the window ${seen}`);
@@ -108,15 +107,19 @@ async function common(page, id) {
     await page.setViewportSize({ width, height });
     await page.waitForTimeout(300);
     await overflow(name);
+    if (name === "phone" || name === "desk") {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        await accessible(page, `${id}, ${name}, ${colorScheme}`);
+      }
+      await page.emulateMedia({ colorScheme: "light" });
+    }
     for (const scheme of options.screenshots === undefined ? [] : ["light", "dark"]) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.waitForTimeout(700);
       await page.screenshot({ path: join(options.screenshots, `${id}-${name}-${scheme}.png`), fullPage: true });
     }
   }
-  await page.emulateMedia({ colorScheme: "dark" });
-  await accessible(page, `${id} in the dark`);
-  await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: sizes.laptop[0], height: sizes.laptop[1] });
 }
 
@@ -135,7 +138,7 @@ try {
     try {
       if (file.startsWith("chapters")) await common(page, id);
       const { check } = await import(pathToFileURL(join(here, file)).href);
-      await check({ page, open: (path) => open(page, path), settled: (figure) => settled(page, figure), expect, host, site });
+      await check({ page, accessible: (where) => accessible(page, where), open: (path) => open(page, path), settled: (figure) => settled(page, figure), expect, host, site });
       expect(page.problems.length === 0, page.problems.join("\n  "));
       console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);
     } catch (error) {

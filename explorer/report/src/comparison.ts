@@ -34,7 +34,7 @@ function norms({ norms }: Compare): HTMLElement {
     norm.readers.length === 0 ? "–" : measured(composite(norm)),
     norm.old_eps === norm.new_eps ? measured(norm.new_eps) : `${measured(norm.old_eps)} → ${measured(norm.new_eps)}`,
   ]);
-  const heads = ["Norm", "", "Gain change", "Cosine", "Bias change", "Composite", "eps"];
+  const heads = ["Norm", "Agreement", "Gain change", "Cosine", "Bias change", "Composite", "eps"];
   return table("Changes are relative; composite: of a norm with what reads it", heads, rows, [2, 3, 4, 5, 6]);
 }
 

@@ -38,7 +38,7 @@ function parameters(norm: Norm): HTMLElement | null {
   if (rows.length === 0) return el("p", { class: "muted" }, "Neither gain nor bias: the image is a sphere.");
   return short(
     "Gain and bias",
-    ["", "min", "max", "mean", "std", "median size", "negative", "zero", "not finite", "tensor"],
+    ["parameter", "min", "max", "mean", "std", "median size", "negative", "zero", "not finite", "tensor"],
     rows,
     ([label, p]) => [
       label,

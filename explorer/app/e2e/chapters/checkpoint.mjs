@@ -9,13 +9,15 @@ const shown = (page, name) =>
   });
 const files = (page) => page.locator('input[type="file"][multiple]');
 
-export async function check({ page, open, expect, host }) {
+export async function check({ page, accessible, open, expect, host }) {
   await open("checkpoint?example=wordlist_gpt");
   await shown(page, "wordlist_gpt");
   const norms = await page.locator("table.norms > tbody > tr").count();
   expect(norms > 1, `the report has ${norms} norms`);
   await page.locator("#charts figure").first().scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.querySelector('figure[data-state="ready"]') !== null);
+
+  await accessible("the report");
 
   // A norm's row leads to the chapter Geometry with gains of its own.
   await page.locator("table.norms .opener").first().click();

@@ -18,12 +18,15 @@ async function offline(page, site, expect) {
   await visitor.close();
 }
 
-export async function check({ page, open, expect, site }) {
+export async function check({ page, accessible, open, expect, site }) {
   await open("");
   const links = await page.$$eval(".chapters a", (all) => all.map((link) => link.getAttribute("href")));
   expect(links.length > 0 && links.every((link) => /^#\/[a-z]+$/.test(link)), `chapters: ${links}`);
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   expect(await page.evaluate(() => document.activeElement?.id === "main"), "the skip link leads nowhere");
+  await open("counting");
+  await page.getByText("The same elsewhere").click();
+  await accessible("the same elsewhere");
   await offline(page, site, expect);
 }

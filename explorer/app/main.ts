@@ -277,9 +277,15 @@ addEventListener("keydown", (event) => {
   if (event.shiftKey) open.store.redo();
   else open.store.undo();
 });
-if ("serviceWorker" in navigator && !location.search.includes("fresh"))
-  navigator.serviceWorker.register("./offline.js").catch(async () => {
-    // `normscope explore` serves none; an earlier program at this port may have left one.
-    for (const worker of await navigator.serviceWorker.getRegistrations()) await worker.unregister();
-  });
+/** Keeps the site for a visit without a network, if it has a service worker; else removes an earlier site's. */
+async function keepOffline(): Promise<void> {
+  // A registration of the same address would succeed without a look at the server. HEAD is no matter of the worker's.
+  const { ok } = await fetch("./offline.js", { method: "HEAD", cache: "no-store" });
+  if (ok) return void (await navigator.serviceWorker.register("./offline.js"));
+  // `normscope explore` serves none; an earlier program at this port may have left one, and its files.
+  for (const worker of await navigator.serviceWorker.getRegistrations()) await worker.unregister();
+  for (const key of await caches.keys()) await caches.delete(key);
+}
+// Without a network or with storage refused, the page works as it is.
+if ("serviceWorker" in navigator && !location.search.includes("fresh")) keepOffline().catch(() => {});
 void arrive();

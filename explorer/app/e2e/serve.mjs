@@ -13,8 +13,11 @@ const types = {
   ".txt": "text/plain; charset=utf-8",
 };
 
-/** Serves the files of `folder` on loopback, as a plain web host would; gives {url, requests, close}. */
-export async function serve(folder) {
+/**
+ * Serves the files of `folder` on loopback, as a plain web host would, those of `missing` excepted; gives
+ * {url, port, requests, close}.
+ */
+export async function serve(folder, { port = 0, missing = [] } = {}) {
   const files = new Set(
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -25,13 +28,14 @@ export async function serve(folder) {
     const path = new URL(request.url, "http://localhost").pathname;
     const file = path === "/" ? "index.html" : path.slice(1);
     requests.push(file);
-    if (!files.has(file)) return void response.writeHead(404).end();
+    if (!files.has(file) || missing.includes(file)) return void response.writeHead(404).end();
     response.writeHead(200, { "content-type": types[extname(file)] ?? "application/octet-stream" });
     response.end(readFileSync(join(folder, file)));
   });
-  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  await new Promise((ready) => server.listen(port, "127.0.0.1", ready));
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
+    port: server.address().port,
     requests,
     close: () => new Promise((done) => (server.closeAllConnections(), server.close(done))),
   };

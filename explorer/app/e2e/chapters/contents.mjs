@@ -18,6 +18,25 @@ async function offline(page, site, expect) {
   await visitor.close();
 }
 
+/** A site without a service worker removes the one that another site left at its address. */
+async function leftBehind(page, site, expect) {
+  const first = await serve(site);
+  const visitor = await page.context().newPage();
+  await visitor.goto(first.url);
+  await visitor.evaluate(() => navigator.serviceWorker.ready);
+  await visitor.waitForFunction(() => caches.keys().then((keys) => keys.length > 0));
+  await first.close();
+  const second = await serve(site, { port: first.port, missing: ["offline.js"] });
+  await visitor.goto("about:blank");
+  await visitor.goto(second.url);
+  const left = () =>
+    visitor.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length + (await caches.keys()).length);
+  for (let attempt = 0; attempt < 40 && (await left()) > 0; ++attempt) await visitor.waitForTimeout(250);
+  expect((await left()) === 0, "the service worker of another site stays, or its files");
+  await visitor.close();
+  await second.close();
+}
+
 export async function check({ page, accessible, open, expect, site }) {
   await open("");
   const links = await page.$$eval(".chapters a", (all) => all.map((link) => link.getAttribute("href")));
@@ -28,5 +47,6 @@ export async function check({ page, accessible, open, expect, site }) {
   await open("counting");
   await page.getByText("The same elsewhere").click();
   await accessible("the same elsewhere");
+  await leftBehind(page, site, expect);
   await offline(page, site, expect);
 }

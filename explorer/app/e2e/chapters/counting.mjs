@@ -37,6 +37,23 @@ export async function check({ page, open, expect }) {
   await page.getByRole("slider", { name: "n" }).fill("300");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "300");
 
+  // On a phone no word is broken.
+  await page.setViewportSize({ width: 390, height: 844 });
+  const broken = await page.evaluate(() =>
+    [...document.querySelectorAll(".field b, .hierarchy th, .control label")].filter((place) => {
+      const range = document.createRange();
+      const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+      for (let text = walker.nextNode(); text !== null; text = walker.nextNode())
+        for (const { index, 0: word } of text.data.matchAll(/\S+/g)) {
+          range.setStart(text, index);
+          range.setEnd(text, index + word.length);
+          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) return true;
+        }
+      return false;
+    }).map((place) => place.textContent));
+  expect(broken.length === 0, `on a phone ${broken} are broken within a word`);
+  await page.setViewportSize({ width: 1280, height: 800 });
+
   await page.getByRole("button", { name: /Finite state/ }).click();
   await page.waitForFunction(() => document.querySelector('[data-slot="class"]').dataset.field === "finite-state");
   expect(page.url().includes("field=finite-state"), `the link says ${page.url()}`);

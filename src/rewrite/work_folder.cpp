@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -116,6 +117,42 @@ Written get_written(Unpacker& unpacker) {
   return written;
 }
 
+constexpr std::string_view prefix = ".normscope-rewrite-";
+
+/// Opens a folder and locks it; −1 if there is none, or another process holds its lock or has removed it.
+int lock_folder(const fs::path& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return -1;
+  struct stat locked {};
+  struct stat named {};
+  if (::flock(folder, LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &locked) == 0 &&
+      ::lstat(path.c_str(), &named) == 0 && locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
+    return folder;
+  }
+  ::close(folder);
+  return -1;
+}
+
+/// Removes what killed processes of this user left beside the outputs of `parent` and no later process can
+/// resume: a folder without files, or without a record of those that are finished.
+void remove_stale_folders(const fs::path& parent) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  fs::directory_iterator entry(parent, ignored);
+  for (const fs::directory_iterator end; !ignored && entry != end; entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  }
+  for (const fs::path& path : found) {
+    if (fs::exists(path / "progress", ignored) && fs::exists(path / "files", ignored)) continue;
+    struct stat named {};
+    if (::lstat(path.c_str(), &named) != 0 || named.st_uid != ::geteuid()) continue;
+    const int lock = lock_folder(path);
+    if (lock < 0) continue;
+    fs::remove_all(path, ignored);
+    ::close(lock);
+  }
+}
+
 }  // namespace
 
 WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run)
@@ -134,14 +171,15 @@ WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run
                 fmt::format("rewrite: {}: is a folder, expected the name of a file", output.string()));
   }
   if (!fs::is_directory(output_.parent_path(), error)) fail(output, "its parent is not a folder");
-  work_ = output_.parent_path() / (".normscope-rewrite-" + output_.filename().string());
-  if (!fs::create_directory(work_, error) && error) fail(work_, "cannot be created: " + error.message());
-  lock_ = ::open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) fail(work_, "cannot be opened");
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock_);
-    fail(output, "another process writes it");
+  remove_stale_folders(output_.parent_path());
+  work_ = output_.parent_path() / (std::string(prefix) + output_.filename().string());
+  // A second time, if another process took the new and empty folder for a stale one.
+  for (int attempt = 0; attempt < 2 && lock_ < 0; ++attempt) {
+    if (!fs::create_directory(work_, error) && error) fail(work_, "cannot be created: " + error.message());
+    lock_ = lock_folder(work_);
   }
+  if (lock_ < 0)
+    fail(work_, "cannot be locked: another process writes it, or it is not a folder of this user");
   take_over();
   fs::create_directories(files(), error);
   if (error) fail(files(), "cannot be created: " + error.message());

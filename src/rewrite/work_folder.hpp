@@ -23,7 +23,8 @@ struct Written {
 /// `.normscope-rewrite-NAME`, and `commit` renames them. Without `commit`, the destructor removes that
 /// folder. The finished files of a killed process are reused by the next rewrite to the same name if `run`, a
 /// digest of inputs and options, is the same and the files are unchanged; otherwise they are removed. A
-/// process holds a lock on its folder.
+/// process holds a lock on its folder, and removes those beside it that are not locked and hold nothing to
+/// reuse.
 ///
 /// Errors    Io, also if another process writes there; Argument if the name is that of another kind of file,
 ///           or of a folder that is not empty

@@ -1,6 +1,8 @@
 """A rewrite that was killed at any moment continues after its finished shards and writes the same bytes."""
 
+import fcntl
 import json
+import os
 import random
 import shutil
 import signal
@@ -93,6 +95,24 @@ class RewriteResume(CommandTest):
         self.assertRegex(text, r"\d files that a killed process had finished taken over")
         self.assertEqual({self.folder / "out" / path.name: time for path, time in times.items()},
                          {path: path.stat().st_mtime_ns for path in (self.folder / "out" / p.name for p in times)})
+
+    def test_what_cannot_be_resumed_is_removed_by_the_next_rewrite(self):
+        done, other = (self.folder / f".normscope-rewrite-{name}" for name in ("done", "other"))
+        (done / "files").mkdir(parents=True)  # killed before a file was finished
+        other.mkdir()
+        (other / "progress").write_bytes(b"")  # killed after its last rename
+        kept, held = (self.folder / f".normscope-rewrite-{name}" for name in ("kept", "held"))
+        (kept / "files").mkdir(parents=True)
+        (kept / "progress").write_bytes(b"")
+        held.mkdir()
+        (self.folder / ".normscope-rewrite-link").symlink_to("in")
+        lock = os.open(held, os.O_RDONLY)
+        self.addCleanup(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        self.ok(*WORDS)
+        self.assertEqual([path.exists() for path in (done, other, kept, held, self.folder / "in", self.work)],
+                         [False, False, True, True, True, False])
+        self.assertTrue((self.folder / ".normscope-rewrite-link").is_symlink())
 
     def test_damaged_shards_and_other_inputs_are_not_taken_over(self):
         self.killed_with_shards(3)

@@ -209,6 +209,7 @@ Head::Sizes Head::sizes() const {
     sizes.highest = std::max(sizes.highest, one.height);
     sizes.scale = std::max(sizes.scale, one.length + one.height);
     sizes.terms = std::max(sizes.terms, one.terms);
+    sizes.stored = std::max(sizes.stored, token(row, false).terms);
   }
   return sizes;
 }

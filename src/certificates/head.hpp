@@ -69,6 +69,7 @@ class Head {
     double longest = 0.0;  ///< largest |A_j|
     double highest = 0.0;  ///< largest |a_j|
     double terms = 0.0;    ///< largest |r g ⊙ W_j| + Σ |W_jk β_k| + |c_j|
+    double stored = 0.0;   ///< the same without subtracting the mean
   };
   [[nodiscard]] Sizes sizes() const;
   /// Sizes of one token, which do not depend on the other tokens' sizes: with the mean subtracted or not,

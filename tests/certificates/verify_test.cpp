@@ -1,5 +1,6 @@
 #include <normscope/certificates/verify.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -267,6 +268,25 @@ TEST(VerifyReach, ForgedOnesFail) {
   EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["tie"] = 1e-6; }));
   EXPECT_THROW(fails([](Json& json) { json["unreachable"] = Json::array(); }), Error);
   EXPECT_THROW(fails([](Json& json) { json["proofs"][0].erase("witness"); }), Error);
+}
+
+// Three rows of 1 and less than 2^-40: of the scale, as `reach` states it, 12 bits are left.
+TEST(VerifyReach, NearlyEqualRowsHaveTheScaleOfTheirRounding) {
+  const std::vector<double> near = {1.0, 1.0 - 0x1p-40, 1.0 + 0x1p-41};
+  const VocabularyHead head{
+      .norm = {.kind = NormKind::rms, .width = 1}, .unembedding = {near.data(), 3, 1}, .bias = {}};
+  const auto is_scale_found_wrong = [&](double scale) {
+    Json json = reach_result();
+    json["scale"] = scale;
+    const Verification got = verify_reach(result(json), head, nullptr, {.threads = 1});
+    return std::any_of(got.failed.begin(), got.failed.end(),
+                       [](const Finding& f) { return f.item == "scale"; });
+  };
+  const double scale = 5.0 / 6.0 * 0x1p-40;
+  EXPECT_FALSE(is_scale_found_wrong(scale));
+  EXPECT_FALSE(is_scale_found_wrong(scale + 0x1p-52));
+  EXPECT_FALSE(is_scale_found_wrong(scale - 0x1p-52));
+  EXPECT_TRUE(is_scale_found_wrong(scale + 0x1p-47));
 }
 
 // At u = 0.8 the first token has 1/(1 + e^-1.6 + e^-1.3) of the probability. Probabilities p there prove that

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 
@@ -11,7 +12,12 @@
 namespace normscope {
 namespace {
 
+// A type of 113 bits: that of AArch64 is long double, and gcc has no __float128 there.
+#if LDBL_MANT_DIG == 113
+using Quad = long double;
+#else
 __extension__ using Quad = __float128;
+#endif
 
 constexpr double bound = 16.0 * 0x1p-106;
 

@@ -28,7 +28,7 @@ def random_tensors(numbers, types):
     draws = np.random.default_rng(numbers.randrange(2**32))
     shapes = [(), (1,), (3,), (2, 3), (0, 4), (4, 1, 2)]
     names = numbers.sample(["a", "b.weight", "norm.weight", "norm.bias", "é", "a b", "x" * 40], 3)
-    return {name: (100 * draws.normal(size=numbers.choice(shapes))).astype(numbers.choice(types)) for name in names}
+    return {name: np.asarray(100 * draws.normal(size=numbers.choice(shapes))).astype(numbers.choice(types)) for name in names}
 
 
 def write_safetensors(numbers):
@@ -61,7 +61,10 @@ def zipped(content):
 
 def read_npz(content, _path):
     with np.load(io.BytesIO(content), allow_pickle=False) as found:
-        return {name: found[name] for name in found.files}
+        arrays = {name: found[name] for name in found.files}
+    if any(isinstance(array, bytes) for array in arrays.values()):
+        raise ValueError("a member without the magic, which NumPy gives as bytes")
+    return arrays
 
 
 def write_onnx(numbers):
@@ -75,7 +78,10 @@ def write_onnx(numbers):
 
 def read_onnx(content, _path):
     model = onnx.load_model_from_string(content)
-    return {made.name: onnx.numpy_helper.to_array(made) for made in model.graph.initializer}
+    # A name that is not UTF-8 is given as bytes; normscope shows what is not as U+FFFD. Tensors of strings are not numbers.
+    text = lambda name: name.decode(errors="replace") if isinstance(name, bytes) else name
+    return {text(made.name): onnx.numpy_helper.to_array(made) for made in model.graph.initializer
+            if made.data_type != onnx.TensorProto.STRING}
 
 
 def write_gguf(numbers):
@@ -173,7 +179,7 @@ def read_by_normscope(path):
 def disagreement(reference, ours):
     """What differs, or None."""
     if set(reference) != set(ours):
-        return f"names {sorted(reference)} and {sorted(ours)}"
+        return f"names {sorted(map(repr, reference))} and {sorted(map(repr, ours))}"
     for name, array in reference.items():
         shape, values = ours[name]
         if tuple(array.shape) != shape:

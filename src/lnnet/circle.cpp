@@ -35,6 +35,11 @@ double fold_speed(double t) {
   return 1.0 / std::abs(1.0 - t);
 }
 
+double fold_speed_of_shift(double t) {
+  NORMSCOPE_ASSERT(t >= 0.0 && t != 1.0);
+  return 1.0 / std::abs(1.0 - t * t);
+}
+
 int fold_winding(double t, std::size_t points) {
   NORMSCOPE_ASSERT(points >= 3 && t != 1.0);
   const auto angle = [&](std::size_t i) {

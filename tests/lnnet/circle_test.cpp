@@ -95,5 +95,22 @@ TEST(Circle, PointsMoveFastestJustBeforeTheFold) {
   }
 }
 
+TEST(Circle, TheShiftMovesPointsFastestJustBeforeTheFold) {
+  for (const double t : {0.0, 0.5, 0.9, 1.1, 2.0}) {
+    double fastest = 0.0;
+    double there = 0.0;
+    const double step = 1e-6;
+    for (int i = 0; i < points; ++i) {
+      const double theta = 2.0 * pi * i / points;
+      const auto angle = [&](double shift) { return std::atan2(std::sin(theta), std::cos(theta) + shift); };
+      const double speed = std::abs(std::remainder(angle(t + step) - angle(t - step), 2.0 * pi)) / (2 * step);
+      if (speed > fastest) there = theta;
+      fastest = std::max(fastest, speed);
+    }
+    EXPECT_NEAR(fastest, fold_speed_of_shift(t), 1e-4 * fold_speed_of_shift(t));
+    EXPECT_NEAR(std::cos(there), -2.0 * t / (1.0 + t * t), 1e-2);
+  }
+}
+
 }  // namespace
 }  // namespace normscope::lnnet

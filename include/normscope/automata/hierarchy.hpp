@@ -34,7 +34,7 @@ struct EncoderClass {
 /// Whether an architecture with a decoder recognizes a language.
 struct Standing {
   std::string_view architecture;
-  std::string_view decoder;  ///< one threshold, two layers of thresholds, or any
+  std::string_view decoder;  ///< one threshold, two layers of thresholds, or any; and what the states must be
   std::string_view language;
   bool recognizes;
   std::string_view source;

@@ -45,6 +45,14 @@ namespace normscope::lnnet {
 /// Accuracy  against differences (test: Circle.PointsMoveFastestJustBeforeTheFold)
 [[nodiscard]] double fold_speed(double t);
 
+/// Largest |dθ'/dt| of the shifted circle's angles, that is their speed relative to the weight t:
+/// 1/|1 − t²|, at cos θ = −2t/(1 + t²).
+///
+/// Requires  t >= 0, t != 1
+///
+/// Accuracy  against differences (test: Circle.TheShiftMovesPointsFastestJustBeforeTheFold)
+[[nodiscard]] double fold_speed_of_shift(double t);
+
 /// Winding number of the shifted circle around the origin, computed from `points` points: 1 before the fold
 /// (t < 1), 0 after it.
 ///

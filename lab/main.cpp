@@ -15,6 +15,7 @@
 #include <normscope/documents/text.hpp>
 
 #include "frame/experiment.hpp"
+#include "frame/lines.hpp"
 #include "frame/plan.hpp"
 #include "frame/ranks.hpp"
 #include "frame/show.hpp"
@@ -39,6 +40,7 @@ struct Options {
   bool markdown = false;
   std::string format = "csv";
   std::string output;
+  std::vector<std::string> files;
 
   [[nodiscard]] Size size() const { return quick ? Size::quick : Size::full; }
 };
@@ -73,7 +75,7 @@ int tell(const Session& session, const Options& options, const ExperimentResult&
   session.write_json(json_text(document(Json::array({to_json(account)}))));
   outputs.commit();
   session.say(options.markdown ? to_markdown(account, "images") : to_text(account));
-  return account.holds() == false ? cli::negative : cli::ok;
+  return account.count(Outcome::not_reproduced) > 0 ? cli::negative : cli::ok;
 }
 
 int list(const Session& session) {
@@ -99,7 +101,11 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
       options.sweep.empty() ? std::nullopt : std::optional(read_sweep(options.sweep));
   const std::vector<RunKey> keys = planned(experiment, options.size(), options.seeds, sweep);
   // The first process creates the file; the others find it.
-  ranks.first_then_all([&] { the_work.runs = Store(options.store).add(keys); });
+  ranks.first_then_all([&] {
+    Store created(options.store);
+    created.write_rules(rules_of(experiment));
+    the_work.runs = created.add(keys);
+  });
   if (!ranks.first()) the_work.runs = Store(options.store).add(keys);
   const auto processes = static_cast<unsigned>(
       std::min<std::size_t>(ranks.several() ? 1 : thread_count(session.threads), keys.size()));
@@ -128,8 +134,11 @@ int show(const Session& session, const Options& options) {
 int export_runs(const Session& session, const Options& options) {
   const Experiment& experiment = named(options.name);
   cli::keep_apart({options.store}, {options.output});
-  const std::string text = exported(existing(options.store), experiment,
-                                    options.format == "csv" ? TableFormat::csv : TableFormat::json_lines);
+  const Store store = existing(options.store);
+  const std::string text =
+      options.format == "runs"
+          ? run_lines(store, experiment)
+          : exported(store, experiment, options.format == "csv" ? TableFormat::csv : TableFormat::json_lines);
   if (text.empty()) {
     throw Error(ErrorCode::Argument, fmt::format("{}: holds no run of {} to export",
                                                  cli::printable(options.store), experiment.name));
@@ -141,15 +150,30 @@ int export_runs(const Session& session, const Options& options) {
   return cli::ok;
 }
 
-void add_name_and_store(CLI::App& command, Options& options) {
-  command.add_option("NAME", options.name, "Name of the experiment (see list)")->required();
+int import_runs(const Session& session, const Options& options) {
+  for (const std::string& file : options.files) cli::keep_apart({file}, {options.store});
+  Store store(options.store);
+  for (const std::string& file : options.files) {
+    const Imported imported = import_lines(store, file);
+    session.say(fmt::format("{}: added {} and {}", cli::printable(file), counted(imported.runs, "run"),
+                            counted(imported.rules, "rule")));
+  }
+  return cli::ok;
+}
+
+void add_store(CLI::App& command, Options& options) {
   command.add_option("--store", options.store, "SQLite file of all runs (default normscope-lab.sqlite)")
       ->type_name("FILE");
 }
 
+void add_name_and_store(CLI::App& command, Options& options) {
+  command.add_option("NAME", options.name, "Name of the experiment (see list)")->required();
+  add_store(command, options);
+}
+
 void add_size_and_folder(CLI::App& command, Options& options) {
   command.add_flag("--quick", options.quick,
-                   "Use the small size, which takes seconds; most verdicts are then inconclusive");
+                   "Use the small size, which takes seconds; every verdict is then inconclusive");
   command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into FOLDER")
       ->type_name("FOLDER");
   command.add_flag("--markdown", options.markdown, "Print the results as Markdown");
@@ -168,10 +192,15 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   CLI::App* exports =
       cli::add_command(root, session, "export", "Write every number of an experiment's runs as a table",
                        [&] { return export_runs(session, options); });
+  CLI::App* imports = cli::add_command(root, session, "import", "Add exported rules and runs to a store",
+                                       [&] { return import_runs(session, options); });
+  imports->add_option("FILES", options.files, "Files that lab export --format runs wrote")->required();
+  add_store(*imports, options);
   for (CLI::App* command : {runs, shows, exports}) add_name_and_store(*command, options);
   for (CLI::App* command : {runs, shows}) add_size_and_folder(*command, options);
-  for (CLI::App* command : {shows, exports}) command->remove_option(command->get_option("--threads"));
-  exports->remove_option(exports->get_option("--json"));
+  for (CLI::App* command : {shows, exports, imports})
+    command->remove_option(command->get_option("--threads"));
+  for (CLI::App* command : {exports, imports}) command->remove_option(command->get_option("--json"));
   runs->get_option("--threads")->description("Number of processes, one thread each (default: all cores)");
   runs->add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")
       ->type_name("N")
@@ -183,8 +212,10 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
       ->type_name("S")
       ->check(cli::numbers(0.1, 86400.0));
   exports->add_option("-o,--output", options.output, "File to write")->type_name("FILE")->required();
-  exports->add_option("--format", options.format, "Table format (default csv)")
-      ->check(CLI::IsMember({"csv", "jsonl"}));
+  exports
+      ->add_option("--format", options.format,
+                   "Number a row: csv (default) or jsonl; or rules and completed runs for lab import: runs")
+      ->check(CLI::IsMember({"csv", "jsonl", "runs"}));
   return cli::parse_and_run(root, session, argc, argv);
 }
 

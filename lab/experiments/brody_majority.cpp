@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <initializer_list>
 
 #include <fmt/format.h>
@@ -98,47 +100,33 @@ void perform(Run& run) {
 
 Results arm(const Results& results, const char* name) { return results.where("arm", name); }
 
-/// Whether some runs of every arm have reached a step, and enough seeds of each for a verdict.
-struct Evidence {
-  bool some = true;
-  bool enough = true;
-};
-
-Evidence evidence(const Results& results, std::initializer_list<const char*> arms, std::uint64_t step) {
-  constexpr std::size_t seeds = 10;
-  Evidence found;
-  for (const char* name : arms) {
-    const Results runs = arm(results, name);
-    found.some = found.some && !runs.runs().empty();
-    found.enough = found.enough && runs.seeds() >= seeds;
-    for (const Done& run : runs.runs()) {
-      found.enough = found.enough && run.configuration["steps"].get<std::uint64_t>() >= step;
-    }
-  }
-  return found;
+/// Whether some runs of every arm are there.
+bool some(const Results& results, std::initializer_list<const char*> arms) {
+  return std::none_of(arms.begin(), arms.end(),
+                      [&](const char* name) { return arm(results, name).runs().empty(); });
 }
 
-Finding judged(const Evidence& found, std::string ours, bool holds) {
-  return {std::move(ours), found.enough ? std::optional(holds) : std::nullopt};
+constexpr const char* missing = "not every arm has been run";
+
+/// A number of `second` divided by that of `first`, for every seed.
+std::vector<double> ratios(const Results& first, const Results& second,
+                           const std::function<double(const Done&)>& number) {
+  std::vector<double> all =
+      Results::paired(first, second, [&](const Done& run) { return std::log(number(run)); }).differences;
+  for (double& ratio : all) ratio = std::exp(ratio);
+  return all;
 }
-
-Finding missing() { return {"not every arm has been run", std::nullopt}; }
-
-/// Whether the second number is larger in at least nine of ten of the runs, which are paired by seed.
-bool nearly_all(std::size_t larger, std::size_t count) { return 10 * larger >= 9 * count; }
 
 double loss_at_early(const Done& run) { return run.at("loss", early); }
 
 Finding judge_gap(const Results& results) {
-  const Evidence found = evidence(results, {layer_norm, published}, early);
-  if (!found.some) return missing();
+  if (!some(results, {layer_norm, published})) return {missing};
   const double with = arm(results, layer_norm).spread(loss_at_early).mean;
   const double without = arm(results, published).spread(loss_at_early).mean;
   const auto paired = Results::paired(arm(results, layer_norm), arm(results, published), loss_at_early);
-  return judged(found,
-                fmt::format("{:.3f} with, {:.3f} without; higher without in {} of {} seeds", with, without,
-                            paired.larger, paired.difference.count),
-                nearly_all(paired.larger, paired.difference.count) && without >= 1.5 * with);
+  return {fmt::format("{:.3f} with, {:.3f} without; higher without in {} of {} seeds", with, without,
+                      paired.larger, paired.difference.count),
+          ratios(arm(results, layer_norm), arm(results, published), loss_at_early)};
 }
 
 std::uint64_t steps_to_loss(const Done& run, double loss) {
@@ -151,98 +139,77 @@ std::uint64_t steps_to_loss(const Done& run, double loss) {
 double steps_to_one(const Done& run) { return static_cast<double>(steps_to_loss(run, 1.0)); }
 
 Finding judge_steps(const Results& results) {
-  const Evidence found = evidence(results, {layer_norm, published}, late);
-  if (!found.some) return missing();
+  if (!some(results, {layer_norm, published})) return {missing};
   const double with = arm(results, layer_norm).spread(steps_to_one).mean;
   const double without = arm(results, published).spread(steps_to_one).mean;
-  return judged(found,
-                fmt::format("{:.0f} with, {:.0f} without, {:.1f} times", with, without, without / with),
-                without >= 1.5 * with);
+  return {fmt::format("{:.0f} with, {:.0f} without, {:.1f} times", with, without, without / with),
+          ratios(arm(results, layer_norm), arm(results, published), steps_to_one)};
 }
 
-/// The gap between an arm and LayerNorm, divided by the published arm's gap.
-double part_of_gap(const Results& results, const char* name) {
-  const double base = arm(results, layer_norm).spread(loss_at_early).mean;
-  return (arm(results, name).spread(loss_at_early).mean - base) /
-         (arm(results, published).spread(loss_at_early).mean - base);
+/// The gap between an arm and LayerNorm, divided by the published arm's mean gap, for every seed.
+std::vector<double> parts_of_gap(const Results& results, const char* name) {
+  const Results base = arm(results, layer_norm);
+  const double whole = Results::paired(base, arm(results, published), loss_at_early).difference.mean;
+  std::vector<double> parts = Results::paired(base, arm(results, name), loss_at_early).differences;
+  for (double& part : parts) part /= whole;
+  return parts;
 }
 
 Finding judge_matched(const Results& results) {
-  const Evidence found = evidence(results, {layer_norm, published, matched}, early);
-  if (!found.some) return missing();
-  const double part = part_of_gap(results, matched);
-  return judged(
-      found,
-      fmt::format("{:.3f} at length sqrt(d) without projection, {:.3f} with LayerNorm: {:.0f} % of the gap",
-                  arm(results, matched).spread(loss_at_early).mean,
-                  arm(results, layer_norm).spread(loss_at_early).mean, 100.0 * part),
-      part <= 0.2);
+  if (!some(results, {layer_norm, published, matched})) return {missing};
+  std::vector<double> closed = parts_of_gap(results, matched);
+  for (double& part : closed) part = 1.0 - part;
+  return {fmt::format("{:.3f} at length sqrt(d) without projection, {:.3f} with LayerNorm",
+                      arm(results, matched).spread(loss_at_early).mean,
+                      arm(results, layer_norm).spread(loss_at_early).mean),
+          std::move(closed)};
 }
 
 Finding judge_small(const Results& results) {
-  const Evidence found = evidence(results, {layer_norm, published, small}, early);
-  if (!found.some) return missing();
-  const double part = part_of_gap(results, small);
-  return judged(found,
-                fmt::format("{:.3f} at length 1/sqrt(d) with projection, {:.3f} without: {:.0f} % of the gap",
-                            arm(results, small).spread(loss_at_early).mean,
-                            arm(results, published).spread(loss_at_early).mean, 100.0 * part),
-                part >= 0.8);
+  if (!some(results, {layer_norm, published, small})) return {missing};
+  return {fmt::format("{:.3f} at length 1/sqrt(d) with projection, {:.3f} without",
+                      arm(results, small).spread(loss_at_early).mean,
+                      arm(results, published).spread(loss_at_early).mean),
+          parts_of_gap(results, small)};
 }
 
-/// `metric` at the end is lower with LayerNorm than in `other`.
-Finding judge_lower(const Results& results, const char* other, const char* metric, double factor,
-                    double room) {
-  const Evidence found = evidence(results, {layer_norm, other}, late);
-  if (!found.some) return missing();
+/// `metric` at the end with LayerNorm beside that of `other`.
+Finding beside(const Results& results, const char* other, const char* metric, bool as_ratio) {
+  if (!some(results, {layer_norm, other})) return {missing};
   const auto number = [metric](const Done& run) { return run.at(metric, late); };
   const Spread with = arm(results, layer_norm).spread(number);
   const Spread without = arm(results, other).spread(number);
   const auto paired = Results::paired(arm(results, layer_norm), arm(results, other), number);
-  return judged(
-      found,
+  return {
       fmt::format("{:.3g} ± {:.2g} with LayerNorm, {:.3g} ± {:.2g} without; higher without in {} of {} seeds",
                   with.mean, with.deviation, without.mean, without.deviation, paired.larger,
                   paired.difference.count),
-      nearly_all(paired.larger, paired.difference.count) && without.mean >= factor * with.mean + room);
+      as_ratio ? ratios(arm(results, layer_norm), arm(results, other), number) : paired.differences};
 }
 
-Finding judge_angle(const Results& results) {
-  return judge_lower(results, published, "query_angle", 1.0, 20.0);
-}
-Finding judge_angle_matched(const Results& results) {
-  return judge_lower(results, matched, "query_angle", 1.0, 20.0);
-}
-Finding judge_uniform(const Results& results) {
-  return judge_lower(results, published, "divergence", 1.5, 0.0);
-}
-Finding judge_uniform_matched(const Results& results) {
-  return judge_lower(results, matched, "divergence", 1.5, 0.0);
-}
+Finding judge_angle(const Results& results) { return beside(results, published, "query_angle", false); }
+Finding judge_angle_matched(const Results& results) { return beside(results, matched, "query_angle", false); }
+Finding judge_uniform(const Results& results) { return beside(results, published, "divergence", true); }
+Finding judge_uniform_matched(const Results& results) { return beside(results, matched, "divergence", true); }
 
 Finding judge_accuracy(const Results& results) {
-  const Evidence found = evidence(results, {layer_norm, published}, late);
-  if (!found.some) return missing();
+  if (!some(results, {layer_norm, published})) return {missing};
   const auto number = [](const Done& run) { return run.at("test_accuracy", late); };
   const auto paired = Results::paired(arm(results, published), arm(results, layer_norm), number);
-  return judged(
-      found,
-      fmt::format("{:.3f} with, {:.3f} without; higher with in {} of {} seeds",
-                  arm(results, layer_norm).spread(number).mean, arm(results, published).spread(number).mean,
-                  paired.larger, paired.difference.count),
-      nearly_all(paired.larger, paired.difference.count) && paired.difference.mean >= 0.04);
+  return {fmt::format("{:.3f} with, {:.3f} without; higher with in {} of {} seeds",
+                      arm(results, layer_norm).spread(number).mean,
+                      arm(results, published).spread(number).mean, paired.larger, paired.difference.count),
+          paired.differences};
 }
 
 Finding judge_accuracy_matched(const Results& results) {
-  const Evidence found = evidence(results, {layer_norm, matched}, late);
-  if (!found.some) return missing();
+  if (!some(results, {layer_norm, matched})) return {missing};
   const auto number = [](const Done& run) { return run.at("test_accuracy", late); };
   const auto paired = Results::paired(arm(results, layer_norm), arm(results, matched), number);
-  return judged(
-      found,
+  return {
       fmt::format("{:.3f} without projection at length sqrt(d), {:.3f} with LayerNorm",
                   arm(results, matched).spread(number).mean, arm(results, layer_norm).spread(number).mean),
-      paired.difference.mean >= -0.01);
+      paired.differences};
 }
 
 std::vector<Figure> figures(const Results& results) {
@@ -275,59 +242,73 @@ const Experiment brody_majority{
         "queries towards all-ones.",
     .quick_seconds = 8,
     .full_minutes = 20,
+    .scale = {.paper = "17,000 steps, ten seeds; its numbers here are read at or before step 5180",
+              .ours = "5180 steps, ten seeds",
+              .factor = 3.28},
     .plan = plan,
     .perform = perform,
     .claims =
         {{"published_gap",
           "The training loss falls faster with LayerNorm than without projection, as released.",
           "at step 1554: 0.501 with, 1.068 without (figure 2a)",
-          "loss at step 1554 higher without in at least 9 of 10 seeds, and 1.5 times in the mean", judge_gap},
+          {"loss at step 1554 without projection divided by that with LayerNorm, in each seed", Test::mean,
+           10, 1.5, 1.0},
+          judge_gap},
          {"published_steps",
           "Without projection, as released, reaching a given loss takes several times as many steps.",
           "to loss 1.0: 770 with, 1680 without, 2.2 times (figure 2a)",
-          "mean steps to loss 1.0 at least 1.5 times as many without, 10 seeds; a run that does not reach "
-          "it counts with all its steps",
+          {"steps to loss 1.0 without projection divided by those with LayerNorm, in each seed; a run that "
+           "does not reach it counts with all its steps",
+           Test::mean, 10, 1.5, 1.0},
           judge_steps},
-         {"gap_is_length", "The gap vanishes if keys without projection have LayerNorm's length (ours).",
+         {"gap_is_length",
+          "The gap vanishes if keys without projection have LayerNorm's length (ours).",
           "no such arm: the released one without projection is also 8 times shorter",
-          "at step 1554 the mean loss without projection at length sqrt(d) exceeds LayerNorm's by at most a "
-          "fifth of the published gap, 10 seeds",
+          {"share of the published arm's mean gap at step 1554 that is closed without projection at length "
+           "sqrt(d)",
+           Test::mean, 10, 0.8},
           judge_matched},
-         {"gap_with_projection", "The gap appears with the projection too if keys are as short (ours).",
+         {"gap_with_projection",
+          "The gap appears with the projection too if keys are as short (ours).",
           "no such arm",
-          "at step 1554 the mean loss with projection at length 1/sqrt(d) exceeds LayerNorm's by at least "
-          "four fifths of the published gap, 10 seeds",
+          {"gap to LayerNorm at step 1554 with projection at length 1/sqrt(d), divided by the published "
+           "arm's mean gap",
+           Test::mean, 10, 0.8},
           judge_small},
-         {"query_angle", "LayerNorm turns queries towards all-ones.",
+         {"query_angle",
+          "LayerNorm turns queries towards all-ones.",
           "at step 5000: 25.7 degrees with, 73.1 without "
           "(figure 2b)",
-          "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
+          {"angle at step 5180 without minus with, degrees", Test::mean, 10, 20.0},
           judge_angle},
          {"query_angle_matched",
           "LayerNorm turns queries towards all-ones also compared to keys of the same length without "
           "projection (ours).",
           "no such arm",
-          "angle at step 5180 larger without in at least 9 of 10 seeds, and by 20 degrees in the mean",
+          {"angle at step 5180 without minus with, degrees", Test::mean, 10, 20.0},
           judge_angle_matched},
-         {"uniform", "LayerNorm's attention is nearer to uniform than the released arm's without projection.",
+         {"uniform",
+          "LayerNorm's attention is nearer to uniform than the released arm's without projection.",
           "section 3.1, without a number",
-          "divergence from uniform at step 5180 larger without in at least 9 of 10 seeds, and 1.5 times in "
-          "the mean",
+          {"divergence from uniform at step 5180 without divided by that with, in each seed", Test::mean, 10,
+           1.5, 1.0},
           judge_uniform},
          {"uniform_matched",
           "Attention with LayerNorm is nearer to uniform than without projection at the same length (ours).",
           "no such arm",
-          "divergence from uniform at step 5180 larger without in at least 9 of 10 seeds, and 1.5 times in "
-          "the mean",
+          {"divergence from uniform at step 5180 without divided by that with, in each seed", Test::mean, 10,
+           1.5, 1.0},
           judge_uniform_matched},
-         {"accuracy", "LayerNorm is more accurate on the test set than the released arm without projection.",
+         {"accuracy",
+          "LayerNorm is more accurate on the test set than the released arm without projection.",
           "at step 5000: 0.927 with, 0.849 without (figure 3)",
-          "test accuracy at step 5180 higher with in at least 9 of 10 seeds, and by 0.04 in the mean",
+          {"test accuracy at step 5180 with minus without", Test::mean, 10, 0.04},
           judge_accuracy},
-         {"accuracy_matched", "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
+         {"accuracy_matched",
+          "Without projection, at LayerNorm's length, the accuracy is as high (ours).",
           "no such arm",
-          "mean test accuracy at step 5180 without projection at length sqrt(d) at most 0.01 below "
-          "LayerNorm's, 10 seeds",
+          {"test accuracy at step 5180 without projection at length sqrt(d) minus that with LayerNorm",
+           Test::mean, 10, -0.01, -0.01},
           judge_accuracy_matched}},
     .figures = figures};
 

@@ -201,40 +201,41 @@ struct Part {
 Finding expect(const Results& results, std::initializer_list<Part> parts, const char* key,
                std::size_t least) {
   const Done* const run = only(results);
-  if (run == nullptr) return {"no run", std::nullopt};
-  Finding finding{{}, true};
+  if (run == nullptr) return {"no run"};
+  Finding finding{{}, one_case(true)};
   for (const Part& part : parts) {
     finding.ours +=
         fmt::format("{}{}{:g}", finding.ours.empty() ? "" : ", ", part.says, run->last(part.metric));
-    if (run->last(part.metric) != part.expected) finding.holds = false;
+    if (run->last(part.metric) != part.expected) finding.effects = one_case(false);
   }
   if (key != nullptr) {
     finding.ours += fmt::format("; {} {}", key == std::string_view("longest") ? "letters up to" : key,
                                 run->configuration.at(key).get<std::size_t>());
-    if (finding.holds == true && run->configuration.at(key).get<std::size_t>() < least)
-      finding.holds = std::nullopt;
+    // A smaller size supports nothing, but can refute.
+    if (finding.effects == one_case(true) && run->configuration.at(key).get<std::size_t>() < least)
+      finding.effects.clear();
   }
   return finding;
 }
 
 Finding limit_holds(const Results& results) {
   const Done* const run = only(results);
-  if (run == nullptr) return {"no run", std::nullopt};
-  Finding finding{"largest error", true};
+  if (run == nullptr) return {"no run"};
+  Finding finding{"largest error", one_case(true)};
   double before = 1e300;
   for (const int factor : {1, 3, 5, 10, 20}) {
     const double error = run->last(fmt::format("clipped_error_{}", factor));
     finding.ours += fmt::format(" {:.3g} (N = {})", error, factor);
-    if (!(error < before)) finding.holds = false;
+    if (!(error < before)) finding.effects = one_case(false);
     before = error;
   }
-  if (before > 1e-6) finding.holds = false;
+  if (before > 1e-6) finding.effects = one_case(false);
   return finding;
 }
 
 Finding spaces_hold(const Results& results) {
   const Done* const run = only(results);
-  if (run == nullptr) return {"no run", std::nullopt};
+  if (run == nullptr) return {"no run"};
   const auto at = [&](const char* name, std::size_t n) {
     return run->last(fmt::format("space_{}_{}", name, n));
   };
@@ -249,7 +250,7 @@ Finding spaces_hold(const Results& results) {
                       at("difference", most_letters), at("clipped", most_letters),
                       at("both_counts", most_letters), at("binary", most_letters),
                       at("elman_tanh", most_letters), at("gru", most_letters)),
-          holds};
+          one_case(holds)};
 }
 
 std::vector<Figure> figures(const Results& results) {
@@ -293,35 +294,45 @@ const Experiment merrill_theorems{
         "exactly.",
     .quick_seconds = 1,
     .full_minutes = 0.2,
+    .scale = {.paper = "theorems, of any size",
+              .ours = "every word of up to 13 letters, 300 machines, 2000 layers"},
     .plan = plan,
     .perform = perform,
     .claims =
-        {{"lemma_1", "max(0, #a − #b) on words a…ab…b is not a rational series", "lemma 1",
-          "blocks a^i, b^j of 4, 8 and 12 rows have rank 3, 7 and 11",
+        {{"lemma_1",
+          "max(0, #a − #b) on words a…ab…b is not a rational series",
+          "lemma 1",
+          {"blocks a^i, b^j of 4, 8 and 12 rows have rank 3, 7 and 11"},
           [](const Results& results) {
             return expect(
                 results,
                 {{"rank_clipped_4", 3, "rank "}, {"rank_clipped_8", 7, ""}, {"rank_clipped_12", 11, ""}},
                 nullptr, 0);
           }},
-         {"theorem_2", "An LSTM computes that counter in the limit of large weights", "theorem 2",
-          "the largest error for i, j < 25 falls from N = 1 over 3, 5, 10 to 20, there at most 1e-6",
+         {"theorem_2",
+          "An LSTM computes that counter in the limit of large weights",
+          "theorem 2",
+          {"the largest error for i, j < 25 falls from N = 1 over 3, 5, 10 to 20, there at most 1e-6"},
           limit_holds},
          {"theorems_3_4_7",
           "Counter machines whose moves do not depend on their counters are weighted automata",
-          "theorems 3, 4 and 7", "300 random machines, 30 words and each counter: every value equal",
+          "theorems 3, 4 and 7",
+          {"300 random machines, 30 words and each counter: every value equal"},
           [](const Results& results) {
             return expect(results, {{"machine_mistakes", 0, "values that differ: "}}, "machines",
                           least_machines);
           }},
-         {"qrnns_are_machines", "Saturated QRNNs are weighted automata", "corollary in section 3.3",
-          "2000 random layers, 3 words each: c, the machine's counters and the automata's values equal",
+         {"qrnns_are_machines",
+          "Saturated QRNNs are weighted automata",
+          "corollary in section 3.3",
+          {"2000 random layers, 3 words each: c, the machine's counters and the automata's values equal"},
           [](const Results& results) {
             return expect(results, {{"layer_mistakes", 0, "values that differ: "}}, "layers", least_layers);
           }},
          {"theorem_6",
           "The values of a weighted automaton with two states grow faster than those of any network",
-          "theorem 6", "reading binary numbers has rank 2 and 2^n different values after n letters, n = 12",
+          "theorem 6",
+          {"reading binary numbers has rank 2 and 2^n different values after n letters, n = 12"},
           [](const Results& results) {
             return expect(
                 results,
@@ -331,8 +342,8 @@ const Experiment merrill_theorems{
          {"theorem_8",
           "A weighted automaton with one threshold recognizes a^n b^n, with 7 states and no fewer",
           "theorem 8",
-          "no mistake and every value right on every word of up to 13 letters; rank 3, 7, 7, 7 on "
-          "words of up to 1 … 4",
+          {"no mistake and every value right on every word of up to 13 letters; rank 3, 7, 7, 7 on "
+           "words of up to 1 … 4"},
           [](const Results& results) {
             return expect(results,
                           {{"thm8_mistakes", 0, "mistakes: "},
@@ -343,42 +354,56 @@ const Experiment merrill_theorems{
                            {"rank_anbn_4", 7, ""}},
                           "longest", least_longest);
           }},
-         {"theorem_9", "No saturated QRNN with one threshold recognizes a^n b^n", "theorem 9",
-          "2000 random layers: second differences of c over a^n b^m, m = n − 1, n, n + 1, are 0",
+         {"theorem_9",
+          "No saturated QRNN with one threshold recognizes a^n b^n",
+          "theorem 9",
+          {"2000 random layers: second differences of c over a^n b^m, m = n − 1, n, n + 1, are 0"},
           [](const Results& results) {
             return expect(results, {{"most_bend", 0, "largest second difference: "}}, "layers", least_layers);
           }},
-         {"theorem_10", "Two layers of thresholds on a saturated QRNN recognize a^n b^n", "theorem 10",
-          on_every_word,
+         {"theorem_10",
+          "Two layers of thresholds on a saturated QRNN recognize a^n b^n",
+          "theorem 10",
+          {on_every_word},
           [](const Results& results) {
             return expect(results, {{"thm10_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_11", "No decoder of a saturated QRNN recognizes a^n b^n Σ*", "theorem 11",
-          "for windows of 1 … 6 the two words differ in membership and have the same windows; c of 2000 "
-          "random layers is equal after both",
+         {"theorem_11",
+          "No decoder of a saturated QRNN recognizes a^n b^n Σ*",
+          "theorem 11",
+          {"for windows of 1 … 6 the two words differ in membership and have the same windows; c of 2000 "
+           "random layers is equal after both"},
           [](const Results& results) {
             return expect(results,
                           {{"attacks_with_same_windows", 6, "windows in equal number: "},
                            {"most_attack_distance", 0, "largest difference of c: "}},
                           "layers", least_layers);
           }},
-         {"theorem_12", "Two layers of QRNN recognize a^n b^n Σ*, with the empty word",
-          "theorem 12, e = 1 for words that begin with b", on_every_word,
+         {"theorem_12",
+          "Two layers of QRNN recognize a^n b^n Σ*, with the empty word",
+          "theorem 12, e = 1 for words that begin with b",
+          {on_every_word},
           [](const Results& results) {
             return expect(results, {{"thm12_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_13", "An LSTM with one threshold recognizes a^n b^n",
-          "theorem 13, its second unit corrected", on_every_word,
+         {"theorem_13",
+          "An LSTM with one threshold recognizes a^n b^n",
+          "theorem 13, its second unit corrected",
+          {on_every_word},
           [](const Results& results) {
             return expect(results, {{"thm13_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_14", "An LSTM with one threshold recognizes a^n b^n Σ*",
-          "theorem 14, its last unit corrected", on_every_word,
+         {"theorem_14",
+          "An LSTM with one threshold recognizes a^n b^n Σ*",
+          "theorem 14, its last unit corrected",
+          {on_every_word},
           [](const Results& results) {
             return expect(results, {{"thm14_mistakes", 0, "mistakes: "}}, "longest", least_longest);
           }},
-         {"theorem_15", "Saturated attention is not a rational series", "theorem 15",
-          "rank n of blocks of n rows, n = 4, 8, 12",
+         {"theorem_15",
+          "Saturated attention is not a rational series",
+          "theorem 15",
+          {"rank n of blocks of n rows, n = 4, 8, 12"},
           [](const Results& results) {
             return expect(results,
                           {{"rank_attention_4", 4, "rank "},
@@ -386,26 +411,30 @@ const Experiment merrill_theorems{
                            {"rank_attention_12", 12, ""}},
                           nullptr, 0);
           }},
-         {"lemma_6", "Reading a stack is not a rational series", "lemma 6",
-          "blocks of 4, 8 and 12 rows have rank 3, 7 and 11",
+         {"lemma_6",
+          "Reading a stack is not a rational series",
+          "lemma 6",
+          {"blocks of 4, 8 and 12 rows have rank 3, 7 and 11"},
           [](const Results& results) {
             return expect(results,
                           {{"rank_stack_4", 3, "rank "}, {"rank_stack_8", 7, ""}, {"rank_stack_12", 11, ""}},
                           nullptr, 0);
           }},
-         {"definition_7", "As printed, without a floor, the stack's reading is not rational", "definition 7",
-          "its rank on words of up to 4 letters is more than 2",
+         {"definition_7",
+          "As printed, without a floor, the stack's reading is not rational",
+          "definition 7",
+          {"its rank on words of up to 4 letters is more than 2"},
           [](const Results& results) {
             const Done* const run = only(results);
-            if (run == nullptr) return Finding{"no run", std::nullopt};
+            if (run == nullptr) return Finding{"no run"};
             const double rank = run->last("rank_stack_as_printed");
-            return Finding{fmt::format("rank {:g}", rank), rank > 2.0};
+            return Finding{fmt::format("rank {:g}", rank), one_case(rank > 2.0)};
           }},
          {"space",
           "Cells with bounded states have a constant number of configurations, counters a polynomial one",
           "section 3 and figure 1",
-          "after n = 0 … 12 letters 2n + 1, n + 1, (n + 1)(n + 2)/2 and 2^n of difference, clipped, "
-          "both_counts and binary; 100 random cells of 3 units: at most 9 (tanh) and 27 (gru)",
+          {"after n = 0 … 12 letters 2n + 1, n + 1, (n + 1)(n + 2)/2 and 2^n of difference, clipped, "
+           "both_counts and binary; 100 random cells of 3 units: at most 9 (tanh) and 27 (gru)"},
           spaces_hold}},
     .figures = figures};
 }  // namespace experiments

@@ -37,7 +37,7 @@ void perform(Run& run) {
 
 Finding lower_loss(const Results& results) {
   return compare("LN", results.where("groups", 1), "8 groups", results.where("groups", compared),
-                 {.metric = "loss", .lower_is_better = true, .least = 0.01});
+                 {.metric = "loss", .lower_is_better = true});
 }
 
 std::vector<Figure> figures(const Results& results) {
@@ -62,14 +62,17 @@ const Experiment ni_language_model{
         "parameters on Shakespeare.",
     .quick_seconds = 5,
     .full_minutes = 12,
+    .scale = {.paper = "translation, IWSLT14 De-En, 160,000 pairs of sentences",
+              .ours = "a character model on one megabyte of text, 2000 steps, no translation"},
     .plan = plan,
     .perform = perform,
-    .claims =
-        {{.name = "lower_loss",
-          .says = "LN-G in groups of eight features has a lower held-out loss than LN.",
-          .paper = "IWSLT14 De-En, BLEU 35.23 ± 0.07 with LN-G, 35.01 ± 0.10 with LN (the talk's slides)",
-          .rule = "8 groups of 8 below LN in every one of at least 3 seeds, by 0.01 nats or more in the mean",
-          .judge = lower_loss}},
+    .claims = {{.name = "lower_loss",
+                .says = "LN-G in groups of eight features has a lower held-out loss than LN.",
+                .paper =
+                    "IWSLT14 De-En, BLEU 35.23 ± 0.07 with LN-G, 35.01 ± 0.10 with LN (the talk's slides)",
+                .rule = {"held-out loss with LN minus that with 8 groups of 8, nats", Test::mean, least_seeds,
+                         0.01, 0.0, "a translation model"},
+                .judge = lower_loss}},
     .figures = figures};
 
 }  // namespace experiments

@@ -32,8 +32,7 @@ void perform(Run& run) {
 }
 
 Finding higher_accuracy(const Results& results) {
-  return compare("LN", results.where("groups", 1), "8 groups", results.where("groups", compared),
-                 {.least = 0.0045});
+  return compare("LN", results.where("groups", 1), "8 groups", results.where("groups", compared));
 }
 
 std::vector<Figure> figures(const Results& results) {
@@ -57,15 +56,18 @@ const Experiment ni_vit{
         "of CIFAR-10.",
     .quick_seconds = 5,
     .full_minutes = 8,
+    .scale = {.paper = "Tiny-ViT on 50,000 images of CIFAR-10; passes could not be read",
+              .ours = "10,000 images, 2 blocks of width 64, 7.5 passes",
+              .factor = 5},
     .plan = plan,
     .perform = perform,
-    .claims = {{.name = "higher_accuracy",
-                .says = "LN-G in groups of eight features has a higher test accuracy than LN.",
-                .paper = "Tiny-ViT on CIFAR-10: 89.26 % with LN-G, 88.81 % with LN (the talk's slides)",
-                .rule =
-                    "8 groups of 8 above LN in every one of at least 3 seeds, by 0.45 points, the paper's "
-                    "difference, or more in the mean",
-                .judge = higher_accuracy}},
+    .claims =
+        {{.name = "higher_accuracy",
+          .says = "LN-G in groups of eight features has a higher test accuracy than LN.",
+          .paper = "Tiny-ViT on CIFAR-10: 89.26 % with LN-G, 88.81 % with LN (the talk's slides)",
+          .rule = {"test accuracy with 8 groups of 8 minus that with LN; the paper's difference is the least",
+                   Test::mean, least_seeds, 0.0045},
+          .judge = higher_accuracy}},
     .figures = figures};
 
 }  // namespace experiments

@@ -28,8 +28,8 @@ void perform(Run& run) {
     return 2.0 * pi * (static_cast<double>(i) + 0.5) / static_cast<double>(points);
   };
   const auto image = [&](std::size_t i) { return std::atan2(std::sin(angle(i)), t + std::cos(angle(i))); };
-  // The angle of a point as the shift moves on, by differences in t. The largest is where cos θ = −2t/(1 + t²),
-  // which may lie between the points drawn.
+  // The angle of a point as the shift moves on, by differences in t. The largest is where cos θ = −2t/(1 +
+  // t²), which may lie between the points drawn.
   const double step = 1e-6 * std::abs(1.0 - t);
   const auto moved = [&](double theta) {
     const auto at = [theta](double shift) { return std::atan2(std::sin(theta), shift + std::cos(theta)); };
@@ -60,7 +60,7 @@ Finding folds_at_one(const Results& results) {
     ours += fmt::format("{}{} at t = {}", ours.empty() ? "turns around the origin: " : ", ",
                         run.last("turns"), t_of(run));
   }
-  return {std::move(ours), holds};
+  return {std::move(ours), one_case(holds)};
 }
 
 Finding divot(const Results& results) {
@@ -72,7 +72,7 @@ Finding divot(const Results& results) {
     ours +=
         fmt::format("{}{:.4f} at t = {}", ours.empty() ? "least x: " : ", ", run.last("least"), t_of(run));
   }
-  return {std::move(ours), holds};
+  return {std::move(ours), one_case(holds)};
 }
 
 Finding speeds(const Results& results, const char* metric, double (*formula)(double)) {
@@ -83,7 +83,7 @@ Finding speeds(const Results& results, const char* metric, double (*formula)(dou
     ours += fmt::format("{}{:.3f} at t = {}", ours.empty() ? "largest speed: " : ", ", run.last(metric),
                         t_of(run));
   }
-  return {std::move(ours), holds};
+  return {std::move(ours), one_case(holds)};
 }
 
 Finding fast_before(const Results& results) {
@@ -108,30 +108,31 @@ const Experiment winsor_fold{
     .claim = "Normalization after a shift by t folds a circle, with a divot at t = 2.",
     .quick_seconds = 1,
     .full_minutes = 0.02,
+    .scale = {.paper = "figures and animations; no size is stated", .ours = "100,000 points, seven shifts"},
     .plan = plan,
     .perform = perform,
-    .claims = {{.name = "folds_at_one",
-                .says = "The fold happens at t = 1.",
-                .paper = "an animation",
-                .rule =
-                    "the shifted circle makes one turn around the origin for every t below 1 and none above",
-                .judge = folds_at_one},
-               {.name = "divot",
-                .says = "Near t = 2 the curve tends to 1 at both ends and dips in between.",
-                .paper = "a figure; by our formula x dips to sqrt(1 - 1/t^2) = 0.8660 at t = 2",
-                .rule = "the least x is sqrt(1 - 1/t^2) to 1e-4 for every t above 1",
-                .judge = divot},
-               {.name = "fast_before",
-                .says = "Relative to the weights, points move fast just before the fold is complete.",
-                .paper = "about an animation; by our formula max |dθ'/dt| = 1/|1 - t^2|",
-                .rule = "the largest |dθ'/dt| over the points, by differences in t, is 1/|1 - t^2|, relative "
-                        "to 1e-4, for every t",
-                .judge = fast_before},
-               {.name = "spreads_out",
-                .says = "At a fixed shift, neighbouring points are spread by at most 1/|1 - t| (ours).",
-                .paper = "no such statement",
-                .rule = "the largest |dθ'/dθ| over the points is 1/|1 - t|, relative to 1e-4, for every t",
-                .judge = spreads_out}},
+    .claims =
+        {{.name = "folds_at_one",
+          .says = "The fold happens at t = 1.",
+          .paper = "an animation",
+          .rule = {"the shifted circle makes one turn around the origin for every t below 1 and none above"},
+          .judge = folds_at_one},
+         {.name = "divot",
+          .says = "Near t = 2 the curve tends to 1 at both ends and dips in between.",
+          .paper = "a figure; by our formula x dips to sqrt(1 - 1/t^2) = 0.8660 at t = 2",
+          .rule = {"the least x is sqrt(1 - 1/t^2) to 1e-4 for every t above 1"},
+          .judge = divot},
+         {.name = "fast_before",
+          .says = "Relative to the weights, points move fast just before the fold is complete.",
+          .paper = "about an animation; by our formula max |dθ'/dt| = 1/|1 - t^2|",
+          .rule = {"the largest |dθ'/dt| over the points, by differences in t, is 1/|1 - t^2|, relative "
+                   "to 1e-4, for every t"},
+          .judge = fast_before},
+         {.name = "spreads_out",
+          .says = "At a fixed shift, neighbouring points are spread by at most 1/|1 - t| (ours).",
+          .paper = "no such statement",
+          .rule = {"the largest |dθ'/dθ| over the points is 1/|1 - t|, relative to 1e-4, for every t"},
+          .judge = spreads_out}},
     .figures = figures};
 
 }  // namespace experiments

@@ -12,6 +12,10 @@ using lnnet::Activation;
 
 constexpr std::size_t least_seeds = 3;
 constexpr double reads_digits = 0.97;
+constexpr double linear_map = 0.9256;
+constexpr std::string_view no_search =
+    "a search over width, depth, norm and steps with a validation split; four norms of width 16 reach 94.4 "
+    "to 95.0 %";
 
 Plan plan(Size size) {
   const bool quick = size == Size::quick;
@@ -45,34 +49,31 @@ void perform(Run& run) {
   nets::train(run, data, &test);
 }
 
-/// All of the arm's trainings at or above `level`.
-Finding reads(const Results& results, const char* arm, double level) {
+Finding accuracies(const Results& results, const char* arm) {
   const Results runs = results.where("arm", arm);
-  if (runs.runs().empty()) return {"not run", std::nullopt};
+  if (runs.runs().empty()) return {"not run"};
   const Spread spread = runs.last("test_accuracy");
   std::string ours = fmt::format("{}: test accuracy {:.2f} ± {:.2f} %, {} seeds", arm, 100.0 * spread.mean,
                                  100.0 * spread.deviation, spread.count);
-  if (!runs.full(least_seeds)) return {std::move(ours), std::nullopt};
-  return {std::move(ours), spread.least >= level};
+  return {std::move(ours), runs.numbers([](const Done& run) { return run.last("test_accuracy"); })};
 }
 
-Finding solved(const Results& results) { return reads(results, "LN", reads_digits); }
+Finding solved(const Results& results) { return accuracies(results, "LN"); }
 
-Finding solved_in_groups(const Results& results) { return reads(results, "LN in 16 groups", reads_digits); }
+Finding solved_in_groups(const Results& results) { return accuracies(results, "LN in 16 groups"); }
 
 Finding norm_adds(const Results& results) {
   const Results norm = results.where("arm", "LN");
   const Results linear = results.where("arm", "linear");
   const Results relu = results.where("arm", "ReLU");
-  if (norm.runs().empty() || linear.runs().empty() || relu.runs().empty()) return {"not run", std::nullopt};
+  if (norm.runs().empty() || linear.runs().empty() || relu.runs().empty()) return {"not run"};
   const Results::Paired gain =
       Results::paired(linear, norm, [](const Done& run) { return run.last("test_accuracy"); });
   std::string ours =
       fmt::format("LN − linear {:.2f} ± {:.2f} points; linear {:.2f}, ReLU {:.2f} %",
                   100.0 * gain.difference.mean, 100.0 * gain.difference.deviation,
                   100.0 * linear.last("test_accuracy").mean, 100.0 * relu.last("test_accuracy").mean);
-  if (gain.difference.count < least_seeds || !norm.full(least_seeds)) return {std::move(ours), std::nullopt};
-  return {std::move(ours), gain.larger == gain.difference.count && gain.difference.mean >= 0.01};
+  return {std::move(ours), gain.differences};
 }
 
 }  // namespace
@@ -86,22 +87,27 @@ const Experiment winsor_mnist{
     .claim = "A net whose only nonlinearity is LayerNorm solves MNIST: 784 → 128 → 128 → 10.",
     .quick_seconds = 10,
     .full_minutes = 4,
+    .scale = {.paper = "one sentence; width, depth and accuracy are not stated",
+              .ours = "one shape, 784 → 128 → 128 → 10, 6000 steps of 100 images"},
     .plan = plan,
     .perform = perform,
     .claims = {{.name = "solved",
                 .says = "With plain LayerNorm the net classifies digits.",
                 .paper = "\"solves MNIST\"; width and accuracy are not given",
-                .rule = "97 % of the test images or more in each of at least 3 seeds",
+                .rule = {"share of the test images that are classified", Test::mean, least_seeds,
+                         reads_digits, linear_map, no_search},
                 .judge = solved},
                {.name = "solved_in_groups",
                 .says = "With LayerNorm in 16 groups it classifies digits.",
                 .paper = "ours; by Ni et al., groups amplify the nonlinearity",
-                .rule = "97 % of the test images or more in each of at least 3 seeds",
+                .rule = {"share of the test images that are classified", Test::mean, least_seeds,
+                         reads_digits, linear_map},
                 .judge = solved_in_groups},
                {.name = "norm_adds",
                 .says = "LayerNorm is better than no nonlinearity.",
                 .paper = "implied",
-                .rule = "above the linear net in each of at least 3 seeds, by a point or more in the mean",
+                .rule = {"share of the test images that are classified, minus that of the linear net",
+                         Test::mean, least_seeds, 0.01, 0.0, no_search},
                 .judge = norm_adds}},
     .figures = nullptr};
 

@@ -35,9 +35,10 @@ void perform(Run& run) {
 }
 
 Finding slices(const Results& results) {
-  if (results.runs().empty()) return {"not run", std::nullopt};
+  if (results.runs().empty()) return {"not run"};
   const double largest = results.last("distance").most;
-  return {fmt::format("largest distance of a curve from the surface: {:.1e}", largest), largest < 1e-14};
+  return {fmt::format("largest distance of a curve from the surface: {:.1e}", largest),
+          one_case(largest < 1e-14)};
 }
 
 std::vector<Figure> figures(const Results&) {
@@ -56,12 +57,13 @@ const Experiment winsor_surface{
     .claim = "Every activation curve is a slice of one surface, x/sqrt(x^2 + y^2).",
     .quick_seconds = 1,
     .full_minutes = 0.02,
+    .scale = {.paper = "a figure; no size is stated", .ours = "100,000 points, four curves"},
     .plan = plan,
     .perform = perform,
     .claims = {{.name = "slices",
                 .says = "The curves of stretch and fold lie on the surface.",
                 .paper = "a figure",
-                .rule = "no distance beyond rounding, 1e-14, at any of 100,000 points for every t",
+                .rule = {"no distance beyond rounding, 1e-14, at any of 100,000 points for every t"},
                 .judge = slices}},
     .figures = figures};
 

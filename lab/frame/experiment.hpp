@@ -1,34 +1,37 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "results.hpp"
+#include "rule.hpp"
 #include "run.hpp"
 
 /// Definition of an experiment. Each source file of experiments/ defines one, `const Experiment
 /// experiments::NAME`, which is then listed without registration.
 namespace normscope::lab {
 
-/// quick: seconds to minutes, with smaller sizes; full: the paper's setting, as far as one machine allows.
+/// quick: seconds to minutes, without verdicts; full: the size that Experiment::scale describes.
 enum class Size { quick, full };
 
-/// The outcome of a claim.
+/// What the runs have for a claim. The rule's test turns the effects into a verdict.
 struct Finding {
-  std::string ours;           ///< the numbers, in a sentence
-  std::optional<bool> holds;  ///< reproduced; empty: inconclusive, the rule asks for more runs
+  std::string ours;               ///< the numbers, in a sentence
+  std::vector<double> effects{};  ///< as Test describes them; empty: the rule asks for more runs
 };
 
-/// A claim of a paper, or of ours about it, with a rule that was fixed before the run.
+/// The effects of a single case, for Test::every_case.
+[[nodiscard]] inline std::vector<double> one_case(bool agrees) { return {agrees ? 1.0 : 0.0}; }
+
+/// A claim of a paper, or of ours about it, and the rule that judges it.
 struct Claim {
   std::string_view name;   ///< short, unique in the experiment: "loss_gap"
   std::string_view says;   ///< the claim
   std::string_view paper;  ///< the paper's own number, or the place of the claim
-  std::string_view rule;   ///< effect, direction, smallest size, number of seeds
+  Rule rule;
   Finding (*judge)(const Results&);
 };
 
@@ -51,6 +54,7 @@ struct Experiment {
   std::string_view claim;      ///< the claim in one sentence
   double quick_seconds = 0.0;  ///< about, on one core
   double full_minutes = 0.0;   ///< about, on one core, all seeds
+  Scale scale{};               ///< of the full size
   Plan (*plan)(Size);
   /// Errors    Cancelled, from Run::reached
   void (*perform)(Run&);

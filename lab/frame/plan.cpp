@@ -103,7 +103,7 @@ Results done(const Store& store, const Experiment& experiment, Size size) {
     if (run.state != RunState::done) continue;
     const Json& configuration = run.key.configuration;
     if (std::find(own.begin(), own.end(), configuration) == own.end()) continue;
-    found.push_back({configuration, run.key.seed, store.metrics(run.id)});
+    found.push_back({configuration, run.key.seed, store.metrics(run.id), run.started});
   }
   return Results(std::move(found));
 }

@@ -68,11 +68,15 @@ std::vector<Json> Results::all(std::string_view key) const {
   return values;
 }
 
+std::vector<double> Results::numbers(const std::function<double(const Done&)>& number) const {
+  std::vector<double> all;
+  all.reserve(runs_.size());
+  for (const Done& run : runs_) all.push_back(number(run));
+  return all;
+}
+
 Spread Results::spread(const std::function<double(const Done&)>& number) const {
-  std::vector<double> numbers;
-  numbers.reserve(runs_.size());
-  for (const Done& run : runs_) numbers.push_back(number(run));
-  return spread_of(numbers);
+  return spread_of(numbers(number));
 }
 
 Spread Results::last(std::string_view name) const {
@@ -89,23 +93,28 @@ std::size_t Results::seeds() const {
   return seen.size();
 }
 
-bool Results::full(std::size_t least_seeds) const {
-  return !runs_.empty() && runs_.front().is("size", "full") && seeds() >= least_seeds;
+std::vector<double> Results::weakest(const std::vector<std::vector<double>>& sets) {
+  NORMSCOPE_ASSERT(!sets.empty());
+  const std::vector<double>* weakest = &sets.front();
+  for (const std::vector<double>& set : sets) {
+    if (set.empty()) return {};
+    if (spread_of(set).mean < spread_of(*weakest).mean) weakest = &set;
+  }
+  return *weakest;
 }
 
 Results::Paired Results::paired(const Results& first, const Results& second,
                                 const std::function<double(const Done&)>& number) {
-  std::vector<double> differences;
+  Paired result;
   for (const Done& one : first.runs_) {
     for (const Done& other : second.runs_) {
-      if (one.seed == other.seed) differences.push_back(number(other) - number(one));
+      if (one.seed == other.seed) result.differences.push_back(number(other) - number(one));
     }
   }
-  Paired result;
-  if (differences.empty()) return result;
-  result.difference = spread_of(differences);
+  if (result.differences.empty()) return result;
+  result.difference = spread_of(result.differences);
   result.larger = static_cast<std::size_t>(
-      std::count_if(differences.begin(), differences.end(), [](double d) { return d > 0.0; }));
+      std::count_if(result.differences.begin(), result.differences.end(), [](double d) { return d > 0.0; }));
   return result;
 }
 

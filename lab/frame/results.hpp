@@ -16,6 +16,7 @@ struct Done {
   Json configuration{};
   std::uint64_t seed = 0;
   std::vector<Metric> metrics{};  ///< in the order of steps, then names
+  double started = 0.0;           ///< seconds since 1970; 0: unknown
 
   [[nodiscard]] bool is(std::string_view key, const Json& value) const;
   /// The last value of that name.
@@ -55,17 +56,23 @@ class Results {
   [[nodiscard]] Spread spread(const std::function<double(const Done&)>& number) const;
   [[nodiscard]] Spread last(std::string_view name) const;
   [[nodiscard]] Spread at(std::string_view name, std::uint64_t step) const;
+  /// One number per run.
+  [[nodiscard]] std::vector<double> numbers(const std::function<double(const Done&)>& number) const;
   /// Number of seeds with a run.
   [[nodiscard]] std::size_t seeds() const;
-  /// Whether all runs have the full size and at least this many seeds, as a verdict requires.
-  [[nodiscard]] bool full(std::size_t least_seeds) const;
 
   /// Comparison of two sets of runs paired by seed: how often the second number is larger, and mean and
   /// standard deviation of second − first.
   struct Paired {
+    std::vector<double> differences{};  ///< one per seed
     Spread difference{};
     std::size_t larger = 0;
   };
+  /// Of several sets of numbers the one with the least mean; empty if one of them is.
+  ///
+  /// Requires  at least one set
+  [[nodiscard]] static std::vector<double> weakest(const std::vector<std::vector<double>>& sets);
+
   [[nodiscard]] static Paired paired(const Results& first, const Results& second,
                                      const std::function<double(const Done&)>& number);
 

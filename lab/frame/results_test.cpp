@@ -8,6 +8,7 @@
 
 #include "experiment.hpp"
 #include "figures.hpp"
+#include "lines.hpp"
 #include "plan.hpp"
 #include "show.hpp"
 #include "support/scratch.hpp"
@@ -67,13 +68,19 @@ const Experiment experiment{
               2};
         },
     .perform = [](lab::Run&) {},
-    .claims = {{"first", "a | b", "0.5", "one run",
+    .claims = {{"first",
+                "a | b",
+                "0.5",
+                {"loss"},
                 [](const Results& results) {
-                  return Finding{std::to_string(results.last("loss").mean), true};
+                  return Finding{std::to_string(results.last("loss").mean), one_case(true)};
                 }},
-               {"second", "c", "none", "ten seeds",
+               {"second",
+                "c",
+                "none",
+                {"loss", lab::Test::mean, 10, 1.0},
                 [](const Results&) {
-                  return Finding{"too few", std::nullopt};
+                  return Finding{"too few", {1.0, 2.0}};
                 }}},
 };
 
@@ -108,17 +115,84 @@ TEST_F(Accounts, SweepsPutValuesOverThePlan) {
 
 TEST_F(Accounts, AreInconclusiveUntilEveryArmHasRun) {
   const std::vector<std::int64_t> runs = add(Size::full);
-  EXPECT_FALSE(account(store_, experiment, Size::full).claims[0].finding.holds.has_value());
+  EXPECT_EQ(account(store_, experiment, Size::full).claims[0].verdict.outcome, Outcome::inconclusive);
   finish(runs, 3);
   const ExperimentResult there = account(store_, experiment, Size::full);
   EXPECT_EQ(there.done, 3U);
   EXPECT_EQ(there.planned, 4U);
-  EXPECT_EQ(there.claims[0].finding.holds, true);
-  EXPECT_EQ(there.holds(), std::nullopt);
+  EXPECT_EQ(there.claims[0].verdict.outcome, Outcome::reproduced);
+  EXPECT_EQ(there.claims[1].verdict.outcome, Outcome::inconclusive);
+  EXPECT_EQ(there.count(Outcome::reproduced), 1U);
   EXPECT_EQ(to_json(there)["ours"], "1 of 2 claims reproduced");
-  EXPECT_TRUE(to_json(there)["holds"].is_null());
-  EXPECT_NE(to_markdown(there, "images").find(R"(| a \| b | 0.5 | 1.000000 | reproduced |)"),
+  EXPECT_EQ(to_json(there)["claims"][1]["verdict"], "inconclusive (2 of 10 seeds)");
+  EXPECT_NE(to_markdown(there, "images").find(R"(| a \| b | 0.5 | 1.000000 |  | reproduced |)"),
             std::string::npos);
+}
+
+TEST_F(Accounts, HaveNoVerdictAtTheQuickSize) {
+  finish(add(Size::quick), 4);
+  for (const ClaimResult& claim : account(store_, experiment, Size::quick).claims)
+    EXPECT_EQ(claim.verdict.outcome, Outcome::inconclusive);
+}
+
+TEST_F(Accounts, SayWhenARuleIsYoungerThanARun) {
+  const std::vector<std::int64_t> runs = add(Size::full);
+  finish(runs, 2);
+  const auto told = [&] {
+    const ExperimentResult there = account(store_, experiment, Size::full);
+    return provenance(there.claims[0]) + "; " +
+           (to_markdown(there, "images").find("fixed before") == std::string::npos ? "rules"
+                                                                                   : "fixed before");
+  };
+  EXPECT_EQ(told(), "rule written after 2 of 2 runs; rules");
+  store_.write_rules(rules_of(experiment));
+  finish(runs, 2);
+  EXPECT_EQ(told(), "rule written after 2 of 4 runs; rules");
+
+  Store fresh(folder_ / "fresh.sqlite");
+  fresh.write_rules(rules_of(experiment));
+  const std::vector<std::int64_t> later = fresh.add(planned(experiment, Size::full, 0, std::nullopt));
+  while (const auto lease = fresh.lease(later, 60))
+    fresh.finish(*lease, 1, std::vector<Metric>{{"loss", 1, 0.5}});
+  const ExperimentResult there = account(fresh, experiment, Size::full);
+  EXPECT_EQ(provenance(there.claims[0]), "rule stored before its 4 runs");
+  EXPECT_NE(to_markdown(there, "images").find("Rules, fixed before the runs:"), std::string::npos);
+  // A rule that is changed afterwards has another hash, so it is younger than every run.
+  Experiment changed = experiment;
+  changed.claims[0].rule.least = 2.0;
+  EXPECT_EQ(provenance(account(fresh, changed, Size::full).claims[0]), "rule written after 4 of 4 runs");
+}
+
+TEST_F(Accounts, ComeBackFromTheirLines) {
+  store_.write_rules(rules_of(experiment));
+  const std::vector<std::int64_t> runs = add(Size::full);
+  finish(runs, 3);
+  const Lease last = store_.lease(runs, 60).value();
+  store_.finish(last, 3,
+                std::vector<Metric>{{"loss", 1, std::nan("")}, {"loss", 3, 0.1}, {"rate", 3, 1e-300}});
+  const std::string lines = run_lines(store_, experiment);
+  const std::filesystem::path file = folder_ / "runs.jsonl";
+  std::ofstream(file) << lines;
+
+  Store other(folder_ / "other.sqlite");
+  const Imported imported = import_lines(other, file);
+  EXPECT_EQ(imported.runs, 4U);
+  EXPECT_EQ(imported.rules, 2U);
+  EXPECT_EQ(run_lines(other, experiment), lines);
+  EXPECT_EQ(to_json(account(other, experiment, Size::full)),
+            to_json(account(store_, experiment, Size::full)));
+  EXPECT_EQ(import_lines(other, file).runs, 0U);
+
+  // The same run with another number, and lines that are none.
+  std::string changed = lines;
+  changed.replace(changed.rfind("0.1"), 3, "0.2");
+  for (const std::string& text : {changed, std::string("x\n"), std::string("{}\n"), std::string("[1]"),
+                                  std::string(R"({"run": {"seed": 1}})"), std::string(R"({"run": []})"),
+                                  std::string(R"({"rule": {"experiment": 3}})")}) {
+    std::ofstream(file) << text;
+    EXPECT_THROW(import_lines(other, file), Error) << text;
+  }
+  EXPECT_EQ(run_lines(other, experiment), lines);
 }
 
 TEST_F(Accounts, AreExportedRowByRow) {

@@ -12,12 +12,6 @@
 namespace normscope::lab {
 namespace {
 
-std::string_view verdict(std::optional<bool> holds) {
-  return !holds ? "inconclusive" : *holds ? "reproduced" : "not reproduced";
-}
-
-Json nullable(std::optional<bool> holds) { return holds ? Json(*holds) : Json(nullptr); }
-
 /// Escapes what would end a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string result;
@@ -51,19 +45,80 @@ std::string_view open_ended(std::string_view sentence) {
 }
 
 std::string runs_of(const ExperimentResult& account) {
-  return fmt::format("{} done of {} planned, {} size", counted(account.done, "run"), account.planned,
-                     to_string(account.size));
+  return fmt::format("{} done of {} planned{}", counted(account.done, "run"), account.planned,
+                     account.size == Size::quick ? ", quick size" : "");
+}
+
+/// "paper's size: …; ours: …, 1/20".
+std::string sizes_of(const Experiment& experiment) {
+  const Scale& scale = experiment.scale;
+  return fmt::format("Paper's size: {}. Ours: {}{}.", scale.paper, scale.ours,
+                     scale.factor > 1.0 ? fmt::format(", 1/{:.3g} of it", scale.factor) : "");
+}
+
+std::string interval_of(const ClaimResult& result) {
+  if (!result.verdict.interval) return "";
+  return fmt::format("{:.3g} to {:.3g}", result.verdict.interval->low, result.verdict.interval->high);
+}
+
+/// The rule with its test and its least effect.
+std::string rule_of(const Rule& rule) {
+  std::string text(rule.says);
+  const double percent = 100.0 * rule.confidence;
+  switch (rule.test) {
+    case Test::every_case: text += "; a counterexample refutes it"; break;
+    case Test::equivalence:
+      text += fmt::format("; {:.3g} % interval of the mean (Student) within ± {:.3g}", percent, rule.least);
+      break;
+    case Test::mean:
+    case Test::share:
+      text +=
+          fmt::format("; {:.3g} % interval of the {}, at least {:.3g}, absent at {:.3g}", percent,
+                      rule.test == Test::mean ? "mean (Student)" : "share (Wilson)", rule.least, rule.absent);
+  }
+  text += fmt::format("; {} or more", counted(rule.seeds, "seed"));
+  if (!rule.missing.empty()) text += fmt::format("; cannot be refuted by these runs: {}", rule.missing);
+  return text;
+}
+
+/// Whether the store proves for every claim that its rule is older than its runs.
+bool rules_first(const ExperimentResult& account) {
+  return account.done > 0 && std::all_of(account.claims.begin(), account.claims.end(),
+                                         [](const ClaimResult& it) { return it.runs_before == 0; });
+}
+
+ClaimResult judged(const Claim& claim, const Experiment& experiment, Size size, const Results& results,
+                   bool whole, const std::vector<StoredRule>& rules) {
+  ClaimResult result{.claim = &claim, .hash = hash_of(claim.rule), .runs = results.runs().size()};
+  if (!whole) {
+    result.finding = {results.runs().empty() ? "no run" : "not every arm has been run"};
+    result.verdict = {.factor = experiment.scale.factor, .reason = result.finding.ours};
+  } else {
+    result.finding = claim.judge(results);
+    result.verdict = verdict(claim.rule, experiment.scale, result.finding.effects, results.seeds());
+  }
+  if (size == Size::quick) result.verdict = {.reason = "quick size"};
+  const auto stored = std::find_if(rules.begin(), rules.end(), [&](const StoredRule& rule) {
+    return rule.claim == claim.name && rule.hash == result.hash;
+  });
+  result.runs_before = static_cast<std::size_t>(
+      std::count_if(results.runs().begin(), results.runs().end(),
+                    [&](const Done& run) { return stored == rules.end() || run.started < stored->written; }));
+  return result;
 }
 
 }  // namespace
 
-std::optional<bool> ExperimentResult::holds() const {
-  const auto is = [](std::optional<bool> wanted) {
-    return [wanted](const ClaimResult& judged) { return judged.finding.holds == wanted; };
-  };
-  if (std::any_of(claims.begin(), claims.end(), is(false))) return false;
-  if (std::any_of(claims.begin(), claims.end(), is(std::nullopt))) return std::nullopt;
-  return true;
+std::string provenance(const ClaimResult& result) {
+  if (result.runs == 0) return "no run";
+  if (result.runs_before == 0) return fmt::format("rule stored before its {}", counted(result.runs, "run"));
+  return fmt::format("rule written after {} of {}", result.runs_before, counted(result.runs, "run"));
+}
+
+std::size_t ExperimentResult::count(Outcome outcome) const {
+  return static_cast<std::size_t>(std::count_if(claims.begin(), claims.end(), [&](const ClaimResult& result) {
+    return result.verdict.outcome == outcome;
+  }));
 }
 
 ExperimentResult account(const Store& store, const Experiment& experiment, Size size) {
@@ -73,11 +128,10 @@ ExperimentResult account(const Store& store, const Experiment& experiment, Size 
                            .size = size,
                            .done = results.runs().size(),
                            .planned = plan.configurations.size() * plan.seeds};
-  for (const Claim& claim : experiment.claims) {
-    const bool whole = account.done >= plan.configurations.size();
-    account.claims.push_back(
-        {&claim, whole ? claim.judge(results) : Finding{"not every arm has been run", std::nullopt}});
-  }
+  const bool whole = account.done >= plan.configurations.size();
+  const std::vector<StoredRule> rules = store.rules(std::string(experiment.name));
+  for (const Claim& claim : experiment.claims)
+    account.claims.push_back(judged(claim, experiment, size, results, whole, rules));
   if (account.done > 0 && experiment.figures != nullptr) account.figures = experiment.figures(results);
   return account;
 }
@@ -95,9 +149,14 @@ std::string show_command(const ExperimentResult& account) {
 std::string to_text(const ExperimentResult& account) {
   std::string text = fmt::format("{} ({}): {}\n{}\n", account.experiment->name, account.experiment->paper,
                                  account.experiment->claim, runs_of(account));
-  for (const auto& [claim, finding] : account.claims) {
-    text += fmt::format("\n{}: {}\n  paper: {}\n  rule:  {}\n  ours:  {}\n  {}\n", claim->name, claim->says,
-                        claim->paper, claim->rule, finding.ours, verdict(finding.holds));
+  if (account.size == Size::full) text += sizes_of(*account.experiment) + "\n";
+  for (const ClaimResult& result : account.claims) {
+    const std::string interval = interval_of(result);
+    text += fmt::format("\n{}: {}\n  paper: {}\n  rule:  {}\n         {}\n  ours:  {}{}\n  {}\n",
+                        result.claim->name, result.claim->says, result.claim->paper,
+                        rule_of(result.claim->rule), provenance(result), result.finding.ours,
+                        interval.empty() ? "" : fmt::format("\n         effect {}", interval),
+                        to_string(result.verdict));
   }
   return text;
 }
@@ -112,36 +171,50 @@ Json about(const Experiment& experiment) {
 
 Json to_json(const ExperimentResult& account) {
   Json json = about(*account.experiment);
+  const Scale& scale = account.experiment->scale;
   json["size"] = to_string(account.size);
+  json["scale"] = {{"paper", scale.paper}, {"ours", scale.ours}, {"factor", scale.factor}};
   json["runs"] = {{"done", account.done}, {"planned", account.planned}};
   json["claims"] = Json::array();
-  std::size_t held = 0;
-  for (const auto& [claim, finding] : account.claims) {
-    json["claims"].push_back({{"name", claim->name},
-                              {"claim", claim->says},
-                              {"paper", claim->paper},
-                              {"rule", claim->rule},
-                              {"ours", finding.ours},
-                              {"holds", nullable(finding.holds)}});
-    held += finding.holds == true ? 1 : 0;
+  for (const ClaimResult& result : account.claims) {
+    Json rule = to_json(result.claim->rule);
+    rule["hash"] = result.hash;
+    rule["runs"] = result.runs;
+    rule["runs_before"] = result.runs_before;
+    rule["provenance"] = provenance(result);
+    const auto& interval = result.verdict.interval;
+    json["claims"].push_back(
+        {{"name", result.claim->name},
+         {"claim", result.claim->says},
+         {"paper", result.claim->paper},
+         {"rule", std::move(rule)},
+         {"ours", result.finding.ours},
+         {"interval", interval ? Json::array({interval->low, interval->high}) : Json(nullptr)},
+         {"outcome", to_string(result.verdict.outcome)},
+         {"factor", result.verdict.factor},
+         {"verdict", to_string(result.verdict)}});
   }
-  json["ours"] = fmt::format("{} of {} claims reproduced", held, account.claims.size());
-  json["holds"] = nullable(account.holds());
+  json["ours"] =
+      fmt::format("{} of {} claims reproduced", account.count(Outcome::reproduced), account.claims.size());
   return json;
 }
 
 std::string to_markdown(const ExperimentResult& account, const std::string& image_folder) {
-  std::string text =
-      fmt::format("## {}\n\n{}. `{}`, {}.\n\n| claim | paper | ours | verdict |\n|---|---|---|---|\n",
-                  account.experiment->name, open_ended(account.experiment->claim), run_command(account),
-                  runs_of(account));
-  for (const auto& [claim, finding] : account.claims) {
-    text += fmt::format("| {} | {} | {} | {} |\n", cell(claim->says), cell(claim->paper), cell(finding.ours),
-                        verdict(finding.holds));
+  std::string text = fmt::format(
+      "## {}\n\n{}. `{}`, {}. {}\n\n| claim | paper | ours | interval of the effect | verdict |\n"
+      "|---|---|---|---|---|\n",
+      account.experiment->name, open_ended(account.experiment->claim), run_command(account), runs_of(account),
+      sizes_of(*account.experiment));
+  for (const ClaimResult& result : account.claims) {
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", cell(result.claim->says), cell(result.claim->paper),
+                        cell(result.finding.ours), interval_of(result), cell(to_string(result.verdict)));
   }
-  text += "\nRules, fixed before the runs:\n";
-  for (const ClaimResult& judged : account.claims)
-    text += fmt::format("- {}: {}\n", judged.claim->name, judged.claim->rule);
+  text += rules_first(account) ? "\nRules, fixed before the runs:\n" : "\nRules:\n";
+  constexpr std::size_t hash_shown = 12;
+  for (const ClaimResult& result : account.claims) {
+    text += fmt::format("- {}: {}. `{}`, {}\n", result.claim->name, rule_of(result.claim->rule),
+                        result.hash.substr(0, hash_shown), provenance(result));
+  }
   for (const Figure& figure : account.figures) {
     text += fmt::format("\n![{}]({}/{}-{}.svg)\n\n{} `{}`\n", cell(figure.caption), image_folder,
                         account.experiment->name, figure.name, figure.caption, show_command(account));

@@ -11,10 +11,18 @@
 /// Results of an experiment as text, JSON, Markdown and figures.
 namespace normscope::lab {
 
+/// A claim, its verdict, and whether the store proves that the rule is older than the runs.
 struct ClaimResult {
   const Claim* claim = nullptr;
   Finding finding{};
+  Verdict verdict{};
+  std::string hash{};           ///< of the rule
+  std::size_t runs = 0;         ///< that the verdict uses
+  std::size_t runs_before = 0;  ///< of these, begun before the rule was stored; all if it is not stored
 };
+
+/// "rule stored before its 60 runs", "rule written after 3 of 60 runs".
+[[nodiscard]] std::string provenance(const ClaimResult& result);
 
 /// Results of an experiment at one size, from the runs that a store has.
 struct ExperimentResult {
@@ -25,12 +33,11 @@ struct ExperimentResult {
   std::vector<ClaimResult> claims{};
   std::vector<Figure> figures{};
 
-  /// True: every claim is reproduced. False: at least one is not. Empty: some are inconclusive, the rest
-  /// reproduced.
-  [[nodiscard]] std::optional<bool> holds() const;
+  /// Number of claims with that outcome.
+  [[nodiscard]] std::size_t count(Outcome outcome) const;
 };
 
-/// Without runs every claim is inconclusive and there are no figures.
+/// At the quick size and without runs every claim is inconclusive; without runs there are no figures.
 [[nodiscard]] ExperimentResult account(const Store& store, const Experiment& experiment, Size size);
 
 /// For the terminal, as an entry of the JSON document, and as a section of docs/results.

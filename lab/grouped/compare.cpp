@@ -22,20 +22,20 @@ Plan transformers_over_groups(Size size, const Json& rest, const Schedule& sched
 }
 
 Finding compare(const char* name, const Results& one, const char* better_name, const Results& better,
-                const Gain& rule) {
-  if (one.runs().empty() || better.runs().empty()) return {"not run", std::nullopt};
-  const double sign = rule.lower_is_better ? -1.0 : 1.0;
-  const Results::Paired gain =
-      Results::paired(one, better, [&](const Done& run) { return sign * run.last(rule.metric); });
-  if (gain.difference.count == 0) return {"no seed has both", std::nullopt};
-  const Spread first = one.last(rule.metric);
-  const Spread second = better.last(rule.metric);
-  std::string ours = fmt::format(
-      "{} {:.4f} ± {:.4f} with {}, {:.4f} ± {:.4f} with {}; better by {:.4f} ± {:.4f}, in {} of {} seeds",
-      rule.metric, first.mean, first.deviation, name, second.mean, second.deviation, better_name,
-      gain.difference.mean, gain.difference.deviation, gain.larger, gain.difference.count);
-  if (gain.difference.count < rule.seeds) return {std::move(ours), std::nullopt};
-  return {std::move(ours), gain.larger == gain.difference.count && gain.difference.mean >= rule.least};
+                const Gain& gain) {
+  if (one.runs().empty() || better.runs().empty()) return {"not run"};
+  const double sign = gain.lower_is_better ? -1.0 : 1.0;
+  const Results::Paired paired =
+      Results::paired(one, better, [&](const Done& run) { return sign * run.last(gain.metric); });
+  if (paired.differences.empty()) return {"no seed has both"};
+  const Spread first = one.last(gain.metric);
+  const Spread second = better.last(gain.metric);
+  return {
+      fmt::format(
+          "{} {:.4f} ± {:.4f} with {}, {:.4f} ± {:.4f} with {}; better by {:.4f} ± {:.4f}, in {} of {} seeds",
+          gain.metric, first.mean, first.deviation, name, second.mean, second.deviation, better_name,
+          paired.difference.mean, paired.difference.deviation, paired.larger, paired.difference.count),
+      paired.differences};
 }
 
 }  // namespace normscope::lab::grouped

@@ -14,16 +14,14 @@ inline constexpr std::size_t least_seeds = 3;
 /// A small transformer of width 64 for each number of groups, with `rest` and the schedule.
 [[nodiscard]] Plan transformers_over_groups(Size size, const Json& rest, const Schedule& schedule);
 
-/// Rule: one arm is better than another by a metric's last value, in every seed, and by at least this much in
-/// the mean.
+/// The metric by which one arm is compared with another.
 struct Gain {
   const char* metric = "accuracy";
   bool lower_is_better = false;
-  double least = 0.0;
-  std::size_t seeds = least_seeds;  ///< with fewer there is no verdict
 };
 
+/// The last values of both arms; the effect is how much better the second is, in each seed that both have.
 [[nodiscard]] Finding compare(const char* name, const Results& one, const char* better_name,
-                              const Results& better, const Gain& rule);
+                              const Results& better, const Gain& gain = {});
 
 }  // namespace normscope::lab::grouped

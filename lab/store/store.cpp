@@ -1,6 +1,8 @@
 #include "store.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -16,7 +18,7 @@ namespace normscope::lab {
 namespace {
 
 constexpr std::int64_t application = 0x4e6f726d;  // "Norm"
-constexpr std::int64_t layout = 1;
+constexpr std::int64_t layout = 2;
 
 // `progress` is the state needed to continue from `step`; `token` identifies the owner until `expires`.
 constexpr const char* tables = R"(
@@ -24,6 +26,7 @@ CREATE TABLE runs(
   id INTEGER PRIMARY KEY, experiment TEXT NOT NULL, configuration TEXT NOT NULL, seed INTEGER NOT NULL,
   state INTEGER NOT NULL DEFAULT 0, step INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
   version TEXT NOT NULL, token INTEGER NOT NULL DEFAULT 0, expires REAL NOT NULL DEFAULT 0,
+  started REAL NOT NULL DEFAULT 0,
   progress BLOB NOT NULL DEFAULT x'', UNIQUE(experiment, configuration, seed));
 CREATE TABLE metrics(
   run INTEGER NOT NULL REFERENCES runs, step INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
@@ -31,6 +34,12 @@ CREATE TABLE metrics(
 CREATE TABLE artefacts(
   run INTEGER NOT NULL REFERENCES runs, name TEXT NOT NULL, bytes BLOB NOT NULL,
   PRIMARY KEY(run, name)) WITHOUT ROWID;
+)";
+
+constexpr const char* rule_table = R"(
+CREATE TABLE rules(
+  experiment TEXT NOT NULL, claim TEXT NOT NULL, hash TEXT NOT NULL, text TEXT NOT NULL, written REAL NOT NULL,
+  PRIMARY KEY(experiment, claim, hash));
 )";
 
 double now() {
@@ -47,6 +56,14 @@ std::uint64_t new_token() {
 /// As JSON, which SQLite can use as a table.
 std::string list_of(std::span<const std::int64_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
+}
+
+/// The same numbers; NaN equals NaN.
+bool same(std::span<const Metric> one, std::span<const Metric> other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const Metric& a, const Metric& b) {
+    return a.name == b.name && a.step == b.step &&
+           (a.value == b.value || (std::isnan(a.value) && std::isnan(b.value)));
+  });
 }
 
 std::int64_t pragma(Database& database, std::string_view name) {
@@ -69,10 +86,16 @@ struct Store::Connection {
     any.step();
     if (any.integer(0) == 0 && marked == 0) {
       database.execute(tables);
+      database.execute(rule_table);
       database.execute(fmt::format("PRAGMA application_id={}", application).c_str());
       database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
     } else if (marked != application) {
       throw Error(ErrorCode::Format, fmt::format("run store: {}: is a database of another program", name));
+    } else if (version_there == 1) {
+      // Layout 1 had no times: its runs are older than every rule.
+      database.execute("ALTER TABLE runs ADD COLUMN started REAL NOT NULL DEFAULT 0");
+      database.execute(rule_table);
+      database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
     } else if (version_there != layout) {
       throw Error(ErrorCode::Format,
                   fmt::format("run store: {}: has layout {}, expected {}", name, version_there, layout));
@@ -96,6 +119,15 @@ struct Store::Connection {
           .bind(metric.value);
       insert.run();
     }
+  }
+
+  bool insert(const StoredRule& rule, double written) {
+    Statement statement = database.prepare(
+        "INSERT INTO rules(experiment, claim, hash, text, written) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO "
+        "NOTHING");
+    statement.bind(std::string_view(rule.experiment)).bind(std::string_view(rule.claim));
+    statement.bind(std::string_view(rule.hash)).bind(std::string_view(rule.text)).bind(written).run();
+    return database.changes() == 1;
   }
 
   /// The key in three columns from `first` on: experiment, configuration, seed.
@@ -147,6 +179,59 @@ std::vector<std::int64_t> Store::add(std::span<const RunKey> runs) {
   return ids;
 }
 
+void Store::write_rules(std::span<const StoredRule> rules) {
+  Transaction transaction(connection_->database);
+  for (const StoredRule& rule : rules) connection_->insert(rule, now());
+  transaction.commit();
+}
+
+std::vector<StoredRule> Store::rules(const std::string& experiment) const {
+  Statement rows = connection_->database.prepare(
+      "SELECT experiment, claim, hash, text, written FROM rules WHERE experiment = ? ORDER BY written, "
+      "rowid");
+  rows.bind(std::string_view(experiment));
+  std::vector<StoredRule> result;
+  while (rows.step())
+    result.push_back({rows.text(0), rows.text(1), rows.text(2), rows.text(3), rows.number(4)});
+  return result;
+}
+
+bool Store::import_rule(const StoredRule& rule) { return connection_->insert(rule, rule.written); }
+
+bool Store::import_run(const RunInfo& run, std::span<const Metric> metrics) {
+  Database& database = connection_->database;
+  Transaction transaction(database);
+  const std::string configuration = run.key.configuration.dump();
+  Statement insert = database.prepare(
+      "INSERT INTO runs(experiment, configuration, seed, version, state, step, attempts, started) "
+      "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id");
+  insert.bind(std::string_view(run.key.experiment)).bind(std::string_view(configuration));
+  insert.bind(static_cast<std::int64_t>(run.key.seed)).bind(std::string_view(run.version));
+  insert.bind(std::int64_t{static_cast<int>(RunState::done)}).bind(static_cast<std::int64_t>(run.step));
+  insert.bind(static_cast<std::int64_t>(run.attempts)).bind(run.started);
+  const bool added = insert.step();
+  if (added) {
+    Lease whole{.run = insert.integer(0)};
+    connection_->add_metrics(whole, run.step, metrics);
+  } else {
+    Statement find = database.prepare(
+        "SELECT id, state FROM runs WHERE experiment = ? AND configuration = ? AND seed = ?");
+    find.bind(std::string_view(run.key.experiment)).bind(std::string_view(configuration));
+    find.bind(static_cast<std::int64_t>(run.key.seed)).step();
+    if (find.integer(1) != static_cast<int>(RunState::done) ||
+        !same(this->metrics(find.integer(0)), metrics)) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("run store: {}: has another run of {} with seed {} and {}", connection_->name,
+                              run.key.experiment, run.key.seed, configuration));
+    }
+  }
+  // A statement that still has a row would keep the transaction open.
+  while (added && insert.step()) {
+  }
+  transaction.commit();
+  return added;
+}
+
 std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double seconds) {
   NORMSCOPE_ASSERT(seconds > 0);
   Database& database = connection_->database;
@@ -164,9 +249,10 @@ std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double sec
               .step = static_cast<std::uint64_t>(free.integer(4)),
               .progress = free.bytes(5)};
   Statement take = database.prepare(
-      "UPDATE runs SET state = ?, token = ?, expires = ?, attempts = attempts + 1 WHERE id = ?");
+      "UPDATE runs SET state = ?, token = ?, expires = ?, attempts = attempts + 1, "
+      "started = CASE attempts WHEN 0 THEN ? ELSE started END WHERE id = ?");
   take.bind(std::int64_t{static_cast<int>(RunState::leased)}).bind(static_cast<std::int64_t>(lease.token));
-  take.bind(now() + seconds).bind(lease.run);
+  take.bind(now() + seconds).bind(now()).bind(lease.run);
   take.run();
   transaction.commit();
   return lease;
@@ -231,7 +317,7 @@ void Store::keep(const Lease& lease, const std::string& name, std::span<const st
 
 std::vector<RunInfo> Store::runs(const std::string& experiment) const {
   Statement rows = connection_->database.prepare(
-      "SELECT id, experiment, configuration, seed, state, step, version, attempts FROM runs "
+      "SELECT id, experiment, configuration, seed, state, step, version, attempts, started FROM runs "
       "WHERE ?1 = '' OR experiment = ?1 ORDER BY id");
   rows.bind(std::string_view(experiment));
   std::vector<RunInfo> result;
@@ -241,7 +327,8 @@ std::vector<RunInfo> Store::runs(const std::string& experiment) const {
                       .state = static_cast<RunState>(rows.integer(4)),
                       .step = static_cast<std::uint64_t>(rows.integer(5)),
                       .version = rows.text(6),
-                      .attempts = static_cast<std::size_t>(rows.integer(7))});
+                      .attempts = static_cast<std::size_t>(rows.integer(7)),
+                      .started = rows.number(8)});
   }
   return result;
 }

@@ -43,6 +43,18 @@ struct RunInfo {
   std::uint64_t step = 0;    ///< reached and saved
   std::string version{};     ///< version of Normscope when the run began
   std::size_t attempts = 0;  ///< number of times it was leased
+  double started = 0.0;      ///< when it was first leased, seconds since 1970; 0: unknown
+};
+
+/// A rule that the store holds, with the time at which it was first written.
+struct StoredRule {
+  std::string experiment;
+  std::string claim;
+  std::string hash;
+  std::string text;  ///< JSON
+  double written = 0.0;
+
+  bool operator==(const StoredRule&) const = default;
 };
 
 /// A run that this process performs until the lease expires.
@@ -68,6 +80,17 @@ class Store {
 
   /// Adds the runs that do not exist yet; existing ones are unchanged. Returns the store's id of each.
   std::vector<std::int64_t> add(std::span<const RunKey> runs);
+
+  /// Writes rules with the present time. One that the store has keeps its time.
+  void write_rules(std::span<const StoredRule> rules);
+  /// The rules of an experiment, in the order they were written.
+  [[nodiscard]] std::vector<StoredRule> rules(const std::string& experiment) const;
+
+  /// Adds a completed run, or a rule, of another store, with its times. Returns false if the store has it.
+  ///
+  /// Errors    Argument if the store has that run with other numbers, or not completed
+  bool import_run(const RunInfo& run, std::span<const Metric> metrics);
+  bool import_rule(const StoredRule& rule);
 
   /// Leases the first of `runs` that is waiting, or whose lease has expired, for `seconds`; empty if all are
   /// done or leased. Only one process gets a run.

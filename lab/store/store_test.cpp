@@ -16,6 +16,7 @@
 #include <normscope/core/file.hpp>
 #include <normscope/core/random.hpp>
 
+#include "database.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::lab {
@@ -199,6 +200,45 @@ TEST_F(RunStore, KilledRunsGoOnWithoutRepeatOrGap) {
     }
   }
   EXPECT_GT(attempts, runs) << "nobody was killed at work";
+}
+
+TEST_F(RunStore, KeepsTheFirstTimeOfARule) {
+  Store store(file());
+  const StoredRule rule{"majority", "gap", "h1", "{}", 0.0};
+  store.write_rules(std::vector{rule});
+  const double first = store.rules("majority").at(0).written;
+  EXPECT_GT(first, 1.6e9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  store.write_rules(std::vector{rule, StoredRule{"majority", "gap", "h2", "{}", 0.0}});
+  ASSERT_EQ(store.rules("majority").size(), 2U);
+  EXPECT_EQ(store.rules("majority")[0].written, first);
+  EXPECT_GT(store.rules("majority")[1].written, first);
+  EXPECT_TRUE(store.rules("other").empty());
+  // A run begins when it is first leased, and not again when it is resumed.
+  const std::vector<std::int64_t> ids = store.add(seeds(1));
+  EXPECT_EQ(store.runs()[0].started, 0.0);
+  store.release(store.lease(ids, 60).value());
+  const double started = store.runs()[0].started;
+  EXPECT_GT(started, first);
+  store.release(store.lease(ids, 60).value());
+  EXPECT_EQ(store.runs()[0].started, started);
+}
+
+TEST_F(RunStore, ReadsStoresWithoutTimes) {
+  {
+    Store store(file());
+    const std::vector<std::int64_t> ids = store.add(seeds(2));
+    store.finish(store.lease(ids, 60).value(), 1, std::vector<Metric>{{"loss", 1, 0.5}});
+  }
+  {
+    Database database(file());
+    database.execute("ALTER TABLE runs DROP COLUMN started; DROP TABLE rules; PRAGMA user_version=1");
+  }
+  Store store(file());
+  EXPECT_EQ(store.runs()[0].started, 0.0);
+  EXPECT_EQ(store.metrics(store.runs()[0].id).size(), 1U);
+  store.write_rules(std::vector{StoredRule{"majority", "gap", "h", "{}", 0.0}});
+  EXPECT_EQ(Store(file()).rules("majority").size(), 1U);
 }
 
 }  // namespace

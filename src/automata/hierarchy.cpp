@@ -56,9 +56,10 @@ constexpr std::array table{
              "Weiss et al. 2018, section 3", "Counters.RectifierIsExactOnEveryWord"},
     Standing{"Elman network (ReLU)", "a hidden layer of rectifiers", "a^n b^n c^n", true,
              "Weiss et al. 2018, section 3", "Counters.RectifierIsExactOnEveryWord"},
-    Standing{"GRU", "any, states of finite precision", "a^n b^n", false, "Weiss et al. 2018, section 3", "Cell.BoundedCellsStayBounded"},
-    Standing{"Elman network (tanh)", "any, states of finite precision", "a^n b^n", false, "Weiss et al. 2018, section 3",
+    Standing{"GRU", "any, states of finite precision", "a^n b^n", false, "Weiss et al. 2018, section 3",
              "Cell.BoundedCellsStayBounded"},
+    Standing{"Elman network (tanh)", "any, states of finite precision", "a^n b^n", false,
+             "Weiss et al. 2018, section 3", "Cell.BoundedCellsStayBounded"},
 };
 
 constexpr std::array proper_inclusions{

@@ -104,7 +104,7 @@ class Lab(CommandTest):
         # Shown a second time, it is the same and nothing is run.
         self.assertEqual(self.json("lab", "show", "brody-random-keys", "--quick")["experiments"][0], got)
         shown = self.ok("lab", "show", "brody-random-keys", "--quick", "--markdown")
-        self.assertIn("| claim | paper | ours | verdict |", shown)
+        self.assertIn("| claim | paper | ours | interval of the effect | verdict |", shown)
         self.ok("lab", "export", "brody-random-keys", "-o", "runs.csv")
         with (self.folder / "runs.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -112,6 +112,32 @@ class Lab(CommandTest):
         self.assertEqual({row["configuration.size"] for row in rows}, {"quick"})
         for row in rows:
             float(row["value"] or "nan")
+
+    def test_runs_travel_as_lines_with_their_rules(self):
+        self.ok("lab", "run", "winsor-surface", "--store", "one")
+        shown = self.json("lab", "show", "winsor-surface", "--store", "one")
+        claim = shown["experiments"][0]["claims"][0]
+        self.assertEqual((claim["outcome"], claim["rule"]["runs_before"]), ("reproduced", 0))
+        self.assertIn("Rules, fixed before the runs:",
+                      self.ok("lab", "show", "winsor-surface", "--store", "one", "--markdown"))
+        self.ok("lab", "export", "winsor-surface", "--store", "one", "--format", "runs", "-o", "runs.jsonl")
+        self.ok("lab", "import", "runs.jsonl", "--store", "two")
+        self.assertEqual(self.json("lab", "show", "winsor-surface", "--store", "two"), shown)
+
+        # Runs that began before the rule was written.
+        lines = [json.loads(line) for line in (self.folder / "runs.jsonl").read_text().splitlines()]
+        for line in lines:
+            if "run" in line:
+                line["run"]["started"] -= 1000
+        (self.folder / "old.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.ok("lab", "import", "old.jsonl", "--store", "three")
+        text = self.ok("lab", "show", "winsor-surface", "--store", "three", "--markdown")
+        self.assertIn("rule written after 4 of 4 runs", text)
+        self.assertNotIn("fixed before", text)
+
+        (self.folder / "bad.jsonl").write_text('{"rune": 1}\n')
+        self.assertIn("bad.jsonl: line 1: ", self.lab_fails(3, "import", "bad.jsonl", "--store", "four"))
+        self.assertIn("no.jsonl", self.lab_fails(3, "import", "no.jsonl", "--store", "four"))
 
     def test_results_do_not_depend_on_processes_and_ranks(self):
         self.ok(*self.sweep(SHORT, "one", "--threads", "1"))

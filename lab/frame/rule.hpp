@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "intervals.hpp"
+
+/// Rules of claims as data, and the verdicts that follow from them.
+namespace normscope::lab {
+
+/// What is tested about the numbers that an experiment's runs have for a claim.
+enum class Test {
+  every_case,   ///< 1 for each case that agrees with the claim, 0 for a counterexample; one refutes it
+  mean,         ///< an effect for each seed; Student's interval of its mean
+  equivalence,  ///< a difference for each seed, which the claim says is small; Student's interval of its mean
+  share,        ///< 1 for each training that does what the claim says, else 0; Wilson's interval of the share
+};
+
+/// A rule, fixed before the runs that it judges: what is measured, which effect the claim needs, by which
+/// test and with how many seeds.
+struct Rule {
+  std::string_view says;  ///< the quantity and its least size, in words
+  Test test = Test::every_case;
+  std::size_t seeds = 1;          ///< with fewer the claim is inconclusive
+  double least = 1.0;             ///< least effect for the claim; for equivalence the largest difference
+  double absent = 0.0;            ///< the effect if the claim is wrong; for mean and share
+  std::string_view missing = {};  ///< what the runs lack to refute the claim; empty if they can
+  double confidence = 0.95;
+};
+
+/// Sizes of an experiment: the paper's and ours at full size.
+struct Scale {
+  std::string_view paper = "not stated";
+  std::string_view ours = {};
+  double factor = 1.0;  ///< the paper's training divided by ours; at most 1: not smaller
+};
+
+enum class Outcome { reproduced, not_reproduced, inconclusive };
+
+/// The verdict over a claim: the outcome at our size, and whether that is the paper's.
+struct Verdict {
+  Outcome outcome = Outcome::inconclusive;
+  double factor = 1.0;  ///< > 1: not at the paper's size, so many times smaller
+  std::optional<Interval> interval = {};
+  std::string reason = {};  ///< why it is inconclusive, if it is not the interval
+};
+
+/// Reproduced if the interval excludes the absence of the effect and the estimate reaches the least effect;
+/// not reproduced if the interval excludes the least effect; else inconclusive. Equivalence is reproduced if
+/// the interval lies within ± the largest difference, and not if it lies outside. every_case has no interval:
+/// one counterexample refutes the claim.
+///
+/// Requires  `effects` as the rule's test has them, `seeds` of the runs that they are from
+[[nodiscard]] Verdict verdict(const Rule& rule, const Scale& scale, std::span<const double> effects,
+                              std::size_t seeds);
+
+/// "reproduced", "not at the paper's size (1/20): reproduced at ours", …
+[[nodiscard]] std::string to_string(const Verdict& verdict);
+[[nodiscard]] std::string_view to_string(Outcome outcome);
+
+/// The rule of a claim as it is stored, and the SHA-256 of that text in hexadecimal digits.
+[[nodiscard]] nlohmann::ordered_json to_json(const Rule& rule);
+[[nodiscard]] std::string hash_of(const Rule& rule);
+
+}  // namespace normscope::lab

@@ -92,7 +92,7 @@ ClaimResult judged(const Claim& claim, const Experiment& experiment, Size size, 
   ClaimResult result{.claim = &claim, .hash = hash_of(claim.rule), .runs = results.runs().size()};
   if (!whole) {
     result.finding = {results.runs().empty() ? "no run" : "not every arm has been run"};
-    result.verdict = {.factor = experiment.scale.factor, .reason = result.finding.ours};
+    result.verdict = {.reason = result.finding.ours};
   } else {
     result.finding = claim.judge(results);
     result.verdict = verdict(claim.rule, experiment.scale, result.finding.effects, results.seeds());

@@ -48,8 +48,8 @@ class Field {
   std::string path_;
 };
 
-// NOLINTNEXTLINE(bugprone-exception-escape): its moves throw nothing but what a failed assertion of the JSON
-// library would
+// Its moves throw nothing but what a failed assertion of the JSON library would.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 struct Result::Fields {
   Json document;
   std::string source;

@@ -96,6 +96,8 @@ void Checkpoint::Contents::open_parts(std::unique_ptr<bytes::Source> file, const
   const std::vector<fs::path> parts = gguf_files(at, given.contents.metadata);
   std::vector<std::pair<Tensor, std::uint32_t>> placed;
   for (const fs::path& part : parts) {
+    // One part only has this path.
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     Shard shard = part == at ? std::move(given) : open_gguf(open(part), part);
     if (gguf_files(part, shard.contents.metadata) != parts) {
       bytes::fail(ErrorCode::Format, "gguf: " + part.string(),

@@ -45,6 +45,7 @@ class Hdf5HeaderReader {
       read_version_1(address);
     }
     // Continuations are found on the way, and each counts as visited.
+    // NOLINTNEXTLINE(modernize-loop-convert): the list grows
     for (std::size_t i = 0; i < blocks_.size(); ++i) read_continuation(blocks_[i]);
     return std::move(messages_);
   }

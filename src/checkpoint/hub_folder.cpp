@@ -118,8 +118,8 @@ bool is_shard_name(std::string_view name, std::string_view begin, std::string_vi
 fs::path entry_file(const fs::path& given) {
   std::error_code ignored;
   // TensorFlow names a checkpoint by what its files begin with.
-  if (const fs::path index = given.string() + ".index"; !is_there(given) && is_there(index)) return index;
-  const fs::path path = is_there(given) ? snapshot_of(given) : cached(given).value_or(given);
+  if (fs::path index = given.string() + ".index"; !is_there(given) && is_there(index)) return index;
+  fs::path path = is_there(given) ? snapshot_of(given) : cached(given).value_or(given);
   if (!fs::is_directory(path, ignored)) return path;
   const auto hub = single_or_index(path, "model.safetensors", "model.safetensors.index.json");
   return hub ? *hub : other_weights(path);

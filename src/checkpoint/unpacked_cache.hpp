@@ -23,14 +23,14 @@ class UnpackedCache {
     return found == pieces_.end() ? nullptr : found->second;
   }
 
-  void keep(std::uint64_t place, Bytes bytes) {
+  void keep(std::uint64_t place, const Bytes& bytes) {
     const std::lock_guard lock(mutex_);
     const std::size_t added = bytes->size();
     if (size_ + added > most_kept) {
       pieces_.clear();
       size_ = 0;
     }
-    if (pieces_.try_emplace(place, std::move(bytes)).second) size_ += added;
+    if (pieces_.try_emplace(place, bytes).second) size_ += added;
   }
 
  private:

@@ -124,8 +124,10 @@ Json circle_surface() {
   constexpr double top = 1.6;
   constexpr double cell = 2.0 * right / surface_cells;
   Json cells = Json::array();
-  for (double y = -top; y < top - 0.5 * cell; y += cell) {
-    for (double x = -right; x < right - 0.5 * cell; x += cell) {
+  for (int row = 0; row < surface_cells / 2; ++row) {
+    const double y = -top + row * cell;
+    for (int column = 0; column < surface_cells; ++column) {
+      const double x = -right + column * cell;
       cells.push_back({{"x", rounded_to_four_decimals(x)},
                        {"x2", rounded_to_four_decimals(x + cell)},
                        {"y", rounded_to_four_decimals(y)},

@@ -76,11 +76,12 @@ void turn(const rewrite::Comparison& comparison, Json& charts) {
     rows.push_back({{"position", i}, {"name", norm.new_name}, {"series", "gain"}, {"value", rounded(angle)}});
   }
   if (!(largest > 0.0)) return;
+  const std::size_t count = rows.size();
   charts.push_back(chart("turn", "Has the direction of the gains turned?",
                          fmt::format("By {} degrees at most.", number(largest)),
                          fmt::format("Angle between old and new gain of {} norms in the order of the forward "
                                      "pass.",
-                                     rows.size()),
+                                     count),
                          depth_lines(std::move(rows), quantity("value", "angle in degrees"), "degrees")));
 }
 

@@ -55,7 +55,7 @@ Json distribution(Json rows, Json marks, const Json& y) {
       {"height", 180},
       {"encoding", {{"x", quantity("step", "step")}}},
       {"layer",
-       {{{"data", values(rows)},
+       {{{"data", values(std::move(rows))},
          {"layer",
           {band("low", "high", 0.2, y),
            band("lower", "upper", 0.35, y),

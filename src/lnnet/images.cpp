@@ -35,7 +35,7 @@ fs::path find_file(const fs::path& folder, const std::string& name) {
 }
 
 fs::path need_file(const fs::path& folder, const std::string& name) {
-  const fs::path path = find_file(folder, name);
+  fs::path path = find_file(folder, name);
   if (path.empty()) {
     throw Error(ErrorCode::Io, fmt::format("{}: has no {} and no {}.gz", folder.string(), name, name));
   }

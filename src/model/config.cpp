@@ -287,7 +287,8 @@ std::optional<Config> Config::inside(Keys keys) const {
 std::vector<Config::Field> Config::unread() const {
   std::vector<Field> fields;
   for (const auto& [key, value] : contents_->sections.front()->items()) {
-    const bool is_empty = value.is_null() || (value.is_structured() && value.empty()) || value == "";
+    const bool is_empty = value.is_null() || (value.is_structured() && value.empty()) ||
+                          (value.is_string() && value.get_ref<const std::string&>().empty());
     if (is_empty || contents_->asked->count(&value) != 0) continue;
     if (value.is_number()) {
       fields.push_back({key, fmt::format("{}", value.get<double>())});

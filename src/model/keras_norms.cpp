@@ -135,9 +135,10 @@ struct KerasAxes {
     std::vector<std::int64_t> behind;
     for (const std::int64_t axis : axes) {
       const std::optional<std::int64_t> known = from_end(axis);
-      if (!known)
+      if (!known) {
         return fmt::format("{} normalizes axis {}; whether that is the last one, the file does not say", name,
                            axis);
+      }
       behind.push_back(*known);
     }
     std::sort(behind.begin(), behind.end());

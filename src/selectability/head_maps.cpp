@@ -133,7 +133,7 @@ Reduced::Reduced(const AffineImage& image) {
          rounding(map.cols()) * basis.squaredNorm();
 }
 
-OwnNorm::OwnNorm(const NormSpec& own, AffineImage input, bool centers)
+OwnNorm::OwnNorm(const NormSpec& own, const AffineImage& input, bool centers)
     : input_(input.through({.kind = own.kind, .width = own.width, .eps = own.eps}, centers)),
       eps_(own.eps * own.squared_radius()) {
   const double stretch = least_stretch(input_.map, centers) - input_.map_lost;

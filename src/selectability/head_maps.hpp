@@ -51,7 +51,7 @@ struct Reduced {
 /// the unit ball v fills when z ranges over an image.
 class OwnNorm {
  public:
-  OwnNorm(const NormSpec& own, AffineImage input, bool centers);
+  OwnNorm(const NormSpec& own, const AffineImage& input, bool centers);
 
   /// ρ: v fills the ball of this radius, proved, as Πz fills one around 0 of radius
   ///   σ >= σ_min(Π L) − |Π c|,  ρ = σ/sqrt(σ² + e);

@@ -76,7 +76,7 @@ class Unbounded {
  public:
   explicit Unbounded(const Logits& logits) : logits_(logits), same_(!has_offsets(logits)) {}
 
-  void decide(std::vector<std::size_t> indices, std::vector<TokenReach>& tokens,
+  void decide(const std::vector<std::size_t>& indices, std::vector<TokenReach>& tokens,
               const ReachOptions& options) {
     std::vector<std::size_t> asked;
     for (const std::size_t index : indices) {
@@ -143,7 +143,8 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
     for (Outcome& outcome : decide_tokens(oracle, some, options)) {
       spent += static_cast<double>(outcome.rounds) * static_cast<double>(logits.tokens * logits.width);
-      take(scaled, tokens[outcome.token], std::move(outcome));
+      TokenReach& token = tokens[outcome.token];
+      take(scaled, token, std::move(outcome));
     }
     unbounded.decide(some, tokens, options);
     for (const std::size_t token : some) tokens[token].done = true;

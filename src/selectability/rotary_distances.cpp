@@ -75,12 +75,14 @@ class Enumeration {
   /// Minimizes the largest need of the given distances over κ² and ρ² in turn, with decreasing steps.
   void fit(const std::vector<std::size_t>& distances) {
     double best = need(distances);
-    for (double step = 8.0; step > 1.2; step = std::sqrt(step)) {
+    double step = 8.0;
+    while (step > 1.2) {
       for (const bool of_queries : {true, false}) {
         const double now = of_queries ? query_square_ : key_square_;
         if (now == 0.0) continue;
         if (!walk(of_queries, step, distances, best)) walk(of_queries, 1.0 / step, distances, best);
       }
+      step = std::sqrt(step);
     }
   }
 

@@ -60,7 +60,7 @@ TEST(Results, AreDrawnAsMeansWithinADeviation) {
 const Experiment experiment{
     .name = "test-results",
     .paper = "nobody",
-    .claim = "numbers are told",
+    .claim = "numbers are stated",
     .plan =
         [](Size size) {
           return Plan{

@@ -55,7 +55,7 @@ struct Checkpoint::Contents {
   std::string_view format = "safetensors";
   std::optional<OnnxGraph> graph;  ///< its constants are elements of `tensors`
 
-  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at, FileFormat told,
+  void open_single(std::unique_ptr<bytes::Source> file, const fs::path& at, FileFormat stated,
                    const std::string& member, const bytes::OpenSource& open);
   void open_index(const bytes::Source& file, const fs::path& at, const bytes::OpenSource& open);
   void open_parts(std::unique_ptr<bytes::Source> file, const fs::path& at, const bytes::OpenSource& open);
@@ -70,10 +70,10 @@ void Checkpoint::Contents::add(Shard shard, const fs::path& at) {
 }
 
 void Checkpoint::Contents::open_single(std::unique_ptr<bytes::Source> file, const fs::path& at,
-                                       FileFormat told, const std::string& member,
+                                       FileFormat stated, const std::string& member,
                                        const bytes::OpenSource& open) {
   auto [shard, name] =
-      open_shard(std::move(file), at, told,
+      open_shard(std::move(file), at, stated,
                  "safetensors, GGUF, ONNX, PyTorch, Keras, TensorFlow or Flax msgpack", member, open);
   format = name;
   add(std::move(shard), at);
@@ -135,8 +135,8 @@ void Checkpoint::Contents::open_index(const bytes::Source& file, const fs::path&
     if (std::error_code ignored; !fs::exists(shard_path, ignored))
       fail_index(at, fmt::format("names the shard {}, which is missing", bytes::quote(name)));
     std::unique_ptr<bytes::Source> opened = open(shard_path);
-    const FileFormat told = format_of(*opened, shard_path);
-    auto [shard, of_format] = open_shard(std::move(opened), shard_path, told, "safetensors or PyTorch");
+    const FileFormat stated = format_of(*opened, shard_path);
+    auto [shard, of_format] = open_shard(std::move(opened), shard_path, stated, "safetensors or PyTorch");
     if (number > 0 && of_format != format) {
       fail_index(at, fmt::format("has shards of two formats, {} and {}, expected one", format, of_format));
     }

@@ -25,7 +25,7 @@ struct Crease {
   double gap = 0.0;
   std::size_t runs = 0;
 
-  [[nodiscard]] Fold told() const {
+  [[nodiscard]] Fold stated() const {
     return {first, second, to_double(midpoint), to_double(radius), gap, runs};
   }
 };

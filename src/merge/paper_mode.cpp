@@ -168,7 +168,7 @@ Net construct_paper(MatrixView<const double> x, const Samples& samples, const Co
     width = 3;
     clusters.remove(i);
     fold.runs = clusters.runs();
-    folds.push_back(fold.told());
+    folds.push_back(fold.stated());
     progress("fold", net.layers.size(), samples.rows.size());
   }
   const std::vector<T> direct(projection.direction.begin(), projection.direction.end());

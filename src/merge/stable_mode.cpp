@@ -98,7 +98,7 @@ StableAttempt construct_stable(MatrixView<const double> x, const Samples& sample
   for (std::size_t l = 1; l < line.folds.size(); ++l) net.layers.push_back(fold_layer(line.folds[l]));
   net.head = threshold_head(line.q, line.classes, std::vector<T>{0.0, 0.0, 1.0}, samples.names, net.classes);
   attempt.net = std::move(net);
-  for (const Crease<T>& fold : line.folds) attempt.folds.push_back(fold.told());
+  for (const Crease<T>& fold : line.folds) attempt.folds.push_back(fold.stated());
   return attempt;
 }
 

@@ -71,10 +71,10 @@ void Builder::note(std::string text) {
 
 void Builder::norms(const NormStyle& style) {
   style_ = style;
-  const std::optional<Config::Eps> told = config_.eps();
-  eps_ = told ? told->value : style.eps;
-  eps_source_ = told ? told->source : Source::assumed;
-  if (!told) {
+  const std::optional<Config::Eps> stated = config_.eps();
+  eps_ = stated ? stated->value : style.eps;
+  eps_source_ = stated ? stated->source : Source::assumed;
+  if (!stated) {
     note(fmt::format("eps {} is assumed, the published default: neither configuration nor metadata state it",
                      style.eps));
   }

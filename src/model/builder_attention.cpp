@@ -207,8 +207,8 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
   const std::uint64_t width = read_width();
   if (grouped_ && counts_.heads != 0 && counts_.head_dim == 0) counts_.head_dim = width / counts_.heads;
   const bool grouped = grouped_ && counts_.heads != 0 && counts_.head_dim != 0;
-  const std::uint64_t told = counts_.heads * counts_.head_dim;
-  const std::uint64_t out = grouped_ ? 0 : 3 * (told != 0 || style.any_width ? told : width);
+  const std::uint64_t stated = counts_.heads * counts_.head_dim;
+  const std::uint64_t out = grouped_ ? 0 : 3 * (stated != 0 || style.any_width ? stated : width);
   const std::optional<Linear> fused = find_linear("query, key and value", name, width, out);
   if (!fused) {
     miss_reader(name);
@@ -223,7 +223,7 @@ std::uint64_t Builder::fused_attention(std::string_view name, const FusedStyle& 
     add_reader(*fused);
     return 0;
   }
-  const std::uint64_t queries = grouped ? told : fused->out / 3;
+  const std::uint64_t queries = grouped ? stated : fused->out / 3;
   resolve_heads(part_of(*fused, "query", 0, queries), nullptr);
   const std::uint64_t keys = (fused->out - queries) / 2;
   const std::uint64_t blocks = style.blocks != 0 ? style.blocks : counts_.key_value_heads;

@@ -327,7 +327,7 @@ std::optional<Config::Eps> Config::eps() const {
                                                        "norm_eps", "norm_epsilon", "layernorm_epsilon"})) {
     return Eps{*configured, source()};
   }
-  if (const std::optional<double> told = metadata_eps()) return Eps{*told, Source::metadata};
+  if (const std::optional<double> stated = metadata_eps()) return Eps{*stated, Source::metadata};
   return {};
 }
 

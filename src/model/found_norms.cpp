@@ -60,8 +60,8 @@ std::optional<std::uint64_t> groups_of(const Config& config, const NamedNorm& fo
 std::optional<Config::Eps> diffusion_eps(const Config& config, std::string_view stem) {
   if (is_of_tokens(stem)) return Config::Eps{1e-5, Source::assumed};
   const bool before_tokens = stem.find("attentions.") != std::string_view::npos && stem.ends_with(".norm");
-  const std::optional<Config::Eps> told = config.eps();
-  return before_tokens || !told ? Config::Eps{1e-6, Source::assumed} : told;
+  const std::optional<Config::Eps> stated = config.eps();
+  return before_tokens || !stated ? Config::Eps{1e-6, Source::assumed} : stated;
 }
 
 // The eps of a norm found by name; in a model of several towers, from the section of its own tower.
@@ -161,9 +161,9 @@ class FoundNorms {
     norm.kind = kind_of(found, any_bias_);
     norm.width = found.one_gain ? rows : found.gain->elements();
     norm.groups = *groups_of(config_, found);
-    const std::optional<Config::Eps> told = eps_of(config_, found.stem);
-    norm.eps = told ? told->value : published_eps(config_, found.stem);
-    norm.eps_source = told ? told->source : Source::assumed;
+    const std::optional<Config::Eps> stated = eps_of(config_, found.stem);
+    norm.eps = stated ? stated->value : published_eps(config_, found.stem);
+    norm.eps_source = stated ? stated->source : Source::assumed;
     if (norm.eps_source == Source::assumed && found.alpha == nullptr) ++assumed_eps_;
     norm.gain = whole(*found.gain);
     if (found.bias != nullptr) norm.bias = whole(*found.bias);

@@ -90,7 +90,7 @@ double yarn_factor(double scale, double weight) {
 }
 
 double yarn_attention(const Config& scaling, double factor) {
-  if (const std::optional<double> told = scaling.number({"attention_factor"})) return *told;
+  if (const std::optional<double> stated = scaling.number({"attention_factor"})) return *stated;
   const double weight = scaling.number({"mscale"}).value_or(0.0);
   const double all = scaling.number({"mscale_all_dim"}).value_or(0.0);
   if (weight != 0.0 && all != 0.0) return yarn_factor(factor, weight) / yarn_factor(factor, all);
@@ -139,7 +139,7 @@ std::string_view missing_field(const Config& scaling, std::string_view type) {
 // Implementations differ in whether a stated factor or the ratio of the contexts is used; this takes the
 // larger one.
 double longrope_attention(const Config& scaling, double original, double context) {
-  if (const std::optional<double> told = scaling.number({"attention_factor"})) return *told;
+  if (const std::optional<double> stated = scaling.number({"attention_factor"})) return *stated;
   const double ratio = original > 1.0 ? context / original : 1.0;
   const double factor = std::max(ratio, scaling.number({"factor"}).value_or(1.0));
   return factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));

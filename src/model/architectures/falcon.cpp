@@ -14,9 +14,9 @@ void forward(Builder& b) {
   const bool one_key = config.flag({"multi_query"}).value_or(true) && !grouped;
   const bool beside = config.flag({"parallel_attn"}).value_or(!b.has("h.0.post_attention_layernorm."));
   const bool parallel = grouped || beside;
-  const std::uint64_t told = config.count({"num_kv_heads", "n_head_kv"}).value_or(b.heads().heads);
+  const std::uint64_t stated = config.count({"num_kv_heads", "n_head_kv"}).value_or(b.heads().heads);
   if (grouped || one_key) b.grouped_queries();
-  b.heads().key_value_heads = one_key ? 1 : told;
+  b.heads().key_value_heads = one_key ? 1 : stated;
   if (config.flag({"alibi"}).value_or(false)) {
     b.scores_not_modelled("alibi: true");
   } else {

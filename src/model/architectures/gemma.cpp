@@ -14,9 +14,9 @@ namespace {
 // A positive number of the configuration; the published default (0 for none) if the key is missing, and 0 if
 // it is null.
 std::optional<double> stated(Builder& b, const char* key, double published) {
-  const std::optional<double> told = b.config().number_or_false({key});
-  if (told && *told > 0.0) return told;
-  if (told || b.config().states({key}) || published == 0.0) return {};
+  const std::optional<double> value = b.config().number_or_false({key});
+  if (value && *value > 0.0) return value;
+  if (value || b.config().states({key}) || published == 0.0) return {};
   b.note(fmt::format("{} {} is assumed, the published default: no configuration states it", key, published));
   return published;
 }

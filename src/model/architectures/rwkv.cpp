@@ -42,9 +42,9 @@ void attention(Builder& b, const std::string& part) {
   const bool gated = b.has(part + "gate.");
   if (b.has(part + "ln_x.")) {
     const std::vector<std::uint64_t> decay = b.shape(part + "time_decay");
-    const bool told = !decay.empty() && decay[0] > 0 && values % decay[0] == 0;
-    if (!told) b.note("the number of heads, and so of the groups of ln_x, is not known");
-    b.norm_inside(part + "ln_x", "attention heads", values, told ? decay[0] : 1);
+    const bool stated = !decay.empty() && decay[0] > 0 && values % decay[0] == 0;
+    if (!stated) b.note("the number of heads, and so of the groups of ln_x, is not known");
+    b.norm_inside(part + "ln_x", "attention heads", values, stated ? decay[0] : 1);
     // Training code divides the heads by 8 and normalizes them with eps 1e-5.
     b.last_eps(64e-5, {"group_norm_eps"});
     b.note(

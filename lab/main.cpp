@@ -17,10 +17,10 @@
 #include "frame/experiment.hpp"
 #include "frame/lines.hpp"
 #include "frame/plan.hpp"
-#include "frame/ranks.hpp"
 #include "frame/show.hpp"
 #include "frame/work.hpp"
 #include "list_command.hpp"
+#include "ranks.hpp"
 #include "session.hpp"
 
 namespace {
@@ -106,9 +106,9 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
     created.write_rules(rules_of(experiment));
     the_work.runs = created.add(keys);
   });
-  if (!ranks.first()) the_work.runs = Store(options.store).add(keys);
+  if (!ranks.is_first()) the_work.runs = Store(options.store).add(keys);
   const auto processes = static_cast<unsigned>(
-      std::min<std::size_t>(ranks.several() ? 1 : thread_count(session.threads), keys.size()));
+      std::min<std::size_t>(ranks.size() > 1 ? 1 : thread_count(session.threads), keys.size()));
   const Progress progress = session.progress();
   if (processes <= 1) {
     work(the_work, progress);
@@ -116,7 +116,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
     work_in_processes(the_work, processes, progress);
   }
   ranks.meet();
-  if (!ranks.first()) return cli::ok;
+  if (!ranks.is_first()) return cli::ok;
   const Store store(options.store);
   if (sweep) {
     session.say(fmt::format("{} of the sweep done; normscope lab export {} writes their numbers",

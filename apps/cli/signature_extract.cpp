@@ -53,7 +53,9 @@ int run_signature_extract(const Session& session, const SignatureExtractOptions&
   const signature::Subspace subspace =
       signature::find_subspace(outputs, session.threads, progress, options.rank);
   const signature::Extraction result = signature::extract(
-      outputs, subspace, {.threads = session.threads, .progress = progress, .resume = options.resume});
+      outputs, subspace,
+      {.threads = session.threads, .progress = progress, .resume = options.resume, .team = session.team});
+  if (!session.team->is_first()) return result.ellipse ? ok : negative;
   AtomicGroup together;
   if (result.ellipse) signature::write_ellipse(options.output, *result.ellipse);
   session.write_json(json_text(documents::signature_extract(result, subspace, outputs, options.output)));

@@ -12,6 +12,7 @@
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/progress.hpp>
+#include <normscope/core/team.hpp>
 
 /// Common code of Normscope's programs: shared options, exit statuses, atomic outputs, signals.
 namespace normscope::cli {
@@ -25,6 +26,7 @@ struct Session {
   unsigned threads = 0;
   bool quiet = false;
   std::function<int()> run;
+  const Team* team = &alone();  ///< processes that share the work; the first one writes the outputs
 
   /// Shows progress on a terminal, and stops the work after Ctrl-C.
   [[nodiscard]] Progress progress() const;

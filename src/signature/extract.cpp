@@ -52,37 +52,67 @@ Digest state_fingerprint(const Coordinates& points, std::size_t rank) {
   return sha256(inputs.bytes());
 }
 
+/// The bytes that the first member has, in all members.
+std::vector<std::byte> sent_to_all(std::vector<std::byte> bytes, const Team& team) {
+  const auto send = [&team](std::span<std::byte> from_first) {
+    std::vector<std::size_t> begins(team.size() + 1, from_first.size());
+    begins[0] = 0;
+    team.gather(from_first, begins);
+  };
+  std::uint64_t size = bytes.size();
+  send(std::as_writable_bytes(std::span(&size, 1)));
+  bytes.resize(size);
+  send(bytes);
+  return bytes;
+}
+
+/// Continues from the state in the file, if there is one.
+void load_state(ConjugateGradients& fit, const Digest& fingerprint, const ExtractOptions& options) {
+  std::vector<std::byte> payload;
+  if (options.team->is_first() && std::filesystem::exists(options.resume)) {
+    payload = load_snapshot(options.resume, state_kind, fingerprint);
+  }
+  payload = sent_to_all(std::move(payload), *options.team);
+  if (payload.empty()) return;
+  Unpacker from(payload, fmt::format("{}: holds what signature did not save; delete it to start again",
+                                     options.resume.string()));
+  fit.load(from);
+  from.finish();
+}
+
 /// Runs the iterations and saves their state.
 void run_rounds(ConjugateGradients& fit, const Coordinates& points, std::size_t rank,
                 const ExtractOptions& options) {
   const Digest fingerprint = options.resume.empty() ? Digest{} : state_fingerprint(points, rank);
-  if (!options.resume.empty() && std::filesystem::exists(options.resume)) {
-    const std::vector<std::byte> payload = load_snapshot(options.resume, state_kind, fingerprint);
-    Unpacker from(payload, fmt::format("{}: holds what signature did not save; delete it to start again",
-                                       options.resume.string()));
-    fit.load(from);
-    from.finish();
-  }
+  if (!options.resume.empty()) load_state(fit, fingerprint, options);
   const auto save = [&] {
-    if (options.resume.empty()) return;
+    if (options.resume.empty() || !options.team->is_first()) return;
     Packer to;
     fit.save(to);
     save_snapshot(options.resume, state_kind, fingerprint, to.bytes());
   };
   auto saved = std::chrono::steady_clock::now();
-  try {
-    do {
+  do {
+    std::optional<Error> cancelled;
+    try {
       options.progress(fmt::format("rounds, residual {:.2g}:", fit.residual()), fit.rounds(),
                        std::max(usual_rounds, fit.rounds() + 1));
-      if (std::chrono::steady_clock::now() - saved >= state_saved_every) {
-        save();
-        saved = std::chrono::steady_clock::now();
-      }
-    } while (fit.round());
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Cancelled) save();
-    throw;
-  }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Cancelled) throw;
+      cancelled = error;
+    }
+    // All members stop after the same round.
+    if (options.team->any(cancelled.has_value())) {
+      save();
+      // An error ends all members; none may have one before the first has saved.
+      (void)options.team->any(true);
+      throw cancelled.value_or(Error(ErrorCode::Cancelled, "another process was interrupted"));
+    }
+    if (std::chrono::steady_clock::now() - saved >= state_saved_every) {
+      save();
+      saved = std::chrono::steady_clock::now();
+    }
+  } while (fit.round());
   save();
   options.progress("rounds", fit.rounds(), fit.rounds());
 }
@@ -171,10 +201,15 @@ Extraction extract(const Outputs& outputs, const Subspace& subspace, const Extra
                     "larger than the width: there is no surface to find",
                     outputs.name(), subspace.rank, subspace.tokens));
   }
+  if (options.team->size() > RowSlices::count) {
+    throw Error(ErrorCode::Argument, fmt::format("signature: {} processes, expected at most {}",
+                                                 options.team->size(), RowSlices::count));
+  }
   expect_enough(outputs, subspace, outputs.rows(), "rows");
-  const Coordinates points = coordinates(outputs, subspace, options);
+  const RowSlices slices(outputs.rows(), *options.team);
+  const Coordinates points = coordinates(outputs, subspace, slices, options);
   expect_enough(outputs, subspace, points.distinct, "different rows");
-  const Design design(points.view(subspace.rank), options.threads);
+  const Design design(points.view(subspace.rank), slices, options.threads);
   ConjugateGradients fit(design);
   run_rounds(fit, points, subspace.rank, options);
 

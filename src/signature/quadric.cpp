@@ -2,44 +2,21 @@
 
 #include <algorithm>
 
-#include <normscope/core/parallel.hpp>
 #include <normscope/numeric/product.hpp>
 
 namespace normscope::signature {
 namespace {
 
-/// Parts of the rows with sums of their own.
-constexpr std::size_t slices = 16;
 /// Rows and columns multiplied at a time.
 constexpr std::size_t block_of_rows = 512;
 constexpr std::size_t block_of_columns = 128;
 
-std::size_t slice_begin(std::size_t rows, std::size_t slice) { return rows * slice / slices; }
-
-/// Calls `work(slice, first row, number of rows)` for blocks of every slice, each slice in order.
-template <typename Work>
-void over_blocks(std::size_t rows, unsigned threads, const Work& work) {
-  parallel_for(slices, 2, threads, [&](std::size_t from, std::size_t to) {
-    for (std::size_t slice = from; slice < to; ++slice) {
-      const std::size_t end = slice_begin(rows, slice + 1);
-      for (std::size_t first = slice_begin(rows, slice); first < end; first += block_of_rows) {
-        work(slice, first, std::min(block_of_rows, end - first));
-      }
-    }
-  });
-}
-
 template <typename T>
-MatrixView<const T> as_block(MatrixView<const double> points, std::size_t first, std::size_t count,
-                             std::vector<T>& buffer) {
-  buffer.resize(count * points.width());
-  for (std::size_t row = 0; row < count; ++row) {
-    const std::span<const double> from = points.row(first + row);
-    std::transform(from.begin(), from.end(),
-                   buffer.begin() + static_cast<std::ptrdiff_t>(row * points.width()),
-                   [](double value) { return static_cast<T>(value); });
-  }
-  return {buffer.data(), count, points.width()};
+MatrixView<const T> converted(MatrixView<const double> points, std::vector<T>& buffer) {
+  buffer.resize(points.rows() * points.width());
+  std::transform(points.data(), points.data() + buffer.size(), buffer.begin(),
+                 [](double value) { return static_cast<T>(value); });
+  return {buffer.data(), points.rows(), points.width()};
 }
 
 /// The matrix with everything left of its diagonal blocks moved to the right of them: the same quadratic form
@@ -76,10 +53,12 @@ void Design::values_of(const Quadric& quadric, std::vector<double>& result) cons
   const std::size_t d = width();
   const std::vector<T> right = to_the_right<T>(quadric.matrix, d);
   result.resize(rows());
-  over_blocks(rows(), threads_, [&](std::size_t, std::size_t first, std::size_t count) {
+  slices_.over_blocks(block_of_rows, threads_, [&](const RowSlices::Block& block) {
     thread_local std::vector<T> buffer;
     thread_local std::vector<T> image;
-    const MatrixView<const T> x = as_block(points_, first, count, buffer);
+    const std::size_t count = block.rows;
+    const MatrixView<const double> points = block_of(block);
+    const MatrixView<const T> x = converted(points, buffer);
     image.resize(count * d);
     for (std::size_t j = 0; j < d; j += block_of_columns) {
       const std::size_t columns = std::min(block_of_columns, d - j);
@@ -88,37 +67,43 @@ void Design::values_of(const Quadric& quadric, std::vector<double>& result) cons
                MatrixView<T>(image.data() + j, count, columns, d));
     }
     for (std::size_t row = 0; row < count; ++row) {
-      const std::span<const double> point = points_.row(first + row);
+      const std::span<const double> point = points.row(row);
       const T* const mapped = image.data() + row * d;
       double sum = quadric.constant;
       for (std::size_t i = 0; i < d; ++i)
         sum += point[i] * (static_cast<double>(mapped[i]) + quadric.linear[i]);
-      result[first + row] = sum;
+      result[block.first + row] = sum;
     }
   });
+  slices_.gather(result);
 }
 
 template <typename T>
 void Design::transposed_of(const std::vector<double>& weights, Quadric& result) const {
   const std::size_t d = width();
-  std::vector<Quadric> sums(slices, Quadric(d));
-  over_blocks(rows(), threads_, [&](std::size_t slice, std::size_t first, std::size_t count) {
+  // The matrix, then the linear part, then the constant.
+  std::vector<std::vector<double>> sums(slices_.own_slices(), std::vector<double>(d * d + d + 1));
+  slices_.over_blocks(block_of_rows, threads_, [&](const RowSlices::Block& block) {
     thread_local std::vector<T> buffer;
     thread_local std::vector<T> weighted;
     thread_local std::vector<T> part;
-    const MatrixView<const T> x = as_block(points_, first, count, buffer);
-    Quadric& sum = sums[slice];
+    const std::size_t count = block.rows;
+    const MatrixView<const double> points = block_of(block);
+    const MatrixView<const T> x = converted(points, buffer);
+    double* const matrix = sums[block.slice].data();
+    double* const linear = matrix + d * d;
+    double& constant = linear[d];
     weighted.resize(count * d);
     part.resize(d * block_of_columns);
     for (std::size_t row = 0; row < count; ++row) {
-      const double weight = weights[first + row];
-      const std::span<const double> point = points_.row(first + row);
+      const double weight = weights[block.first + row];
+      const std::span<const double> point = points.row(row);
       for (std::size_t i = 0; i < d; ++i) {
         const double term = weight * point[i];
         weighted[row * d + i] = static_cast<T>(term);
-        sum.linear[i] += term;
+        linear[i] += term;
       }
-      sum.constant += weight;
+      constant += weight;
     }
     const Factor<T> turned = Factor<T>(x).transposed();
     for (std::size_t j = 0; j < d; j += block_of_columns) {
@@ -128,12 +113,17 @@ void Design::transposed_of(const std::vector<double>& weights, Quadric& result) 
                Factor<T>(weighted.data() + j, count, columns, d), MatrixView<T>(part.data(), above, columns));
       for (std::size_t i = 0; i < above; ++i) {
         for (std::size_t k = 0; k < columns; ++k)
-          sum.matrix[i * d + j + k] += static_cast<double>(part[i * columns + k]);
+          matrix[i * d + j + k] += static_cast<double>(part[i * columns + k]);
       }
     }
   });
-  result = Quadric(d);
-  for (const Quadric& sum : sums) result.add(1.0, sum);
+  std::vector<double> total(d * d + d + 1);
+  slices_.sum(sums, total);
+  const auto linear = total.begin() + static_cast<std::ptrdiff_t>(d * d);
+  result.linear.assign(linear, total.end() - 1);
+  result.constant = total.back();
+  total.resize(d * d);
+  result.matrix = std::move(total);
   double trace = 0.0;
   for (std::size_t i = 0; i < d; ++i) trace += result.matrix[i * d + i];
   for (std::size_t i = 0; i < d; ++i) {
@@ -141,6 +131,10 @@ void Design::transposed_of(const std::vector<double>& weights, Quadric& result) 
     // A product's two halves differ by rounding.
     for (std::size_t j = i + 1; j < d; ++j) result.matrix[j * d + i] = result.matrix[i * d + j];
   }
+}
+
+MatrixView<const double> Design::block_of(const RowSlices::Block& block) const {
+  return {points_.row(block.first - slices_.begin()).data(), block.rows, width()};
 }
 
 void Design::values(const Quadric& quadric, Arithmetic arithmetic, std::vector<double>& result) const {

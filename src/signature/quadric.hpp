@@ -5,6 +5,8 @@
 
 #include <normscope/core/view.hpp>
 
+#include "row_slices.hpp"
+
 namespace normscope::signature {
 
 /// xᵀ A x + v·x + k as the unknown of a least squares problem; A symmetric.
@@ -19,18 +21,20 @@ struct Quadric {
 };
 
 /// The linear map from quadrics to their values at given points, and its transpose, without its matrix of
-/// rows × width²/2: two products of rows × width² each. Points are taken in a fixed number of slices, so that
-/// results do not depend on the number of threads.
+/// rows × width²/2: two products of rows × width² each, whose rows are shared by a team.
 class Design {
  public:
+  /// Shapes    points (slices.end() − slices.begin() × width): the rows of this member
+  ///
   /// Requires  `points` outlive this
-  Design(MatrixView<const double> points, unsigned threads) : points_(points), threads_(threads) {}
+  Design(MatrixView<const double> points, const RowSlices& slices, unsigned threads)
+      : points_(points), slices_(slices), threads_(threads) {}
 
   enum class Arithmetic { float32, float64 };
 
-  [[nodiscard]] std::size_t rows() const { return points_.rows(); }
+  [[nodiscard]] std::size_t rows() const { return slices_.rows(); }
   [[nodiscard]] std::size_t width() const { return points_.width(); }
-  /// Values at all points; sums of a row in float64.
+  /// Values at all points, in every member; sums of a row in float64.
   ///
   /// Accuracy  float32: a small multiple of 2⁻²⁴ of Σ |x_i A_ij x_j|
   ///           (test: Extract.FindsTheAxesOfTheWeights, whose result would be off)
@@ -47,7 +51,10 @@ class Design {
   template <typename T>
   void transposed_of(const std::vector<double>& weights, Quadric& result) const;
 
+  [[nodiscard]] MatrixView<const double> block_of(const RowSlices::Block& block) const;
+
   MatrixView<const double> points_;
+  RowSlices slices_;
   unsigned threads_;
 };
 

@@ -11,6 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
+import ranks
 from command import COMMAND, SANITIZED, CommandTest
 
 LAB = Path(COMMAND).with_name("normscope-lab")
@@ -51,23 +52,11 @@ class Lab(CommandTest):
         return ["lab", "run", EXPERIMENT, "--quick", "--sweep", "sweep.json", "--lease", "2", "--store", store, *options]
 
     def ranks(self, count, arguments):
-        # Root is allowed because a container has no other user; ranks that wait yield their core.
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                       "OMPI_MCA_mpi_yield_when_idle": "1"}
-        return subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(count), COMMAND, *arguments], cwd=self.folder,
-                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        return ranks.start(count, [COMMAND, *arguments], self.folder)
 
     def workers(self, store):
         """The processes that work on that store in this folder."""
-        found = []
-        for process in Path("/proc").iterdir():
-            try:
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                if words[0] == bytes(LAB) and store.encode() in words and os.readlink(process / "cwd") == str(self.folder):
-                    found.append(int(process.name))
-            except (OSError, ValueError):
-                continue
-        return found
+        return ranks.running(LAB, store, self.folder)
 
     def at_work(self, job, store, number):
         """Waits until `number` workers have begun; returns them."""

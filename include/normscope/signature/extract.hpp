@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <normscope/core/progress.hpp>
+#include <normscope/core/team.hpp>
 #include <normscope/signature/ellipse.hpp>
 #include <normscope/signature/outputs.hpp>
 
@@ -44,8 +45,11 @@ struct ExtractOptions {
   unsigned threads = 0;
   Progress progress{};
   /// File in which the state of the fit is saved every 30 s and when it is cancelled, and from which it
-  /// continues; none if empty.
+  /// continues; none if empty. Only the first member of a team reads and writes it.
   std::filesystem::path resume{};
+  /// Processes that share the rows, at most 16; the result and the saved state have the same bits whatever
+  /// their number. Each needs memory for its part of the rows' coordinates.
+  const Team* team = &alone();
 };
 
 struct Extraction {

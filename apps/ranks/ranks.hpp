@@ -2,21 +2,23 @@
 
 #include <functional>
 
-namespace normscope::lab {
+#include <normscope/core/team.hpp>
+
+namespace normscope {
 
 /// The processes that one mpirun or srun started; a single process otherwise.
-class Ranks {
+class Ranks : public Team {
  public:
   /// Joins the others.
   ///
   /// Requires  at most one object a process
   Ranks();
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
-  ~Ranks();
+  ~Ranks() override;
 
-  [[nodiscard]] bool several() const { return count_ > 1; }
-  [[nodiscard]] bool first() const { return rank_ == 0; }
+  [[nodiscard]] std::size_t rank() const override { return static_cast<std::size_t>(rank_); }
+  [[nodiscard]] std::size_t size() const override { return static_cast<std::size_t>(count_); }
+  void gather(std::span<std::byte> bytes, std::span<const std::size_t> begins) const override;
+  [[nodiscard]] bool any(bool value) const override;
 
   /// Runs `work` in the first process, then lets the others continue. If it throws, the others end as well.
   void first_then_all(const std::function<void()>& work) const;
@@ -31,4 +33,4 @@ class Ranks {
   int count_ = 1;
 };
 
-}  // namespace normscope::lab
+}  // namespace normscope

@@ -1,0 +1,42 @@
+#include "row_slices.hpp"
+
+namespace normscope::signature {
+
+std::vector<RowSlices::Block> RowSlices::blocks(std::size_t size) const {
+  std::vector<Block> result;
+  const std::size_t first = first_slice(rank());
+  for (std::size_t slice = 0; slice < own_slices(); ++slice) {
+    const std::size_t end = row_of(first + slice + 1);
+    for (std::size_t row = row_of(first + slice); row < end; row += size) {
+      result.push_back({slice, row, std::min(size, end - row)});
+    }
+  }
+  return result;
+}
+
+void RowSlices::sum(const std::vector<std::vector<double>>& of_slices, std::span<double> result) const {
+  // Only some entries of all slices are held at a time.
+  constexpr std::size_t most = std::size_t{1} << 18;
+  std::vector<double> all;
+  std::vector<std::size_t> begins(team_->size() + 1);
+  for (std::size_t first = 0; first < result.size(); first += most) {
+    const std::size_t entries = std::min(most, result.size() - first);
+    all.resize(count * entries);
+    for (std::size_t slice = 0; slice < own_slices(); ++slice) {
+      const auto from = of_slices[slice].begin() + static_cast<std::ptrdiff_t>(first);
+      std::copy_n(from, entries,
+                  all.begin() + static_cast<std::ptrdiff_t>((first_slice(rank()) + slice) * entries));
+    }
+    for (std::size_t member = 0; member < begins.size(); ++member) {
+      begins[member] = first_slice(member) * entries * sizeof(double);
+    }
+    team_->gather(std::as_writable_bytes(std::span(all)), begins);
+    const std::span<double> sums = result.subspan(first, entries);
+    std::copy_n(all.begin(), entries, sums.begin());
+    for (std::size_t slice = 1; slice < count; ++slice) {
+      for (std::size_t i = 0; i < entries; ++i) sums[i] += all[slice * entries + i];
+    }
+  }
+}
+
+}  // namespace normscope::signature

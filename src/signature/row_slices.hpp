@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/core/parallel.hpp>
+#include <normscope/core/team.hpp>
+
+namespace normscope::signature {
+
+/// Rows in a fixed number of slices with sums of their own, which are added in order: sums depend neither on
+/// threads nor on the members of a team, each of which takes consecutive slices.
+class RowSlices {
+ public:
+  static constexpr std::size_t count = 16;
+  struct Block {
+    std::size_t slice = 0;  ///< counted from the member's first
+    std::size_t first = 0;  ///< row
+    std::size_t rows = 0;
+  };
+
+  /// Requires  at most `count` members; `team` outlives this
+  RowSlices(std::size_t rows, const Team& team) : rows_(rows), team_(&team) {}
+
+  [[nodiscard]] std::size_t rows() const { return rows_; }
+  /// Of this member: its slices, and its rows from `begin` to `end`.
+  [[nodiscard]] std::size_t own_slices() const { return first_slice(rank() + 1) - first_slice(rank()); }
+  [[nodiscard]] std::size_t begin() const { return row_of(first_slice(rank())); }
+  [[nodiscard]] std::size_t end() const { return row_of(first_slice(rank() + 1)); }
+  /// The member's rows in blocks of at most `size`, none of which is in two slices.
+  [[nodiscard]] std::vector<Block> blocks(std::size_t size) const;
+
+  /// Calls `work(block)` for all blocks of the member, those of a slice in order and by one thread.
+  template <typename Work>
+  void over_blocks(std::size_t size, unsigned threads, const Work& work) const {
+    const std::vector<Block> all = blocks(size);
+    parallel_for(own_slices(), 2, threads, [&](std::size_t from, std::size_t to) {
+      for (const Block& block : all) {
+        if (block.slice >= from && block.slice < to) work(block);
+      }
+    });
+  }
+
+  /// Sum over all slices of all members.
+  ///
+  /// Shapes    of_slices[own slice] (entries), each of the length of `result`
+  void sum(const std::vector<std::vector<double>>& of_slices, std::span<double> result) const;
+
+  /// Completes a value of every row in all members.
+  template <typename T>
+  void gather(std::vector<T>& of_rows) const {
+    std::vector<std::size_t> begins(team_->size() + 1);
+    for (std::size_t member = 0; member < begins.size(); ++member) {
+      begins[member] = row_of(first_slice(member)) * sizeof(T);
+    }
+    team_->gather(std::as_writable_bytes(std::span(of_rows)), begins);
+  }
+
+ private:
+  [[nodiscard]] std::size_t rank() const { return team_->rank(); }
+  [[nodiscard]] std::size_t first_slice(std::size_t member) const { return count * member / team_->size(); }
+  [[nodiscard]] std::size_t row_of(std::size_t slice) const { return rows_ * slice / count; }
+
+  std::size_t rows_;
+  const Team* team_;
+};
+
+}  // namespace normscope::signature

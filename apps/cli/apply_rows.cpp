@@ -39,6 +39,7 @@ bool is_aligned(Bytes bytes) {
 template <typename T>
 void widen(Dtype dtype, Bytes bytes, std::vector<T>& buffer) {
   buffer.resize(bytes.size() / (bits(dtype) / 8));
+  // NOLINTNEXTLINE(bugprone-branch-clone): branches of other types are left out
   if (dtype == dtype_of<T>) {
     std::memcpy(buffer.data(), bytes.data(), bytes.size());
   } else if constexpr (std::is_same_v<T, double>) {

@@ -48,8 +48,6 @@ class Field {
   std::string path_;
 };
 
-// Its moves throw nothing but what a failed assertion of the JSON library would.
-// NOLINTNEXTLINE(bugprone-exception-escape)
 struct Result::Fields {
   Json document;
   std::string source;

@@ -125,8 +125,8 @@ std::vector<double> met(const Results& results, am::Language language, const cha
                         const Condition& condition) {
   std::vector<double> all;
   for (const am::Head head : regimes) {
-    for (const Done& run : arm(results, language, head, cell).runs())
-      all.push_back(condition(run) ? 1.0 : 0.0);
+    const Results runs = arm(results, language, head, cell);
+    for (const Done& run : runs.runs()) all.push_back(condition(run) ? 1.0 : 0.0);
   }
   return all;
 }

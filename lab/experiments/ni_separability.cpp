@@ -153,7 +153,7 @@ const Experiment ni_separability{
     .claim = "No linear map has a sum-of-squares ratio of two classes below LSSR; linear maps with LN do.",
     .quick_seconds = 1,
     .full_minutes = 0.2,
-    .scale = {.paper = "theorems, of any size", .ours = "40 drawn sets and XOR"},
+    .scale = {.paper = "theorems, of any size", .ours = "20 drawn sets of 50 rows, and XOR"},
     .plan = plan,
     .perform = perform,
     .claims =

@@ -100,7 +100,7 @@ const Experiment winsor_spiral{
     .quick_seconds = 3,
     .full_minutes = 2,
     .scale = {.paper = "width 3, two layers; samples and steps are not stated",
-              .ours = "300 samples, 5000 steps (4000 without norms)"},
+              .ours = "300 samples, 8000 steps (4000 without norms)"},
     .plan = plan,
     .perform = perform,
     .claims = {{.name = "solved",

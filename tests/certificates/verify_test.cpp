@@ -145,6 +145,36 @@ TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
   EXPECT_NE(got.failed[0].reason.find("in a column"), std::string::npos);
 }
 
+// The triangle with one column 2^-300 as large, in units of its own: (−t, ∓1) leads by 4 t, (1, 0) by 2.
+TEST(VerifySelect, ColumnsFarApartAreCheckedInUnitsOfTheirOwn) {
+  const double t = 0x1p-300;
+  const std::vector<double> far = {0, 0, 4, 0, 0, 4 * t, 2, 2 * t};
+  const auto fails = [&](const auto& change) {
+    Json json = select_result();
+    json["proofs"] = {{"alone", 0}, {"own_direction", 0}, {"query", 3}, {"weights", 1}, {"twin", 0}};
+    json["margin"] = {{"least", 4 * t}, {"median", 4 * t}, {"largest", 2.0}};
+    json["center"] = {1.5, 1.5 * t};
+    const std::vector<std::vector<double>> queries = {{-t, -1}, {1, 0}, {-t, 1}};
+    for (std::size_t i = 0; i < 3; ++i) {
+      json["verdicts"][i] = {{"answer", "selectable"}, {"proof", "query"}, {"query", queries[i]}};
+      json["verdicts"][i]["margin"] = i == 1 ? 2.0 : 4 * t;
+    }
+    change(json);
+    return !verify_select(result(json), {far.data(), 4, 2}, false, nullptr, {.threads = 1}).failed.empty();
+  };
+  EXPECT_FALSE(fails([](Json&) {}));
+  EXPECT_TRUE(fails([&](Json& json) {
+    json["margin"]["least"] = json["verdicts"][0]["margin"] = 3 * t;
+    json["verdicts"][0]["query"] = {t, -1};
+  }));
+  EXPECT_TRUE(
+      fails([](Json& json) { json["margin"]["largest"] = json["verdicts"][1]["margin"] = 2.000001; }));
+  EXPECT_TRUE(fails([](Json& json) {
+    json["margin"]["least"] = json["verdicts"][2]["margin"] = 0.0;
+    json["verdicts"][2]["query"] = {0, 0};
+  }));
+}
+
 TEST(VerifySelect, MissingProofsAreReported) {
   Json json = select_result();
   json["verdicts"][0].erase("query");

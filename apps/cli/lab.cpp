@@ -20,7 +20,8 @@ constexpr std::pair<const char*, const char*> subcommands[] = {
     {"list", "List the experiments"},
     {"run", "Run an experiment; interrupted runs continue"},
     {"show", "Show the results of an experiment's runs"},
-    {"export", "Write every number of an experiment's runs as a table"}};
+    {"export", "Write every number of an experiment's runs as a table"},
+    {"import", "Add exported rules and runs to a store"}};
 
 /// Replaces the process by the program that links torch and MPI. Returns only by throwing.
 int hand_over(const std::vector<std::string>& arguments) {
@@ -43,7 +44,8 @@ int hand_over(const std::vector<std::string>& arguments) {
 }  // namespace
 
 void add_lab(CLI::App& root, Session& session) {
-  CLI::App* lab = root.add_subcommand("lab", "Reproduce the papers' experiments: list, run, show, export");
+  CLI::App* lab =
+      root.add_subcommand("lab", "Reproduce the papers' experiments: list, run, show, export, import");
   // All following arguments, including --help, belong to the other program; its subcommands are named for
   // completion.
   const auto hands_over = [](CLI::App* command) {

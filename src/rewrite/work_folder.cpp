@@ -1,5 +1,6 @@
 #include "work_folder.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -117,6 +118,23 @@ Written get_written(Unpacker& unpacker) {
   return written;
 }
 
+/// Removes a folder as far as it can. Allocates nothing, so that none is left when memory has ended.
+void remove_folder(int parent, const char* name) {
+  const int folder = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  alignas(dirent64) std::array<char, 4096> entries;
+  ssize_t size = 0;
+  while (folder >= 0 && (size = ::getdents64(folder, entries.data(), entries.size())) > 0) {
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      at += entry->d_reclen;
+      if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
+      if (::unlinkat(folder, entry->d_name, 0) != 0) remove_folder(folder, entry->d_name);
+    }
+  }
+  if (folder >= 0) ::close(folder);
+  ::unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 constexpr std::string_view prefix = ".normscope-rewrite-";
 
 /// Opens a folder and locks it; −1 if there is none, or another process holds its lock or has removed it.
@@ -148,7 +166,7 @@ void remove_stale_folders(const fs::path& parent) {
     if (::lstat(path.c_str(), &named) != 0 || named.st_uid != ::geteuid()) continue;
     const int lock = lock_folder(path);
     if (lock < 0) continue;
-    fs::remove_all(path, ignored);
+    remove_folder(AT_FDCWD, path.c_str());
     ::close(lock);
   }
 }
@@ -180,14 +198,19 @@ WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run
   }
   if (lock_ < 0)
     fail(work_, "cannot be locked: another process writes it, or it is not a folder of this user");
-  take_over();
-  fs::create_directories(files(), error);
-  if (error) fail(files(), "cannot be created: " + error.message());
+  try {
+    take_over();
+    fs::create_directories(files(), error);
+    if (error) fail(files(), "cannot be created: " + error.message());
+  } catch (...) {
+    if (kept_.empty()) remove_folder(AT_FDCWD, work_.c_str());
+    ::close(lock_);
+    throw;
+  }
 }
 
 WorkFolder::~WorkFolder() {
-  std::error_code ignored;
-  fs::remove_all(work_, ignored);
+  remove_folder(AT_FDCWD, work_.c_str());
   ::close(lock_);
 }
 

@@ -115,7 +115,13 @@ class Subject:
             require(together, "outputs did not appear together:", *told)
         else:
             require(all(complete) or self.status == 3, "an output is incomplete:", *told)
-        require(not list(self.folder.glob(".normscope-*")), "a file is left:", *told)
+        left = [path.name for path in self.folder.glob(".normscope-*")]
+        if left == [".normscope-rewrite-o.safetensors"] and kind == "malloc" and done.returncode == 3:
+            # Where memory ends for good, nothing is cleaned up; the next rewrite takes the folder over.
+            require(self.run({}).returncode == self.status, "the folder that was left is in the way:", *told)
+            require(self.content("o.safetensors") == self.expected["o.safetensors"], "resumed wrongly:", *told)
+            left = [path.name for path in self.folder.glob(".normscope-*")]
+        require(not left, "a file is left:", *left, *told)
 
 
 def chosen(count, first, sampled, numbers):

@@ -150,7 +150,7 @@ class Signature(CommandTest):
         for name, rows, message in (
             ("p.npy", probabilities, "has probabilities"),
             ("n.npy", np.where(np.arange(5 * 28).reshape(5, 28) == 31, np.nan, logits), "row 1 has nan in column 3"),
-            ("c.npy", np.ones((5, 28)), "row 0 is constant"),
+            ("c.npy", np.where(np.arange(5)[:, None] == 1, 1.0, logits), "row 1 is constant"),
             ("w.npy", logits[:, :27], "has rows of 27 numbers, expected one for each of 28 tokens"),
         ):
             self.rows(name, rows)

@@ -28,10 +28,10 @@ enum class Test {
 struct Rule {
   std::string_view says;  ///< the quantity and its least size, in words
   Test test = Test::every_case;
-  std::size_t seeds = 1;          ///< with fewer the claim is inconclusive
-  double least = 1.0;             ///< least effect for the claim; for equivalence the largest difference
-  double absent = 0.0;            ///< the effect if the claim is wrong; for mean and share
-  std::string_view missing = {};  ///< what the runs lack to refute the claim; empty if they can
+  std::size_t seeds = 1;  ///< with fewer the claim is inconclusive
+  double least = 1.0;     ///< the effect that the claim needs; for equivalence the largest difference allowed
+  double absent = 0.0;    ///< the effect if the claim is wrong; for mean and share
+  std::string_view missing = {};  ///< why these runs cannot refute the claim; empty if they can
   double confidence = 0.95;
 };
 

@@ -130,6 +130,15 @@ struct Store::Connection {
     return database.changes() == 1;
   }
 
+  /// Id and state of a run that is there.
+  std::pair<std::int64_t, RunState> find(const RunKey& run, std::string_view configuration) {
+    Statement row = database.prepare(
+        "SELECT id, state FROM runs WHERE experiment = ? AND configuration = ? AND seed = ?");
+    row.bind(std::string_view(run.experiment)).bind(configuration);
+    row.bind(static_cast<std::int64_t>(run.seed)).step();
+    return {row.integer(0), static_cast<RunState>(row.integer(1))};
+  }
+
   /// The key in three columns from `first` on: experiment, configuration, seed.
   [[nodiscard]] RunKey key(const Statement& row, int first) const {
     RunKey key{row.text(first), {}, static_cast<std::uint64_t>(row.integer(first + 2))};
@@ -169,11 +178,7 @@ std::vector<std::int64_t> Store::add(std::span<const RunKey> runs) {
     insert.bind(std::string_view(run.experiment)).bind(std::string_view(configuration));
     insert.bind(static_cast<std::int64_t>(run.seed)).bind(version);
     insert.run();
-    Statement find = connection_->database.prepare(
-        "SELECT id FROM runs WHERE experiment = ? AND configuration = ? AND seed = ?");
-    find.bind(std::string_view(run.experiment)).bind(std::string_view(configuration));
-    find.bind(static_cast<std::int64_t>(run.seed)).step();
-    ids.push_back(find.integer(0));
+    ids.push_back(connection_->find(run, configuration).first);
   }
   transaction.commit();
   return ids;
@@ -214,12 +219,8 @@ bool Store::import_run(const RunInfo& run, std::span<const Metric> metrics) {
     Lease whole{.run = insert.integer(0)};
     connection_->add_metrics(whole, run.step, metrics);
   } else {
-    Statement find = database.prepare(
-        "SELECT id, state FROM runs WHERE experiment = ? AND configuration = ? AND seed = ?");
-    find.bind(std::string_view(run.key.experiment)).bind(std::string_view(configuration));
-    find.bind(static_cast<std::int64_t>(run.key.seed)).step();
-    if (find.integer(1) != static_cast<int>(RunState::done) ||
-        !same(this->metrics(find.integer(0)), metrics)) {
+    const auto [id, state] = connection_->find(run.key, configuration);
+    if (state != RunState::done || !same(this->metrics(id), metrics)) {
       throw Error(ErrorCode::Argument,
                   fmt::format("run store: {}: has another run of {} with seed {} and {}", connection_->name,
                               run.key.experiment, run.key.seed, configuration));

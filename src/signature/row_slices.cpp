@@ -18,7 +18,6 @@ void RowSlices::sum(const std::vector<std::vector<double>>& of_slices, std::span
   // Only some entries of all slices are held at a time.
   constexpr std::size_t most = std::size_t{1} << 18;
   std::vector<double> all;
-  std::vector<std::size_t> begins(team_->size() + 1);
   for (std::size_t first = 0; first < result.size(); first += most) {
     const std::size_t entries = std::min(most, result.size() - first);
     all.resize(count * entries);
@@ -27,10 +26,8 @@ void RowSlices::sum(const std::vector<std::vector<double>>& of_slices, std::span
       std::copy_n(from, entries,
                   all.begin() + static_cast<std::ptrdiff_t>((first_slice(rank()) + slice) * entries));
     }
-    for (std::size_t member = 0; member < begins.size(); ++member) {
-      begins[member] = first_slice(member) * entries * sizeof(double);
-    }
-    team_->gather(std::as_writable_bytes(std::span(all)), begins);
+    complete(std::as_writable_bytes(std::span(all)),
+             [&](std::size_t slice) { return slice * entries * sizeof(double); });
     const std::span<double> sums = result.subspan(first, entries);
     std::copy_n(all.begin(), entries, sums.begin());
     for (std::size_t slice = 1; slice < count; ++slice) {

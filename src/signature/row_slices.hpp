@@ -51,14 +51,20 @@ class RowSlices {
   /// Completes a value of every row in all members.
   template <typename T>
   void gather(std::vector<T>& of_rows) const {
-    std::vector<std::size_t> begins(team_->size() + 1);
-    for (std::size_t member = 0; member < begins.size(); ++member) {
-      begins[member] = row_of(first_slice(member)) * sizeof(T);
-    }
-    team_->gather(std::as_writable_bytes(std::span(of_rows)), begins);
+    complete(std::as_writable_bytes(std::span(of_rows)),
+             [&](std::size_t slice) { return row_of(slice) * sizeof(T); });
   }
 
  private:
+  /// Completes `bytes` in all members, in which a slice begins at `place(slice)`.
+  template <typename Place>
+  void complete(std::span<std::byte> bytes, const Place& place) const {
+    std::vector<std::size_t> begins(team_->size() + 1);
+    for (std::size_t member = 0; member < begins.size(); ++member)
+      begins[member] = place(first_slice(member));
+    team_->gather(bytes, begins);
+  }
+
   [[nodiscard]] std::size_t rank() const { return team_->rank(); }
   [[nodiscard]] std::size_t first_slice(std::size_t member) const { return count * member / team_->size(); }
   [[nodiscard]] std::size_t row_of(std::size_t slice) const { return rows_ * slice / count; }

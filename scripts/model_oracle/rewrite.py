@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -33,9 +34,8 @@ from model_oracle.make import FIXTURES, load, picked  # noqa: E402
 
 PAGE = ROOT / "docs/rewrite.md"
 BEGIN, END = "<!-- scripts/model_oracle/rewrite.py -->", "<!-- end -->"
-# Trained models, by folder.
-TRAINED = {"wordlist_gpt": (Case("wordlist_gpt (trained)", "GPT2LMHeadModel", inputs={"input_ids": 10}),
-                            ROOT / "models/wordlist_gpt")}
+# Trained models by others, if they are there.
+CHECKPOINTS = Path(os.environ.get("NORMSCOPE_DATA", ROOT.parent / "shared/data")) / "checkpoints"
 WAYS = {"gains folded": ("--fold", "gains"), "stream centred": ("--center",), "both": ("--fold", "gains", "--center"),
         "gains folded, stream rotated": ("--fold", "gains", "--rotate", "random:7")}
 NEEDS_UNTYING = "needs --untie"
@@ -54,6 +54,40 @@ class Rms(torch.nn.Module):
         weight, bias = getattr(self.norm, "weight", None), getattr(self.norm, "bias", None)
         y = y if weight is None else y * (weight + self.offset)
         return y if bias is None else y + bias
+
+
+def llama_of_transformers(source: Path, folder: Path) -> Path:
+    """stories260K, whose tensors have the names of llama2.c, as transformers saves a Llama."""
+    from safetensors.torch import load_file
+
+    if not source.exists():
+        return source
+    w = load_file(source)
+    config = transformers.LlamaConfig(vocab_size=512, hidden_size=64, intermediate_size=172, num_hidden_layers=5, num_attention_heads=8,
+                                      num_key_value_heads=4, rms_norm_eps=1e-5, max_position_embeddings=512, tie_word_embeddings=True)
+    model = transformers.LlamaForCausalLM(config)
+    state = {"model.embed_tokens.weight": w["tok_emb"], "model.norm.weight": w["rms_final"], "lm_head.weight": w["tok_emb"]}
+    # llama2.c turns neighbouring features of a head, transformers those that are half a head apart.
+    apart = lambda rows: rows.reshape(-1, 4, 2, 64).transpose(1, 2).reshape(-1, 64)
+    for layer in range(config.num_hidden_layers):
+        at = f"model.layers.{layer}."
+        state |= {at + "input_layernorm.weight": w["rms_att"][layer], at + "post_attention_layernorm.weight": w["rms_ffn"][layer],
+                  at + "self_attn.q_proj.weight": apart(w["wq"][layer]), at + "self_attn.k_proj.weight": apart(w["wk"][layer].reshape(32, 64)),
+                  at + "self_attn.v_proj.weight": w["wv"][layer].reshape(32, 64), at + "self_attn.o_proj.weight": w["wo"][layer],
+                  at + "mlp.gate_proj.weight": w["w1"][layer], at + "mlp.down_proj.weight": w["w2"][layer],
+                  at + "mlp.up_proj.weight": w["w3"][layer]}
+    model.load_state_dict(state)
+    model.save_pretrained(folder)
+    return folder
+
+
+def trained(scratch: Path) -> dict[str, tuple[Case, Path]]:
+    """Trained models, by folder."""
+    return {"wordlist_gpt": (Case("wordlist_gpt (trained)", "GPT2LMHeadModel", inputs={"input_ids": 10}), ROOT / "models/wordlist_gpt"),
+            "stories260K": (Case("stories260K (trained)", "LlamaForCausalLM", inputs={"input_ids": 10}),
+                            llama_of_transformers(CHECKPOINTS / "llama2c_stories260K.safetensors", scratch / "stories260K")),
+            "rxnmapper_albert": (Case("rxnmapper_albert (trained)", "AlbertForMaskedLM", inputs={"input_ids": 10}),
+                                 CHECKPOINTS / "rxnmapper_albert")}
 
 
 def run(case: Case, model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -145,7 +179,8 @@ def main() -> int:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     lines, wrong = [], 0
-    known = {name: (case, FIXTURES / name) for name, case in CASES.items()} | TRAINED
+    scratch = tempfile.TemporaryDirectory()
+    known = {name: (case, FIXTURES / name) for name, case in CASES.items()} | trained(Path(scratch.name))
     for name in arguments.cases or known:
         if not known[name][1].exists():
             print(f"{name}: absent: {known[name][1]}", file=sys.stderr)

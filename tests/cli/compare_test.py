@@ -9,7 +9,7 @@ import numpy as np
 
 import onnx_graphs
 from command import SOURCE, CommandTest, safetensors
-from rewrite_test import tensors
+from forward_pass import tensors
 
 FIXTURES = SOURCE / "tests/model/fixtures"
 

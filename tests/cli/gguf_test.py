@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 from command import SOURCE, CommandTest
-from rewrite_test import tensors
+from forward_pass import tensors
 
 MODELS = SOURCE / "tests/model"
 

@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 
 from command import OWN_MODEL, SOURCE, CommandTest
-from rewrite_test import tensors
+from forward_pass import tensors
 
 FIXTURES = SOURCE / "tests/model/fixtures"
 

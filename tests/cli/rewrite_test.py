@@ -4,55 +4,15 @@ import json
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import unittest
 
 import numpy as np
 
 from command import COMMAND, OWN_MODEL, SOURCE, CommandTest, safetensors
+from forward_pass import logits, tensors
 
 FIXTURES = SOURCE / "tests/model/fixtures"
-
-
-def tensors(path):
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    result = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        result[name] = np.frombuffer(data[8 + length + begin:8 + length + end], np.float32).reshape(entry["shape"])
-    return {name: array.astype(np.float64) for name, array in result.items()}
-
-
-def normalized(x, gain, bias, eps, centers):
-    x = x - x.mean(-1, keepdims=True) if centers else x
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * gain + bias
-
-
-def gpt2(folder, ids, layer_norm=True):
-    """Logits of a GPT-2 of Hugging Face's names."""
-    w = {name.removeprefix("transformer."): value for name, value in tensors(folder / "model.safetensors").items()}
-    config = json.loads((folder / "config.json").read_text())
-    norm = lambda x, name: normalized(x, w[name + ".weight"], w[name + ".bias"], config["layer_norm_epsilon"], layer_norm)
-    heads, count = config["n_head"], len(ids)
-    x = w["wte.weight"][ids] + w["wpe.weight"][:count]
-    for layer in range(config["n_layer"]):
-        at = f"h.{layer}."
-        mixed = norm(x, at + "ln_1") @ w[at + "attn.c_attn.weight"] + w[at + "attn.c_attn.bias"]
-        q, k, v = (part.reshape(count, heads, -1).transpose(1, 0, 2) for part in np.split(mixed, 3, axis=-1))
-        scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
-        scores = np.where(np.tril(np.ones((count, count))) > 0, scores, -np.inf)
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        attended = (weights / weights.sum(-1, keepdims=True)) @ v
-        x = x + attended.transpose(1, 0, 2).reshape(count, -1) @ w[at + "attn.c_proj.weight"] + w[at + "attn.c_proj.bias"]
-        h = norm(x, at + "ln_2") @ w[at + "mlp.c_fc.weight"] + w[at + "mlp.c_fc.bias"]
-        h = 0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
-        x = x + h @ w[at + "mlp.c_proj.weight"] + w[at + "mlp.c_proj.bias"]
-    tied = config.get("tie_word_embeddings", True)
-    return norm(x, "ln_f") @ w["wte.weight" if tied else "lm_head.weight"].T
 
 
 class Rewrite(CommandTest):
@@ -70,7 +30,7 @@ class Rewrite(CommandTest):
         return document
 
     def test_logits_are_those_of_transformers_before_and_after(self):
-        old = gpt2(self.source, self.ids)
+        old = logits(self.source, self.ids)
         (position,) = self.logits["positions"]
         np.testing.assert_allclose(old[position], np.ravel(self.logits["values"]), rtol=0, atol=2e-5)
         for number, options in enumerate([["--fold", "gains"], ["--fold", "gains", "--untie"], ["--center", "--untie"], ["--migrate"],
@@ -79,10 +39,10 @@ class Rewrite(CommandTest):
             with self.subTest(options):
                 document = self.rewritten(*options)
                 out = self.folder / "out"
-                np.testing.assert_allclose(gpt2(out, self.ids), old, rtol=0, atol=2e-6)
+                np.testing.assert_allclose(logits(out, self.ids), old, rtol=0, atol=2e-6)
                 if "--center" in options:
                     self.assertTrue(document["streams"][0]["centered"])
-                    np.testing.assert_allclose(gpt2(out, self.ids, layer_norm=False), old, rtol=0, atol=2e-6)
+                    np.testing.assert_allclose(logits(out, self.ids, layer_norm=False), old, rtol=0, atol=2e-6)
                 if "--fold" in options:
                     w = tensors(out / "model.safetensors")
                     self.assertTrue((w["transformer.h.1.ln_2.weight"] == 1).all())
@@ -90,7 +50,7 @@ class Rewrite(CommandTest):
                 shutil.rmtree(out)
 
     def test_an_rmsnorm_in_place_of_a_layernorm_needs_centring(self):
-        gap = np.abs(gpt2(self.source, self.ids, layer_norm=False) - gpt2(self.source, self.ids)).max()
+        gap = np.abs(logits(self.source, self.ids, layer_norm=False) - logits(self.source, self.ids)).max()
         self.assertGreater(gap, 1e-2)
 
     def test_a_dry_run_writes_nothing(self):
@@ -159,7 +119,7 @@ class Rewrite(CommandTest):
             for name in ("config.json", "truth.json"):
                 self.assertEqual((self.folder / "back" / name).read_bytes(), (source / name).read_bytes())
             self.assertFalse((self.folder / "back/rewrite.json").exists())
-            np.testing.assert_allclose(gpt2(self.folder / "back", self.ids), gpt2(self.source, self.ids), rtol=0, atol=2e-6)
+            np.testing.assert_allclose(logits(self.folder / "back", self.ids), logits(self.source, self.ids), rtol=0, atol=2e-6)
             shutil.rmtree(self.folder / "out"), shutil.rmtree(self.folder / "back")
 
     def test_a_stream_is_rotated_by_a_matrix_of_a_file(self):
@@ -178,7 +138,7 @@ class Rewrite(CommandTest):
         document = self.rewritten(*fold, "q.npy", "--activations", "transformer.h.1.ln_1=q.npy")
         self.assertEqual([stream["rotated"] for stream in document["rotations"]], [True])
         self.assertLess(max(reader["relative"] for reader in document["activations"][0]["readers"]), 1e-6)
-        np.testing.assert_allclose(gpt2(self.folder / "out", self.ids), gpt2(self.source, self.ids), rtol=0, atol=2e-6)
+        np.testing.assert_allclose(logits(self.folder / "out", self.ids), logits(self.source, self.ids), rtol=0, atol=2e-6)
         old, new = tensors(self.source / "model.safetensors"), tensors(self.folder / "out/model.safetensors")
         np.testing.assert_allclose(new["transformer.wpe.weight"], old["transformer.wpe.weight"] @ q.T, atol=1e-6)
         self.json("rewrite", "out", "-o", "back", "--undo")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from command import CHECKPOINTS, OWN_MODEL
-from rewrite_test import tensors
+from forward_pass import tensors
 
 STORIES = CHECKPOINTS / "llama2c_stories260K.safetensors"
 SORT = CHECKPOINTS / "gpt_nano_sort.safetensors"
@@ -42,9 +42,9 @@ def turned(x):
     return np.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(x.shape)
 
 
-def stories(ids):
+def stories(ids, path=STORIES):
     """Logits of stories260K at every position of ids (batch, position)."""
-    w = {name: np.asarray(value, np.float32) for name, value in tensors(STORIES).items()}
+    w = {name: np.asarray(value, np.float32) for name, value in tensors(path).items()}
     batch, count = ids.shape
     x = w["tok_emb"][ids]
     split = lambda y, heads: y.reshape(batch, count, heads, 8).transpose(0, 2, 1, 3)
@@ -86,8 +86,8 @@ def wordlist(ids):
     return gpt(tensors(OWN_MODEL / "model.safetensors"), heads, ids, stored_out_in=False)
 
 
-def sort(ids):
-    return gpt(tensors(SORT), 3, ids, stored_out_in=True)
+def sort(ids, path=SORT):
+    return gpt(tensors(path), 3, ids, stored_out_in=True)
 
 
 def rows_of(model, batch, count, vocabulary, seed=1):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from command import OWN_MODEL, CHECKPOINTS, CommandTest, safetensors
-from rewrite_test import tensors
+from forward_pass import tensors
 from signature_models import SORT, STORIES, rows_of, sort, stories, wordlist
 
 FLOAT32 = 2.0**-24

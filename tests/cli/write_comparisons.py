@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from command import COMMAND, SOURCE, safetensors
-from rewrite_test import tensors
+from forward_pass import tensors
 
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)

@@ -85,9 +85,7 @@ def trained(scratch: Path) -> dict[str, tuple[Case, Path]]:
     """Trained models, by folder."""
     return {"wordlist_gpt": (Case("wordlist_gpt (trained)", "GPT2LMHeadModel", inputs={"input_ids": 10}), ROOT / "models/wordlist_gpt"),
             "stories260K": (Case("stories260K (trained)", "LlamaForCausalLM", inputs={"input_ids": 10}),
-                            llama_of_transformers(CHECKPOINTS / "llama2c_stories260K.safetensors", scratch / "stories260K")),
-            "rxnmapper_albert": (Case("rxnmapper_albert (trained)", "AlbertForMaskedLM", inputs={"input_ids": 10}),
-                                 CHECKPOINTS / "rxnmapper_albert")}
+                            llama_of_transformers(CHECKPOINTS / "llama2c_stories260K.safetensors", scratch / "stories260K"))}
 
 
 def run(case: Case, model: torch.nn.Module) -> dict[str, torch.Tensor]:

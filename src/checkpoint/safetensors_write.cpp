@@ -106,6 +106,9 @@ std::string header_of(const std::vector<TensorHeader>& tensors,
   return header;
 }
 
+/// Files of this size and more would take the page cache away from others.
+constexpr std::uint64_t large_file = std::uint64_t{1} << 24U;
+
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorHeader> tensors,
@@ -116,6 +119,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   put_in_file_order(tensors_, where);
   const std::string header = header_of(tensors_, metadata, where);
   for (const TensorHeader& tensor : tensors_) missing_ += size_of(tensor, where);
+  if (missing_ >= large_file) file_.bypass_cache();
   const std::uint64_t length = header.size();
   char length_bytes[sizeof length];
   std::memcpy(length_bytes, &length, sizeof length);

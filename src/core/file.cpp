@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -168,6 +170,21 @@ void send_to_disk([[maybe_unused]] int descriptor, [[maybe_unused]] std::size_t 
 #endif
 }
 
+/// Pieces that bypass the page cache, and what their memory and their places in the file are multiples of.
+constexpr std::size_t direct_piece = std::size_t{1} << 22;
+constexpr std::align_val_t direct_alignment{4096};
+
+/// Switches the page cache off or on for what is written next; whether that changed something.
+bool set_direct([[maybe_unused]] int descriptor, [[maybe_unused]] bool direct) {
+#if defined(__linux__) && defined(O_DIRECT)
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && ((flags & O_DIRECT) != 0) != direct &&
+         ::fcntl(descriptor, F_SETFL, flags ^ O_DIRECT) == 0;
+#else
+  return false;
+#endif
+}
+
 std::uint64_t random_bits(const path& file) {
   std::uint64_t value = 0;
   if (::getentropy(&value, sizeof value) != 0) {
@@ -303,6 +320,8 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::move(other.temporary_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      piece_(std::move(other.piece_)),
+      filled_(other.filled_),
       replaces_(other.replaces_) {
   other.temporary_.clear();
 }
@@ -312,24 +331,61 @@ AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+void AtomicFile::Free::operator()(std::byte* piece) const { ::operator delete(piece, direct_alignment); }
+
+void AtomicFile::bypass_cache() {
+  NORMSCOPE_ASSERT(descriptor_ >= 0);
+  // Pieces begin at multiples of their size only if the file does.
+  if (piece_ || !replaces_ || ::lseek(descriptor_, 0, SEEK_CUR) != 0 || !set_direct(descriptor_, true))
+    return;
+  piece_.reset(static_cast<std::byte*>(::operator new(direct_piece, direct_alignment)));
+}
+
 void AtomicFile::write(std::span<const std::byte> bytes) {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
-  const std::size_t size = bytes.size();
+  if (!piece_) {
+    put(bytes);
+    if (!temporary_.empty() && bytes.size() >= large_piece) send_to_disk(descriptor_, bytes.size());
+    return;
+  }
+  while (!bytes.empty()) {
+    const std::size_t taken = std::min(bytes.size(), direct_piece - filled_);
+    std::memcpy(piece_.get() + filled_, bytes.data(), taken);
+    filled_ += taken;
+    bytes = bytes.subspan(taken);
+    if (filled_ == direct_piece) {
+      put({piece_.get(), direct_piece});
+      filled_ = 0;
+    }
+  }
+}
+
+void AtomicFile::put(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
+      // Some file systems let the cache be switched off and then refuse to write without it.
+      if (errno == EINVAL && piece_ && set_direct(descriptor_, false)) continue;
       fail_errno(path_, "cannot be written");
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  if (!temporary_.empty() && size >= large_piece) send_to_disk(descriptor_, size);
+}
+
+/// The end of a file is no multiple of what can bypass the cache.
+void AtomicFile::put_last_piece() {
+  if (!piece_) return;
+  set_direct(descriptor_, false);
+  put({piece_.get(), filled_});
+  piece_.reset();
 }
 
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
 void AtomicFile::commit() {
   NORMSCOPE_ASSERT(descriptor_ >= 0);
+  put_last_piece();
   if (!replaces_) {
     if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(path_, "cannot be closed");
     return;

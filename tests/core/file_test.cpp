@@ -126,6 +126,31 @@ TEST(AtomicFile, WithoutCommitLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(count_files(scratch.folder()), 1u);
 }
 
+TEST(AtomicFile, BypassesTheCacheWithTheSameBytes) {
+  const Scratch scratch;
+  // A file system in memory has nothing else than the cache.
+  for (const fs::path& folder : {scratch.folder(), fs::path("/dev/shm") / scratch.folder().filename()}) {
+    std::error_code error;
+    fs::create_directory(folder, error);
+    if (error) continue;
+    for (const std::size_t size : {0U, 5U, (1U << 22U) - 1U, 1U << 22U, (1U << 22U) + 4096U, 10'000'019U}) {
+      std::string text(size, '\0');
+      for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 2654435761U) >> 13U);
+      put(folder / "out", "old");
+      AtomicFile file(folder / "out");
+      file.bypass_cache();
+      for (std::size_t at = 0; at < size; at += 700'001) {
+        file.write(std::string_view(text).substr(at, 700'001));
+      }
+      EXPECT_EQ(get(folder / "out"), "old");
+      file.commit();
+      EXPECT_TRUE(get(folder / "out") == text) << folder << size;
+      EXPECT_EQ(count_files(folder), 1U);
+    }
+    fs::remove_all(folder, error);
+  }
+}
+
 TEST(AtomicFile, ReplacesAFileThatIsMapped) {
   const Scratch scratch;
   const fs::path path = scratch / "out";

@@ -78,6 +78,12 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
+  /// What is written from now on goes to the disk without a copy in the page cache, where the file system can
+  /// do that. `commit` waits for the disk in any case, and a large file takes the cache away from others.
+  ///
+  /// Memory    4 MiB, the size of the pieces that are written
+  void bypass_cache();
+
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   /// Nothing can be written afterwards. While an `AtomicGroup` of this thread exists, the file only appears
@@ -90,13 +96,21 @@ class AtomicFile {
   void create_unnamed(const std::filesystem::path& folder);
   void create_named();
   void name_it();
+  void put(std::span<const std::byte> bytes);
+  void put_last_piece();
   void sync();
   void publish();
+
+  struct Free {
+    void operator()(std::byte* piece) const;
+  };
 
   std::filesystem::path path_;
   std::filesystem::path temporary_{};
   int descriptor_ = -1;
-  bool replaces_ = false;  ///< false for a device or a pipe, which is written to directly
+  std::unique_ptr<std::byte, Free> piece_{};  ///< aligned; only of a file that bypasses the cache
+  std::size_t filled_ = 0;                    ///< bytes of the piece
+  bool replaces_ = false;                     ///< false for a device or a pipe, which is written to directly
 };
 
 /// Files that appear together, such as the two outputs of a command: every `AtomicFile` that commits on this

@@ -8,13 +8,16 @@ third derivatives and forward mode (jvp, jacfwd) do not.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional
+import operator
+from typing import Any, Callable, Optional, get_args
 
 import torch
 from torch import Tensor, nn
 
 from . import _core, kernels
+from ._check import count, counts, flag, real, shown
 
+_KINDS = get_args(kernels.Kind)
 #: The order of the core's element types.
 _ELEMENTS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
 
@@ -34,25 +37,52 @@ def _parameter(parameter: Optional[Tensor], width: int, element: int) -> Optiona
         return None
     if parameter.numel() != width:
         raise ValueError(f"normalize: a parameter has shape {tuple(parameter.shape)}, expected ({width},)")
+    if not parameter.is_cpu:
+        raise TypeError(f"normalize: a parameter is on {parameter.device}, expected the CPU")
     wide = torch.float32 if element else torch.float64
     return (parameter if parameter.dtype is wide else parameter.to(wide)).contiguous()
 
 
-# Small calls cost as much in Python as in the kernel: what follows asks each tensor once, and calls little.
+def _expect_tensor(name: str, given: Any) -> None:
+    if not isinstance(given, Tensor):
+        raise TypeError(f"normalize: {name} is {shown(given)}, expected a tensor")
+
+
+def _explained(error: Exception, x: Tensor, **others: Optional[Tensor]) -> Exception:
+    """Why a call failed, in our words where the reason is one of its tensors."""
+    for name, tensor in {"x": x, **others}.items():
+        if tensor is None:
+            continue
+        if tensor.layout is not torch.strided:
+            return TypeError(f"normalize: {name} is {tensor.layout}, expected a dense tensor")
+        if not tensor.is_cpu:
+            return TypeError(f"normalize: {name} is on {tensor.device}, expected the CPU")
+        if name in ("alpha", "shift") and (tensor.numel() != 1 or tensor.is_complex()):
+            return ValueError(f"normalize: {name} is {tensor.dtype} of shape {tuple(tensor.shape)}, expected a scalar")
+    if x.ndim == 0:
+        return ValueError("normalize: x has no axis, expected at least one")
+    return error
+
+
+# Small calls cost as much in Python as in the kernel: what follows asks each tensor once, calls little, and looks for
+# the reason of a failure afterwards.
 
 
 def _values(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alpha: Optional[Tensor],
             shift: Optional[Tensor], kind: str, groups: int, eps: float) -> Tensor:
-    element = _element(x)
-    x = x.contiguous()
-    y = torch.empty_like(x)
-    width = x.shape[-1]
-    gain, offset = _parameter(weight, width, element), _parameter(bias, width, element)
-    _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // (width or 1), width,
-                        0 if gain is None else gain.data_ptr(), 0 if offset is None else offset.data_ptr(), kind, groups,
-                        eps, 1.0 if alpha is None else float(alpha), 0.0 if shift is None else float(shift),
-                        torch.get_num_threads())
-    return y
+    try:
+        element = _element(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        width = x.shape[-1]
+        gain, offset = _parameter(weight, width, element), _parameter(bias, width, element)
+        _core.normalize_raw(element, x.data_ptr(), y.data_ptr(), x.numel() // (width or 1), width,
+                            0 if gain is None else gain.data_ptr(), 0 if offset is None else offset.data_ptr(), kind,
+                            groups, eps, 1.0 if alpha is None else float(alpha), 0.0 if shift is None else float(shift),
+                            torch.get_num_threads())
+        return y
+    except Exception as error:
+        raise _explained(error, x, weight=weight, bias=bias, alpha=alpha, shift=shift) from None
 
 
 def _compute_gradients(
@@ -229,6 +259,14 @@ def normalize(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor]
     Shapes   x (..., width); weight, bias (width,); alpha, shift scalars; result as x
     Errors   TypeError for other types and devices, ValueError for other shapes
     """
+    _expect_tensor("x", x)
+    for name, given in (("weight", weight), ("bias", bias), ("alpha", alpha), ("shift", shift)):
+        if given is not None:
+            _expect_tensor(name, given)
+    if not torch.compiler.is_compiling():
+        groups, eps = count("normalize", "groups", groups, 1), real("normalize", "eps", eps)
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise ValueError(f"normalize: kind is {shown(kind)}, expected one of {', '.join(_KINDS)}")
     return _normalized(x, weight, bias, alpha, shift, kind, groups, eps)
 
 
@@ -247,6 +285,21 @@ def _normalized(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], alp
     return _values(x, weight, bias, alpha, shift, kind, groups, eps)
 
 
+def _shape_of(who: str, given: Any) -> tuple[int, ...]:
+    """The sizes of the last axes."""
+    try:
+        sizes = [operator.index(given)]
+    except TypeError:
+        sizes = given
+    return tuple(counts(who, "size", sizes, 1))
+
+
+def _float_type(who: str, dtype: Any) -> Any:
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype in _ELEMENTS):
+        raise TypeError(f"{who}: dtype is {shown(dtype)}, expected float64, float32, float16 or bfloat16")
+    return dtype
+
+
 class _Norm(nn.Module):
     """A norm over the last axes, with `weight` and `bias` if requested."""
 
@@ -255,14 +308,16 @@ class _Norm(nn.Module):
     def __init__(self, normalized_shape: Any, eps: float, affine: bool, bias: bool, groups: int = 1,
                  device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        who = type(self).__name__
+        shape = _shape_of(who, normalized_shape)
         self.normalized_shape = shape
-        self.eps, self.groups, self.elementwise_affine = eps, groups, affine
-        if math.prod(shape) % groups != 0:
-            raise ValueError(f"{type(self).__name__}: {groups} groups do not divide width {math.prod(shape)}")
-        like = {"device": device, "dtype": dtype}
-        self.weight = nn.Parameter(torch.empty(shape, **like)) if affine else None
-        self.bias = nn.Parameter(torch.empty(shape, **like)) if affine and bias else None
+        self.eps = None if eps is None else real(who, "eps", eps)
+        self.groups, self.elementwise_affine = count(who, "groups", groups, 1), flag(who, "elementwise_affine", affine)
+        if math.prod(shape) % self.groups != 0:
+            raise ValueError(f"{who}: {self.groups} groups do not divide width {math.prod(shape)}")
+        like = {"device": device, "dtype": _float_type(who, dtype)}
+        self.weight = nn.Parameter(torch.empty(shape, **like)) if self.elementwise_affine else None
+        self.bias = nn.Parameter(torch.empty(shape, **like)) if self.elementwise_affine and flag(who, "bias", bias) else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -273,21 +328,26 @@ class _Norm(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        shape = self.normalized_shape
-        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{type(self).__name__}: x is {shown(x)}, expected a tensor")
+        shape, eps, sizes = self.normalized_shape, self.eps, x.shape
+        if eps is None:
+            eps = torch.finfo(x.dtype).eps if x.dtype.is_floating_point else 0.0
         if len(shape) == 1:
-            if x.shape[-1] != shape[0]:
-                raise ValueError(f"{type(self).__name__}: x has width {x.shape[-1]}, expected {shape[0]}")
+            if not sizes or sizes[-1] != shape[0]:
+                raise ValueError(f"{type(self).__name__}: x has shape {tuple(sizes)}, expected (..., {shape[0]})")
             # nn.Module looks for parameters last; those that are computed, as by weight norm, are no parameters.
             own = self._parameters
             return _normalized(x, own["weight"] if "weight" in own else self.weight,
                                own["bias"] if "bias" in own else self.bias, None, None, self.kind, self.groups, eps)
-        if tuple(x.shape[-len(shape):]) != shape:
-            raise ValueError(f"{type(self).__name__}: x has shape {tuple(x.shape)}, expected (..., "
+        if tuple(sizes[-len(shape):]) != shape:
+            raise ValueError(f"{type(self).__name__}: x has shape {tuple(sizes)}, expected (..., "
                              f"{', '.join(map(str, shape))})")
+        if x.layout is not torch.strided:
+            raise TypeError(f"{type(self).__name__}: x is {x.layout}, expected a dense tensor")
         flat = lambda tensor: None if tensor is None else tensor.flatten()
-        return normalize(x.flatten(-len(shape)), flat(self.weight), flat(self.bias), kind=self.kind,
-                         groups=self.groups, eps=eps).reshape(x.shape)
+        return _normalized(x.flatten(-len(shape)), flat(self.weight), flat(self.bias), None, None, self.kind,
+                           self.groups, eps).reshape(sizes)
 
     def extra_repr(self) -> str:
         groups = f", groups={self.groups}" if self.groups > 1 else ""
@@ -338,13 +398,15 @@ class DyT(nn.Module):
 
     def __init__(self, width: int, alpha: float = 0.5, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        like = {"device": device, "dtype": dtype}
-        self.alpha = nn.Parameter(torch.full((1,), float(alpha), **like))
+        like = {"device": device, "dtype": _float_type("DyT", dtype)}
+        width = count("DyT", "width", width, 1)
+        self.alpha = nn.Parameter(torch.full((1,), real("DyT", "alpha", alpha, -math.inf), **like))
         self.weight = nn.Parameter(torch.ones(width, **like))
         self.bias = nn.Parameter(torch.zeros(width, **like))
 
     def forward(self, x: Tensor) -> Tensor:
-        return normalize(x, self.weight, self.bias, kind="dyt", alpha=self.alpha)
+        _expect_tensor("x", x)
+        return _normalized(x, self.weight, self.bias, self.alpha, None, "dyt", 1, 1e-5)
 
     def extra_repr(self) -> str:
         return f"{self.weight.numel()}"
@@ -358,8 +420,10 @@ def replace_norms(module: nn.Module) -> int:
     """Replaces every nn.LayerNorm and nn.RMSNorm inside `module` by ours, which takes over its parameters; returns how
     many there were.
 
-    Errors   none: norms of other classes stay
+    Errors   TypeError for what is no module; norms of other classes stay
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"replace_norms: {shown(module)} is no torch.nn.Module")
     replaced = 0
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):

@@ -4,6 +4,7 @@ import io
 import unittest
 
 import normscope.torch as nt
+import numpy as np
 import torch
 
 torch.manual_seed(1)
@@ -82,7 +83,7 @@ class Modules(unittest.TestCase):
 
     def test_other_inputs_are_refused_in_one_line(self):
         for error, message, call in (
-            (ValueError, "LayerNorm: x has width 8, expected 16", lambda: nt.LayerNorm(16)(torch.ones(2, 8))),
+            (ValueError, r"LayerNorm: x has shape \(2, 8\), expected \(\.\.\., 16\)", lambda: nt.LayerNorm(16)(torch.ones(2, 8))),
             (ValueError, r"LayerNorm: x has shape \(2, 8\), expected", lambda: nt.LayerNorm((3, 8))(torch.ones(2, 8))),
             (TypeError, "x is torch.int64, expected float64", lambda: nt.normalize(torch.ones(2, 8).long())),
             (TypeError, "x is on meta, expected the CPU", lambda: nt.normalize(torch.ones(2, 8, device="meta"))),
@@ -92,6 +93,40 @@ class Modules(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, message):
                 call()
+
+    def test_arguments_of_every_wrong_kind(self):
+        """A result or a one-line error of ours, whatever is given for whichever argument."""
+        x = torch.randn(2, 8)
+        modules = (nt.LayerNorm(8), nt.RMSNorm(8), nt.GroupedLayerNorm(8, 2), nt.Spherical(8), nt.DyT(8),
+                   nt.LayerNorm((2, 8)))
+        calls = {
+            **{f"{module}": module for module in modules},
+            "x": nt.normalize,
+            **{name: lambda wrong, name=name: nt.normalize(x, kind="derf", **{name: wrong})
+               for name in ("weight", "bias", "alpha", "shift", "groups", "eps")},
+            "kind": lambda wrong: nt.normalize(x, kind=wrong),
+            **{kind.__name__: kind for kind in (nt.LayerNorm, nt.RMSNorm, nt.Spherical, nt.DyT)},
+            "shape of groups": lambda wrong: nt.GroupedLayerNorm(wrong, 2),
+            "groups of a module": lambda wrong: nt.GroupedLayerNorm(8, wrong),
+            "eps of a module": lambda wrong: nt.LayerNorm(8, eps=wrong)(x),
+            "dtype": lambda wrong: nt.LayerNorm(8, dtype=wrong),
+            "affine": lambda wrong: nt.LayerNorm(8, elementwise_affine=wrong),
+            "replace_norms": nt.replace_norms,
+        }
+        wrongs = [None, 3, -1, 0.5, "x", b"x", [], [[1.0] * 8], {}, object(), np.ones((2, 8)), torch.nn.Linear(2, 2),
+                  torch.float32, torch.int64, x.long(), x > 0, x.to(torch.complex64), x.to_sparse(), x.to_mkldnn(), x.to("meta"),
+                  torch.ones(()), x[:0], x[:, :0], x * torch.nan, x / 0, x.clone().requires_grad_(), x[:1].expand(3, 8),
+                  torch.randn(8, 2).T, torch.randn(2, 16)[:, ::2], x.to(torch.float8_e4m3fn), x[:, :7], x.half(), x.double(),
+                  x[None], torch.nn.Parameter(x.clone()), torch.from_numpy(np.broadcast_to(np.float32(1), (2, 8)).copy()),
+                  torch.ones(8, device="meta")]
+        for name, call in calls.items():
+            for wrong in wrongs:
+                with self.subTest(call=name, wrong=wrong):
+                    try:
+                        call(wrong)
+                    except (TypeError, ValueError) as error:
+                        self.assertRegex(str(error), r"^\w+: [^\n]+$")
+                        self.assertNotIn("incompatible function arguments", str(error))
 
     def test_second_derivatives(self):
         double = {"dtype": torch.float64}

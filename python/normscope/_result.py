@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import html
 import json
 import types
 import typing
 from typing import Any, Callable
 
+from . import _core
+from ._check import path as file_path, shown
+from ._html import is_table, page, short
+from ._summaries import COLUMNS, headline
 from .charts import plotted
-
-#: Rows that a table in a notebook shows.
-SHOWN_ROWS = 30
 
 
 def _identity(value: Any) -> Any:
@@ -109,32 +109,34 @@ class Result:
         return getattr(self, known[name][0])
 
     def __repr__(self) -> str:
-        fields = (f"{field.name}={_short(getattr(self, field.name))}" for field in dataclasses.fields(self)
+        line = headline(self)
+        if line:
+            return f"<normscope.{type(self).__name__} {line}>"
+        fields = (f"{field.name}={short(getattr(self, field.name))}" for field in dataclasses.fields(self)
                   if getattr(self, field.name) is not None)
         return f"{type(self).__name__}({', '.join(fields)})"
 
     def _repr_html_(self) -> str:
-        facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
-                 if getattr(self, field.name) is not None}
-        rows = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-                       f"<td style='text-align:left'>{html.escape(_short(value))}</td></tr>"
-                       for name, value in facts.items() if not _is_table(value))
-        tables = "".join(f"<h4>{html.escape(name)} ({len(value)})</h4>{_table(value)}"
-                         for name, value in facts.items() if _is_table(value))
-        return f"<div><strong>{type(self).__name__}</strong><table>{rows}</table>{tables}</div>"
+        return page(self)
 
     def to_pandas(self, field: str | None = None) -> Any:
-        """A pandas DataFrame of `field`, a list of results; without one, of the longest such list.
+        """A pandas DataFrame of `field`, a list of results; without one, of the result's own columns (a row for each
+        token of a `reach`, each semi-axis of a `geometry`), else of the longest such list.
 
-        Errors    ImportError without pandas; ValueError if there is no such list
+        Errors    ImportError without pandas; ValueError if there is no such list; TypeError for a field that is no string
         """
+        if field is not None and not isinstance(field, str):
+            raise TypeError(f"to_pandas: field is {shown(field)}, expected a string")
         import pandas
 
-        name = field or max((f.name for f in dataclasses.fields(self) if _is_table(getattr(self, f.name))),
+        columns = COLUMNS.get(getattr(self, "schema", None)) if field is None else None
+        if columns is not None:
+            return pandas.DataFrame(columns(self))
+        name = field or max((f.name for f in dataclasses.fields(self) if is_table(getattr(self, f.name))),
                             key=lambda known: len(getattr(self, known)), default=None)
         rows = getattr(self, name, None) if name else None
-        if not _is_table(rows):
-            raise ValueError(f"{type(self).__name__} has no table" + (f" {field!r}" if field else ""))
+        if not is_table(rows):
+            raise ValueError(f"to_pandas: {type(self).__name__} has no table" + (f" {field!r}" if field else ""))
         return pandas.json_normalize([row.to_dict() for row in rows])
 
     def plot(self, name: str | None = None) -> Any:
@@ -146,9 +148,11 @@ class Result:
         return plotted(self._charts, name)
 
     def save(self, path: Any) -> None:
-        """Writes the JSON document to `path`."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, allow_nan=False)
+        """Writes the JSON document to `path`, whole or not at all.
+
+        Errors    OSError
+        """
+        _core.write_file(file_path("save", "path", path), json.dumps(self.to_dict(), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -159,39 +163,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     return value
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(entry, Result) for entry in value)
-
-
-def _short(value: Any) -> str:
-    """One line of bounded length."""
-    if isinstance(value, list):
-        if len(value) <= 4 and not any(isinstance(entry, (list, dict, Result)) for entry in value):
-            return f"[{', '.join(_short(entry) for entry in value)}]"
-        kind = type(value[0]).__name__ if value else ""
-        return f"[{len(value)} {kind}]"
-    if isinstance(value, dict):
-        return f"{{{len(value)} entries}}"
-    if isinstance(value, Result):
-        return f"{type(value).__name__}(…)"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = repr(value)
-    return text if len(text) <= 120 else text[:119] + "…"
-
-
-def _table(rows: list[Any]) -> str:
-    names = [field.name for field in dataclasses.fields(rows[0])]
-    cells = lambda row: "".join(f"<td>{html.escape(_cell(getattr(row, name, None)))}</td>" for name in names)
-    body = "".join(f"<tr>{cells(row)}</tr>" for row in rows[:SHOWN_ROWS])
-    more = f"<p>and {len(rows) - SHOWN_ROWS} more</p>" if len(rows) > SHOWN_ROWS else ""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else _short(value)

@@ -10,6 +10,7 @@ import numpy
 
 from . import _core, kernels, results
 from ._check import callback, count, counts, flag, numbers, real, shown
+from .charts import illustrated
 
 #: Called with what is being done, the steps done and their number, about ten times a second.
 Progress = Callable[[str, int, int], Any]
@@ -105,7 +106,7 @@ class Norm:
         axes     how many of the longest principal axes to return
         Errors   ValueError for an invalid norm, TypeError for fields of other types
         """
-        return results.loads(_core.geometry(
+        return illustrated(*_core.geometry(
             self, count("geometry", "axes", axes), flag("geometry", "null_space", null_space),
             count("geometry", "threads", threads), callback("geometry", progress)))
 
@@ -122,7 +123,7 @@ def select(keys: Any, *, tolerance: float = 1e-12, rank_tolerance: float = 1e-12
     Errors           ValueError for another shape and for an entry that is not finite, TypeError for integers
     Source           Brody, Alon, Yahav 2023, theorem 1
     """
-    return results.loads(_core.select(
+    return illustrated(*_core.select(
         keys, real("select", "tolerance", tolerance, most=1.0),
         real("select", "rank_tolerance", rank_tolerance, most=1.0), flag("select", "exact", exact),
         count("select", "threads", threads), callback("select", progress)))
@@ -142,7 +143,7 @@ def reach(unembedding: Any, norm: Norm | None = None, bias: Any = None, *, token
               TypeError for integers
     Source    Ba, Kiros, Hinton 2016; Grivas, Bogoychev, Lopez 2022 without the norm
     """
-    return results.loads(_core.reach(
+    return illustrated(*_core.reach(
         norm_or_none("reach", norm), unembedding, bias, counts("reach", "token", tokens),
         count("reach", "nearest", nearest), real("reach", "budget", budget), count("reach", "threads", threads),
         callback("reach", progress)))
@@ -159,7 +160,7 @@ def separate(*classes: Any, tolerance: float = 1e-12, exact: bool = False, threa
     """
     if len(classes) < 2:
         raise ValueError(f"separate: {len(classes)} classes, expected at least two")
-    return results.loads(_core.separate(
+    return illustrated(*_core.separate(
         list(classes), real("separate", "tolerance", tolerance), flag("separate", "exact", exact),
         count("separate", "threads", threads), callback("separate", progress)))
 

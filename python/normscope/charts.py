@@ -6,6 +6,8 @@ import importlib.util
 import json
 from typing import Any
 
+from . import _core
+from ._check import path as file_path, shown
 
 #: The version of Vega-Lite that the core writes.
 MIME_TYPE = "application/vnd.vegalite.v5+json"
@@ -31,9 +33,11 @@ class Chart(dict):
         return altair.Chart.from_dict(self)
 
     def save(self, path: Any) -> None:
-        """Writes the specification as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self, file)
+        """Writes the specification as JSON, whole or not at all.
+
+        Errors   OSError
+        """
+        _core.write_file(file_path("save", "path", path), json.dumps(self))
 
 
 class Illustrated:
@@ -59,9 +63,12 @@ class Illustrated:
         """
         return plotted(self.charts, name)
 
-    def to_pandas(self, field: str = "norms") -> Any:
-        """A pandas DataFrame of `field`, a list of the document."""
-        return self.document.to_pandas(field)
+    def to_pandas(self, field: str | None = None) -> Any:
+        """A pandas DataFrame of `field`, a list of the document; without one, of its norms where it has any.
+
+        Errors    ImportError without pandas; ValueError if there is no such list
+        """
+        return self.document.to_pandas("norms" if field is None and hasattr(self.document, "norms") else field)
 
 
 def plotted(charts: dict[str, Chart], name: Any) -> Any:
@@ -73,13 +80,16 @@ def plotted(charts: dict[str, Chart], name: Any) -> Any:
         raise ValueError("plot: there is no chart")
     wanted = next(iter(charts)) if name is None else name
     if not isinstance(wanted, str) or wanted not in charts:
-        raise ValueError(f"plot: no chart {wanted!r}, expected one of {', '.join(charts)}")
+        raise ValueError(f"plot: no chart {shown(wanted)}, expected one of {', '.join(charts)}")
     chart = charts[wanted]
     return chart.to_altair() if importlib.util.find_spec("altair") else chart
 
 
-def illustrated(result: Any, charts: str) -> Any:
-    """The result with the figures of a document of charts."""
+def illustrated(document: str, charts: str) -> Any:
+    """The result of a JSON document, with the figures of a document of charts."""
+    from . import results  # whose base class draws the figures
+
+    result = results.loads(document)
     result._charts = charts_of(json.loads(charts))
     return result
 

@@ -7,7 +7,6 @@ import html
 import json
 import math
 import os
-import pathlib
 from typing import Any, Sequence
 
 from . import _core, results
@@ -109,7 +108,7 @@ class Model:
         Errors         ValueError for weights that cannot be read; a head that has no bounds says why
         Source         Brody, Alon, Yahav 2023, for every context at once
         """
-        return results.loads(_core.model_heads(
+        return illustrated(*_core.model_heads(
             self._core, count("heads", "context", context), flag("heads", "queries", queries),
             flag("heads", "certificates", certificates),
             count("heads", "threads", threads), callback("heads", progress)))
@@ -122,7 +121,7 @@ class Model:
         budget    seconds after which remaining work is skipped and counted
         Errors    ValueError for a model whose logits read no norm or are not modelled, and for an unknown token
         """
-        return results.loads(_core.model_reach(
+        return illustrated(*_core.model_reach(
             self._core, counts("reach", "token", tokens), count("reach", "nearest", nearest),
             real("reach", "budget", budget), count("reach", "threads", threads), callback("reach", progress)))
 
@@ -133,7 +132,7 @@ class Model:
         Errors   ValueError for a name that no norm has
         Source   Riechers 2024
         """
-        return results.loads(_core.model_geometry(
+        return illustrated(*_core.model_geometry(
             self._core, text("geometry", "norm", norm), count("geometry", "axes", axes),
             flag("geometry", "null_space", null_space),
             count("geometry", "threads", threads), callback("geometry", progress)))
@@ -144,9 +143,8 @@ class Model:
 
         Errors   ValueError for weights that cannot be read; the result has the reason for parts that are not modelled
         """
-        document, charts = _core.model_ranges(self._core, count("ranges", "threads", threads),
-                                              callback("ranges", progress))
-        return illustrated(results.loads(document), charts)
+        return illustrated(*_core.model_ranges(self._core, count("ranges", "threads", threads),
+                                               callback("ranges", progress)))
 
     def rewrite(self, output: str | os.PathLike[str] | None = None, *, fold: bool = False, migrate: bool = False,
                 center: bool = False, untie: bool = False, rotate: int | None = None, threads: int = 0,
@@ -184,8 +182,7 @@ class Model:
         Errors   as `open`, of `other`
         """
         after = other if isinstance(other, Model) else Model(other)
-        document, charts = _core.compare(self._core, after._core, callback("compare", progress))
-        return illustrated(results.loads(document), charts)
+        return illustrated(*_core.compare(self._core, after._core, callback("compare", progress)))
 
 
 class Report(Illustrated):
@@ -210,12 +207,15 @@ class Report(Illustrated):
                 'style="width:100%;height:800px;border:0"></iframe>')
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the page (.html) or the JSON document (.json)."""
+        """Writes the page (.html) or the JSON document (.json), whole or not at all.
+
+        Errors   OSError
+        """
         target = path("save", "file", file)
         if target.endswith(".json"):
             self.document.save(target)
             return
-        pathlib.Path(target).write_text(self.page, encoding="utf-8")
+        _core.write_file(target, self.page)
 
 
 def open(model: Any, *, architecture: str = "", heads: int = 0) -> Model:  # noqa: A001

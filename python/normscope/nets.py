@@ -99,9 +99,9 @@ class Trained(Illustrated):
         return (f"<normscope.Trained on {self.document.data}: accuracy {self.document.train.accuracy:.4g}, "
                 f"{len(self.document.runs)} runs>")
 
-    def to_pandas(self, field: str = "runs") -> Any:
-        """A pandas DataFrame of the runs."""
-        return super().to_pandas(field)
+    def to_pandas(self, field: str | None = None) -> Any:
+        """A pandas DataFrame of the runs, or of another list of the document."""
+        return super().to_pandas("runs" if field is None else field)
 
 
 def build(x: Any, labels: Any = None, output: str | os.PathLike[str] | None = None, *,

@@ -138,9 +138,9 @@ class Verified(Illustrated):
         return (f"<normscope.signature.Verified {self.document.verdict}{', proved' if self.document.proved else ''}: "
                 f"{self.document.consistent} of {self.document.rows} rows consistent>")
 
-    def to_pandas(self, field: str = "results") -> Any:
-        """A pandas DataFrame of the rows."""
-        return super().to_pandas(field)
+    def to_pandas(self, field: str | None = None) -> Any:
+        """A pandas DataFrame of the rows, or of another list of the document."""
+        return super().to_pandas("results" if field is None else field)
 
 
 class Extracted(Illustrated):
@@ -226,8 +226,7 @@ def kind(outputs: Any, *, temperature: float = 1.0, precision: Precision | None 
     Errors        ValueError for fewer than 3 rows and as `verify`; TypeError for integers; OSError for files
     """
     values, _, *rest = _outputs("kind", outputs, None, temperature, precision)
-    document, charts = _core.signature_kind(values, *rest, *_how("kind", threads, progress))
-    return illustrated(results.loads(document), charts)
+    return illustrated(*_core.signature_kind(values, *rest, *_how("kind", threads, progress)))
 
 
 def compare(one: Any, other: Any, *, threads: int = 0) -> results.SignatureCompare:

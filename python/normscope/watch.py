@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Callable, Iterable, Union
 
 from . import _core, results
-from ._check import callback, count, path, real
+from ._check import callback, count, path, real, shown, text
 from .analyses import Norm, Progress
 from .charts import Illustrated
 from .kernels import normalize
@@ -70,7 +70,10 @@ class Activations(Illustrated):
         return self._opened(model).report(activations=self, **options)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the JSON document."""
+        """Writes the JSON document, whole or not at all.
+
+        Errors   OSError
+        """
         self.document.save(path("save", "file", file))
 
     def _opened(self, model: Any) -> Any:
@@ -158,7 +161,7 @@ def watch(model: Any, which: Which = None, *, axes: int = 8, features: int = 8, 
     LayerNorm or RMSNorm. The output of the first call of each decides whether it is a LayerNorm or an RMSNorm and
     whether its gain is stored minus 1; one that is neither is listed as not understood. Tensors may be on any device.
 
-    which       a function of (name, module), or names of modules; all norms where None
+    which       a function of (name, module), or names of modules, or one; all norms where None
     axes        how many of the longest principal axes to follow
     features    how many features with the largest share to list
     sample      rows kept of each norm, chosen evenly, for dimension and curvature
@@ -181,7 +184,10 @@ def _choice_of(which: Which) -> Callable[[str, Any], bool]:
         return lambda name, module: _is_norm(module)
     if callable(which):
         return which
-    names = set(which)
+    try:
+        names = frozenset(text("watch", "which", name) for name in ([which] if isinstance(which, str) else which))
+    except Exception:  # an object's own code, which may fail in any way
+        raise TypeError(f"watch: which is {shown(which)}, expected a function of (name, module), or names of modules") from None
     return lambda name, module: name in names
 
 

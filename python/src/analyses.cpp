@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +20,7 @@
 #include <normscope/documents/select.hpp>
 #include <normscope/documents/separate.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/figures/analyses.hpp>
 #include <normscope/selectability/exact_select.hpp>
 #include <normscope/selectability/select.hpp>
 #include <normscope/separability/scatter.hpp>
@@ -37,7 +40,7 @@ certificates::InputArray described(const char* role, const Matrix& matrix, unsig
   return certificates::describe_array(role, {matrix.rows, matrix.width}, matrix.values, threads);
 }
 
-std::string geometry(const nb::object& norm, std::size_t axes, bool null_space, unsigned threads,
+Illustrated geometry(const nb::object& norm, std::size_t axes, bool null_space, unsigned threads,
                      const nb::object& callback) {
   const NormSpec spec = norm_of("geometry", norm);
   return run(callback, [&](const Progress& progress) {
@@ -45,7 +48,7 @@ std::string geometry(const nb::object& norm, std::size_t axes, bool null_space, 
   });
 }
 
-std::string select(const nb::object& given, double tolerance, double rank_tolerance, bool exact,
+Illustrated select(const nb::object& given, double tolerance, double rank_tolerance, bool exact,
                    unsigned threads, const nb::object& callback) {
   const Matrix keys = matrix_of("select", "keys", given);
   return run(callback, [&](const Progress& progress) {
@@ -55,7 +58,9 @@ std::string select(const nb::object& given, double tolerance, double rank_tolera
     if (exact) selectability::decide_exactly(keys.view(), selection, {}, threads, progress);
     const certificates::Inputs inputs{.arguments = {{"keys", "keys"}},
                                       .arrays = {described("keys", keys, threads)}};
-    return json_text(documents::select(selection, {.width = keys.width, .exact = exact, .inputs = inputs}));
+    return Illustrated(
+        json_text(documents::select(selection, {.width = keys.width, .exact = exact, .inputs = inputs})),
+        json_text(figures::selection_charts(selection)));
   });
 }
 
@@ -95,6 +100,22 @@ Classes classes_of(const std::vector<Matrix>& matrices) {
   return result;
 }
 
+/// The classes along the normal of the hyperplane between two, or along the direction that separates them
+/// best.
+nlohmann::ordered_json charts_of(const Classes& classes, const separability::LinearRatio& linear,
+                                 const std::optional<convex::Separation>& separation) {
+  const bool divided = separation && !separation->normal.empty();
+  const std::vector<double>& direction = divided ? separation->normal : linear.direction;
+  if (direction.empty()) return nlohmann::ordered_json::array();
+  std::vector<double> along(classes.rows.rows);
+  for (std::size_t row = 0; row < along.size(); ++row) {
+    along[row] =
+        std::inner_product(direction.begin(), direction.end(), classes.rows.view().row(row).begin(), 0.0);
+  }
+  return figures::separation_charts(along, classes.class_of,
+                                    divided ? std::optional(separation->offset) : std::nullopt);
+}
+
 std::vector<Matrix> matrices_of(const char* who, const nb::list& given) {
   std::vector<Matrix> matrices;
   for (const nb::handle entry : given) {
@@ -107,7 +128,7 @@ std::vector<certificates::InputArray> class_arrays(const std::vector<Matrix>& ma
   return {described("a", matrices[0], threads), described("b", matrices[1], threads)};
 }
 
-std::string separate(const nb::list& given, double tolerance, bool exact, unsigned threads,
+Illustrated separate(const nb::list& given, double tolerance, bool exact, unsigned threads,
                      const nb::object& callback) {
   const std::vector<Matrix> matrices = matrices_of("separate", given);
   return run(callback, [&](const Progress& progress) {
@@ -124,14 +145,15 @@ std::string separate(const nb::list& given, double tolerance, bool exact, unsign
       }
       inputs = {.arguments = {{"a", "class 0"}, {"b", "class 1"}}, .arrays = class_arrays(matrices, threads)};
     }
-    return json_text(documents::separate({.width = classes.rows.width,
-                                          .class_rows = classes.class_rows,
-                                          .given_row = classes.given_row,
-                                          .classes = {},
-                                          .ssr = ssr,
-                                          .linear = linear,
-                                          .separation = separation,
-                                          .inputs = inputs}));
+    return Illustrated(json_text(documents::separate({.width = classes.rows.width,
+                                                      .class_rows = classes.class_rows,
+                                                      .given_row = classes.given_row,
+                                                      .classes = {},
+                                                      .ssr = ssr,
+                                                      .linear = linear,
+                                                      .separation = separation,
+                                                      .inputs = inputs})),
+                       json_text(charts_of(classes, linear, separation)));
   });
 }
 
@@ -165,7 +187,7 @@ ArrayHead head_of(const char* who, const nb::object& norm, const nb::object& une
   return {std::move(weights), std::move(spec), vector_of(who, "bias", bias)};
 }
 
-std::string reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
+Illustrated reach(const nb::object& norm, const nb::object& unembedding, const nb::object& bias,
                   const std::vector<std::size_t>& tokens, std::size_t nearest, double seconds,
                   unsigned threads, const nb::object& callback) {
   const ArrayHead given = head_of("reach", norm, unembedding, bias);

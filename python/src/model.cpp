@@ -28,6 +28,7 @@
 #include <normscope/documents/report.hpp>
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/figures/analyses.hpp>
 #include <normscope/figures/charts.hpp>
 #include <normscope/figures/comparison.hpp>
 #include <normscope/figures/ranges.hpp>
@@ -69,7 +70,7 @@ std::tuple<std::string, std::string, std::string> report(const Model& model, boo
   });
 }
 
-std::string heads(const Model& model, std::size_t context, bool queries, bool certificates, unsigned threads,
+Illustrated heads(const Model& model, std::size_t context, bool queries, bool certificates, unsigned threads,
                   const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const std::vector<audit::HeadReach> found = audit::reach_of_heads(
@@ -79,13 +80,15 @@ std::string heads(const Model& model, std::size_t context, bool queries, bool ce
     if (certificates) {
       inputs.arrays = certificates::ModelHeads(model.checkpoint(), model.described()).arrays(threads);
     }
-    return json_text(documents::heads(
-        model.checkpoint(), model.described(), found,
-        {.queries = queries, .certificates = certificates, .inputs = documents::inputs(inputs)}));
+    return Illustrated(
+        json_text(documents::heads(
+            model.checkpoint(), model.described(), found,
+            {.queries = queries, .certificates = certificates, .inputs = documents::inputs(inputs)})),
+        json_text(figures::head_charts(model.described(), found)));
   });
 }
 
-std::string reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
+Illustrated reach(const Model& model, const std::vector<std::size_t>& tokens, std::size_t nearest,
                   double seconds, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const audit::VocabularyHead head = audit::vocabulary_head(model.checkpoint(), model.described());
@@ -105,7 +108,7 @@ std::string reach(const Model& model, const std::vector<std::size_t>& tokens, st
   });
 }
 
-std::string geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
+Illustrated geometry(const Model& model, const std::string& name, std::size_t axes, bool null_space,
                      unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const model::Norm& norm = model.norm(name);
@@ -151,7 +154,6 @@ nb::object tensor(const Model& model, const std::string& name) {
   return nb::object(array_of(values).attr("reshape")(nb::tuple(shape)));
 }
 
-/// The document and its charts, like the next.
 Illustrated model_ranges(const Model& model, unsigned threads, const nb::object& callback) {
   return run(callback, [&](const Progress& progress) {
     const ranges::ModelRanges found =

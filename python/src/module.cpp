@@ -2,7 +2,12 @@
 
 #include "module.hpp"
 
+#include <string>
+
+#include <nanobind/stl/string.h>
+
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 #include <normscope/core/version.hpp>
 
 namespace nb = nanobind;
@@ -21,6 +26,13 @@ PyObject* exception_of(normscope::ErrorCode code) {
   return PyExc_ValueError;
 }
 
+void write_file(const std::string& path, const std::string& text) {
+  const nb::gil_scoped_release others_may_run;
+  normscope::AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -32,6 +44,7 @@ NB_MODULE(_core, module) {
     }
   });
   module.attr("__version__") = normscope::version;
+  normscope::python::define(module, "write_file", &write_file);
   normscope::python::define_kernels(module);
   normscope::python::define_model(module);
   normscope::python::define_analyses(module);

@@ -11,6 +11,7 @@
 #include <normscope/documents/geometry.hpp>
 #include <normscope/documents/text.hpp>
 #include <normscope/documents/verification.hpp>
+#include <normscope/figures/analyses.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/selectability/survey.hpp>
 
@@ -20,17 +21,18 @@ nlohmann::ordered_json chart_entry(std::string name, nlohmann::ordered_json spec
   return {{"id", std::move(name)}, {"spec", std::move(specification)}};
 }
 
-std::string geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes, bool null_space,
+Illustrated geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes, bool null_space,
                               unsigned threads, const Progress& progress) {
   const geometry::NormImage image(spec, threads, progress);
   documents::GeometryDetails details;
   details.axes = documents::longest_axes(image, axes, threads);
   if (null_space) details.null_space = documents::null_space(image);
   if (has_gain) details.gain = audit::statistics(spec.gain);
-  return json_text(documents::geometry(spec, image, details));
+  return {json_text(documents::geometry(spec, image, details)),
+          json_text(figures::image_charts(image.semi_axes(), image.median()))};
 }
 
-std::string reach_document(const audit::VocabularyHead& head, const documents::ReachDetails& details,
+Illustrated reach_document(const audit::VocabularyHead& head, const documents::ReachDetails& details,
                            const ReachSearch& search, unsigned threads, const Progress& progress) {
   for (const std::size_t token : search.tokens) {
     if (token >= head.logits.tokens) {
@@ -51,7 +53,7 @@ std::string reach_document(const audit::VocabularyHead& head, const documents::R
                          .probability_gap = 1e-3},
                         how);
   if (head.soft_cap > 0.0) audit::cap_probabilities(head, survey, threads);
-  return json_text(documents::reach(head, survey, details));
+  return {json_text(documents::reach(head, survey, details)), json_text(figures::reach_charts(survey))};
 }
 
 std::string verification_document(const certificates::Result& result,

@@ -23,7 +23,7 @@ using Illustrated = std::tuple<std::string, std::string>;
 [[nodiscard]] nlohmann::ordered_json chart_entry(std::string name, nlohmann::ordered_json specification);
 
 /// The image of a norm; `has_gain` where the gain is the caller's.
-[[nodiscard]] std::string geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes,
+[[nodiscard]] Illustrated geometry_document(const NormSpec& spec, bool has_gain, std::size_t axes,
                                             bool null_space, unsigned threads, const Progress& progress);
 
 struct ReachSearch {
@@ -34,7 +34,7 @@ struct ReachSearch {
 
 /// Which tokens `head` can output.
 /// Errors    Argument for a token that it does not have
-[[nodiscard]] std::string reach_document(const audit::VocabularyHead& head,
+[[nodiscard]] Illustrated reach_document(const audit::VocabularyHead& head,
                                          const documents::ReachDetails& details, const ReachSearch& search,
                                          unsigned threads, const Progress& progress);
 

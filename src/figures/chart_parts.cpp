@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include <normscope/audit/spectrum.hpp>
+
 namespace normscope::figures {
 namespace {
 
@@ -55,6 +57,14 @@ Json ratio_axis(const Json& rows, const char* field, const char* title) {
   Json axis = quantity(field, title);
   axis["scale"] = {{"zero", false}};
   return axis;
+}
+
+Json spectrum_rows(std::span<const double> lengths, double median, std::size_t points) {
+  Json rows = Json::array();
+  for (const std::size_t rank : audit::thinned_ranks(lengths.size(), points)) {
+    rows.push_back({{"rank", rank}, {"length", rounded(std::max(lengths[rank - 1], least_drawn * median))}});
+  }
+  return rows;
 }
 
 }  // namespace normscope::figures

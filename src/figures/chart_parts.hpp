@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -65,9 +67,11 @@ using vega::values;
 /// An axis for positive ratios: logarithmic if they differ by orders of magnitude, otherwise linear.
 [[nodiscard]] Json ratio_axis(const Json& rows, const char* field, const char* title);
 
-/// Appends the figures of the heads' bounds to `charts`, if heads are known.
-void head_spreads(const Report& report, Json& charts);
-/// The same over the distance, for rotary heads.
-void head_distances(const Report& report, Json& charts);
+/// Semi-axes below this share of the median are drawn at it: they are zero but for rounding, and would take
+/// most of a logarithmic axis.
+constexpr double least_drawn = 1e-8;
+
+/// About `points` of the semi-axes of an image, descending, as rows {rank, length}.
+[[nodiscard]] Json spectrum_rows(std::span<const double> lengths, double median, std::size_t points);
 
 }  // namespace normscope::figures

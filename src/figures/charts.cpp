@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <normscope/audit/spectrum.hpp>
+#include <normscope/figures/analyses.hpp>
 #include <normscope/figures/ranges.hpp>
 
 #include "chart_parts.hpp"
@@ -16,9 +16,6 @@ namespace {
 
 /// Points that draw one spectrum.
 constexpr std::size_t spectrum_points = 64;
-/// Semi-axes below this share of the median are drawn at it: they are zero but for rounding, and would take
-/// most of a logarithmic axis.
-constexpr double least_drawn = 1e-8;
 
 /// Points over depth, joined by a thin line for each role where their order is known.
 Json depth_figure(Json rows, Json y, Json tips) {
@@ -103,13 +100,11 @@ void spectra(const Report& report, Json& charts) {
   for (std::size_t i = 0; i < report.norms.size(); ++i) {
     if (!has_image(report.norms[i])) continue;
     ordered = ordered && report.norms[i].norm.order_known;
-    const std::vector<double>& lengths = report.norms[i].image->lengths;
-    const double median = report.norms[i].image->median;
-    for (const std::size_t rank : audit::thinned_ranks(lengths.size(), spectrum_points)) {
-      table.push_back({{"position", i},
-                       {"name", report.norms[i].norm.name},
-                       {"rank", rank},
-                       {"length", rounded(std::max(lengths[rank - 1], least_drawn * median))}});
+    for (const Json& drawn :
+         spectrum_rows(report.norms[i].image->lengths, report.norms[i].image->median, spectrum_points)) {
+      Json row = {{"position", i}, {"name", report.norms[i].norm.name}};
+      row.update(drawn);
+      table.push_back(std::move(row));
     }
   }
   if (table.empty()) return;
@@ -360,8 +355,7 @@ Json charts(const Report& report) {
   null_directions(report, all);
   neighbours(report, all);
   biases(report, all);
-  head_spreads(report, all);
-  head_distances(report, all);
+  for (Json& of_heads : head_charts(report.model, report.heads)) all.push_back(std::move(of_heads));
   for (Json& of_ranges : range_charts(report.ranges)) all.push_back(std::move(of_ranges));
   return all;
 }

@@ -1,3 +1,5 @@
+#include <normscope/figures/analyses.hpp>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,9 +16,9 @@ namespace {
 constexpr std::size_t most_lines = 64;
 
 /// "every context", or "contexts of at most 512 positions" where rotary heads are bounded over these.
-std::string scope(const Report& report) {
+std::string scope(const std::vector<HeadReach>& heads) {
   std::set<std::size_t> within;
-  for (const HeadReach& reach : report.heads) {
+  for (const HeadReach& reach : heads) {
     if (reach.attention) within.insert(reach.attention->distances ? reach.attention->distances->within : 0);
   }
   if (within.size() != 1 || *within.begin() == 0) return "every context";
@@ -31,24 +33,24 @@ std::string passes_of(const HeadReach& reach) {
   return reach.pass.empty() ? "" : reach.pass == "first" ? ", first pass" : ", later passes";
 }
 
-/// Number of different heads in a report that `keep` accepts.
+/// Number of different heads that `keep` accepts.
 template <typename Keep>
-std::size_t count_heads(const Report& report, Keep keep) {
-  std::set<std::size_t> heads;
-  for (const HeadReach& reach : report.heads) {
-    if (reach.attention && keep(*reach.attention)) heads.insert(reach.head);
+std::size_t count_heads(const std::vector<HeadReach>& heads, Keep keep) {
+  std::set<std::size_t> kept;
+  for (const HeadReach& reach : heads) {
+    if (reach.attention && keep(*reach.attention)) kept.insert(reach.head);
   }
-  return heads.size();
+  return kept.size();
 }
 
 /// Rows with a distance and the attained spread of two keys at that distance: one line per head, or per layer
 /// if there are many heads.
-Json curve_rows(const Report& report, std::size_t lines) {
+Json curve_rows(const model::Model& model, const std::vector<HeadReach>& heads, std::size_t lines) {
   Json table = Json::array();
   std::map<std::tuple<std::string, int, std::string, std::size_t>, double> layers;
-  for (const HeadReach& reach : report.heads) {
+  for (const HeadReach& reach : heads) {
     if (!reach.attention || !reach.attention->distances) continue;
-    const model::Head& head = report.model.heads[reach.head];
+    const model::Head& head = model.heads[reach.head];
     for (const selectability::OverDistances::At& at : reach.attention->distances->curve) {
       if (!(at.spread > 0.0)) continue;
       if (lines > most_lines) {
@@ -83,21 +85,19 @@ Json layer_color(const Json& table) {
   return color;
 }
 
-}  // namespace
-
-void head_distances(const Report& report, Json& charts) {
+void head_distances(const model::Model& model, const std::vector<HeadReach>& heads, Json& charts) {
   const auto has_curve = [](const selectability::Attention& attention) {
     return attention.distances && !attention.distances->curve.empty();
   };
-  const auto lines = std::count_if(report.heads.begin(), report.heads.end(), [&](const HeadReach& reach) {
+  const auto lines = std::count_if(heads.begin(), heads.end(), [&](const HeadReach& reach) {
     return reach.attention && has_curve(*reach.attention);
   });
-  const Json table = curve_rows(report, static_cast<std::size_t>(lines));
+  const Json table = curve_rows(model, heads, static_cast<std::size_t>(lines));
   if (table.empty()) return;
   selectability::OverDistances::At most{};
   double at_zero = 0.0;
   std::set<std::size_t> distances;
-  for (const HeadReach& reach : report.heads) {
+  for (const HeadReach& reach : heads) {
     if (!reach.attention || !reach.attention->distances) continue;
     for (const selectability::OverDistances::At& at : reach.attention->distances->curve) {
       if (!(at.spread > 0.0)) continue;
@@ -123,7 +123,7 @@ void head_distances(const Report& report, Json& charts) {
           number_at_least(most.spread), counted(most.distance, "position"), number_at_least(at_zero),
           counted(distances.size(), "distance")),
       fmt::format("Attained spread of scores between two keys at equal distance, by distance, for {}.",
-                  counted(count_heads(report, has_curve), "head")),
+                  counted(count_heads(heads, has_curve), "head")),
       {{"data", values(table)},
        {"height", 240},
        {"encoding",
@@ -137,17 +137,17 @@ void head_distances(const Report& report, Json& charts) {
          {{"mark", {{"type", "point"}, {"filled", true}, {"size", 14}, {"opacity", 0.8}}}}}}}));
 }
 
-void head_spreads(const Report& report, Json& charts) {
+void head_spreads(const model::Model& model, const std::vector<HeadReach>& heads, Json& charts) {
   Json table = Json::array();
   std::vector<double> sharpest;
   bool uniform = true;
   bool by_passes = false;
   bool known = true;
-  for (std::size_t i = 0; i < report.heads.size(); ++i) {
-    if (!report.heads[i].attention) continue;
-    const selectability::Attention& attention = *report.heads[i].attention;
-    const model::Head& head = report.model.heads[report.heads[i].head];
-    const std::string passes = passes_of(report.heads[i]);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (!heads[i].attention) continue;
+    const selectability::Attention& attention = *heads[i].attention;
+    const model::Head& head = model.heads[heads[i].head];
+    const std::string passes = passes_of(heads[i]);
     by_passes = by_passes || !passes.empty();
     const auto add = [&](const char* what, double spread) {
       // A logarithmic axis cannot show values that are zero or negligible.
@@ -194,7 +194,7 @@ void head_spreads(const Report& report, Json& charts) {
         {"color", {{"field", "what"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}},
         {"tooltip", tips}}}};
   const auto [least, most] = std::minmax_element(sharpest.begin(), sharpest.end());
-  const std::size_t never_uniform = count_heads(report, [](const selectability::Attention& attention) {
+  const std::size_t never_uniform = count_heads(heads, [](const selectability::Attention& attention) {
     return attention.most_uniform.lower > 1e-6 * attention.sharpest.upper;
   });
   const std::string alike = never_uniform > 0
@@ -204,12 +204,21 @@ void head_spreads(const Report& report, Json& charts) {
   charts.push_back(chart(
       "head-spread", "How uniform and how sharp can each head be?",
       fmt::format("Over {}, a head's sharpest query makes the scores of two keys differ by {}{} to {}. {}",
-                  scope(report), known ? "" : "at most ", number_at_most(*least), number_at_most(*most),
+                  scope(heads), known ? "" : "at most ", number_at_most(*least), number_at_most(*most),
                   alike),
       fmt::format("Spread of scores for {} by layer, from {} to {} at their sharpest.",
-                  counted(count_heads(report, [](const selectability::Attention&) { return true; }), "head"),
+                  counted(count_heads(heads, [](const selectability::Attention&) { return true; }), "head"),
                   number_at_most(*least), number_at_most(*most)),
       {{"height", 240}, {"layer", {rule, points}}}));
+}
+
+}  // namespace
+
+Json head_charts(const model::Model& model, const std::vector<HeadReach>& heads) {
+  Json charts = Json::array();
+  head_spreads(model, heads, charts);
+  head_distances(model, heads, charts);
+  return charts;
 }
 
 }  // namespace normscope::figures

@@ -195,7 +195,55 @@ class Models(unittest.TestCase):
         self.assertEqual([norm.name for norm in found.norms], self.model.norms())
         self.assertIn("vega-lite", found.plot()["$schema"])
         with self.assertRaisesRegex(ValueError, "^plot: there is no chart$"):
-            self.model.heads().plot()
+            self.model.inspect().plot()
+
+    def test_results_say_their_answer(self):
+        rng = np.random.default_rng(15)
+        a, b = rng.normal(size=(20, 3)), rng.normal(size=(30, 3)) + 8.0
+        heads = self.model.heads()
+        norm = self.model.norms()[0]
+        for result, answer, chart in (
+            (ns.select(KEYS), "Select 3 of 4 keys selectable, 1 not>", "margins"),
+            (ns.separate(a, b), "Separate 20 + 30 rows of width 3: separable: yes, SSR 0.", "along-direction"),
+            (ns.separate(a, b, a), "Separate 20 + 30 + 20 rows of width 3: SSR 0.", "along-direction"),
+            (ns.reach(a, ns.Norm(3)), "Reach ", "leads"),
+            (ns.Norm(3, gain=np.array([1.0, 2.0, 3.0])).geometry(), "Geometry layer of width 3: 2 semi-axes from ",
+             "semi-axes"),
+            (self.model.geometry(norm), "Geometry layer of width ", "semi-axes"),
+            (heads, "Heads 6 of 6 heads bounded, sharpest spread ", "head-spread"),
+            (self.model.reach(), "tokens can have the largest logit, 0 never>", "leads"),
+            (self.model.ranges(), "Ranges 5 norms, ", "ranges"),
+            (self.model.inspect(), "Inspect GPT-2 or minGPT: ", None),
+            (ns.verify(ns.select(KEYS), KEYS), "Verify 15 statements of select checked, all hold>", None),
+            (self.model.rewrite(fold=True), "Rewrite gains folded; ", None),
+            (self.model.compare(self.model), "Compare same; 5 norms, 0 findings>", None),
+        ):
+            with self.subTest(answer):
+                self.assertIn(answer, repr(result))
+                self.assertTrue(repr(result).startswith("<normscope."))
+                page = result._repr_html_()
+                self.assertTrue(page.startswith(f"<div><strong>{type(result).__name__}</strong>: "), page[:60])
+                self.assertNotIn("(…)", page)
+                self.assertEqual(page.count("<table"), page.count("</table>"))
+                if chart is not None:
+                    self.assertEqual(next(iter(result._charts)), chart)
+                    self.assertIn(chart, result._charts)
+                    self.assertIn("vega-lite", result.plot(chart)["$schema"])
+        # A bound is rounded up, so that the line stays true.
+        largest = max(head.sharp_bounds[1] for head in heads.heads)
+        stated = float(repr(heads).rpartition(" ")[2].rstrip(">"))
+        self.assertTrue(largest <= stated <= 1.002 * largest)
+
+    def test_documents_of_other_content_are_shown_all_the_same(self):
+        document = ns.select(KEYS).to_dict()
+        for field in document.keys() - {"schema"}:
+            for wrong in (None, 3, "text", [], [None], [[1]], {}, True):
+                try:
+                    result = ns.results.parse({**document, field: wrong})
+                except ValueError:
+                    continue
+                self.assertIn("Select", repr(result))
+                self.assertIn("Select", result._repr_html_())
 
     def test_a_rewrite_compares_as_equivalent(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -94,7 +94,10 @@ def optional_path(who: str, name: str, value: Any) -> str:
 def numbers(who: str, name: str, value: Any) -> numpy.ndarray:
     """An array in float64, of an array or tensor of numbers or of lists of them."""
     try:
-        found = numpy.asarray(value.detach().cpu().double() if hasattr(value, "detach") else value)
+        if hasattr(value, "detach"):
+            value = value.detach().cpu().double()
+        only_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
+        found = numpy.from_dlpack(value) if only_dlpack else numpy.asarray(value)
     except Exception as error:
         raise TypeError(f"{who}: {name} is no array: {reason(error)}") from None
     if found.dtype.kind not in "biuf" and found.dtype.name != "bfloat16":

@@ -106,8 +106,10 @@ void Array::read_numpy() {
     // A list has no element type of its own.
     const bool plain = nb::isinstance<nb::list>(object_) || nb::isinstance<nb::tuple>(object_);
     try {
-      object_ =
-          numpy().attr("asarray")(object_, plain ? nb::object(nb::str("float64")) : nb::object(nb::none()));
+      object_ = nb::hasattr(object_, "__dlpack__") && !nb::hasattr(object_, "__array__")
+                    ? numpy().attr("from_dlpack")(object_)
+                    : numpy().attr("asarray")(
+                          object_, plain ? nb::object(nb::str("float64")) : nb::object(nb::none()));
     } catch (nb::python_error& error) {
       // Ctrl-C is no Exception.
       if (!error.matches(PyExc_Exception)) throw;

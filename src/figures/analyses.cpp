@@ -178,6 +178,7 @@ Json separation_charts(std::span<const double> along, std::span<const std::size_
                    {{"x", x},
                     {"x2", {{"field", "to"}}},
                     {"y", rows},
+                    {"y2", {{"datum", 0}}},
                     {"color", {{"field", "class"}, {"type", "nominal"}, {"title", "class"}}},
                     {"tooltip", tips}}}}};
   if (boundary && std::isfinite(*boundary)) {

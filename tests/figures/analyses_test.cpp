@@ -92,6 +92,8 @@ TEST(SeparationChart, CountsEveryRowOnce) {
   ASSERT_EQ(charts.size(), 1U);
   const Json& layers = charts[0]["spec"]["layer"];
   ASSERT_EQ(layers.size(), 2U);
+  // Bars over intervals start at zero only where that is said.
+  EXPECT_EQ(layers[0]["encoding"]["y2"]["datum"], 0);
   std::vector<std::size_t> rows(2);
   for (const Json& bin : values_of(layers[0])) {
     rows[static_cast<std::size_t>(std::stoi(bin["class"].get<std::string>()))] +=

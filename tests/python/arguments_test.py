@@ -40,6 +40,16 @@ class Hostile:
         raise OverflowError("no length")
 
 
+class Failing:
+    """Claims to have DLPack's interface, and fails when it is read."""
+
+    def __dlpack__(self, **_):
+        raise BufferError("no buffer\nafter all")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
 def array(values, dtype):
     with np.errstate(all="ignore"):
         return np.asarray(values).astype(dtype)
@@ -47,7 +57,7 @@ def array(values, dtype):
 
 with np.errstate(all="ignore"):
     HUGE, TINY = X * 1e308, X * 1e-320
-WRONG = [None, 3, -1, 2**70, 0.5, float("nan"), float("inf"), True, "text", b"bytes", "", [], {}, object(), Hostile(), [[1.0], [1.0, 2.0]],
+WRONG = [None, 3, -1, 2**70, 0.5, float("nan"), float("inf"), True, "text", b"bytes", "", [], {}, object(), Hostile(), Failing(), [[1.0], [1.0, 2.0]],
          [["a", "b"]], [None, None], (1.0, 2.0), range(3), X[0], X[:0], X[:, :0], X[0, 0], np.float64(2.0), X * np.nan,
          np.where(X > 0, np.inf, X), HUGE, TINY, array(X, int), array(X, bool), array(X, complex),
          array(X, object), np.array([[object()] * 6] * 4), array(X, "U8"), np.zeros((4, 6), "datetime64[s]"),

@@ -57,6 +57,24 @@ class Protocols(ArrayTest):
         self.assertIs(normscope.normalize(place, out=place), place)
         self.assert_same_bits(x[1], expected)
 
+    def test_what_has_no_more_than_dlpack_is_read_in_place(self):
+        class Producer:
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, **_):
+                return self.array.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        x = self.random.normal(size=(5, 8))
+        self.assert_same_bits(normscope.normalize(Producer(x)), normscope.normalize(x))
+        self.assertEqual(normscope.select(Producer(x)).selectable, normscope.select(x).selectable)
+        self.assert_same_bits(normscope.Norm(8).sigma(Producer(x)), normscope.Norm(8).sigma(x))
+        with self.assertRaisesRegex(TypeError, "^normalize: x is int64, expected float64"):
+            normscope.normalize(Producer(np.arange(8)))
+
     def test_tensors_of_other_numbers_are_refused(self):
         with self.assertRaisesRegex(TypeError, "^normalize: x is torch.int64, expected float64, float32"):
             normscope.normalize(Tensor(np.arange(8)))

@@ -171,7 +171,7 @@ void send_to_disk([[maybe_unused]] int descriptor, [[maybe_unused]] std::size_t 
 }
 
 /// Pieces that bypass the page cache, and what their memory and their places in the file are multiples of.
-constexpr std::size_t direct_piece = std::size_t{1} << 22;
+constexpr std::size_t direct_piece = std::size_t{1} << 20;
 constexpr std::align_val_t direct_alignment{4096};
 
 /// Switches the page cache off or on for what is written next; whether that changed something.

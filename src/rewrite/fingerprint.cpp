@@ -9,10 +9,11 @@
 namespace normscope::rewrite {
 namespace {
 
-void mix(std::array<std::uint64_t, 4>& lanes, const std::byte* bytes) {
-  std::array<std::uint64_t, 4> words{};
+template <std::size_t count>
+void mix(std::array<std::uint64_t, count>& lanes, const std::byte* bytes) {
+  std::array<std::uint64_t, count> words{};
   std::memcpy(words.data(), bytes, sizeof words);
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+  for (std::size_t lane = 0; lane < count; ++lane) {
     const std::uint64_t mixed = (lanes[lane] ^ words[lane]) * 0x9e3779b97f4a7c15U;
     lanes[lane] = mixed ^ (mixed >> 29U);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 
 #include <normscope/core/parallel.hpp>
@@ -40,6 +41,10 @@ struct TileMemory {
     }
   }
 };
+
+bool is_aligned(const std::byte* bytes, std::size_t size) {
+  return reinterpret_cast<std::uintptr_t>(bytes) % size == 0;
+}
 
 /// Copies a part of a row to where kernels read it.
 void load(std::span<const std::byte> bytes, std::size_t count, std::size_t size, std::byte* to) {
@@ -161,7 +166,15 @@ class MatrixRewrite {
   void rewrite_row(std::size_t row, std::size_t begin, std::size_t count, std::size_t offset,
                    TileMemory& memory) {
     const std::size_t at = row * columns_ + begin;
-    load(read_.subspan(at * size_), count, size_, memory.read.data());
+    const std::byte* read = read_.data() + at * size_;
+    std::byte* written = written_.data() + at * size_;
+    // Kernels take whole steps of elements that are aligned.
+    const bool is_copied = count % tile_step != 0 || !is_aligned(read, size_) || !is_aligned(written, size_);
+    if (is_copied) {
+      load(read_.subspan(at * size_), count, size_, memory.read.data());
+      read = memory.read.data();
+      written = memory.written.data();
+    }
     std::array<double, most_lanes> shift{};
     std::array<double, most_lanes> factor{};
     RowChange change{shift_.data() + begin, factor_.data() + begin};
@@ -171,9 +184,8 @@ class MatrixRewrite {
       change = {shift.data(), factor.data(), true};
     }
     const RowValues values = memory.row(offset);
-    const RowFlags flags =
-        convert_row(dtype_, memory.read.data(), change, padded(count), memory.written.data(), values);
-    std::memcpy(written_.data() + at * size_, memory.written.data(), count * size_);
+    const RowFlags flags = convert_row(dtype_, read, change, padded(count), written, values);
+    if (is_copied) std::memcpy(written_.data() + at * size_, written, count * size_);
     if (!flags.is_held) {
       expect_held(matrix_.tensor, {values.old, count}, {values.exact, count});
     }

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr SnapshotKind kind{"rewrite", 2, "another checkpoint or other options"};
+constexpr SnapshotKind kind{"rewrite", 3, "another checkpoint or other options"};
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what) {
   throw Error(ErrorCode::Io, fmt::format("rewrite: {}: {}", path.string(), what));

@@ -133,7 +133,7 @@ TEST(AtomicFile, BypassesTheCacheWithTheSameBytes) {
     std::error_code error;
     fs::create_directory(folder, error);
     if (error) continue;
-    for (const std::size_t size : {0U, 5U, (1U << 22U) - 1U, 1U << 22U, (1U << 22U) + 4096U, 10'000'019U}) {
+    for (const std::size_t size : {0U, 5U, (1U << 20U) - 1U, 1U << 20U, (1U << 20U) + 4096U, 3'000'019U}) {
       std::string text(size, '\0');
       for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 2654435761U) >> 13U);
       put(folder / "out", "old");

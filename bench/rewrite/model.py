@@ -36,8 +36,8 @@ class Values:
             self.at = (self.at + len(piece)) % len(self.weights)
 
 
-def write_shard(path, tensors, values, dtype):
-    """Tensors of random values, {name: shape}; gains are between 0.5 and 1.5."""
+def header_of(tensors, dtype):
+    """The bytes before the data of a file of tensors {name: shape}, and where the data of each begin and end."""
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in tensors.items():
         size = (4 if dtype == "F32" else 2) * int(np.prod(shape))
@@ -45,26 +45,36 @@ def write_shard(path, tensors, values, dtype):
         at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text, {name: header[name]["data_offsets"] for name in tensors}
+
+
+def write_shard(path, tensors, values, dtype):
+    """Tensors of random values, {name: shape}; gains are between 0.5 and 1.5."""
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(header_of(tensors, dtype)[0])
         for name, shape in tensors.items():
             values.write(file, name, int(np.prod(shape)))
 
 
-def write_folder(folder: Path, shards, config, dtype) -> int:
-    folder.mkdir(parents=True)
-    values, index = Values(dtype), {}
-    for number, tensors in enumerate(shards):
-        name = f"model-{number + 1:05}-of-{len(shards):05}.safetensors"
-        write_shard(folder / name, tensors, values, dtype)
-        index.update(dict.fromkeys(tensors, name))
+def write_index(folder: Path, shards, config) -> list:
+    """Writes config.json and the index of shards; returns their names."""
+    names = [f"model-{number + 1:05}-of-{len(shards):05}.safetensors" for number in range(len(shards))]
+    index = {tensor: name for name, tensors in zip(names, shards) for tensor in tensors}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     (folder / "config.json").write_text(json.dumps(config))
+    return names
+
+
+def write_folder(folder: Path, shards, config, dtype) -> int:
+    folder.mkdir(parents=True)
+    values = Values(dtype)
+    for name, tensors in zip(write_index(folder, shards, config), shards):
+        write_shard(folder / name, tensors, values, dtype)
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
-def make_llama(folder: Path, layers: int, width: int, inner: int, vocabulary: int, dtype: str = "BF16") -> int:
-    """Writes the model, whose matrices are stored out x in; returns its bytes."""
+def llama_shards(layers: int, width: int, inner: int, vocabulary: int) -> list:
+    """Names and shapes: a shard for each layer, and one for the rest."""
     shards = [{"model.embed_tokens.weight": (vocabulary, width), "model.norm.weight": (width,), "lm_head.weight": (vocabulary, width)}]
     for layer in range(layers):
         at = f"model.layers.{layer}."
@@ -72,10 +82,20 @@ def make_llama(folder: Path, layers: int, width: int, inner: int, vocabulary: in
                        **{at + f"self_attn.{part}_proj.weight": (width, width) for part in "qkvo"},
                        at + "mlp.gate_proj.weight": (inner, width), at + "mlp.up_proj.weight": (inner, width),
                        at + "mlp.down_proj.weight": (width, inner)})
-    return write_folder(folder, shards, {
+    return shards
+
+
+def llama_config(layers: int, width: int, inner: int, vocabulary: int) -> dict:
+    return {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": width, "intermediate_size": inner,
         "num_hidden_layers": layers, "num_attention_heads": width // 64, "num_key_value_heads": width // 64, "hidden_act": "silu",
-        "vocab_size": vocabulary, "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "max_position_embeddings": 2048}, dtype)
+        "vocab_size": vocabulary, "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "max_position_embeddings": 2048}
+
+
+def make_llama(folder: Path, layers: int, width: int, inner: int, vocabulary: int, dtype: str = "BF16") -> int:
+    """Writes the model, whose matrices are stored out x in; returns its bytes."""
+    shape = (layers, width, inner, vocabulary)
+    return write_folder(folder, llama_shards(*shape), llama_config(*shape), dtype)
 
 
 def make_gpt2(folder: Path, layers: int, width: int, inner: int, vocabulary: int, dtype: str = "BF16") -> int:

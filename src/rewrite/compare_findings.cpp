@@ -50,9 +50,12 @@ class Findings {
     });
     each("kind", "{} is of another kind in NEW",
          [](const NormComparison& norm, const Gains&) { return norm.old_kind != norm.new_kind; });
-    each("offset", "the gain of {} is that of OLD plus 1: it is stored as w, and read as 1 + w",
+    each("offset",
+         "the gain of {} is that of OLD plus 1: 1 was added, as for a model that reads w in place of 1 + w",
          shift_by(1.0));
-    each("offset", "the gain of {} is that of OLD minus 1: it is stored as w, and OLD reads 1 + w",
+    each("offset",
+         "the gain of {} is that of OLD minus 1: 1 was subtracted, as for a model that reads 1 + w in place "
+         "of w",
          shift_by(-1.0));
     each("zero_gain", "the gain of {} is zero in NEW", [](const NormComparison& norm, const Gains& gains) {
       return different(norm) && all_are(gains.after, 0.0) && !all_are(gains.before, 0.0);

@@ -81,7 +81,7 @@ class Compare(CommandTest):
                 if re.search(r"norm\.weight$", name):
                     weights[name] = weights[name] - 1
         text = self.findings("llama", minus_one)["offset"]
-        self.assertIn("that of OLD minus 1", text)
+        self.assertIn("that of OLD minus 1: 1 was subtracted, as for a model that reads 1 + w in place of w", text)
         self.assertIn("so for 5 of 5 norms", text)
 
     def test_another_eps(self):
@@ -142,7 +142,7 @@ class Compare(CommandTest):
             for name in weights:
                 if re.search(r"norm\.weight$", name):
                     weights[name] = weights[name] + 1
-        self.assertIn("that of OLD plus 1", self.findings("llama", plus_one)["offset"])
+        self.assertIn("that of OLD plus 1: 1 was added, as for a model that reads w in place of 1 + w", self.findings("llama", plus_one)["offset"])
         # Gemma's file stores w where the gain is 1 + w.
         self.assertIn("that of OLD minus 1", self.findings("gemma", lambda weights: [
             weights.update({name: weights[name] - 1}) for name in list(weights) if re.search(r"norm\.weight$", name)])["offset"])

@@ -14,6 +14,7 @@ inline constexpr const char* description =
 inline CLI::App* add_list(CLI::App& root, cli::Session& session, std::function<int()> run) {
   CLI::App* command = cli::add_command(root, session, "list", "List the experiments", std::move(run));
   command->remove_option(command->get_option("--threads"));
+  cli::add_examples(*command, {"normscope lab list"});
   return command;
 }
 

@@ -216,6 +216,10 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
       ->add_option("--format", options.format,
                    "Number a row: csv (default) or jsonl; or rules and completed runs for lab import: runs")
       ->check(CLI::IsMember({"csv", "jsonl", "runs"}));
+  cli::add_examples(*runs, {"normscope lab run brody-majority --quick"});
+  cli::add_examples(*shows, {"normscope lab show brody-majority --quick"});
+  cli::add_examples(*exports, {"normscope lab export brody-majority -o numbers.csv"});
+  cli::add_examples(*imports, {"normscope lab import docs/results/runs/brody-exact.jsonl"});
   return cli::parse_and_run(root, session, argc, argv);
 }
 

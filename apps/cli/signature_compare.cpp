@@ -56,6 +56,8 @@ void add_signature_compare(CLI::App& group, Session& session) {
       ->required();
   command->add_option("OTHER", options->other, "Another one of the same tokens")->required();
   command->add_flag("--check", options->check, "Exit with status 1 unless they are the same");
+  add_examples(*command, {"normscope signature compare models/wordlist_gpt models/wordlist_gpt",
+                          "normscope signature compare ellipse.safetensors other.safetensors --check"});
 }
 
 }  // namespace normscope::cli

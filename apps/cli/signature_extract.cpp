@@ -111,6 +111,7 @@ void add_signature_extract(CLI::App& group, Session& session) {
       "An ellipse of N axes has N (N + 3)/2 unknowns, and needs as many different rows, better twice as "
       "many. Exit "
       "status 1: no ellipsoid fits.");
+  add_examples(*command, {"normscope signature extract logits.npy -o ellipse.safetensors"});
 }
 
 }  // namespace normscope::cli

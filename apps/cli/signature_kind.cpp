@@ -82,6 +82,7 @@ void add_signature_kind(CLI::App& group, Session& session) {
   options->outputs.declare(*command);
   command->add_option("--figure", options->figure, "Write the singular values as a Vega-Lite figure")
       ->type_name("FILE.json");
+  add_examples(*command, {"normscope signature kind logits.npy"});
 }
 
 }  // namespace normscope::cli

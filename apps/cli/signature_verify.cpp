@@ -167,6 +167,8 @@ void add_signature_verify(CLI::App& group, Session& session) {
                    "FOLDER as .npy files")
       ->type_name("FOLDER");
   command->add_flag("--check", options->check, "Exit with status 1 unless every row is consistent");
+  add_examples(*command, {"normscope signature verify openai-community/gpt2 logits.npy",
+                          "normscope signature verify ellipse.safetensors logits.npy --certificates proofs"});
 }
 
 }  // namespace normscope::cli

@@ -52,6 +52,13 @@ class Help(Comforts):
         self.assertEqual(self.ok("help"), self.ok("--help"))
         self.assertIn('unknown subcommand "reprot"; did you mean report?', self.fails(2, "help", "reprot"))
 
+    def test_subcommands_of_subcommands_have_examples(self):
+        nested = self.nested()
+        self.assertTrue(nested)
+        for name, below in nested:
+            text = self.ok(name, below, "--help").partition("Examples:\n")[2]
+            self.assertIn(f"normscope {name} {below} ", text)
+
     @unittest.skipIf(SANITIZED, "the subcommands' own tests run them there")
     def test_every_example_runs(self):
         (self.folder / "models").symlink_to(SOURCE / "models")

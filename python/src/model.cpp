@@ -139,18 +139,14 @@ nb::tuple model_head(const Model& model) {
 }
 
 nb::object tensor(const Model& model, const std::string& name) {
-  const checkpoint::Tensor* const found = model.checkpoint().find(name);
-  if (found == nullptr) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("{}: no tensor \"{}\"", model.checkpoint().path().string(), name));
-  }
+  const checkpoint::Tensor& found = model.tensor(name);
   std::vector<double> values;
   {
     const nb::gil_scoped_release others_may_run;
-    values = checkpoint::read(*found);
+    values = checkpoint::read(found);
   }
   nb::list shape;
-  for (const std::uint64_t size : found->shape) shape.append(size);
+  for (const std::uint64_t size : found.shape) shape.append(size);
   return nb::object(array_of(values).attr("reshape")(nb::tuple(shape)));
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <normscope/checkpoint/checkpoint.hpp>
 #include <normscope/core/error.hpp>
+#include <normscope/core/nearest.hpp>
 #include <normscope/model/model.hpp>
 
 namespace normscope::python {
@@ -26,11 +29,28 @@ class Model {
     for (const model::Norm& norm : model_.norms) {
       if (norm.name == name) return norm;
     }
-    throw Error(ErrorCode::Argument, fmt::format("{}: no norm \"{}\" among its {}",
-                                                 checkpoint_.path().string(), name, model_.norms.size()));
+    throw Error(ErrorCode::Argument,
+                fmt::format("{}: no norm \"{}\" among its {}{}", checkpoint_.path().string(), name,
+                            model_.norms.size(), similar(name, model_.norms)));
+  }
+
+  /// Errors    Argument for a name that no tensor has
+  [[nodiscard]] const checkpoint::Tensor& tensor(const std::string& name) const {
+    if (const checkpoint::Tensor* const found = checkpoint_.find(name)) return *found;
+    throw Error(ErrorCode::Argument, fmt::format("{}: no tensor \"{}\"{}", checkpoint_.path().string(), name,
+                                                 similar(name, checkpoint_.tensors())));
   }
 
  private:
+  /// The end of a message about a name that none of these has.
+  template <typename Named>
+  static std::string similar(const std::string& name, const Named& all) {
+    std::vector<std::string_view> names;
+    for (const auto& one : all) names.push_back(one.name);
+    const std::string_view nearest = nearest_name(name, names);
+    return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
+  }
+
   checkpoint::Checkpoint checkpoint_;
   model::Stated stated_;
   model::Model model_;

@@ -166,6 +166,10 @@ class Models(unittest.TestCase):
         norm = self.model.norm(name)
         np.testing.assert_array_equal(norm.gain, self.model.tensor(self.model.inspect().norms[0].gain))
         self.assertEqual(norm.geometry().semi_axes, self.model.geometry(name).semi_axes)
+        gain = self.model.inspect().norms[0].gain
+        for ask, meant in ((self.model.norm, name), (self.model.tensor, gain)):
+            with self.assertRaisesRegex(ValueError, f'; did you mean "{meant}"'):
+                ask(meant[:-1])
 
     def test_the_report_is_that_of_the_command(self):
         report = self.model.report(vocabulary=False)

@@ -88,7 +88,7 @@ class Modules(unittest.TestCase):
             (ValueError, r"LayerNorm: x has shape \(2, 8\), expected", lambda: nt.LayerNorm((3, 8))(torch.ones(2, 8))),
             (TypeError, "x is torch.int64, expected float64", lambda: nt.normalize(torch.ones(2, 8).long())),
             (TypeError, "x is on meta, expected the CPU", lambda: nt.normalize(torch.ones(2, 8, device="meta"))),
-            (TypeError, "a parameter is on meta, expected the CPU",
+            (TypeError, "weight is on meta, expected the CPU",
              lambda: nt.normalize(torch.ones(2, 8), torch.ones(8, device="meta"))),
             (ValueError, "3 groups do not divide width 8", lambda: nt.GroupedLayerNorm(8, 3)),
             (ValueError, r"a parameter has shape \(7,\), expected \(8,\)",

@@ -30,6 +30,4 @@ std::vector<const Architecture*> @function@() {
 ]=])
   target_sources(${target} PRIVATE ${sources} "${generated}")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/model")
-  # The files are small, so that nearly all of their compile time would go into these headers.
-  normscope_precompile(${target} "${PROJECT_SOURCE_DIR}/src/model/architecture.hpp" "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")
 endfunction()

@@ -8,7 +8,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void layer(Builder& b) {
+void albert_layer(Builder& b) {
   const std::uint64_t attended = b.attention("attention.query", "attention.key", "attention.value");
   b.writes("attention out", "attention.dense", attended);
   b.norm("attention.LayerNorm", "attention output");
@@ -17,7 +17,7 @@ void layer(Builder& b) {
   b.norm("full_layer_layer_norm", "mlp output");
 }
 
-void forward(Builder& b) {
+void albert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
   b.buffer("embeddings.position_ids");
   const std::uint64_t width = b.width();
@@ -41,7 +41,7 @@ void forward(Builder& b) {
     // Described twice if it is, or may be, applied again: the second application reads what the first wrote.
     for (int pass = 0; pass < (stated ? std::min(times, 2) : 2); ++pass) {
       for (std::uint64_t i = 0; i < std::min<std::uint64_t>(inner_layers, 64); ++i) {
-        b.within("albert_layers." + std::to_string(i) + ".", [&] { layer(b); });
+        b.within("albert_layers." + std::to_string(i) + ".", [&] { albert_layer(b); });
       }
     }
   });
@@ -62,7 +62,7 @@ extern const Architecture albert = {
     .model_types = {"albert"},
     .signature = {"encoder.albert_layer_groups.{}."},
     .without = {},
-    .describe = forward,
+    .describe = albert_forward,
     .harmless = {"net_structure_type", "gap_size", "down_scale_factor", "num_memory_blocks"},
 };
 

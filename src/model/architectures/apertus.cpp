@@ -8,7 +8,7 @@ namespace {
 
 // Llama with other names of its norms, norms of queries and keys, and an MLP without a gate whose activation
 // has parameters.
-void layer(Builder& b) {
+void apertus_layer(Builder& b) {
   b.norm("attention_layernorm", "attention input");
   llama_projections(b);
   b.norm("feedforward_layernorm", "mlp input");
@@ -17,11 +17,11 @@ void layer(Builder& b) {
   b.writes("mlp out", "mlp.down_proj", inner);
 }
 
-void forward(Builder& b) {
+void apertus_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.theta = 1.2e7});
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = apertus_layer});
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ extern const Architecture apertus = {
     .model_types = {"apertus"},
     .signature = {"layers.{}.attention_layernorm.", "layers.{}.feedforward_layernorm."},
     .without = {},
-    .describe = forward,
+    .describe = apertus_forward,
     .harmless = {"post_norm", "qk_norm"},
 };
 

@@ -18,7 +18,7 @@ bool norms_before(const Builder& b) {
   return b.config().flag({"normalize_before"}).value_or(b.has("decoder.layer_norm."));
 }
 
-void forward(Builder& b) {
+void bart_forward(Builder& b) {
   const bool before = norms_before(b);
   b.norms({.kind = NormKind::layer, .placement = before ? Placement::pre : Placement::post, .eps = 1e-5});
   const auto stack = [&](const std::string& name) {
@@ -56,7 +56,7 @@ extern const Architecture bart = {
                     "plbart"},
     .signature = {"encoder.layers.{}.self_attn_layer_norm.", "decoder.layers.{}.encoder_attn_layer_norm."},
     .without = {"encoder.conv1."},
-    .describe = forward,
+    .describe = bart_forward,
     .harmless = {"encoder_*", "decoder_*", "scale_embedding", "add_final_layer_norm", "add_bias_logits",
                  "normalize_embedding", "static_position_embeddings", "extra_pos_embeddings",
                  "share_encoder_decoder_embeddings", "force_bos_token_to_be_generated"},

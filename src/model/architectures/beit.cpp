@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void beit_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12});
   b.scores_not_modelled("relative_position_bias");
   b.embedding("class token", "embeddings.cls_token");
@@ -41,7 +41,7 @@ extern const Architecture beit = {
     .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.query.",
                   "encoder.layer.{}.lambda_1"},
     .without = {},
-    .describe = forward,
+    .describe = beit_forward,
     .tower = Tower::vision,
     .harmless = {"add_fpn", "auxiliary_*", "layer_scale_init_value", "out_features", "out_indices",
                  "pool_scales", "reshape_hidden_states", "semantic_loss_ignore_index", "stage_names",

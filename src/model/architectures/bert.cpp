@@ -12,7 +12,7 @@ void language_head(Builder& b, const char* dense, const char* norm) {
   b.unembedding({"decoder"}, true, true, "bias");
 }
 
-void forward(Builder& b) {
+void bert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
   b.buffer("embeddings.position_ids");
   b.buffer("embeddings.token_type_ids");
@@ -46,7 +46,7 @@ extern const Architecture bert = {
     .model_types = {"bert", "roberta", "xlm-roberta", "camembert"},
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm."},
     .without = {},
-    .describe = forward,
+    .describe = bert_forward,
 };
 
 }  // namespace normscope::model::architectures

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void bloom_forward(Builder& b) {
   // With this flag the residual starts from a norm's output, which is then the stream, as behind a post-norm.
   const bool from_norm = b.config().flag({"apply_residual_connection_post_layernorm"}).value_or(false);
   b.norms({.kind = NormKind::layer, .placement = from_norm ? Placement::post : Placement::pre, .eps = 1e-5});
@@ -33,7 +33,7 @@ extern const Architecture bloom = {
     .signature = {"h.{}.self_attention.query_key_value.", "h.{}.input_layernorm.",
                   "word_embeddings_layernorm."},
     .without = {},
-    .describe = forward,
+    .describe = bloom_forward,
     .harmless = {"n_embed", "offset_alibi", "seq_length", "skip_bias_add*", "bias_dropout_fusion",
                  "masked_softmax_fusion", "attention_softmax_in_fp32"},
 };

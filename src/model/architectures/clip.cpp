@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void clip_forward(Builder& b) {
   b.other("logit_scale");
   b.other("logit_bias");
   if (b.has("vision_model.")) {
@@ -25,7 +25,7 @@ extern const Architecture clip = {
     .model_types = {"clip", "clip_text_model", "siglip", "siglip_text_model"},
     .signature = {"text_model.encoder.layers.{}.layer_norm1.", "text_model.final_layer_norm."},
     .without = {},
-    .describe = forward,
+    .describe = clip_forward,
     .harmless = {"projection_dim", "projection_size", "vision_use_head", "logit_scale_init_value"},
 };
 

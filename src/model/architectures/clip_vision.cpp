@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) { clip_vision_tower(b, clip_family(b)); }
+void clip_vision_forward(Builder& b) { clip_vision_tower(b, clip_family(b)); }
 
 }  // namespace
 
@@ -16,7 +16,7 @@ extern const Architecture clip_vision = {
     .model_types = {"clip_vision_model", "siglip_vision_model"},
     .signature = {"vision_model.encoder.layers.{}.layer_norm1."},
     .without = {},
-    .describe = forward,
+    .describe = clip_vision_forward,
     .tower = Tower::vision,
     .harmless = {"projection_dim", "vision_use_head"},
 };

@@ -32,7 +32,7 @@ void language_model(Builder& b, const char* dense, const char* norm) {
   b.unembedding({"decoder"}, true, true, "bias");
 }
 
-void forward(Builder& b) {
+void deberta_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-7});
   b.scores_not_modelled("relative_attention");
   b.buffer("embeddings.position_ids");
@@ -72,7 +72,7 @@ extern const Architecture deberta = {
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm.",
                   "encoder.rel_embeddings."},
     .without = {},
-    .describe = forward,
+    .describe = deberta_forward,
     .harmless = {"conv_act", "conv_kernel_size", "legacy", "max_relative_positions", "norm_rel_ebd",
                  "pos_att_type", "position_biased_input", "position_buckets", "relative_attention",
                  "share_att_key", "attention_head_size"},

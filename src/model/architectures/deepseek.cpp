@@ -40,7 +40,7 @@ void latent_attention(Builder& b) {
   b.writes("attention out", "self_attn.o_proj", b.heads().heads * value);
 }
 
-void layer(Builder& b) {
+void deepseek_layer(Builder& b) {
   if (b.predicts_further()) return;
   latent_attention(b);
   b.norm("post_attention_layernorm", "mlp input");
@@ -58,7 +58,7 @@ double score_scale(const Config& config, double width) {
   return factor * factor / std::sqrt(width);
 }
 
-void forward(Builder& b) {
+void deepseek_forward(Builder& b) {
   const Config& config = b.config();
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
   const std::uint64_t width =
@@ -66,7 +66,7 @@ void forward(Builder& b) {
   b.heads().head_dim = width;
   b.scores({.scale = score_scale(config, static_cast<double>(width))});
   b.scores_not_modelled(fmt::format("kv_lora_rank: {}", config.count({"kv_lora_rank"}).value_or(0)));
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = deepseek_layer});
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ extern const Architecture deepseek = {
     .signature = {"layers.{}.self_attn.kv_a_proj_with_mqa.", "layers.{}.self_attn.kv_b_proj.",
                   "layers.{}.input_layernorm."},
     .without = {},
-    .describe = forward,
+    .describe = deepseek_forward,
     // The rotary embedding only matters to scores, which are not modelled. auto_map: published with code of
     // its own before it was part of transformers.
     .harmless = {"auto_map", "rope*", "partial_rotary_factor", "q_lora_rank", "qk_head_dim",

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void dinov2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-6});
   b.embedding("class token", "embeddings.cls_token");
   b.other("embeddings.mask_token");  // of pre-training
@@ -46,7 +46,7 @@ extern const Architecture dinov2 = {
     .model_types = {"dinov2", "dinov2_with_registers"},
     .signature = {"encoder.layer.{}.layer_scale1.", "encoder.layer.{}.attention.attention.query."},
     .without = {},
-    .describe = forward,
+    .describe = dinov2_forward,
     .tower = Tower::vision,
     .harmless = {"apply_layernorm", "layerscale_value", "out_features", "out_indices", "stage_names",
                  "reshape_hidden_states", "use_mask_token", "use_swiglu_ffn", "num_register_tokens"},

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void distilbert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
   b.buffer("embeddings.position_ids");
   b.embedding("token embedding", "embeddings.word_embeddings");
@@ -35,7 +35,7 @@ extern const Architecture distilbert = {
     .model_types = {"distilbert"},
     .signature = {"transformer.layer.{}.sa_layer_norm.", "transformer.layer.{}.attention.q_lin."},
     .without = {},
-    .describe = forward,
+    .describe = distilbert_forward,
     .harmless = {"dim", "hidden_dim", "activation", "sinusoidal_pos_embds", "tie_weights_"},
 };
 

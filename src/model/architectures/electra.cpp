@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // BERT over embeddings that may be narrower, with a generator's or a discriminator's head.
-void forward(Builder& b) {
+void electra_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
   b.buffer("embeddings.position_ids");
   const std::uint64_t width = b.width();
@@ -47,7 +47,7 @@ extern const Architecture electra = {
     .signature = {"encoder.layer.{}.attention.output.LayerNorm.", "encoder.layer.{}.output.LayerNorm.",
                   "embeddings_project."},
     .without = {},
-    .describe = forward,
+    .describe = electra_forward,
 };
 
 }  // namespace normscope::model::architectures

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void esm_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   if (b.config().text({"position_embedding_type"}).value_or("rotary") != "absolute") {
     b.scores_not_modelled("rotary positions without a causal mask");
@@ -49,7 +49,7 @@ extern const Architecture esm = {
     .signature = {"encoder.layer.{}.attention.LayerNorm.", "encoder.layer.{}.attention.self.query.",
                   "encoder.emb_layer_norm_after."},
     .without = {},
-    .describe = forward,
+    .describe = esm_forward,
     .harmless = {"emb_layer_norm_before", "is_folding_model", "esmfold_config", "vocab_list", "rope*"},
 };
 

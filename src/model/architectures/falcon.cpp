@@ -7,7 +7,7 @@ namespace {
 
 // 7B: one key-value head, stored behind all queries. 40B: groups of queries with their key and value. RW:
 // heads with a key and a value each, and ALiBi.
-void forward(Builder& b) {
+void falcon_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   const Config& config = b.config();
   const bool grouped = config.flag({"new_decoder_architecture"}).value_or(b.has("h.0.ln_attn."));
@@ -47,7 +47,7 @@ extern const Architecture falcon = {
     .model_types = {"falcon", "RefinedWeb", "RefinedWebModel"},
     .signature = {"h.{}.self_attention.query_key_value.", "h.{}.mlp.dense_h_to_4h.", "word_embeddings."},
     .without = {"word_embeddings_layernorm."},
-    .describe = forward,
+    .describe = falcon_forward,
     // auto_map: published with code of its own before it was part of transformers
     .harmless = {"activation", "num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv",
                  "rope_theta", "rope_parameters", "rope_scaling"},  // read where queries are rotated

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void galileo_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.stream(b.config().count({"embedding_size"}).value_or(0));
   // Projections of the inputs, and encodings of place, time and channel of a quarter of the width each.
@@ -28,7 +28,7 @@ extern const Architecture galileo = {
     .model_types = {},
     .signature = {"blocks.{}.norm1.", "blocks.{}.mlp.fc1.", "space_time_embed.", "static_embed."},
     .without = {},
-    .describe = forward,
+    .describe = galileo_forward,
     .harmless = {"freeze_projections", "max_patch_size"},
 };
 

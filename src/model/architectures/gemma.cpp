@@ -21,7 +21,7 @@ std::optional<double> stated(Builder& b, const char* key, double published) {
   return published;
 }
 
-void forward(Builder& b) {
+void gemma_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
   const bool third = b.has("layers.0.self_attn.q_norm.");
   const bool second = !third && b.has("layers.0.pre_feedforward_layernorm.");
@@ -57,7 +57,7 @@ extern const Architecture gemma = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.pre_feedforward_layernorm.",
                   "layers.{}.post_feedforward_layernorm."},
     .without = {},
-    .describe = forward,
+    .describe = gemma_forward,
     .harmless = {"sliding_window_size"},
 };
 

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void gguf_gpt2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.embedding("token embedding", "token_embd");
   b.embedding("position embedding", "position_embd");
@@ -29,7 +29,7 @@ extern const Architecture gguf_gpt2 = {
     .model_types = {"gpt2"},
     .signature = {"blk.{}.attn_qkv.", "blk.{}.attn_norm.", "position_embd."},
     .without = {},
-    .describe = forward,
+    .describe = gguf_gpt2_forward,
     .by_model_type_only = true,
 };
 

@@ -18,7 +18,7 @@ void gguf_mlp(Builder& b) {
 // llama.cpp stores gains as they are used, Gemma's as well, and orders the rows of Llama's queries and keys
 // so that the two coordinates of a rotary pair are neighbours. In the other models of this file they are half
 // a head apart.
-void forward(Builder& b) {
+void gguf_llama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.interleaved = b.model_type() == "llama",
             .dims = static_cast<std::size_t>(b.config().count({"rope_dimension_count"}).value_or(0))});
@@ -47,7 +47,7 @@ extern const Architecture gguf_llama = {
     .model_types = {"llama", "qwen2", "qwen3", "gemma"},
     .signature = {"blk.{}.attn_q.", "blk.{}.attn_norm.", "blk.{}.ffn_norm."},
     .without = {},
-    .describe = forward,
+    .describe = gguf_llama_forward,
     .harmless = {"tensor_data_layout"},
     .by_model_type_only = true,
 };

@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // GLM-4 normalizes both the input and the output of a branch.
-void layer(Builder& b) {
+void glm_layer(Builder& b) {
   const bool sandwich = b.has("post_self_attn_layernorm.");
   llama_attention(b);
   if (sandwich) b.norm_of_branch("post_self_attn_layernorm", "attention output");
@@ -16,11 +16,11 @@ void layer(Builder& b) {
   if (sandwich) b.norm_of_branch("post_mlp_layernorm", "mlp output");
 }
 
-void forward(Builder& b) {
+void glm_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1.5625e-7});
   b.grouped_queries();
   b.rotary({.interleaved = true, .portion = 0.5});
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = glm_layer});
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ extern const Architecture glm = {
     .model_types = {"glm", "glm4"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_up_proj."},
     .without = {},
-    .describe = forward,
+    .describe = glm_forward,
     .by_model_type_only = true,
 };
 

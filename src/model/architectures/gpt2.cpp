@@ -19,7 +19,7 @@ Layout stored_layout(const Builder& b) {
   return Layout::in_out;
 }
 
-void forward(Builder& b) {
+void gpt2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.scores({.scale = b.config().flag({"scale_attn_weights"}).value_or(true) ? std::nullopt
                                                                             : std::optional<double>(1.0),
@@ -50,7 +50,7 @@ extern const Architecture gpt2 = {
     .model_types = {"gpt2", "gpt-nano", "gpt-micro", "gpt-mini", "gopher-44m"},
     .signature = {"h.{}.ln_1.", "h.{}.attn.c_attn."},
     .without = {},
-    .describe = forward,
+    .describe = gpt2_forward,
 };
 
 }  // namespace normscope::model::architectures

@@ -8,7 +8,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // GPT-2's names; one key-value head behind all queries, or heads with a key and a value each.
-void forward(Builder& b) {
+void gpt_bigcode_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   const bool one_key = b.config().flag({"multi_query"}).value_or(true);
   if (one_key) b.grouped_queries();
@@ -39,7 +39,7 @@ extern const Architecture gpt_bigcode = {
     .model_types = {"gpt_bigcode"},
     .signature = {"h.{}.ln_1.", "h.{}.attn.c_attn."},
     .without = {},
-    .describe = forward,
+    .describe = gpt_bigcode_forward,
     .harmless = {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "inference_runner",
                  "max_batch_size", "pad_key_length", "pre_allocate_kv_cache", "validate_runner_input"},
     .by_model_type_only = true,

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Scores are not divided by the square root of the head width. Some layers attend to a window.
-void forward(Builder& b) {
+void gpt_neo_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.scores({.scale = 1.0});
   b.windows({});
@@ -35,7 +35,7 @@ extern const Architecture gpt_neo = {
     .model_types = {"gpt_neo"},
     .signature = {"h.{}.attn.attention.q_proj.", "h.{}.ln_1.", "h.{}.mlp.c_fc."},
     .without = {},
-    .describe = forward,
+    .describe = gpt_neo_forward,
     .harmless = {"attention_types"},  // the same as attention_layers
 };
 

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void gpt_neox_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.portion = 0.25, .theta_key = "rotary_emb_base", .portion_key = "rotary_pct"});
   const bool parallel = b.config().flag({"use_parallel_residual"}).value_or(true);
@@ -37,7 +37,7 @@ extern const Architecture gpt_neox = {
     .model_types = {"gpt_neox"},
     .signature = {"layers.{}.attention.query_key_value.", "layers.{}.input_layernorm."},
     .without = {},
-    .describe = forward,
+    .describe = gpt_neox_forward,
 };
 
 }  // namespace normscope::model::architectures

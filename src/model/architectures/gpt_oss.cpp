@@ -8,7 +8,7 @@ namespace {
 
 // Every head has a sink: a learned score of its own in the softmax. The experts' matrices are stacked, and
 // gate and input of an expert alternate in one of them.
-void layer(Builder& b) {
+void gpt_oss_layer(Builder& b) {
   llama_attention(b);
   b.other("self_attn.sinks");
   b.norm("post_attention_layernorm", "mlp input");
@@ -23,13 +23,13 @@ void layer(Builder& b) {
   });
 }
 
-void forward(Builder& b) {
+void gpt_oss_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.theta = 150'000.0});
   b.windows({.period = 2});
   b.scores_not_modelled("attention sinks (tensor \"self_attn.sinks\")");
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = gpt_oss_layer});
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ extern const Architecture gpt_oss = {
     .model_types = {"gpt_oss"},
     .signature = {"layers.{}.self_attn.sinks", "layers.{}.self_attn.q_proj.", "layers.{}.mlp.router."},
     .without = {},
-    .describe = forward,
+    .describe = gpt_oss_forward,
     .harmless = {"swiglu_alpha", "swiglu_limit", "quantization_config", "initial_context_length"},
 };
 

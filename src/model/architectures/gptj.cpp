@@ -7,7 +7,7 @@ namespace {
 
 // Attention and MLP both read the single norm of a layer. CodeGen has one matrix in four blocks (of the four
 // devices it was trained on), each with queries, values and keys.
-void forward(Builder& b) {
+void gptj_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.rotary(
       {.interleaved = true, .dims = static_cast<std::size_t>(b.config().count({"rotary_dim"}).value_or(64))});
@@ -35,7 +35,7 @@ extern const Architecture gptj = {
     .model_types = {"gptj", "codegen"},
     .signature = {"h.{}.attn.out_proj.", "h.{}.ln_1.", "h.{}.mlp.fc_in."},
     .without = {},
-    .describe = forward,
+    .describe = gptj_forward,
     .harmless = {"rotary", "scale_attn_weights"},
 };
 

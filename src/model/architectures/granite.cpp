@@ -12,7 +12,7 @@ namespace {
 
 // Llama with four multipliers. The embedding multiplier scales the stream, which a norm undoes; the residual
 // multiplier scales the outputs of branches.
-void forward(Builder& b) {
+void granite_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
   b.grouped_queries();
   b.rotary({});
@@ -37,7 +37,7 @@ extern const Architecture granite = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {},
-    .describe = forward,
+    .describe = granite_forward,
     .harmless = {"embedding_multiplier"},
     .by_model_type_only = true,
 };

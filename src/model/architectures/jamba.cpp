@@ -20,7 +20,7 @@ void feed_forward(Builder& b) {
 
 // Layers of attention between layers of a state space. Jamba's attention knows no positions, and its state
 // space has norms inside; Bamba's queries and keys are rotated in part, and its state space is Mamba 2's.
-void forward(Builder& b) {
+void jamba_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
   b.grouped_queries();
   const bool norms_inside = b.model_type() == "jamba" || b.has("layers.0.mamba.dt_layernorm.");
@@ -50,7 +50,7 @@ extern const Architecture jamba = {
     .signature = {"layers.{}.mamba.in_proj.", "layers.{}.input_layernorm.", "layers.{}.pre_ff_layernorm.",
                   "layers.{}.feed_forward."},
     .without = {},
-    .describe = forward,
+    .describe = jamba_forward,
     .harmless = {"attn_layer_indices", "attn_layer_offset", "attn_layer_period", "expert_layer_offset",
                  "expert_layer_period", "mamba_*", "num_logits_to_keep", "time_step_limit",
                  "use_associative_scan", "use_mamba_kernels", "use_mambapy", "z_loss_coefficient"},

@@ -8,7 +8,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void llama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
   const std::string type = b.model_type();
   if (type == "smollm3") {
@@ -35,7 +35,7 @@ extern const Architecture llama = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.pre_feedforward_layernorm."},
-    .describe = forward,
+    .describe = llama_forward,
     .harmless = {"attention_out_bias"},
 };
 

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void llama2c_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.interleaved = true});
   b.grouped_queries();
@@ -37,7 +37,7 @@ extern const Architecture llama2c = {
     .model_types = {},
     .signature = {"rms_att", "rms_ffn", "rms_final", "tok_emb"},
     .without = {},
-    .describe = forward,
+    .describe = llama2c_forward,
 };
 
 }  // namespace normscope::model::architectures

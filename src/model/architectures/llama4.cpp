@@ -26,7 +26,7 @@ void experts(Builder& b) {
   b.layout(Layout::out_in);
 }
 
-void layer(Builder& b) {
+void llama4_layer(Builder& b) {
   llama_attention(b);
   norms_of_rotated_heads(b);
   b.norm("post_attention_layernorm", "mlp input");
@@ -36,7 +36,7 @@ void layer(Builder& b) {
   });
 }
 
-void forward(Builder& b) {
+void llama4_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.interleaved = true, .theta = 5e5, .still_every = 4});
@@ -44,7 +44,7 @@ void forward(Builder& b) {
   for (const char* field : {"attn_temperature_tuning", "attention_chunk_size"}) {
     if (!b.config().states({field})) b.scores_not_modelled(std::string(field) + ": not stated");
   }
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = llama4_layer});
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ extern const Architecture llama4 = {
     .model_types = {"llama4", "llama4_text"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.feed_forward."},
     .without = {},
-    .describe = forward,
+    .describe = llama4_forward,
     .harmless = {"interleave_moe_layer_step", "intermediate_size_mlp", "attn_scale", "floor_scale",
                  "for_llm_compressor"},
     .by_model_type_only = true,

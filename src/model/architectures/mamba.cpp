@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void mamba_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.note("its mixers are state spaces: there are no attention heads");
   b.embedding("token embedding", b.has("embeddings.") ? "embeddings" : "embedding");
@@ -28,7 +28,7 @@ extern const Architecture mamba = {
     .model_types = {"mamba", "mamba2", "falcon_mamba"},
     .signature = {"layers.{}.mixer.in_proj.", "layers.{}.mixer.A_log", "layers.{}.norm."},
     .without = {},
-    .describe = forward,
+    .describe = mamba_forward,
     .harmless = {"chunk_size", "conv_kernel", "expand", "n_groups", "rescale_prenorm_residual",
                  "residual_in_fp32", "state_size", "time_step*", "use_associative_scan", "use_conv_bias",
                  "use_mambapy"},

@@ -8,19 +8,19 @@ namespace normscope::model::architectures {
 namespace {
 
 // Mistral with experts in place of the MLP. Phi-3.5-MoE has LayerNorms with biases.
-void layer(Builder& b) {
+void mixtral_layer(Builder& b) {
   llama_attention(b);
   b.norm("post_attention_layernorm", "mlp input");
   b.within("block_sparse_moe.", [&] { gated_experts(b, {.gate = "w1", .in = "w3", .out = "w2"}); });
 }
 
-void forward(Builder& b) {
+void mixtral_forward(Builder& b) {
   const bool phi = b.model_type() == "phimoe";
   b.norms({.kind = phi ? NormKind::layer : NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.theta = 1e6});
   b.windows({});
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = mixtral_layer});
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ extern const Architecture mixtral = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.block_sparse_moe.experts."},
     .without = {},
-    .describe = forward,
+    .describe = mixtral_forward,
     .harmless = {"auto_map",
                  "lm_head_bias"},  // published with code of its own before it was part of transformers
 };

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // The norm of the embeddings is what the stream begins with, and what the first attention reads.
-void forward(Builder& b) {
+void modernbert_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.scores_not_modelled("rotary positions without a causal mask");
   b.embedding("token embedding", "embeddings.tok_embeddings");
@@ -36,7 +36,7 @@ extern const Architecture modernbert = {
     .model_types = {"modernbert"},
     .signature = {"layers.{}.attn.Wqkv.", "layers.{}.mlp_norm."},
     .without = {},
-    .describe = forward,
+    .describe = modernbert_forward,
     .harmless = {"local_attention", "global_attn_every_n_layers", "layer_types", "rope*", "*_rope_theta",
                  "deterministic_flash_attn", "decoder_bias", "norm_bias", "sparse_pred*",
                  "repad_logits_with_grad", "reference_compile"},

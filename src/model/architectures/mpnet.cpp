@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // BERT's blocks in names of its own, with a bias of the scores by distance.
-void forward(Builder& b) {
+void mpnet_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-12});
   b.scores_not_modelled("relative_attention_bias");
   b.buffer("embeddings.position_ids");
@@ -38,7 +38,7 @@ extern const Architecture mpnet = {
     .model_types = {"mpnet"},
     .signature = {"encoder.layer.{}.attention.attn.q.", "encoder.layer.{}.attention.LayerNorm."},
     .without = {},
-    .describe = forward,
+    .describe = mpnet_forward,
     .harmless = {"relative_attention*"},
 };
 

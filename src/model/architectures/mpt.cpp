@@ -29,7 +29,7 @@ void read_scores(Builder& b, const Config& section) {
   b.scores_not_modelled(beyond);
 }
 
-void forward(Builder& b) {
+void mpt_forward(Builder& b) {
   const std::string kind = b.config().text({"norm_type"}).value_or("");
   const bool rms = kind.find("rms") != std::string::npos;
   b.norms({.kind = rms ? NormKind::rms : NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
@@ -60,7 +60,7 @@ extern const Architecture mpt = {
     .model_types = {"mpt"},
     .signature = {"blocks.{}.attn.Wqkv.", "blocks.{}.norm_1.", "blocks.{}.ffn.up_proj."},
     .without = {},
-    .describe = forward,
+    .describe = mpt_forward,
     // auto_map: published with code of its own before it was part of transformers
     .harmless = {"auto_map", "learned_pos_emb", "embedding_fraction", "expansion_ratio", "init_device",
                  "init_config", "no_bias", "verbose", "use_pad_tok_in_ffn", "tokenizer_name",

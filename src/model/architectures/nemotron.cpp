@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void layer(Builder& b) {
+void nemotron_layer(Builder& b) {
   llama_attention(b);
   b.norm("post_attention_layernorm", "mlp input");
   const std::uint64_t inner = b.reads("mlp in", "mlp.up_proj");
@@ -14,11 +14,11 @@ void layer(Builder& b) {
 }
 
 // LayerNorms store their gain minus 1; the MLP has no gate.
-void forward(Builder& b) {
+void nemotron_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.portion = 0.5, .portion_key = "rope_percent"});
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = nemotron_layer});
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ extern const Architecture nemotron = {
     .model_types = {"nemotron"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.up_proj."},
     .without = {},
-    .describe = forward,
+    .describe = nemotron_forward,
     .by_model_type_only = true,
 };
 

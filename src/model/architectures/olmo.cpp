@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Llama with LayerNorms that have neither gain nor bias.
-void forward(Builder& b) {
+void olmo_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5, .gainless = true});
   b.grouped_queries();
   b.rotary({});
@@ -22,7 +22,7 @@ extern const Architecture olmo = {
     .model_types = {"olmo"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.mlp.gate_proj."},
     .without = {"layers.{}.input_layernorm."},
-    .describe = forward,
+    .describe = olmo_forward,
     .by_model_type_only = true,
 };
 

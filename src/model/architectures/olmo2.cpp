@@ -8,7 +8,7 @@ namespace {
 
 // Branches read the stream without a norm and their outputs are normalized; so are queries and keys, all
 // heads of a layer together (OLMo 2 and 3) or each of them (EXAONE 4).
-void forward(Builder& b) {
+void olmo2_forward(Builder& b) {
   const bool exaone = b.model_type() == "exaone4";
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = exaone ? 1e-5 : 1e-6});
   b.grouped_queries();
@@ -29,7 +29,7 @@ extern const Architecture olmo2 = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.self_attn.q_norm.",
                   "layers.{}.post_attention_layernorm.", "layers.{}.post_feedforward_layernorm."},
     .without = {"layers.{}.input_layernorm.", "layers.{}.pre_feedforward_layernorm."},
-    .describe = forward,
+    .describe = olmo2_forward,
     .harmless = {"sliding_window_pattern"},
 };
 

@@ -49,7 +49,7 @@ void text_tower(Builder& b) {
   projection(b, "text_projection");
 }
 
-void forward(Builder& b) {
+void open_clip_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.other("logit_scale");
   b.other("logit_bias");
@@ -70,7 +70,7 @@ extern const Architecture open_clip = {
                 "visual.attn_pool.", "visual.transformer.resblocks.{}.attn.logit_scale",
                 "transformer.resblocks.{}.attn.logit_scale", "visual.transformer.resblocks.{}.attn.ln.",
                 "transformer.resblocks.{}.attn.ln."},
-    .describe = forward,
+    .describe = open_clip_forward,
 };
 
 }  // namespace normscope::model::architectures

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void opt_forward(Builder& b) {
   // Only OPT-350m normalizes after the sum; it has no norm at the end.
   const bool before = b.config().flag({"do_layer_norm_before"}).value_or(b.has("decoder.final_layer_norm."));
   b.norms({.kind = NormKind::layer, .placement = before ? Placement::pre : Placement::post, .eps = 1e-5});
@@ -40,7 +40,7 @@ extern const Architecture opt = {
     .model_types = {"opt"},
     .signature = {"decoder.layers.{}.self_attn_layer_norm.", "decoder.layers.{}.fc1."},
     .without = {"decoder.layers.{}.encoder_attn."},
-    .describe = forward,
+    .describe = opt_forward,
 };
 
 }  // namespace normscope::model::architectures

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void layer(Builder& b) {
+void persimmon_layer(Builder& b) {
   b.norm("input_layernorm", "attention input");
   const std::uint64_t attended = b.attention_fused_per_head("self_attn.query_key_value");
   if (b.config().flag({"qk_layernorm"}).value_or(b.has("self_attn.q_layernorm."))) {
@@ -19,10 +19,10 @@ void layer(Builder& b) {
   b.writes("mlp out", "mlp.dense_4h_to_h", inner);
 }
 
-void forward(Builder& b) {
+void persimmon_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.rotary({.theta = 25'000.0, .portion = 0.5});
-  llama_stack(b, {.layer = layer, .final_norm = "final_layernorm"});
+  llama_stack(b, {.layer = persimmon_layer, .final_norm = "final_layernorm"});
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ extern const Architecture persimmon = {
     .model_types = {"persimmon"},
     .signature = {"layers.{}.self_attn.query_key_value.", "layers.{}.mlp.dense_h_to_4h.", "final_layernorm."},
     .without = {},
-    .describe = forward,
+    .describe = persimmon_forward,
 };
 
 }  // namespace normscope::model::architectures

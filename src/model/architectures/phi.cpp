@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Attention and MLP both read the single norm of a layer.
-void layer(Builder& b) {
+void phi_layer(Builder& b) {
   b.norm("input_layernorm", "attention input");
   llama_projections(b, "self_attn.dense");
   if (b.config().flag({"qk_layernorm"}).value_or(b.has("self_attn.q_layernorm."))) {
@@ -18,11 +18,11 @@ void layer(Builder& b) {
   b.writes("mlp out", "mlp.fc2", inner);
 }
 
-void forward(Builder& b) {
+void phi_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.portion = 0.5});
-  llama_stack(b, {.layer = layer, .final_norm = "final_layernorm"});
+  llama_stack(b, {.layer = phi_layer, .final_norm = "final_layernorm"});
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ extern const Architecture phi = {
     .model_types = {"phi"},
     .signature = {"layers.{}.self_attn.dense.", "layers.{}.self_attn.q_proj.", "layers.{}.mlp.fc1."},
     .without = {},
-    .describe = forward,
+    .describe = phi_forward,
     .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
 };
 

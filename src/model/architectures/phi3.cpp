@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Llama with one matrix for queries, keys and values, and one for the MLP's gate and input.
-void layer(Builder& b) {
+void phi3_layer(Builder& b) {
   b.norm("input_layernorm", "attention input");
   const std::uint64_t attended = b.fused_attention("self_attn.qkv_proj");
   b.rotary_buffer("self_attn.rotary_emb.inv_freq");
@@ -16,12 +16,12 @@ void layer(Builder& b) {
   llama_mlp(b);
 }
 
-void forward(Builder& b) {
+void phi3_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({});
   b.windows({});
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = phi3_layer});
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ extern const Architecture phi3 = {
     .signature = {"layers.{}.self_attn.qkv_proj.", "layers.{}.input_layernorm.",
                   "layers.{}.mlp.gate_up_proj."},
     .without = {},
-    .describe = forward,
+    .describe = phi3_forward,
     .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
 };
 

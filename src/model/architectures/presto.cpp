@@ -8,7 +8,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void presto_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.stack("encoder");
   b.within("encoder.", [&] {
@@ -44,7 +44,7 @@ extern const Architecture presto = {
     .model_types = {},
     .signature = {"encoder.blocks.{}.norm1.", "decoder.decoder_blocks.{}.norm1.", "encoder.eo_patch_embed."},
     .without = {},
-    .describe = forward,
+    .describe = presto_forward,
 };
 
 }  // namespace normscope::model::architectures

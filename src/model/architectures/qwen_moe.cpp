@@ -10,7 +10,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Llama with experts in place of some MLPs.
-void layer(Builder& b) {
+void qwen_moe_layer(Builder& b) {
   if (b.predicts_further()) return;
   llama_attention(b);
   expect_norms_of_heads(b);
@@ -18,14 +18,14 @@ void layer(Builder& b) {
   llama_experts(b);
 }
 
-void forward(Builder& b) {
+void qwen_moe_forward(Builder& b) {
   const std::string type = b.model_type();
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = type == "olmoe" ? 1e-5 : 1e-6});
   b.grouped_queries();
   b.rotary({.portion = type == "glm4_moe" ? 0.5 : 1.0});
   if (type.starts_with("qwen")) b.windows({.must_be_enabled = true});
   if (type == "qwen3_moe" || type == "glm4_moe") b.head_dim_from("layers.0.self_attn.q_norm");
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = qwen_moe_layer});
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ extern const Architecture qwen_moe = {
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.experts.",
                   "layers.{}.mlp.gate."},
     .without = {},
-    .describe = forward,
+    .describe = qwen_moe_forward,
     .harmless = {"num_nextn_predict_layers"},
 };
 

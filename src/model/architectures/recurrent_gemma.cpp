@@ -18,7 +18,7 @@ void recurrence(Builder& b) {
   b.writes("recurrence out", "linear_out");
 }
 
-void forward(Builder& b) {
+void recurrent_gemma_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
   b.grouped_queries();
   b.rotary({.portion = 0.5});
@@ -50,7 +50,7 @@ extern const Architecture recurrent_gemma = {
     .model_types = {"recurrent_gemma"},
     .signature = {"layers.{}.temporal_pre_norm.", "layers.{}.temporal_block.", "layers.{}.channel_pre_norm."},
     .without = {},
-    .describe = forward,
+    .describe = recurrent_gemma_forward,
     .harmless = {"block_types", "conv1d_width", "embeddings_scale_by_sqrt_dim", "final_w_init_variance_scale",
                  "lru_width", "w_init_variance_scale"},
 };

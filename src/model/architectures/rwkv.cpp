@@ -37,7 +37,7 @@ std::uint64_t read_mix(Builder& b, const std::string& part, std::initializer_lis
   return out;
 }
 
-void attention(Builder& b, const std::string& part) {
+void rwkv_attention(Builder& b, const std::string& part) {
   const std::uint64_t values = read_mix(b, part, {"receptance", "key", "gate", "value"});
   const bool gated = b.has(part + "gate.");
   if (b.has(part + "ln_x.")) {
@@ -55,7 +55,7 @@ void attention(Builder& b, const std::string& part) {
   b.writes("attention out", part + "output");
 }
 
-void forward(Builder& b) {
+void rwkv_forward(Builder& b) {
   const Names names = b.has("emb.") ? Names{} : Names{"attention.", "feed_forward.", "pre_ln", "embeddings"};
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.note(
@@ -72,7 +72,7 @@ void forward(Builder& b) {
     time_parameters(b, names.attention);
     time_parameters(b, names.mlp);
     b.norm("ln1", "attention input");
-    attention(b, names.attention);
+    rwkv_attention(b, names.attention);
     b.norm("ln2", "mlp input");
     const std::uint64_t inner = read_mix(b, names.mlp, {"receptance", "key"});
     b.writes("mlp out", names.mlp + "value", inner);
@@ -91,7 +91,7 @@ extern const Architecture rwkv = {
     .model_types = {"rwkv", "rwkv5"},
     .signature = {"blocks.{}.ln1.", "blocks.{}.ln2.", "ln_out."},
     .without = {"blocks.{}.att.time_maa_x", "blocks.{}.att.x_r"},
-    .describe = forward,
+    .describe = rwkv_forward,
     .harmless = {"attention_hidden_size", "head_size", "head_size_divisor", "rescale_every"},
 };
 

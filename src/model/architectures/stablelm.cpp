@@ -16,7 +16,7 @@ void norms_of_each_head(Builder& b, const std::string& name, const char* role, c
   }
 }
 
-void layer(Builder& b) {
+void stablelm_layer(Builder& b) {
   llama_attention(b);
   b.rotary_buffer("self_attn.rotary_emb.inv_freq");
   if (b.config().flag({"qk_layernorm"}).value_or(b.has("self_attn.q_layernorm."))) {
@@ -30,11 +30,11 @@ void layer(Builder& b) {
 }
 
 // Llama's names over LayerNorms with biases; a quarter of each head's coordinates rotate.
-void forward(Builder& b) {
+void stablelm_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.grouped_queries();
   b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
-  llama_stack(b, {.layer = layer});
+  llama_stack(b, {.layer = stablelm_layer});
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ extern const Architecture stablelm = {
     .model_types = {"stablelm", "stablelm_epoch"},
     .signature = {"layers.{}.self_attn.q_proj.", "layers.{}.input_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {},
-    .describe = forward,
+    .describe = stablelm_forward,
     .harmless = {"auto_map"},  // published with code of its own before it was part of transformers
     .by_model_type_only = true,
 };

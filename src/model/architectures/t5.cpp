@@ -54,7 +54,7 @@ void t5_stack(Builder& b, const char* name, bool decoder) {
   });
 }
 
-void forward(Builder& b) {
+void t5_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
   b.scores({.scale = 1.0});
   b.scores_not_modelled("relative_attention_bias");
@@ -82,7 +82,7 @@ extern const Architecture t5 = {
     .model_types = {"t5", "mt5", "umt5"},
     .signature = {"encoder.block.{}.layer.{}.SelfAttention.", "encoder.block.{}.layer.{}.layer_norm."},
     .without = {},
-    .describe = forward,
+    .describe = t5_forward,
     .harmless = {"d_kv", "num_decoder_layers", "feed_forward_proj", "dense_act_fn", "is_gated_act",
                  "relative_attention*"},
 };

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void timm_vit_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-6});
   b.input_map("patch embedding", "patch_embed.proj");
   b.embedding("class token", "cls_token", Need::optional);
@@ -28,7 +28,7 @@ extern const Architecture timm_vit = {
     .model_types = {},
     .signature = {"blocks.{}.norm1.", "blocks.{}.mlp.fc1.", "patch_embed.proj."},
     .without = {},
-    .describe = forward,
+    .describe = timm_vit_forward,
     .tower = Tower::vision,
 };
 

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void torch_decoder_forward(Builder& b) {
   torch_decoder_stack(b, torch_norm_first(b, b.has("norm.")));
   torch_finish(b);
 }
@@ -20,7 +20,7 @@ extern const Architecture torch_decoder = {
     .signature = {"layers.{}.self_attn.in_proj_weight", "layers.{}.multihead_attn.in_proj_weight",
                   "layers.{}.norm3."},
     .without = {"encoder.layers.{}.self_attn.in_proj_weight", "query_embed."},
-    .describe = forward,
+    .describe = torch_decoder_forward,
     .harmless = {"activation", "batch_first", "dim_feedforward", "norm_first", "num_decoder_layers",
                  "num_encoder_layers"},
 };

@@ -6,7 +6,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void torch_encoder_forward(Builder& b) {
   torch_encoder_stack(b, torch_norm_first(b, b.has("norm.")));
   torch_finish(b);
 }
@@ -19,7 +19,7 @@ extern const Architecture torch_encoder = {
     .model_types = {},
     .signature = {"layers.{}.self_attn.in_proj_weight", "layers.{}.linear1.", "layers.{}.norm1."},
     .without = {"layers.{}.multihead_attn.", "query_embed.", "layers.{}.norm3."},
-    .describe = forward,
+    .describe = torch_encoder_forward,
     .harmless = {"activation", "batch_first", "dim_feedforward", "norm_first", "num_decoder_layers",
                  "num_encoder_layers"},
 };

@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Both stacks of torch.nn.Transformer end with a norm, wherever the others are.
-void forward(Builder& b) {
+void torch_transformer_forward(Builder& b) {
   const bool before = torch_norm_first(b, false);
   b.stack("encoder");
   b.within("encoder.", [&] { torch_encoder_stack(b, before); });
@@ -27,7 +27,7 @@ extern const Architecture torch_transformer = {
                   "decoder.layers.{}.multihead_attn.in_proj_weight", "encoder.layers.{}.linear1.",
                   "decoder.layers.{}.norm3."},
     .without = {"query_embed."},
-    .describe = forward,
+    .describe = torch_transformer_forward,
     .harmless = {"activation", "batch_first", "dim_feedforward", "norm_first", "num_decoder_layers",
                  "num_encoder_layers"},
 };

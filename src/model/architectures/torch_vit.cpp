@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void torch_vit_forward(Builder& b) {
   // The file does not distinguish pre-norm from post-norm. The public checkpoint of this form classifies 8 of
   // 10 MNIST digits correctly as post-norm and 4 of 10 as pre-norm.
   b.norms({.kind = NormKind::layer, .placement = Placement::post, .eps = 1e-5});
@@ -33,7 +33,7 @@ extern const Architecture torch_vit = {
     .model_types = {},
     .signature = {"encoder.{}.attn.in_proj_weight", "encoder.{}.norm1.", "patch_embed.proj."},
     .without = {},
-    .describe = forward,
+    .describe = torch_vit_forward,
 };
 
 }  // namespace normscope::model::architectures

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void attention(Builder& b) {
+void transformer_lens_attention(Builder& b) {
   b.within("attn.", [&] {
     b.buffer("IGNORE");
     b.attention_of_stacks("W_Q", "W_K", "W_V");
@@ -37,7 +37,7 @@ void limits(Builder& b) {
   if (!b.has("blocks.0.mlp.")) b.scores_not_modelled("positions, which the file does not state");
 }
 
-void forward(Builder& b) {
+void transformer_lens_forward(Builder& b) {
   const bool centred = b.has("blocks.0.ln1.b");
   b.norms({.kind = centred ? NormKind::layer : NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
   b.note("scores divided by the root of the head width are assumed: TransformerLens stores no configuration");
@@ -47,7 +47,7 @@ void forward(Builder& b) {
   b.embedding("position embedding", "pos_embed.W_pos");
   b.each_layer("blocks.{}.", [&] {
     b.norm("ln1", "attention input");
-    attention(b);
+    transformer_lens_attention(b);
     mlp(b);
   });
   b.norm("ln_final", "final");
@@ -62,7 +62,7 @@ extern const Architecture transformer_lens = {
     .model_types = {},
     .signature = {"blocks.{}.attn.W_Q", "blocks.{}.ln1.w", "pos_embed.W_pos", "ln_final.w"},
     .without = {"embed.pos_embed.W_pos", "blocks.{}.attn.rotary_sin"},
-    .describe = forward,
+    .describe = transformer_lens_forward,
 };
 
 }  // namespace normscope::model::architectures

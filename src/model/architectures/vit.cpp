@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void vit_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-12});
   b.embedding("class token", "embeddings.cls_token");
   b.embedding("distillation token", "embeddings.distillation_token", Need::optional);
@@ -36,7 +36,7 @@ extern const Architecture vit = {
     .model_types = {"vit", "deit"},
     .signature = {"encoder.layer.{}.layernorm_before.", "encoder.layer.{}.attention.attention.query."},
     .without = {},
-    .describe = forward,
+    .describe = vit_forward,
     .tower = Tower::vision,
 };
 

@@ -5,7 +5,7 @@ namespace normscope::model::architectures {
 
 namespace {
 
-void forward(Builder& b) {
+void vit_pytorch_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.norm("to_patch_embedding.1", "patch");
   b.leads_over("patch embedding", "to_patch_embedding.2");
@@ -33,7 +33,7 @@ extern const Architecture vit_pytorch = {
     .signature = {"transformer.layers.{}.{}.to_qkv.", "transformer.layers.{}.{}.net.{}.",
                   "to_patch_embedding.{}."},
     .without = {},
-    .describe = forward,
+    .describe = vit_pytorch_forward,
     .tower = Tower::vision,
 };
 

@@ -8,7 +8,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // Norms outside the encoder that the configuration's eps does not reach.
-constexpr double kEps = 1e-5;
+constexpr double kWav2vec2Eps = 1e-5;
 
 // Convolutions of the samples, each with a norm of its channels and an activation behind it.
 void feature_extractor(Builder& b, bool each) {
@@ -26,12 +26,12 @@ void feature_extractor(Builder& b, bool each) {
       return;
     }
     b.norm_of_outputs("layer_norm", "convolution output", {.role = "convolution", .map = "conv"});
-    b.last_eps(kEps, {});
+    b.last_eps(kWav2vec2Eps, {});
     b.reads_are_indirect();
   });
 }
 
-void layer(Builder& b, bool before) {
+void wav2vec2_layer(Builder& b, bool before) {
   if (before) b.norm("layer_norm", "attention input");
   const std::uint64_t attended = b.attention("attention.q_proj", "attention.k_proj", "attention.v_proj");
   b.writes("attention out", "attention.out_proj", attended);
@@ -41,7 +41,7 @@ void layer(Builder& b, bool before) {
   if (!before) b.norm("final_layer_norm", "mlp output");
   if (!b.has("adapter_layer.")) return;
   b.norm("adapter_layer.norm", "adapter input");
-  b.last_eps(kEps, {});
+  b.last_eps(kWav2vec2Eps, {});
   const std::uint64_t narrow = b.reads("adapter in", "adapter_layer.linear_1");
   b.writes("adapter out", "adapter_layer.linear_2", narrow);
 }
@@ -58,7 +58,7 @@ void heads(Builder& b, bool direct) {
   }
 }
 
-void forward(Builder& b) {
+void wav2vec2_forward(Builder& b) {
   const Config& config = b.config();
   const bool each = b.has("feature_extractor.conv_layers.1.layer_norm.");
   const bool before = config.flag({"do_stable_layer_norm"}).value_or(each);
@@ -83,7 +83,7 @@ void forward(Builder& b) {
   }
   b.partial_input("encoder.pos_conv_embed.");  // behind an activation
   if (!before) b.norm("encoder.layer_norm", "embedding");
-  b.each_layer("encoder.layers.{}.", [&] { layer(b, before); });
+  b.each_layer("encoder.layers.{}.", [&] { wav2vec2_layer(b, before); });
   if (before) b.norm("encoder.layer_norm", "final");
   const bool adapted = config.flag({"add_adapter"}).value_or(b.has("adapter."));
   const bool mixed = config.flag({"use_weighted_layer_sum"}).value_or(false);
@@ -100,7 +100,7 @@ extern const Architecture wav2vec2 = {
                   "feature_extractor.conv_layers.{}.conv.", "encoder.layers.{}.attention.q_proj.",
                   "encoder.pos_conv_embed.conv."},
     .without = {"encoder.layers.{}.attention.gru_rel_pos_linear."},
-    .describe = forward,
+    .describe = wav2vec2_forward,
     .harmless = {"adapter_*",
                  "apply_spec_augment",
                  "codevector_dim",

@@ -7,7 +7,7 @@ namespace normscope::model::architectures {
 namespace {
 
 // BART's layers with norms before their branches, over two convolutions of a spectrogram.
-void forward(Builder& b) {
+void whisper_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
   b.stack("encoder");
   b.within("encoder.", [&] {
@@ -38,7 +38,7 @@ extern const Architecture whisper = {
     .signature = {"encoder.layers.{}.self_attn_layer_norm.", "decoder.layers.{}.encoder_attn_layer_norm.",
                   "encoder.conv1."},
     .without = {},
-    .describe = forward,
+    .describe = whisper_forward,
     .harmless = {"encoder_*", "decoder_*", "scale_embedding", "apply_spec_augment", "mask_*",
                  "max_source_positions", "max_target_positions", "median_filter_width", "num_mel_bins",
                  "use_weighted_layer_sum", "alignment_heads", "forced_decoder_ids", "lang_ids"},

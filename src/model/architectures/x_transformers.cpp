@@ -27,7 +27,7 @@ void sublayer(Builder& b) {
   b.writes("mlp out", "1.ff.3", inner);
 }
 
-void forward(Builder& b) {
+void x_transformers_forward(Builder& b) {
   b.norms(style(b));
   b.scores_not_modelled("options of attention that no tensor shows, such as attn_qk_norm");
   b.embedding("token embedding", "token_emb.emb");
@@ -46,7 +46,7 @@ extern const Architecture x_transformers = {
     .signature = {"attn_layers.layers.{}.{}.{}.", "token_emb.emb.", "attn_layers.final_norm.",
                   "attn_layers.layers.{}.{}.to_q."},
     .without = {"attn_layers.layers.{}.{}.mem_k"},
-    .describe = forward,
+    .describe = x_transformers_forward,
 };
 
 }  // namespace normscope::model::architectures

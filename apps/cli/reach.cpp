@@ -212,7 +212,7 @@ void add_reach(CLI::App& root, Session& session) {
       ->type_name("ARRAY")
       ->needs(unembedding);
   head.norm.declare(*command);
-  for (const char* name : {"--norm", "--gain", "--gain-offset", "--bias", "--eps"}) {
+  for (const char* name : {"--norm", "--gain", "--gain-offset", "--bias", "--eps", "--alpha", "--shift"}) {
     command->get_option(name)->excludes(model);
   }
   command->remove_option(command->get_option("--groups"));

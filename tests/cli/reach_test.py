@@ -425,7 +425,8 @@ class Reach(CommandTest):
         options = self.arrays(np.ones((3, 4)))
         np.save(self.folder / "rows.npy", np.ones((3, 4)))
         self.fails(2, "reach")
-        self.fails(2, "reach", OWN_MODEL, "--norm", "rms")
+        for option, value in (("--norm", "rms"), ("--alpha", 2), ("--shift", 1)):
+            self.assertIn("excludes", self.fails(2, "reach", OWN_MODEL, option, value))
         self.assertIn("would overwrite", self.fails(3, "reach", "--unembedding", "rows.npy", "--norm", "rms",
                                                   "--certificates", "."))
         self.assertIn("--tokens", self.fails(3, "reach", *options, "--tokens", "3"))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that modules include only what cmake/layers.json allows, and all of it, that no pages import in circles, and
-that docs/design/house.md shows the current floors; with --picture, writes them there."""
+"""Checks that modules include only what cmake/layers.json allows, and all of it, that public headers include the
+standard headers whose names they use, that no pages import in circles, and that docs/design/house.md shows the current
+floors; with --picture, writes them there."""
 
 import json
 import re
@@ -11,6 +12,39 @@ from pathlib import Path
 PUBLIC = re.compile(r"^\s*#\s*include\s*<normscope/(\w+)/", re.MULTILINE)
 PRIVATE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 IMPORT = re.compile(r'\b(?:from|import)\s*\(?\s*"(\.[^"]+)"')
+
+STANDARD = re.compile(r"\bstd::(\w+)")
+INCLUDED = re.compile(r"^#include <(\w+)>", re.MULTILINE)
+COMMENT = re.compile(r"//.*")
+# Names of namespace std that public headers use, by the header that defines them.
+DEFINES = {
+    "algorithm": "max", "array": "array", "chrono": "chrono",
+    "cmath": "abs ceil fabs floor fma ilogb isfinite isinf isnan ldexp log10 nearbyint pow round scalbn sqrt",
+    "cstddef": "byte ptrdiff_t size_t", "cstdint": "int64_t uint16_t uint32_t uint64_t uint8_t",
+    "cstdio": "fprintf remove snprintf", "cstdlib": "abort atoi atoll strtod", "cstring": "memcpy",
+    "filesystem": "filesystem", "functional": "function less", "initializer_list": "initializer_list",
+    "limits": "numeric_limits", "map": "map", "memory": "addressof shared_ptr unique_ptr", "optional": "nullopt optional",
+    "span": "span", "stdexcept": "runtime_error", "string": "string to_string", "string_view": "string_view",
+    "type_traits": "conditional_t enable_if_t is_same_v is_trivially_copyable_v remove_cv_t remove_reference_t "
+                   "type_identity_t",
+    "utility": "move pair", "vector": "vector",
+}
+HEADER_OF = {name: header for header, names in DEFINES.items() for name in names.split()}
+
+
+def missing_headers(root: Path) -> list[str]:
+    """Names of namespace std in public headers that do not include the header of the name themselves."""
+    found = []
+    for path in sorted((root / "include/normscope").rglob("*.hpp")):
+        text = COMMENT.sub("", path.read_text())
+        included = set(INCLUDED.findall(text))
+        for name in sorted(set(STANDARD.findall(text))):
+            header = HEADER_OF.get(name)
+            if header is None:
+                found.append(f"{path.relative_to(root)}: std::{name} is not in the table of scripts/check_floors.py")
+            elif header not in included:
+                found.append(f"{path.relative_to(root)}: uses std::{name} and does not include <{header}>")
+    return found
 
 
 def violations(root: Path) -> list[str]:
@@ -97,6 +131,7 @@ if __name__ == "__main__":
     if "--picture" in sys.argv:
         path, _, content = page_with_picture(house)
         path.write_text(content)
-    problems = violations(house) + circles(house) + stale_picture(house)
-    print("\n".join(problems) or "floors: includes point down, each module uses all it may, no imports in circles")
+    problems = violations(house) + missing_headers(house) + circles(house) + stale_picture(house)
+    print("\n".join(problems) or "floors: includes point down and are complete, each module uses all it may, no imports "
+                                 "in circles")
     sys.exit(1 if problems else 0)

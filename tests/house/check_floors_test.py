@@ -47,6 +47,22 @@ class Floors(unittest.TestCase):
             self.violations("src/core/a.cpp", "\n", '{"core": ["norm"], "norm": ["core"]}')
 
 
+class StandardHeaders(unittest.TestCase):
+    def missing(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            header = Path(folder) / "include/normscope/core/a.hpp"
+            header.parent.mkdir(parents=True)
+            header.write_text(text)
+            return check_floors.missing_headers(Path(folder))
+
+    def test_a_header_that_others_include_is_missing_all_the_same(self):
+        self.assertEqual(self.missing("#include <vector>\nstd::vector<std::size_t> sizes;  // std::string\n"),
+                         ["include/normscope/core/a.hpp: uses std::size_t and does not include <cstddef>"])
+
+    def test_a_name_of_no_known_header_is_told(self):
+        self.assertIn("std::latch is not in the table", self.missing("std::latch done;\n")[0])
+
+
 class Picture(unittest.TestCase):
     FLOORS = {"core": [], "norm": ["core"], "audit": ["core", "norm"]}
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include <Eigen/Core>
 
 #include <normscope/core/assert.hpp>

@@ -2,7 +2,8 @@
 
 #include <memory>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace normscope::bench {
 namespace {

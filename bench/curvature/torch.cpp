@@ -2,7 +2,9 @@
 
 #include <memory>
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace normscope::bench {
 namespace {

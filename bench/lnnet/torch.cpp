@@ -2,7 +2,9 @@
 
 #include <memory>
 
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 extern "C" void openblas_set_num_threads(int threads);
 

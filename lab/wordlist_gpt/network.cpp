@@ -1,7 +1,8 @@
 #include "network.hpp"
 
 #include <dlfcn.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>

@@ -32,10 +32,16 @@ function(normscope_unity target)
   endforeach()
 endfunction()
 
-# normscope_precompile(<target> <header>...): with NORMSCOPE_UNITY, compiles these headers once for the target.
+# normscope_precompile(<target> <header>... | REUSE_FROM <other>): with NORMSCOPE_UNITY, compiles these headers once for
+# the target, or uses those of the other target.
 function(normscope_precompile target)
   if(NORMSCOPE_UNITY)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "REUSE_FROM" "")
+    if(arg_REUSE_FROM)
+      target_precompile_headers(${target} REUSE_FROM ${arg_REUSE_FROM})
+    else()
+      target_precompile_headers(${target} PRIVATE ${ARGN})
+    endif()
   endif()
 endfunction()
 
@@ -51,7 +57,7 @@ endfunction()
 # Modules that no page uses: WebAssembly goes without them, and without the documents and figures of their results.
 set(normscope_off_page_modules "")
 if(EMSCRIPTEN)
-  set(normscope_off_page_modules rewrite activations signature)
+  set(normscope_off_page_modules activations certificates rewrite signature)
 endif()
 
 # normscope_module(<name>): the library normscope::<name> from src/<name>/**.cpp and
@@ -62,7 +68,7 @@ function(normscope_module name)
     # zlib and GMP are not available in WebAssembly.
     list(FILTER sources EXCLUDE REGEX "/(zlib|gmp)/")
     list(JOIN normscope_off_page_modules "|" off_page)
-    list(FILTER sources EXCLUDE REGEX "/(${off_page})\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/src/(documents|figures)/(${off_page})\\.cpp$")
   else()
     list(FILTER sources EXCLUDE REGEX "/no_(zlib|gmp)/")
   endif()
@@ -74,8 +80,7 @@ function(normscope_module name)
   target_compile_features(normscope_${name} PUBLIC cxx_std_20)
   target_link_libraries(normscope_${name} PRIVATE $<BUILD_INTERFACE:normscope_build_flags>)
   set_target_properties(normscope_${name} PROPERTIES
-    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ${NORMSCOPE_POSITION_INDEPENDENT}
-    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ${NORMSCOPE_POSITION_INDEPENDENT})
   string(JSON count LENGTH "${normscope_layers}" ${name})
   if(count GREATER 0)
     math(EXPR last "${count} - 1")
@@ -86,8 +91,7 @@ function(normscope_module name)
       endif()
     endforeach()
   endif()
-  # The files of architectures use the same private names.
-  normscope_unity(normscope_${name} BATCH 16 SKIP "/architectures/")
+  normscope_unity(normscope_${name} BATCH 16)
   if(name STREQUAL "model")
     normscope_precompile(normscope_model "${PROJECT_SOURCE_DIR}/src/model/builder.hpp")
   endif()

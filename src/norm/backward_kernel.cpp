@@ -1,7 +1,3 @@
-// See the comment at the same place in forward_kernel.cpp.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_SSSE3 | HWY_AVX3_DL)
-
 #include "kernel_jobs.hpp"
 
 #undef HWY_TARGET_INCLUDE

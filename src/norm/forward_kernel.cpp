@@ -1,8 +1,3 @@
-// Arrays of vectors need a vector size known at compile time. HWY_WASM has no float64 vectors, and SSSE3 and
-// AVX3_DL gain nothing in these loops over the targets below them.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_SSSE3 | HWY_AVX3_DL)
-
 #include "kernel_jobs.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,6 +1,3 @@
-// Arrays of vectors need a vector size known at compile time; HWY_WASM has no float64 vectors.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM)
-
 #include <normscope/numeric/product.hpp>
 
 #include <algorithm>

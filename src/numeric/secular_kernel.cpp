@@ -1,6 +1,3 @@
-// This target has no float64 vectors.
-#define HWY_DISABLED_TARGETS HWY_WASM
-
 #include "secular_kernel.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,6 +1,3 @@
-// This target has no float64 vectors.
-#define HWY_DISABLED_TARGETS HWY_WASM
-
 #include "tile_kernel.hpp"
 
 #include <algorithm>

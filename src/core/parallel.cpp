@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -73,8 +74,6 @@ class alignas(64) Range {
     return true;
   }
 
-  void clear() { left_.store(0, std::memory_order_relaxed); }
-
  private:
   static constexpr std::uint64_t lower_half = 0xffffffffU;
   static std::uint64_t packed(std::uint64_t begin, std::uint64_t end) { return end << 32U | begin; }
@@ -95,11 +94,13 @@ struct Job {
   const std::size_t pieces;
   /// One range per worker; the caller starts with the first.
   const std::size_t ranges;
-  /// Written only by the piece that set `failed`.
+  /// What piece `last` threw; written under `failing`.
   std::exception_ptr failure{};
+  std::mutex failing{};
+  /// The first piece that threw, as far as is known: those behind it are left out.
+  std::atomic<std::size_t> last{std::numeric_limits<std::size_t>::max()};
   /// The caller's.
   const int core = current_core();
-  std::atomic<bool> failed{false};
 
   /// The members below are written under the pool's mutex.
   bool caller_sleeps = false;
@@ -125,11 +126,15 @@ struct Job {
       Range& from = range((own + i) % ranges);
       const Range::From side = i == 0 ? Range::From::front : Range::From::back;
       for (std::size_t piece = 0; from.take(side, piece);) {
+        if (piece > last.load(std::memory_order_relaxed)) continue;
         try {
           body(begin_of(piece), begin_of(piece + 1));
         } catch (...) {
-          if (!failed.exchange(true)) failure = std::current_exception();
-          for (std::size_t r = 0; r < ranges; ++r) range(r).clear();
+          const std::lock_guard lock(failing);
+          if (piece < last.load(std::memory_order_relaxed)) {
+            last.store(piece, std::memory_order_relaxed);
+            failure = std::current_exception();
+          }
         }
       }
     }

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -200,6 +201,21 @@ TEST(ParallelFor, ThrowsAgainWhatAPieceThrew) {
     EXPECT_EQ(inside, 0);
   }
   EXPECT_TRUE(run_in_worker([] {}));
+}
+
+TEST(ParallelFor, ThrowsAgainWhatTheFirstOfSeveralPiecesThrew) {
+  for (std::size_t first = 0; first < 60; ++first) {
+    try {
+      parallel_for(64, 1, 4, [&](std::size_t begin, std::size_t end) {
+        // The first exception in order is the last in time.
+        if (begin <= first && first < end) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (first < end) throw std::max(begin, first);
+      });
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (std::size_t index) {
+      EXPECT_EQ(index, first);
+    }
+  }
 }
 
 TEST(ParallelFor, ThrowsAgainWhatAWorkerThrew) {

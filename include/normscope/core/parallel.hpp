@@ -28,8 +28,8 @@ class PieceBody {
 /// Calls `body(begin, end)` on consecutive pieces of [0, count), on up to `threads` threads (0: all that the
 /// machine has). Pieces are as equal as possible, the same number for each thread, and contain at least half
 /// of `grain` items. If the computation for an index does not depend on its piece, the result does not depend
-/// on `threads`. The first exception thrown by a piece is rethrown here, after all threads have left the
-/// body.
+/// on `threads`. Of the exceptions thrown by pieces that of the first piece in order is rethrown here, after
+/// all threads have left the body; pieces behind it may be left out.
 ///
 /// Threads   the caller's, and up to 1023 workers that are kept for later calls. A call does not wait for
 ///           workers that are busy elsewhere: bodies may call `parallel_for`, any thread may, and pieces must

@@ -125,6 +125,18 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
   return tell(session, options, account(store, experiment, options.size()));
 }
 
+int plan(const Session& session, const Options& options) {
+  const Experiment& experiment = named(options.name);
+  const std::optional<Sweep> sweep =
+      options.sweep.empty() ? std::nullopt : std::optional(read_sweep(options.sweep));
+  const std::vector<RunKey> keys = planned(experiment, options.size(), options.seeds, sweep);
+  std::optional<Store> store;
+  if (std::filesystem::exists(options.store)) store.emplace(options.store);
+  const Forecast expected = forecast(store ? &*store : nullptr, experiment, options.size(), keys);
+  session.say(to_text(expected, experiment, options.size(), thread_count(session.threads)));
+  return cli::ok;
+}
+
 int show(const Session& session, const Options& options) {
   const Experiment& experiment = named(options.name);
   cli::expect_folders({options.folder});
@@ -171,9 +183,21 @@ void add_name_and_store(CLI::App& command, Options& options) {
   add_store(command, options);
 }
 
-void add_size_and_folder(CLI::App& command, Options& options) {
+void add_size(CLI::App& command, Options& options) {
   command.add_flag("--quick", options.quick,
                    "Use the small size, which takes seconds; every verdict is then inconclusive");
+}
+
+void add_seeds(CLI::App& command, Options& options) {
+  command.get_option("--threads")->description("Number of processes, one thread each (default: all cores)");
+  command.add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")
+      ->type_name("N")
+      ->check(cli::counts(1, cli::largest_count));
+  command.add_option("--sweep", options.sweep, "JSON file of configurations and seeds to run instead")
+      ->type_name("FILE");
+}
+
+void add_folder(CLI::App& command, Options& options) {
   command.add_option("-o,--output", options.folder, "Write the figures (Vega-Lite) into FOLDER")
       ->type_name("FOLDER");
   command.add_flag("--markdown", options.markdown, "Print the results as Markdown");
@@ -187,6 +211,9 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
   add_list(root, session, [&] { return list(session); });
   CLI::App* runs = cli::add_command(root, session, "run", "Run an experiment; interrupted runs continue",
                                     [&] { return run(session, options, ranks); });
+  CLI::App* plans = cli::add_command(
+      root, session, "plan", "Show what the runs of an experiment will take: runs, core hours, memory",
+      [&] { return plan(session, options); });
   CLI::App* shows = cli::add_command(root, session, "show", "Show the results of an experiment's runs",
                                      [&] { return show(session, options); });
   CLI::App* exports =
@@ -196,17 +223,13 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
                                        [&] { return import_runs(session, options); });
   imports->add_option("FILES", options.files, "Files that lab export --format runs wrote")->required();
   add_store(*imports, options);
-  for (CLI::App* command : {runs, shows, exports}) add_name_and_store(*command, options);
-  for (CLI::App* command : {runs, shows}) add_size_and_folder(*command, options);
+  for (CLI::App* command : {runs, plans, shows, exports}) add_name_and_store(*command, options);
+  for (CLI::App* command : {runs, plans, shows}) add_size(*command, options);
+  for (CLI::App* command : {runs, shows}) add_folder(*command, options);
+  for (CLI::App* command : {runs, plans}) add_seeds(*command, options);
   for (CLI::App* command : {shows, exports, imports})
     command->remove_option(command->get_option("--threads"));
-  for (CLI::App* command : {exports, imports}) command->remove_option(command->get_option("--json"));
-  runs->get_option("--threads")->description("Number of processes, one thread each (default: all cores)");
-  runs->add_option("--runs", options.seeds, "Seeds for each configuration (default: the experiment's own)")
-      ->type_name("N")
-      ->check(cli::counts(1, cli::largest_count));
-  runs->add_option("--sweep", options.sweep, "JSON file of configurations and seeds to run instead")
-      ->type_name("FILE");
+  for (CLI::App* command : {plans, exports, imports}) command->remove_option(command->get_option("--json"));
   runs->add_option("--lease", options.lease_seconds,
                    "Seconds without a heartbeat after which another process takes over a run (default 30)")
       ->type_name("S")
@@ -217,6 +240,7 @@ int main_program(int argc, char** argv, const Ranks& ranks) {
                    "Number a row: csv (default) or jsonl; or rules and completed runs for lab import: runs")
       ->check(CLI::IsMember({"csv", "jsonl", "runs"}));
   cli::add_examples(*runs, {"normscope lab run brody-majority --quick"});
+  cli::add_examples(*plans, {"normscope lab plan brody-majority"});
   cli::add_examples(*shows, {"normscope lab show brody-majority --quick"});
   cli::add_examples(*exports, {"normscope lab export brody-majority -o numbers.csv"});
   cli::add_examples(*imports, {"normscope lab import docs/results/runs/brody-exact.jsonl"});

@@ -19,6 +19,7 @@ namespace {
 constexpr std::pair<const char*, const char*> subcommands[] = {
     {"list", "List the experiments"},
     {"run", "Run an experiment; interrupted runs continue"},
+    {"plan", "Show what the runs of an experiment will take: runs, core hours, memory"},
     {"show", "Show the results of an experiment's runs"},
     {"export", "Write every number of an experiment's runs as a table"},
     {"import", "Add exported rules and runs to a store"}};

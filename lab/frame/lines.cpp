@@ -22,7 +22,11 @@ Json line_of(const RunInfo& run, const std::vector<Metric>& metrics) {
             {"version", run.version},
             {"step", run.step},
             {"attempts", run.attempts},
-            {"started", run.started}};
+            {"started", run.started},
+            {"seconds", run.seconds},
+            {"peak", run.peak},
+            {"machine", run.machine},
+            {"revision", run.revision}};
   // [step, {name: value}], one for each step.
   Json steps = Json::array();
   for (const Metric& metric : metrics) {
@@ -52,7 +56,12 @@ void add_run(Store& store, const Json& json, Imported& imported) {
       .step = json.at("step").get<std::uint64_t>(),
       .version = json.at("version").get<std::string>(),
       .attempts = json.at("attempts").get<std::size_t>(),
-      .started = json.at("started").get<double>()};
+      .started = json.at("started").get<double>(),
+      // Lines of version 0.1.0 may be without these.
+      .seconds = json.value("seconds", 0.0),
+      .peak = json.value("peak", std::uint64_t{0}),
+      .machine = json.value("machine", ""),
+      .revision = json.value("revision", "")};
   std::vector<Metric> metrics;
   for (const Json& step : json.at("metrics")) {
     for (const auto& [name, value] : step.at(1).items()) {

@@ -1,8 +1,10 @@
 #include "plan.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -40,6 +42,32 @@ std::vector<Json> spread_over(const std::vector<Json>& configurations, const std
     }
   }
   return result;
+}
+
+/// "AMD EPYC 9B14, 2 threads, version 0.1.0 of commit 8367bebbf066".
+std::string origin_of(const RunInfo& run) {
+  if (run.machine.empty()) return "";
+  return fmt::format("{}, version {}{}{}", run.machine, run.version,
+                     run.revision.empty() ? "" : " of commit ", run.revision);
+}
+
+/// What completed runs took: by configuration, and all together.
+struct Costs {
+  std::map<std::string, std::vector<double>> seconds{};  ///< of runs, by configuration
+  double sum = 0.0;
+  std::size_t runs = 0;
+  std::uint64_t peak = 0;
+};
+
+double mean(const std::vector<double>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+}
+
+/// The experiment's own estimate for one run.
+double expected_seconds(const Experiment& experiment, Size size) {
+  const Plan plan = experiment.plan(size);
+  const double all = size == Size::quick ? experiment.quick_seconds : 60.0 * experiment.full_minutes;
+  return all / static_cast<double>(plan.configurations.size() * plan.seeds);
 }
 
 }  // namespace
@@ -94,6 +122,42 @@ std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t
   return keys;
 }
 
+Forecast forecast(const Store* store, const Experiment& experiment, Size size, std::span<const RunKey> keys) {
+  std::set<std::pair<std::string, std::uint64_t>> complete;
+  Costs costs;
+  if (store != nullptr) {
+    for (const RunInfo& run : store->runs(std::string(experiment.name))) {
+      if (run.state != RunState::done) continue;
+      const std::string configuration = run.key.configuration.dump();
+      complete.emplace(configuration, run.key.seed);
+      if (run.seconds <= 0.0 || run.key.configuration.value("size", "") != to_string(size)) continue;
+      costs.seconds[configuration].push_back(run.seconds);
+      costs.sum += run.seconds;
+      ++costs.runs;
+      costs.peak = std::max(costs.peak, run.peak);
+    }
+  }
+  Forecast result{.runs = keys.size(), .measured = costs.runs, .peak = costs.peak};
+  std::set<std::string> configurations;
+  std::set<std::uint64_t> seeds;
+  const double usual =
+      costs.runs > 0 ? costs.sum / static_cast<double>(costs.runs) : expected_seconds(experiment, size);
+  for (const RunKey& key : keys) {
+    const std::string configuration = key.configuration.dump();
+    configurations.insert(configuration);
+    seeds.insert(key.seed);
+    if (complete.count({configuration, key.seed}) > 0) {
+      ++result.done;
+    } else {
+      const auto known = costs.seconds.find(configuration);
+      result.seconds += known != costs.seconds.end() ? mean(known->second) : usual;
+    }
+  }
+  result.configurations = configurations.size();
+  result.seeds = seeds.size();
+  return result;
+}
+
 Results done(const Store& store, const Experiment& experiment, Size size) {
   std::vector<Json> own;
   for (const Json& configuration : experiment.plan(size).configurations)
@@ -103,7 +167,7 @@ Results done(const Store& store, const Experiment& experiment, Size size) {
     if (run.state != RunState::done) continue;
     const Json& configuration = run.key.configuration;
     if (std::find(own.begin(), own.end(), configuration) == own.end()) continue;
-    found.push_back({configuration, run.key.seed, store.metrics(run.id), run.started});
+    found.push_back({configuration, run.key.seed, store.metrics(run.id), run.started, origin_of(run)});
   }
   return Results(std::move(found));
 }

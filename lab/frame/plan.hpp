@@ -1,8 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "experiment.hpp"
@@ -29,6 +33,22 @@ struct Sweep {
 /// Errors    Argument for a key that the experiment's configurations do not have
 [[nodiscard]] std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t seeds,
                                           const std::optional<Sweep>& sweep);
+
+/// What planned runs will take.
+struct Forecast {
+  std::size_t runs = 0;            ///< planned
+  std::size_t configurations = 0;  ///< of these
+  std::size_t seeds = 0;           ///< of these
+  std::size_t done = 0;            ///< of `runs`, in the store
+  double seconds = 0.0;            ///< processor time of those left, about
+  std::size_t measured = 0;  ///< completed runs of that size that the time is from; 0: Experiment's estimate
+  std::uint64_t peak = 0;    ///< most memory of a process that performed these, bytes; 0: unknown
+};
+
+/// A run takes as long as the completed ones of its configuration took, else as long as all of them on
+/// average, else what the experiment states.
+[[nodiscard]] Forecast forecast(const Store* store, const Experiment& experiment, Size size,
+                                std::span<const RunKey> keys);
 
 /// The completed runs of the experiment's plan at that size, without those of sweeps.
 [[nodiscard]] Results done(const Store& store, const Experiment& experiment, Size size);

@@ -17,6 +17,7 @@ struct Done {
   std::uint64_t seed = 0;
   std::vector<Metric> metrics{};  ///< in the order of steps, then names
   double started = 0.0;           ///< seconds since 1970; 0: unknown
+  std::string origin{};           ///< machine, version and revision of the source; empty: unknown
 
   [[nodiscard]] bool is(std::string_view key, const Json& value) const;
   /// The last value of that name.

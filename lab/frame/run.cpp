@@ -1,5 +1,7 @@
 #include "run.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +19,20 @@ namespace {
 
 /// Largest amount of work lost when a process is killed, in addition to the current step.
 constexpr double seconds_between_saves = 5.0;
+
+/// Processor time of this process so far.
+double processor_seconds(const rusage& usage) {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+rusage usage_of_this_process() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
 
 }  // namespace
 
@@ -73,6 +89,7 @@ Run::Run(Store& store, Lease lease, double seconds, Progress progress)
       lease_(std::move(lease)),
       progress_(std::move(progress)),
       reached_(lease_.step),
+      processor_seconds_(processor_seconds(usage_of_this_process())),
       keeper_(std::make_unique<LeaseRenewer>(store, lease_, seconds)) {}
 
 Run::~Run() = default;
@@ -98,8 +115,16 @@ void Run::reached(std::uint64_t step, std::uint64_t total, const std::function<B
   if (stop) throw Error(ErrorCode::Cancelled, "interrupted; run the same command again to continue");
 }
 
+void Run::account_for_time() {
+  const rusage usage = usage_of_this_process();
+  const double now = processor_seconds(usage);
+  lease_.spent.seconds += now - std::exchange(processor_seconds_, now);
+  lease_.spent.peak = 1024 * static_cast<std::uint64_t>(usage.ru_maxrss);
+}
+
 void Run::save(Bytes progress) {
   if (keeper_) {
+    account_for_time();
     keeper_->store.save(lease_, reached_, pending_, progress, keeper_->seconds);
     keeper_->saved = std::chrono::steady_clock::now();
     pending_.clear();
@@ -115,6 +140,7 @@ void perform(Store& store, const Experiment& experiment, const Lease& lease, dou
     experiment.perform(run);
     // A run of one step may report nothing before its end.
     for (const Metric& metric : run.pending_) run.reached_ = std::max(run.reached_, metric.step);
+    run.account_for_time();
     store.finish(run.lease_, run.reached_, run.pending_);
   } catch (...) {
     store.release(run.lease_);

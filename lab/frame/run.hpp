@@ -69,11 +69,14 @@ class Run {
   struct LeaseRenewer;
 
   void save(Bytes progress);
+  /// Adds to the lease what this process has spent since the last time.
+  void account_for_time();
 
   Json configuration_;
   Lease lease_{};
   Progress progress_;
   std::uint64_t reached_ = 0;
+  double processor_seconds_ = 0.0;  ///< of this process, accounted for
   std::vector<Metric> pending_{};
   std::unique_ptr<LeaseRenewer> keeper_{};
 };

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <normscope/core/file.hpp>
 #include <normscope/core/text.hpp>
@@ -59,6 +60,18 @@ std::string sizes_of(const Experiment& experiment) {
 std::string interval_of(const ClaimResult& result) {
   if (!result.verdict.interval) return "";
   return fmt::format("{:.3g} to {:.3g}", result.verdict.interval->low, result.verdict.interval->high);
+}
+
+/// "Run on AMD EPYC 9B14, 2 threads, version 0.1.0; ….", or nothing.
+std::string origins_of(const ExperimentResult& account) {
+  return account.origins.empty() ? "" : fmt::format("Run on {}.", fmt::join(account.origins, "; "));
+}
+
+/// "8 s", "12 min", "3.5 h".
+std::string duration(double seconds) {
+  if (seconds < 90.0) return fmt::format("{:.0f} s", std::max(1.0, seconds));
+  return seconds < 5400.0 ? fmt::format("{:.0f} min", seconds / 60.0)
+                          : fmt::format("{:.3g} h", seconds / 3600.0);
 }
 
 /// The rule with its test and its least effect.
@@ -128,6 +141,11 @@ ExperimentResult account(const Store& store, const Experiment& experiment, Size 
                            .size = size,
                            .done = results.runs().size(),
                            .planned = plan.configurations.size() * plan.seeds};
+  for (const Done& run : results.runs()) {
+    if (run.origin.empty()) continue;
+    const auto there = std::lower_bound(account.origins.begin(), account.origins.end(), run.origin);
+    if (there == account.origins.end() || *there != run.origin) account.origins.insert(there, run.origin);
+  }
   const bool whole = account.done >= plan.configurations.size();
   const std::vector<StoredRule> rules = store.rules(std::string(experiment.name));
   for (const Claim& claim : experiment.claims)
@@ -150,6 +168,7 @@ std::string to_text(const ExperimentResult& account) {
   std::string text = fmt::format("{} ({}): {}\n{}\n", account.experiment->name, account.experiment->paper,
                                  account.experiment->claim, runs_of(account));
   if (account.size == Size::full) text += sizes_of(*account.experiment) + "\n";
+  if (!account.origins.empty()) text += origins_of(account) + "\n";
   for (const ClaimResult& result : account.claims) {
     const std::string interval = interval_of(result);
     text += fmt::format("\n{}: {}\n  paper: {}\n  rule:  {}\n         {}\n  ours:  {}{}\n  {}\n",
@@ -158,6 +177,26 @@ std::string to_text(const ExperimentResult& account) {
                         interval.empty() ? "" : fmt::format("\n         effect {}", interval),
                         to_string(result.verdict));
   }
+  return text;
+}
+
+std::string to_text(const Forecast& expected, const Experiment& experiment, Size size, unsigned processes) {
+  const std::size_t left = expected.runs - expected.done;
+  std::string text =
+      fmt::format("{}, {} size: {} ({}, {}), {} done, {} left\n", experiment.name, to_string(size),
+                  counted(expected.runs, "run"), counted(expected.configurations, "configuration"),
+                  counted(expected.seeds, "seed"), expected.done, left);
+  if (left > 0) {
+    const std::size_t busy = std::min<std::size_t>(std::max(1U, processes), left);
+    text += fmt::format("about {} of one core, {} in {} process{} ({})\n", duration(expected.seconds),
+                        duration(expected.seconds / static_cast<double>(busy)), busy, busy == 1 ? "" : "es",
+                        expected.measured > 0
+                            ? fmt::format("from {}", counted(expected.measured, "completed run"))
+                            : std::string("the experiment's own estimate"));
+  }
+  text += expected.peak > 0 ? fmt::format("at most {:.0f} MiB a process so far",
+                                          static_cast<double>(expected.peak) / double{1U << 20U})
+                            : std::string("memory: not known before a run is complete");
   return text;
 }
 
@@ -175,6 +214,7 @@ Json to_json(const ExperimentResult& account) {
   json["size"] = to_string(account.size);
   json["scale"] = {{"paper", scale.paper}, {"ours", scale.ours}, {"factor", scale.factor}};
   json["runs"] = {{"done", account.done}, {"planned", account.planned}};
+  json["origins"] = account.origins;
   json["claims"] = Json::array();
   for (const ClaimResult& result : account.claims) {
     Json rule = to_json(result.claim->rule);
@@ -201,10 +241,10 @@ Json to_json(const ExperimentResult& account) {
 
 std::string to_markdown(const ExperimentResult& account, const std::string& image_folder) {
   std::string text = fmt::format(
-      "## {}\n\n{}. `{}`, {}. {}\n\n| claim | paper | ours | interval of the effect | verdict |\n"
+      "## {}\n\n{}. `{}`, {}. {}{}{}\n\n| claim | paper | ours | interval of the effect | verdict |\n"
       "|---|---|---|---|---|\n",
       account.experiment->name, open_ended(account.experiment->claim), run_command(account), runs_of(account),
-      sizes_of(*account.experiment));
+      sizes_of(*account.experiment), account.origins.empty() ? "" : " ", origins_of(account));
   for (const ClaimResult& result : account.claims) {
     text += fmt::format("| {} | {} | {} | {} | {} |\n", cell(result.claim->says), cell(result.claim->paper),
                         cell(result.finding.ours), interval_of(result), cell(to_string(result.verdict)));
@@ -216,8 +256,9 @@ std::string to_markdown(const ExperimentResult& account, const std::string& imag
                         result.hash.substr(0, hash_shown), provenance(result));
   }
   for (const Figure& figure : account.figures) {
-    text += fmt::format("\n![{}]({}/{}-{}.svg)\n\n{} `{}`\n", cell(figure.caption), image_folder,
-                        account.experiment->name, figure.name, figure.caption, show_command(account));
+    const std::string file = fmt::format("{}/{}-{}", image_folder, account.experiment->name, figure.name);
+    text += fmt::format("\n![{}]({}.svg)\n\n{} `{}` ([data]({}.vl.json))\n", cell(figure.caption), file,
+                        figure.caption, show_command(account), file);
   }
   return text;
 }

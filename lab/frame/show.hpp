@@ -28,8 +28,9 @@ struct ClaimResult {
 struct ExperimentResult {
   const Experiment* experiment = nullptr;
   Size size = Size::full;
-  std::size_t done = 0;     ///< runs of the plan
-  std::size_t planned = 0;  ///< `done` may be larger: --runs adds seeds
+  std::size_t done = 0;                ///< runs of the plan
+  std::size_t planned = 0;             ///< `done` may be larger: --runs adds seeds
+  std::vector<std::string> origins{};  ///< machines and versions of the runs, where the store knows them
   std::vector<ClaimResult> claims{};
   std::vector<Figure> figures{};
 
@@ -44,6 +45,9 @@ struct ExperimentResult {
 [[nodiscard]] std::string to_text(const ExperimentResult& account);
 [[nodiscard]] Json to_json(const ExperimentResult& account);
 [[nodiscard]] std::string to_markdown(const ExperimentResult& account, const std::string& image_folder);
+/// What the runs will take in that many processes, for the terminal.
+[[nodiscard]] std::string to_text(const Forecast& expected, const Experiment& experiment, Size size,
+                                  unsigned processes);
 /// Name, paper, claim and run times, without results.
 [[nodiscard]] Json about(const Experiment& experiment);
 

@@ -13,12 +13,13 @@
 #include <normscope/core/version.hpp>
 
 #include "database.hpp"
+#include "origin.hpp"
 
 namespace normscope::lab {
 namespace {
 
 constexpr std::int64_t application = 0x4e6f726d;  // "Norm"
-constexpr std::int64_t layout = 2;
+constexpr std::int64_t layout = 3;
 
 // `progress` is the state needed to continue from `step`; `token` identifies the owner until `expires`.
 constexpr const char* tables = R"(
@@ -26,7 +27,8 @@ CREATE TABLE runs(
   id INTEGER PRIMARY KEY, experiment TEXT NOT NULL, configuration TEXT NOT NULL, seed INTEGER NOT NULL,
   state INTEGER NOT NULL DEFAULT 0, step INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
   version TEXT NOT NULL, token INTEGER NOT NULL DEFAULT 0, expires REAL NOT NULL DEFAULT 0,
-  started REAL NOT NULL DEFAULT 0,
+  started REAL NOT NULL DEFAULT 0, seconds REAL NOT NULL DEFAULT 0, peak INTEGER NOT NULL DEFAULT 0,
+  machine TEXT NOT NULL DEFAULT '', revision TEXT NOT NULL DEFAULT '',
   progress BLOB NOT NULL DEFAULT x'', UNIQUE(experiment, configuration, seed));
 CREATE TABLE metrics(
   run INTEGER NOT NULL REFERENCES runs, step INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
@@ -34,6 +36,13 @@ CREATE TABLE metrics(
 CREATE TABLE artefacts(
   run INTEGER NOT NULL REFERENCES runs, name TEXT NOT NULL, bytes BLOB NOT NULL,
   PRIMARY KEY(run, name)) WITHOUT ROWID;
+)";
+
+constexpr const char* origin_columns = R"(
+ALTER TABLE runs ADD COLUMN seconds REAL NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN peak INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN revision TEXT NOT NULL DEFAULT '';
 )";
 
 constexpr const char* rule_table = R"(
@@ -91,14 +100,17 @@ struct Store::Connection {
       database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
     } else if (marked != application) {
       throw Error(ErrorCode::Format, fmt::format("run store: {}: is a database of another program", name));
-    } else if (version_there == 1) {
-      // Layout 1 had no times: its runs are older than every rule.
-      database.execute("ALTER TABLE runs ADD COLUMN started REAL NOT NULL DEFAULT 0");
-      database.execute(rule_table);
-      database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
-    } else if (version_there != layout) {
+    } else if (version_there < 1 || version_there > layout) {
       throw Error(ErrorCode::Format,
-                  fmt::format("run store: {}: has layout {}, expected {}", name, version_there, layout));
+                  fmt::format("run store: {}: has layout {}, expected 1 to {}", name, version_there, layout));
+    } else if (version_there < layout) {
+      if (version_there < 2) {
+        // Its runs are older than every rule.
+        database.execute("ALTER TABLE runs ADD COLUMN started REAL NOT NULL DEFAULT 0");
+        database.execute(rule_table);
+      }
+      database.execute(origin_columns);
+      database.execute(fmt::format("PRAGMA user_version={}", layout).c_str());
     }
     transaction.commit();
   }
@@ -208,12 +220,15 @@ bool Store::import_run(const RunInfo& run, std::span<const Metric> metrics) {
   Transaction transaction(database);
   const std::string configuration = run.key.configuration.dump();
   Statement insert = database.prepare(
-      "INSERT INTO runs(experiment, configuration, seed, version, state, step, attempts, started) "
-      "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id");
+      "INSERT INTO runs(experiment, configuration, seed, version, state, step, attempts, started, seconds, "
+      "peak, machine, revision) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING "
+      "id");
   insert.bind(std::string_view(run.key.experiment)).bind(std::string_view(configuration));
   insert.bind(static_cast<std::int64_t>(run.key.seed)).bind(std::string_view(run.version));
   insert.bind(std::int64_t{static_cast<int>(RunState::done)}).bind(static_cast<std::int64_t>(run.step));
-  insert.bind(static_cast<std::int64_t>(run.attempts)).bind(run.started);
+  insert.bind(static_cast<std::int64_t>(run.attempts)).bind(run.started).bind(run.seconds);
+  insert.bind(static_cast<std::int64_t>(run.peak)).bind(std::string_view(run.machine));
+  insert.bind(std::string_view(run.revision));
   const bool added = insert.step();
   if (added) {
     Lease whole{.run = insert.integer(0)};
@@ -251,9 +266,10 @@ std::optional<Lease> Store::lease(std::span<const std::int64_t> runs, double sec
               .progress = free.bytes(5)};
   Statement take = database.prepare(
       "UPDATE runs SET state = ?, token = ?, expires = ?, attempts = attempts + 1, "
-      "started = CASE attempts WHEN 0 THEN ? ELSE started END WHERE id = ?");
+      "started = CASE attempts WHEN 0 THEN ? ELSE started END, machine = ?, revision = ? WHERE id = ?");
   take.bind(std::int64_t{static_cast<int>(RunState::leased)}).bind(static_cast<std::int64_t>(lease.token));
-  take.bind(now() + seconds).bind(now()).bind(lease.run);
+  take.bind(now() + seconds).bind(now());
+  take.bind(std::string_view(this_machine())).bind(source_revision()).bind(lease.run);
   take.run();
   transaction.commit();
   return lease;
@@ -270,23 +286,26 @@ void Store::save(Lease& lease, std::uint64_t step, std::span<const Metric> metri
                  std::span<const std::byte> progress, double seconds) {
   Transaction transaction(connection_->database);
   Statement update = connection_->database.prepare(
-      "UPDATE runs SET step = ?, progress = ?, expires = ? WHERE id = ? AND token = ?");
-  update.bind(static_cast<std::int64_t>(step)).bind(progress).bind(now() + seconds).bind(lease.run);
-  update.bind(static_cast<std::int64_t>(lease.token)).run();
+      "UPDATE runs SET step = ?, progress = ?, expires = ?, seconds = seconds + ?, peak = max(peak, ?) "
+      "WHERE id = ? AND token = ?");
+  update.bind(static_cast<std::int64_t>(step)).bind(progress).bind(now() + seconds);
+  update.bind(lease.spent.seconds).bind(static_cast<std::int64_t>(lease.spent.peak));
+  update.bind(lease.run).bind(static_cast<std::int64_t>(lease.token)).run();
   connection_->expect_held(lease);
   connection_->add_metrics(lease, step, metrics);
   transaction.commit();
   lease.step = step;
+  lease.spent = {};
 }
 
 void Store::finish(const Lease& lease, std::uint64_t step, std::span<const Metric> metrics) {
   Transaction transaction(connection_->database);
   Statement update = connection_->database.prepare(
-      "UPDATE runs SET state = ?, step = ?, progress = x'', token = 0 WHERE id = ? AND token = ?");
-  update.bind(std::int64_t{static_cast<int>(RunState::done)})
-      .bind(static_cast<std::int64_t>(step))
-      .bind(lease.run);
-  update.bind(static_cast<std::int64_t>(lease.token)).run();
+      "UPDATE runs SET state = ?, step = ?, progress = x'', token = 0, seconds = seconds + ?, "
+      "peak = max(peak, ?) WHERE id = ? AND token = ?");
+  update.bind(std::int64_t{static_cast<int>(RunState::done)}).bind(static_cast<std::int64_t>(step));
+  update.bind(lease.spent.seconds).bind(static_cast<std::int64_t>(lease.spent.peak));
+  update.bind(lease.run).bind(static_cast<std::int64_t>(lease.token)).run();
   connection_->expect_held(lease);
   connection_->add_metrics(lease, step, metrics);
   transaction.commit();
@@ -318,8 +337,8 @@ void Store::keep(const Lease& lease, const std::string& name, std::span<const st
 
 std::vector<RunInfo> Store::runs(const std::string& experiment) const {
   Statement rows = connection_->database.prepare(
-      "SELECT id, experiment, configuration, seed, state, step, version, attempts, started FROM runs "
-      "WHERE ?1 = '' OR experiment = ?1 ORDER BY id");
+      "SELECT id, experiment, configuration, seed, state, step, version, attempts, started, seconds, peak, "
+      "machine, revision FROM runs WHERE ?1 = '' OR experiment = ?1 ORDER BY id");
   rows.bind(std::string_view(experiment));
   std::vector<RunInfo> result;
   while (rows.step()) {
@@ -329,7 +348,11 @@ std::vector<RunInfo> Store::runs(const std::string& experiment) const {
                       .step = static_cast<std::uint64_t>(rows.integer(5)),
                       .version = rows.text(6),
                       .attempts = static_cast<std::size_t>(rows.integer(7)),
-                      .started = rows.number(8)});
+                      .started = rows.number(8),
+                      .seconds = rows.number(9),
+                      .peak = static_cast<std::uint64_t>(rows.integer(10)),
+                      .machine = rows.text(11),
+                      .revision = rows.text(12)});
   }
   return result;
 }

@@ -44,6 +44,10 @@ struct RunInfo {
   std::string version{};     ///< version of Normscope when the run began
   std::size_t attempts = 0;  ///< number of times it was leased
   double started = 0.0;      ///< when it was first leased, seconds since 1970; 0: unknown
+  double seconds = 0.0;      ///< processor time of all attempts; 0: unknown
+  std::uint64_t peak = 0;    ///< most memory of a process that performed it, bytes; 0: unknown
+  std::string machine{};     ///< where it was last leased; empty: unknown
+  std::string revision{};    ///< of the source code then, as git describes it; empty: unknown
 };
 
 /// A rule that the store holds, with the time at which it was first written.
@@ -57,6 +61,12 @@ struct StoredRule {
   bool operator==(const StoredRule&) const = default;
 };
 
+/// What a process needed for a run since the last save.
+struct Spent {
+  double seconds = 0.0;    ///< processor time
+  std::uint64_t peak = 0;  ///< most memory, bytes
+};
+
 /// A run that this process performs until the lease expires.
 struct Lease {
   std::int64_t run = 0;
@@ -64,6 +74,7 @@ struct Lease {
   RunKey key{};
   std::uint64_t step = 0;             ///< step to continue from
   std::vector<std::byte> progress{};  ///< state saved there; empty at the start
+  Spent spent{};                      ///< written with the next save
 };
 
 class Store {

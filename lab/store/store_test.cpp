@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <normscope/core/error.hpp>
@@ -17,6 +18,7 @@
 #include <normscope/core/random.hpp>
 
 #include "database.hpp"
+#include "origin.hpp"
 #include "support/scratch.hpp"
 
 namespace normscope::lab {
@@ -224,6 +226,24 @@ TEST_F(RunStore, KeepsTheFirstTimeOfARule) {
   EXPECT_EQ(store.runs()[0].started, started);
 }
 
+TEST_F(RunStore, AddsUpWhatTheAttemptsSpent) {
+  Store store(file());
+  const std::vector<std::int64_t> ids = store.add(seeds(1));
+  Lease lease = store.lease(ids, 60).value();
+  lease.spent = {.seconds = 2.5, .peak = 900};
+  store.save(lease, 1, {}, {}, 60);
+  EXPECT_EQ(lease.spent.seconds, 0.0);
+  store.release(lease);
+  lease = store.lease(ids, 60).value();
+  lease.spent = {.seconds = 0.5, .peak = 400};
+  store.finish(lease, 2, {});
+  const RunInfo run = Store(file()).runs()[0];
+  EXPECT_EQ(run.seconds, 3.0);
+  EXPECT_EQ(run.peak, 900U);
+  EXPECT_EQ(run.machine, this_machine());
+  EXPECT_EQ(run.revision, source_revision());
+}
+
 TEST_F(RunStore, ReadsStoresWithoutTimes) {
   {
     Store store(file());
@@ -232,10 +252,13 @@ TEST_F(RunStore, ReadsStoresWithoutTimes) {
   }
   {
     Database database(file());
-    database.execute("ALTER TABLE runs DROP COLUMN started; DROP TABLE rules; PRAGMA user_version=1");
+    for (const char* column : {"started", "seconds", "peak", "machine", "revision"})
+      database.execute(fmt::format("ALTER TABLE runs DROP COLUMN {}", column).c_str());
+    database.execute("DROP TABLE rules; PRAGMA user_version=1");
   }
   Store store(file());
   EXPECT_EQ(store.runs()[0].started, 0.0);
+  EXPECT_EQ(store.runs()[0].machine, "");
   EXPECT_EQ(store.metrics(store.runs()[0].id).size(), 1U);
   store.write_rules(std::vector{StoredRule{"majority", "gap", "h", "{}", 0.0}});
   EXPECT_EQ(Store(file()).rules("majority").size(), 1U);

@@ -165,6 +165,20 @@ class Lab(CommandTest):
         self.ok(*command)
         self.assertIn(True, {row["done"] for row in self.exported("stopped")})
 
+    def test_a_plan_says_what_runs_will_take(self):
+        before = self.ok("lab", "plan", "winsor-surface", "--threads", "2")
+        self.assertRegex(before, r"^winsor-surface, full size: (\d+) runs \(\d+ configurations?, \d+ seeds?\), 0 done, \1 left\n")
+        self.assertIn("the experiment's own estimate", before)
+        self.assertIn("memory: not known", before)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.ok("lab", "run", "winsor-surface")
+        after = self.ok("lab", "plan", "winsor-surface", "--runs", "9", "--threads", "2")
+        self.assertRegex(after, r"(?s) [1-9]\d* done, [1-9]\d* left\nabout .* in 2 processes \(from \d+ completed runs\)\n"
+                                r"at most \d+ MiB a process so far\n$")
+        self.assertNotIn("about", self.ok("lab", "plan", "winsor-surface"))
+        run = self.json("lab", "show", "winsor-surface")["experiments"][0]
+        self.assertRegex(run["origins"][0], r", version \d+\.\d+\.\d+")
+
     def test_bad_input(self):
         self.assertIn("unknown experiment", self.lab_fails(3, "run", "unfold"))
         self.assertIn("does not exist", self.lab_fails(3, "show", EXPERIMENT))

@@ -12,6 +12,7 @@
 #include <normscope/core/assert.hpp>
 #include <normscope/core/error.hpp>
 #include <normscope/core/packed.hpp>
+#include <normscope/core/text.hpp>
 #include <normscope/numeric/adam.hpp>
 
 #include "kernels.hpp"
@@ -159,7 +160,12 @@ double TaggerTraining::loss() const {
 }
 
 double TaggerTraining::accuracy(std::size_t length, std::size_t count) const {
-  NORMSCOPE_ASSERT(count % lanes == 0 && count > 0 && length > 0);
+  if (count == 0 || count % lanes != 0) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("tagger training: {}, expected a positive multiple of {} to test with",
+                            counted(count, "word"), lanes));
+  }
+  NORMSCOPE_ASSERT(length > 0);
   const Words drawn = draw_words(work_->spec.tagging, length, count, length ^ test_stream);
   TaggerPass<float> pass(work_->spec.shape);
   std::size_t right = 0;

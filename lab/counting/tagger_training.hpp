@@ -51,7 +51,7 @@ class TaggerTraining {
   /// Accuracy of the labels of `words` words of `length`. These words do not depend on the seed of the
   /// training, and no training uses them.
   ///
-  /// Requires  words is a multiple of `lanes`
+  /// Errors    Argument if `words` is not a positive multiple of `lanes`
   [[nodiscard]] double accuracy(std::size_t length, std::size_t words) const;
 
   [[nodiscard]] std::span<const float> parameters() const;

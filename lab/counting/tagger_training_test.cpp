@@ -48,6 +48,7 @@ TEST(TaggerTraining, ResumesBitwise) {
     EXPECT_EQ(whole.accuracy(32, 32), later.accuracy(32, 32));
     EXPECT_THROW(TaggerTraining(spec, std::span(saved).first(100)), Error);
     EXPECT_THROW(TaggerTraining(small("two_qrnns"), saved), Error);
+    EXPECT_THROW(static_cast<void>(whole.accuracy(32, 8)), Error);
   }
 }
 

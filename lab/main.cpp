@@ -43,6 +43,10 @@ struct Options {
   std::vector<std::string> files;
 
   [[nodiscard]] Size size() const { return quick ? Size::quick : Size::full; }
+  [[nodiscard]] std::vector<RunKey> runs_of(const Experiment& experiment) const {
+    return planned(experiment, size(), seeds,
+                   sweep.empty() ? std::nullopt : std::optional(read_sweep(sweep)));
+  }
 };
 
 const Experiment& named(const std::string& name) {
@@ -97,9 +101,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
   if (!options.sweep.empty()) inputs.emplace_back(options.sweep);
   cli::keep_apart(inputs, {session.json});
   Work the_work{.experiment = &experiment, .store = options.store, .lease_seconds = options.lease_seconds};
-  const std::optional<Sweep> sweep =
-      options.sweep.empty() ? std::nullopt : std::optional(read_sweep(options.sweep));
-  const std::vector<RunKey> keys = planned(experiment, options.size(), options.seeds, sweep);
+  const std::vector<RunKey> keys = options.runs_of(experiment);
   // The first process creates the file; the others find it.
   ranks.first_then_all([&] {
     Store created(options.store);
@@ -118,7 +120,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
   ranks.meet();
   if (!ranks.is_first()) return cli::ok;
   const Store store(options.store);
-  if (sweep) {
+  if (!options.sweep.empty()) {
     session.say(fmt::format("{} of the sweep done; normscope lab export {} writes their numbers",
                             counted(keys.size(), "run"), experiment.name));
   }
@@ -127,9 +129,7 @@ int run(const Session& session, const Options& options, const Ranks& ranks) {
 
 int plan(const Session& session, const Options& options) {
   const Experiment& experiment = named(options.name);
-  const std::optional<Sweep> sweep =
-      options.sweep.empty() ? std::nullopt : std::optional(read_sweep(options.sweep));
-  const std::vector<RunKey> keys = planned(experiment, options.size(), options.seeds, sweep);
+  const std::vector<RunKey> keys = options.runs_of(experiment);
   std::optional<Store> store;
   if (std::filesystem::exists(options.store)) store.emplace(options.store);
   const Forecast expected = forecast(store ? &*store : nullptr, experiment, options.size(), keys);

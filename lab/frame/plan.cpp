@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -51,17 +50,17 @@ std::string origin_of(const RunInfo& run) {
                      run.revision.empty() ? "" : " of commit ", run.revision);
 }
 
-/// What completed runs took: by configuration, and all together.
-struct Costs {
-  std::map<std::string, std::vector<double>> seconds{};  ///< of runs, by configuration
-  double sum = 0.0;
+/// Processor time of completed runs.
+struct Times {
+  double seconds = 0.0;
   std::size_t runs = 0;
-  std::uint64_t peak = 0;
-};
 
-double mean(const std::vector<double>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
-}
+  void add(double more) {
+    seconds += more;
+    ++runs;
+  }
+  [[nodiscard]] double mean() const { return seconds / static_cast<double>(runs); }
+};
 
 /// The experiment's own estimate for one run.
 double expected_seconds(const Experiment& experiment, Size size) {
@@ -124,24 +123,24 @@ std::vector<RunKey> planned(const Experiment& experiment, Size size, std::size_t
 
 Forecast forecast(const Store* store, const Experiment& experiment, Size size, std::span<const RunKey> keys) {
   std::set<std::pair<std::string, std::uint64_t>> complete;
-  Costs costs;
+  std::map<std::string, Times> times;  // by configuration
+  Times all;
+  Forecast result{.runs = keys.size()};
   if (store != nullptr) {
     for (const RunInfo& run : store->runs(std::string(experiment.name))) {
       if (run.state != RunState::done) continue;
       const std::string configuration = run.key.configuration.dump();
       complete.emplace(configuration, run.key.seed);
       if (run.seconds <= 0.0 || run.key.configuration.value("size", "") != to_string(size)) continue;
-      costs.seconds[configuration].push_back(run.seconds);
-      costs.sum += run.seconds;
-      ++costs.runs;
-      costs.peak = std::max(costs.peak, run.peak);
+      times[configuration].add(run.seconds);
+      all.add(run.seconds);
+      result.peak = std::max(result.peak, run.peak);
     }
   }
-  Forecast result{.runs = keys.size(), .measured = costs.runs, .peak = costs.peak};
+  result.measured = all.runs;
   std::set<std::string> configurations;
   std::set<std::uint64_t> seeds;
-  const double usual =
-      costs.runs > 0 ? costs.sum / static_cast<double>(costs.runs) : expected_seconds(experiment, size);
+  const double usual = all.runs > 0 ? all.mean() : expected_seconds(experiment, size);
   for (const RunKey& key : keys) {
     const std::string configuration = key.configuration.dump();
     configurations.insert(configuration);
@@ -149,8 +148,8 @@ Forecast forecast(const Store* store, const Experiment& experiment, Size size, s
     if (complete.count({configuration, key.seed}) > 0) {
       ++result.done;
     } else {
-      const auto known = costs.seconds.find(configuration);
-      result.seconds += known != costs.seconds.end() ? mean(known->second) : usual;
+      const auto known = times.find(configuration);
+      result.seconds += known != times.end() ? known->second.mean() : usual;
     }
   }
   result.configurations = configurations.size();

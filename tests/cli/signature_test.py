@@ -1,12 +1,15 @@
 """`signature`: real models' outputs against ellipses, proofs in rational arithmetic, and input that determines nothing."""
 
 import json
+import signal
+import subprocess
+import time
 import unittest
 from fractions import Fraction
 
 import numpy as np
 
-from command import OWN_MODEL, CHECKPOINTS, CommandTest, safetensors
+from command import COMMAND, OWN_MODEL, CommandTest, safetensors
 from forward_pass import tensors
 from signature_models import SORT, STORIES, rows_of, sort, stories, wordlist
 
@@ -47,33 +50,67 @@ class Signature(CommandTest):
         self.assertEqual((found["verdict"], found["proved"]), ("not this model", True))
         self.assertEqual(self.run_command("signature", "verify", "other", "wordlist.npy", "--check").returncode, 1)
 
-    def test_certificates_hold_in_rational_arithmetic(self):
-        """w sums to zero, and w.(l - a0) > r |P G W^T w| + sum |w| slack: without a number of ours but w."""
-        weights = tensors(OWN_MODEL / "model.safetensors")
-        prefix = "transformer." if "transformer.ln_f.weight" in weights else ""
-        head, gain, bias = weights["lm_head.weight"], weights[prefix + "ln_f.weight"], weights[prefix + "ln_f.bias"]
-        logits = rows_of(wordlist, 2, 20, 28) * np.float32(3.0)
+    def margin(self, head, tokens, w, logits, slack):
+        """w.(l - a0) - sum |w| slack, and |A^T w| squared, without a number of ours but w and slack."""
+        unembedding, gain, bias, centers = head
+        self.assertEqual(sum(w), 0)
+        dot = lambda values: sum(a * Fraction(float(b)) for a, b in zip(w, values))
+        column = [dot(unembedding[tokens, i]) for i in range(len(gain))]
+        lead = dot(logits) - sum(c * Fraction(float(b)) for c, b in zip(column, bias))
+        lead -= sum(abs(a) * Fraction(float(s)) for a, s in zip(w, slack))
+        turned = [c * Fraction(float(g)) for c, g in zip(column, gain)]
+        mean = sum(turned) / len(gain) if centers else 0
+        return lead, len(gain) * sum((t - mean) ** 2 for t in turned)
+
+    def assert_refuted(self, model, head, logits, genuine, ids=None, least=1):
+        """The proofs of rows with float32 logits hold, and do not hold of the model's own outputs."""
+        unembedding, gain, bias, _ = head
+        width = len(gain)
         self.rows("x.npy", logits)
-        found = self.json("signature", "verify", OWN_MODEL, "x.npy", "--certificates", "proofs")
+        options = [] if ids is None else ["--ids", "ids.npy"]
+        if ids is not None:
+            self.rows("ids.npy", ids, np.int64)
+        found = self.json("signature", "verify", model, "x.npy", "--certificates", "proofs", *options)
         refuted = [row["row"] for row in found["results"] if row["proved"]]
-        self.assertGreater(len(refuted), 5)
-        sizes = np.sqrt(64) * np.linalg.norm(head * gain, axis=1) + np.abs(head * bias).sum(1)
-        for row in refuted[:6]:
+        self.assertGreaterEqual(len(refuted), least)
+        sizes = np.sqrt(width) * np.linalg.norm(unembedding * gain, axis=1) + np.abs(unembedding * bias).sum(1)
+        for row in refuted[:4]:
             read = lambda name: np.load(self.folder / f"proofs/row_{row}_{name}.npy")
+            tokens = np.arange(len(sizes)) if ids is None else ids[row]
+            if ids is not None:
+                np.testing.assert_array_equal(read("tokens"), tokens)
             np.testing.assert_array_equal(read("logits"), logits[row].astype(np.float64))
             # Rounding of the outputs, and of the model's own arithmetic, as the header states them.
-            least = 4 * FLOAT32 * np.abs(logits[row]) + (4 + 64 + 16) * FLOAT32 * sizes
-            self.assertTrue((read("slack") >= least * (1 - 1e-9)).all())
+            of_sums = (4 + width + 16) * FLOAT32 * sizes[tokens]
+            self.assertTrue((read("slack") >= (4 * FLOAT32 * np.abs(logits[row]) + of_sums) * (1 - 1e-9)).all())
             w = [Fraction(value) for value in read("weights")]
-            self.assertEqual(sum(w), 0)
-            dot = lambda values: sum(a * Fraction(float(b)) for a, b in zip(w, values))
-            column = [dot(head[:, i]) for i in range(64)]
-            lead = dot(logits[row]) - sum(c * Fraction(float(b)) for c, b in zip(column, bias))
-            lead -= sum(abs(a) * Fraction(float(s)) for a, s in zip(w, read("slack")))
-            turned = [c * Fraction(float(g)) for c, g in zip(column, gain)]
-            mean = sum(turned) / 64
+            lead, square = self.margin(head, tokens, w, logits[row], read("slack"))
             self.assertGreater(lead, 0)
-            self.assertGreater(lead**2, 64 * sum((t - mean) ** 2 for t in turned))
+            self.assertGreater(lead**2, square)
+            lead, square = self.margin(head, tokens, w, genuine[row], read("slack"))
+            self.assertFalse(lead > 0 and lead**2 > square)
+
+    def test_certificates_hold_in_rational_arithmetic(self):
+        """w sums to zero, and w.(l - a0) > r |P G W^T w| + sum |w| slack."""
+        weights = tensors(OWN_MODEL / "model.safetensors")
+        prefix = "transformer." if "transformer.ln_f.weight" in weights else ""
+        head = (weights["lm_head.weight"], weights[prefix + "ln_f.weight"], weights[prefix + "ln_f.bias"], True)
+        own = rows_of(wordlist, 2, 20, 28)
+        self.assert_refuted(OWN_MODEL, head, own * np.float32(3.0), own, least=6)
+        top = np.argsort(-own, 1)[:, :20]
+        some = np.take_along_axis(own, top, 1)
+        self.assert_refuted(OWN_MODEL, head, some * np.float32(3.0), some, top, least=6)
+
+    @unittest.skipUnless(STORIES.exists(), "needs the real checkpoints")
+    def test_certificates_of_an_rms_norm_hold_in_rational_arithmetic(self):
+        w = tensors(STORIES)
+        head = (w["tok_emb"], w["rms_final"], np.zeros(64), False)
+        own = rows_of(stories, 1, 8, 512)
+        # Outside the ellipse; and off the subspace, by a change of one logit.
+        changed = own.copy()
+        changed[:, 7] += np.float32(0.01)
+        for logits in (own * np.float32(1.5), changed):
+            self.assert_refuted(STORIES, head, logits, own, least=4)
 
     @unittest.skipUnless(STORIES.exists(), "needs the real checkpoints")
     def test_extracted_from_outputs_of_stories(self):
@@ -127,6 +164,36 @@ class Signature(CommandTest):
         self.assertEqual((found["verdict"], found["not_this_model"]), ("cannot tell", 0))
         self.assertIn("fill all 2 dimensions", self.fails(3, "signature", "extract", "sorted.npy", "-o", "e.safetensors"))
         self.assertIn("cannot tell", self.ok("signature", "kind", "sorted.npy"))
+
+    def test_an_interrupted_extraction_continues_to_the_same_bytes(self):
+        rng = np.random.default_rng(1)
+        hidden = rng.normal(size=(96 * 99, 96))
+        self.rows("x.npy", hidden / np.linalg.norm(hidden, axis=1, keepdims=True) @ rng.normal(size=(96, 300)))
+        words = ["signature", "extract", "x.npy", "--threads", "1", "-q", "-o"]
+        begin = time.monotonic()
+        self.ok(*words, "whole.safetensors")
+        seconds = time.monotonic() - begin
+        before = sorted(self.folder.iterdir())
+        for part in (0.5, 0.7, 0.3, 0.9, 0.6, 0.8):
+            work = subprocess.Popen([COMMAND, *words, "part.safetensors", "--resume", "state"], cwd=self.folder,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+            time.sleep(part * seconds)
+            work.send_signal(signal.SIGINT)
+            said = work.communicate(timeout=120)
+            if work.returncode == 0:
+                (self.folder / "part.safetensors").unlink()
+                (self.folder / "state").unlink()
+                continue
+            # Before it handles signals, the process ends by this one.
+            self.assertIn((work.returncode, *said), ((130, "", "normscope: cancelled\n"), (-signal.SIGINT, "", "")))
+            left = set(self.folder.iterdir()) - set(before)
+            self.assertLessEqual(left, {self.folder / "state"})
+            if left:
+                self.ok(*words, "part.safetensors", "--resume", "state")
+                whole, resumed = ((self.folder / name).read_bytes() for name in ("whole.safetensors", "part.safetensors"))
+                self.assertEqual(whole, resumed)
+                return
+        self.skipTest("it was never interrupted between two iterations")
 
     def test_a_resumed_extraction_writes_the_same_bytes(self):
         rng = np.random.default_rng(1)

@@ -1,12 +1,12 @@
 """The ellipse of logits from outputs alone: time over width, compared to a dense solve, and the effect of noise on the axes.
 
-usage: scripts/bench signature [--quick] [--widths D1,D2,...] [--figure FILE] [--json FILE]
+usage: scripts/bench signature [--quick] [--widths D1,D2,...] [--no-noise] [--cross] [--figure FILE] [--json FILE]
 
 Outputs are float32 logits of random unembeddings (2 D tokens) behind an RMSNorm whose gains are drawn from those of
 models/wordlist_gpt, at inputs with an uneven covariance: twice as many rows as an ellipse has unknowns. The dense solve
 is NumPy's least squares with one column for each unknown. Seconds are those of all processors together. Semi-axes are compared with the singular values of the weights.
 The default widths are 32 to 256; --widths 64,128,256,384,512,768 is the whole table, which needs 8 GB of memory and
-4 GB of disk.
+4 GB of disk. With --json, it can be run in parts. --cross is a table of its own: see cross.py.
 """
 
 import argparse
@@ -24,9 +24,12 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 
+import cross  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BLOCK = 4096
 DENSE = 96  # the largest width of the dense solve
+FACTORS = (1.1, 2, 8, 32)  # rows over unknowns, in the table of noise
 
 
 def real_gains():
@@ -109,10 +112,20 @@ def dense(logits, width):
     return time.process_time() - begin, np.linalg.svd(np.sqrt(scale)[:, None] * np.linalg.inv(root).T, compute_uv=False)
 
 
-def growth(command, folder, widths):
-    table = []
+def fitted(table, name):
+    """The exponent of time over width, and the widths that it is fitted to."""
+    # Below about a second, the start of the process is a large part of the time.
+    of = [row for row in table if row["width"] >= (64 if name == "seconds" else 32) and name in row]
+    logs = [np.log([row[what] for row in of]) for what in ("width", name)]
+    return (np.polyfit(*logs, 1)[0], of[0]["width"], of[-1]["width"]) if len(of) > 1 else None
+
+
+def growth(command, folder, widths, table, keep):
+    """Appends a row for each width that the table lacks, and calls `keep` after each."""
     print(f"{'width':>6} {'rows':>8} {'rounds':>7} {'seconds':>8} {'worst axis':>11} {'median':>9} {'stated':>9} {'dense s':>8} {'dense worst':>11}")
     for width in widths:
+        if width in [row["width"] for row in table]:
+            continue
         model = Model(width, 2 * width)
         rows = 2 * unknowns(width)
         model.write(folder / "x.npy", rows)
@@ -126,19 +139,27 @@ def growth(command, folder, widths):
         table.append({name: float(value) for name, value in row.items()})
         beside = f"{row['dense_seconds']:8.2f} {row['dense_worst']:11.1e}" if width <= DENSE else f"{'-':>8} {'-':>11}"
         print(f"{width:6} {rows:8} {found['rounds']:7} {seconds:8.2f} {row['worst']:11.1e} {row['median']:9.1e} {row['stated']:9.1e} {beside}", flush=True)
-    exponent = lambda name, of: np.polyfit(np.log([row["width"] for row in of]), np.log([row[name] for row in of]), 1)[0]
-    exponents = {}
-    for name in ("seconds", "dense_seconds"):
-        # Below about a second, the start of the process is a large part of the time.
-        of = [row for row in table if row["width"] >= (64 if name == "seconds" else 32) and name in row]
-        if len(of) > 1:
-            exponents[name] = exponent(name, of)
-            print(f"{'ours' if name == 'seconds' else 'dense'}: time grows as width^{exponents[name]:.2f} over {of[0]['width']:.0f} to {of[-1]['width']:.0f}")
-    return table, exponents
+        table.sort(key=lambda row: row["width"])
+        keep()
+
+
+def log_probabilities(logits):
+    logits = logits.astype(float) - logits.max(1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(1, keepdims=True))
+
+
+def harm(model, change, dtype, options):
+    """What a change of the outputs costs their user: the mean divergence in nats and the share of other first tokens."""
+    logits = model.outputs(2000)
+    changed = change(logits).astype(dtype).astype(float)
+    if "--temperature" in options:  # which the user asked for
+        changed = changed * float(options[1])
+    before, after = log_probabilities(logits), log_probabilities(changed)
+    return float((np.exp(before) * (before - after)).sum(1).mean()), float((before.argmax(1) != after.argmax(1)).mean())
 
 
 def noise(command, folder, width, tokens):
-    """Errors of the axes for less precise outputs and more rows."""
+    """Errors of the axes for less precise outputs and more rows, and what these outputs cost their user."""
     model = Model(width, tokens)
     size = np.abs(model.outputs(200)).mean()
     normal = lambda part: lambda logits: logits + part * size * model.rng.normal(size=logits.shape)
@@ -156,15 +177,17 @@ def noise(command, folder, width, tokens):
         ("soft cap of twice the mean size, not undone", lambda x: 2 * size * np.tanh(x / (2 * size)), np.float32, rank),
         ("the same, undone", lambda x: 2 * size * np.tanh(x / (2 * size)), np.float64, ("--soft-cap", repr(float(2 * size)))),
     ]
-    print(f"\nwidth {width}, {tokens} tokens, mean size of a logit {size:.3g}; errors of semi-axes: median, worst")
+    print(f"\nwidth {width}, {tokens} tokens, mean size of a logit {size:.3g}; errors of semi-axes: median, worst; cost to users")
     table = []
     for name, change, dtype, options in cases:
         cells = []
-        for factor in (2, 8):
-            model.write(folder / "x.npy", factor * unknowns(width), change, dtype)
+        divergence, other = harm(model, change, dtype, options)
+        for factor in FACTORS:
+            rows = round(factor * unknowns(width))
+            model.write(folder / "x.npy", rows, change, dtype)
             done = subprocess.run([str(command), "signature", "extract", "x.npy", "-o", "e.safetensors", "--json", "e.json", "-q", *options],
                                   cwd=folder, capture_output=True, text=True)
-            entry = {"noise": name, "rows": factor * unknowns(width)}
+            entry = {"noise": name, "rows": rows, "divergence": divergence, "other_first": other}
             if done.returncode == 3:
                 cells.append("refused")
                 entry["refused"] = done.stderr.strip().split(": ", 2)[-1]
@@ -178,21 +201,30 @@ def noise(command, folder, width, tokens):
                     cells.append(f"{np.median(errors):.1e} {errors.max():.1e}, {drowned} drowned")
                     entry |= {"rank": found["rank"], "median": float(np.median(errors)), "worst": float(errors.max()), "drowned": drowned}
             table.append(entry)
-        print(f"{name:45} | {factor_text(2)} {cells[0]:34} | {factor_text(8)} {cells[1]}", flush=True)
+        found = " | ".join(f"{factor} x: {text:28}" for factor, text in zip(FACTORS, cells))
+        print(f"{name:45} | {found} | {divergence:.1e} nats, {other:6.2%} first tokens", flush=True)
     return table
 
 
-def factor_text(factor):
-    return f"{factor} x:"
-
-
 def figure(table):
-    rows = [{"series": series, "x": row["width"], "y": row[name]} for series, name in (("conjugate gradients", "seconds"), ("dense least squares", "dense_seconds"))
-            for row in table if name in row]
+    """Time against width on logarithmic axes, with the fitted powers of the width as lines."""
     axis = lambda field, title: {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log", "nice": False}}
-    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "data": {"values": rows}, "width": 520, "height": 320,
-            "mark": {"type": "line", "point": True},
-            "encoding": {"x": axis("x", "width"), "y": axis("y", "processor seconds"), "color": {"field": "series", "type": "nominal", "title": None}}}
+    points, lines = [], []
+    for name, series in (("seconds", "normscope"), ("dense_seconds", "dense least squares")):
+        fit = fitted(table, name)
+        label = f"{series}, width^{fit[0]:.1f}" if fit else series
+        of = [row for row in table if name in row]
+        points += [{"series": label, "width": row["width"], "seconds": row[name]} for row in of]
+        if fit:
+            middle = [row for row in of if fit[1] <= row["width"] <= fit[2]]
+            scale = np.exp(np.mean([np.log(row[name]) - fit[0] * np.log(row["width"]) for row in middle]))
+            lines += [{"series": label, "width": width, "seconds": scale * width ** fit[0]} for width in fit[1:]]
+    encoding = {"x": axis("width", "width of the model"), "y": axis("seconds", "processor seconds"),
+                "color": {"field": "series", "type": "nominal", "title": None, "legend": {"orient": "top-left"}}}
+    layer = lambda mark, values: {"data": {"values": values}, "mark": mark, "encoding": encoding}
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "title": "Time to find an ellipse from outputs alone",
+            "width": 520, "height": 320, "layer": [layer({"type": "line", "strokeDash": [4, 4]}, lines),
+                                                   layer({"type": "point", "filled": True, "size": 60}, points)]}
 
 
 def main():
@@ -200,19 +232,39 @@ def main():
     parser.add_argument("--quick", action="store_true", help="widths 16, 32 and 64 alone, and a small table of noise")
     parser.add_argument("--widths", type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--no-noise", action="store_true", help="leave out the table of noise")
+    parser.add_argument("--cross", action="store_true", help="the cross table of models and outputs alone")
     parser.add_argument("--command", type=Path, default=ROOT / "build/bin/normscope")
     parser.add_argument("--figure", type=Path, help="write time against width as a Vega-Lite figure")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="results, written after each width; widths that the file has already are not run again")
     arguments = parser.parse_args()
     widths = arguments.widths or ([16, 32, 64] if arguments.quick else [32, 64, 96, 128, 256])
     command = arguments.command.resolve()
     with tempfile.TemporaryDirectory(prefix="normscope-bench-") as scratch:
-        table, exponents = growth(command, Path(scratch), widths)
-        noises = [] if arguments.no_noise else noise(command, Path(scratch), 16 if arguments.quick else 48, 200)
-    if arguments.figure:
-        arguments.figure.write_text(json.dumps(figure(table), indent=1) + "\n")
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"growth": table, "exponents": exponents, "noise": noises}, indent=1) + "\n")
+        if arguments.cross:
+            document = cross.cross(command, Path(scratch))
+            if arguments.json:
+                arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+            return
+        document = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else {}
+        table = document.setdefault("growth", [])
+
+        def keep():
+            fits = {name: fitted(table, name) for name in ("seconds", "dense_seconds")}
+            document["exponents"] = {name: fit[0] for name, fit in fits.items() if fit}
+            if arguments.json:
+                arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+            if arguments.figure:
+                arguments.figure.write_text(json.dumps(figure(table), indent=1) + "\n")
+            return fits
+
+        growth(command, Path(scratch), widths, table, keep)
+        for name, fit in keep().items():
+            if fit:
+                who = "ours" if name == "seconds" else "dense"
+                print(f"{who}: time grows as width^{fit[0]:.2f} over {fit[1]:.0f} to {fit[2]:.0f}")
+        if not arguments.no_noise:
+            document["noise"] = noise(command, Path(scratch), 16 if arguments.quick else 48, 200)
+            keep()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """Reference forward passes in NumPy, float32 throughout, whose last logits the tests of signatures hold against ellipses."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 
-from command import CHECKPOINTS, OWN_MODEL
 from forward_pass import tensors
 
+OWN_MODEL = Path(__file__).resolve().parents[2] / "models/wordlist_gpt"
+CHECKPOINTS = Path(os.environ["NORMSCOPE_DATA"]) / "checkpoints"
 STORIES = CHECKPOINTS / "llama2c_stories260K.safetensors"
 SORT = CHECKPOINTS / "gpt_nano_sort.safetensors"
 

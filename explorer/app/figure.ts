@@ -2,6 +2,7 @@ import type { View } from "vega";
 import type { Chart } from "../generated/charts";
 import { button, el } from "../shared/dom";
 import { pngOf, save, svgOf } from "../shared/files";
+import { color } from "../shared/theme";
 
 /** A rectangle of numbers as CSV: a head, then rows. */
 export interface Table {
@@ -68,17 +69,40 @@ function fitted(spec: Record<string, unknown>, room: number): Record<string, unk
   return { ...spec, vconcat: parts.map((part: object) => ({ ...part, width })) };
 }
 
+type Spec = Record<string, unknown>;
+type Rows = Map<string, object[]>;
+
+/** `spec` with a name in the place of each list of rows, and the rows by that name. */
+function separated(spec: Spec): { frame: Spec; rows: Rows } {
+  const rows: Rows = new Map();
+  const visit = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(visit);
+    if (part === null || typeof part !== "object") return part;
+    return Object.fromEntries(
+      Object.entries(part).map(([key, value]: [string, unknown]) => {
+        const { values, name = `rows ${rows.size}` } = (key === "data" ? value : {}) as { values?: object[]; name?: string };
+        if (values === undefined) return [key, key === "datasets" ? value : visit(value)];
+        rows.set(name, values);
+        return [key, { name }];
+      }),
+    );
+  };
+  return { frame: visit(spec) as Spec, rows };
+}
+
 /** A container for charts of the core, redrawn when the core returns another one. */
 export class ChartFigure {
   readonly element: HTMLElement;
   private readonly host: HTMLElement;
   private view: View | null = null;
+  /** The `key` of what `view` draws. */
+  private drawn = "";
   private generation = 0;
   private disposed = false;
-  /** The chart on show, and the width that its parts were given. */
-  private shown: { spec: Record<string, unknown>; description: string; width: number } | null = null;
-  /** Data of the chart that are newer than its specification. */
-  private readonly updates = new Map<string, object[]>();
+  /** The chart on show or being drawn, without its rows, and the width that its parts were given. */
+  private shown: { frame: Spec; key: string; description: string; width: number } | null = null;
+  /** Rows of the chart, by the names in its specification. */
+  private rows: Rows = new Map();
   private readonly sizes = new ResizeObserver(() => this.refit());
 
   constructor(
@@ -101,49 +125,61 @@ export class ChartFigure {
     });
   }
 
-  /** Draws `spec`; of several calls in a row only the last one is seen. */
-  draw(spec: Record<string, unknown>, description: string): Promise<void> {
-    this.updates.clear();
-    return this.render(spec, description);
+  /** Draws `spec`; of several calls in a row only the last one is seen. If only rows are new, axes and legends stay. */
+  async draw(spec: Spec, description: string): Promise<void> {
+    const { frame, rows } = separated(spec);
+    // The page has the description.
+    const key = JSON.stringify([{ ...frame, description: "" }, color("--paper")]);
+    if (key === this.shown?.key) {
+      this.host.setAttribute("aria-label", description);
+      for (const [name, values] of rows) this.rows.set(name, values);
+      return this.fill(rows);
+    }
+    this.rows = rows;
+    this.shown = { frame, key, description, width: 0 };
+    return this.render();
   }
 
   /** Vega itself fits a chart to its container, but not one of several parts. */
   private refit(): void {
     const { shown, host } = this;
-    if (shown === null || !("vconcat" in shown.spec) || [0, shown.width].includes(host.clientWidth)) return;
-    void this.render(shown.spec, shown.description);
+    if (shown === null || !("vconcat" in shown.frame) || [0, shown.width].includes(host.clientWidth)) return;
+    void this.render();
   }
 
-  private async render(spec: Record<string, unknown>, description: string): Promise<void> {
+  private async render(): Promise<void> {
     const generation = (this.generation += 1);
     if (this.disposed) return;
-    this.host.setAttribute("aria-label", description);
     const { drawChart } = await import("../shared/chart_view");
-    if (generation !== this.generation) return;
-    this.shown = { spec, description, width: this.host.clientWidth };
+    const { shown } = this;
+    if (generation !== this.generation || shown === null) return;
+    const { frame, description } = shown;
+    this.host.setAttribute("aria-label", description);
+    shown.width = this.host.clientWidth;
+    const datasets = { ...(frame["datasets"] as object | undefined), ...Object.fromEntries(this.rows) };
     const chart: Chart = {
       id: this.id,
       question: "",
       answer: "",
       description,
-      spec: fitted(spec, this.host.clientWidth),
+      spec: { ...fitted(frame, this.host.clientWidth), datasets },
     };
-    const old = this.view;
     // Drawn invisibly in its container, so that it gets the container's width.
     const place = el("div", { class: "plot coming", "aria-hidden": "true" });
     this.host.append(place);
     const view = await drawChart(chart, place);
-    for (const [name, values] of this.updates) view.data(name, values);
-    await view.runAsync();
     if (generation !== this.generation) {
       view.finalize();
       place.remove();
       return;
     }
+    this.view?.finalize();
+    this.view = view;
+    this.drawn = shown.key;
+    await this.fill(this.rows);
+    if (generation !== this.generation) return;
     place.classList.remove("coming");
     this.host.replaceChildren(place);
-    old?.finalize();
-    this.view = view;
     this.element.dataset["drawn"] = String(Number(this.element.dataset["drawn"] ?? 0) + 1);
   }
 
@@ -156,11 +192,16 @@ export class ChartFigure {
     this.view = null;
   }
 
-  /** New data for a data set of the drawn chart, without drawing the axes anew. */
-  async update(name: string, values: object[]): Promise<void> {
-    if (this.view === null) return;
-    this.updates.set(name, values);
-    this.view.data(name, values);
+  /** New rows for a data set of the chart's own, without drawing the axes anew. */
+  update(name: string, values: object[]): Promise<void> {
+    this.rows.set(name, values);
+    return this.fill(new Map([[name, values]]));
+  }
+
+  private async fill(rows: Rows): Promise<void> {
+    // A drawing under way fills in the newest rows itself.
+    if (this.view === null || this.drawn !== this.shown?.key) return;
+    for (const [name, values] of rows) this.view.data(name, values);
     await this.view.runAsync();
   }
 }

@@ -7,6 +7,7 @@ import type { Entry } from "./chapters";
 import { showContents } from "./contents";
 import { fromQuery, toQuery } from "./link";
 import type { State } from "./link";
+import { keepPlaces, leavePlace, returnToPlace } from "./place";
 import { Store } from "./store";
 
 const engine = new Engine(new Worker(new URL("./worker.js", document.baseURI), { type: "module" }));
@@ -36,7 +37,7 @@ function writeAddress(hash: () => string, moving: boolean): void {
   }
   clearTimeout(toWrite);
   toWrite = undefined;
-  history.replaceState(null, "", hash());
+  history.replaceState(history.state, "", hash());
 }
 
 let lastSaid = 0;
@@ -143,7 +144,8 @@ function refusal(problems: string[], store: Store<State>, clean: (() => void)[])
   return notice;
 }
 
-function mount(entry: Entry, chapter: Chapter, query: string): void {
+/** Shows the chapter; done when it has been mounted. */
+async function mount(entry: Entry, chapter: Chapter, query: string): Promise<void> {
   const { state, problems } = fromQuery(query, chapter.defaults, chapter.rules);
   const store = new Store<State>(chapter.defaults, state);
   const clean: (() => void)[] = [];
@@ -190,12 +192,10 @@ function mount(entry: Entry, chapter: Chapter, query: string): void {
   };
   open = { entry, chapter, store, leave };
   try {
-    Promise.resolve(chapter.mount(page)).then(() => {
-      if (!left) document.documentElement.dataset["ready"] = entry.id;
-    }, showFailure);
+    await chapter.mount(page);
+    if (!left) document.documentElement.dataset["ready"] = entry.id;
   } catch (error) {
     showFailure(error);
-    throw error;
   }
 }
 
@@ -241,6 +241,7 @@ async function arrive(): Promise<void> {
   const [, id = "", query = ""] = /^#\/([a-z]*)(?:\?(.*))?$/.exec(location.hash) ?? [];
   const entry = chapters.find((other) => other.id === id);
   const arrival = ++arrivals;
+  leavePlace();
   open?.leave();
   open = null;
   if (!missing) failure.hidden = true;
@@ -256,16 +257,17 @@ async function arrive(): Promise<void> {
     showContents(main, engine);
     main.querySelector("header")?.after(failure);
     document.documentElement.dataset["ready"] = "contents";
+    returnToPlace(main, Promise.resolve());
   } else {
     const { default: chapter } = await entry.load();
-    if (arrival === arrivals) mount(entry, chapter, query);
+    if (arrival === arrivals) returnToPlace(main, mount(entry, chapter, query));
   }
-  scrollTo(0, 0);
 }
 
 slot("chapter-list").replaceChildren(
   ...chapters.map((entry) => el("li", {}, el("a", { href: `#/${entry.id}` }, entry.title))),
 );
+keepPlaces();
 startTheme(() => redraws.forEach((redraw) => redraw()));
 addEventListener("hashchange", () => void arrive());
 addEventListener("keydown", (event) => {

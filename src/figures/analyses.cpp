@@ -89,7 +89,7 @@ Json selection_charts(const selectability::Selection& selection) {
       {{"data", values(table)},
        {"height", 240},
        {"encoding",
-        {{"x", quantity("rank", "selectable keys, the clearest first")},
+        {{"x", ordinal("rank", "selectable keys, the clearest first")},
          {"y", ratio_axis(table, "margin", "margin")},
          {"tooltip", {{{"field", "key"}, {"title", "key"}}, number_tip("margin", "margin")}}}},
        {"layer", line_and_points()}}));

@@ -24,6 +24,7 @@ using audit::number_at_least;
 using audit::number_at_most;
 using audit::Report;
 using vega::logarithmic;
+using vega::ordinal;
 using vega::quantity;
 using vega::values;
 

@@ -225,7 +225,7 @@ void outliers(const Report& report, Json& charts) {
        {"mark", {{"type", "circle"}, {"opacity", 0.75}}},
        {"encoding",
         {{"x", depth_axis(table)},
-         {"y", quantity("coordinate", "coordinate")},
+         {"y", ordinal("coordinate", "coordinate")},
          {"size",
           {{"field", "ratio"},
            {"type", "quantitative"},

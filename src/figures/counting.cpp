@@ -19,6 +19,7 @@ using automata::Trace;
 using automata::UnitDrift;
 using automata::Word;
 
+using vega::ordinal;
 using vega::quantity;
 
 constexpr std::size_t points_per_line = 400;
@@ -39,11 +40,11 @@ Json block_ends(const Network& network, std::size_t n) {
     ends.push_back({{"letters", block * n}});
   return {{"data", vega::values(std::move(ends))},
           {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "gray"}}},
-          {"encoding", {{"x", quantity("letters", "letters read")}}}};
+          {"encoding", {{"x", ordinal("letters", "letters read")}}}};
 }
 
 Json panel(int height, Json rows, Json mark, Json encoding, Json ends) {
-  encoding["x"] = quantity("letters", "letters read");
+  encoding["x"] = ordinal("letters", "letters read");
   encoding["x"]["scale"] = {{"nice", false}};
   Json lines = {
       {"data", vega::values(std::move(rows))}, {"mark", std::move(mark)}, {"encoding", std::move(encoding)}};

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using merge::Fold;
 using merge::no_row;
-using vega::quantity;
+using vega::ordinal;
 using vega::values;
 
 /// Number of points along the layers that a screen can show.
@@ -48,7 +48,7 @@ Json gap_line(const char* field, double width) {
   return {{"transform", {{{"filter", std::string("isValid(datum.") + field + ")"}}}},
           {"mark", {{"type", "line"}, {"strokeWidth", width}}},
           {"encoding",
-           {{"x", quantity("layer", "layer")},
+           {{"x", ordinal("layer", "layer")},
             {"y", std::move(y)},
             {"color", {{"datum", field}, {"type", "nominal"}, {"title", nullptr}}}}}};
 }
@@ -64,9 +64,9 @@ Json folds(std::span<const Fold> folds) {
   const bool broken = !breaks.empty();
   const Json rules = {{"data", values(std::move(breaks))},
                       {"mark", {{"type", "rule"}, {"strokeDash", {4, 3}}, {"color", "firebrick"}}},
-                      {"encoding", {{"x", quantity("layer", "layer")}}}};
+                      {"encoding", {{"x", ordinal("layer", "layer")}}}};
   const Json runs = {{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
-                     {"encoding", {{"x", quantity("layer", "layer")}, {"y", quantity("runs", "runs left")}}}};
+                     {"encoding", {{"x", ordinal("layer", "layer")}, {"y", ordinal("runs", "runs left")}}}};
   const auto with_rules = [&](Json layers) {
     if (broken) layers.push_back(rules);
     return layers;

@@ -20,6 +20,7 @@ using lnnet::grid_around;
 using lnnet::labels;
 using lnnet::Net;
 using lnnet::Transition;
+using vega::ordinal;
 using vega::quantity;
 using vega::values;
 
@@ -27,7 +28,7 @@ using vega::values;
 Json named(const char* name) { return {{"name", name}}; }
 
 Json panel(std::size_t steps, Json y) {
-  Json step = quantity("step", "step");
+  Json step = ordinal("step", "step");
   if (steps > 0) step["scale"] = {{"domain", {0, steps}}, {"nice", false}};
   return {{"width", 560},
           {"height", 180},

@@ -18,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using lnnet::Transition;
+using vega::ordinal;
 using vega::quantity;
 using vega::values;
 
@@ -53,7 +54,7 @@ Json distribution(Json rows, Json marks, const Json& y) {
   return {
       {"width", 560},
       {"height", 180},
-      {"encoding", {{"x", quantity("step", "step")}}},
+      {"encoding", {{"x", ordinal("step", "step")}}},
       {"layer",
        {{{"data", values(std::move(rows))},
          {"layer",

@@ -25,6 +25,13 @@ Json logarithmic(const char* field, const char* title) {
   return axis;
 }
 
+Json ordinal(const char* field, const char* title) {
+  Json axis = quantity(field, title);
+  // Vega-Lite derives whole ticks from the format; it ignores a tickMinStep.
+  axis["axis"] = {{"format", "d"}};
+  return axis;
+}
+
 namespace {
 
 /// Wide enough for a column of text, or for two next to each other on a wide screen.

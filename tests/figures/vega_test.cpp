@@ -16,6 +16,7 @@ TEST(Vega, PartsMakeASpecification) {
   EXPECT_EQ(spec["data"]["values"][0]["x"], 1.0);
   EXPECT_EQ(spec["encoding"]["x"], (Json{{"field", "x"}, {"type", "quantitative"}, {"title", "width"}}));
   EXPECT_EQ(spec["encoding"]["y"]["scale"], (Json{{"type", "log"}}));
+  EXPECT_EQ(ordinal("layer", "layer")["axis"], (Json{{"format", "d"}}));
 }
 
 TEST(Vega, CurvesHaveABandWhereTheirRowsHave) {

@@ -93,7 +93,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     ]),
   }),
   async mount(page) {
-    const input = await normals(page.engine, 3 * pointCount, page.store.get().seed);
+    let input = new Float64Array(3 * pointCount);
     let stages: Float64Array[] = [];
 
     const space = new SpaceFigure({
@@ -109,9 +109,8 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       }),
     });
     page.keep(space);
-    const positions = new BufferAttribute(new Float32Array(input), 3);
+    const positions = new BufferAttribute(new Float32Array(3 * pointCount), 3);
     const geometry = new BufferGeometry().setAttribute("position", positions);
-    geometry.setAttribute("color", new BufferAttribute(directionColors(input), 3));
     const points = new Points(geometry, new PointsMaterial({ size: 0.1, vertexColors: true }));
     points.frustumCulled = false;
     const marks = new Group();
@@ -174,6 +173,9 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       );
     page.slot("gains").append(sliders("Gain", "gain", 3));
     page.slot("biases").append(sliders("Bias", "bias", 2));
+
+    input = Float64Array.from(await normals(page.engine, 3 * pointCount, page.store.get().seed));
+    geometry.setAttribute("color", new BufferAttribute(directionColors(input), 3));
     page.onChange(draw);
 
     followStory(page, (step) =>

@@ -79,7 +79,7 @@ export default chapter<State>({
   ],
   doors,
   async mount(page) {
-    const known = await tasks(page.engine);
+    const known = tasks(page.engine);
     const plane = new FieldCanvas();
     const morph = new Morph();
     let curves: Curves | null = null;

@@ -27,7 +27,7 @@ interface Parts {
   again: HTMLButtonElement;
   timeInput: HTMLInputElement;
   timeOutput: HTMLOutputElement;
-  known: Task[];
+  known: Promise<Task[]>;
   makeOwn(): void;
   failed(error: unknown): void;
 }
@@ -35,12 +35,13 @@ interface Parts {
 /** Everything that is chosen before and during a training. */
 export function mountControls(page: Page<State>, parts: Parts): void {
   const dataSelect = el("select", { id: "playground-data" }, ...taskNames.map(([value, label]) => el("option", { value }, label)));
-  dataSelect.addEventListener("change", () => {
-    const task = parts.known.find(({ name }) => name === dataSelect.value);
+  const choose = async (wanted: string) => {
+    const task = (await parts.known).find(({ name }) => name === wanted);
     if (task === undefined) return parts.makeOwn();
     const { rows, depth, rate, schedule, steps } = task;
     page.store.commit({ data: task.name, rows, depth, rate, schedule, steps, trained: Math.min(steps, task.name === "octants" ? steps : 3000), at: -1, layer: depth });
-  });
+  };
+  dataSelect.addEventListener("change", () => void choose(dataSelect.value));
   page.onChange((state) => (dataSelect.value = state.data));
   const file = el("input", { type: "file", id: "playground-file", accept: ".csv,.tsv,.txt,text/csv" });
   file.addEventListener("change", () => {

@@ -107,6 +107,10 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
     space.add(marks);
     for (const figure of [plane, space]) page.keep(figure);
     page.slot("picture").append(plane.element, space.element);
+    page.onChange((state) => {
+      plane.element.hidden = widthOf(state) !== 2;
+      space.element.hidden = widthOf(state) !== 3;
+    });
 
     const moveKey = (index: number, to: number[]) => {
       const state = store.get();
@@ -148,8 +152,6 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
       weights = await attentionWeights(page.engine, selection.keys, width, sharp);
       const chosen = chosenOf(state);
       shown = { original: keysOf(state), selection, width, moved: state.project || state.scale, scaled: state.scale, chosen, query };
-      plane.element.hidden = width === 3;
-      space.element.hidden = width === 2;
       if (width === 2) {
         plane.handles(handlesOf(store, shown, moveKey, removeKey));
         plane.changed();

@@ -9,6 +9,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
+import { textCut } from "../../report/e2e/text_cut.mjs";
 import { serve } from "./serve.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -96,9 +97,46 @@ async function settled(page, figure) {
   throw new Error(`${figure} is drawn on and on though nothing changes`);
 }
 
+/** The labels along the axes with that title in a chart. */
+const ticks = (page, figure, title) =>
+  page.$$eval(
+    `${figure} .role-axis`,
+    (axes, wanted) =>
+      axes
+        .filter((axis) => axis.querySelector(".role-axis-title")?.textContent === wanted)
+        .flatMap((axis) => [...axis.querySelectorAll(".role-axis-label text")].map(({ textContent }) => textContent)),
+    title,
+  );
+
+/** Fails unless these axes, which number things, have whole ticks. */
+async function wholeTicks(page, figure, ...titles) {
+  for (const title of titles) {
+    const labels = await ticks(page, figure, title);
+    expect(labels.length > 1 && labels.every((label) => /^\d+$/.test(label)), `${figure}: ${title} has the ticks ${labels}`);
+  }
+}
+
+/** Opens a chapter in a window of that size: nothing on show moves while the figures arrive. */
+async function openStill(page, id, name) {
+  const [width, height] = sizes[name];
+  await page.setViewportSize({ width, height });
+  await open(page, id);
+  await page.waitForTimeout(700);
+  const moved = await page.evaluate(
+    () =>
+      new Promise((done) => {
+        const shifts = [];
+        new PerformanceObserver((list) => shifts.push(...list.getEntries())).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => done(shifts.reduce((sum, { value }) => sum + value, 0)), 100);
+      }),
+  );
+  expect(moved < 0.02, `${id}: ${name}: the layout shifts by ${moved.toFixed(3)} while it loads`);
+}
+
 /** Requirements on every chapter. */
 async function common(page, id) {
-  await open(page, id);
+  await openStill(page, id, "phone");
+  await openStill(page, id, "laptop");
   const overflow = async (name) => {
     const [seen, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
     expect(whole <= seen, `${id}: ${name}: the page is ${whole} wide and the window ${seen}`);
@@ -108,6 +146,8 @@ async function common(page, id) {
     await page.waitForTimeout(300);
     await overflow(name);
     if (name === "phone" || name === "desk") {
+      const cut = await textCut(page);
+      expect(cut.length === 0, `${id}: ${name}: figures cut off ${cut.join(", ")}`);
       for (const colorScheme of ["light", "dark"]) {
         await page.emulateMedia({ colorScheme });
         await accessible(page, `${id}, ${name}, ${colorScheme}`);
@@ -138,7 +178,7 @@ try {
     try {
       if (file.startsWith("chapters")) await common(page, id);
       const { check } = await import(pathToFileURL(join(here, file)).href);
-      await check({ page, accessible: (where) => accessible(page, where), open: (path) => open(page, path), settled: (figure) => settled(page, figure), expect, host, site });
+      await check({ page, accessible: (where) => accessible(page, where), open: (path) => open(page, path), settled: (figure) => settled(page, figure), wholeTicks: (...axes) => wholeTicks(page, ...axes), expect, host, site });
       expect(page.problems.length === 0, page.problems.join("\n  "));
       console.log(`${id}: good, ${((performance.now() - started) / 1000).toFixed(1)} s`);
     } catch (error) {

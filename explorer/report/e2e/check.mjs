@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { contrastFailures } from "./contrast.mjs";
+import { textCut } from "./text_cut.mjs";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -51,22 +52,6 @@ async function figuresReady(page, when) {
     texts.filter((text) => text.textContent === "undefined").map((text) => text.closest("figure").id),
   );
   expect(unnamed.length === 0, `${when}: ${unnamed.join(", ")} names what it has no name for`);
-}
-
-/** Text that lies outside of its figure, as a legend does that was laid out for another width. */
-function textCut(page) {
-  return page.$$eval("figure svg", (figures) =>
-    figures.flatMap((figure) => {
-      const { top, bottom, left, right } = figure.getBoundingClientRect();
-      return [...figure.querySelectorAll("text")]
-        .filter((text) => {
-          const box = text.getBoundingClientRect();
-          const outside = box.top < top - 2 || box.bottom > bottom + 2 || box.left < left - 2 || box.right > right + 2;
-          return outside && box.width > 0 && text.getAttribute("opacity") !== "0";
-        })
-        .map((text) => `${figure.closest("figure").id}: ${text.textContent}`);
-    }),
-  );
 }
 
 async function scrollThrough(page) {
@@ -199,6 +184,26 @@ async function checkHeads(page, when) {
   expect(bad.length === 0, `${when}: heads: ${bad.slice(0, 3).join("; ")}`);
 }
 
+/** Tables of which no measured number is in sight until one scrolls; of norms there are to be two. */
+const numbersHidden = (page) =>
+  page.$$eval(".table-scroll", (frames) =>
+    frames
+      .filter((frame) => frame.clientWidth > 0 && frame.querySelector("tbody > tr > td.number:not(.places)") !== null)
+      .filter((frame) => {
+        frame.scrollLeft = 0;
+        const { right } = frame.getBoundingClientRect();
+        const wanted = frame.querySelector(".norms") === null ? 1 : 2;
+        const seen = [...frame.querySelectorAll(":scope > table > tbody > tr:not(.opened)")].map(
+          (row) =>
+            [...row.querySelectorAll(":scope > td.number:not(.places)")]
+              .map((cell) => cell.getBoundingClientRect())
+              .filter((box) => box.width > 0 && box.right <= right).length,
+        );
+        return Math.max(...seen) < wanted;
+      })
+      .map((frame) => frame.ariaLabel),
+  );
+
 const sideways = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
@@ -259,7 +264,10 @@ async function checkFile(browser, file) {
 
     await page.reload();
     await page.waitForSelector("html[data-ready]");
-    await page.click("#theme-toggle");
+    expect(
+      await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
+      "dark: a reload loses the theme",
+    );
     await page.evaluate(() =>
       addEventListener("beforeprint", () =>
         queueMicrotask(() => {
@@ -288,6 +296,8 @@ async function checkFile(browser, file) {
     const cut = await textCut(page);
     expect(cut.length === 0, `phone: figures cut off ${cut.slice(0, 3).join(", ")}`);
     expect((await sideways(page)) <= 0, `phone: the page scrolls sideways by ${await sideways(page)} pixels`);
+    const hidden = await numbersHidden(page);
+    expect(hidden.length === 0, `phone: no number is in sight: ${hidden.join(", ")}`);
     await shot("phone");
     await page.setViewportSize({ width: 2200, height: 1200 });
     expect((await sideways(page)) <= 0, "wide screen: the page scrolls sideways");

@@ -10,6 +10,8 @@ export interface Column {
   about: string;
   value: (norm: Norm) => Value;
   numeric: boolean;
+  /** Whether it only says which norm it is, as its name does: a narrow screen has no room for it. */
+  places?: boolean;
   /** Text above the table that replaces the column if all norms have the same value. */
   common?: (norm: Norm) => string;
   cell?: (norm: Norm) => Node | string;
@@ -35,10 +37,13 @@ const measure = (title: string, about: string, value: (norm: Norm) => number | n
 });
 
 const columns: Column[] = [
-  numeric("#", "Place in the model", (norm) => norm.index),
+  { ...numeric("#", "Place in the model", (norm) => norm.index), places: true },
   { ...text("Norm", "Name in the checkpoint", (norm) => norm.name), cell: (norm) => name(norm.name) },
-  text("Role", "The part of the model before or after which the norm stands", (norm) => norm.role),
-  numeric("Layer", "Layer of the stack", (norm) => norm.layer),
+  {
+    ...text("Role", "The part of the model before or after which the norm stands", (norm) => norm.role),
+    places: true,
+  },
+  { ...numeric("Layer", "Layer of the stack", (norm) => norm.layer), places: true },
   {
     ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
     common: (norm) => kindName(norm.kind, norm.groups),
@@ -90,6 +95,10 @@ export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] }
     common: columns.filter(same).flatMap((column) => (first && column.common ? [column.common(first)] : [])),
   };
 }
+
+/** The classes of a column's cells. */
+export const classes = ({ numeric, places = false }: Column): string | null =>
+  [...(numeric ? ["number"] : []), ...(places ? ["places"] : [])].join(" ") || null;
 
 export function cell(column: Column, norm: Norm): Node | string {
   if (column.cell) return column.cell(norm);

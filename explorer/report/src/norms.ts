@@ -1,7 +1,7 @@
 import type { Norm } from "../../generated/report";
 import { button, el, name, slot } from "../../shared/dom";
 import { kindName, plural } from "../../shared/format";
-import { cell, columnsFor, compare } from "./norm_columns";
+import { cell, classes, columnsFor, compare } from "./norm_columns";
 import type { Column } from "./norm_columns";
 import { detail } from "./norm_detail";
 
@@ -56,7 +56,7 @@ class NormTable {
     this.heads = shown.map((column) =>
       el(
         "th",
-        { scope: "col", class: column.numeric ? "number" : null, title: column.about },
+        { scope: "col", class: classes(column), title: column.about },
         button(column.title, () => this.sortBy(column)),
       ),
     );
@@ -117,7 +117,7 @@ class NormTable {
       ...this.columns.map((column) =>
         column.title === "Norm"
           ? el("th", { scope: "row" }, toggle)
-          : el("td", { class: column.numeric ? "number" : null }, cell(column, norm)),
+          : el("td", { class: classes(column) }, cell(column, norm)),
       ),
     );
     element.addEventListener("click", (event) => {

@@ -14,6 +14,8 @@ namespace normscope::vega {
 /// A field of numbers on a linear axis; one on a logarithmic axis.
 [[nodiscard]] nlohmann::ordered_json quantity(const char* field, const char* title);
 [[nodiscard]] nlohmann::ordered_json logarithmic(const char* field, const char* title);
+/// A field that numbers things, layers for instance: its axis has no ticks between two of them.
+[[nodiscard]] nlohmann::ordered_json ordinal(const char* field, const char* title);
 
 /// The titles of a figure's axes, and whether they are logarithmic.
 struct Axes {

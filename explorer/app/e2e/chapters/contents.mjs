@@ -37,6 +37,32 @@ async function leftBehind(page, site, expect) {
   await second.close();
 }
 
+/** Back, forward and reload return to the place that was left, and a reload to the theme. */
+async function returning(page, open, expect) {
+  await open("nonlinearity");
+  await page.waitForSelector("#figure-group-curvature[data-drawn]");
+  await page.$eval("#figure-group-curvature", (figure) => figure.scrollIntoView({ block: "center", behavior: "instant" }));
+  const top = () => page.$eval("#figure-group-curvature", (figure) => figure.getBoundingClientRect().top);
+  const left = await top();
+  const comes = async (how) => {
+    await page.waitForSelector("#figure-group-curvature[data-drawn]");
+    for (let attempt = 0; attempt < 30 && Math.abs((await top()) - left) > 40; ++attempt) await page.waitForTimeout(100);
+    expect(Math.abs((await top()) - left) <= 40, `${how}: a figure that was at ${left} is at ${await top()}`);
+  };
+  await page.locator('nav a[href="#/counting"]').click();
+  await page.waitForFunction(() => document.documentElement.dataset.ready === "counting");
+  expect((await page.evaluate(() => scrollY)) === 0, "a chapter begins where the one before was left");
+  await page.goBack();
+  await comes("back");
+  await page.locator("#theme-toggle").click();
+  const [shown, other] = await page.evaluate(() => [document.documentElement.dataset.theme, document.querySelector("#theme-toggle").textContent]);
+  expect(shown === "dark" && other === "Light", `the toggle gives the theme ${shown} and offers ${other}`);
+  await page.reload();
+  await comes("reload");
+  expect((await page.evaluate(() => document.documentElement.dataset.theme)) === "dark", "a reload loses the theme");
+  await page.evaluate(() => localStorage.removeItem("theme"));
+}
+
 export async function check({ page, accessible, open, expect, site }) {
   await open("");
   const links = await page.$$eval(".chapters a", (all) => all.map((link) => link.getAttribute("href")));
@@ -47,6 +73,7 @@ export async function check({ page, accessible, open, expect, site }) {
   await open("counting");
   await page.getByText("The same elsewhere").click();
   await accessible("the same elsewhere");
+  await returning(page, open, expect);
   await leftBehind(page, site, expect);
   await offline(page, site, expect);
 }

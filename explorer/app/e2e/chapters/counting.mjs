@@ -1,6 +1,6 @@
 const data = (page, id, key) => page.$eval(id, (element, name) => element.dataset[name], key);
 
-export async function check({ page, open, expect }) {
+export async function check({ page, open, expect, wholeTicks }) {
   await open("counting?n=300");
   await page.waitForFunction(() => ["lstm", "gru"].every((cell) => document.querySelector(`#figure-trace-${cell}`)?.dataset.drawn));
   expect(Number(await data(page, "#figure-trace-lstm", "counters")) > 0, "the lstm has no counter");
@@ -60,9 +60,21 @@ export async function check({ page, open, expect }) {
   await page.keyboard.press("Control+z");
   await page.waitForFunction(() => document.querySelector('[data-slot="class"]').dataset.field === "counter-aware");
 
+  // A step of the slider changes the lines of the chart and leaves the rest as it is.
+  await page.$eval("#figure-trace-lstm svg", (chart) => (chart.dataset.kept = "true"));
+  const lines = () => page.$$eval("#figure-trace-lstm .role-mark path", (paths) => paths.map((path) => path.getAttribute("d")).join());
+  const before = await lines();
   await page.getByRole("slider", { name: "n" }).focus();
   await page.keyboard.press("ArrowLeft");
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm").dataset.n === "299");
+  for (let attempt = 0; attempt < 40 && (await lines()) === before; ++attempt) await page.waitForTimeout(100);
+  expect((await lines()) !== before, "the lines are those of another n");
+  expect((await page.locator("#figure-trace-lstm svg[data-kept]").count()) === 1, "a step of the slider draws the chart anew");
   await open(page.url().split("#/")[1]);
   await page.waitForFunction(() => document.querySelector("#figure-trace-lstm")?.dataset.n === "299");
+
+  // Letters are counted: a short word's axis has no ticks between two of them.
+  await open("counting?n=2");
+  await page.waitForSelector("#figure-trace-lstm[data-drawn]");
+  await wholeTicks("#figure-trace-lstm", "letters read");
 }

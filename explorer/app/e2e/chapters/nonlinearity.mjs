@@ -5,7 +5,7 @@ const until = (page, figure, name, wanted) =>
   );
 const data = (page, figure, name) => page.$eval(`#figure-${figure}`, (element, key) => element.dataset[key], name);
 
-export async function check({ page, open, expect, settled }) {
+export async function check({ page, open, expect, settled, wholeTicks }) {
   await page.emulateMedia({ reducedMotion: "reduce" });
   // XOR: 1 for any linear map, 0 behind one LN.
   await open("nonlinearity");
@@ -42,6 +42,9 @@ export async function check({ page, open, expect, settled }) {
   await page.waitForFunction(() => /seed=2/.test(location.href));
   await page.getByLabel("Folds", { exact: true }).selectOption("stable");
   await until(page, "points", "correct", "11");
+
+  await page.waitForSelector("#figure-folds[data-drawn]");
+  await wholeTicks("#figure-folds", "layer", "runs left");
 
   await page.locator("#figure-group-curvature").scrollIntoViewIfNeeded();
   await page.getByLabel("entries", { exact: true }).selectOption("48");

@@ -10,7 +10,7 @@ export interface Column {
   about: string;
   value: (norm: Norm) => Value;
   numeric: boolean;
-  /** Whether it only says which norm it is, as its name does: a narrow screen has no room for it. */
+  /** Whether it says which norm it is and not what was measured: on a narrow screen the row's details alone have it. */
   places?: boolean;
   /** Text above the table that replaces the column if all norms have the same value. */
   common?: (norm: Norm) => string;
@@ -47,14 +47,17 @@ const columns: Column[] = [
   {
     ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
     common: (norm) => kindName(norm.kind, norm.groups),
+    places: true,
   },
   {
     ...numeric("Width", "Length of the vectors", (norm) => norm.width),
     common: (norm) => `width ${count(norm.width)}`,
+    places: true,
   },
   {
     ...numeric("ε", "Added to the variance under the root", (norm) => norm.eps),
     common: (norm) => `ε = ${number(norm.eps)}`,
+    places: true,
   },
   measure("Gain min", "Smallest gain", (norm) => norm.gain?.min ?? null),
   measure("Gain max", "Largest gain", (norm) => norm.gain?.max ?? null),

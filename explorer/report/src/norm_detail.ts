@@ -79,6 +79,8 @@ export function detail(norm: Norm, beside: HTMLElement | null): HTMLElement {
         kindName(norm.kind, norm.groups) +
           (norm.groups !== null && norm.groups > 1 ? `, ${plural(norm.groups, "group")}` : ""),
       ],
+      ["Role", norm.layer === null ? norm.role : `${norm.role}, layer ${count(norm.layer)}`],
+      ["Width", count(norm.width)],
       ["Placement", norm.placement],
       ["Place", norm.order_known ? null : "not known: listed by name"],
       ["Stack", norm.stack === "" ? null : name(norm.stack)],

@@ -76,25 +76,21 @@ function toolbar(entry: Entry, chapter: Chapter, store: Store<State>, refused: b
   const doors = el("details", { class: "doors" }, el("summary", {}, "The same elsewhere"), el("div", {}));
   const showDoors = () => {
     const { command, cpp, python } = chapter.doors(store.get());
-    const texts: [string, string | undefined][] = [
+    const texts: [string, string][] = [
       ["Link", new URL(address(), location.href).href],
       ["Command", command],
       ["C++", cpp],
       ["Python", python],
     ];
     doors.lastElementChild?.replaceChildren(
-      ...texts.flatMap(([label, text]) =>
-        text === undefined
-          ? []
-          : [
-              el(
-                "div",
-                { class: "door" },
-                el("b", {}, label),
-                copyButton(text, label),
-                el("pre", { tabindex: 0, role: "group", "aria-label": label }, text),
-              ),
-            ],
+      ...texts.map(([label, text]) =>
+        el(
+          "div",
+          { class: "door" },
+          el("b", {}, label),
+          copyButton(text, label),
+          el("pre", { tabindex: 0, role: "group", "aria-label": label }, text),
+        ),
       ),
     );
   };

@@ -9,7 +9,7 @@ import sections from "../../report/sections.html";
 import { button, el } from "../../shared/dom";
 import { number } from "../../shared/format";
 import { chapter } from "../chapter";
-import { cppOf } from "../doors";
+import { cppOf, pythonOf } from "../doors";
 import { dropZone } from "../drop";
 import { matching } from "../link";
 import text from "./checkpoint.html";
@@ -39,6 +39,9 @@ const exampleNamed = (name: string): Promise<NamedFile[]> =>
 
 /** The report shown last and its example, "" for the reader's own files: it stays when the chapter is left. */
 let kept: { example: string; documents: Documents } | null = null;
+
+/** Where the model is from the repository's root, for the example, or next to the reader otherwise. */
+const pathOf = ({ example }: State): string => (example === "wordlist_gpt" ? "models/wordlist_gpt" : "model.safetensors");
 
 const isServed = (example: string): boolean => example.startsWith("served/");
 
@@ -84,10 +87,12 @@ export default chapter<State>({
       state: { example: "wordlist_gpt" },
     },
   ],
-  doors: () => ({
+  doors: (state) => ({
+    command: `normscope report ${pathOf(state)} -o report.html`,
+    python: pythonOf(["report", pathOf(state)]),
     cpp: cppOf(
       ["audit/report", "checkpoint/checkpoint", "documents/report", "documents/text"],
-      `const normscope::checkpoint::Checkpoint checkpoint("model.safetensors");
+      `const normscope::checkpoint::Checkpoint checkpoint("${pathOf(state)}");
 const auto report = normscope::audit::audit(checkpoint);
 fmt::print("{}\\n", normscope::json_text(normscope::documents::report(report), 1));`,
     ),

@@ -37,6 +37,8 @@ interface PlaneOptions {
   yTitle?: string;
   /** Height divided by width; by default both axes have the same scale. */
   aspect?: number;
+  /** Without axes, where positions have no meaning of their own. */
+  bare?: boolean;
   /** Called when the plane is pressed outside of any handle. */
   pressed?: (at: Point) => void;
 }
@@ -96,7 +98,7 @@ export class PlaneFigure {
   constructor(private readonly options: PlaneOptions) {
     this.x = options.x;
     this.y = options.y;
-    this.margin = { left: options.yTitle === undefined ? 34 : 58, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
+    this.margin = options.bare === true ? { left: 4, right: 4, top: 4, bottom: 4 } : { left: options.yTitle === undefined ? 34 : 58, right: 12, top: 12, bottom: options.xTitle === undefined ? 24 : 40 };
     const clip = `frame-of-${options.id}`;
     this.marks = mark("g", { "aria-hidden": "true", "clip-path": `url(#${clip})` });
     this.svg = mark(
@@ -353,7 +355,7 @@ export class PlaneFigure {
     if (this.width === 0) this.resize();
     if (this.width === 0 || this.paint === null) return;
     this.marks.replaceChildren();
-    this.drawAxes();
+    if (this.options.bare !== true) this.drawAxes();
     this.paint();
     for (const held of this.held.values()) this.putHandle(held);
     this.element.dataset["frames"] = String(Number(this.element.dataset["frames"] ?? 0) + 1);

@@ -2,6 +2,7 @@ import {
   AmbientLight,
   Color,
   DirectionalLight,
+  Fog,
   PerspectiveCamera,
   Plane,
   Raycaster,
@@ -34,7 +35,16 @@ interface SceneOptions {
   table?: () => Table;
   /** Position of the camera, which looks at the origin with z up. */
   eye: [number, number, number];
+  /** Whether what is farther from the eye fades. */
+  fades?: boolean;
 }
+
+interface Disposable {
+  dispose(): void;
+}
+
+/** Degrees of the field of view. */
+const view = 35;
 
 /**
  * A picture in space. Nothing is drawn unless something has changed: `changed()` asks for one frame, and a
@@ -47,7 +57,10 @@ export class SpaceFigure {
   private readonly hint = el("p", { class: "space-hint", "aria-hidden": "true" });
   private readonly host = el("div", { class: "space" }, this.canvas, this.hint);
   private renderer: WebGLRenderer | null;
-  private readonly camera = new PerspectiveCamera(35, 1, 0.1, 200);
+  private readonly camera = new PerspectiveCamera(view, 1, 0.1, 200);
+  /** Radius of the ball around the origin that is in view, but for the reader's zoom. */
+  private framed: number;
+  private readonly fog: Fog | null;
   private readonly orbit: OrbitControls;
   private readonly sizes: ResizeObserver;
   private asked = false;
@@ -60,6 +73,9 @@ export class SpaceFigure {
     this.camera.up.set(0, 0, 1);
     this.camera.position.set(...options.eye);
     this.camera.lookAt(0, 0, 0);
+    this.framed = Math.hypot(...options.eye) * Math.sin((view * Math.PI) / 360);
+    this.fog = options.fades === true ? new Fog(0) : null;
+    this.scene.fog = this.fog;
     this.scene.add(new AmbientLight(0xffffff, 1.6), this.camera);
     const lamp = new DirectionalLight(0xffffff, 1.8);
     lamp.position.set(2, 3, 4);
@@ -91,6 +107,15 @@ export class SpaceFigure {
 
   add(...objects: Object3D[]): void {
     this.scene.add(...objects);
+  }
+
+  /** Moves the eye so that a ball of `radius` around the origin is in view; the reader's turn and zoom stay. */
+  frame(radius: number): void {
+    if (radius === this.framed) return;
+    this.camera.position.multiplyScalar(radius / this.framed);
+    this.framed = radius;
+    this.element.dataset["framed"] = radius.toPrecision(4);
+    this.changed();
   }
 
   /** Asks for one new frame. */
@@ -163,8 +188,9 @@ export class SpaceFigure {
     this.orbit.dispose();
     clearTimeout(this.advised);
     this.scene.traverse((object) => {
-      const { geometry, material } = object as { geometry?: { dispose(): void }; material?: { dispose(): void } };
+      const { geometry, material } = object as { geometry?: Disposable; material?: Disposable & { map?: Disposable | null } };
       geometry?.dispose();
+      material?.map?.dispose();
       material?.dispose();
     });
     this.renderer?.dispose();
@@ -175,11 +201,25 @@ export class SpaceFigure {
   private draw(): void {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (this.renderer === null || width === 0 || height === 0) return;
-    this.scene.background = new Color(color("--paper"));
+    const paper = new Color(color("--paper"));
+    this.scene.background = paper;
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
     this.renderer.setSize(width, height, false);
     this.camera.aspect = width / height;
+    // What is in view of a square is so in a narrow picture too.
+    const half = Math.tan((view * Math.PI) / 360) / Math.min(1, this.camera.aspect);
+    this.camera.fov = (Math.atan(half) * 360) / Math.PI;
+    const distance = this.camera.position.length();
+    [this.camera.near, this.camera.far] = [distance / 100, distance * 10];
     this.camera.updateProjectionMatrix();
+    if (this.fog !== null) {
+      this.fog.color = paper;
+      [this.fog.near, this.fog.far] = [distance - 0.8 * this.framed, distance + 2.2 * this.framed];
+    }
+    this.scene.traverse(({ userData, scale }) => {
+      const pixels = userData["pixels"] as [number, number] | undefined;
+      if (pixels !== undefined) scale.set((2 * half * pixels[0]) / height, (2 * half * pixels[1]) / height, 1);
+    });
     this.renderer.render(this.scene, this.camera);
     this.element.dataset["frames"] = String(Number(this.element.dataset["frames"] ?? 0) + 1);
   }

@@ -1,23 +1,10 @@
-import {
-  ArrowHelper,
-  BufferAttribute,
-  BufferGeometry,
-  Color,
-  Group,
-  Line,
-  LineBasicMaterial,
-  LineLoop,
-  Points,
-  PointsMaterial,
-  Vector3,
-} from "three";
+import { BufferAttribute, BufferGeometry, Color, Points, PointsMaterial, SRGBColorSpace } from "three";
 import { newest } from "../../engine/client";
 import { normals } from "../../engine/random";
 import { image, stepNames, steps } from "../../engine/geometry";
 import type { Image, NormSpec } from "../../engine/geometry";
 import { table } from "../../shared/dom";
 import { kindNames, normalizingKinds, number } from "../../shared/format";
-import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
 import { between, listOf, oneOf, seed } from "../link";
 import { choice, controls, entrySlider, slider } from "../controls";
@@ -26,6 +13,9 @@ import { SpaceFigure } from "../scene";
 import { followStory, glide } from "../scrolly";
 import { directionColors } from "../colors";
 import { cppOf, numbersOf, pythonOf } from "../doors";
+import { bead } from "../space_marks";
+import { mountEps } from "./geometry_eps";
+import { GeometryMarks } from "./geometry_marks";
 import text from "./geometry.html";
 
 const defaults = {
@@ -101,6 +91,7 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       description: "Points in space carried through the four steps of a norm.",
       // Far from the all-ones direction, along which a projection cannot be seen.
       eye: [8.6, -3.7, 3.6],
+      fades: true,
       table: () => ({
         columns: ["step", "x", "y", "z"],
         rows: [input, ...stages].flatMap((stage, step) =>
@@ -111,10 +102,12 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     page.keep(space);
     const positions = new BufferAttribute(new Float32Array(3 * pointCount), 3);
     const geometry = new BufferGeometry().setAttribute("position", positions);
-    const points = new Points(geometry, new PointsMaterial({ size: 0.1, vertexColors: true }));
+    const look = new PointsMaterial({ vertexColors: true, map: bead(), alphaTest: 0.5 });
+    const points = new Points(geometry, look);
     points.frustumCulled = false;
-    const marks = new Group();
-    space.add(points, marks);
+    const marks = new GeometryMarks();
+    page.keep(marks);
+    space.add(points, marks.group);
 
     /** Points between two of the steps, `at` from 0 (input) to 4 (shift). */
     const place = (at: number) => {
@@ -130,9 +123,12 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
 
     let found: Image | null = null;
     let solved = "";
+    /** What has to be in view after each step. */
+    let reaches: number[] = [];
     /** Results that depend only on the norm, which the steps between input and output reuse. */
     const solve = async (spec: NormSpec) => {
       [found, stages] = await Promise.all([image(page.engine, spec), steps(page.engine, spec, input)]);
+      reaches = reachesOf([input, ...stages], found, spec);
       axesTable.replaceChildren(tableOf(found));
       page.slot("radius").textContent =
         `Radius of the sphere: ${number(found.radius, 4)}. ` +
@@ -147,7 +143,11 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       solved = key;
       if (found === null) return;
       place(state.at);
-      drawMarks(marks, found, state);
+      const reach = interpolated(reaches, state.at);
+      space.frame(reach);
+      look.size = 0.085 * reach;
+      const words = marks.draw(found, { ...state, projects: state.kind === "layer", reach });
+      space.element.dataset["words"] = words.join("; ");
       page.say(
         `${places[Math.round(state.at)]}: semi-axes ${[...found.semiAxes].map((length) => number(length)).join(", ")}`,
       );
@@ -175,14 +175,24 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
     page.slot("biases").append(sliders("Bias", "bias", 2));
 
     input = Float64Array.from(await normals(page.engine, 3 * pointCount, page.store.get().seed));
-    geometry.setAttribute("color", new BufferAttribute(directionColors(input), 3));
+    geometry.setAttribute("color", new BufferAttribute(linear(directionColors(input)), 3));
     page.onChange(draw);
+    mountEps(page, input, specOf);
 
     followStory(page, (step) =>
       glide(page.store.get().at, Number(step), 900, (value) => page.store.tell({ at: rounded(value) })),
     );
   },
 });
+
+/** Colours as they are mixed with light. */
+function linear(colors: Float32Array): Float32Array {
+  const color = new Color();
+  for (let i = 0; i < colors.length; i += 3) {
+    color.setRGB(colors[i] ?? 0, colors[i + 1] ?? 0, colors[i + 2] ?? 0, SRGBColorSpace).toArray(colors, i);
+  }
+  return colors;
+}
 
 const rounded = (value: number): number => Number(value.toFixed(3));
 
@@ -194,8 +204,22 @@ function inside(points: Float64Array | undefined, radius: number): number {
   return count;
 }
 
-const row = (values: Float64Array, index: number) =>
-  new Vector3(values[3 * index] ?? 0, values[3 * index + 1] ?? 0, values[3 * index + 2] ?? 0);
+/** Radius of the ball that holds nearly all points, and of the outputs the whole image. */
+function reachesOf(stages: Float64Array[], { semiAxes, radius }: Image, { bias = [] }: NormSpec): number[] {
+  const room = 1.25;
+  const cloud = (points: Float64Array | undefined) => {
+    const lengths = Array.from({ length: pointCount }, (_, i) => Math.hypot(...(points?.subarray(3 * i, 3 * i + 3) ?? [])));
+    return room * (lengths.sort((a, b) => a - b)[Math.floor(0.97 * pointCount)] ?? 1);
+  };
+  const image = Math.max(1e-3, ...semiAxes);
+  return [cloud(stages[0]), cloud(stages[1]), room * radius, room * image, room * (image + 0.7 * Math.hypot(...bias))];
+}
+
+/** Between two neighbours of a list. */
+function interpolated(list: number[], at: number): number {
+  const from = Math.min(list.length - 2, Math.floor(at));
+  return (list[from] ?? 1) + (at - from) * ((list[from + 1] ?? 1) - (list[from] ?? 1));
+}
 
 function tableOf({ semiAxes, axes, nullSpace }: Image): HTMLElement {
   const vector = (values: Float64Array, index: number) =>
@@ -208,50 +232,5 @@ function tableOf({ semiAxes, axes, nullSpace }: Image): HTMLElement {
       ...Array.from({ length: nullSpace.length / 3 }, (_, i) => ["erased", "0", vector(nullSpace, i)]),
     ],
     [1],
-  );
-}
-
-/** The image's outline, its axes, and the erased direction, at the current step. */
-function drawMarks(marks: Group, found: Image, state: State): void {
-  for (const old of [...marks.children]) {
-    marks.remove(old);
-    old.traverse((part) => (part as Partial<Line>).geometry?.dispose());
-  }
-  const frame = color("--rule");
-  for (const axis of [new Vector3(1, 0, 0), new Vector3(0, 1, 0), new Vector3(0, 0, 1)]) {
-    marks.add(line([axis.clone().multiplyScalar(-3), axis.multiplyScalar(3)], frame));
-  }
-  if (state.at < 0.5) return;
-  const stretched = state.at > 2;
-  const center = state.at > 3 ? new Vector3(...state.bias).multiplyScalar(state.at - 3) : new Vector3();
-  if (state.kind === "layer" && !stretched) {
-    const ones = new Vector3(1, 1, 1).normalize();
-    marks.add(new ArrowHelper(ones, new Vector3(), 1.6, color("--alarm"), 0.25, 0.14));
-    return;
-  }
-  if (!stretched) return;
-  const lengths = [...found.semiAxes];
-  const axes = lengths.map((length, i) => row(found.axes, i).multiplyScalar(length));
-  const colors = [color("--series-1"), color("--series-3"), color("--series-5")];
-  axes.forEach((axis, i) => marks.add(line([center.clone().sub(axis), center.clone().add(axis)], colors[i] ?? frame)));
-  for (let i = 0; i < axes.length; ++i) {
-    for (let j = i + 1; j < axes.length; ++j) marks.add(ellipse(center, axes[i]!, axes[j]!));
-  }
-  for (let i = 0; i < found.nullSpace.length / 3; ++i) {
-    marks.add(new ArrowHelper(row(found.nullSpace, i), center, 1.6, color("--alarm"), 0.25, 0.14));
-  }
-}
-
-const line = (ends: Vector3[], tint: string) =>
-  new Line(new BufferGeometry().setFromPoints(ends), new LineBasicMaterial({ color: new Color(tint) }));
-
-function ellipse(center: Vector3, a: Vector3, b: Vector3): LineLoop {
-  const outline = Array.from({ length: 96 }, (_, i) => {
-    const angle = (2 * Math.PI * i) / 96;
-    return center.clone().addScaledVector(a, Math.cos(angle)).addScaledVector(b, Math.sin(angle));
-  });
-  return new LineLoop(
-    new BufferGeometry().setFromPoints(outline),
-    new LineBasicMaterial({ color: new Color(color("--ink")) }),
   );
 }

@@ -1,7 +1,6 @@
 import {
   BufferAttribute,
   BufferGeometry,
-  CanvasTexture,
   Color,
   DoubleSide,
   Group,
@@ -18,6 +17,7 @@ import {
 import type { Answers, States } from "../../engine/playground";
 import { color } from "../../shared/theme";
 import { SpaceFigure } from "../scene";
+import { bead } from "../space_marks";
 
 /** A sheet of columns × rows points; a round one is closed behind its last column. */
 export interface Sheet {
@@ -39,25 +39,12 @@ export interface Picture {
   colors: string[];
 }
 
-/** Texture that draws points as discs instead of squares. */
-function disc(): CanvasTexture {
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 64;
-  const context = canvas.getContext("2d");
-  if (context !== null) {
-    context.fillStyle = "white";
-    context.arc(32, 32, 31, 0, 2 * Math.PI);
-    context.fill();
-  }
-  return new CanvasTexture(canvas);
-}
-
 /** Samples, and the sheet they lie on, from layer to layer. */
 export class Morph {
   readonly figure: SpaceFigure;
   private readonly points = new Points(
     new BufferGeometry(),
-    new PointsMaterial({ size: 0.06, vertexColors: true, map: disc(), alphaTest: 0.5 }),
+    new PointsMaterial({ size: 0.06, vertexColors: true, map: bead(), alphaTest: 0.5 }),
   );
   private readonly sheet = new Mesh(
     new BufferGeometry(),

@@ -32,6 +32,24 @@ async function presets({ page, open, expect }) {
   expect((await page.getByLabel("Presets").inputValue()) === "", "the list names a preset that is no longer on show");
 }
 
+/** The picture names what it shows, and all outputs are in it, whatever the gain. */
+async function picture({ page, open, expect }) {
+  await open("geometry?gain=0.5,1,17&at=4");
+  await atIs(page, "4.000");
+  const data = (name, figure = "geometry") => page.$eval(`#figure-${figure}`, (element, key) => element.dataset[key], name);
+  const longest = Number((await data("semiAxes")).split(" ")[0]);
+  expect(longest > 20 && Number(await data("framed")) > longest, `a ball of ${await data("framed")} is in view of semi-axes of ${longest}`);
+  const words = (await data("words")).split("; ");
+  for (const word of ["x₁", "x₂", "x₃", "all-ones", "null direction", "24.1"])
+    expect(words.includes(word), `the picture has the words ${words}`);
+  await page.waitForFunction(() => document.querySelector("#figure-eps-scaled").dataset.radii);
+  const radii = (await data("radii", "eps-scaled")).split(" ").map(Number);
+  expect(radii.length === 3 && 1 > radii[0] && radii[0] > radii[1] && radii[1] > radii[2], `a larger eps gives the radii ${radii}`);
+  await page.getByRole("slider", { name: "Step" }).fill("2");
+  await atIs(page, "2.000");
+  expect(Number(await data("framed")) < 3, `a ball of ${await data("framed")} is in view of a circle of 1.7`);
+}
+
 /** Reads a section of the story. */
 const read = async (page, step) => {
   await page.$eval(`section[data-step="${step}"]`, (section) => section.scrollIntoView({ block: "center", behavior: "instant" }));
@@ -141,6 +159,7 @@ export async function check({ page, open, expect, settled }) {
   ]);
   expect(download.suggestedFilename() === "normscope-geometry.csv", download.suggestedFilename());
 
+  await picture({ page, open, expect });
   await shift({ page, open, expect });
   await presets({ page, open, expect });
   await story({ page, open, expect });

@@ -26,8 +26,8 @@ import text from "./fold.html";
 
 const defaults = {
   eps: 0.01,
-  stretch: 5,
-  shift: 2,
+  stretch: 1,
+  shift: 0,
   /** The point that is followed, in degrees around the circle. */
   angle: 50,
   path: "shift",
@@ -194,8 +194,8 @@ function moves(page: Page<State>, name: Move): Promise<void> {
         ? slider(page, "Shift t", "shift", { ...shifts, step: 0.01 })
         : slider(page, "Stretch t", "stretch", { ...stretches, step: 0.01, log: true }),
       shift
-        ? player(page, { read: (state) => state.shift, write: (value) => ({ shift: value }), from: 0, to: () => 2, pace: 3000 })
-        : player(page, { read: (state) => state.stretch, write: (value) => ({ stretch: value }), from: 1, to: () => 5, pace: 900 }),
+        ? player(page, { read: (state) => state.shift, write: (value) => ({ shift: value }), from: 0, to: () => 2, pace: 3000, seen: left.element })
+        : player(page, { read: (state) => state.stretch, write: (value) => ({ stretch: value }), from: 1, to: () => 5, pace: 900, seen: left.element }),
     ),
   );
 

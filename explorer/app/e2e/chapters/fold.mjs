@@ -4,7 +4,22 @@ const landsAt = (page, name, where) =>
 const leaves = (page, name, where) =>
   page.waitForFunction(([id, old]) => document.querySelector(`#figure-${id}-circle`)?.dataset.landed !== old, [name, where]);
 
+/** Both moves begin at the beginning and play by themselves when they are seen, until the reader moves them. */
+async function plays({ page, open, expect }) {
+  await page.setViewportSize({ width: 1280, height: 500 });
+  await open("fold");
+  const slider = (name) => page.getByRole("slider", { name });
+  expect((await slider("Shift t").inputValue()) === "0", `the shift begins at ${await slider("Shift t").inputValue()}`);
+  await page.locator("#figure-shift-circle").scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.querySelector('[data-slot="shift-readout"]').textContent.includes("folded"));
+  await slider("Shift t").fill("0.5");
+  await page.waitForTimeout(500);
+  expect((await slider("Shift t").inputValue()) === "0.5", `it plays on to ${await slider("Shift t").inputValue()} though the reader has moved it`);
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
 export async function check({ page, open, expect, settled }) {
+  await plays({ page, open, expect });
   // (cos 60°, sin 60°) stretched by 2 is (1, √3/2); shifted by 2, (5/2, √3/2).
   await open("fold?stretch=2&shift=2&angle=60&eps=0");
   await landsAt(page, "stretch", "0.7559 0.6547");

@@ -109,6 +109,7 @@ void add_verify(CLI::App& root, Session& session);
 void add_rewrite(CLI::App& root, Session& session);
 void add_compare(CLI::App& root, Session& session);
 void add_ranges(CLI::App& root, Session& session);
+void add_trace(CLI::App& root, Session& session);
 void add_signature(CLI::App& root, Session& session);
 void add_explore(CLI::App& root, Session& session);
 void add_completion(CLI::App& root, Session& session);

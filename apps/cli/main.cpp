@@ -33,15 +33,14 @@ int run(int argc, char** argv) {
   cli::add_rewrite(root, session);
   cli::add_compare(root, session);
   cli::add_ranges(root, session);
+  cli::add_trace(root, session);
   cli::add_signature(root, session);
   cli::add_explore(root, session);
   cli::add_completion(root, session);
   cli::add_manual(root, session);
   root.footer(
-      "MODEL is a .safetensors, .gguf, .onnx, .pt, .keras, .h5, .npz or .msgpack file, the .index of a\n"
-      "TensorFlow checkpoint, the .index.json of a sharded model, a Hugging Face folder, or ORG/NAME, a "
-      "model\n"
-      "in Hugging Face's cache (nothing is downloaded).\n"
+      "MODEL is a .safetensors, .gguf, .onnx, .pt, .keras, .h5, .npz or .msgpack file, a TensorFlow .index,\n"
+      "the .index.json of a sharded model, a Hugging Face folder, or ORG/NAME in its cache (no download).\n"
       "ARRAY is X.npy, X.npz:NAME, MODEL:TENSOR (TENSOR[i] for slice i of its first axis) or literal\n"
       "numbers: 1,2,0.5 is one row; 0,0;1,0;0,1 is three rows.\n"
       "Exit status: 0 success, 1 negative answer, 2 usage error, 3 bad input, 70 bug, 130 interrupted.");

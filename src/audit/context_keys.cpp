@@ -41,18 +41,6 @@ void apply_parts(const NormSpec& norm, bool project, bool scale, std::span<doubl
   }
 }
 
-void rotate(const model::Rotary& rotary, std::size_t position, std::span<double> key) {
-  const std::size_t half = rotary.dims / 2;
-  for (std::size_t pair = 0; pair < half; ++pair) {
-    const double angle = static_cast<double>(position) * rotary.frequencies[pair];
-    double& first = key[rotary.interleaved ? 2 * pair : pair];
-    double& second = key[rotary.interleaved ? 2 * pair + 1 : pair + half];
-    const double turned = first * std::cos(angle) - second * std::sin(angle);
-    second = first * std::sin(angle) + second * std::cos(angle);
-    first = turned;
-  }
-}
-
 /// A head's map from rows to keys.
 struct KeyMap {
   NormSpec norm;
@@ -94,7 +82,7 @@ ContextKeys measured(const checkpoint::Checkpoint& checkpoint, const model::Mode
     result.refused = "its rotation depends on the length of the context";
   }
   if (!result.refused.empty()) return result;
-  KeyMap map{.norm = model::read_norm(checkpoint, *norm_named(model, head.norm)),
+  KeyMap map{.norm = model::read_norm(checkpoint, *find_norm(model, head.norm)),
              .projection = read_projection(checkpoint, *head.key, between),
              .rotary = head.rotary ? &*head.rotary : nullptr,
              .head_dim = head.head_dim};
@@ -115,6 +103,9 @@ ContextKeys measured(const checkpoint::Checkpoint& checkpoint, const model::Mode
           MatrixView<const double>(keys.data(), rows.rows(), map.head_dim), {.threads = 1});
       result.counts[part].selectable += found.count(selectability::Selectability::selectable);
       result.counts[part].undecided += found.count(selectability::Selectability::undecided);
+      if (result.contexts == 1 && part == static_cast<std::size_t>(result.own)) {
+        for (const selectability::Verdict& key : found.keys) result.first_context.push_back(key.answer);
+      }
     }
   }
   return result;

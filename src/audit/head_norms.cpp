@@ -18,26 +18,11 @@ bool names(const std::vector<model::Linear>& linears, const model::Linear& wante
 
 }  // namespace
 
-const model::Norm* norm_named(const model::Model& model, const std::string& name) {
-  const auto at = std::find_if(model.norms.begin(), model.norms.end(),
-                               [&](const model::Norm& norm) { return norm.name == name; });
-  return name.empty() || at == model.norms.end() ? nullptr : &*at;
-}
-
-const model::Norm* own_norm(const model::Model& model, const model::Linear& part) {
-  const auto at = std::find_if(model.norms.begin(), model.norms.end(), [&](const model::Norm& norm) {
-    return norm.placement == model::Placement::inside &&
-           std::any_of(norm.writers.begin(), norm.writers.end(),
-                       [&](const model::Linear& map) { return map.covers(part); });
-  });
-  return at == model.norms.end() ? nullptr : &*at;
-}
-
 std::string head_refusal(const model::Model& model, const model::Head& head, const std::string& read,
                          const model::Linear* between) {
   if (!head.not_modelled.empty()) return "not modelled: " + head.not_modelled;
   if (!head.query || !head.key) return "its query or key weights are not in the file";
-  const model::Norm* const norm = norm_named(model, read);
+  const model::Norm* const norm = find_norm(model, read);
   if (norm == nullptr) return "the norm it reads is not known";
   if (norm->effect() != NormEffect::normalizes) return not_normalizing(*norm);
   if (norm->groups != 1) return fmt::format("its norm has {} groups", norm->groups);

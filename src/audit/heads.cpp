@@ -40,7 +40,7 @@ HeadReach reach(const checkpoint::Checkpoint& checkpoint, const model::Model& mo
   const model::Linear* const between = task.norm == head.norm && head.between ? &*head.between : nullptr;
   result.refused = head_refusal(model, head, task.norm, between);
   if (!result.refused.empty()) return result;
-  const NormSpec norm = model::read_norm(checkpoint, *norm_named(model, task.norm));
+  const NormSpec norm = model::read_norm(checkpoint, *find_norm(model, task.norm));
   const Projection query = read_projection(checkpoint, *head.query, between);
   const Projection key = read_projection(checkpoint, *head.key, between);
   const auto own = [&](const model::Linear& part, std::string& name) -> std::optional<NormSpec> {

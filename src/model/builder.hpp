@@ -65,6 +65,17 @@ struct WindowStyle {
   std::uint64_t period = 0;
 };
 
+/// What a decoder computes beyond its norms, heads and linear maps; see `Decoder`.
+struct DecoderStyle {
+  /// In Hugging Face's name, if the configuration has a model_type and states none.
+  std::string_view activation{};
+  bool fixed_activation = false;  ///< whether it needs no configuration
+  double embedding_scale = 1.0;
+  bool embedding_times_root = false;  ///< the token embedding is multiplied by the root of the width
+  double branch_scale = 1.0;
+  std::uint64_t first_position = 0;
+};
+
 enum class Need { required, optional };
 
 /// `count` outputs of a map from `first` on, all of them if `count` is 0. The map, of any inputs, is linear
@@ -123,6 +134,8 @@ class Builder {
   void scores_not_modelled(std::string what) { scores_beyond_ = std::move(what); }
   /// Logits are `scale` times the output of the unembedding, then capped if `soft_cap` is not 0.
   void logits(double scale, double soft_cap = 0.0);
+  /// The blocks described are all of the forward pass: causal self-attention and an MLP each, nothing else.
+  void decoder(const DecoderStyle& style);
   void layout(Layout layout) { layout_ = layout; }
   /// The width of the stream; 0: taken from the first tensor that reads or writes it.
   void stream(std::uint64_t width) { width_ = width; }
@@ -345,6 +358,7 @@ class Builder {
   std::size_t branch_from_ = 0;  // index in writers_
   Attended attended_;            // by the attention described last
   std::optional<Linear> token_embedding_;
+  bool embedding_times_root_ = false;
 
   struct BiasUse {
     bool present = false;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include <fmt/format.h>
@@ -78,6 +79,9 @@ void Builder::finish(std::span<const std::string_view> harmless) {
   for (const checkpoint::Tensor& tensor : checkpoint_.tensors()) model_.parameters += tensor.elements();
   model_.parameters -= buffered_;
   model_.width = width_;
+  if (model_.decoder && embedding_times_root_) {
+    model_.decoder->embedding_scale *= std::sqrt(static_cast<double>(width_));
+  }
   if (unlisted_ != 0) note(fmt::format("{} more tensors are missing than are listed", unlisted_));
   if (attends_ && counts_.heads == 0) {
     note("the number of heads is not known: neither configuration nor shapes determine it");

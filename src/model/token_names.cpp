@@ -1,5 +1,6 @@
 #include <normscope/model/token_names.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -136,26 +137,33 @@ void read_lines(std::string_view text, Names& names) {
   }
 }
 
-void read_llama2c(std::string_view bytes, const std::filesystem::path& file, Names& names) {
-  const auto take = [&] {
-    std::int32_t value = 0;
+/// Calls `each` with index, score and bytes of the first `tokens` tokens.
+template <typename Each>
+void read_llama2c(std::string_view bytes, const std::filesystem::path& file, std::size_t tokens,
+                  const Each& each) {
+  const auto take = [&](auto& value) {
     if (bytes.size() < sizeof value) fail(file, "ends within a number, expected a llama2.c tokenizer");
     std::memcpy(&value, bytes.data(), sizeof value);
     bytes.remove_prefix(sizeof value);
-    return value;
   };
-  static_cast<void>(take());
-  for (std::string& name : names) {
-    if (bytes.empty()) return;
-    static_cast<void>(take());
-    const std::int32_t length = take();
+  std::int32_t longest = 0;
+  take(longest);
+  for (std::size_t i = 0; i < tokens && !bytes.empty(); ++i) {
+    float score = 0.0F;
+    std::int32_t length = 0;
+    take(score);
+    take(length);
     if (length < 0 || static_cast<std::size_t>(length) > bytes.size()) {
       fail(file, fmt::format("a token is {} bytes long with {} left, expected a llama2.c tokenizer", length,
                              bytes.size()));
     }
-    name = bytes.substr(0, static_cast<std::size_t>(length));
+    each(i, score, bytes.substr(0, static_cast<std::size_t>(length)));
     bytes.remove_prefix(static_cast<std::size_t>(length));
   }
+}
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
 }  // namespace
@@ -166,7 +174,8 @@ std::vector<std::string> parse_token_names(std::string_view text, const std::fil
   if (file.extension() == ".json") {
     read_json(text, file, names);
   } else if (file.extension() == ".bin") {
-    read_llama2c(text, file, names);
+    read_llama2c(text, file, tokens,
+                 [&](std::size_t i, float /*score*/, std::string_view name) { names[i] = name; });
   } else if (file.extension() == ".txt") {
     read_lines(text, names);
   } else {
@@ -177,8 +186,17 @@ std::vector<std::string> parse_token_names(std::string_view text, const std::fil
 
 std::vector<std::string> read_token_names(const std::filesystem::path& file, std::size_t tokens) {
   const MappedFile mapped(file);
-  return parse_token_names({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
-                           file, tokens);
+  return parse_token_names(text_of(mapped), file, tokens);
+}
+
+std::vector<float> read_token_scores(const std::filesystem::path& file, std::size_t tokens) {
+  const MappedFile mapped(file);
+  std::vector<float> scores(tokens);
+  read_llama2c(text_of(mapped), file, tokens, [&](std::size_t i, float score, std::string_view /*name*/) {
+    if (!std::isfinite(score)) fail(file, fmt::format("the score of token {} is not finite", i));
+    scores[i] = score;
+  });
+  return scores;
 }
 
 std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder) {

@@ -3,6 +3,7 @@ import type { Charts } from "../../generated/charts";
 import type { Compare } from "../../generated/compare";
 import type { Ranges } from "../../generated/ranges";
 import type { Report } from "../../generated/report";
+import type { TokenTrace } from "../../generated/token-trace";
 
 const read = (id: string): unknown => JSON.parse(document.getElementById(id)?.textContent ?? "null");
 
@@ -18,6 +19,13 @@ export function rangesData(): { ranges: Ranges; charts: Charts } | null {
   const ranges = read("report-data") as Ranges | null;
   if (ranges?.schema !== "normscope.ranges/1") return null;
   return { ranges, charts: (read("chart-data") as Charts | null) ?? [] };
+}
+
+/** The text through a model and charts of this page, or null if it has another result. */
+export function traceData(): { trace: TokenTrace; charts: Charts } | null {
+  const trace = read("report-data") as TokenTrace | null;
+  if (trace?.schema !== "normscope.token-trace/1") return null;
+  return { trace, charts: (read("chart-data") as Charts | null) ?? [] };
 }
 
 /** The report and charts of this page, or null where none was filled in. */

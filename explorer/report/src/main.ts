@@ -1,10 +1,11 @@
 import { showActivations } from "./activations";
 import { showComparison } from "./comparison";
-import { activationData, comparisonData, pageData, rangesData } from "./data";
+import { activationData, comparisonData, pageData, rangesData, traceData } from "./data";
 import { showRangesPage } from "./ranges";
 import { slot } from "../../shared/dom";
 import { showReport } from "./report";
 import { startTheme } from "../../shared/theme";
+import { showTracePage } from "./trace";
 
 /** Links to a norm open its row. */
 function followNorms(reveal: (index: number) => void): void {
@@ -26,10 +27,12 @@ function start(): void {
   let redraw = () => {};
   const compared = comparisonData();
   const ranged = rangesData();
-  if (compared !== null || ranged !== null) {
+  const traced = traceData();
+  if (compared !== null || ranged !== null || traced !== null) {
     startTheme(() => redraw());
     if (compared !== null) redraw = showComparison(compared.comparison, compared.charts).redraw;
     if (ranged !== null) redraw = showRangesPage(ranged.ranges, ranged.charts).redraw;
+    if (traced !== null) redraw = showTracePage(traced.trace, traced.charts).redraw;
     slot("print").addEventListener("click", () => print());
     document.documentElement.dataset["ready"] = "";
     return;

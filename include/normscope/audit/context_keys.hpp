@@ -11,6 +11,7 @@
 #include <normscope/core/progress.hpp>
 #include <normscope/core/view.hpp>
 #include <normscope/model/model.hpp>
+#include <normscope/selectability/select.hpp>
 
 /// Which keys of real contexts a head's queries can select, with the norm's projection and scaling and
 /// without them.
@@ -41,7 +42,9 @@ struct ContextKeys {
   std::size_t keys = 0;
   NormParts own = NormParts::both;             ///< what the model's norm does
   std::array<KeyCounts, norm_parts> counts{};  ///< by NormParts
-  std::string refused{};                       ///< why there are none; empty otherwise
+  /// The answer for each key of the first context, with what the model's norm does.
+  std::vector<selectability::Selectability> first_context{};
+  std::string refused{};  ///< why there are none; empty otherwise
 
   [[nodiscard]] const KeyCounts& of(NormParts parts) const { return counts[static_cast<std::size_t>(parts)]; }
 };

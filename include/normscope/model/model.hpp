@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,20 @@ struct Vocabulary {
   std::string not_modelled{};  ///< as for a head, for logits
 };
 
+/// The nonlinearity of an MLP: GELU by the error function or by its usual approximation with tanh, SiLU,
+/// ReLU, ReLU squared.
+enum class Activation { gelu, gelu_tanh, silu, relu, squared_relu };
+
+/// What the forward pass of a decoder computes beyond its norms, heads and linear maps. Stated only for
+/// architectures whose blocks are causal self-attention and an MLP.
+struct Decoder {
+  std::optional<Activation> activation{};  ///< empty if neither file nor architecture determine it
+  double embedding_scale = 1.0;            ///< of the token embedding
+  double branch_scale = 1.0;               ///< of the outputs of attention and MLP
+  std::uint64_t first_position = 0;        ///< row of the position embedding for the first token
+  std::string not_modelled{};              ///< as for a head
+};
+
 /// Normalization layers of a file that are not analysed.
 struct OtherNorms {
   std::string kind;  ///< "BatchNorm"
@@ -157,6 +172,7 @@ struct Model {
   std::vector<OtherNorms> other_norms{};
   std::vector<Head> heads;
   std::optional<Vocabulary> vocabulary{};
+  std::optional<Decoder> decoder{};
   std::vector<std::string> missing;  ///< tensors the architecture needs and the file lacks
   std::vector<std::string> notes;    ///< what was assumed, reinterpreted or could not be determined
 
@@ -169,6 +185,17 @@ struct Model {
 /// Why no logits are known where `model.vocabulary` has no unembedding: the architecture is unknown, or there
 /// is no map to a vocabulary.
 [[nodiscard]] std::string why_no_logits(const Model& model);
+
+/// Null for a name that no norm has.
+[[nodiscard]] const Norm* find_norm(const Model& model, const std::string& name);
+
+/// The norm applied to queries or keys before the scores; null if there is none.
+[[nodiscard]] const Norm* own_norm(const Model& model, const Linear& part);
+
+/// Turns a query or key by its position.
+///
+/// Requires  frequencies are listed; `part` has at least `rotary.dims` entries
+void rotate(const Rotary& rotary, std::size_t position, std::span<double> part);
 
 /// What a user states about a model because its file does not.
 struct Stated {

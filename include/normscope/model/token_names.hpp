@@ -22,6 +22,11 @@ namespace normscope::model {
 [[nodiscard]] std::vector<std::string> read_token_names(const std::filesystem::path& file,
                                                         std::size_t tokens);
 
+/// The scores of the tokens 0 … tokens − 1 of a llama2.c tokenizer, 0 for tokens that it lacks.
+///
+/// Errors    Io; Format, naming the file
+[[nodiscard]] std::vector<float> read_token_scores(const std::filesystem::path& file, std::size_t tokens);
+
 /// The first of tokenizer.json, vocab.json, vocab.txt and tokenizer.bin in `folder`.
 [[nodiscard]] std::optional<std::filesystem::path> find_token_names(const std::filesystem::path& folder);
 

@@ -17,6 +17,7 @@ void cohere_layer(Builder& b) {
 // with a window.
 void cohere_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "silu"});
   b.grouped_queries();
   const bool second = b.model_type() == "cohere2";
   b.rotary({.interleaved = true, .windows_only = second});

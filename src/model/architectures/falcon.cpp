@@ -22,6 +22,7 @@ void falcon_forward(Builder& b) {
   } else {
     b.rotary({});
   }
+  b.decoder({.activation = "gelu"});
   b.embedding("token embedding", "word_embeddings");
   b.each_layer("h.{}.", [&] {
     const bool two = b.has("ln_attn.");
@@ -49,8 +50,8 @@ extern const Architecture falcon = {
     .without = {"word_embeddings_layernorm."},
     .describe = falcon_forward,
     // auto_map: published with code of its own before it was part of transformers
-    .harmless = {"activation", "num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv",
-                 "rope_theta", "rope_parameters", "rope_scaling"},  // read where queries are rotated
+    .harmless = {"num_ln_in_parallel_attn", "auto_map", "num_kv_heads", "n_head_kv", "rope_theta",
+                 "rope_parameters", "rope_scaling"},  // read where queries are rotated
 };
 
 }  // namespace normscope::model::architectures

@@ -23,6 +23,7 @@ std::optional<double> stated(Builder& b, const char* key, double published) {
 
 void gemma_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .gain_offset = 1.0, .eps = 1e-6});
+  b.decoder({.activation = "gelu_pytorch_tanh", .embedding_times_root = true});
   const bool third = b.has("layers.0.self_attn.q_norm.");
   const bool second = !third && b.has("layers.0.pre_feedforward_layernorm.");
   b.grouped_queries();

@@ -7,6 +7,7 @@ namespace {
 
 void gguf_gpt2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu_new", .fixed_activation = true});
   b.embedding("token embedding", "token_embd");
   b.embedding("position embedding", "position_embd");
   b.each_layer("blk.{}.", [&] {

@@ -20,6 +20,10 @@ void gguf_mlp(Builder& b) {
 // a head apart.
 void gguf_llama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  const bool is_gemma = b.model_type() == "gemma";
+  b.decoder({.activation = is_gemma ? "gelu_pytorch_tanh" : "silu",
+             .fixed_activation = true,
+             .embedding_times_root = is_gemma});
   b.rotary({.interleaved = b.model_type() == "llama",
             .dims = static_cast<std::size_t>(b.config().count({"rope_dimension_count"}).value_or(0))});
   b.grouped_queries();

@@ -18,6 +18,7 @@ void glm_layer(Builder& b) {
 
 void glm_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1.5625e-7});
+  b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({.interleaved = true, .portion = 0.5});
   llama_stack(b, {.layer = glm_layer});

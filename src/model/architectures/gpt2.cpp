@@ -24,6 +24,7 @@ void gpt2_forward(Builder& b) {
   b.scores({.scale = b.config().flag({"scale_attn_weights"}).value_or(true) ? std::nullopt
                                                                             : std::optional<double>(1.0),
             .divided_by_layer = b.config().flag({"scale_attn_by_inverse_layer_idx"}).value_or(false)});
+  b.decoder({.activation = "gelu_new"});
   b.layout(stored_layout(b));
   b.embedding("token embedding", "wte");
   b.embedding("position embedding", "wpe");

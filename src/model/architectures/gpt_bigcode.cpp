@@ -10,6 +10,7 @@ namespace {
 // GPT-2's names; one key-value head behind all queries, or heads with a key and a value each.
 void gpt_bigcode_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu_pytorch_tanh"});
   const bool one_key = b.config().flag({"multi_query"}).value_or(true);
   if (one_key) b.grouped_queries();
   b.heads().key_value_heads = one_key ? 1 : b.heads().heads;

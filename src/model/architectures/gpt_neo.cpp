@@ -8,6 +8,7 @@ namespace {
 // Scores are not divided by the square root of the head width. Some layers attend to a window.
 void gpt_neo_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu_new"});
   b.scores({.scale = 1.0});
   b.windows({});
   if (!b.config().has({"attention_layers"})) b.scores_not_modelled("attention_types");

@@ -7,6 +7,7 @@ namespace {
 
 void gpt_neox_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu"});
   b.rotary({.portion = 0.25, .theta_key = "rotary_emb_base", .portion_key = "rotary_pct"});
   const bool parallel = b.config().flag({"use_parallel_residual"}).value_or(true);
   b.embedding("token embedding", "embed_in");

@@ -9,6 +9,7 @@ namespace {
 // devices it was trained on), each with queries, values and keys.
 void gptj_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu_new"});
   b.rotary(
       {.interleaved = true, .dims = static_cast<std::size_t>(b.config().count({"rotary_dim"}).value_or(64))});
   b.embedding("token embedding", "wte");

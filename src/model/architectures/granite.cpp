@@ -25,6 +25,9 @@ void granite_forward(Builder& b) {
         "the outputs of attention and MLP are multiplied by {} before they are added to the residual stream",
         *residual));
   }
+  b.decoder({.activation = "silu",
+             .embedding_scale = b.config().number({"embedding_multiplier"}).value_or(1.0),
+             .branch_scale = residual.value_or(1.0)});
   llama_stack(b);
 }
 
@@ -38,7 +41,6 @@ extern const Architecture granite = {
                   "layers.{}.post_attention_layernorm.", "layers.{}.mlp.gate_proj."},
     .without = {},
     .describe = granite_forward,
-    .harmless = {"embedding_multiplier"},
     .by_model_type_only = true,
 };
 

@@ -10,6 +10,7 @@ namespace {
 
 void llama_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-6});
+  b.decoder({.activation = "silu"});
   const std::string type = b.model_type();
   if (type == "smollm3") {
     b.rotary({.theta = 2e6, .still_every = 4});

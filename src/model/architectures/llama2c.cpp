@@ -8,6 +8,7 @@ namespace {
 
 void llama2c_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "silu", .fixed_activation = true});
   b.rotary({.interleaved = true});
   b.grouped_queries();
   // Exporters declare wk and wv as [layers, dim, kv_dim] over bytes in llama2.c's own order, [layers, kv_dim,

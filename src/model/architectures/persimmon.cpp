@@ -21,6 +21,7 @@ void persimmon_layer(Builder& b) {
 
 void persimmon_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "relu2"});
   b.rotary({.theta = 25'000.0, .portion = 0.5});
   llama_stack(b, {.layer = persimmon_layer, .final_norm = "final_layernorm"});
 }

@@ -20,6 +20,7 @@ void phi_layer(Builder& b) {
 
 void phi_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu_new"});
   b.grouped_queries();
   b.rotary({.portion = 0.5});
   llama_stack(b, {.layer = phi_layer, .final_norm = "final_layernorm"});

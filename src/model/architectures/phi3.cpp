@@ -18,6 +18,7 @@ void phi3_layer(Builder& b) {
 
 void phi3_forward(Builder& b) {
   b.norms({.kind = NormKind::rms, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({});
   b.windows({});

@@ -32,6 +32,7 @@ void stablelm_layer(Builder& b) {
 // Llama's names over LayerNorms with biases; a quarter of each head's coordinates rotate.
 void stablelm_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "silu"});
   b.grouped_queries();
   b.rotary({.portion = 0.25, .portion_key = "rope_pct"});
   llama_stack(b, {.layer = stablelm_layer});

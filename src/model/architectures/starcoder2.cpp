@@ -16,6 +16,7 @@ void starcoder2_layer(Builder& b) {
 
 void starcoder2_forward(Builder& b) {
   b.norms({.kind = NormKind::layer, .placement = Placement::pre, .eps = 1e-5});
+  b.decoder({.activation = "gelu_pytorch_tanh"});
   b.grouped_queries();
   b.rotary({});
   b.windows({});

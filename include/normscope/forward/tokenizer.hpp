@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace normscope::forward {
+
+/// Longest text that is encoded, in bytes.
+inline constexpr std::size_t longest_text = std::size_t{1} << 16;
+
+/// Turns text into tokens, with one of these files:
+///   *.bin           llama2.c: pairs with the best score are joined; a first token 1, and a space before the
+///                   text
+///   vocab.json      with merges.txt beside it, GPT-2's byte-level BPE; without, a token for each character
+///   tokenizer.json  byte-level BPE as GPT-2 has it, without a normalizer and further steps
+/// GPT-2's rule for splitting text needs the Unicode classes of characters; of text that it splits, only
+/// ASCII is supported.
+class Tokenizer {
+ public:
+  /// Reads a vocabulary of `tokens` tokens.
+  ///
+  /// Errors    Io; Format, naming the file; Unsupported for a tokenizer of another kind
+  Tokenizer(const std::filesystem::path& file, std::size_t tokens);
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  /// Names of the tokens, as the file spells them.
+  [[nodiscard]] const std::vector<std::string>& names() const;
+
+  /// Errors    Argument for text that is longer than `longest_text` or that the vocabulary cannot spell;
+  ///           Unsupported for characters beyond ASCII, where they would have to be split
+  ///
+  /// Accuracy  the tokens of the published encoders (tests: Tokenizer.JoinsTheBestPairsOfLlama2c,
+  ///           TokenizerFiles.JoinsPairsInTheOrderOfTheMerges)
+  ///
+  /// Cost      O(length²) for llama2.c, O(length · longest word) for BPE
+  [[nodiscard]] std::vector<std::size_t> encode(std::string_view text) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
+
+}  // namespace normscope::forward

@@ -1,0 +1,146 @@
+#include "attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <normscope/core/error.hpp>
+#include <normscope/core/parallel.hpp>
+#include <normscope/norm/kernels.hpp>
+#include <normscope/numeric/product.hpp>
+
+#include "linear.hpp"
+
+namespace normscope::forward {
+namespace {
+
+/// Queries, keys or values of some heads, side by side: (tokens, parts × dim).
+struct Parts {
+  std::size_t rows = 0;
+  std::size_t dim = 0;
+  std::vector<const model::Linear*> maps{};
+  std::vector<double> values{};
+
+  [[nodiscard]] std::size_t width() const { return maps.size() * dim; }
+  [[nodiscard]] MatrixView<double> all() { return {values.data(), rows, width()}; }
+  [[nodiscard]] MatrixView<double> of(std::size_t part) {
+    return {values.data() + part * dim, rows, dim, width()};
+  }
+};
+
+Parts projected(const checkpoint::Checkpoint& checkpoint, std::vector<const model::Linear*> maps,
+                MatrixView<const double> normed, unsigned threads) {
+  Parts parts{.rows = normed.rows(), .dim = static_cast<std::size_t>(maps.front()->out)};
+  parts.maps = std::move(maps);
+  parts.values.resize(parts.rows * parts.width());
+  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
+    apply(checkpoint, *parts.maps[i], normed, threads, parts.of(i));
+  }
+  return parts;
+}
+
+void pass_own_norms(const checkpoint::Checkpoint& checkpoint, const model::Model& model, Parts& parts) {
+  for (std::size_t i = 0; i < parts.maps.size(); ++i) {
+    const model::Norm* const own = model::own_norm(model, *parts.maps[i]);
+    if (own == nullptr) continue;
+    const NormSpec spec = model::read_norm(checkpoint, *own);
+    const bool is_of_head = spec.width == parts.dim;
+    if (!is_of_head && spec.width != parts.width()) {
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("not modelled: {}, of {} features", own->name, spec.width));
+    }
+    const MatrixView<double> rows = is_of_head ? parts.of(i) : parts.all();
+    norm::normalize<double>(norm::view(spec), rows, rows, 1);
+    if (!is_of_head) return;
+  }
+}
+
+/// Rotates queries or keys; `heads` are those of the parts.
+void turn(const std::vector<const model::Head*>& heads, bool are_queries, Parts& parts) {
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (!heads[i]->rotary) continue;
+    const model::Rotary& rotary = *heads[i]->rotary;
+    for (std::size_t t = 0; t < parts.rows; ++t) {
+      const std::span<double> part = parts.of(i).row(t);
+      model::rotate(rotary, t, part);
+      for (std::size_t j = 0; are_queries && j < rotary.dims; ++j) part[j] *= rotary.score_factor;
+    }
+  }
+}
+
+/// Attention weights of a query in place of its scores, of the positions up to its own.
+void softmax(std::span<double> scores) {
+  const double most = *std::max_element(scores.begin(), scores.end());
+  double sum = 0.0;
+  for (double& score : scores) sum += score = std::exp(score - most);
+  for (double& score : scores) score /= sum;
+}
+
+void attend(const model::Head& head, MatrixView<const double> queries, MatrixView<const double> keys,
+            MatrixView<const double> values, MatrixView<double> output) {
+  const std::size_t rows = queries.rows();
+  std::vector<double> scores(rows);
+  for (std::size_t t = 0; t < rows; ++t) {
+    const std::size_t window = head.window.value_or(rows);
+    const std::size_t first = t + 1 > window ? t + 1 - window : 0;
+    const std::size_t count = t + 1 - first;
+    const MatrixView<double> row(scores.data(), 1, count);
+    multiply(
+        MatrixView<const double>(queries.row(t).data(), 1, queries.width()),
+        Factor<double>(MatrixView<const double>(keys.row(first).data(), count, keys.width(), keys.stride()))
+            .transposed(),
+        row);
+    for (double& score : row.row(0)) {
+      score *= head.scale;
+      if (head.soft_cap > 0.0) score = head.soft_cap * std::tanh(score / head.soft_cap);
+    }
+    softmax(row.row(0));
+    multiply(row, MatrixView<const double>(values.row(first).data(), count, values.width(), values.stride()),
+             MatrixView<double>(output.row(t).data(), 1, output.width()));
+  }
+}
+
+}  // namespace
+
+std::vector<double> attended(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                             std::span<const std::size_t> heads, MatrixView<const double> normed,
+                             unsigned threads) {
+  std::vector<const model::Head*> all;
+  std::vector<const model::Head*> sharing;  // the first head of each key
+  std::vector<const model::Linear*> query_maps;
+  std::vector<const model::Linear*> key_maps;
+  std::vector<const model::Linear*> value_maps;
+  std::vector<std::size_t> key_of;
+  for (const std::size_t index : heads) {
+    const model::Head& head = model.heads[index];
+    all.push_back(&head);
+    query_maps.push_back(&*head.query);
+    const auto known = std::find_if(sharing.begin(), sharing.end(), [&](const model::Head* other) {
+      return other->key_value_head == head.key_value_head;
+    });
+    key_of.push_back(static_cast<std::size_t>(known - sharing.begin()));
+    if (known != sharing.end()) continue;
+    sharing.push_back(&head);
+    key_maps.push_back(&*head.key);
+    value_maps.push_back(&*head.value);
+  }
+  Parts queries = projected(checkpoint, std::move(query_maps), normed, threads);
+  Parts keys = projected(checkpoint, std::move(key_maps), normed, threads);
+  Parts values = projected(checkpoint, std::move(value_maps), normed, threads);
+  pass_own_norms(checkpoint, model, queries);
+  pass_own_norms(checkpoint, model, keys);
+  turn(all, true, queries);
+  turn(sharing, false, keys);
+  Parts result{
+      .rows = normed.rows(), .dim = values.dim, .maps = std::vector<const model::Linear*>(all.size())};
+  result.values.resize(result.rows * result.width());
+  parallel_for(all.size(), 1, threads, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      attend(*all[i], queries.of(i), keys.of(key_of[i]), values.of(key_of[i]), result.of(i));
+    }
+  });
+  return std::move(result.values);
+}
+
+}  // namespace normscope::forward

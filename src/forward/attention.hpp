@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <normscope/checkpoint/checkpoint.hpp>
+#include <normscope/core/view.hpp>
+#include <normscope/model/model.hpp>
+
+namespace normscope::forward {
+
+/// Causal attention of `heads`, indices in `model.heads`, over the outputs of the norm that they read: the
+/// sums of values, head after head, row-major.
+///
+/// Shapes    normed (tokens, width)
+///
+/// Errors    as `model::read_weight`; Unsupported for norms of queries or keys that are neither of a head nor
+///           of all heads
+[[nodiscard]] std::vector<double> attended(const checkpoint::Checkpoint& checkpoint,
+                                           const model::Model& model, std::span<const std::size_t> heads,
+                                           MatrixView<const double> normed, unsigned threads);
+
+}  // namespace normscope::forward

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <normscope/model/model.hpp>
+
+namespace normscope::forward {
+
+/// What attention or an MLP computes from the output of one norm and adds to the stream.
+struct Branch {
+  std::size_t norm = 0;              ///< index of the norm that it reads
+  std::vector<std::size_t> heads{};  ///< of attention; empty for an MLP
+  const model::Linear* gate = nullptr;
+  const model::Linear* in = nullptr;
+  const model::Linear* out = nullptr;
+  const model::Norm* after = nullptr;  ///< the norm of its output, if there is one
+};
+
+/// A norm, and the branches that are added to the stream before it reads the stream.
+struct Step {
+  std::size_t norm = 0;
+  std::vector<Branch> before{};
+};
+
+struct Plan {
+  const model::Linear* tokens = nullptr;     ///< the token embedding
+  const model::Linear* positions = nullptr;  ///< the position embedding, if there is one
+  std::vector<Step> steps{};                 ///< the last one is the final norm's
+};
+
+/// The order of a decoder's computations. Refers to `model`.
+///
+/// Errors    Unsupported, "not modelled: …", unless it is complete
+[[nodiscard]] Plan plan_of(const model::Model& model);
+
+}  // namespace normscope::forward

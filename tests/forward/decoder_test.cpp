@@ -1,0 +1,192 @@
+// Compares the forward pass with the logits that transformers computed for tiny models
+// (scripts/model_oracle/README.md).
+
+#include <normscope/forward/decoder.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <normscope/core/error.hpp>
+
+#include "support/files.hpp"
+
+namespace normscope::forward {
+namespace {
+
+const std::filesystem::path fixtures = std::filesystem::path(NORMSCOPE_SOURCE_DIR) / "tests/model/fixtures";
+
+nlohmann::json truth_of(const std::string& name) {
+  std::ifstream file(fixtures / name / "truth.json");
+  return nlohmann::json::parse(file);
+}
+
+std::vector<std::size_t> tokens_of(const nlohmann::json& truth) {
+  return truth.at("inputs").at("input_ids").at(0).get<std::vector<std::size_t>>();
+}
+
+/// Logits of all tokens of the context.
+std::vector<double> logits_of(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
+                              const std::vector<std::size_t>& tokens) {
+  const Decoder decoder(checkpoint, model, 1);
+  const std::vector<double> hidden = decoder.run(tokens);
+  std::vector<double> logits(tokens.size() * decoder.vocabulary());
+  decoder.logits({hidden.data(), tokens.size(), hidden.size() / tokens.size()},
+                 {logits.data(), tokens.size(), decoder.vocabulary()});
+  return logits;
+}
+
+void expect_truth(const nlohmann::json& truth, const std::vector<double>& logits) {
+  const std::size_t vocabulary = logits.size() / tokens_of(truth).size();
+  const nlohmann::json& outputs = truth.at("outputs").at("logits");
+  ASSERT_GT(outputs.at("positions").size(), 0U);
+  for (std::size_t k = 0; k < outputs.at("positions").size(); ++k) {
+    const auto position = outputs.at("positions").at(k).get<std::size_t>();
+    const auto expected = outputs.at("values").at(k).get<std::vector<double>>();
+    ASSERT_EQ(expected.size(), vocabulary);
+    for (std::size_t i = 0; i < vocabulary; ++i) {
+      EXPECT_NEAR(logits[position * vocabulary + i], expected[i], 2e-5);
+    }
+  }
+}
+
+std::string refusal_of(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
+  return test::error_of(ErrorCode::Unsupported, [&] { const Decoder decoder(checkpoint, model); });
+}
+
+class DecoderFixture : public testing::TestWithParam<std::string> {};
+
+TEST_P(DecoderFixture, HasTheLogitsOfTransformers) {
+  const nlohmann::json truth = truth_of(GetParam());
+  const checkpoint::Checkpoint checkpoint(fixtures / GetParam());
+  expect_truth(truth, logits_of(checkpoint, model::describe(checkpoint), tokens_of(truth)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Decoder, DecoderFixture,
+                         testing::Values("codegen", "cohere", "cohere2", "cohere_qk_norm", "falcon_11b",
+                                         "falcon_40b", "falcon_7b", "gemma", "gemma2", "gemma3", "glm",
+                                         "glm4", "gpt2", "gpt2_scaled", "gpt_bigcode",
+                                         "gpt_bigcode_multi_head", "gpt_neo", "gpt_neox",
+                                         "gpt_neox_sequential", "gptj", "granite", "llama", "llama_biased",
+                                         "ministral", "mistral", "nemotron", "opt", "persimmon", "phi",
+                                         "phi3", "phi_qk_norm", "qwen2", "qwen3", "seed_oss", "smollm3",
+                                         "stablelm", "stablelm_parallel", "starcoder2"),
+                         [](const auto& instance) { return instance.param; });
+
+TEST(Decoder, NeedsTheActivationOfAFileThatStatesNone) {
+  const checkpoint::Checkpoint checkpoint(fixtures / "nanogpt");
+  model::Model model = model::describe(checkpoint, {.heads = 3});
+  EXPECT_EQ(
+      refusal_of(checkpoint, model),
+      "not modelled: the activation, which the file does not state; --activation does, as gelu or gelu_new");
+  model.decoder->activation = model::Activation::gelu;
+  const nlohmann::json truth = truth_of("nanogpt");
+  expect_truth(truth, logits_of(checkpoint, model, tokens_of(truth)));
+}
+
+TEST(Decoder, RefusesWhatIsNotModelled) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"olmo", "clip_qkv: 0.8"},
+      {"mpt", "the forward pass of MPT"},
+      {"bert", "the forward pass of BERT, RoBERTa or MiniLM"},
+      {"falcon_alibi", "alibi: true"},
+      {"phi3_longrope", "a rotary embedding whose frequencies depend on the length of the context"},
+      {"opt_post", "model.decoder.layers.0.self_attn_layer_norm, behind a sum"},
+      {"mixtral", "the forward pass of Mixtral or Phi-3.5-MoE"}};
+  for (const auto& [name, what] : cases) {
+    const checkpoint::Checkpoint checkpoint(fixtures / name);
+    EXPECT_EQ(refusal_of(checkpoint, model::describe(checkpoint)), std::string("not modelled: ") + what)
+        << name;
+  }
+}
+
+TEST(Decoder, RefusesChangedFilesThatItDoesNotModel) {
+  const checkpoint::Checkpoint checkpoint(fixtures / "llama");
+  const model::Model model = model::describe(checkpoint);
+  const auto refusal = [&](const std::function<void(model::Model&)>& change) {
+    model::Model other = model;
+    change(other);
+    return refusal_of(checkpoint, other);
+  };
+  EXPECT_EQ(refusal([](model::Model& m) { m.heads[1].not_modelled = "attention_sink: true"; }),
+            "not modelled: attention_sink: true");
+  EXPECT_EQ(refusal([](model::Model& m) { m.vocabulary->not_modelled = "new_field: 3"; }),
+            "not modelled: new_field: 3");
+  EXPECT_EQ(refusal([](model::Model& m) { m.decoder->not_modelled = "hidden_act: quick_gelu"; }),
+            "not modelled: hidden_act: quick_gelu");
+  EXPECT_EQ(refusal([](model::Model& m) { m.missing = {"model.norm.weight"}; }),
+            "not modelled: model.norm.weight, which is missing");
+  EXPECT_EQ(refusal([](model::Model& m) { m.norms[1].connections_known = false; }),
+            "not modelled: tensors beside those of Llama, Mistral or Qwen near "
+            "model.layers.0.post_attention_layernorm");
+  EXPECT_EQ(refusal([](model::Model& m) { m.norms[1].readers[0].role = "adapter"; }),
+            "not modelled: \"model.layers.0.mlp.gate_proj.weight\", adapter");
+}
+
+TEST(Decoder, RefusesContextsThatItCannotRun) {
+  const checkpoint::Checkpoint checkpoint(fixtures / "gpt2");
+  const model::Model model = model::describe(checkpoint);
+  const Decoder decoder(checkpoint, model);
+  EXPECT_EQ(decoder.positions(), 12U);
+  EXPECT_EQ(decoder.vocabulary(), 29U);
+  const auto error = [&](const std::vector<std::size_t>& tokens) {
+    return test::error_of(ErrorCode::Argument, [&] { (void)decoder.run(tokens); });
+  };
+  EXPECT_EQ(error({}), "the context has no tokens, expected at least one");
+  EXPECT_EQ(error({3, 29}), "token 29 is not in the vocabulary, expected 0 to 28");
+  EXPECT_EQ(error(std::vector<std::size_t>(13, 1)), "the context has 13 tokens, expected at most 12");
+  const Progress stop([](std::string_view, std::size_t, std::size_t) { return false; });
+  test::error_of(ErrorCode::Cancelled, [&] { (void)decoder.run(std::vector<std::size_t>{1}, {}, stop); });
+}
+
+// A position sees the tokens before it alone.
+TEST(Decoder, IsCausalAndDoesNotDependOnThreads) {
+  const checkpoint::Checkpoint checkpoint(fixtures / "gemma3");
+  const model::Model model = model::describe(checkpoint);
+  const std::vector<std::size_t> tokens = {7, 19, 3, 26, 11};
+  const std::vector<double> all = Decoder(checkpoint, model, 1).run(tokens);
+  EXPECT_EQ(all, Decoder(checkpoint, model, 3).run(tokens));
+  const std::vector<double> some = Decoder(checkpoint, model, 1).run(std::span(tokens).first(3));
+  for (std::size_t i = 0; i < some.size(); ++i) EXPECT_NEAR(some[i], all[i], 1e-12);
+}
+
+TEST(Decoder, PredictsTheTokensWithTheLargestLogits) {
+  const checkpoint::Checkpoint checkpoint(fixtures / "llama");
+  const model::Model model = model::describe(checkpoint);
+  const std::vector<std::size_t> tokens = {7, 19, 3};
+  const Decoder decoder(checkpoint, model, 1);
+  const std::vector<double> hidden = decoder.run(tokens);
+  const std::vector<double> logits = logits_of(checkpoint, model, tokens);
+  const std::vector<Prediction> predictions = decoder.predict(tokens, hidden, 29);
+  const std::size_t vocabulary = decoder.vocabulary();
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    ASSERT_EQ(predictions[t].likeliest.size(), vocabulary);
+    double sum = 0.0;
+    for (std::size_t k = 0; k < vocabulary; ++k) {
+      const Continuation& next = predictions[t].likeliest[k];
+      EXPECT_EQ(next.logit, logits[t * vocabulary + next.token]);
+      if (k > 0) {
+        EXPECT_LE(next.logit, predictions[t].likeliest[k - 1].logit);
+        EXPECT_NEAR(next.probability / predictions[t].likeliest[0].probability,
+                    std::exp(next.logit - predictions[t].likeliest[0].logit), 1e-12);
+      }
+      sum += next.probability;
+    }
+    EXPECT_NEAR(sum, 1.0, 1e-12);
+    EXPECT_EQ(predictions[t].next.has_value(), t + 1 < tokens.size());
+    if (!predictions[t].next) continue;
+    EXPECT_EQ(predictions[t].next->token, tokens[t + 1]);
+    EXPECT_EQ(predictions[t].likeliest[predictions[t].rank].token, tokens[t + 1]);
+  }
+}
+
+}  // namespace
+}  // namespace normscope::forward

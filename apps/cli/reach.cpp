@@ -53,7 +53,8 @@ void survey(const ReachOptions& options, const selectability::Logits& logits, co
   selectability::ReachOptions how{.threads = session.threads,
                                   .tolerance = options.tolerance,
                                   .progress = progress,
-                                  .until = deadline_after(options.budget)};
+                                  .until = deadline_after(options.budget),
+                                  .team = session.team};
   const ReachState state(options.resume, logits, how, options.probability_gap);
   if (state.exists()) results = state.load();
   auto saved = std::chrono::steady_clock::now();
@@ -175,19 +176,25 @@ int run_reach(const Session& session, const ReachOptions& options) {
     survey(options, head.logits, session, results);
     if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Cancelled && !results.tokens.empty() && session.wants_json()) {
-      selectability::bound_by_leads(results);
-      if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
-      session.write_json(document(false));
+    if (error.code() == ErrorCode::Cancelled && !results.tokens.empty()) {
+      if (session.wants_json() && session.team->is_first()) {
+        selectability::bound_by_leads(results);
+        if (head.soft_cap > 0.0) audit::cap_probabilities(head, results, session.threads);
+        session.write_json(document(false));
+      }
+      // An error ends all processes; none may have one before the first has written.
+      (void)session.team->any(true);
     }
     throw;
   }
+  const int status = options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
+  if (!session.team->is_first()) return status;
   AtomicGroup together;
   write_witnesses(options.certificates, head.logits, results, options.tolerance);
   session.write_json(document(true));
   together.commit();
   describe(session, head, results);
-  return options.check && results.with(Answer::yes).size() < head.logits.tokens ? negative : ok;
+  return status;
 }
 
 }  // namespace

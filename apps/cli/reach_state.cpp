@@ -193,10 +193,15 @@ ReachState::ReachState(std::filesystem::path path, const Logits& logits, selecta
   if (!path_.empty()) fingerprint_ = fingerprint(logits, options_.tolerance, options_.threads);
 }
 
-bool ReachState::exists() const { return !path_.empty() && std::filesystem::exists(path_); }
+bool ReachState::exists() const {
+  if (path_.empty()) return false;
+  return options_.team->any(options_.team->is_first() && std::filesystem::exists(path_));
+}
 
 Survey ReachState::load() const {
-  const std::vector<std::byte> payload = load_snapshot(path_, kind, fingerprint_);
+  std::vector<std::byte> payload;
+  if (options_.team->is_first()) payload = load_snapshot(path_, kind, fingerprint_);
+  payload = gathered(payload, *options_.team).front();
   Survey survey;
   survey.tokens.resize(logits_.tokens);
   std::vector<std::size_t> saved;
@@ -205,7 +210,13 @@ Survey ReachState::load() const {
   reader.leads(survey);
   std::vector<std::vector<double>> points;
   reader.points(probability_gap_, survey.refined, points);
-  const std::vector<std::size_t> unproved = selectability::unproved(logits_, survey.tokens, saved, options_);
+  // Each member checks its part, and ends all if a proof does not hold.
+  const auto part = [&](std::size_t member) {
+    return saved.begin() + static_cast<std::ptrdiff_t>(options_.team->first_of(member, saved.size()));
+  };
+  const std::size_t rank = options_.team->rank();
+  const std::vector<std::size_t> unproved =
+      selectability::unproved(logits_, survey.tokens, {part(rank), part(rank + 1)}, options_);
   if (!unproved.empty()) {
     throw Error(
         ErrorCode::Format,
@@ -225,7 +236,7 @@ Survey ReachState::load() const {
 }
 
 void ReachState::save(const Survey& survey) const {
-  if (path_.empty()) return;
+  if (path_.empty() || !options_.team->is_first()) return;
   Packer tokens;
   std::uint64_t count = 0;
   std::vector<std::uint64_t> sharp;

@@ -12,7 +12,7 @@ namespace normscope::cli {
 /// The state of an interrupted `reach`, saved in a snapshot for its logits and tolerance: the proofs of all
 /// decided tokens' answers and bounds, the tokens whose leads were computed, and the points that prove
 /// largest probabilities. Tokens that lead at their own direction are not saved, because one product decides
-/// them again. A resumed run writes the same bytes.
+/// them again. A resumed run writes the same bytes. Of a team, the first member reads and writes the file.
 class ReachState {
  public:
   /// No file if the name is empty.

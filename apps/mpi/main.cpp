@@ -14,13 +14,15 @@ int run(int argc, char** argv, const Ranks& ranks) {
   session.team = &ranks;
   CLI::App root(
       "Run a subcommand of normscope on the processes of mpirun, which share its work.\n\n  mpirun -n 4 "
-      "normscope-mpi signature extract LOGITS.npy -o ELLIPSE.safetensors\n",
+      "normscope-mpi signature extract LOGITS.npy -o ELLIPSE.safetensors\n  mpirun -n 4 normscope-mpi reach "
+      "MODEL\n",
       "normscope-mpi");
   root.set_version_flag("--version", version);
   root.require_subcommand(1);
   CLI::App* signature = root.add_subcommand("signature", "Find the ellipse that a model's outputs lie on");
   signature->require_subcommand(1);
   cli::add_signature_extract(*signature, session);
+  cli::add_reach(root, session);
   root.footer(
       "Every process reads the inputs; the first one writes the outputs, which have the same bits as "
       "normscope's,\n"

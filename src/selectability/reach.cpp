@@ -13,6 +13,7 @@
 
 #include "cone.hpp"
 #include "decide_tokens.hpp"
+#include "exchange.hpp"
 #include "scaled_logits.hpp"
 #include "sphere.hpp"
 
@@ -34,7 +35,7 @@ void decide_alone(TokenReach& token) {
 void decide_screened(const ScaledLogits& scaled, const SinglePrecision& single,
                      std::vector<TokenReach>& tokens, const ReachOptions& options) {
   const Logits& logits = scaled.logits();
-  const std::vector<Lead> leads = screen(logits, single, options.threads, options.progress);
+  const std::vector<Lead> leads = screen(logits, single, options.threads, options.progress, *options.team);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     TokenReach& token = tokens[i];
     if (token.done) continue;
@@ -133,23 +134,28 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
   }
   const LeadOracle oracle{.logits = &scaled.logits(), .single = &single};
   Unbounded unbounded(scaled.logits());
-  const std::size_t batch = batch_size(logits.width);
+  const Team& team = *options.team;
+  // Each member counts its own work.
+  NORMSCOPE_ASSERT(team.size() == 1 || options.work == std::numeric_limits<double>::infinity());
+  const std::size_t batch = batch_size(logits.width) * team.size();
   double spent = 0.0;
   for (std::size_t begin = 0; begin < left.size(); begin += batch) {
-    options.progress("token", begin, left.size());
-    if (spent > options.work || std::chrono::steady_clock::now() >= options.until) return;
+    together(team, [&] { options.progress("token", begin, left.size()); });
+    if (spent > options.work || team.any(std::chrono::steady_clock::now() >= options.until)) return;
     const std::vector<std::size_t> some(
         left.begin() + static_cast<std::ptrdiff_t>(begin),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), begin + batch)));
-    for (Outcome& outcome : decide_tokens(oracle, some, options)) {
+    const std::vector<std::size_t> own = own_part(some, team);
+    for (Outcome& outcome : decide_tokens(oracle, own, options)) {
       spent += static_cast<double>(outcome.rounds) * static_cast<double>(logits.tokens * logits.width);
       TokenReach& token = tokens[outcome.token];
       take(scaled, token, std::move(outcome));
     }
-    unbounded.decide(some, tokens, options);
-    for (const std::size_t token : some) tokens[token].done = true;
+    unbounded.decide(own, tokens, options);
+    for (const std::size_t token : own) tokens[token].done = true;
+    exchange(some, tokens, team);
   }
-  options.progress("token", left.size(), left.size());
+  together(team, [&] { options.progress("token", left.size(), left.size()); });
 }
 
 namespace {
@@ -236,6 +242,7 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
                             const ReachOptions& options) {
   sharp.resize(logits.tokens, false);
   if (wanted == 0 || logits.tokens == 1) return 0;
+  const Team& team = *options.team;
   std::optional<Sharpener> sharpener;
   const std::size_t batch = batch_size(logits.width);
   while (true) {
@@ -245,16 +252,22 @@ std::size_t sharpen_nearest(const Logits& logits, std::vector<TokenReach>& token
         std::remove_if(asked.begin(), asked.end(),
                        [&](std::size_t token) { return sharp[token] || !(tokens[token].lower < enough); }),
         asked.end());
-    options.progress("lead", worked, worked + asked.size());
-    if (asked.empty() || worked >= most || std::chrono::steady_clock::now() >= options.until) {
-      return asked.size();
-    }
+    together(team, [&] { options.progress("lead", worked, worked + asked.size()); });
+    const bool late = team.any(std::chrono::steady_clock::now() >= options.until);
+    if (asked.empty() || worked >= most || late) return asked.size();
     asked.resize(std::min({asked.size(), batch, most - worked}));
     if (!sharpener) sharpener.emplace(logits);
-    const std::vector<bool> largest = sharpener->work_out(tokens, asked, enough, options);
-    for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::vector<std::size_t> own = own_part(asked, team);
+    const std::vector<bool> largest = sharpener->work_out(tokens, own, enough, options);
+    std::vector<std::byte> finals;
+    for (std::size_t i = 0; i < own.size(); ++i) {
       // A token whose proved lead has reached the threshold is not among the nearest.
-      sharp[asked[i]] = largest[i] || tokens[asked[i]].lower < enough;
+      finals.push_back(std::byte{largest[i] || tokens[own[i]].lower < enough});
+    }
+    exchange(asked, tokens, team);
+    std::size_t token = 0;
+    for (const std::vector<std::byte>& of_member : gathered(finals, team)) {
+      for (const std::byte is_final : of_member) sharp[asked[token++]] = is_final != std::byte{0};
     }
     worked += asked.size();
   }

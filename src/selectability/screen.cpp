@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include <normscope/core/packed.hpp>
 #include <normscope/numeric/binary_scale.hpp>
 #include <normscope/numeric/sum.hpp>
 
@@ -68,6 +69,19 @@ class TokenProducts {
   }
   [[nodiscard]] const std::vector<HighestScore>& highest() const { return highest_; }
 
+  /// Adds what the other members saw.
+  void share(const Team& team) {
+    if (team.size() == 1) return;
+    Packer own;
+    own.put(highest_);
+    for (const std::vector<std::byte>& bytes : gathered(own.bytes(), team)) {
+      Unpacker from(bytes);
+      std::vector<HighestScore> theirs;
+      from.get(theirs);
+      for (std::size_t token = 0; token < theirs.size(); ++token) see(token, theirs[token]);
+    }
+  }
+
  private:
   const Logits& logits_;
   const SinglePrecision& single_;
@@ -91,7 +105,7 @@ SinglePrecision single_precision(const Logits& logits) {
 }
 
 std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, unsigned threads,
-                         const Progress& progress) {
+                         const Progress& progress, const Team& team) {
   std::vector<double> lengths(logits.tokens);
   std::vector<float> inverse(logits.tokens);
   for (std::size_t token = 0; token < logits.tokens; ++token) {
@@ -104,11 +118,20 @@ std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, un
     products.see(token, highest);
   };
   const std::size_t blocks = (logits.tokens + TokenProducts::tile - 1) / TokenProducts::tile;
-  for (std::size_t done = 0; done < blocks; done += blocks_at_once) {
-    progress("screen", done, blocks);
-    screen_row_blocks(products, done, done + blocks_at_once, logits.tokens, threads, see);
-  }
-  progress("screen", blocks, blocks);
+  const std::size_t at_once = team.size() == 1 ? blocks_at_once : 1;
+  together(team, [&] {
+    // Later blocks of rows have fewer tiles; every other round deals them out in the opposite order.
+    for (std::size_t round = 0; round * team.size() * at_once < blocks; ++round) {
+      const std::size_t place = round % 2 == 0 ? team.rank() : team.size() - 1 - team.rank();
+      const std::size_t first = (round * team.size() + place) * at_once;
+      progress("screen", std::min(blocks, first), blocks);
+      if (first < blocks) {
+        screen_row_blocks(products, first, first + at_once, logits.tokens, threads, see);
+      }
+    }
+    progress("screen", blocks, blocks);
+  });
+  products.share(team);
   const std::vector<HighestScore>& highest = products.highest();
   std::vector<Lead> leads(logits.tokens);
   const double error = single.error + 64.0 * 0x1p-53 * logits.scale + 2.0 * logits.rounding;

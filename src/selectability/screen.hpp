@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <normscope/core/progress.hpp>
+#include <normscope/core/team.hpp>
 #include <normscope/selectability/logits.hpp>
 
 namespace normscope::selectability {
@@ -25,8 +26,8 @@ struct SinglePrecision {
 [[nodiscard]] SinglePrecision single_precision(const Logits& logits);
 
 /// The lead of every token at A_i/|A_i|, from half of A Aᵀ: each tile serves its rows and its columns. Rows
-/// too short to have a direction in float32 get no lead.
+/// too short to have a direction in float32 get no lead. The members of a team share the tiles.
 [[nodiscard]] std::vector<Lead> screen(const Logits& logits, const SinglePrecision& single, unsigned threads,
-                                       const Progress& progress);
+                                       const Progress& progress, const Team& team);
 
 }  // namespace normscope::selectability

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "exchange.hpp"
+
 namespace normscope::selectability {
 namespace {
 
@@ -71,9 +73,10 @@ void refine(const Logits& logits, Survey& survey, const SurveyOptions& wanted, c
   const std::vector<std::size_t> all = wanted_probabilities(logits, survey, wanted);
   std::set_difference(all.begin(), all.end(), survey.refined.begin(), survey.refined.end(),
                       std::back_inserter(left));
-  const std::size_t group = group_size(logits);
+  const Team& team = *options.team;
+  const std::size_t group = group_size(logits) * team.size();
   std::size_t done = 0;
-  while (done < left.size() && std::chrono::steady_clock::now() < options.until) {
+  while (done < left.size() && !team.any(std::chrono::steady_clock::now() >= options.until)) {
     const std::vector<std::size_t> some(
         left.begin() + static_cast<std::ptrdiff_t>(done),
         left.begin() + static_cast<std::ptrdiff_t>(std::min(left.size(), done + group)));
@@ -82,11 +85,16 @@ void refine(const Logits& logits, Survey& survey, const SurveyOptions& wanted, c
       options.progress(what, before + now, left.size());
       return true;
     });
-    std::vector<Probability> found = largest_probabilities(
-        logits, some, {.gap = wanted.probability_gap, .threads = options.threads, .progress = progress});
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      take(survey.probabilities[some[i]], std::move(found[i]));
+    const std::vector<std::size_t> own = own_part(some, team);
+    std::vector<Probability> found;
+    together(team, [&] {
+      found = largest_probabilities(
+          logits, own, {.gap = wanted.probability_gap, .threads = options.threads, .progress = progress});
+    });
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      take(survey.probabilities[own[i]], std::move(found[i]));
     }
+    exchange(some, survey.probabilities, team);
     const auto middle = static_cast<std::ptrdiff_t>(survey.refined.size());
     survey.refined.insert(survey.refined.end(), some.begin(), some.end());
     std::inplace_merge(survey.refined.begin(), survey.refined.begin() + middle, survey.refined.end());

@@ -52,27 +52,13 @@ Digest state_fingerprint(const Coordinates& points, std::size_t rank) {
   return sha256(inputs.bytes());
 }
 
-/// The bytes that the first member has, in all members.
-std::vector<std::byte> sent_to_all(std::vector<std::byte> bytes, const Team& team) {
-  const auto send = [&team](std::span<std::byte> from_first) {
-    std::vector<std::size_t> begins(team.size() + 1, from_first.size());
-    begins[0] = 0;
-    team.gather(from_first, begins);
-  };
-  std::uint64_t size = bytes.size();
-  send(std::as_writable_bytes(std::span(&size, 1)));
-  bytes.resize(size);
-  send(bytes);
-  return bytes;
-}
-
 /// Continues from the state in the file, if there is one.
 void load_state(ConjugateGradients& fit, const Digest& fingerprint, const ExtractOptions& options) {
   std::vector<std::byte> payload;
   if (options.team->is_first() && std::filesystem::exists(options.resume)) {
     payload = load_snapshot(options.resume, state_kind, fingerprint);
   }
-  payload = sent_to_all(std::move(payload), *options.team);
+  payload = gathered(payload, *options.team).front();
   if (payload.empty()) return;
   Unpacker from(payload, fmt::format("{}: holds what signature did not save; delete it to start again",
                                      options.resume.string()));
@@ -93,20 +79,18 @@ void run_rounds(ConjugateGradients& fit, const Coordinates& points, std::size_t 
   };
   auto saved = std::chrono::steady_clock::now();
   do {
-    std::optional<Error> cancelled;
+    // All members stop after the same round.
     try {
-      options.progress(fmt::format("rounds, residual {:.2g}:", fit.residual()), fit.rounds(),
-                       std::max(usual_rounds, fit.rounds() + 1));
+      together(*options.team, [&] {
+        options.progress(fmt::format("rounds, residual {:.2g}:", fit.residual()), fit.rounds(),
+                         std::max(usual_rounds, fit.rounds() + 1));
+      });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Cancelled) throw;
-      cancelled = error;
-    }
-    // All members stop after the same round.
-    if (options.team->any(cancelled.has_value())) {
       save();
       // An error ends all members; none may have one before the first has saved.
       (void)options.team->any(true);
-      throw cancelled.value_or(Error(ErrorCode::Cancelled, "another process was interrupted"));
+      throw;
     }
     if (std::chrono::steady_clock::now() - saved >= state_saved_every) {
       save();

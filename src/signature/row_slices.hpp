@@ -66,7 +66,7 @@ class RowSlices {
   }
 
   [[nodiscard]] std::size_t rank() const { return team_->rank(); }
-  [[nodiscard]] std::size_t first_slice(std::size_t member) const { return count * member / team_->size(); }
+  [[nodiscard]] std::size_t first_slice(std::size_t member) const { return team_->first_of(member, count); }
   [[nodiscard]] std::size_t row_of(std::size_t slice) const { return rows_ * slice / count; }
 
   std::size_t rows_;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <vector>
 
 namespace normscope {
 
@@ -25,9 +27,25 @@ class Team {
   virtual void gather(std::span<std::byte> bytes, std::span<const std::size_t> begins) const = 0;
   /// Whether `value` is true in any member.
   [[nodiscard]] virtual bool any(bool value) const = 0;
+
+  /// The first of the items of member r, where each of `count` items is one member's and consecutive ones are
+  /// next to each other; `count` for r = size().
+  [[nodiscard]] std::size_t first_of(std::size_t member, std::size_t count) const {
+    return count * member / size();
+  }
 };
 
 /// The team of this process alone.
 [[nodiscard]] const Team& alone();
+
+/// What each member has, in all members, in the order of their ranks.
+[[nodiscard]] std::vector<std::vector<std::byte>> gathered(const std::vector<std::byte>& own,
+                                                           const Team& team);
+
+/// Calls `work` in each member, where it may be cancelled, for example by a signal that only one of them got.
+///
+/// Errors    Cancelled in all members, after all have done their work, if it was cancelled in one; others of
+///           `work`
+void together(const Team& team, const std::function<void()>& work);
 
 }  // namespace normscope

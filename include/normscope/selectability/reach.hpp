@@ -7,6 +7,7 @@
 
 #include <normscope/convex/ball.hpp>
 #include <normscope/core/progress.hpp>
+#include <normscope/core/team.hpp>
 #include <normscope/selectability/logits.hpp>
 
 /// Which tokens a model can ever output: those whose logit is strictly the largest somewhere.
@@ -55,6 +56,9 @@ struct ReachOptions {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
   /// Multiplications after which no further batch is started of tokens that the first product left undecided.
   double work = std::numeric_limits<double>::infinity();
+  /// Processes that share the tokens. All have all logits, and then the same result, with the same bits
+  /// whatever their number.
+  const Team* team = &alone();
 };
 
 /// Decides every token that is not `done`, within the limits of time and work. `tokens` is empty or the

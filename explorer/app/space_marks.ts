@@ -90,6 +90,11 @@ export class Labels {
   readonly group = new Group();
   private readonly kept = new Map<string, Sprite>();
 
+  /** What is on show. */
+  get words(): string {
+    return this.group.children.map(({ name }) => name).join("; ");
+  }
+
   /** Shows these words and no others. */
   show(all: { text: string; at: Vector3; color: string }[]): void {
     this.group.clear();
@@ -135,6 +140,7 @@ export class Labels {
     map.minFilter = LinearFilter;
     map.generateMipmaps = false;
     const sprite = new Sprite(new SpriteMaterial({ map, depthTest: false, sizeAttenuation: false, fog: false }));
+    sprite.name = text;
     sprite.renderOrder = 1;
     sprite.userData["pixels"] = [canvas.width / fine, canvas.height / fine];
     return sprite;

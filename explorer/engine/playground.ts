@@ -54,6 +54,13 @@ export interface States {
   states: Float32Array[];
 }
 
+/** A linear map's weights, a row of `in` an output. */
+export interface Weights {
+  in: number;
+  out: number;
+  weight: Float64Array;
+}
+
 export interface Curves {
   step: Float64Array;
   loss: Float64Array;
@@ -107,6 +114,10 @@ export class Training {
   /** The last linear map: a row of weights an output. */
   head(step: number): Promise<{ weight: Float64Array; bias: Float64Array }> {
     return this.remote.call("head", step);
+  }
+  /** Of every linear map, the last one included. */
+  weights(step: number): Promise<Weights[]> {
+    return this.remote.call("weights", step);
   }
   curves(most: number): Promise<Curves> {
     return this.remote.call("curves", most);

@@ -150,6 +150,22 @@ class Training {
     return result;
   }
 
+  /// Weights of every linear map, the last one included: [{in, out, weight (out, in)}].
+  val weights(double step) const {
+    const lnnet::Net net = recording_.net(static_cast<std::size_t>(step));
+    val result = val::array();
+    const auto add = [&](const lnnet::Layer& layer) {
+      val map = val::object();
+      map.set("in", layer.in);
+      map.set("out", layer.out);
+      map.set("weight", float64_array(layer.weight));
+      result.call<void>("push", map);
+    };
+    for (const lnnet::Layer& layer : net.layers) add(layer);
+    add(net.head);
+    return result;
+  }
+
   /// {step, loss, accuracy, transitions: [{step, gain}]}, thinned out to about `most` records.
   val curves(double most) const {
     const lnnet::Trainer& trainer = recording_.trainer();
@@ -243,6 +259,7 @@ EMSCRIPTEN_BINDINGS(playground) {
       .function("field", &Training::field)
       .function("states", &Training::states)
       .function("head", &Training::head)
+      .function("weights", &Training::weights)
       .function("curves", &Training::curves);
   emscripten::function("playgroundSamples", &samples);
   emscripten::function("playgroundCenters", &centers);

@@ -146,8 +146,8 @@ for (double length : image.semi_axes()) fmt::print("{}\\n", length);`,
       const reach = interpolated(reaches, state.at);
       space.frame(reach);
       look.size = 0.085 * reach;
-      const words = marks.draw(found, { ...state, projects: state.kind === "layer", reach });
-      space.element.dataset["words"] = words.join("; ");
+      marks.draw(found, { ...state, projects: state.kind === "layer", reach });
+      space.element.dataset["words"] = marks.words;
       page.say(
         `${places[Math.round(state.at)]}: semi-axes ${[...found.semiAxes].map((length) => number(length)).join(", ")}`,
       );

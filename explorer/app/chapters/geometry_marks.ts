@@ -45,8 +45,12 @@ export class GeometryMarks {
     this.group.clear();
   }
 
-  /** Draws anew, and returns the words in the picture. */
-  draw(found: Image, shown: Shown): string[] {
+  /** The words in the picture. */
+  get words(): string {
+    return this.labels.words;
+  }
+
+  draw(found: Image, shown: Shown): void {
     this.clear();
     const { projects, at, reach } = shown;
     const thin = 0.005 * reach;
@@ -100,7 +104,6 @@ export class GeometryMarks {
     }
     this.labels.show(words);
     this.group.add(this.labels.group);
-    return words.map(({ text }) => text);
   }
 
   /** The sphere, or what the gain makes of it, and where the plane cuts it. */

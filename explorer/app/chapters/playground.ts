@@ -13,6 +13,7 @@ import { mountControls, mountEditing } from "./playground_controls";
 import { cells, groundOf } from "./playground_ground";
 import type { Ground } from "./playground_ground";
 import { Morph } from "./playground_morph";
+import { NetDiagram } from "./playground_net";
 import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, rules, specOf } from "./playground_state";
 import type { State } from "./playground_state";
 import text from "./playground.html";
@@ -82,12 +83,13 @@ export default chapter<State>({
     const known = tasks(page.engine);
     const plane = new FieldCanvas();
     const morph = new Morph();
+    const net = new NetDiagram();
     let curves: Curves | null = null;
     const chart = new ChartFigure("curves", () => ({
       columns: ["step", "loss", "accuracy"],
       rows: Array.from(curves?.step ?? [], (step, i) => [step, curves!.loss[i] ?? 0, curves!.accuracy[i] ?? 0]),
     }));
-    for (const part of [plane, morph, chart]) page.keep(part);
+    for (const part of [plane, morph, net, chart]) page.keep(part);
 
     let morphSeen = false;
     const watch = new IntersectionObserver((entries) => (morphSeen = entries.at(-1)?.isIntersecting ?? false));
@@ -106,7 +108,7 @@ export default chapter<State>({
       void running?.training.delete();
     });
 
-    const said = "The class the net gives every point; stronger colour, surer net. Dots are the samples it learns from.";
+    const said = "The class the net gives each point, the samples as dots.";
     const planeFigure = figure({
       id: "plane",
       content: plane.canvas,
@@ -146,8 +148,7 @@ export default chapter<State>({
       const [field, score] = await Promise.all([
         ground.grid === null ? null : ground.map ? training.answers(ground.map, step) : training.field(ground.grid, step),
         training.score(step),
-        // During training, parts outside the viewport are not updated.
-        playing && !morphSeen ? null : drawMorph(state, run, step),
+        drawInside(state, run, step),
       ]);
       if (left || running !== run) return;
       answers = field;
@@ -165,17 +166,25 @@ export default chapter<State>({
       await drawChart(run, score);
     }
 
-    async function drawMorph(state: State, run: Running, step: number): Promise<void> {
+    /** The net's neurons and, unless it is out of sight during a training, the way of the samples through them. */
+    async function drawInside(state: State, run: Running, step: number): Promise<void> {
       const { training, ground } = run;
-      const [states, sheetStates, sheetAnswers, head] = await Promise.all([
-        training.states(null, step),
+      const [sheetStates, weights] = await Promise.all([
         ground.sheetPoints && training.states(ground.sheetPoints, step),
-        ground.sheetPoints && training.answers(ground.sheetPoints, step),
-        training.head(step),
+        training.weights(step),
       ]);
       if (left || running !== run) return;
       const { labels, classes } = ground.samples;
       const colors = colorsOf(classes);
+      net.element.hidden = sheetStates === null;
+      if (sheetStates !== null && ground.sheet !== null) net.show({ weights, sheet: ground.sheet, states: sheetStates, colors });
+      if (playing && !morphSeen) return;
+      const [states, sheetAnswers, head] = await Promise.all([
+        training.states(null, step),
+        ground.sheetPoints && training.answers(ground.sheetPoints, step),
+        training.head(step),
+      ]);
+      if (left || running !== run) return;
       morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors }, state.layer);
     }
 
@@ -359,11 +368,12 @@ export default chapter<State>({
     mountEditing(page, plane);
 
     page.slot("plane").replaceWith(planeFigure);
+    page.slot("net").append(net.element);
     page.onChange((state) => {
       const map = state.data === "octants" ? " The sphere is unrolled: the angle around it across, the height upward." : "";
       planeFigure.querySelector("figcaption p")!.textContent = said + map;
     });
-    page.slot("curves").replaceWith(chart.element);
+    page.slot("curves").append(chart.element);
     page.slot("morph").replaceWith(morph.figure.element);
     const layerSlider = slider(page, "Layer", "layer", {
       min: 0,

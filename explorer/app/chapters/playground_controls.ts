@@ -64,8 +64,8 @@ export function mountControls(page: Page<State>, parts: Parts): void {
       "Samples",
       el("div", { class: "control" }, el("label", { for: "playground-data" }, "Samples"), dataSelect),
       button("Edit these points", parts.makeOwn, { class: "quiet" }),
-      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
       slider(page, "Seed", "seed", { min: 1, max: 40, step: 1 }),
+      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
     ),
     controls(
       "The net",

@@ -14,6 +14,7 @@ import { ChartFigure } from "../figure";
 import { PlaneFigure } from "../plane";
 import type { Point } from "../plane";
 import { SpaceFigure } from "../scene";
+import { Labels } from "../space_marks";
 import { followStory } from "../scrolly";
 import { paintPlane, paintSpace } from "./selectability_pictures";
 import type { Scene } from "./selectability_pictures";
@@ -104,8 +105,9 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
       table,
     });
     const marks = new Group();
-    space.add(marks);
-    for (const figure of [plane, space]) page.keep(figure);
+    const labels = new Labels();
+    space.add(marks, labels.group);
+    for (const part of [plane, space, labels]) page.keep(part);
     page.slot("picture").append(plane.element, space.element);
     page.onChange((state) => {
       plane.element.hidden = widthOf(state) !== 2;
@@ -156,7 +158,8 @@ ${state.project || state.scale ? "const normscope::NormSpec norm{.width = width,
         plane.handles(handlesOf(store, shown, moveKey, removeKey));
         plane.changed();
       } else {
-        grips = paintSpace(marks, shown);
+        grips = paintSpace(marks, labels, shown);
+        space.element.dataset["words"] = labels.words;
         space.changed();
       }
       tell(page, shown, weights);

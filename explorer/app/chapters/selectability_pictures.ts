@@ -18,6 +18,7 @@ import type { Selection, Verdict } from "../../engine/selectability";
 import { percent } from "../../shared/format";
 import { color } from "../../shared/theme";
 import type { PlaneFigure, Point } from "../plane";
+import type { Labels } from "../space_marks";
 
 /** The data of both figures. */
 export interface Scene {
@@ -113,8 +114,8 @@ const ball = (at: Vector3, radius: number, tinted: string, id?: string): Mesh =>
   return mesh;
 };
 
-/** The same in three dimensions. Returns the objects that can be dragged. */
-export function paintSpace(marks: Group, scene: Scene): Object3D[] {
+/** The same in three dimensions, each key with its number. Returns the objects that can be dragged. */
+export function paintSpace(marks: Group, labels: Labels, scene: Scene): Object3D[] {
   for (const old of [...marks.children]) {
     marks.remove(old);
     old.traverse((part) => {
@@ -147,6 +148,11 @@ export function paintSpace(marks: Group, scene: Scene): Object3D[] {
     for (const other of verdict.others) marks.add(line([place(chosen), place(other)], color("--series-2")));
   }
   const query = new Vector3(...scene.query);
+  const above = new Vector3(0, 0, 0.3);
+  labels.show([
+    ...selection.verdicts.map((_, index) => ({ text: String(index), at: place(index).add(above), color: color("--ink") })),
+    { text: "query", at: query.clone().add(above), color: color("--muted") },
+  ]);
   marks.add(new ArrowHelper(query.clone().normalize(), new Vector3(), query.length(), color("--ink"), 0.22, 0.13));
   const tip = ball(query, 0.09, color("--ink"), "query");
   marks.add(tip);

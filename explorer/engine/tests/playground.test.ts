@@ -58,6 +58,9 @@ describe("Training", () => {
     expect(await training.field(grid, 100)).toEqual(await training.answers(places, 100));
     const { width, states } = await training.states(places, 100);
     expect([width, states.length]).toEqual([3, 3]);
+    const weights = await training.weights(100);
+    expect(weights.map(({ in: from, out, weight }) => [from, out, weight.length])).toEqual([[2, 3, 6], [3, 3, 9], [3, 2, 6]]);
+    expect([...weights[2]!.weight]).toEqual([...(await training.head(100)).weight]);
     for (let i = 0; i < 35; ++i) {
       const [x, y, z] = states[2]!.subarray(3 * i, 3 * i + 3);
       expect(Math.hypot(x!, y!, z!)).toBeCloseTo(1, 2);

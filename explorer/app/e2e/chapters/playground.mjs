@@ -10,6 +10,12 @@ export async function check({ page, open, expect }) {
   await planeIs(page, "step", 1200);
   const first = await plane(page);
   expect(Number(first.accuracy) > 0.9, `accuracy after 1200 steps is ${first.accuracy}`);
+  // The net's diagram has every neuron, and on a laptop everything is on one screen.
+  const neurons = await page.$eval("#figure-net", (figure) => figure.dataset.neurons);
+  expect(neurons === "2 3 3 2", `the diagram has ${neurons} neurons`);
+  const below = await page.evaluate(() =>
+    ["#figure-net", "#figure-plane", "#figure-curves svg", "[data-slot=controls]"].map((part) => [part, document.querySelector(part).getBoundingClientRect().bottom]).filter(([, bottom]) => bottom > innerHeight + 10));
+  expect(below.length === 0, `below a laptop's screen: ${below}`);
   const transitions = await page.$eval("#figure-curves", (figure) => figure.dataset.transitions);
   expect(transitions === "1", `${transitions} transitions are marked`);
 

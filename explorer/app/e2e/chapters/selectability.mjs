@@ -78,6 +78,8 @@ export async function check({ page, open, expect, settled }) {
   // In space, by the sliders.
   await open("selectability?dimension=3&solid=0,0,0,1,0,0,0,1,0,0,0,1,0.2,0.2,0.2&chosen=4");
   await until(page, "lost", "1");
+  const words = await page.$eval("#figure-keys-in-space", (figure) => figure.dataset.words);
+  expect(words === "0; 1; 2; 3; 4; query", `the picture in space has the words ${words}`);
   await page.getByLabel("x of the key").fill("1.5");
   await until(page, "lost", "0");
   await page.getByRole("button", { name: "Ask with its query" }).click();

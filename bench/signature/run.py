@@ -208,7 +208,9 @@ def noise(command, folder, width, tokens):
 
 def figure(table):
     """Time against width on logarithmic axes, with the fitted powers of the width as lines."""
-    axis = lambda field, title: {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log", "nice": False}}
+    axis = lambda field, title, **how: {"field": field, "type": "quantitative", "title": title, "axis": how,
+                                        "scale": {"type": "log", "nice": False, "padding": 10}}
+    widths = [32 * 2**k for k in range(6) if 32 * 2**k <= max(row["width"] for row in table)]
     points, lines = [], []
     for name, series in (("seconds", "normscope"), ("dense_seconds", "dense least squares")):
         fit = fitted(table, name)
@@ -219,8 +221,8 @@ def figure(table):
             middle = [row for row in of if fit[1] <= row["width"] <= fit[2]]
             scale = np.exp(np.mean([np.log(row[name]) - fit[0] * np.log(row["width"]) for row in middle]))
             lines += [{"series": label, "width": width, "seconds": scale * width ** fit[0]} for width in fit[1:]]
-    encoding = {"x": axis("width", "width of the model"), "y": axis("seconds", "processor seconds"),
-                "color": {"field": "series", "type": "nominal", "title": None, "legend": {"orient": "top-left"}}}
+    encoding = {"x": axis("width", "width of the model", values=widths), "y": axis("seconds", "processor seconds", tickCount=5),
+                "color": {"field": "series", "type": "nominal", "title": None, "legend": {"orient": "top-left", "labelLimit": 0}}}
     layer = lambda mark, values: {"data": {"values": values}, "mark": mark, "encoding": encoding}
     return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "title": "Time to find an ellipse from outputs alone",
             "width": 520, "height": 320, "layer": [layer({"type": "line", "strokeDash": [4, 4]}, lines),

@@ -1,4 +1,12 @@
-// Leaving a chapter releases what it drew with: after 30 more changes no more charts, WebGL contexts and nodes are alive.
+// Leaving a chapter releases what it drew with: after 30 more changes no more charts, WebGL contexts, nodes and memory are
+// in use. The first chapter asks for no more than its budget.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+/** Bytes, compressed, of what a first chapter may load besides the core. */
+const budget = 300e3;
+
 const chapters = ["geometry", "fold", "selectability", "nonlinearity", "counting", "playground?trained=0"];
 const drawn = {
   geometry: "#figure-geometry[data-semi-axes]",
@@ -32,7 +40,12 @@ function watch() {
   window.alive = () => ({ contexts: contexts.filter((context) => context.deref()?.isContextLost() === false).length, charts: listeners });
 }
 
-export async function check({ page, open, expect }) {
+export async function check({ page, open, expect, host, site }) {
+  const asked = host.requests.length;
+  await open("geometry");
+  const parts = [...new Set(host.requests.slice(asked))].map((path) => path || "index.html").filter((path) => !path.endsWith(".wasm"));
+  const bytes = parts.reduce((sum, path) => sum + gzipSync(readFileSync(join(site, path.split("?")[0]))).length, 0);
+  expect(parts.length > 5 && bytes < budget, `the first chapter loads ${bytes} bytes in ${parts}`);
   await page.addInitScript(watch);
   await open("");
   const session = await page.context().newCDPSession(page);
@@ -55,12 +68,14 @@ export async function check({ page, open, expect }) {
     await page.waitForTimeout(500);
     await session.send("HeapProfiler.collectGarbage");
     const { metrics } = await session.send("Performance.getMetrics");
-    const { value: nodes } = metrics.find(({ name }) => name === "Nodes");
-    return { ...(await page.evaluate(() => window.alive())), nodes };
+    const [nodes, heap] = ["Nodes", "JSHeapUsedSize"].map((wanted) => metrics.find(({ name }) => name === wanted).value);
+    return { ...(await page.evaluate(() => window.alive())), nodes, heap };
   };
   const before = await around(1);
   const after = await around(5);
   expect(after.contexts === 0, `${after.contexts} WebGL contexts are alive outside of the chapters`);
   expect(after.charts <= before.charts, `${before.charts} charts are alive before and ${after.charts} after 30 changes`);
+  // What the browser compiles meanwhile is 2 MB; charts that stay alive are about 24 MB.
+  expect(after.heap < before.heap + 3e6, `the heap is ${before.heap} before and ${after.heap} after 30 changes`);
   expect(after.nodes < before.nodes + 2000, `${before.nodes} nodes are alive before and ${after.nodes} after 30 changes`);
 }

@@ -8,6 +8,7 @@
 #include <normscope/selectability/survey.hpp>
 
 #include "heads.hpp"
+#include "support/thread_team.hpp"
 
 namespace normscope::selectability {
 namespace {
@@ -102,6 +103,34 @@ TEST(Survey, LeftOutWorkIsCountedAndCompletedLater) {
         EXPECT_EQ(part.tokens[token].upper, whole.tokens[token].upper) << token;
       }
     }
+  }
+}
+
+TEST(Survey, HasTheSameBitsForATeam) {
+  const Logits logits = random_head(1100, 5, NormKind::layer, 3, 1.0).logits();
+  const SurveyOptions wanted{.nearest = 7, .asked = {0, 500, 1099}};
+  const Survey whole = surveyed(logits, wanted, {.threads = 1});
+  EXPECT_GT(whole.with(Answer::no).size(), 64U);
+  for (const std::size_t size : {std::size_t{2}, std::size_t{5}}) {
+    ThreadTeam::run(size, [&](const Team& team) {
+      const Survey shared = surveyed(logits, wanted, {.threads = 1, .team = &team});
+      EXPECT_EQ(shared.refined, whole.refined);
+      EXPECT_EQ(shared.sharp, whole.sharp);
+      for (std::size_t token = 0; token < logits.tokens; ++token) {
+        const TokenReach& ours = shared.tokens[token];
+        const TokenReach& theirs = whole.tokens[token];
+        EXPECT_EQ(ours.answer, theirs.answer) << token;
+        EXPECT_EQ(ours.unbounded, theirs.unbounded) << token;
+        EXPECT_EQ(ours.lower, theirs.lower) << token;
+        EXPECT_EQ(ours.upper, theirs.upper) << token;
+        EXPECT_EQ(ours.runner_up, theirs.runner_up) << token;
+        EXPECT_EQ(ours.witness, theirs.witness) << token;
+        EXPECT_EQ(ours.weights.size(), theirs.weights.size()) << token;
+        EXPECT_EQ(shared.probabilities[token].lower, whole.probabilities[token].lower) << token;
+        EXPECT_EQ(shared.probabilities[token].upper, whole.probabilities[token].upper) << token;
+        EXPECT_EQ(shared.probabilities[token].point, whole.probabilities[token].point) << token;
+      }
+    });
   }
 }
 

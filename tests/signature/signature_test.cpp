@@ -17,6 +17,7 @@
 
 #include "support/files.hpp"
 #include "support/scratch.hpp"
+#include "support/thread_team.hpp"
 
 namespace normscope::signature {
 namespace {
@@ -258,6 +259,11 @@ TEST(Extract, FindsTheAxesOfTheWeights) {
     // The same bits for any number of threads.
     EXPECT_EQ(extract(floats, find_subspace(floats, 1), {.threads = 1}).ellipse->semi_axes,
               found.ellipse->semi_axes);
+    // And for any number of processes.
+    ThreadTeam::run(3, [&](const Team& team) {
+      EXPECT_EQ(extract(floats, subspace, {.threads = 1, .team = &team}).ellipse->semi_axes,
+                found.ellipse->semi_axes);
+    });
     EXPECT_EQ(kind_of(floats, subspace).norm, kind == NormKind::layer ? FinalNorm::layer : FinalNorm::rms);
     EXPECT_EQ(kind_of(floats, subspace).width, 16U);
 

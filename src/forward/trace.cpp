@@ -101,7 +101,7 @@ void add_reach(const checkpoint::Checkpoint& checkpoint, const TraceOptions& opt
         audit::next_tokens(audit::vocabulary_head(checkpoint, *trace.model), last.sample(), last.mean_sigma(),
                            {.top = options.likeliest,
                             .most_rows = trace.tokens.size(),
-                            .most_tokens = map.out,
+                            .most_tokens = static_cast<std::size_t>(map.out),
                             .seconds = options.seconds,
                             .threads = options.threads},
                            progress);

@@ -133,6 +133,23 @@ async function openStill(page, id, name) {
   expect(moved < 0.02, `${id}: ${name}: the layout shifts by ${moved.toFixed(3)} while it loads`);
 }
 
+/** What is cut off by a container that does not scroll. */
+const contentCut = (page) =>
+  page.$$eval("body *", (all) =>
+    all
+      // Formulas carry their source, which is not shown.
+      .filter((element) => !element.matches("svg, svg *, math, math *, .offscreen, #color-probe"))
+      .filter((element) => {
+        const { overflowX, overflowY } = getComputedStyle(element);
+        const hides = (overflow) => overflow === "hidden" || overflow === "clip";
+        return (
+          (hides(overflowX) && element.scrollWidth > element.clientWidth + 1) ||
+          (hides(overflowY) && element.scrollHeight > element.clientHeight + 1)
+        );
+      })
+      .map((element) => `${element.tagName}.${element.className}: ${element.textContent.slice(0, 40)}`),
+  );
+
 /** Requirements on every chapter. */
 async function common(page, id) {
   await openStill(page, id, "phone");
@@ -146,8 +163,8 @@ async function common(page, id) {
     await page.waitForTimeout(300);
     await overflow(name);
     if (name === "phone" || name === "desk") {
-      const cut = await textCut(page);
-      expect(cut.length === 0, `${id}: ${name}: figures cut off ${cut.join(", ")}`);
+      const cut = [...(await textCut(page)), ...(await contentCut(page))];
+      expect(cut.length === 0, `${id}: ${name}: cut off: ${cut.join(", ")}`);
       for (const colorScheme of ["light", "dark"]) {
         await page.emulateMedia({ colorScheme });
         await accessible(page, `${id}, ${name}, ${colorScheme}`);

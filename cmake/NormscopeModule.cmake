@@ -57,7 +57,7 @@ endfunction()
 # Modules that no page uses: WebAssembly goes without them, and without the documents and figures of their results.
 set(normscope_off_page_modules "")
 if(EMSCRIPTEN)
-  set(normscope_off_page_modules activations certificates rewrite signature)
+  set(normscope_off_page_modules certificates rewrite signature)
 endif()
 
 # normscope_module(<name>): the library normscope::<name> from src/<name>/**.cpp and

@@ -55,7 +55,7 @@ Context context_of(const TraceCommand& command, const std::optional<fs::path>& n
     return context;
   }
   if (command.text->empty())
-    throw Error(ErrorCode::Argument, "the text is empty, expected at least one character");
+    throw Error(ErrorCode::Argument, "trace: the text is empty, expected at least one character");
   if (!names) {
     throw Error(ErrorCode::Unsupported,
                 fmt::format("{}: has no tokenizer beside it; give one with --names FILE, or --tokens",

@@ -46,6 +46,12 @@ export const chapters: Entry[] = [
     load: () => import("./chapters/counting"),
   },
   {
+    id: "trace",
+    title: "A token through a model",
+    question: "What do norms do with the letters of a word?",
+    load: () => import("./chapters/trace"),
+  },
+  {
     id: "checkpoint",
     title: "Your checkpoint",
     question: "What do the norms of your own model do?",

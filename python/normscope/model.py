@@ -137,6 +137,24 @@ class Model:
             flag("geometry", "null_space", null_space),
             count("geometry", "threads", threads), callback("geometry", progress)))
 
+    def trace(self, context: str | Sequence[int], *, budget: float = 60.0, threads: int = 0,
+              progress: Progress | None = None) -> results.TokenTrace:
+        """A text through a decoder, run by the core: what each norm of the residual stream does with each token, which
+        keys each head can select, and what follows.
+
+        context  text, for models with a tokenizer beside them, or tokens (ids)
+        budget   seconds for keys, and again for reach, after which what remains is left out
+        Errors   ValueError for a model that is no decoder or computes what is not modelled, for a text that its
+                 vocabulary cannot spell, and for too many tokens
+        """
+        spelled = context if isinstance(context, str) else ""
+        tokens = [] if isinstance(context, str) else counts("trace", "token", context)
+        if not spelled and not tokens:
+            raise ValueError("trace: the context is empty, expected at least one token")
+        return illustrated(*_core.model_trace(
+            self._core, spelled, tokens,
+            real("trace", "budget", budget), count("trace", "threads", threads), callback("trace", progress)))
+
     def ranges(self, *, threads: int = 0, progress: Progress | None = None) -> results.Ranges:
         """The range of every number that the model computes directly behind a norm, over every input of that norm: rows
         that never fire, overflow of small types, bounds on the logits.

@@ -28,10 +28,14 @@
 #include <normscope/documents/report.hpp>
 #include <normscope/documents/rewrite.hpp>
 #include <normscope/documents/text.hpp>
+#include <normscope/documents/token_trace.hpp>
 #include <normscope/figures/analyses.hpp>
 #include <normscope/figures/charts.hpp>
 #include <normscope/figures/comparison.hpp>
 #include <normscope/figures/ranges.hpp>
+#include <normscope/figures/token_trace.hpp>
+#include <normscope/forward/tokenizer.hpp>
+#include <normscope/forward/trace.hpp>
 #include <normscope/geometry/image.hpp>
 #include <normscope/model/token_names.hpp>
 #include <normscope/ranges/ranges.hpp>
@@ -159,6 +163,30 @@ Illustrated model_ranges(const Model& model, unsigned threads, const nb::object&
   });
 }
 
+/// A text, or the tokens themselves if there are any, through the model.
+Illustrated model_trace(const Model& model, const std::string& text, std::vector<std::size_t> tokens,
+                        double seconds, unsigned threads, const nb::object& callback) {
+  return run(callback, [&](const Progress& progress) {
+    const std::size_t vocabulary = forward::Decoder(model.checkpoint(), model.described()).vocabulary();
+    const std::optional<std::filesystem::path> file =
+        model::find_token_names(model.checkpoint().files().front().parent_path());
+    std::vector<std::string> names;
+    if (!tokens.empty()) {
+      if (file) names = model::read_token_names(*file, vocabulary);
+    } else if (file) {
+      const forward::Tokenizer tokenizer(*file, vocabulary);
+      tokens = tokenizer.encode(text);
+      names = tokenizer.names();
+    } else {
+      throw Error(ErrorCode::Unsupported, "trace: the model has no tokenizer beside it; give tokens");
+    }
+    const forward::TokenTrace found = forward::trace(model.checkpoint(), model.described(), tokens,
+                                                     {.seconds = seconds, .threads = threads}, progress);
+    return Illustrated(json_text(documents::token_trace(model.checkpoint(), found, names)),
+                       json_text(figures::token_trace_charts(found, names)));
+  });
+}
+
 std::string rewrite_model(const Model& model, const std::string& output, bool fold, bool migrate, bool center,
                           bool untie, const nb::object& rotation_seed, unsigned threads,
                           const nb::object& callback) {
@@ -241,6 +269,7 @@ void define_model(nb::module_& module) {
   define(module, "model_head", &model_head);
   define(module, "tensor", &tensor);
   define(module, "model_ranges", &model_ranges);
+  define(module, "model_trace", &model_trace);
   define(module, "rewrite", &rewrite_model);
   define(module, "undo", &undo);
   define(module, "compare", &compare);

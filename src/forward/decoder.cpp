@@ -61,16 +61,18 @@ struct Decoder::State {
   }
 
   void expect_tokens(std::span<const std::size_t> tokens) const {
-    if (tokens.empty()) throw Error(ErrorCode::Argument, "the context has no tokens, expected at least one");
+    if (tokens.empty())
+      throw Error(ErrorCode::Argument, "trace: the context has no tokens, expected at least one");
     if (tokens.size() > positions) {
-      throw Error(ErrorCode::Argument,
-                  fmt::format("the context has {} tokens, expected at most {}", tokens.size(), positions));
+      throw Error(ErrorCode::Argument, fmt::format("trace: the context has {} tokens, expected at most {}",
+                                                   tokens.size(), positions));
     }
     const std::uint64_t known = std::min<std::uint64_t>(vocabulary, plan.tokens->in);
     for (const std::size_t token : tokens) {
       if (token < known) continue;
-      throw Error(ErrorCode::Argument,
-                  fmt::format("token {} is not in the vocabulary, expected 0 to {}", token, known - 1));
+      throw Error(
+          ErrorCode::Argument,
+          fmt::format("trace: token {} is not in the vocabulary, expected 0 to {}", token, known - 1));
     }
   }
 

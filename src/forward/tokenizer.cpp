@@ -154,7 +154,7 @@ struct Tokenizer::State {
     const auto at = numbers.find(name);
     if (at == numbers.end()) {
       throw Error(ErrorCode::Argument,
-                  fmt::format("the text has {}, which is not in the vocabulary", bytes::quote(name)));
+                  fmt::format("trace: the text has {}, which is not in the vocabulary", bytes::quote(name)));
     }
     return at->second;
   }
@@ -238,7 +238,7 @@ const std::vector<std::string>& Tokenizer::names() const { return state_->names;
 std::vector<std::size_t> Tokenizer::encode(std::string_view text) const {
   if (text.size() > longest_text) {
     throw Error(ErrorCode::Argument,
-                fmt::format("the text has {} bytes, expected at most {}", text.size(), longest_text));
+                fmt::format("trace: the text has {} bytes, expected at most {}", text.size(), longest_text));
   }
   switch (state_->kind) {
     case Kind::llama2c: return state_->of_llama2c(text);

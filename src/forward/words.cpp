@@ -78,10 +78,11 @@ std::vector<std::string_view> split_words(std::string_view text) {
   const auto beyond =
       std::find_if(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   if (beyond != text.end()) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("the text has a character beyond ASCII at byte {}, which this tokenizer cannot "
-                            "split into words; give --tokens",
-                            beyond - text.begin()));
+    throw Error(
+        ErrorCode::Unsupported,
+        fmt::format("trace: the text has a character beyond ASCII at byte {}, which this tokenizer cannot "
+                    "split into words; give --tokens",
+                    beyond - text.begin()));
   }
   std::vector<std::string_view> words;
   for (std::size_t at = 0; at < text.size();) {

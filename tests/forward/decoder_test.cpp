@@ -140,9 +140,9 @@ TEST(Decoder, RefusesContextsThatItCannotRun) {
   const auto error = [&](const std::vector<std::size_t>& tokens) {
     return test::error_of(ErrorCode::Argument, [&] { (void)decoder.run(tokens); });
   };
-  EXPECT_EQ(error({}), "the context has no tokens, expected at least one");
-  EXPECT_EQ(error({3, 29}), "token 29 is not in the vocabulary, expected 0 to 28");
-  EXPECT_EQ(error(std::vector<std::size_t>(13, 1)), "the context has 13 tokens, expected at most 12");
+  EXPECT_EQ(error({}), "trace: the context has no tokens, expected at least one");
+  EXPECT_EQ(error({3, 29}), "trace: token 29 is not in the vocabulary, expected 0 to 28");
+  EXPECT_EQ(error(std::vector<std::size_t>(13, 1)), "trace: the context has 13 tokens, expected at most 12");
   const Progress stop([](std::string_view, std::size_t, std::size_t) { return false; });
   test::error_of(ErrorCode::Cancelled, [&] { (void)decoder.run(std::vector<std::size_t>{1}, {}, stop); });
 }

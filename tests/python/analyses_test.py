@@ -190,6 +190,19 @@ class Models(unittest.TestCase):
         reach = self.model.reach()
         self.assertEqual(ns.verify(reach, FIXTURES / "gpt2").failed, [])
 
+    def test_a_text_through_the_model(self):
+        own = ns.open(FIXTURES.parents[2] / "models/wordlist_gpt")
+        found = own.trace("under", threads=1)
+        self.assertEqual([token.name for token in found.tokens], list("under"))
+        self.assertEqual(len(found.norms), 9)
+        again = own.trace([token.token for token in found.tokens], threads=1)
+        self.assertEqual(again.predictions, found.predictions)
+        self.assertIsNotNone(found.plot("trace-sigma"))
+        with self.assertRaisesRegex(ValueError, "^trace: the context is empty, expected at least one token$"):
+            own.trace("")
+        with self.assertRaisesRegex(ValueError, 'the text has "Z", which is not in the vocabulary'):
+            own.trace("Z")
+
     def test_ranges_hold_at_random_inputs(self):
         found = self.model.ranges()
         head = self.model.head()
@@ -217,6 +230,7 @@ class Models(unittest.TestCase):
             (heads, "Heads 6 of 6 heads bounded, sharpest spread ", "head-spread"),
             (self.model.reach(), "tokens can have the largest logit, 0 never>", "leads"),
             (self.model.ranges(), "Ranges 5 norms, ", "ranges"),
+            (self.model.trace([0, 1]), "TokenTrace 2 tokens through 5 norms>", "trace-sigma"),
             (self.model.inspect(), "Inspect GPT-2 or minGPT: ", None),
             (ns.verify(ns.select(KEYS), KEYS), "Verify 15 statements of select checked, all hold>", None),
             (self.model.rewrite(fold=True), "Rewrite gains folded; ", None),

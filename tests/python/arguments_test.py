@@ -178,6 +178,7 @@ CALLS = {
     "Model.heads": (lambda **k: model().heads(**k), [], dict(context=4, queries=False, certificates=False, threads=1)),
     "Model.reach": (lambda **k: model().reach(**k), [], dict(tokens=[0], nearest=1, budget=1.0, threads=1)),
     "Model.geometry": (lambda *a, **k: model().geometry(*a, **k), [model().norms()[0]], dict(axes=1, null_space=True)),
+    "Model.trace": (lambda *a, **k: model().trace(*a, **k), [[0, 1]], dict(budget=1.0, threads=1)),
     "Model.ranges": (lambda **k: model().ranges(**k), [], dict(threads=1)),
     "Model.report": (lambda **k: model().report(**k), [], dict(deep=False, vocabulary=False, budget=1.0, activations=None)),
     "Model.rewrite": (lambda **k: model().rewrite(**k), [], dict(output=None, fold=True, migrate=False, center=False,

@@ -1,0 +1,336 @@
+import { newest } from "../../engine/client";
+import type { Engine } from "../../engine/client";
+import { Tracer } from "../../engine/trace";
+import type { TokenTrace } from "../../generated/token-trace";
+import { button, el } from "../../shared/dom";
+import { number, percent } from "../../shared/format";
+import { chapter } from "../chapter";
+import type { Page } from "../chapter";
+import { controls } from "../controls";
+import { cppOf } from "../doors";
+import { figure } from "../figure";
+import type { Table } from "../figure";
+import { matching, whole } from "../link";
+import { mark } from "../plane";
+import text from "./trace.html";
+
+const defaults = {
+  word: "understanding",
+  /** Position of the chosen letter; 0 is the end of the line before the word. */
+  at: 6,
+};
+type State = typeof defaults;
+
+/** The model has 32 positions, of which the first is the end of the line before. */
+const longest = 31;
+const letters = /^[a-z']{1,31}$/;
+const model = "wordlist_gpt";
+
+let opened: { engine: Engine; tracer: Promise<Tracer> } | null = null;
+
+/** The model in the core of this page, read once. */
+function tracerOf(engine: Engine): Promise<Tracer> {
+  if (opened?.engine === engine) return opened.tracer;
+  const files = Promise.all(
+    ["config.json", "model.safetensors", "vocab.json"].map(async (name) => {
+      const response = await fetch(new URL(`example/${model}/${name}`, document.baseURI));
+      if (!response.ok) throw new Error(`${name} of the model is not there: ${response.status}`);
+      return { name, bytes: new Uint8Array(await response.arrayBuffer()) };
+    }),
+  );
+  const tracer = files.then((read) => Tracer.open(engine, read));
+  tracer.catch(() => (opened = null));
+  opened = { engine, tracer };
+  return tracer;
+}
+
+const letter = (name: string | null): string => (name === null ? "?" : name === "\n" ? "⏎" : name);
+const spoken = (name: string | null): string => (name === "\n" ? "end of line" : (name ?? "unknown"));
+const short = (norm: string): string => norm.replace(/^transformer\./, "");
+const positionOf = (state: State, trace: TokenTrace): number => Math.min(state.at, trace.tokens.length - 1);
+
+/** The tokens of the end of a line and a word, as models/wordlist_gpt/vocab.json numbers them. */
+const tokensOf = (word: string): string =>
+  [0, ...Array.from(word, (one) => (one === "'" ? 1 : one.charCodeAt(0) - 95))].join(",");
+
+/** A word that the model can spell, of what was typed. */
+const cleaned = (typed: string): string =>
+  typed
+    .toLowerCase()
+    .replace(/[^a-z']/g, "")
+    .slice(0, longest);
+
+type Norm = TokenTrace["norms"][number];
+
+/** The ellipse of a norm along its two longest axes, with the letters as dots. */
+function ellipse(norm: Norm, chosen: number): SVGSVGElement {
+  const [long, second] = norm.axes;
+  const ratio = long !== undefined && second !== undefined ? second.length / long.length : 1;
+  const svg = mark("svg", { viewBox: "-1.08 -1.08 2.16 2.16", role: "img", "aria-label": `Letters on the ellipsoid of ${short(norm.name)}` });
+  const line = { fill: "none", stroke: "var(--muted)", "stroke-width": 0.012 };
+  svg.append(
+    mark("ellipse", { cx: 0, cy: 0, rx: 1, ry: ratio, ...line }),
+    mark("line", { x1: -1, x2: 1, y1: 0, y2: 0, ...line, "stroke-dasharray": "0.04 0.04" }),
+    mark("line", { x1: 0, x2: 0, y1: -ratio, y2: ratio, ...line, "stroke-dasharray": "0.04 0.04" }),
+  );
+  const order = norm.tokens.map((_, position) => position).sort((a, b) => Number(a === chosen) - Number(b === chosen));
+  for (const position of order) {
+    const { place } = norm.tokens[position]!;
+    const here = position === chosen;
+    svg.append(
+      mark("circle", {
+        cx: place[0] ?? 0,
+        cy: -ratio * (place[1] ?? 0),
+        r: here ? 0.075 : 0.035,
+        fill: here ? "var(--series-2)" : "var(--series-1)",
+        opacity: here ? 1 : 0.6,
+      }),
+    );
+  }
+  return svg;
+}
+
+function normCards(trace: TokenTrace, chosen: number): HTMLElement[] {
+  return trace.norms.map((norm) => {
+    const token = norm.tokens[chosen]!;
+    return el(
+      "div",
+      { "data-norm": norm.name, "data-sigma": token.sigma ?? "" },
+      el("h3", {}, short(norm.name)),
+      ellipse(norm, chosen),
+      el("p", {}, `σ = ${number(token.sigma ?? 0)}`),
+      el("p", {}, `removed: ${percent(token.ones_share ?? 0)}`),
+    );
+  });
+}
+
+const normTable = (trace: TokenTrace, chosen: number): Table => ({
+  columns: ["norm", "sigma", "share along all-ones", "radius", "place on axis 1", "place on axis 2"],
+  rows: trace.norms.map((norm) => {
+    const token = norm.tokens[chosen]!;
+    return [norm.name, token.sigma ?? "", token.ones_share ?? "", token.radius ?? "", token.place[0] ?? "", token.place[1] ?? ""];
+  }),
+});
+
+const answerOf = (head: TokenTrace["heads"][number], position: number): string =>
+  head.selectable.includes(position) ? "selectable" : head.undecided.includes(position) ? "undecided" : "not selectable";
+
+const keyTable = (trace: TokenTrace): Table => ({
+  columns: ["head", ...trace.tokens.map(({ name }) => spoken(name))],
+  rows: trace.heads.map((head) => [
+    `layer ${head.layer} head ${head.head}`,
+    ...trace.tokens.map((_, position) => answerOf(head, position)),
+  ]),
+});
+
+function keys(trace: TokenTrace, chosen: number): HTMLElement {
+  const marks: Record<string, string> = { selectable: "●", undecided: "?", "not selectable": "○" };
+  const { rows } = keyTable(trace);
+  return el(
+    "table",
+    { class: "small trace-keys" },
+    el("caption", {}, "● some query selects the key, ○ none does"),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, "head"),
+        ...trace.tokens.map(({ name }, position) =>
+          el("th", { scope: "col", "data-chosen": position === chosen, "aria-label": spoken(name) }, letter(name)),
+        ),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      ...rows.map(([head, ...answers]) =>
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row" }, String(head)),
+          ...answers.map((answer) => el("td", {}, el("span", { role: "img", "aria-label": String(answer) }, marks[answer] ?? ""))),
+        ),
+      ),
+    ),
+  );
+}
+
+function bars({ predictions }: TokenTrace, chosen: number): HTMLElement[] {
+  return predictions[chosen]!.likeliest.map(({ name, probability, reach }) => {
+    const bar = el("span", { class: "bar" });
+    bar.style.width = `${(100 * (probability ?? 0)).toFixed(2)}%`;
+    return el(
+      "div",
+      { role: "listitem" },
+      el("b", {}, letter(name)),
+      bar,
+      el("span", {}, percent(probability ?? 0)),
+      el("span", {}, reach === "yes" ? "in reach" : reach === "no" ? "out of reach" : "not decided"),
+    );
+  });
+}
+
+const nextTable = ({ predictions }: TokenTrace, chosen: number): Table => ({
+  columns: ["token", "logit", "probability", "in reach"],
+  rows: predictions[chosen]!.likeliest.map(({ name, logit, probability, reach }) => [
+    spoken(name),
+    logit ?? "",
+    probability ?? "",
+    reach ?? "",
+  ]),
+});
+
+function readout(trace: TokenTrace, chosen: number): string {
+  const { likeliest, next } = trace.predictions[chosen]!;
+  const first = likeliest[0]!;
+  const written = trace.tokens.slice(1, chosen + 1).map(({ name }) => name).join("");
+  const after = chosen === 0 ? "At the start of a word" : `After “${written}”`;
+  const follows =
+    next === null ? "" : ` “${spoken(next.name)}”, which follows, has ${percent(next.probability ?? 0)} and rank ${next.rank + 1}.`;
+  return `${after} the model expects “${spoken(first.name)}” with ${percent(first.probability ?? 0)}.${follows}`;
+}
+
+/** Stands for the trace of `word` until there is one, out of sight, so that nothing moves when it comes. */
+function placeholder(word: string): TokenTrace {
+  const tokens = ["\n", ...word].map((name) => ({ token: 0, name }));
+  const token = { length: 0, ones_share: 0, sigma: 0, radius: 0, place: [] };
+  const likely = { token: 0, name: "a", logit: 0, probability: 0, reach: null };
+  return {
+    schema: "normscope.token-trace/1",
+    version: "",
+    path: "",
+    architecture: "",
+    tokens,
+    norms: Array.from({ length: 9 }, (_, i) => ({
+      ...{ name: `h.${i}.ln_1`, role: "", layer: i, kind: "layer", centers: true, width: 64, eps: 0, axes: [] },
+      tokens: tokens.map(() => token),
+    })),
+    heads: Array.from({ length: 16 }, (_, i) => ({
+      ...{ layer: i >> 2, head: i % 4, key: i % 4, norm: "", selectable: [], undecided: [], refused: "" },
+    })),
+    key_positions: tokens.length,
+    predictions: tokens.map(() => ({ likeliest: Array.from({ length: 10 }, () => likely), next: null })),
+    final_norm: "",
+    reach_refused: "",
+    notes: [],
+  };
+}
+
+function wordControls(page: Page<State>): { element: HTMLElement; show(trace: TokenTrace, chosen: number): void } {
+  const input = el("input", { id: "trace-word", type: "text", maxlength: longest, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
+  input.addEventListener("input", () => {
+    const word = cleaned(input.value);
+    if (word !== input.value) input.value = word;
+    if (word !== "") page.store.drag({ word, at: word.length });
+  });
+  input.addEventListener("change", () => page.store.commit());
+  page.onChange(({ word }) => {
+    if (cleaned(input.value) !== word) input.value = word;
+  });
+  const row = el("div", { class: "trace-letters", role: "group", "aria-label": "Chosen letter" });
+  const element = controls(
+    "The word",
+    el("div", { class: "trace-word" }, el("div", { class: "control" }, el("label", { for: "trace-word" }, "Word, a to z"), input), row),
+  );
+  return {
+    element,
+    show(trace, chosen) {
+      while (row.children.length > trace.tokens.length) row.lastElementChild?.remove();
+      while (row.children.length < trace.tokens.length) {
+        const position = row.children.length;
+        row.append(button("", () => page.store.commit({ at: position })));
+      }
+      trace.tokens.forEach(({ name }, position) => {
+        const one = row.children[position] as HTMLButtonElement;
+        one.textContent = letter(name);
+        one.setAttribute("aria-label", `${spoken(name)}, position ${position}`);
+        one.setAttribute("aria-pressed", String(position === chosen));
+      });
+    },
+  };
+}
+
+export default chapter<State>({
+  text,
+  defaults,
+  rules: {
+    word: matching(letters, "1 to 31 letters from a to z, or apostrophes"),
+    at: whole({ min: 0, max: longest }),
+  },
+  presets: [
+    { name: "A word half read", claim: "After “unders” a t leads with 39 %, and h, i and e are not far behind: the model does not know the word yet. Choose the letters after it.", state: { at: 6 } },
+    { name: "Only q knows", claim: "After q comes u, with 98 %: one letter decides the next.", state: { word: "quick", at: 1 } },
+    { name: "Nobody's word", claim: "No word is spelled “zzzzzzzz”, yet each z lands on the same ellipsoids as the letters of words do.", state: { word: "zzzzzzzz", at: 8 } },
+  ],
+  doors: ({ word }) => ({
+    command: `normscope trace models/${model} --tokens ${tokensOf(word)}`,
+    cpp: cppOf(
+      ["checkpoint/checkpoint", "forward/tokenizer", "forward/trace", "model/model"],
+      `const normscope::checkpoint::Checkpoint checkpoint("models/${model}");
+const auto model = normscope::model::describe(checkpoint);
+const normscope::forward::Tokenizer tokenizer("models/${model}/vocab.json", model.vocabulary->size);
+const auto trace = normscope::forward::trace(checkpoint, model, tokenizer.encode("\\n${word}"));
+for (const auto& norm : trace.norms) {
+  fmt::print("{} divides the last letter by {}\\n", model.norms[norm.norm].name, norm.tokens.back().sigma);
+}`,
+    ),
+    python: `import json, subprocess
+
+words = ["normscope", "trace", "models/${model}", "--tokens", "${tokensOf(word)}", "--json", "-"]
+trace = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+for norm in trace["norms"]:
+    print(norm["name"], norm["tokens"][-1]["sigma"])
+`,
+  }),
+  async mount(page) {
+    let shown: { trace: TokenTrace; chosen: number } | null = null;
+    const word = wordControls(page);
+    page.slot("word").append(word.element);
+    const cards = el("div", { class: "trace-norms" });
+    const keyHost = el("div", { class: "trace-scroll", tabindex: 0, role: "region", "aria-label": "Keys of each head" });
+    const next = el("div", { class: "trace-next", role: "list", "aria-label": "Likeliest next tokens" });
+    const empty: Table = { columns: [], rows: [] };
+    const parts: [string, HTMLElement, string, (trace: TokenTrace, chosen: number) => Table][] = [
+      ["norms", cards, "The letters on the ellipsoid of each norm, along its two longest axes.", normTable],
+      ["keys", keyHost, "The keys of the word that each head can select.", (trace) => keyTable(trace)],
+      ["next", next, "The likeliest tokens after the chosen letter.", nextTable],
+    ];
+    for (const [name, content, caption, table] of parts) {
+      page.slot(name).append(
+        figure({ id: `trace-${name}`, content, caption, table: () => (shown === null ? empty : table(shown.trace, shown.chosen)) }),
+      );
+    }
+    const show = (trace: TokenTrace, state: State) => {
+      const chosen = positionOf(state, trace);
+      shown = { trace, chosen };
+      word.show(trace, chosen);
+      cards.replaceChildren(...normCards(trace, chosen));
+      keyHost.replaceChildren(keys(trace, chosen));
+      next.replaceChildren(...bars(trace, chosen));
+      page.slot("readout").textContent = readout(trace, chosen);
+    };
+    const arrived = (word: string) => (cards.closest("figure")!.dataset["word"] = word);
+    let last: { word: string; trace: TokenTrace } | null = null;
+    const draw = newest(async (state: State) => {
+      const tracer = await tracerOf(page.engine);
+      if (last?.word !== state.word) last = { word: state.word, trace: await tracer.trace(`\n${state.word}`) };
+      show(last.trace, state);
+      arrived(state.word);
+      page.say(page.slot("readout").textContent ?? "");
+    });
+    let alive = true;
+    page.onLeave(() => (alive = false));
+    const first = page.store.get();
+    const hosts = ["readout", "norms", "keys", "next"].map((name) => page.slot(name));
+    for (const host of hosts) host.style.visibility = "hidden";
+    show(placeholder(first.word), first);
+    last = { word: first.word, trace: await (await tracerOf(page.engine)).trace(`\n${first.word}`) };
+    if (!alive) return;
+    show(last.trace, first);
+    for (const host of hosts) host.style.visibility = "";
+    arrived(first.word);
+    page.onChange(draw);
+  },
+});

@@ -14,6 +14,27 @@ def start(count, command, folder):
                             env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
 
 
+def finished(job, program, word, folder, seconds=120):
+    """Exit status, output and error output of a job.
+
+    The status is None if all its processes have ended, but mpirun has not: after an abort, that of Open MPI 4.1 sometimes
+    waits for a lock of its own for ever.
+    """
+    ended = 0
+    for _ in range(seconds // 5):
+        try:
+            texts = job.communicate(timeout=5)
+            return job.returncode, *texts
+        except subprocess.TimeoutExpired:
+            ended = 0 if running(program, word, folder) else ended + 1
+        if ended == 2:
+            job.kill()
+            return None, *job.communicate()
+    job.kill()
+    job.communicate()
+    raise AssertionError(f"processes of {program} did not end within {seconds} s")
+
+
 def running(program, word, folder):
     """The processes of that program in that folder with that word on their command line."""
     found = []

@@ -2,8 +2,8 @@
 
 Models of 32 tokens and width 16: one training after 300 steps, one step later and 300 steps later, the same training from
 another seed, and gpt_by_hand of $NORMSCOPE_DATA. The training is of the final norm and the unembedding of a GPT-2 with one
-random layer, on the letters of the documentation. Models of 512 tokens: stories260K, and the same with one gain that is
-1 % larger. wordlist_gpt and gpt_nano_sort have fewer tokens than their ellipses have axes.
+random layer, on the letters of LICENSE, which does not change. Models of 512 tokens: stories260K, and the same with one
+gain that is 1 % larger. wordlist_gpt and gpt_nano_sort have fewer tokens than their ellipses have axes.
 """
 
 import json
@@ -54,7 +54,7 @@ def untrained(seed):
 
 def trained(seed, steps):
     """The weights after each of the given numbers of steps of Adam, and the cross-entropy of the last."""
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))).lower()
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8").lower()
     letters = np.array([LETTERS.index(letter) for letter in text if letter in LETTERS])
     weights, random, found = untrained(seed), np.random.default_rng(seed), []
     plain = {**weights, "lm_head.weight": np.eye(WIDTH, dtype=np.float32)}  # its logits are what the final norm scales

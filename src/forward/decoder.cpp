@@ -83,7 +83,7 @@ struct Decoder::State {
       for (std::size_t i = 0; i < width; ++i) rows[t * width + i] = model.decoder->embedding_scale * token[i];
       if (plan.positions == nullptr) continue;
       const std::vector<double> place =
-          table_row(checkpoint, *plan.positions, t + model.decoder->first_position);
+          table_row(checkpoint, *plan.positions, t + static_cast<std::size_t>(model.decoder->first_position));
       for (std::size_t i = 0; i < width; ++i) rows[t * width + i] += place[i];
     }
     return rows;

@@ -23,7 +23,7 @@ void apply(const checkpoint::Checkpoint& checkpoint, const model::Linear& map, M
                                                     map.weight.selector(), map.in, x.width()));
   }
   const std::vector<double> bias = model::read_bias(checkpoint, map);
-  const std::size_t outputs = map.out;
+  const auto outputs = static_cast<std::size_t>(map.out);
   const std::size_t block = std::max<std::size_t>(1, most_weights / std::max<std::size_t>(1, x.width()));
   for (std::size_t first = 0; first < outputs; first += block) {
     progress("weights", first, outputs);
@@ -43,8 +43,9 @@ void apply(const checkpoint::Checkpoint& checkpoint, const model::Linear& map, M
 
 std::vector<double> apply(const checkpoint::Checkpoint& checkpoint, const model::Linear& map,
                           MatrixView<const double> x, unsigned threads) {
-  std::vector<double> y(x.rows() * map.out);
-  apply(checkpoint, map, x, threads, {y.data(), x.rows(), static_cast<std::size_t>(map.out)});
+  const auto outputs = static_cast<std::size_t>(map.out);
+  std::vector<double> y(x.rows() * outputs);
+  apply(checkpoint, map, x, threads, {y.data(), x.rows(), outputs});
   return y;
 }
 

@@ -60,10 +60,10 @@ COMMANDS = {
     "train": (["train", "xor", "--rows", "8", "--steps", "4", "-o", "o.safetensors"], ["o.safetensors"]),
     "count": (["count", "--up-to", "5", "-n", "5", "--json", "o.json", "--trace", "o2.json"], ["o.json", "o2.json"]),
     "ranges": (["ranges", "m.safetensors", "--json", "o.json"], ["o.json"]),
-    "trace": (["trace", str(OWN_MODEL), "--tokens", "1,2,3", "--json", "o.json", "-o", "o.html"], ["o.json", "o.html"]),
     "heads": (["heads", "m.safetensors", "--json", "o.json"], ["o.json"]),
     "rewrite": (["rewrite", str(OWN_MODEL / "model.safetensors"), "--center", "-o", "o.safetensors"], ["o.safetensors"]),
     "help": (["--help"], []),
+    "trace": (["trace", str(OWN_MODEL), "--tokens", "1,2,3", "--json", "o.json", "-o", "o.html"], ["o.json", "o.html"]),
 }
 ONE_THREAD = {"report", "apply", "curvature", "select", "separate", "reach", "verify", "build", "run", "train", "heads",
               "ranges", "trace"}

@@ -11,7 +11,6 @@
 #include <normscope/core/error.hpp>
 #include <normscope/core/parallel.hpp>
 #include <normscope/norm/kernels.hpp>
-#include <normscope/numeric/product.hpp>
 
 #include "attention.hpp"
 #include "linear.hpp"

@@ -10,7 +10,7 @@ import numpy as np
 
 from command import CommandTest, safetensors
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 WIDTH, HEADS, DIM, TOKENS = 8, 2, 4, 12
 LLAMA = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "head_dim": DIM, "num_hidden_layers": 1,
          "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": True}

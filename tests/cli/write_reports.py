@@ -1,4 +1,5 @@
-"""Writes the report of every available checkpoint into the folder named on the command line."""
+"""Writes the report of every available checkpoint into the folder named on the command line: one page of each kind into
+`whole`, whose browser test tries everything, the others into `brief`."""
 
 import subprocess
 import sys
@@ -6,9 +7,14 @@ from pathlib import Path
 
 from command import CHECKPOINTS, COMMAND, OWN_MODEL, is_checkpoint
 
+# The largest, an RMSNorm with a vocabulary, an encoder with a decoder, an ONNX graph, and our own.
+WHOLE = {"gpt2_small_without_mlp", "llama2c_stories260K.safetensors", "presto.pt", "magika_v3_3.onnx", OWN_MODEL.name}
+
 folder = Path(sys.argv[1])
-folder.mkdir(parents=True, exist_ok=True)
+for part in "whole", "brief":
+    (folder / part).mkdir(parents=True, exist_ok=True)
 if not CHECKPOINTS.exists():
     print(f"real data absent: {CHECKPOINTS}; only our own model")
 for path in [OWN_MODEL, *filter(is_checkpoint, sorted(CHECKPOINTS.glob("*")))]:
-    subprocess.run([COMMAND, "report", path, "-o", folder / f"{path.name}.html"], check=True)
+    part = "whole" if path.name in WHOLE else "brief"
+    subprocess.run([COMMAND, "report", path, "-o", folder / part / f"{path.name}.html"], check=True)

@@ -16,7 +16,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    chromium: { type: "string", default: "/usr/bin/chromium" },
+    chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },
     screenshots: { type: "string" },
     only: { type: "string" },
   },

@@ -1,5 +1,6 @@
 // Opens reports in a browser and fails on anything a reader would notice:
-// `node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] FILE.html|DIR…`
+// `node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] [--briefly DIR]… FILE.html|DIR…`
+// Those of `--briefly` are opened, scrolled through and shown on a phone; the others are used and printed as well.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -11,18 +12,23 @@ import { textCut } from "./text_cut.mjs";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { chromium: { type: "string", default: "/usr/bin/chromium" }, screenshots: { type: "string" } },
+  options: {
+    chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },
+    screenshots: { type: "string" },
+    briefly: { type: "string", multiple: true, default: [] },
+  },
 });
-const files = positionals.flatMap((path) =>
+const pages = (path) =>
   statSync(path).isDirectory()
     ? readdirSync(path)
         .filter((name) => name.endsWith(".html"))
         .sort()
         .map((name) => join(path, name))
-    : [path],
-);
+    : [path];
+const brief = new Set(options.briefly.flatMap(pages));
+const files = [...positionals.flatMap(pages), ...brief];
 if (files.length === 0) {
-  console.error("usage: node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] FILE.html|DIR…");
+  console.error("usage: node e2e/check.mjs [--chromium PROGRAM] [--screenshots DIR] [--briefly DIR]… FILE.html|DIR…");
   process.exit(2);
 }
 
@@ -207,6 +213,53 @@ const numbersHidden = (page) =>
 const sideways = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
+/** What a reader does with a page: keys, sorting, filters, saved figures, the dark theme, paper. */
+async function use(page, file, total, shot) {
+  await checkKeyboard(page, total);
+  if (total > 0) {
+    for (const table of [".norms", ".spreads"]) await checkSort(page, table);
+    await checkFilter(page, total);
+  }
+  await checkActions(page);
+  const faint = await page.evaluate(contrastFailures);
+  expect(faint.length === 0, `light: faint text: ${faint.join("; ")}`);
+
+  await page.click("#theme-toggle");
+  expect(
+    await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
+    "dark: the toggle does nothing",
+  );
+  await figuresReady(page, "dark");
+  const faintDark = await page.evaluate(contrastFailures);
+  expect(faintDark.length === 0, `dark: faint text: ${faintDark.join("; ")}`);
+  await shot("dark");
+
+  await page.reload();
+  await page.waitForSelector("html[data-ready]");
+  expect(
+    await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
+    "dark: a reload loses the theme",
+  );
+  await page.evaluate(() =>
+    addEventListener("beforeprint", () =>
+      queueMicrotask(() => {
+        globalThis.paper = getComputedStyle(document.documentElement).backgroundColor;
+      }),
+    ),
+  );
+  const pdf = await page.pdf({
+    format: "A4",
+    printBackground: true,
+    ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }),
+  });
+  expect(pdf.length > 10_000, `print: only ${pdf.length} bytes of PDF`);
+  expect(
+    (await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)",
+    "print: the paper is not white",
+  );
+  await figuresReady(page, "print");
+}
+
 async function checkFile(browser, file) {
   const started = Date.now();
   const bytes = statSync(file).size;
@@ -243,49 +296,7 @@ async function checkFile(browser, file) {
     const total = (await page.$$(".norms > tbody > tr")).length;
     await page.evaluate(() => scrollTo(0, 0));
     await shot("light");
-    await checkKeyboard(page, total);
-    if (total > 0) {
-      for (const table of [".norms", ".spreads"]) await checkSort(page, table);
-      await checkFilter(page, total);
-    }
-    await checkActions(page);
-    const faint = await page.evaluate(contrastFailures);
-    expect(faint.length === 0, `light: faint text: ${faint.join("; ")}`);
-
-    await page.click("#theme-toggle");
-    expect(
-      await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
-      "dark: the toggle does nothing",
-    );
-    await figuresReady(page, "dark");
-    const faintDark = await page.evaluate(contrastFailures);
-    expect(faintDark.length === 0, `dark: faint text: ${faintDark.join("; ")}`);
-    await shot("dark");
-
-    await page.reload();
-    await page.waitForSelector("html[data-ready]");
-    expect(
-      await page.evaluate(() => document.documentElement.dataset.theme === "dark"),
-      "dark: a reload loses the theme",
-    );
-    await page.evaluate(() =>
-      addEventListener("beforeprint", () =>
-        queueMicrotask(() => {
-          globalThis.paper = getComputedStyle(document.documentElement).backgroundColor;
-        }),
-      ),
-    );
-    const pdf = await page.pdf({
-      format: "A4",
-      printBackground: true,
-      ...(options.screenshots && { path: join(options.screenshots, `${basename(file, ".html")}.pdf`) }),
-    });
-    expect(pdf.length > 10_000, `print: only ${pdf.length} bytes of PDF`);
-    expect(
-      (await page.evaluate(() => globalThis.paper)) === "rgb(255, 255, 255)",
-      "print: the paper is not white",
-    );
-    await figuresReady(page, "print");
+    if (!brief.has(file)) await use(page, file, total, shot);
 
     for (const width of [1400, 390]) {
       await page.setViewportSize({ width, height: 900 });

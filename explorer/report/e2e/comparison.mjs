@@ -8,7 +8,7 @@ import { contrastFailures } from "./contrast.mjs";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { chromium: { type: "string", default: "/usr/bin/chromium" } },
+  options: { chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" } },
 });
 const files = readdirSync(positionals[0]).filter((name) => name.endsWith(".html"));
 if (files.length === 0) throw new Error("no pages");

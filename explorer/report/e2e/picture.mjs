@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 const { values: options, positionals: [report, out] } = parseArgs({
   allowPositionals: true,
   options: {
-    chromium: { type: "string", default: "/usr/bin/chromium" },
+    chromium: { type: "string", default: "/usr/bin/chromium-headless-shell" },
     findings: { type: "string", default: "3" },
     figures: { type: "string", default: "longest-axis,head-spread" },
   },

@@ -164,7 +164,7 @@ Json separation_charts(std::span<const double> along, std::span<const std::size_
                      {"class", fmt::format("{}", place.first)},
                      {"rows", rows}});
   }
-  Json rows = quantity("rows", "rows");
+  Json rows = ordinal("rows", "rows");
   rows["stack"] = nullptr;
   const Json tips = {{{"field", "class"}, {"title", "class"}},
                      {{"field", "rows"}, {"title", "rows"}},

@@ -130,6 +130,7 @@ int run_ranges(const Session& session, const RangesOptions& options) {
   }
   print_ranges(session, found);
   say_notes(session, model.notes);
+  say_notes(session, ranges::not_covered(model));
   return ok;
 }
 

@@ -22,18 +22,29 @@ class Watched:
 
     def __init__(self, model: torch.nn.Module, modules: list[str]):
         self.found: dict[str, list[torch.Tensor]] = {name: [] for name in modules}
+        self.read: dict[str, list[torch.Tensor]] = {name: [] for name in modules}
         for name in modules:
             model.get_submodule(name).register_forward_hook(self._hook(name))
 
     def _hook(self, name: str) -> Any:
-        def keep(_module: Any, _args: Any, output: Any) -> None:
+        def keep(_module: Any, args: Any, output: Any) -> None:
             if isinstance(output, torch.Tensor):  # a router returns more than what its map gives
                 self.found[name].append(output)
+                self.read[name].append(args[0] if args else output)
         return keep
 
     def start(self) -> None:
-        for outputs in self.found.values():
-            outputs.clear()
+        for kept in (self.found, self.read):
+            for tensors in kept.values():
+                tensors.clear()
+
+    def behind(self, module: str, norm: str) -> list[torch.Tensor]:
+        """Outputs of a module; of one that runs several times, as shared layers do, when it reads that norm."""
+        outputs = self.found[module]
+        if len(outputs) == 1:
+            return outputs
+        read = {tensor.data_ptr() for tensor in self.found[norm]}
+        return [output for output, given in zip(outputs, self.read[module]) if given.data_ptr() in read]
 
 
 def bounds_of_weights(norm: Bounds) -> dict[str, tuple[int, float, float]]:
@@ -104,8 +115,9 @@ class RangeSearches:
                 if module in self.matrices:
                     found[name, module] = found[name, name] @ self.matrices[module].T
                     continue
-                outputs = self.watched.found[module]
-                if outputs and sum(one.numel() // one.shape[-1] for one in outputs) == rows:
+                outputs = self.watched.behind(module, name)
+                of_all = sum(one.numel() // one.shape[-1] for one in outputs) == rows
+                if outputs and (of_all or len(self.watched.found[module]) > 1):
                     found[name, module] = torch.cat([one.reshape(-1, one.shape[-1]) for one in outputs])
         return found
 

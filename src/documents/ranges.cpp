@@ -144,6 +144,9 @@ Json ranges(const checkpoint::Checkpoint& checkpoint, const model::Model& model,
   document.update(ranges_json(found));
   add_sources(model, document["norms"]);
   document["notes"] = model.notes;
+  for (std::string& sentence : normscope::ranges::not_covered(model)) {
+    document["notes"].push_back(std::move(sentence));
+  }
   return document;
 }
 

@@ -260,6 +260,29 @@ ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Mode
   return result;
 }
 
+std::vector<std::string> not_covered(const model::Model& model) {
+  std::vector<std::string> sentences;
+  for (const model::Norm& norm : model.norms) {
+    for (const model::Linear& reader : norm.readers) {
+      const auto reads_more = [&](const model::Head& head) {
+        const std::optional<model::Linear>* const parts[] = {&head.query, &head.key, &head.value};
+        return head.between && std::any_of(std::begin(parts), std::end(parts), [&](const auto* part) {
+                 return *part && (*part)->weight.tensor == reader.weight.tensor;
+               });
+      };
+      const auto head = std::find_if(model.heads.begin(), model.heads.end(), reads_more);
+      if (head == model.heads.end()) continue;
+      const std::string sentence = fmt::format(
+          "\"{}\" reads \"{}\" in one layer, which reads {}: its range covers the layers that read a norm",
+          reader.weight.tensor, head->between->weight.tensor, head->norm);
+      if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end()) {
+        sentences.push_back(sentence);
+      }
+    }
+  }
+  return sentences;
+}
+
 Summary summarize(const ModelRanges& found) {
   Summary result;
   for (const NormRanges& norm : found.norms) {

@@ -113,6 +113,15 @@ class Ranges(CommandTest):
                         self.assertLessEqual(reader["lowest"]["bound"], reader["lowest"]["attained"], (folder, norm["name"]))
                         self.assertGreaterEqual(reader["highest"]["bound"], reader["highest"]["attained"], (folder, norm["name"]))
 
+    def test_what_shared_layers_read_beside_a_norm_is_named(self):
+        notes = [note for note in self.ranges(FIXTURES / "albert")["notes"] if "its range covers" in note]
+        layer = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention."
+        self.assertEqual(notes, [
+            f'"{layer}{part}.weight" reads "albert.encoder.embedding_hidden_mapping_in.weight" in one layer, which reads '
+            "albert.embeddings.LayerNorm: its range covers the layers that read a norm" for part in ("query", "key", "value")])
+        self.assertIn(notes[0], self.ok("ranges", FIXTURES / "albert"))
+        self.assertFalse(any("its range covers" in note for note in self.ranges(FIXTURES / "bert")["notes"]))
+
     def test_int8_scales_before_and_after_migration(self):
         for case in ("gpt2", "mistral"):
             before = self.ranges(FIXTURES / case)

@@ -114,6 +114,10 @@ struct ModelRanges {
     const Progress& progress = {},
     std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
 
+/// Readers that have other inputs as well, which their ranges do not cover, as sentences: ALBERT's shared
+/// layers first read a linear map of the embeddings.
+[[nodiscard]] std::vector<std::string> not_covered(const model::Model& model);
+
 /// The extremes among the ranges of a model.
 struct Summary {
   std::size_t readers = 0;

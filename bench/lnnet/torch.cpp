@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 #include <torch/utils.h>

@@ -1,3 +1,4 @@
+#include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/types.h>
 #include <torch/utils.h>
 

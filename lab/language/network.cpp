@@ -1,5 +1,6 @@
 #include "network.hpp"
 
+#include <ATen/core/ivalue.h>  // before torch's own headers, which clang++ does not compile without it
 #include <torch/types.h>
 #include <torch/utils.h>
 

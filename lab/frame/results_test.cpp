@@ -110,7 +110,7 @@ TEST_F(Accounts, SweepsPutValuesOverThePlan) {
   // Both configurations get both values: four; where they differ in nothing else they are one.
   EXPECT_EQ(planned(experiment, Size::full, 3, Sweep{{{"steps", {7, 8}}}, {}}).size(), 12U);
   EXPECT_EQ(planned(experiment, Size::full, 0, Sweep{{{"arm", {"x"}}}, {5}}).size(), 1U);
-  EXPECT_THROW(planned(experiment, Size::full, 0, Sweep{{{"rate", {1}}}, {}}), Error);
+  EXPECT_THROW(static_cast<void>(planned(experiment, Size::full, 0, Sweep{{{"rate", {1}}}, {}})), Error);
 }
 
 TEST_F(Accounts, AreInconclusiveUntilEveryArmHasRun) {

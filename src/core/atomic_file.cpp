@@ -1,5 +1,6 @@
 #include <normscope/core/file.hpp>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -90,17 +92,19 @@ bool claim(int descriptor) {
 /// machines are not visible in some network file systems, so files of other machines are kept.
 void remove_stale(const path& folder, std::string_view boot) {
   if (boot.empty()) return;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!is_temporary(entry->path().filename().string(), boot)) continue;
+  // Not std::filesystem's iterator, which ends the program where memory does.
+  const auto close = [](DIR* open) { ::closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> entries(::opendir(folder.c_str()), close);
+  while (const dirent* const entry = entries ? ::readdir(entries.get()) : nullptr) {
+    const char* const name = entry->d_name;
+    if (!is_temporary(name, boot)) continue;
+    const int place = ::dirfd(entries.get());
     // O_NONBLOCK: opening a FIFO must not wait for its reader.
-    const Descriptor file(
-        ::open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    const Descriptor file(::openat(place, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
     struct stat status {};
     if (file.value() < 0 || ::fstat(file.value(), &status) != 0) continue;
     if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) continue;
-    if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+    if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(place, name, 0);
   }
 }
 
@@ -296,14 +300,13 @@ void AtomicFile::sync() {
 
 void AtomicFile::name_it() {
   const std::string open = open_name(descriptor_);
-  for (int attempt = 0; temporary_.empty(); ++attempt) {
-    const path name = temporary_name(path_);
+  for (int attempt = 0;; ++attempt) {
+    // Known before it exists, so that the destructor removes it whatever fails.
+    temporary_ = temporary_name(path_);
     // The file is locked already, so no other process takes it for that of a dead one.
-    if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-      temporary_ = name;
-    } else if (errno != EEXIST || attempt == attempts) {
-      fail_errno(path_, "cannot be given a name");
-    }
+    if (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+    temporary_.clear();
+    if (errno != EEXIST || attempt == attempts) fail_errno(path_, "cannot be given a name");
   }
 }
 

@@ -52,7 +52,8 @@ class TraceCharts {
       : trace_(trace), names_(names), drawn_(std::min(trace.tokens.size(), most_drawn)) {}
 
   Json all() const {
-    Json charts = {sigma()};
+    Json charts = Json::array();
+    charts.push_back(sigma());
     if (trace_.norms.front().observer.spec().centers()) charts.push_back(removed());
     charts.push_back(place());
     if (Json rows = key_rows(); !rows.empty()) charts.push_back(keys(std::move(rows)));

@@ -72,10 +72,27 @@ void take(const ScaledLogits& scaled, TokenReach& token, Outcome outcome) {
   take_upper(scaled, token, outcome);
 }
 
+/// Weights that prove that a token never leads anywhere prove it in the ball too, where the search may have
+/// ended undecided, between rounding errors of another size. The cone has one more constraint, which the ball
+/// always meets.
+void take_proof(const ScaledLogits& scaled, const LeadOracle& ball, std::size_t index, double tolerance,
+                TokenReach& token) {
+  std::vector<convex::PointWeight> weights = token.unbounded_weights;
+  std::erase_if(weights, [&](const convex::PointWeight& share) { return share.id >= ball.rows(); });
+  const double upper = upper_bound(ball, index, weights);
+  // Qualified, since std::tie fits the arguments better.
+  if (!(upper <= selectability::tie(ball, index, weights, tolerance))) return;
+  token.answer = Answer::no;
+  token.upper = scaled.upper(upper);
+  token.weights = std::move(weights);
+  token.ends.clear();
+}
+
 /// The oracle without the bound on the norm's output, constructed when the first token needs it.
 class Unbounded {
  public:
-  explicit Unbounded(const Logits& logits) : logits_(logits), same_(!has_offsets(logits)) {}
+  Unbounded(const ScaledLogits& scaled, const LeadOracle& ball)
+      : scaled_(scaled), ball_(ball), same_(!has_offsets(scaled.logits())) {}
 
   void decide(const std::vector<std::size_t>& indices, std::vector<TokenReach>& tokens,
               const ReachOptions& options) {
@@ -94,20 +111,26 @@ class Unbounded {
     }
     if (asked.empty()) return;
     if (cone_.tokens == 0) {
-      cone_ = cone(logits_);
+      cone_ = cone(scaled_.logits());
       single_ = single_precision(cone_);
     }
     const LeadOracle oracle{.logits = &cone_, .single = &single_, .last_is_positive = true};
     for (Outcome& outcome : decide_tokens(oracle, asked, options)) {
       TokenReach& token = tokens[outcome.token];
       token.unbounded = outcome.answer;
-      if (outcome.answer == Answer::no) token.unbounded_weights = std::move(outcome.weights);
+      if (outcome.answer == Answer::no) {
+        token.unbounded_weights = std::move(outcome.weights);
+        if (token.answer == Answer::undecided) {
+          take_proof(scaled_, ball_, outcome.token, options.tolerance, token);
+        }
+      }
       if (outcome.answer == Answer::yes) token.unbounded_witness = std::move(outcome.witness);
     }
   }
 
  private:
-  const Logits& logits_;
+  const ScaledLogits& scaled_;
+  const LeadOracle& ball_;
   bool same_;
   Logits cone_{};
   SinglePrecision single_{};
@@ -133,7 +156,7 @@ void decide(const Logits& logits, std::vector<TokenReach>& tokens, const ReachOp
     if (!tokens[i].done) left.push_back(i);
   }
   const LeadOracle oracle{.logits = &scaled.logits(), .single = &single};
-  Unbounded unbounded(scaled.logits());
+  Unbounded unbounded(scaled, oracle);
   const Team& team = *options.team;
   // Each member counts its own work.
   NORMSCOPE_ASSERT(team.size() == 1 || options.work == std::numeric_limits<double>::infinity());

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 /// Element types of activations besides float and double. They only store bits: kernels compute in `Wide<T>`
 /// and round the result once, to nearest, ties to even; values beyond the type's range become infinite.
@@ -17,9 +16,20 @@ struct Float16 {
   std::uint16_t bits = 0;
 };
 
+/// A class for each type, since g++ and clang++ give different symbols to functions whose signatures contain an
+/// expression such as is_same_v, and a program may be linked to a library that the other one has compiled.
+template <typename T>
+struct WideOf {
+  using type = float;
+};
+template <>
+struct WideOf<double> {
+  using type = double;
+};
+
 /// The type of statistics, gains, biases and their gradients for rows of T.
 template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+using Wide = typename WideOf<T>::type;
 
 /// Converts `value` exactly.
 [[nodiscard]] float to_float(Bfloat16 value);

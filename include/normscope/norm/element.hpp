@@ -16,8 +16,8 @@ struct Float16 {
   std::uint16_t bits = 0;
 };
 
-/// A class for each type, since g++ and clang++ give different symbols to functions whose signatures contain an
-/// expression such as is_same_v, and a program may be linked to a library that the other one has compiled.
+/// A class for each type, since g++ and clang++ give different symbols to functions whose signatures contain
+/// an expression such as is_same_v, and a program may be linked to a library that the other one has compiled.
 template <typename T>
 struct WideOf {
   using type = float;

@@ -70,6 +70,9 @@ Context context_of(const TraceCommand& command, const std::optional<fs::path>& n
 
 void state_activation(const std::string& name, model::Model& model) {
   if (name.empty() || !model.decoder) return;
+  if (model.decoder->activation) {
+    throw Error(ErrorCode::Argument, "trace: --activation: " + model.title + " states its activation itself");
+  }
   model.decoder->activation = name == "gelu" ? model::Activation::gelu : model::Activation::gelu_tanh;
 }
 

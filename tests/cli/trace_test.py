@@ -146,6 +146,8 @@ class Trace(CommandTest):
         first, second = (document["predictions"][-1]["likeliest"][0]["logit"] for document in shown)
         self.assertNotEqual(first, second)
         self.assertIn("not modelled: the activation", self.fails(3, "trace", FIXTURES / "nanogpt", "--heads", 3, "--tokens", "7"))
+        self.assertIn("states its activation itself",
+                      self.fails(3, "trace", FIXTURES / "gpt2", "--tokens", "7", "--activation", "gelu"))
 
 
 if __name__ == "__main__":

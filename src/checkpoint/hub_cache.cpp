@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include <normscope/core/error.hpp>
+#include <normscope/core/file.hpp>
 
 namespace normscope::checkpoint {
 namespace {
@@ -66,11 +67,7 @@ fs::path snapshot_of(const fs::path& path) {
   if (!revision.empty() && fs::is_directory(folder / "snapshots" / revision, error)) {
     return folder / "snapshots" / revision;
   }
-  std::vector<fs::path> snapshots;
-  fs::directory_iterator entry(folder / "snapshots", error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    snapshots.push_back(entry->path());
-  }
+  const std::vector<fs::path> snapshots = list_folder(folder / "snapshots", error);
   if (snapshots.size() == 1) return snapshots.front();
   throw Error(ErrorCode::Argument,
               fmt::format("checkpoint: {}: has {} snapshots and no refs/main that names one, expected one; "

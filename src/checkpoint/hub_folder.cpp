@@ -35,14 +35,11 @@ bool is_there(const fs::path& path) {
 
 std::vector<fs::path> list(const fs::path& folder) {
   std::error_code error;
-  std::vector<fs::path> paths;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) paths.push_back(entry->path());
+  std::vector<fs::path> paths = list_folder(folder, error);
   if (error) {
     throw Error(ErrorCode::Io,
                 fmt::format("checkpoint: {}: cannot be listed: {}", folder.string(), error.message()));
   }
-  std::sort(paths.begin(), paths.end());
   return paths;
 }
 

@@ -1,6 +1,5 @@
 #include <normscope/core/file.hpp>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -92,19 +90,15 @@ bool claim(int descriptor) {
 /// machines are not visible in some network file systems, so files of other machines are kept.
 void remove_stale(const path& folder, std::string_view boot) {
   if (boot.empty()) return;
-  // Not std::filesystem's iterator, which ends the program where memory does.
-  const auto close = [](DIR* open) { ::closedir(open); };
-  const std::unique_ptr<DIR, decltype(close)> entries(::opendir(folder.c_str()), close);
-  while (const dirent* const entry = entries ? ::readdir(entries.get()) : nullptr) {
-    const char* const name = entry->d_name;
-    if (!is_temporary(name, boot)) continue;
-    const int place = ::dirfd(entries.get());
+  std::error_code error;
+  for (const path& entry : list_folder(folder, error)) {
+    if (!is_temporary(entry.filename().string(), boot)) continue;
     // O_NONBLOCK: opening a FIFO must not wait for its reader.
-    const Descriptor file(::openat(place, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    const Descriptor file(::open(entry.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
     struct stat status {};
     if (file.value() < 0 || ::fstat(file.value(), &status) != 0) continue;
     if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) continue;
-    if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(place, name, 0);
+    if (::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.c_str());
   }
 }
 

@@ -1,13 +1,17 @@
 #include <normscope/core/file.hpp>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -104,6 +108,28 @@ path spelled_out(const path& file) {
   std::error_code error;
   const path whole = std::filesystem::absolute(file, error);
   return (error ? file : whole).lexically_normal();
+}
+
+std::vector<path> list_folder(const path& folder, std::error_code& error) {
+  struct Close {
+    void operator()(DIR* open) const { ::closedir(open); }
+  };
+  std::vector<path> paths;
+  const std::unique_ptr<DIR, Close> open(::opendir(folder.c_str()));
+  int code = open ? 0 : errno;
+  while (open) {
+    errno = 0;
+    const dirent* const entry = ::readdir(open.get());
+    if (entry == nullptr) {
+      code = errno;
+      break;
+    }
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") paths.push_back(folder / name);
+  }
+  error.assign(code, std::generic_category());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 }  // namespace normscope

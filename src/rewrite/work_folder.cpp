@@ -155,12 +155,8 @@ int lock_folder(const fs::path& path) {
 /// resume: a folder without files, or without a record of those that are finished.
 void remove_stale_folders(const fs::path& parent) {
   std::error_code ignored;
-  std::vector<fs::path> found;
-  fs::directory_iterator entry(parent, ignored);
-  for (const fs::directory_iterator end; !ignored && entry != end; entry.increment(ignored)) {
-    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
-  }
-  for (const fs::path& path : found) {
+  for (const fs::path& path : list_folder(parent, ignored)) {
+    if (!path.filename().string().starts_with(prefix)) continue;
     if (fs::exists(path / "progress", ignored) && fs::exists(path / "files", ignored)) continue;
     struct stat named {};
     if (::lstat(path.c_str(), &named) != 0 || named.st_uid != ::geteuid()) continue;
@@ -268,11 +264,11 @@ void WorkFolder::commit(const std::string& last) {
     sync(files());
     fs::rename(files(), output_, error);  // replaces an empty folder
   } else {
-    std::vector<fs::path> names;
-    for (const auto& entry : fs::directory_iterator(files())) names.push_back(entry.path().filename());
-    std::stable_partition(names.begin(), names.end(), [&](const fs::path& name) { return name != last; });
-    for (const fs::path& name : names) {
-      if (!error) fs::rename(files() / name, output_.parent_path() / name, error);
+    std::vector<fs::path> written = list_folder(files(), error);
+    std::stable_partition(written.begin(), written.end(),
+                          [&](const fs::path& path) { return path.filename() != last; });
+    for (const fs::path& path : written) {
+      if (!error) fs::rename(path, output_.parent_path() / path.filename(), error);
     }
   }
   if (error) fail(output_, "cannot be created: " + error.message());
@@ -283,17 +279,16 @@ std::vector<std::string> copy_small_files(const fs::path& from, const fs::path& 
                                           const std::vector<std::string>& written) {
   std::vector<std::string> left;
   std::error_code error;
-  fs::directory_iterator entry(from, error);
-  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const fs::path& entry : list_folder(from, error)) {
+    const std::string name = entry.filename().string();
     if (std::find(written.begin(), written.end(), name) != written.end()) continue;
     std::error_code failure;
-    if (!fs::is_regular_file(entry->path(), failure) || holds_weights(entry->path())) {
+    if (!fs::is_regular_file(entry, failure) || holds_weights(entry)) {
       left.push_back(name);
       continue;
     }
-    fs::copy_file(entry->path(), to / name, fs::copy_options::overwrite_existing, failure);
-    if (failure) fail(entry->path(), "cannot be copied: " + failure.message());
+    fs::copy_file(entry, to / name, fs::copy_options::overwrite_existing, failure);
+    if (failure) fail(entry, "cannot be copied: " + failure.message());
     sync(to / name);
   }
   if (error) fail(from, "cannot be listed: " + error.message());

@@ -58,6 +58,19 @@ mode_t mode_of(const fs::path& path) {
   return status.st_mode & 07777;
 }
 
+TEST(ListFolder, IsSortedAndSaysWhyItIsNot) {
+  const Scratch scratch;
+  for (const char* name : {"b", "a", ".c"}) std::ofstream(scratch / name) << "x";
+  std::error_code error = std::make_error_code(std::errc::io_error);
+  EXPECT_EQ(list_folder(scratch / "", error),
+            (std::vector<std::filesystem::path>{scratch / ".c", scratch / "a", scratch / "b"}));
+  EXPECT_FALSE(error);
+  EXPECT_TRUE(list_folder(scratch / "none", error).empty());
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+  EXPECT_TRUE(list_folder(scratch / "a", error).empty());
+  EXPECT_EQ(error, std::errc::not_a_directory);
+}
+
 TEST(MappedFile, HoldsTheFilesBytes) {
   const Scratch scratch;
   put(scratch / "a", std::string("x\0y", 3));

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace normscope {
@@ -55,6 +56,12 @@ class RangedFile {
 
 /// The absolute path without dots; the path itself, without dots, where the working directory is deleted.
 [[nodiscard]] std::filesystem::path spelled_out(const std::filesystem::path& path);
+
+/// Paths of the entries of a folder, sorted. `error` tells why it cannot be read, or not to its end; the
+/// result then has what could be read. Throws bad_alloc without memory, where the iterators of libstdc++ 12
+/// end the program.
+[[nodiscard]] std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder,
+                                                             std::error_code& error);
 
 /// A file that appears under its name complete or not at all: bytes go to a temporary file in the same
 /// folder, which `commit` syncs and renames. Without `commit`, an existing file stays as it was. Where the

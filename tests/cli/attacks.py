@@ -325,8 +325,9 @@ def values(folder, numbers, times=10):
                 run("verify", "v.json", allowed=(0,) if is_verified(words[0], times_x, times_y) else DOCUMENTED)
             found.append(both)
         if is_verified("reach", x, y) and is_verified("reach", x * factor, y * factor):
-            require(found[0] == found[1], "other answers for x and", factor, "x:", x.tolist(), y.tolist(),
-                    found)
+            # Numbers below what a subcommand takes are refused, in one of the two.
+            same = all(a == b for a, b in zip(*found) if a is not None and b is not None)
+            require(same, "other answers for x and", factor, "x:", x.tolist(), y.tolist(), found)
         special = x.copy()
         special.flat[numbers.randrange(special.size)] = numbers.choice([np.nan, np.inf, -np.inf, 5e-324, 1.8e308, -0.0])
         np.save(folder / "special.npy", special)

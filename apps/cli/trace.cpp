@@ -121,7 +121,7 @@ void print_heads(const Session& session, const forward::TokenTrace& trace) {
   }
   session.say(fmt::format("keys: {} of {} in {} can be selected by some query{}", selectable, keys,
                           counted(trace.within.heads.size(), "head"),
-                          refused == 0 ? "" : fmt::format("; {} heads not known", refused)));
+                          refused == 0 ? "" : "; " + counted(refused, "head") + " not known"));
 }
 
 /// How many of the likely tokens are the likeliest at some input of the final norm.

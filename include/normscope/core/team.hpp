@@ -28,8 +28,8 @@ class Team {
   /// Whether `value` is true in any member.
   [[nodiscard]] virtual bool any(bool value) const = 0;
 
-  /// The first of the items of member r, where each of `count` items is one member's and consecutive ones are
-  /// next to each other; `count` for r = size().
+  /// Index of the first item of `member`, where `count` items are divided into one consecutive part for each
+  /// member; `count` for member = size().
   [[nodiscard]] std::size_t first_of(std::size_t member, std::size_t count) const {
     return count * member / size();
   }

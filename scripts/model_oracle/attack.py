@@ -35,12 +35,18 @@ from model_oracle.range_searches import RangeSearches  # noqa: E402
 from model_oracle.searches import POSITIONS, Bounds, FreeInputs, HeadSearches, ascend, batch, modules_read  # noqa: E402
 
 
+def stated_heads(folder: Path) -> list[str]:
+    """The number of heads as an option where no configuration states it and all attentions have as many."""
+    heads = {entry["heads"] for entry in json.loads((folder / "truth.json").read_text())["attention"]}
+    return ["--heads", str(heads.pop())] if len(heads) == 1 and not (folder / "config.json").exists() else []
+
+
 def run_command(command: Path, what: str, folder: Path, *options: str) -> Bounds | str:
     """The JSON of a subcommand, or its message where it gives none."""
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "result.json"
-        done = subprocess.run([command, what, folder, "--json", output, "-q", "--threads", "1", *options], capture_output=True,
-                              text=True)
+        done = subprocess.run([command, what, folder, "--json", output, "-q", "--threads", "1", *stated_heads(folder),
+                               *options], capture_output=True, text=True)
         return json.loads(output.read_text()) if output.exists() else (done.stderr or done.stdout).strip()
 
 

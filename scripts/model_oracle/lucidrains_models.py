@@ -68,7 +68,7 @@ class LucidrainsViT(nn.Module):
 
     def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
         x = self.to_patch_embedding(pixel_values)
-        x = torch.cat((self.cls_token, x), dim=1) + self.pos_embedding
+        x = torch.cat((self.cls_token.expand(x.shape[0], -1, -1), x), dim=1) + self.pos_embedding
         return self.mlp_head(self.transformer(x)[:, 0])
 
 

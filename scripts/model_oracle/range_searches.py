@@ -73,6 +73,7 @@ class RangeSearches:
                     break
         self.readers: dict[str, list[tuple[str, float, float]]] = {}  # by norm: module or matrix, lowest, highest
         self.matrices: dict[str, torch.Tensor] = {}  # by name: out x in
+        self.added: dict[str, torch.Tensor] = {}  # by module: a bias that the model adds to its output
         stored = load_file(folder / "model.safetensors")
         for norm, bounds in self.norms:
             by_weight = bounds_of_weights(bounds)
@@ -86,6 +87,8 @@ class RangeSearches:
                         continue
                     name = reader["weight"]
                     self.matrices[name] = stored[name] if reader["layout"] == "out_in" else stored[name].T
+                elif reader["bias"] is not None and self.model.get_submodule(name).bias is None:
+                    self.added[name] = stored[reader["bias"]].flatten()  # BART's final_logits_bias
                 self.readers.setdefault(norm["module"], []).append((name, low, high))
         self.free = FreeInputs(self.model, [norm["module"] for norm, _ in self.norms])
         modules = [norm["module"] for norm, _ in self.norms]
@@ -119,6 +122,7 @@ class RangeSearches:
                 of_all = sum(one.numel() // one.shape[-1] for one in outputs) == rows
                 if outputs and (of_all or len(self.watched.found[module]) > 1):
                     found[name, module] = torch.cat([one.reshape(-1, one.shape[-1]) for one in outputs])
+                    found[name, module] = found[name, module] + self.added.get(module, 0.0)
         return found
 
     def objective(self) -> torch.Tensor:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that modules include only what cmake/layers.json allows, and all of it, that public headers include the
-standard headers whose names they use, that no pages import in circles, and that docs/design/house.md shows the current
-floors; with --picture, writes them there."""
+standard headers whose names they use, that only core includes those of the operating system, that no pages import in
+circles, and that docs/design/house.md shows the current floors; with --picture, writes them there."""
 
 import json
 import re
@@ -15,6 +15,8 @@ IMPORT = re.compile(r'\b(?:from|import)\s*\(?\s*"(\.[^"]+)"')
 
 STANDARD = re.compile(r"\bstd::(\w+)")
 INCLUDED = re.compile(r"^#include <(\w+)>", re.MULTILINE)
+SYSTEM = re.compile(r"^#include <((?:arpa|net|netinet|sys)/\w+\.h|"
+                    r"(?:dirent|dlfcn|fcntl|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h)>", re.MULTILINE)
 COMMENT = re.compile(r"//.*")
 # Names of namespace std that public headers use, by the header that defines them.
 DEFINES = {
@@ -76,6 +78,14 @@ def violations(root: Path) -> list[str]:
     return found
 
 
+def system_headers(root: Path) -> list[str]:
+    """Files of the library outside `core` that include headers of the operating system; see docs/design/platforms.md."""
+    return [f"{path.relative_to(root)}: <{header}> is of the operating system, which only core includes"
+            for tree in (root / "include/normscope", root / "src") for path in sorted(tree.rglob("*.[ch]pp"))
+            for header in SYSTEM.findall(path.read_text())
+            if tree.name == "normscope" or path.relative_to(tree).parts[0] != "core"]
+
+
 def circles(root: Path) -> list[str]:
     """Files of the explorer and the report page that import each other, types included."""
     explorer = root / "explorer"
@@ -132,7 +142,7 @@ if __name__ == "__main__":
     if "--picture" in sys.argv:
         path, _, content = page_with_picture(house)
         path.write_text(content)
-    problems = violations(house) + missing_headers(house) + circles(house) + stale_picture(house)
+    problems = violations(house) + missing_headers(house) + system_headers(house) + circles(house) + stale_picture(house)
     print("\n".join(problems) or "floors: includes point down and are complete, each module uses all it may, no imports "
                                  "in circles")
     sys.exit(1 if problems else 0)

@@ -1,22 +1,16 @@
 #include "work_folder.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <normscope/core/error.hpp>
 #include <normscope/core/file.hpp>
+#include <normscope/core/folder.hpp>
 #include <normscope/core/packed.hpp>
 #include <normscope/core/snapshot.hpp>
 
@@ -33,15 +27,10 @@ constexpr SnapshotKind kind{"rewrite", 3, "another checkpoint or other options"}
   throw Error(ErrorCode::Io, fmt::format("rewrite: {}: {}", path.string(), what));
 }
 
-/// Makes what was written to a file last through a loss of power. Of a folder that is its names; some file
-/// systems cannot sync one.
 void sync(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = file >= 0 && ::fsync(file) == 0;
-  const int error = errno;
-  if (file >= 0) ::close(file);
-  if (!synced && !fs::is_directory(path))
-    fail(path, fmt::format("cannot be synced: {}", std::strerror(error)));
+  const std::error_code error = sync_to_disk(path);
+  // Some file systems cannot sync a folder.
+  if (error && !fs::is_directory(path)) fail(path, "cannot be synced: " + error.message());
 }
 
 /// Endings of files that hold weights, in the formats that folders of models have.
@@ -118,38 +107,7 @@ Written get_written(Unpacker& unpacker) {
   return written;
 }
 
-/// Removes a folder as far as it can. Allocates nothing, so that none is left when memory has ended.
-void remove_folder(int parent, const char* name) {
-  const int folder = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  alignas(dirent64) std::array<char, 4096> entries;
-  ssize_t size = 0;
-  while (folder >= 0 && (size = ::getdents64(folder, entries.data(), entries.size())) > 0) {
-    for (ssize_t at = 0; at < size;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
-      at += entry->d_reclen;
-      if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
-      if (::unlinkat(folder, entry->d_name, 0) != 0) remove_folder(folder, entry->d_name);
-    }
-  }
-  if (folder >= 0) ::close(folder);
-  ::unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 constexpr std::string_view prefix = ".normscope-rewrite-";
-
-/// Opens a folder and locks it; −1 if there is none, or another process holds its lock or has removed it.
-int lock_folder(const fs::path& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0) return -1;
-  struct stat locked {};
-  struct stat named {};
-  if (::flock(folder, LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &locked) == 0 &&
-      ::lstat(path.c_str(), &named) == 0 && locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
-    return folder;
-  }
-  ::close(folder);
-  return -1;
-}
 
 /// Removes what killed processes of this user left beside the outputs of `parent` and no later process can
 /// resume: a folder without files, or without a record of those that are finished.
@@ -158,12 +116,9 @@ void remove_stale_folders(const fs::path& parent) {
   for (const fs::path& path : list_folder(parent, ignored)) {
     if (!path.filename().string().starts_with(prefix)) continue;
     if (fs::exists(path / "progress", ignored) && fs::exists(path / "files", ignored)) continue;
-    struct stat named {};
-    if (::lstat(path.c_str(), &named) != 0 || named.st_uid != ::geteuid()) continue;
-    const int lock = lock_folder(path);
-    if (lock < 0) continue;
-    remove_folder(AT_FDCWD, path.c_str());
-    ::close(lock);
+    if (!is_own(path)) continue;
+    const FolderLock lock(path);
+    if (lock.is_held()) remove_folder(path);
   }
 }
 
@@ -172,42 +127,45 @@ void remove_stale_folders(const fs::path& parent) {
 WorkFolder::WorkFolder(const fs::path& output, bool is_folder, const Digest& run)
     : output_(spelled_out(output)), is_folder_(is_folder), run_(run) {
   if (output_.filename().empty()) output_ = output_.parent_path();
+  require_new_output(output);
   std::error_code error;
-  if (is_folder && fs::exists(output_, error) &&
-      (!fs::is_directory(output_, error) || !fs::is_empty(output_, error))) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("rewrite: {}: exists, expected the name of a new folder or an "
-                            "empty one",
-                            output.string()));
-  }
-  if (!is_folder && fs::is_directory(output_, error)) {
-    throw Error(ErrorCode::Argument,
-                fmt::format("rewrite: {}: is a folder, expected the name of a file", output.string()));
-  }
   if (!fs::is_directory(output_.parent_path(), error)) fail(output, "its parent is not a folder");
   remove_stale_folders(output_.parent_path());
   work_ = output_.parent_path() / (std::string(prefix) + output_.filename().string());
   // A second time, if another process took the new and empty folder for a stale one.
-  for (int attempt = 0; attempt < 2 && lock_ < 0; ++attempt) {
+  for (int attempt = 0; attempt < 2 && !lock_.is_held(); ++attempt) {
     if (!fs::create_directory(work_, error) && error) fail(work_, "cannot be created: " + error.message());
-    lock_ = lock_folder(work_);
+    lock_ = FolderLock(work_);
   }
-  if (lock_ < 0)
+  if (!lock_.is_held())
     fail(work_, "cannot be locked: another process writes it, or it is not a folder of this user");
   try {
+    // The process that held the lock until now may have written it.
+    require_new_output(output);
     take_over();
     fs::create_directories(files(), error);
     if (error) fail(files(), "cannot be created: " + error.message());
   } catch (...) {
-    if (kept_.empty()) remove_folder(AT_FDCWD, work_.c_str());
-    ::close(lock_);
+    if (kept_.empty()) remove_folder(work_);
     throw;
   }
 }
 
-WorkFolder::~WorkFolder() {
-  remove_folder(AT_FDCWD, work_.c_str());
-  ::close(lock_);
+WorkFolder::~WorkFolder() { remove_folder(work_); }
+
+void WorkFolder::require_new_output(const fs::path& name) const {
+  std::error_code error;
+  if (is_folder_ && fs::exists(output_, error) &&
+      (!fs::is_directory(output_, error) || !fs::is_empty(output_, error))) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("rewrite: {}: exists, expected the name of a new folder or an "
+                            "empty one",
+                            name.string()));
+  }
+  if (!is_folder_ && fs::is_directory(output_, error)) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("rewrite: {}: is a folder, expected the name of a file", name.string()));
+  }
 }
 
 void WorkFolder::take_over() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <normscope/core/folder.hpp>
 #include <normscope/core/sha256.hpp>
 #include <normscope/rewrite/rewrite.hpp>
 
@@ -50,6 +51,8 @@ class WorkFolder {
     std::uint64_t fingerprint = 0;
     Written written{};
   };
+  /// `name` is the output in messages.
+  void require_new_output(const std::filesystem::path& name) const;
   void take_over();
   void save() const;
 
@@ -58,7 +61,7 @@ class WorkFolder {
   bool is_folder_;
   Digest run_;
   std::map<std::string, Kept> kept_{};
-  int lock_ = -1;
+  FolderLock lock_{};
 };
 
 /// Copies the files of `from` that hold no weights and are not in `written` to `to`; returns the names of the

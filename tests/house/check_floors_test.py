@@ -63,6 +63,21 @@ class StandardHeaders(unittest.TestCase):
         self.assertIn("std::latch is not in the table", self.missing("std::latch done;\n")[0])
 
 
+class SystemHeaders(unittest.TestCase):
+    def found(self, *path):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, *path)
+            file.parent.mkdir(parents=True)
+            file.write_text("#include <sys/stat.h>\n#include <cerrno>\n")
+            return check_floors.system_headers(Path(folder))
+
+    def test_only_core_includes_them(self):
+        self.assertEqual(self.found("src/core/a.cpp"), [])
+        self.assertEqual(self.found("src/norm/a.cpp"),
+                         ["src/norm/a.cpp: <sys/stat.h> is of the operating system, which only core includes"])
+        self.assertEqual(len(self.found("include/normscope/core/a.hpp")), 1)
+
+
 class Picture(unittest.TestCase):
     FLOORS = {"core": [], "norm": ["core"], "audit": ["core", "norm"]}
 

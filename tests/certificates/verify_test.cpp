@@ -9,38 +9,14 @@
 
 #include <normscope/core/error.hpp>
 
+#include "certificates/results.hpp"
+
 namespace normscope::certificates {
 namespace {
 
-using Json = nlohmann::json;
-
-const Json no_inputs = {{"arguments", Json::array()}, {"arrays", Json::array()}};
-
-Result result(const Json& json) { return {json.dump(), "result"}; }
-
-/// A triangle and the middle of one of its sides.
-const std::vector<double> keys = {0, 0, 4, 0, 0, 4, 2, 2};
-
-Json select_result() {
-  const Json weights = {{{"key", 1}, {"weight", 0.5}}, {{"key", 2}, {"weight", 0.5}}};
-  return {{"schema", "normscope.select/1"},
-          {"inputs", no_inputs},
-          {"keys", 4},
-          {"width", 2},
-          {"selectable", 3},
-          {"unselectable", {3}},
-          {"undecided", Json::array()},
-          {"proofs", {{"alone", 0}, {"own_direction", 2}, {"query", 1}, {"weights", 1}, {"twin", 0}}},
-          {"margin", {{"least", 2.0}, {"median", 2.0}, {"largest", 2.0}}},
-          {"scale", 2.5},
-          {"tolerance", 1e-12},
-          {"center", {1.5, 1.5}},
-          {"verdicts",
-           {{{"answer", "selectable"}, {"proof", "query"}, {"margin", 2.0}, {"query", {-1, -1}}},
-            {{"answer", "selectable"}, {"proof", "own_direction"}, {"margin", 2.0}},
-            {{"answer", "selectable"}, {"proof", "own_direction"}, {"margin", 2.0}},
-            {{"answer", "unselectable"}, {"proof", "weights"}, {"residual", 0.0}, {"weights", weights}}}}};
-}
+using test::bias, test::reach_result, test::weights;
+using test::Json, test::no_inputs, test::result;
+using test::keys, test::select_result;
 
 Verification verify_keys(const Json& json) {
   return verify_select(result(json), {keys.data(), 4, 2}, false, nullptr, {.threads = 1});
@@ -228,43 +204,6 @@ TEST(VerifySeparate, ForgedOnesFail) {
   EXPECT_TRUE(fails([](Json& json) { json["ssr"] = 0.21; }));
   EXPECT_TRUE(fails([](Json& json) { json["a"] = Json::array(); }));
   EXPECT_THROW(fails([](Json& json) { json["a"][0]["row"] = 7; }), Error);
-}
-
-/// Logits u, −u and −0.5 for |u| <= 1: the last never leads, the first leads by 1 at u = 0.5, by 1.5 at most.
-const std::vector<double> weights = {1, -1, 0};
-const std::vector<double> bias = {0, 0, -0.5};
-
-Json reach_result() {
-  const auto on = [](int token, double weight) { return Json{{"token", token}, {"weight", weight}}; };
-  const auto proof = [&](double point, int other) {
-    return Json{{"answer", "yes"}, {"witness", {point}}, {"weights", {on(other, 1.0)}}};
-  };
-  return {{"schema", "normscope.reach/1"},
-          {"inputs", no_inputs},
-          {"tokens", 3},
-          {"width", 1},
-          {"decided", 3},
-          {"reachable", 2},
-          {"unreachable",
-           {{{"token", 2},
-             {"lead_at_most", -0.5},
-             {"weights", {on(0, 1.0), on(1, 1.0)}},
-             {"without_ball", "no"},
-             {"without_ball_weights", {on(0, 0.4), on(1, 0.4), on(3, 0.2)}}}}},
-          {"undecided", Json::array()},
-          {"unreachable_without_ball", 1},
-          {"nearest", {{{"token", 0}, {"lead_at_least", 1.0}, {"lead_at_most", 1.5}}}},
-          {"lead", {{"lower", {1.0, 1.0, nullptr}}, {"upper", {1.5, 1.5, -0.5}}}},
-          {"max_probability", {{"lower", {0.57, 0.57, 0.0}}, {"upper", {0.82, 0.82, 0.38}}}},
-          {"scale", 1.0 + 1.0 / 6.0},
-          {"tolerance", 1e-12},
-          {"norm", {{"kind", "rms"}, {"eps", 1e-5}}},
-          {"sphere", false},
-          {"logit_scale", 1.0},
-          {"soft_cap", 0.0},
-          {"tie", 1e-12},
-          {"without_ball", {{"stretch", 4.0}, {"tie", 1e-12}}},
-          {"proofs", {proof(0.5, 2), proof(-0.5, 2), {{"answer", "no"}}}}};
 }
 
 Verification verify_tokens(const Json& json) {

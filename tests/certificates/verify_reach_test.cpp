@@ -1,0 +1,177 @@
+#include <normscope/certificates/verify.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <normscope/core/error.hpp>
+
+#include "certificates/results.hpp"
+
+namespace normscope::certificates {
+namespace {
+
+using test::Json;
+using test::reach_result;
+
+bool says(const Verification& got, const std::string& reason) {
+  return std::any_of(got.failed.begin(), got.failed.end(),
+                     [&](const Finding& found) { return found.reason.find(reason) != std::string::npos; });
+}
+
+/// The head of `reach_result`, with an epsilon of 0: its norm has the outputs u = −1 and u = 1 alone.
+Verification at_two_points(const Json& json) {
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1, .eps = 0.0},
+                            .unembedding = {test::weights.data(), 3, 1},
+                            .bias = test::bias};
+  return verify_reach(test::result(json), head, nullptr, {.threads = 1});
+}
+
+Json two_points_result() {
+  Json json = reach_result();
+  json["norm"]["eps"] = 0.0;
+  json["sphere"] = true;
+  json["nearest"] = Json::array();
+  // At u = −1 the logits are −1, 1, −0.5, at u = 1 they are 1, −1, −0.5.
+  for (const char* end : {"lower", "upper"}) json["lead"][end] = {1.5, 1.5, nullptr};
+  json["lead"]["upper"][2] = json["unreachable"][0]["lead_at_most"] = -1.5;
+  json["unreachable"][0]["weights"] = Json::array();
+  json["unreachable"][0]["ends"] = {1, 0};
+  for (int i = 0; i < 2; ++i) {
+    json["proofs"][i]["weights"] = Json::array();
+    json["proofs"][i]["ends"] = i == 0 ? std::vector<int>{1, 2} : std::vector<int>{2, 0};
+  }
+  // 1/(1 + e^-1.5 + e^-2) = 0.736 at the better of the points; e^-1.5/(1 + e^-1.5 + e^-2) = 0.164 of token 2.
+  json["max_probability"] = {{"lower", {0.57, 0.57, 0.0}}, {"upper", {0.737, 0.737, 0.165}}};
+  return json;
+}
+
+TEST(VerifyReachAtTwoPoints, BothPointsBoundALead) {
+  const Verification got = at_two_points(two_points_result());
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  const auto fails = [](const auto& change) {
+    Json json = two_points_result();
+    change(json);
+    return !at_two_points(json).failed.empty();
+  };
+  EXPECT_TRUE(fails([](Json& json) { json["lead"]["upper"][0] = 1.499999; }));
+  EXPECT_TRUE(fails(
+      [](Json& json) { json["lead"]["upper"][2] = json["unreachable"][0]["lead_at_most"] = -1.500001; }));
+  // At each point another token than the one stated leads it.
+  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["ends"] = {0, 0}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["ends"] = {1, 1}; }));
+  // A token's lead over itself is no bound.
+  EXPECT_TRUE(fails([](Json& json) { json["unreachable"][0]["ends"] = {1, 2}; }));
+  EXPECT_TRUE(fails([](Json& json) { json["proofs"][0]["ends"] = {0, 2}; }));
+  EXPECT_THROW(fails([](Json& json) { json["unreachable"][0]["ends"] = {1}; }), Error);
+  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][0] = 0.735; }));
+  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][2] = 0.163; }));
+}
+
+TEST(VerifyReachAtTwoPoints, ThereAreNoneInABall) {
+  Json json = two_points_result();
+  json["norm"]["eps"] = 1e-5;
+  json["sphere"] = false;
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1},
+                            .unembedding = {test::weights.data(), 3, 1},
+                            .bias = test::bias};
+  EXPECT_TRUE(says(verify_reach(test::result(json), head, nullptr, {.threads = 1}), "do not bound its lead"));
+}
+
+// Logits u₁, −u₁ and −0.5 on a circle, where a token leads at more than two points.
+TEST(VerifyReachAtTwoPoints, ThereAreMoreInTwoDimensions) {
+  Json json = two_points_result();
+  json["width"] = 2;
+  const double half = 0.70710678118654752;  // √2 u₁ = u₁/half
+  const std::vector<double> rows = {half, 0, -half, 0, 0, 0};
+  for (int i = 0; i < 2; ++i) json["proofs"][i]["witness"] = {i == 0 ? 1.0 : -1.0, 0.0};
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 2, .eps = 0.0},
+                            .unembedding = {rows.data(), 3, 2},
+                            .bias = test::bias};
+  EXPECT_TRUE(says(verify_reach(test::result(json), head, nullptr, {.threads = 1}), "do not bound its lead"));
+}
+
+/// The last token undecided: only what its lead is at most is stated.
+Json undecided_result() {
+  Json json = reach_result();
+  json["decided"] = 3;
+  json["undecided"] = json["unreachable"];
+  json["unreachable"] = Json::array();
+  json["proofs"][2]["answer"] = "undecided";
+  return json;
+}
+
+Verification verified(const Json& json) {
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1},
+                            .unembedding = {test::weights.data(), 3, 1},
+                            .bias = test::bias};
+  return verify_reach(test::result(json), head, nullptr, {.threads = 1});
+}
+
+TEST(VerifyReachUndecided, ItsUpperEndIsCheckedAndNothingElse) {
+  const Verification got = verified(undecided_result());
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  ASSERT_EQ(got.not_checkable.size(), 1U);
+  EXPECT_EQ(got.not_checkable[0].item, "token 2");
+  const auto fails = [](const auto& change) {
+    Json json = undecided_result();
+    change(json);
+    return !verified(json).failed.empty();
+  };
+  EXPECT_TRUE(
+      fails([](Json& json) { json["lead"]["upper"][2] = json["undecided"][0]["lead_at_most"] = -0.500001; }));
+  // It need not be below a tie.
+  EXPECT_FALSE(
+      fails([](Json& json) { json["lead"]["upper"][2] = json["undecided"][0]["lead_at_most"] = 0.1; }));
+  EXPECT_TRUE(fails([](Json& json) { json["undecided"][0]["without_ball_weights"][0]["weight"] = 0.5; }));
+  EXPECT_THROW(fails([](Json& json) { json["proofs"][2]["answer"] = "no"; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["undecided"].push_back(json["undecided"][0]); }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["undecided"][0]["token"] = 0; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["undecided"][0]["lead_at_most"] = -0.6; }), Error);
+}
+
+TEST(VerifyReachUndecided, AnOpenTokenIsOnlyCounted) {
+  Json json = reach_result();
+  json["decided"] = 2;
+  json["unreachable"] = Json::array();
+  json["unreachable_without_ball"] = 0;
+  json["proofs"][2]["answer"] = "open";
+  const Verification got = verified(json);
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << got.failed[0].reason;
+  ASSERT_EQ(got.not_checkable.size(), 1U);
+  EXPECT_EQ(got.not_checkable[0].item, "1 token");
+  json["decided"] = 3;
+  EXPECT_TRUE(says(verified(json), "are not those of the tokens"));
+}
+
+TEST(VerifyReach, CountsAndSizesAreTheInputs) {
+  const auto fails = [](const auto& change) {
+    Json json = reach_result();
+    change(json);
+    return !verified(json).failed.empty();
+  };
+  EXPECT_TRUE(fails([](Json& json) { json["reachable"] = 3; }));
+  EXPECT_TRUE(fails([](Json& json) { json["unreachable_without_ball"] = 0; }));
+  EXPECT_TRUE(fails([](Json& json) { json["decided"] = 2; }));
+  EXPECT_TRUE(fails([](Json& json) { json["nearest"][0]["lead_at_least"] = 0.5; }));
+  EXPECT_TRUE(fails([](Json& json) { json["nearest"][0]["lead_at_most"] = 2.0; }));
+  EXPECT_TRUE(fails([](Json& json) { json["norm"]["eps"] = 1e-6; }));
+  EXPECT_TRUE(fails([](Json& json) { json["sphere"] = true; }));
+  EXPECT_TRUE(fails([](Json& json) { json["logit_scale"] = 2.0; }));
+  EXPECT_TRUE(fails([](Json& json) { json["soft_cap"] = 30.0; }));
+  EXPECT_TRUE(fails([](Json& json) { json["scale"] = 1.17; }));
+  EXPECT_TRUE(fails([](Json& json) { json["tie"] = -1e-13; }));
+  EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["tie"] = -1e-13; }));
+  EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["stretch"] = 40.0; }));
+  EXPECT_TRUE(fails([](Json& json) { json["without_ball"]["stretch"] = 0.1; }));
+  EXPECT_THROW(fails([](Json& json) { json["tokens"] = 4; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["width"] = 2; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["proofs"].erase(0); }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["lead"]["upper"].erase(0); }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["max_probability"]["lower"].erase(0); }), Error);
+}
+
+}  // namespace
+}  // namespace normscope::certificates

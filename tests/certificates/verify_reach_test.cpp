@@ -123,8 +123,10 @@ TEST(VerifyReachUndecided, ItsUpperEndIsCheckedAndNothingElse) {
   EXPECT_TRUE(
       fails([](Json& json) { json["lead"]["upper"][2] = json["undecided"][0]["lead_at_most"] = -0.500001; }));
   // It need not be below a tie.
-  EXPECT_FALSE(
-      fails([](Json& json) { json["lead"]["upper"][2] = json["undecided"][0]["lead_at_most"] = 0.1; }));
+  EXPECT_FALSE(fails([](Json& json) {
+    json["lead"]["upper"][2] = json["undecided"][0]["lead_at_most"] = 0.1;
+    json["max_probability"]["upper"][2] = 0.53;
+  }));
   EXPECT_TRUE(fails([](Json& json) { json["undecided"][0]["without_ball_weights"][0]["weight"] = 0.5; }));
   EXPECT_THROW(fails([](Json& json) { json["proofs"][2]["answer"] = "no"; }), Error);
   EXPECT_THROW(fails([](Json& json) { json["undecided"].push_back(json["undecided"][0]); }), Error);

@@ -36,9 +36,8 @@ if(NORMSCOPE_SANITIZE)
   endif()
 endif()
 if(NORMSCOPE_COVERAGE)
-  # clang counts outcomes of conditions in the source; GCC counts jumps, to the handlers of exceptions among them.
-  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
-  add_link_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
 endif()
 
 # Some fifty test programs are linked, each with most of the modules; mold takes a fraction of the time.

@@ -38,8 +38,8 @@ REACH = {"schema": "normscope.reach/1", "norm": {"kind": "rms"}, "tie": 1e-12, "
 # A head whose queries and keys fill a disk and turn by 0.1 a token, so that scores are within 1 of 0.
 FAST = {"distances": None, "weights": [1.0], "turns": [1.0], "still": [], "factor": [], "query_multiplier": 1.0,
         "key_multiplier": 1.0, "spread": 2.0}
-SLOW = FAST | {"distances": 5, "turns": [0.1996669], "still": [0, 1], "factor": [1, 0, 0, 1], "query_multiplier": 1.19966691,
-               "key_multiplier": 1.19966691, "spread": 2.39934}
+SLOW = FAST | {"distances": 5, "turns": [0.1996669], "still": [0, 1], "factor": [1, 0, 0, 1],
+               "query_multiplier": 1.19966691, "key_multiplier": 1.19966691, "spread": 2.39934}
 DISTANCES = {"distances": 5, "query_square": 0.0, "key_square": 0.0, "reach": 1.0, "centre": [0.0, 0.0], "spread": 2.0}
 EQUAL = {"sharp": {"multiplier": 4.0, "query": [1.0, 0.0]}, "uniform": {"query": [0.0, 0.0], "unavoidable": []}}
 APART = {"high": [np.cos(0.1), np.sin(0.1)], "high_distance": 1, "low": [-np.cos(0.2), -np.sin(0.2)], "low_distance": 2}
@@ -49,8 +49,8 @@ HEAD = {"layer": 0, "head": 0, "head_dim": 2, "scale": 1.0, "soft_cap": None,
         "distances": {"within": 5, "sharp_at_most_anywhere": 2.0, "uniform_at_most_anywhere": 1e-6,
                       "at_distance_zero": {"sharp_bounds": [2.0, 2.0], "uniform_bounds": [0.0, 1e-9]}},
         "certificates": {"norm": {"kind": "spherical"}, "frequencies": [0.1], "at_distance_zero": EQUAL,
-                         "sharp": {"everywhere": FAST, "in_context": SLOW, "by_distance": DISTANCES, "query": [1.0, 0.0],
-                                   "keys": APART},
+                         "sharp": {"everywhere": FAST, "in_context": SLOW, "by_distance": DISTANCES,
+                                   "query": [1.0, 0.0], "keys": APART},
                          "uniform": EQUAL["uniform"] | {"anywhere": {"query": [0.0, 0.0], "proof": FAST}}}}
 HEADS = {"schema": "normscope.heads/1", "heads": [HEAD]}
 
@@ -87,7 +87,8 @@ class Checker(ResultTest):
             self.assertFalse(holds((path, value)), path)
         for weights in (on("key", (1, -0.5), (2, -0.5)), on("key", (1, 0.0), (2, 0.0))):
             self.assertFalse(holds((at(3, "weights"), weights), error="AssertionError"))
-        self.assertTrue(self.holds(SELECT, {"keys": [[1.0, 2.0]]}, (("verdicts",), [{"answer": "selectable", "proof": "alone"}])))
+        alone = ("verdicts",), [{"answer": "selectable", "proof": "alone"}]
+        self.assertTrue(self.holds(SELECT, {"keys": [[1.0, 2.0]]}, alone))
 
     def test_integers_of_keys(self):
         middle = {"answer": "unselectable", "denominator": "2",
@@ -100,7 +101,8 @@ class Checker(ResultTest):
         self.assertTrue(holds())
         one = lambda *numerators: [{"key": key, "numerator": str(number)} for key, number in numerators]
         for index, name, value in (
-                (0, "query", ["1", "-1"]), (0, "query", ["0", "0"]), (3, "denominator", "3"), (3, "weights", one((3, 2))),
+                (0, "query", ["1", "-1"]), (0, "query", ["0", "0"]), (3, "denominator", "3"),
+                (3, "weights", one((3, 2))),
                 (3, "weights", one((1, 1), (2, 1), (0, 0))), (3, "weights", one((1, 2), (2, 2), (3, -2))),
                 # Twice the middle: the point is right, and the sum is not the denominator.
                 (3, "weights", one((1, 1), (2, 1), (0, 1)))):
@@ -126,7 +128,8 @@ class Checker(ResultTest):
         touching = {"a": [[4.0], [3.0]], "b": [[3.0], [1.0]]}
         meets = lambda *changes: self.holds(SEPARATE, touching, (("separable",), "no"), (("margin",), None),
                                             (("residual",), 0.0), *changes)
-        no = {"separable": "no", "denominator": "1", "a": [{"row": 1, "numerator": "1"}], "b": [{"row": 0, "numerator": "1"}]}
+        no = {"separable": "no", "denominator": "1", "a": [{"row": 1, "numerator": "1"}],
+              "b": [{"row": 0, "numerator": "1"}]}
         self.assertTrue(meets((("exact",), no)))
         self.assertFalse(meets((("exact",), no | {"denominator": "2"})))
         self.assertFalse(meets((("exact",), no | {"b": [{"row": 1, "numerator": "1"}]})))
@@ -139,12 +142,14 @@ class Checker(ResultTest):
         self.assertTrue(holds())
         both = on("token", (0, 1.0), (2, 1.0))
         for changes in (
-                [(("lead", "lower", 0), 1.000001)], [(("lead", "upper", 0), 1.499999)], [(("lead", "upper", 2), -0.500001)],
+                [(("lead", "lower", 0), 1.000001)], [(("lead", "upper", 0), 1.499999)],
+                [(("lead", "upper", 2), -0.500001)],
                 [(("proofs", 0, "witness"), [1.01])], [(("proofs", 0, "witness"), [0.1])],
                 [(("lead", "lower", 0), 0.0)], [(("lead", "lower", 0), -1.0), (("proofs", 0, "witness"), [-0.5])],
                 # A weight on the token itself halves the bound.
                 [(("proofs", 0, "weights"), both), (("lead", "upper", 0), 0.75)],
-                [(("tie",), -0.6)], [(("max_probability", "lower", 0), 0.6788)], [(("max_probability", "upper", 0), 0.735)]):
+                [(("tie",), -0.6)], [(("max_probability", "lower", 0), 0.6788)],
+                [(("max_probability", "upper", 0), 0.735)]):
             self.assertFalse(holds(*changes), changes)
         self.assertTrue(holds((("proofs", 2, "answer"), "undecided"), (("tie",), -0.6)))
         # With a mean of 0 of the rows, an own direction is that of the row.
@@ -161,7 +166,8 @@ class Checker(ResultTest):
         # 2 of a sphere, sqrt(2) times that behind an RMS norm; a layer norm leaves (1, -1)/2 of (1, 0).
         for kind, lead in (("spherical", 2.0), ("rms", 8**0.5), ("layer", 2.0)):
             for part, holds in ((1.0, True), (1 - 1e-6, False)):
-                stated = document | {"norm": {"kind": kind}, "lead": {"lower": [part * lead] * 2, "upper": [part * lead] * 2}}
+                ends = {"lower": [part * lead] * 2, "upper": [part * lead] * 2}
+                stated = document | {"norm": {"kind": kind}, "lead": ends}
                 self.assertEqual(self.status(stated, rows) == 0, holds, (kind, part))
             stated["lead"] = {"lower": [lead * (1 + 1e-6)] * 2, "upper": [lead * (1 + 1e-6)] * 2}
             self.assertEqual(self.status(stated, rows), 1, kind)
@@ -169,7 +175,8 @@ class Checker(ResultTest):
     def test_heads(self):
         identity = [[1.0, 0.0], [0.0, 1.0]]
         roles = {"heads[0] query": identity, "heads[0] key": identity}
-        holds = lambda *changes, **how: self.holds(HEADS, roles, *[(("heads", 0, *path), value) for path, value in changes], **how)
+        of_head = lambda changes: [(("heads", 0, *path), value) for path, value in changes]
+        holds = lambda *changes, **how: self.holds(HEADS, roles, *of_head(changes), **how)
         self.assertTrue(holds())
         sharp, uniform = ("certificates", "sharp"), ("certificates", "uniform")
         for path, value in (

@@ -28,6 +28,10 @@ endif()
 if(NORMSCOPE_SANITIZE)
   add_compile_options(-fsanitize=${NORMSCOPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${NORMSCOPE_SANITIZE})
+  if(NORMSCOPE_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Clang's default. A program starts in an eighth less time, and the tests start thousands.
+    add_link_options(-static-libasan -static-libubsan)
+  endif()
   if(NORMSCOPE_SANITIZE MATCHES "address.*undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Checks at every access and at the end of every local's scope: GCC takes twice as long to compile with them,
     # and minutes for a kernel, where thousands of calls are inlined. AddressSanitizer stops at null pointers and

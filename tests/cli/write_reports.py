@@ -1,5 +1,5 @@
-"""Writes the report of every available checkpoint into the folder named on the command line: one page of each kind into
-`whole`, whose browser test tries everything, the others into `brief`."""
+"""Writes the report of every available checkpoint, as a page and as JSON, into the folder named on the command line: one
+of each kind into `whole`, whose browser test tries everything, the others into `brief`."""
 
 import subprocess
 import sys
@@ -16,5 +16,8 @@ for part in "whole", "brief":
 if not CHECKPOINTS.exists():
     print(f"real data absent: {CHECKPOINTS}; only our own model")
 for path in [OWN_MODEL, *filter(is_checkpoint, sorted(CHECKPOINTS.glob("*")))]:
-    part = "whole" if path.name in WHOLE else "brief"
-    subprocess.run([COMMAND, "report", path, "-o", folder / part / f"{path.name}.html"], check=True)
+    target = folder / ("whole" if path.name in WHOLE else "brief") / path.name
+    done = subprocess.run([COMMAND, "report", path, "-o", f"{target}.html", "--json", f"{target}.json"],
+                          capture_output=True, text=True)
+    if done.returncode != 0 or done.stderr:
+        sys.exit(f"{path}: exit status {done.returncode}: {done.stderr}")

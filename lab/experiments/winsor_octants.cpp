@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include <normscope/lnnet/tasks.hpp>
 
+#include "nets/plateaus.hpp"
 #include "nets/training.hpp"
 
 namespace normscope::lab {
@@ -45,10 +48,20 @@ Finding solved(const Results& results) {
           results.numbers([](const Done& run) { return run.last("test_accuracy") > solved_at ? 1.0 : 0.0; })};
 }
 
+std::size_t plateaus_of(const Done& run) {
+  return nets::plateaus(nets::curve(run, "loss"), nets::steps_between_points(run.configuration)).size();
+}
+
 Finding several_transitions(const Results& results) {
-  return {fmt::format("of {} trainings {} have one or more, {} have two or more", results.runs().size(),
-                      nets::above(results, "transitions", 0.5), nets::above(results, "transitions", 1.5)),
-          results.numbers([](const Done& run) { return run.last("transitions") > 1.5 ? 1.0 : 0.0; })};
+  const std::vector<Done>& runs = results.runs();
+  const auto having = [&](std::size_t least) {
+    return std::count_if(runs.begin(), runs.end(),
+                         [&](const Done& run) { return plateaus_of(run) >= least; });
+  };
+  return {
+      fmt::format("of {} trainings {} have one plateau or more that ends with a fall, {} have two or more",
+                  runs.size(), having(1), having(2)),
+      results.numbers([](const Done& run) { return plateaus_of(run) >= 2 ? 1.0 : 0.0; })};
 }
 
 std::vector<Figure> figures(const Results& results) {
@@ -86,10 +99,10 @@ const Experiment winsor_octants{
                {.name = "several_transitions",
                 .says = "One training has several phase transitions.",
                 .paper = "a figure of one training",
-                .rule = {"trainings in which lnnet::transitions finds two or more", Test::share, least_seeds,
-                         0.5, 0.0,
-                         "a detector of plateaus of the loss, which the post speaks of; this one sees jumps "
-                         "of the accuracy after step 200, when most trainings have passed 70 %"},
+                .rule = {"trainings whose loss has two plateaus or more that end with a fall: for 600 steps "
+                         "medians over 300 steps change by at most 15 %, then fall by 30 % within 300 steps "
+                         "(nets::plateaus)",
+                         Test::share, least_seeds, 0.5, 0.0},
                 .judge = several_transitions}},
     .figures = figures};
 

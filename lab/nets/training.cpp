@@ -12,10 +12,10 @@ namespace {
 /// Number of points of a curve that are stored.
 constexpr std::size_t most_points = 400;
 
-/// Number of records between two stored points.
-std::size_t kept_every(const lnnet::TrainSpec& spec) {
-  const std::size_t records = (spec.steps + spec.record_every - 1) / spec.record_every;
-  return (records + most_points - 1) / most_points;
+/// Number of steps between two stored points.
+std::size_t kept_every(std::size_t steps, std::size_t record_every) {
+  const std::size_t records = (steps + record_every - 1) / record_every;
+  return (records + most_points - 1) / most_points * record_every;
 }
 
 Bytes bytes_of(const lnnet::TrainState& state) {
@@ -51,15 +51,6 @@ void measure_end(Run& run, const lnnet::Trainer& trainer, const lnnet::Dataset* 
   at_end("transitions", static_cast<double>(found.size()));
   at_end("gain", largest.gain);
   at_end("gain_step", static_cast<double>(largest.step));
-}
-
-/// A metric's values, sorted by step.
-std::vector<double> curve(const Done& run, std::string_view name) {
-  std::vector<double> values;
-  for (const Metric& metric : run.metrics) {
-    if (metric.name == name) values.push_back(metric.value);
-  }
-  return values;
 }
 
 }  // namespace
@@ -99,7 +90,7 @@ void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Da
   lnnet::Trainer trainer(spec_of(run), std::move(data), 1);
   const lnnet::TrainSpec& spec = trainer.spec();
   if (run.step() > 0) trainer.resume(state_of(run.progress()));
-  const std::size_t kept = kept_every(spec) * spec.record_every;
+  const std::size_t kept = kept_every(spec.steps, spec.record_every);
   while (!trainer.done()) {
     const std::size_t step = trainer.steps_done();
     trainer.step();
@@ -112,19 +103,36 @@ void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Da
   }
 }
 
+std::vector<double> curve(const Done& run, std::string_view metric) {
+  std::vector<double> values;
+  for (const Metric& one : run.metrics) {
+    if (one.name == metric) values.push_back(one.value);
+  }
+  return values;
+}
+
+std::size_t steps_between_points(const Json& configuration) {
+  return kept_every(configuration.at("steps").get<std::size_t>(),
+                    configuration.at("record_every").get<std::size_t>());
+}
+
 std::size_t above(const Results& results, const char* metric, double level) {
   const std::vector<Done>& runs = results.runs();
   return static_cast<std::size_t>(
       std::count_if(runs.begin(), runs.end(), [&](const Done& run) { return run.last(metric) > level; }));
 }
 
-double median(const Results& results, const char* metric) {
-  NORMSCOPE_ASSERT(!results.runs().empty());
-  std::vector<double> values;
-  for (const Done& run : results.runs()) values.push_back(run.last(metric));
+double median(std::vector<double> values) {
+  NORMSCOPE_ASSERT(!values.empty());
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+double median(const Results& results, const char* metric) {
+  std::vector<double> values;
+  for (const Done& run : results.runs()) values.push_back(run.last(metric));
+  return median(std::move(values));
 }
 
 Figure curves(const Results& results, const char* name, const std::string& caption) {
@@ -141,12 +149,8 @@ Figure curves(const Results& results, const char* name, const std::string& capti
     if (run.last("transitions") > 0.0)
       runs.back().transitions.push_back({static_cast<std::size_t>(run.last("gain_step")), run.last("gain")});
   }
-  const Json& configuration = results.runs().front().configuration;
-  const lnnet::TrainSpec spec{.steps = configuration.at("steps").get<std::size_t>(),
-                              .record_every = configuration.at("record_every").get<std::size_t>()};
-  return {.name = name,
-          .caption = caption,
-          .specification = figures::training_seeds(runs, kept_every(spec) * spec.record_every)};
+  const std::size_t every = steps_between_points(results.runs().front().configuration);
+  return {.name = name, .caption = caption, .specification = figures::training_seeds(runs, every)};
 }
 
 }  // namespace normscope::lab::nets

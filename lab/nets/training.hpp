@@ -25,8 +25,15 @@ namespace normscope::lab::nets {
 ///           Nets.InterruptedTrainingResumesBitwise)
 void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Dataset* test = nullptr);
 
+/// The values of a metric of a run in the order of steps.
+[[nodiscard]] std::vector<double> curve(const Done& run, std::string_view metric);
+/// Number of steps between two stored points of a run's curves.
+[[nodiscard]] std::size_t steps_between_points(const Json& configuration);
+
 /// Number of runs whose last value of `metric` is above `level`.
 [[nodiscard]] std::size_t above(const Results& results, const char* metric, double level);
+/// Requires  at least one value
+[[nodiscard]] double median(std::vector<double> values);
 /// The median of the runs' last values.
 ///
 /// Requires  at least one run

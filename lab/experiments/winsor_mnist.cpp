@@ -13,23 +13,23 @@ using lnnet::Activation;
 constexpr std::size_t least_seeds = 3;
 constexpr double reads_digits = 0.97;
 constexpr double linear_map = 0.9256;
-constexpr std::string_view no_search =
-    "a search over width, depth, norm and steps with a validation split; four norms of width 16 reach 94.4 "
-    "to 95.0 %";
+/// The training set's last images are for the choice of a shape.
+constexpr std::size_t validation_rows = 10000;
 
 Plan plan(Size size) {
   const bool quick = size == Size::quick;
   Plan plan{.configurations = {}, .seeds = quick ? 1 : least_seeds};
-  const auto add = [&](const char* arm, Activation activation, std::size_t groups) {
-    Json configuration{{"arm", arm}, {"rows", quick ? 1000 : 60000}};
-    configuration.update(nets::to_json({.width = 128,
-                                        .depth = 2,
+  const auto add = [&](const char* arm, Activation activation, std::size_t groups, std::size_t width = 128,
+                       std::size_t depth = 2, std::size_t steps = 6000) {
+    Json configuration{{"arm", arm}, {"rows", quick ? 1000 : 50000}};
+    configuration.update(nets::to_json({.width = width,
+                                        .depth = depth,
                                         .activation = activation,
                                         .norm = NormKind::layer,
                                         .groups = groups,
                                         .rate = 2e-3,
                                         .schedule = lnnet::Schedule::cosine,
-                                        .steps = quick ? 100U : 6000U,
+                                        .steps = quick ? 100U : steps,
                                         .batch = 100,
                                         .precision = Dtype::F32}));
     plan.configurations.push_back(std::move(configuration));
@@ -38,41 +38,91 @@ Plan plan(Size size) {
   add("LN in 16 groups", Activation::norm, 16);
   add("linear", Activation::none, 1);
   add("ReLU", Activation::relu, 1);
+  if (quick) return plan;
+  for (const std::size_t width : {16U, 32U, 64U}) {
+    for (const std::size_t depth : {2U, 4U, 8U}) {
+      for (const std::size_t steps : {6000U, 20000U}) add("LN", Activation::norm, 1, width, depth, steps);
+    }
+  }
   return plan;
+}
+
+lnnet::Dataset last_rows(const lnnet::Dataset& data, std::size_t rows) {
+  const std::size_t first = data.rows() - rows;
+  return {.width = data.width,
+          .classes = data.classes,
+          .x = {data.x.begin() + static_cast<std::ptrdiff_t>(first * data.width), data.x.end()},
+          .labels = {data.labels.begin() + static_cast<std::ptrdiff_t>(first), data.labels.end()}};
 }
 
 void perform(Run& run) {
   const std::filesystem::path folder = data_file("mnist");
+  const lnnet::Dataset validation = last_rows(lnnet::mnist(folder, lnnet::Part::train), validation_rows);
   const auto data = std::make_shared<const lnnet::Dataset>(
       lnnet::mnist(folder, lnnet::Part::train, run.get<std::size_t>("rows")));
   const lnnet::Dataset test = lnnet::mnist(folder, lnnet::Part::test);
-  nets::train(run, data, &test);
+  nets::train(run, data, {{"test_accuracy", test}, {"validation_accuracy", validation}});
 }
 
-Finding accuracies(const Results& results, const char* arm) {
-  const Results runs = results.where("arm", arm);
+double test_accuracy(const Done& run) { return run.last("test_accuracy"); }
+
+/// The runs of the plain LayerNorm nets of the shape and number of steps with the highest mean accuracy on
+/// the validation images.
+///
+/// Requires  at least one such run
+Results chosen(const Results& results) {
+  const Results norms = results.where("arm", "LN");
+  Results best({});
+  for (const Json& width : norms.all("width")) {
+    for (const Json& depth : norms.all("depth")) {
+      for (const Json& steps : norms.all("steps")) {
+        const Results runs = norms.where("width", width).where("depth", depth).where("steps", steps);
+        if (runs.runs().empty()) continue;
+        if (best.runs().empty() ||
+            runs.last("validation_accuracy").mean > best.last("validation_accuracy").mean)
+          best = runs;
+      }
+    }
+  }
+  return best;
+}
+
+std::string shape_of(const Results& runs) {
+  const Json& configuration = runs.runs().front().configuration;
+  return fmt::format("width {}, {} norms, {} steps", configuration.at("width").get<int>(),
+                     configuration.at("depth").get<int>(), configuration.at("steps").get<int>());
+}
+
+std::string accuracy_of(const Results& runs) {
+  const Spread spread = runs.spread(test_accuracy);
+  return fmt::format("test accuracy {:.2f} ± {:.2f} %, {} seeds", 100.0 * spread.mean,
+                     100.0 * spread.deviation, spread.count);
+}
+
+Finding solved(const Results& results) {
+  if (results.where("arm", "LN").runs().empty()) return {"not run"};
+  const Results best = chosen(results);
+  return {fmt::format("chosen by validation: {}; {}", shape_of(best), accuracy_of(best)),
+          best.numbers(test_accuracy)};
+}
+
+Finding solved_in_groups(const Results& results) {
+  const Results runs = results.where("arm", "LN in 16 groups");
   if (runs.runs().empty()) return {"not run"};
-  const Spread spread = runs.last("test_accuracy");
-  std::string ours = fmt::format("{}: test accuracy {:.2f} ± {:.2f} %, {} seeds", arm, 100.0 * spread.mean,
-                                 100.0 * spread.deviation, spread.count);
-  return {std::move(ours), runs.numbers([](const Done& run) { return run.last("test_accuracy"); })};
+  return {fmt::format("LN in 16 groups: {}", accuracy_of(runs)), runs.numbers(test_accuracy)};
 }
-
-Finding solved(const Results& results) { return accuracies(results, "LN"); }
-
-Finding solved_in_groups(const Results& results) { return accuracies(results, "LN in 16 groups"); }
 
 Finding norm_adds(const Results& results) {
-  const Results norm = results.where("arm", "LN");
   const Results linear = results.where("arm", "linear");
   const Results relu = results.where("arm", "ReLU");
-  if (norm.runs().empty() || linear.runs().empty() || relu.runs().empty()) return {"not run"};
-  const Results::Paired gain =
-      Results::paired(linear, norm, [](const Done& run) { return run.last("test_accuracy"); });
+  if (results.where("arm", "LN").runs().empty() || linear.runs().empty() || relu.runs().empty())
+    return {"not run"};
+  const Results best = chosen(results);
+  const Results::Paired gain = Results::paired(linear, best, test_accuracy);
   std::string ours =
-      fmt::format("LN − linear {:.2f} ± {:.2f} points; linear {:.2f}, ReLU {:.2f} %",
+      fmt::format("LN ({}) − linear {:.2f} ± {:.2f} points; linear {:.2f}, ReLU {:.2f} %", shape_of(best),
                   100.0 * gain.difference.mean, 100.0 * gain.difference.deviation,
-                  100.0 * linear.last("test_accuracy").mean, 100.0 * relu.last("test_accuracy").mean);
+                  100.0 * linear.spread(test_accuracy).mean, 100.0 * relu.spread(test_accuracy).mean);
   return {std::move(ours), gain.differences};
 }
 
@@ -84,31 +134,36 @@ extern const Experiment winsor_mnist;
 const Experiment winsor_mnist{
     .name = "winsor-mnist",
     .paper = "Winsor 2022",
-    .claim = "A net whose only nonlinearity is LayerNorm solves MNIST: 784 → 128 → 128 → 10.",
+    .claim = "A net whose only nonlinearity is LayerNorm solves MNIST.",
     .quick_seconds = 10,
-    .full_minutes = 4,
-    .scale = {.paper = "one sentence; width, depth and accuracy are not stated",
-              .ours = "one shape, 784 → 128 → 128 → 10, 6000 steps of 100 images"},
+    .full_minutes = 20,
+    .scale =
+        {.paper = "one sentence; width, depth and accuracy are not stated",
+         .ours =
+             "widths 16 to 128, 2 to 8 norms, 6000 or 20,000 steps of 100 images; of these 19 the best on "
+             "10,000 images of the training set"},
     .plan = plan,
     .perform = perform,
-    .claims = {{.name = "solved",
-                .says = "With plain LayerNorm the net classifies digits.",
-                .paper = "\"solves MNIST\"; width and accuracy are not given",
-                .rule = {"share of the test images that are classified", Test::mean, least_seeds,
-                         reads_digits, linear_map, no_search},
-                .judge = solved},
-               {.name = "solved_in_groups",
-                .says = "With LayerNorm in 16 groups it classifies digits.",
-                .paper = "ours; by Ni et al., groups amplify the nonlinearity",
-                .rule = {"share of the test images that are classified", Test::mean, least_seeds,
-                         reads_digits, linear_map},
-                .judge = solved_in_groups},
-               {.name = "norm_adds",
-                .says = "LayerNorm is better than no nonlinearity.",
-                .paper = "implied",
-                .rule = {"share of the test images that are classified, minus that of the linear net",
-                         Test::mean, least_seeds, 0.01, 0.0, no_search},
-                .judge = norm_adds}},
+    .claims =
+        {{.name = "solved",
+          .says = "With plain LayerNorm the net classifies digits.",
+          .paper = "\"solves MNIST\"; width and accuracy are not given",
+          .rule = {"share of the test images that the shape chosen by validation classifies", Test::mean,
+                   least_seeds, reads_digits, linear_map},
+          .judge = solved},
+         {.name = "solved_in_groups",
+          .says = "With LayerNorm in 16 groups it classifies digits.",
+          .paper = "ours; by Ni et al., groups amplify the nonlinearity",
+          .rule = {"share of the test images that are classified", Test::mean, least_seeds, reads_digits,
+                   linear_map},
+          .judge = solved_in_groups},
+         {.name = "norm_adds",
+          .says = "LayerNorm is better than no nonlinearity.",
+          .paper = "implied",
+          .rule = {"share of the test images that the shape chosen by validation classifies, minus that "
+                   "of the linear net",
+                   Test::mean, least_seeds, 0.01, 0.0},
+          .judge = norm_adds}},
     .figures = nullptr};
 
 }  // namespace experiments

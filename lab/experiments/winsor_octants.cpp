@@ -33,7 +33,7 @@ void perform(Run& run) {
   const auto data =
       std::make_shared<const lnnet::Dataset>(lnnet::octants(run.get<std::size_t>("rows"), run.seed()));
   const lnnet::Dataset test = lnnet::octants(run.get<std::size_t>("test"), run.seed() + 1'000'000);
-  nets::train(run, data, &test);
+  nets::train(run, data, {{"test_accuracy", test}});
 }
 
 Finding solved(const Results& results) {

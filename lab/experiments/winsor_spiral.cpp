@@ -32,7 +32,7 @@ void perform(Run& run) {
   const auto data =
       std::make_shared<const lnnet::Dataset>(lnnet::spiral(run.get<std::size_t>("rows"), run.seed()));
   const lnnet::Dataset test = lnnet::spiral(run.get<std::size_t>("test"), run.seed() + 1'000'000);
-  nets::train(run, data, &test);
+  nets::train(run, data, {{"test_accuracy", test}});
 }
 
 Results normed(const Results& results, std::size_t depth) {

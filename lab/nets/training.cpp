@@ -36,11 +36,11 @@ lnnet::TrainState state_of(std::span<const std::byte> bytes) {
   return state;
 }
 
-void measure_end(Run& run, const lnnet::Trainer& trainer, const lnnet::Dataset* test) {
+void measure_end(Run& run, const lnnet::Trainer& trainer, std::initializer_list<HeldOut> held_out) {
   const lnnet::TrainSpec& spec = trainer.spec();
   const auto at_end = [&](const char* name, double value) { run.measure(name, spec.steps, value); };
   at_end("train_accuracy", trainer.score().accuracy);
-  if (test != nullptr) at_end("test_accuracy", trainer.score(*test).accuracy);
+  for (const HeldOut& part : held_out) at_end(part.metric, trainer.score(part.data).accuracy);
   at_end("to_95",
          static_cast<double>(lnnet::first_step_at(trainer.accuracy(), spec.record_every, 0.95, spec.steps)));
   const std::vector<lnnet::Transition> found = lnnet::transitions(trainer.accuracy(), spec.record_every);
@@ -86,7 +86,7 @@ lnnet::TrainSpec spec_of(const Run& run) {
           .precision = run.get<std::string>("precision") == "F32" ? Dtype::F32 : Dtype::F64};
 }
 
-void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Dataset* test) {
+void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, std::initializer_list<HeldOut> held_out) {
   lnnet::Trainer trainer(spec_of(run), std::move(data), 1);
   const lnnet::TrainSpec& spec = trainer.spec();
   if (run.step() > 0) trainer.resume(state_of(run.progress()));
@@ -98,7 +98,7 @@ void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Da
       run.measure("loss", step + 1, trainer.loss().back());
       run.measure("accuracy", step + 1, trainer.accuracy().back());
     }
-    if (trainer.done()) measure_end(run, trainer, test);
+    if (trainer.done()) measure_end(run, trainer, held_out);
     run.reached(step + 1, spec.steps, [&] { return bytes_of(trainer.state()); });
   }
 }

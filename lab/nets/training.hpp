@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -15,15 +16,22 @@ namespace normscope::lab::nets {
 /// Errors    Argument for an invalid name or number
 [[nodiscard]] lnnet::TrainSpec spec_of(const Run& run);
 
+/// Samples that a net is not trained on, and the metric that its accuracy on them is measured as.
+struct HeldOut {
+  const char* metric;
+  const lnnet::Dataset& data;
+};
+
 /// Trains the run's net. Measures "loss" and "accuracy" of the batch every few steps, and at the end
-/// "train_accuracy", "test_accuracy" if there is `test`, "to_95" (the first step with 95 %), "transitions"
+/// "train_accuracy", the accuracies on `held_out`, "to_95" (the first step with 95 %), "transitions"
 /// (their number), and "gain" and "gain_step" of the largest (0 if there is none).
 ///
 /// Errors    Cancelled, from Run::reached; as lnnet::Trainer
 ///
 /// Accuracy  an interrupted run measures the same bits as an uninterrupted one (test:
 ///           Nets.InterruptedTrainingResumesBitwise)
-void train(Run& run, std::shared_ptr<const lnnet::Dataset> data, const lnnet::Dataset* test = nullptr);
+void train(Run& run, std::shared_ptr<const lnnet::Dataset> data,
+           std::initializer_list<HeldOut> held_out = {});
 
 /// The values of a metric of a run in the order of steps.
 [[nodiscard]] std::vector<double> curve(const Done& run, std::string_view metric);

@@ -12,14 +12,15 @@ TEST(Nets, InterruptedTrainingResumesBitwise) {
   const lnnet::TrainSpec spec{.steps = 120, .batch = 8};
   const auto data = std::make_shared<const lnnet::Dataset>(lnnet::xor_corners(40, 3));
   const lnnet::Dataset test = lnnet::xor_corners(50, 4);
+  const auto perform = [&](lab::Run& run) { train(run, data, {{"test_accuracy", test}}); };
   lab::Run whole(to_json(spec), 7);
-  train(whole, data, &test);
+  perform(whole);
 
   lab::Run stopped(to_json(spec), 7,
                    Progress([](std::string_view, std::size_t done, std::size_t) { return done != 37; }));
-  EXPECT_THROW(train(stopped, data, &test), Error);
+  EXPECT_THROW(perform(stopped), Error);
   EXPECT_EQ(stopped.step(), 37U);
-  train(stopped, data, &test);
+  perform(stopped);
   EXPECT_EQ(stopped.measured(), whole.measured());
   // Every tenth step's batch, and six numbers at the end.
   EXPECT_EQ(whole.measured().size(), 2U * 12U + 6U);

@@ -1,6 +1,7 @@
 // A report of a model of 0.1, 1 and 7 billion parameters, against reading each byte of its file once; and the
 // description of one of 70 billion in 30 shards, from its headers. The models are synthetic, of the shapes of
 // Llama, in bfloat16; the vocabulary gets the usual time limit of a report. The shards are sparse files.
+// Prints the lines of the table of README.md on standard error.
 
 #include <algorithm>
 #include <cstdint>
@@ -144,6 +145,9 @@ class Model {
 
   [[nodiscard]] const fs::path& folder() const { return folder_; }
 
+  /// Of its tensors.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
  protected:
   explicit Model(const Size& size)
       : folder_(fs::temp_directory_path() / fmt::format("normscope-bench-report-{}", size.width)) {
@@ -162,6 +166,8 @@ class Model {
                                                              {"tie_word_embeddings", true}};
   }
 
+  std::uint64_t bytes_ = 0;
+
  private:
   fs::path folder_;
 };
@@ -172,7 +178,7 @@ class FullModel : public Model {
   explicit FullModel(const Size& size) : Model(size) {
     const std::vector<Entry> entries = entries_of(size);
     std::ofstream file(folder() / "model.safetensors", std::ios::binary);
-    write_header(file, entries);
+    bytes_ = write_header(file, entries);
     Numbers numbers;
     for (const Entry& entry : entries) numbers.write(file, entry);
   }
@@ -193,16 +199,11 @@ class SparseModel : public Model {
       const auto end = static_cast<std::uint64_t>(file.tellp()) + data;
       file.close();
       fs::resize_file(folder() / name, end);
-      bytes_ += end;
+      bytes_ += data;
       for (std::size_t i = first; i < last; ++i) index["weight_map"][entries[i].name] = name;
     }
     std::ofstream(folder() / "model.safetensors.index.json") << index;
   }
-
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-
- private:
-  std::uint64_t bytes_ = 0;
 };
 
 struct Usage {
@@ -243,12 +244,23 @@ void read(const fs::path& file_name) {
   }
 }
 
+/// Two digits, without an exponent: "0.31", "8.2", "117".
+std::string number(double value) {
+  return value >= 10.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.2g}", value);
+}
+
 void rows(bool quick, const bench::Show& show) {
   const unsigned threads = thread_count(0);
+  fmt::print(stderr,
+             "| parameters | file | read it once | report without vocabulary | report | processor time | "
+             "memory at most |\n|---|---|---|---|---|---|---|\n");
   for (const Size& size : sizes) {
     if (quick && &size != sizes) break;
     const FullModel model(size);
+    std::string line =
+        fmt::format("| {} | {} GB |", size.name, number(static_cast<double>(model.bytes()) * 1e-9));
     const Usage bytes = measured([&] { read(model.folder() / "model.safetensors"); });
+    line += fmt::format(" {} s |", number(bytes.seconds));
     for (const bool vocabulary : {false, true}) {
       const Usage report = measured([&] {
         const auto checkpoint = checkpoint::open_checkpoint(model.folder());
@@ -265,9 +277,12 @@ void rows(bool quick, const bench::Show& show) {
              {},
              ratio,
              ratio}});
-      fmt::print(stderr, "{}, {}: {:.1f} s, {:.1f} s of processor time, at most {} MiB of memory\n",
-                 size.name, task, report.seconds, report.processor_seconds, report.peak_mib);
+      line += fmt::format(" {} s |", number(report.seconds));
+      if (vocabulary) {
+        line += fmt::format(" {} s | {} MiB |", number(report.processor_seconds), report.peak_mib);
+      }
     }
+    fmt::print(stderr, "{}\n", line);
   }
   const SparseModel model(in_shards);
   const double seconds = bench::median_seconds(5, [&] {

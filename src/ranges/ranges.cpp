@@ -219,6 +219,21 @@ LogitRanges of_logits(const model::Vocabulary& vocabulary, const ReaderRanges& r
           .soft_cap = vocabulary.soft_cap};
 }
 
+/// Why nothing is known of a model whose configuration names a type that is not known, although its tensor
+/// names are those of an architecture: its norms may be of another kind. Empty for other models.
+std::string why_no_ranges(const model::Model& model) {
+  const auto stranger = [](const std::string& reasons) {
+    return reasons.rfind("model_type: ", 0) == 0 || reasons.find("; model_type: ") != std::string::npos;
+  };
+  if (model.vocabulary && stranger(model.vocabulary->not_modelled)) {
+    return "not modelled: " + model.vocabulary->not_modelled;
+  }
+  for (const model::Head& head : model.heads) {
+    if (stranger(head.not_modelled)) return "not modelled: " + head.not_modelled;
+  }
+  return "";
+}
+
 void add_logits(const Run& run, const model::Model& model, ModelRanges& result) {
   if (!model.vocabulary || !model.vocabulary->unembedding) {
     result.logits_refused = model::why_no_logits(model);
@@ -255,7 +270,11 @@ ModelRanges of_model(const checkpoint::Checkpoint& checkpoint, const model::Mode
                      const Progress& progress, std::chrono::steady_clock::time_point until) {
   const Run run{checkpoint, threads, progress, until};
   ModelRanges result;
-  for (const model::Norm& norm : model.norms) result.norms.push_back(of_norm(run, norm));
+  const std::string refused = why_no_ranges(model);
+  for (const model::Norm& norm : model.norms) {
+    result.norms.push_back(refused.empty() ? of_norm(run, norm)
+                                           : NormRanges{.name = norm.name, .refused = refused});
+  }
   add_logits(run, model, result);
   return result;
 }

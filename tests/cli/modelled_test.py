@@ -129,6 +129,9 @@ class ModelledTest(CommandTest):
         document = self.json("report", folder)
         self.assertEqual({head["refused"] for head in document["heads"]}, {"not modelled: model_type: minicpm"})
         self.assertEqual(document["vocabulary"]["refused"], "not modelled: model_type: minicpm")
+        # Its norms may be of another kind, so that nothing behind them has a range.
+        ranges = document["ranges"]["norms"]
+        self.assertEqual({norm["refused"] for norm in ranges}, {"not modelled: model_type: minicpm"})
         self.assertTrue(any("minicpm is not known" in note for note in document["model"]["notes"]))
 
     @unittest.skipUnless(CHROMIUM, "no chromium to show the page")

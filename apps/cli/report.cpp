@@ -93,9 +93,14 @@ void say_ranges(const Session& session, const audit::Report& report) {
   std::string text =
       fmt::format("  ranges: {} of {} bounded", summary.known, counted(summary.readers, "reader"));
   if (summary.largest != nullptr) {
-    text += fmt::format(", numbers up to {} over every input ({} to {} times typical), {} never positive",
-                        audit::number_at_most(summary.largest->size()), audit::number(summary.least_ratio),
-                        audit::number(summary.most_ratio), counted(summary.never_positive, "output"));
+    const std::string least = audit::number(summary.least_ratio);
+    const std::string most = audit::number(summary.most_ratio);
+    text += fmt::format(", numbers up to {} over every input ({} times typical)",
+                        audit::number_at_most(summary.largest->size()),
+                        least == most ? most : fmt::format("{} to {}", least, most));
+    if (summary.never_positive > 0) {
+      text += fmt::format(", {} never positive", counted(summary.never_positive, "output"));
+    }
   }
   for (const ranges::NumberType& type : ranges::number_types) {
     if (const std::size_t readers = ranges::overflowing(report.ranges, type); readers > 0) {

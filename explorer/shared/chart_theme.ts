@@ -7,7 +7,7 @@ export function chartConfig(): Config {
   const muted = color("--muted");
   const rule = color("--rule");
   const font = getComputedStyle(document.documentElement).getPropertyValue("--sans").trim();
-  const series = [1, 2, 3, 4, 5, 6, 7].map((i) => color(`--series-${i}`));
+  const series = [1, 2, 3, 4, 5, 6, 7, 8].map((i) => color(`--series-${i}`));
   const mark = series[0] ?? ink;
   const ramp = [color("--ramp-low"), color("--ramp-middle"), color("--ramp-high")];
   return {
@@ -54,7 +54,8 @@ export function chartConfig(): Config {
     title: { color: ink, fontWeight: "normal" },
     range: {
       category: series,
-      ramp,
+      // Of points and lines, which the low end of a heat map would not show on the page.
+      ramp: [color("--ramp-line"), color("--ramp-high")],
       heatmap: ramp,
       ordinal: ramp,
       diverging: [color("--series-2"), color("--rule"), color("--series-1")],

@@ -84,7 +84,7 @@ void concentrated_images(const Report& report, Findings& findings) {
       {"concentrated_image",
        order[0],
        fmt::format("{} has the most concentrated image: effective dimension {} of {}; its longest axis holds "
-                   "{}% of the energy, its eight longest {}%.",
+                   "{} % of the energy, its eight longest {} %.",
                    norm.norm.name, number(norm.image->effective_dimension), norm.image->semi_axes,
                    number(100.0 * norm.image->energy_top_1), number(100.0 * norm.image->energy_top_8)),
        {{"effective_dimension", norm.image->effective_dimension},
@@ -142,7 +142,7 @@ void null_directions(const Report& report, Findings& findings) {
   findings.push_back(
       {"null_direction",
        *most,
-       fmt::format("The output of {} has no component along a direction far from all-ones (cosine {:.3f}), "
+       fmt::format("The output of {} does not vary along a direction far from all-ones (cosine {:.3f}), "
                    "mostly coordinate {} (weight {:.2f}){}. In {} of {} norms the cosine is below {:g}.",
                    norm.norm.name, cosine, top.coordinate, std::abs(top.weight),
                    off ? ", which the norm switches off" : "", tilted, single, tilted_cosine),

@@ -145,8 +145,12 @@ void signs_and_zeros(const Report& report, Findings& findings) {
   findings.push_back(
       {"negative_gain",
        most,
-       fmt::format("Features change sign at {} below zero; {} has the most of them, {}.",
-                   counted(negative, "gain"), report.norms[most].norm.name, report.norms[most].sign_changes),
+       fmt::format("{} below zero {}, {}in {}.", counted(negative, "gain"),
+                   negative == 1 ? "changes the sign of its feature" : "change the sign of their features",
+                   negative == 1          ? ""
+                   : flipping.size() == 1 ? "all "
+                                          : fmt::format("{} of them ", report.norms[most].sign_changes),
+                   report.norms[most].norm.name),
        {{"negative", static_cast<double>(negative)}},
        0.25,
        report.norms[most].reproduce});

@@ -19,10 +19,10 @@ const UsualRange* UsualFamily::range(std::string_view measure) const {
 
 std::string UsualFamily::text(std::string_view measure) const {
   const UsualRange* const known = range(measure);
-  if (known == nullptr) return "";
-  return fmt::format("usual: {} to {} in 90 % of the norms of {} {} {}", number_at_least(known->low),
-                     number_at_most(known->high), models.size(), title,
-                     models.size() == 1 ? "model" : "models");
+  // The range of a single model says nothing about others, and may be that of the model itself.
+  if (known == nullptr || models.size() < 2) return "";
+  return fmt::format("usual: {} to {} in 90 % of the norms of {} {} models", number_at_least(known->low),
+                     number_at_most(known->high), models.size(), title);
 }
 
 std::optional<double> measured(const NormReport& norm, std::string_view measure) {

@@ -18,7 +18,11 @@ class IndexReader : public JsonEvents {
   std::map<std::string, std::string, std::less<>> read(std::string_view text) {
     std::size_t position = 0;
     parse_json(text, *this, &position);
-    if (!seen_map_) fail(ErrorCode::Format, "index has no weight_map");
+    // For example a config.json.
+    if (!seen_map_) {
+      fail(ErrorCode::Format,
+           "has no weight_map, which an index of shards has; name the model's folder or its file of weights");
+    }
     if (map_.empty()) fail(ErrorCode::Format, "weight_map is empty");
     return std::move(map_);
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include <fmt/core.h>
+
 #include <normscope/audit/spectrum.hpp>
 
 namespace normscope::figures {
@@ -25,9 +27,10 @@ const char* depth_title(const Json& rows) {
              : "norm, by name: the order of the forward pass is not known";
 }
 
-Json depth_axis(const Json& rows) {
+Json depth_axis(const Json& rows, std::size_t norms) {
   Json axis = {{"format", "d"}};
-  const auto last = rows.back()["position"].get<std::size_t>();
+  const auto last =
+      std::max<std::size_t>(rows.back()["position"].get<std::size_t>(), norms == 0 ? 0 : norms - 1);
   if (last < named_positions) {
     axis["values"] = Json::array();
     for (std::size_t i = 0; i <= last; ++i) axis["values"].push_back(i);
@@ -36,10 +39,16 @@ Json depth_axis(const Json& rows) {
           {"type", "quantitative"},
           {"title", depth_title(rows)},
           {"axis", axis},
-          {"scale", {{"nice", false}, {"padding", 12}}}};
+          {"scale", {{"domain", {0, last}}, {"nice", false}, {"padding", 12}}}};
 }
 
-Json role_colour() { return {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}}; }
+Json role_colour(const Json& rows) {
+  Json colour = {{"field", "role"}, {"type", "nominal"}, {"title", nullptr}};
+  const bool one =
+      std::all_of(rows.begin(), rows.end(), [&](const Json& row) { return row["role"] == rows[0]["role"]; });
+  if (one && rows[0]["role"] == "unknown") colour["legend"] = nullptr;
+  return colour;
+}
 
 std::pair<double, double> extent(const Json& rows, const char* field) {
   double low = INFINITY;
@@ -49,6 +58,10 @@ std::pair<double, double> extent(const Json& rows, const char* field) {
     high = std::max(high, row[field].get<double>());
   }
   return {low, high};
+}
+
+std::string from_to(double low, double high, std::string (*text)(double)) {
+  return text(low) == text(high) ? text(low) : fmt::format("from {} to {}", text(low), text(high));
 }
 
 Json ratio_axis(const Json& rows, const char* field, const char* title) {

@@ -57,10 +57,15 @@ using vega::values;
 /// The meaning of the positions of `rows`, as an axis title.
 [[nodiscard]] const char* depth_title(const Json& rows);
 
-/// Position in the forward pass, the x axis of figures over depth.
-[[nodiscard]] Json depth_axis(const Json& rows);
+/// Position in the forward pass, the x axis of figures over depth: of this number of norms, or up to the last
+/// of the rows.
+[[nodiscard]] Json depth_axis(const Json& rows, std::size_t norms = 0);
 
-[[nodiscard]] Json role_colour();
+/// A colour for each role, without a legend where no role is known.
+[[nodiscard]] Json role_colour(const Json& rows);
+
+/// "from 2.1 to 41", or the number itself where both are printed alike.
+[[nodiscard]] std::string from_to(double low, double high, std::string (*text)(double) = number);
 
 /// Least and largest value of a field.
 [[nodiscard]] std::pair<double, double> extent(const Json& rows, const char* field);

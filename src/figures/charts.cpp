@@ -14,13 +14,17 @@
 namespace normscope::figures {
 namespace {
 
+/// Norms up to which each has its number in a legend.
+constexpr std::size_t few_norms = 6;
 /// Points that draw one spectrum.
 constexpr std::size_t spectrum_points = 64;
 
 /// Points over depth, joined by a thin line for each role where their order is known.
 Json depth_figure(Json rows, Json y, Json tips) {
-  const Json encoding = {
-      {"x", depth_axis(rows)}, {"y", std::move(y)}, {"color", role_colour()}, {"tooltip", std::move(tips)}};
+  const Json encoding = {{"x", depth_axis(rows)},
+                         {"y", std::move(y)},
+                         {"color", role_colour(rows)},
+                         {"tooltip", std::move(tips)}};
   Json layers = Json::array();
   if (std::any_of(rows.begin(), rows.end(), is_ordered)) {
     layers.push_back({{"mark", {{"type", "line"}, {"opacity", 0.35}, {"strokeWidth", 1}}}});
@@ -59,12 +63,12 @@ Json rows(const Report& report, Keep keep, Fill fill) {
 
 bool has_image(const NormReport& norm) { return norm.image && norm.image->semi_axes > 0; }
 
-std::string percent(double value) { return number(100.0 * value) + "%"; }
+std::string percent(double value) { return number(100.0 * value) + " %"; }
 
 /// "from 2.1 to 41" over a field of the rows.
 std::string range(const Json& table, const char* field, std::string (*text)(double) = number) {
   const auto [low, high] = extent(table, field);
-  return fmt::format("from {} to {}", text(low), text(high));
+  return from_to(low, high, text);
 }
 
 std::string text_alternative(const char* what, const Json& table, const char* field) {
@@ -83,7 +87,7 @@ void condition(const Report& report, Json& charts) {
   if (table.empty()) return;
   charts.push_back(
       chart("condition", "How stretched is each norm's image?",
-            fmt::format("The longest axis over the shortest runs {}.", range(table, "condition")),
+            fmt::format("The longest axis over the shortest is {}.", range(table, "condition")),
             text_alternative("Condition number of the image", table, "condition"),
             depth_figure(table, ratio_axis(table, "drawn", "longest over shortest axis"),
                          tooltip({{"condition", "condition"}, {"ratio", "longest over median"}}))));
@@ -108,11 +112,16 @@ void spectra(const Report& report, Json& charts) {
     }
   }
   if (table.empty()) return;
+  Json legend = {{"format", "d"}, {"tickMinStep", 1}};
+  if (report.norms.size() <= few_norms) {  // halves of a step would be printed as whole numbers
+    legend["values"] = Json::array();
+    for (std::size_t i = 0; i < report.norms.size(); ++i) legend["values"].push_back(i);
+  }
   charts.push_back(chart(
       "spectra", "What shape is each ellipsoid?",
       "Each line holds one norm's semi-axes, longest first: flat is a sphere, a cliff at the left is a few "
       "outlier axes.",
-      fmt::format("Semi-axes by rank on logarithmic axes, one line for each of {} norms; lengths run {}.",
+      fmt::format("Semi-axes by rank on logarithmic axes, one line for each of {} norms; lengths are {}.",
                   report.norms.size(), range(table, "length")),
       {{"data", values(table)},
        {"height", 280},
@@ -125,7 +134,7 @@ void spectra(const Report& report, Json& charts) {
           {{"field", "position"},
            {"type", "quantitative"},
            {"title", ordered ? "depth" : "norm"},
-           {"legend", {{"format", "d"}, {"tickMinStep", 1}}}}},
+           {"legend", legend}}},
          {"tooltip", tooltip({{"rank", "rank"}, {"length", "semi-axis"}})}}}}));
 }
 
@@ -186,12 +195,12 @@ void gains(const Report& report, Json& charts) {
   charts.push_back(
       chart("gains", "How do the gains spread through depth?",
             fmt::format(
-                "Mean gains run {}; thin bars reach to the extremes, thick ones over one standard deviation.",
+                "Mean gains are {}; thin bars reach to the extremes, thick ones over one standard deviation.",
                 range(table, "mean")),
             text_alternative("Mean gain", table, "mean"),
             {{"data", values(table)},
              {"height", 240},
-             {"encoding", {{"x", depth_axis(table)}, {"color", role_colour()}, {"tooltip", tips}}},
+             {"encoding", {{"x", depth_axis(table)}, {"color", role_colour(table)}, {"tooltip", tips}}},
              {"layer",
               {{{"mark", {{"type", "rule"}, {"opacity", 0.5}}},
                 {"encoding", {{"y", quantity("min", "gain")}, {"y2", {{"field", "max"}}}}}},
@@ -213,18 +222,19 @@ void outliers(const Report& report, Json& charts) {
       table.push_back(std::move(row));
     }
   }
-  if (table.empty()) return;
+  // A single norm's outliers are among the features above.
+  if (table.empty() || table.front()["position"] == table.back()["position"]) return;
   charts.push_back(chart(
       "outliers", "Do the same features stand out in many norms?",
       "Each mark is a gain at least four times its norm's median; marks in one row are one feature through "
       "depth.",
-      fmt::format("{} outlier gains by norm and coordinate; ratios to the median run {}.", table.size(),
+      fmt::format("{} outlier gains by norm and coordinate; ratios to the median are {}.", table.size(),
                   range(table, "ratio")),
       {{"data", values(table)},
        {"height", 260},
        {"mark", {{"type", "circle"}, {"opacity", 0.75}}},
        {"encoding",
-        {{"x", depth_axis(table)},
+        {{"x", depth_axis(table, report.norms.size())},
          {"y", ordinal("coordinate", "coordinate")},
          {"size",
           {{"field", "ratio"},
@@ -266,8 +276,7 @@ void features(const Report& report, Json& charts) {
   charts.push_back(chart(
       "features", "Which features stand out, and which are switched off?",
       "One row a feature of the residual stream, those unusual in most norms first: red gains are above "
-      "their "
-      "norm's median, blue ones below; the darkest blue is a feature that the norm switches off.",
+      "their norm's median, blue ones below; the darkest blue is a feature that the norm switches off.",
       fmt::format("Gain over the median by feature and norm, for {} features.", report.features.size()),
       {{"data", values(std::move(table))},
        {"height", row_height * report.features.size()},
@@ -298,8 +307,8 @@ void null_directions(const Report& report, Json& charts) {
       [](const NormReport& norm, Json& row) { row["cosine"] = *norm.null_space->cosine_to_ones; });
   if (table.empty()) return;
   charts.push_back(
-      chart("null-direction", "Which direction can no output of the norm have?",
-            fmt::format("Before the gain it is all-ones; after it, the cosine to all-ones is {}.",
+      chart("null-direction", "Along which direction does no output vary?",
+            fmt::format("Before the gain along all-ones; after it, the direction's cosine to all-ones is {}.",
                         range(table, "cosine")),
             text_alternative("Cosine of the erased direction to all-ones", table, "cosine"),
             depth_figure(table,
@@ -335,8 +344,7 @@ void biases(const Report& report, Json& charts) {
   charts.push_back(chart(
       "shift", "How far is the ellipsoid moved from the origin?",
       fmt::format("The bias is {} times the image's root-mean-square radius; above 1, most of every output "
-                  "is the same "
-                  "constant vector.",
+                  "is the same constant vector.",
                   range(table, "shift")),
       text_alternative("Length of the bias over the image's radius", table, "shift"),
       depth_figure(table, quantity("shift", "bias over radius"), tooltip({{"shift", "bias over radius"}}))));

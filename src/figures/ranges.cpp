@@ -96,12 +96,17 @@ Json limits(double largest) {
   return rows;
 }
 
+/// Whether all maps have the same ratio as printed: without biases it is the root of the width.
+bool constant_ratio(const ranges::Summary& summary) {
+  return number(summary.least_ratio) == number(summary.most_ratio);
+}
+
 void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json& table, Json& charts) {
   const Json size = logarithmic("worst", size_title);
   Json layers = {{{"mark", {{"type", "rule"}, {"opacity", 0.45}}},
-                  {"encoding", {{"y", size}, {"y2", {{"field", "typical"}}}, {"color", role_colour()}}}},
+                  {"encoding", {{"y", size}, {"y2", {{"field", "typical"}}}, {"color", role_colour(table)}}}},
                  {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}},
-                  {"encoding", {{"y", size}, {"color", role_colour()}}}}};
+                  {"encoding", {{"y", size}, {"color", role_colour(table)}}}}};
   const double largest = summary.largest->size();
   if (Json lines = limits(largest); !lines.empty()) {
     const Json limit = quantity("limit", size_title);
@@ -128,27 +133,30 @@ void sizes(const ModelRanges& found, const ranges::Summary& summary, const Json&
   }
   charts.push_back(chart(
       "ranges", "How large can the numbers behind each norm become?",
-      fmt::format("For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} "
-                  "behind {}).{} Dots are the largest size over every input, lines reach down to the typical "
-                  "size.",
-                  number_at_most(largest), summary.largest->role, summary.largest_norm->name,
-                  margins(found, largest)),
+      fmt::format(
+          "For every input, the outputs of linear maps behind a norm are at most {} in magnitude ({} "
+          "behind {}).{} Dots are the largest size over every input, lines reach down to the typical "
+          "size{}.",
+          number_at_most(largest), summary.largest->role, summary.largest_norm->name, margins(found, largest),
+          constant_ratio(summary) ? fmt::format(", smaller by a factor of {}", number(summary.most_ratio))
+                                  : ""),
       fmt::format("Largest and typical size of the outputs of {} on a logarithmic axis, in the order of the "
                   "forward pass.",
                   counted(summary.known, "linear map")),
       {{"data", values(table)},
        {"height", 280},
        {"encoding",
-        {{"x", depth_axis(table)},
+        {{"x", depth_axis(table, found.norms.size())},
          {"tooltip",
           tips_of_maps({{"worst", "largest"}, {"typical", "typical"}, {"ratio", "largest over typical"}})}}},
        {"layer", std::move(layers)}}));
 }
 
-void ratios(const ranges::Summary& summary, const Json& table, Json& charts) {
-  const Json encoding = {{"x", depth_axis(table)},
+void ratios(const ModelRanges& found, const ranges::Summary& summary, const Json& table, Json& charts) {
+  if (constant_ratio(summary)) return;
+  const Json encoding = {{"x", depth_axis(table, found.norms.size())},
                          {"y", ratio_axis(table, "ratio", "largest over typical size")},
-                         {"color", role_colour()},
+                         {"color", role_colour(table)},
                          {"tooltip", tips_of_maps({{"ratio", "largest over typical"},
                                                    {"steps", "int8 steps of a typical number"}})}};
   charts.push_back(chart(
@@ -168,7 +176,7 @@ void ratios(const ranges::Summary& summary, const Json& table, Json& charts) {
          {{"mark", {{"type", "point"}, {"filled", true}, {"size", 45}, {"opacity", 1}}}}}}}));
 }
 
-void fixed_signs(const ranges::Summary& summary, const Json& table, Json& charts) {
+void fixed_signs(const ModelRanges& found, const ranges::Summary& summary, const Json& table, Json& charts) {
   Json rows = Json::array();
   for (const Json& row : table) {
     for (const auto& [field, sign] :
@@ -186,7 +194,7 @@ void fixed_signs(const ranges::Summary& summary, const Json& table, Json& charts
   Json count = quantity("count", "outputs");
   count["stack"] = nullptr;
   count["axis"] = {{"format", "d"}, {"tickMinStep", 1}};
-  const Json encoding = {{"x", depth_axis(rows)},
+  const Json encoding = {{"x", depth_axis(rows, found.norms.size())},
                          {"color", {{"field", "sign"}, {"type", "nominal"}, {"title", nullptr}}},
                          {"tooltip", tips_of_maps({{"count", "outputs"}, {"rows", "of"}})}};
   charts.push_back(chart(
@@ -214,8 +222,8 @@ Json range_charts(const ModelRanges& found) {
   const Json table = rows_of(found);
   if (table.empty()) return charts;
   sizes(found, summary, table, charts);
-  ratios(summary, table, charts);
-  fixed_signs(summary, table, charts);
+  ratios(found, summary, table, charts);
+  fixed_signs(found, summary, table, charts);
   return charts;
 }
 

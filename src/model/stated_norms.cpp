@@ -72,6 +72,8 @@ void append_stated_norms(const Checkpoint& checkpoint, std::span<const StatedNor
       norm.order_known = before == 0;
       if (const int times = ++times_named[norm.name]; times > 1) norm.name += fmt::format(" ({})", times);
       if (stated.axis != -1) {
+        // Its coordinates are not those of norms along the last axis: nothing compares them.
+        norm.stack = fmt::format("axis {}", stated.axis);
         model.notes.push_back(fmt::format(
             "{} normalizes axis {}, counted from the end: its gain indexes that axis, not the last",
             norm.name, stated.axis));

@@ -105,7 +105,10 @@ TEST_F(ShardIndex, RejectsShardNamesThatLeaveTheFolder) {
 }
 
 TEST_F(ShardIndex, RejectsOtherShapesOfJson) {
-  EXPECT_EQ(complaint("{}"), "index has no weight_map");
+  const std::string no_map =
+      "has no weight_map, which an index of shards has; name the model's folder or its file of weights";
+  EXPECT_EQ(complaint("{}"), no_map);
+  EXPECT_EQ(complaint(R"({"model_type":"gpt2"})"), no_map);
   EXPECT_EQ(complaint(R"({"weight_map":{}})"), "weight_map is empty");
   EXPECT_EQ(complaint(R"({"weight_map":[]})"), "weight_map is an array, expected an object");
   EXPECT_EQ(complaint(R"({"weight_map":null})"), "weight_map is null, expected an object");
@@ -116,7 +119,7 @@ TEST_F(ShardIndex, RejectsOtherShapesOfJson) {
             "weight_map has an object for tensor \"a\", expected a file name");
   EXPECT_EQ(complaint(R"({"weight_map":{"a":["1.safetensors"]}})"),
             "weight_map has an array for tensor \"a\", expected a file name");
-  EXPECT_EQ(complaint(R"({"metadata":{"weight_map":{"a":"1.safetensors"}}})"), "index has no weight_map");
+  EXPECT_EQ(complaint(R"({"metadata":{"weight_map":{"a":"1.safetensors"}}})"), no_map);
   EXPECT_EQ(complaint(R"({"weight_map":{"a":"1.safetensors"})"),
             "not one JSON object: syntax error at byte 36");
   EXPECT_EQ(complaint("[1]"), "index is an array, expected an object");

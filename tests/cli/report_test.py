@@ -47,6 +47,9 @@ class ReportTest(CommandTest):
         alone = self.json("report", self.model, "-o", "page.html", "--no-vocabulary")
         self.assertEqual(len(alone["usual"]["models"]), 1)
         self.assertFalse(any(finding["is_usual"] for finding in alone["findings"]))
+        # A single model's range says nothing about others.
+        self.assertEqual({one["text"] for one in alone["usual"]["ranges"]}, {""})
+        self.assertEqual({finding["usual"] for finding in alone["findings"]}, {None})
 
     def test_what_one_norm_in_twenty_has_is_a_finding_in_a_model_of_the_table_too(self):
         found = self.json("report", CHECKPOINTS / "gpt2_small_without_mlp", "-o", "page.html")
@@ -55,6 +58,7 @@ class ReportTest(CommandTest):
             self.assertIn(kind, [finding["kind"] for finding in unusual])
         longest = [finding for finding in unusual if finding["kind"] == "stretched_axis"][0]
         self.assertIn("ln_f", longest["text"])
+        self.assertIn("usual longest over median axis: ", longest["usual"])
         self.assertIn("90 % of the norms of 4 GPT-2 models", longest["usual"])
 
     @unittest.skipIf(SANITIZED, "checked once, by the faster build")

@@ -50,6 +50,27 @@ TEST_F(ChartsOfNorms, JoinNormsThroughDepthOnlyInAKnownOrder) {
   EXPECT_NE(title(unordered).find("not known"), std::string::npos);
 }
 
+TEST_F(ChartsOfNorms, LeaveOutWhatSaysNothing) {
+  const auto with_id = [&](const std::string& id) {
+    for (const auto& chart : nlohmann::json(figures::charts(report()))) {
+      if (chart["id"] == id) return chart;
+    }
+    return nlohmann::json();
+  };
+  std::vector<double> gain(64, 1.0);
+  gain[7] = 9.0;
+  add(gain);
+  add(std::vector<double>(64, 1.0));
+  const nlohmann::json condition = with_id("condition")["spec"];
+  EXPECT_TRUE(condition["encoding"]["color"].contains("legend")) << "no role is known";
+  EXPECT_TRUE(condition["encoding"]["color"]["legend"].is_null());
+  EXPECT_EQ(with_id("spectra")["spec"]["encoding"]["color"]["legend"]["values"], nlohmann::json({0, 1}));
+  EXPECT_TRUE(with_id("outliers").is_null()) << "of a single norm";
+  EXPECT_EQ(with_id("similarity")["answer"].get<std::string>().find(" from "), std::string::npos);
+  add(gain);
+  EXPECT_FALSE(with_id("outliers").is_null());
+}
+
 TEST_F(ChartsOfNorms, SayHowFarABiasMovesTheImage) {
   // A sphere of radius 8, shifted by 6 and by 16.
   std::vector<double> bias(64);

@@ -62,6 +62,19 @@ TEST(RangeCharts, SayWhatTheWorstCaseCosts) {
   EXPECT_NE(answer.find("takes 12.7 to 15.9"), std::string::npos) << answer;
 }
 
+TEST(RangeCharts, ARatioThatAllMapsShareIsNotDrawn) {
+  ranges::ModelRanges found = some();
+  found.norms[0].readers.erase(found.norms[0].readers.begin() + 1);  // 8 times, the others 10
+  EXPECT_TRUE(chart_of(found, "worst-over-typical").is_null());
+  const std::string answer = chart_of(found, "ranges")["answer"];
+  EXPECT_NE(answer.find("down to the typical size, smaller by a factor of 10."), std::string::npos) << answer;
+}
+
+TEST(RangeCharts, CoverTheDepthOfTheModel) {
+  const nlohmann::json chart = chart_of(some(), "ranges");  // nothing is known behind its second norm
+  EXPECT_EQ(chart["spec"]["encoding"]["x"]["scale"]["domain"], nlohmann::json({0, 1}));
+}
+
 TEST(RangeCharts, CountOutputsThatKeepTheirSign) {
   ranges::ModelRanges found = some();
   const nlohmann::json chart = chart_of(found, "fixed-signs");

@@ -105,6 +105,7 @@ TEST(StatedNorms, OfMagikaAreItsTwo) {
   EXPECT_EQ(model.evidence, "ONNX graph");
   ASSERT_EQ(model.norms.size(), 2u);
   EXPECT_TRUE(notes_mention(model, "LayerNorm_0 normalizes axis -2"));
+  EXPECT_NE(model.norms[0].stack, model.norms[1].stack) << "coordinates along different axes";
   EXPECT_EQ(model.norms[1].readers.size(), 1u);
   for (const Norm& norm : model.norms) {
     const NormSpec spec = read_norm(checkpoint, norm);

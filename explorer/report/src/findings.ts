@@ -19,7 +19,8 @@ function meter(finding: Finding): HTMLElement {
   );
 }
 
-function item(finding: Finding): HTMLElement {
+/** One finding; `explained` leaves out why it matters, which an earlier one of its kind has said. */
+function item(finding: Finding, explained: boolean): HTMLElement {
   return el(
     "li",
     {},
@@ -28,7 +29,7 @@ function item(finding: Finding): HTMLElement {
       "div",
       {},
       el("p", { class: "sentence", dir: "auto" }, finding.text),
-      finding.why === "" ? null : el("p", { class: "why" }, finding.why),
+      finding.why === "" || explained ? null : el("p", { class: "why" }, finding.why),
       finding.usual === null ? null : el("p", { class: "why" }, finding.usual),
       finding.norm_index === null
         ? null
@@ -51,7 +52,9 @@ export function showFindings({ findings, usual }: Report): void {
   const usualOnes = sorted.filter((finding) => finding.is_usual).length;
   const first = Math.min(shownAtFirst, sorted.length - usualOnes);
   if (first === 0) body.append(el("p", {}, `Nothing unusual for ${usual?.family ?? "such"} models.`));
-  const rows = sorted.map(item);
+  const rows = sorted.map((finding, i) =>
+    item(finding, sorted.slice(0, i).some((earlier) => earlier.kind === finding.kind)),
+  );
   const listed = el("ol", { class: "findings" }, ...rows);
   body.append(listed);
   if (rows.length <= first) return;

@@ -52,7 +52,7 @@ function showHeads(heads: Head[], body: HTMLElement): void {
       "p",
       {},
       `${plural(countHeads(heads), "attention head")} in ${plural(layers, "layer")}. ` +
-        "Each compares what its norm lets through; the heads of one layer share a row.",
+        "Heads of one layer that read the same norm share a row.",
     ),
     el(
       "details",

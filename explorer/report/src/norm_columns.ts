@@ -12,6 +12,8 @@ export interface Column {
   numeric: boolean;
   /** Whether it says which norm it is and not what was measured: on a narrow screen the row's details alone have it. */
   places?: boolean;
+  /** Whether the column is left out where it is known of no norm: not all models have layers or centring norms. */
+  optional?: boolean;
   /** Text above the table that replaces the column if all norms have the same value. */
   common?: (norm: Norm) => string;
   cell?: (norm: Norm) => Node | string;
@@ -42,8 +44,9 @@ const columns: Column[] = [
   {
     ...text("Role", "The part of the model before or after which the norm stands", (norm) => norm.role),
     places: true,
+    optional: true,
   },
-  { ...numeric("Layer", "Layer of the stack", (norm) => norm.layer), places: true },
+  { ...numeric("Layer", "Layer of the stack", (norm) => norm.layer), places: true, optional: true },
   {
     ...text("Kind", "Kind of normalization", (norm) => kindName(norm.kind, norm.groups)),
     common: (norm) => kindName(norm.kind, norm.groups),
@@ -75,11 +78,14 @@ const columns: Column[] = [
     ),
     cell: (norm) => percent(norm.image?.energy_top_8 ?? null),
   },
-  measure(
-    "cos to 1",
-    "Cosine between the null direction and the all-ones vector",
-    (norm) => norm.null_space?.cosine_to_ones ?? null,
-  ),
+  {
+    ...measure(
+      "cos to 1",
+      "Cosine between the null direction and the all-ones vector",
+      (norm) => norm.null_space?.cosine_to_ones ?? null,
+    ),
+    optional: true,
+  },
   numeric("Outliers", "Coordinates with an unusual gain", (norm) => norm.outlier_count),
 ];
 
@@ -93,8 +99,10 @@ export function columnsFor(norms: Norm[]): { shown: Column[]; common: string[] }
       (norm) =>
         column.value(norm) !== null && first !== undefined && column.value(norm) === column.value(first),
     );
+  const known = (norm: Norm, column: Column) => !["", "unknown", null].includes(column.value(norm) as string | null);
+  const missing = (column: Column) => column.optional === true && !norms.some((norm) => known(norm, column));
   return {
-    shown: columns.filter((column) => !same(column)),
+    shown: columns.filter((column) => !same(column) && !missing(column)),
     common: columns.filter(same).flatMap((column) => (first && column.common ? [column.common(first)] : [])),
   };
 }

@@ -34,7 +34,7 @@ const at = (norm: Norm): HTMLElement => normLink(norm.index, norm.name);
 /** The usual range of a measure in the model's family, for the line below a key fact. */
 function usualOf({ usual }: Report, measure: string): string[] {
   const range = usual?.ranges.find((one) => one.measure === measure);
-  return range === undefined ? [] : [` · ${range.text}`];
+  return range === undefined || range.text === "" ? [] : [` · ${range.text}`];
 }
 
 function keyFacts(report: Report): HTMLElement[] {
@@ -132,7 +132,12 @@ function provenance({ model, usual }: Report): HTMLElement {
       ["Path", name(model.path)],
       ["Format", model.format],
       ["Recognized by", model.evidence],
-      ["Usual values from", usual && `${usual.models.join(", ")}: ${plural(usual.norms, "norm")}`],
+      [
+        "Usual values from",
+        usual && usual.models.length > 1
+          ? `${usual.models.join(", ")}: ${plural(usual.norms, "norm")}`
+          : null,
+      ],
     ]),
     definitions(files),
     model.files.length > 40

@@ -139,8 +139,8 @@ export function showRanges(ranges: Ranges): void {
 
 /** Norms for which one scale for all features of the output is too wide for most of them. */
 function uneven(norms: NormRanges[]): HTMLElement | null {
-  const worst = norms.reduce<{ norm: string; ratio: number } | null>((most, { name: norm, output }) => {
-    const ratio = output === undefined || !(output.median > 0) ? 0 : output.largest / output.median;
+  const worst = norms.reduce<{ norm: string; ratio: number } | null>((most, { name: norm, output, readers }) => {
+    const ratio = output === undefined || !readers?.length || !(output.median > 0) ? 0 : output.largest / output.median;
     return ratio > (most?.ratio ?? 2) ? { norm, ratio } : most;
   }, null);
   if (worst === null) return null;
@@ -151,7 +151,8 @@ function uneven(norms: NormRanges[]): HTMLElement | null {
     name(worst.norm),
     ` are the least even: its largest reaches ${measured(worst.ratio)} times as far as its median one. `,
     el("code", {}, "normscope rewrite MODEL -o OUT --migrate"),
-    " moves powers of two from a norm's gain into its readers, exactly, so that the largest values of its features agree to a factor of 2.",
+    " moves powers of two from a norm's gain into its readers in a safetensors file, exactly, so that the largest " +
+      "values of its features agree to a factor of 2.",
   );
 }
 

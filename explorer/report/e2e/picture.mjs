@@ -33,7 +33,7 @@ const missing = await page.evaluate(
     };
     drop(".findings li", (_, i) => i < findings);
     drop("figure", ({ id }) => figures.includes(id.replace("chart-", "")));
-    drop("#findings .more, #overview .remarks, #norms, #heads, #guide, footer", () => false);
+    drop("#findings .more, #overview .remarks, #norms, #heads, #ranges, #guide, footer", () => false);
     return figures.filter((id) => document.getElementById(`chart-${id}`) === null);
   },
   { findings: Number(options.findings), figures },

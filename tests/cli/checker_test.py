@@ -1,12 +1,15 @@
-"""The checker in NumPy on results made by hand: what holds passes, and what a little more would claim is found."""
+"""The checkers in NumPy on results made by hand: what holds passes, and what a little more would claim is found."""
 
 import copy
 import hashlib
 import json
+import subprocess
+import sys
 import unittest
 
 import numpy as np
 
+from command import SOURCE, safetensors
 from results import ResultTest
 
 
@@ -228,6 +231,40 @@ class Checker(ResultTest):
         endless = (("distances", "within"), None)
         self.assertTrue(holds(endless))
         self.assertFalse(holds(endless, wide, anywhere))
+
+
+# A norm of two features and the map that reads it, both scaled: gain g and weights w.
+NORM = {"name": "n", "kind": "rms", "groups": 1, "gain": "g", "bias": None, "gain_offset": 0.0, "fold": "migrated"}
+REWRITE = {"schema": "normscope.rewrite/1", "norms": [NORM], "streams": [], "rotations": [], "untied": None, "certificates": [
+    {"tensor": "w", "input": "w", "change": "scale_inputs", "norm": "n", "bound": 0.0,
+     "map": {"tensor": "w", "layout": "out_in", "in": 2}}]}
+GAIN = {"tensor": "g", "input": "g", "change": "divide_by_scale", "norm": "n", "bound": 0.0, "map": None}
+
+
+class ModelChecker(ResultTest):
+    def holds(self, document, old, new):
+        for name, tensors in (("old", old), ("new", new)):
+            safetensors(self.folder / name, {key: np.array(values, np.float32) for key, values in tensors.items()})
+        (self.folder / "result.json").write_text(json.dumps(document))
+        program = SOURCE / "python/normscope/model_checker.py"
+        done = subprocess.run([sys.executable, "-B", program, "result.json", "old", "new"], cwd=self.folder, text=True,
+                              capture_output=True)
+        self.assertEqual(done.stderr, "")
+        return done.returncode == 0
+
+    def test_scales_are_powers_of_two(self):
+        document = REWRITE | {"certificates": [*REWRITE["certificates"], GAIN]}
+        old = {"g": [12.0, 12.0], "w": [[1.0, 2.0]]}
+        self.assertTrue(self.holds(document, old, {"g": [3.0, 6.0], "w": [[4.0, 4.0]]}))
+        self.assertFalse(self.holds(document, old, {"g": [4.0, 6.0], "w": [[3.0, 4.0]]}))
+        self.assertFalse(self.holds(document, old, {"g": [3.0, 6.0], "w": [[4.0, 4.0001]]}))
+
+    def test_a_folded_gain_is_one(self):
+        document = REWRITE | {"norms": [NORM | {"fold": "gain"}]}
+        old = {"g": [2.0, 4.0], "w": [[1.0, 2.0]]}
+        self.assertTrue(self.holds(document, old, {"g": [1.0, 1.0], "w": [[2.0, 8.0]]}))
+        self.assertFalse(self.holds(document, old, {"g": [1.0, 2.0], "w": [[2.0, 4.0]]}))
+        self.assertFalse(self.holds(document, old, {"g": [1.0, 1.0], "w": [[2.0, 8.0]], "other": [1.0]}))
 
 
 if __name__ == "__main__":

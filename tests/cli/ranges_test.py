@@ -182,6 +182,7 @@ class Ranges(CommandTest):
             (lambda norm, reader: reader["lowest"].update(bound=reader["lowest"]["bound"] + 1e-6), "lowest"),
             (lambda norm, reader: reader["lowest"].update(attained=0.0), "lowest attained"),
             (lambda norm, reader: reader.update(never_positive={"count": 1, "rows": [2]}), "never_positive"),
+            (lambda norm, reader: reader.update(never_negative={"count": 1, "rows": [2]}), "never_negative"),
             (lambda norm, reader: reader.update(may_overflow=["float16"]), "may_overflow"),
             (lambda norm, reader: reader.update(rows=1), "rows"),
             (lambda norm, reader: norm["output"].update(largest=norm["output"]["largest"] * (1 - 1e-6)), "output"),
@@ -192,6 +193,10 @@ class Ranges(CommandTest):
             status, text = self.checked(forged, model)
             self.assertEqual(status, 1, wrong)
             self.assertIn(wrong, text)
+        for end, factor in (("lowest", 1), ("highest", -1)):
+            forged = copy.deepcopy(document)
+            forged["logits"][end]["bound"] += factor * 1e-6
+            self.assertEqual(self.checked(forged, model), (1, "logits\n"), end)
 
     def test_one_norm_alone(self):
         (norm,) = self.ranges(OWN_MODEL, "--norm", "transformer.h.0.ln_1")["norms"]

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,30 @@ TEST(Dtype, NamesRoundTrip) {
   EXPECT_EQ(dtype("F8_E8M0"), Dtype::F8_E8M0);
   EXPECT_EQ(dtype("f32"), std::nullopt);
   EXPECT_EQ(dtype(""), std::nullopt);
+}
+
+TEST(Dtype, KindsFollowTheNames) {
+  for (int i = 0; i <= static_cast<int>(Dtype::U64); ++i) {
+    const auto type = static_cast<Dtype>(i);
+    const std::string name(to_string(type));
+    const bool scale = type == Dtype::F8_E8M0;
+    EXPECT_EQ(is_floating(type), (name[0] == 'F' || name == "BF16") && !scale) << name;
+    const bool packed = type == Dtype::F4 || type == Dtype::F6_E2M3 || type == Dtype::F6_E3M2;
+    EXPECT_EQ(is_decodable(type), !scale && !packed && type != Dtype::C64) << name;
+  }
+}
+
+TEST(Dtype, WideNumbersKeepTheirBits) {
+  for (const double value : {0.1, -1e300, std::numeric_limits<double>::denorm_min()}) {
+    std::byte bytes[8];
+    encode(Dtype::F64, {&value, 1}, bytes);
+    double back = 0.0;
+    decode(Dtype::F64, bytes, {&back, 1});
+    EXPECT_EQ(back, value);
+    encode(Dtype::F32, {&value, 1}, std::span(bytes).first(4));
+    decode(Dtype::F32, std::span(bytes).first(4), {&back, 1});
+    EXPECT_EQ(back, static_cast<double>(static_cast<float>(value)));
+  }
 }
 
 TEST(Dtype, SizesFollowTheNames) {

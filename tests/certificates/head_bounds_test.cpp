@@ -193,6 +193,30 @@ TEST(SpreadByDistance, ConstantsAreInOrAddedTo) {
   }
 }
 
+// L^T G L has the diagonal 1 and 0.6 beside it: its largest eigenvalue is 1.6.
+TEST(SpreadByDistance, WhatIsBesideTheDiagonalCounts) {
+  const HeadScores scores = scores_of(head_of({1, 0, 0, 1}, {1, 0, 0.6, 0.8}, 0.1), true);
+  DistanceBounds bounds = distance_bounds(std::sqrt(1.5));
+  bounds.distances = 1;
+  EXPECT_EQ(spread_by_distance(scores, bounds), infinity);
+  bounds.reach = std::sqrt(1.61);
+  EXPECT_NEAR(spread_by_distance(scores, bounds), 2.0 * std::sqrt(1.61), 1e-9);
+}
+
+TEST(SpreadByDistance, LargeConstantsAreNotForgotten) {
+  for (const bool of_query : {true, false}) {
+    AttentionHead head = head_of({2, 0, 0, 1}, {1, 0.5, 0, 1}, 0.3);
+    (of_query ? head.query.bias : head.key.bias) = {5, 2.5};
+    const HeadScores scores = scores_of(head, true);
+    const double spread = sampled_spread(scores, 5);
+    DistanceBounds bounds = distance_bounds(0.49 * spread);
+    (of_query ? bounds.query_square : bounds.key_square) = 0.3;
+    EXPECT_EQ(spread_by_distance(scores, bounds), infinity) << of_query;
+    bounds.reach = 3.0 * spread;
+    EXPECT_LT(spread_by_distance(scores, bounds), infinity) << of_query;
+  }
+}
+
 TEST(SpreadByDistance, WhatProvesNothingIsInfinite) {
   const HeadScores scores = scores_of(head_of({1, 0, 0, 1}, {1, 0, 0, 1}, 0.1), true);
   const auto bound = [&](const auto& change) {
@@ -245,6 +269,14 @@ TEST(UnavoidableSpread, IsThatOfTheConstantQuery) {
   const double pull = std::cos(0.1) + std::cos(0.2);
   const double across = std::sin(0.1) + std::sin(0.2);
   EXPECT_NEAR(unavoidable_spread(scores, {apart}, 1.0), pull - 0.1 * std::hypot(pull, across), 1e-9);
+  // A constant of the keys, turned with them; at one distance it cancels.
+  AttentionHead biased = head;
+  biased.key.bias = {0, 4};
+  const double more = pull + 4.0 * (std::sin(0.1) - std::sin(0.2));
+  const double beside = across + 4.0 * (std::cos(0.2) - std::cos(0.1));
+  EXPECT_NEAR(unavoidable_spread(scores_of(biased, true), {apart}, 1.0),
+              more - 0.1 * std::hypot(more, beside), 1e-9);
+  EXPECT_NEAR(unavoidable_spread(scores_of(biased, true), {context}, 1.0), 1.8, 1e-9);
   Context none = context;
   none.high = {0, 0};
   EXPECT_NEAR(unavoidable_spread(scores, {none}, 1.0), 0.9, 1e-9);
@@ -259,6 +291,26 @@ TEST(UnavoidableSpread, IsThatOfTheConstantQuery) {
   unknown.frequencies.clear();
   EXPECT_NEAR(unavoidable_spread(unknown, {context}, 1.0), 1.8, 1e-9);
   EXPECT_EQ(unavoidable_spread(unknown, {apart}, 1.0), -infinity);
+}
+
+TEST(SpreadAtZero, AQueryThatIsConstantHasOne) {
+  AttentionHead head = head_of({0, 0, 0, 0}, {1, 0, 0, 1}, 0.1);
+  head.query.bias = {1, 0};
+  const double bound = spread_at_zero_at_most(scores_of(head, true), 1.0);
+  EXPECT_GE(bound, 2.0);
+  EXPECT_LE(bound, 2.0 + 1e-6);
+}
+
+TEST(HeadScores, ALayerNormSubtractsTheMean) {
+  AttentionHead head = head_of({1, 0, 0, 1}, {1, 0, 0, 1}, 0.1);
+  head.norm.kind = NormKind::layer;
+  const HeadScores scores = scores_of(head, true);
+  const std::vector<double> ones = {0.7, 0.7};
+  const std::vector<double> apart = {0.7, -0.7};
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(scores.query.at(ones)[i].high, 0.0, 1e-12);
+    EXPECT_NEAR(scores.query.at(apart)[i].high, (i == 0 ? 0.7 : -0.7) * std::sqrt(2.0), 1e-12);
+  }
 }
 
 TEST(SpreadAtZero, IsBoundedForEveryMultiplier) {

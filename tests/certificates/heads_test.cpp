@@ -113,6 +113,40 @@ TEST_F(VerifyHeads, ForgedOnesFail) {
   EXPECT_TRUE(fails([](Json& entry) { entry["sharp_bounds"][0] = entry["sharp_spread"] = 2.0 + 1e-13; }));
 }
 
+TEST_F(VerifyHeads, FactsOfTheModelAreHeldAgainstIt) {
+  model_.heads[0].rotary = model::Rotary{.dims = 2, .frequencies = {0.1}, .score_factor = 2.0, .context = 7};
+  model_.heads[0].window = 9;
+  entry_.erase("certificates");
+  entry_["rotary"] = true;
+  entry_["window"] = 9;
+  entry_["rotation"] = {{"dims", 2},
+                        {"interleaved", false},
+                        {"score_factor", 2.0},
+                        {"frequencies_known", true},
+                        {"context", 7}};
+  const Verification got = verified(entry_);
+  EXPECT_TRUE(got.failed.empty());
+  EXPECT_EQ(got.not_checkable.size(), 2U);
+  const Json rotations = {{"dims", 4},
+                          {"interleaved", true},
+                          {"score_factor", 1.0},
+                          {"frequencies_known", false},
+                          {"context", 8}};
+  for (const auto& [name, value] : rotations.items()) {
+    Json entry = entry_;
+    entry["rotation"][name] = value;
+    EXPECT_EQ(verified(entry).failed.size(), 1U) << name;
+  }
+  const Json others = {{"window", 8},      {"rotary", false}, {"rotation", nullptr}, {"head_dim", 3},
+                       {"layer", 1},       {"norm", "other"}, {"query", "key"},      {"key_value_head", 1},
+                       {"value", "value"}, {"pass", "first"}, {"stack", "encoder"}};
+  for (const auto& [name, value] : others.items()) {
+    Json entry = entry_;
+    entry[name] = value;
+    EXPECT_EQ(verified(entry).failed.size(), 1U) << name;
+  }
+}
+
 TEST_F(VerifyHeads, HeadsThatAreNotModelledAreNotProved) {
   model_.heads[0].not_modelled = "position_embedding_type: relative_key";
   EXPECT_FALSE(verified(entry_).failed.empty());

@@ -70,6 +70,15 @@ TEST(VerifyReachAtTwoPoints, BothPointsBoundALead) {
   EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["upper"][2] = 0.163; }));
 }
 
+TEST(VerifyReachAtTwoPoints, APointStandsForTheNearestOfThem) {
+  Json json = two_points_result();
+  json["proofs"][0]["probability_point"] = {0.5};
+  json["max_probability"]["lower"][0] = 0.73;
+  EXPECT_TRUE(at_two_points(json).failed.empty());
+  json["max_probability"]["lower"][0] = 0.74;
+  EXPECT_FALSE(at_two_points(json).failed.empty());
+}
+
 TEST(VerifyReachAtTwoPoints, ThereAreNoneInABall) {
   Json json = two_points_result();
   json["norm"]["eps"] = 1e-5;
@@ -146,6 +155,39 @@ TEST(VerifyReachUndecided, AnOpenTokenIsOnlyCounted) {
   EXPECT_EQ(got.not_checkable[0].item, "1 token");
   json["decided"] = 3;
   EXPECT_TRUE(says(verified(json), "are not those of the tokens"));
+}
+
+TEST(VerifyReach, OwnDirectionsAreWorkedOut) {
+  Json json = reach_result();
+  json["nearest"] = Json::array();
+  json["proofs"][0]["witness"] = json["proofs"][1]["witness"] = "own_direction";
+  // At u = 1 the first leads the last by 1.5.
+  json["lead"]["lower"] = {1.4999, 1.4999, nullptr};
+  EXPECT_TRUE(verified(json).failed.empty());
+  json["lead"]["lower"][1] = 1.500001;
+  EXPECT_EQ(verified(json).failed.size(), 1U);
+}
+
+// Capped at 2, the logits of u = 0.5 are 0.490, −0.490 and −0.490, those of u = 0.8 are 0.760, −0.760 and
+// −0.490.
+TEST(VerifyReach, ProbabilitiesBehindASoftCapAreThoseOfTheirPoints) {
+  const VocabularyHead head{.norm = {.kind = NormKind::rms, .width = 1},
+                            .unembedding = {test::weights.data(), 3, 1},
+                            .bias = test::bias,
+                            .soft_cap = 2.0};
+  const auto passes = [&](double lower, const Json& point) {
+    Json json = reach_result();
+    json["soft_cap"] = 2.0;
+    json["max_probability"]["lower"][0] = lower;
+    if (!point.is_null()) json["proofs"][0]["probability_point"] = point;
+    return verify_reach(test::result(json), head, nullptr, {.threads = 1}).failed.empty();
+  };
+  EXPECT_TRUE(passes(0.571, nullptr));
+  EXPECT_FALSE(passes(0.5715, nullptr));
+  EXPECT_TRUE(passes(0.664, {0.8}));
+  EXPECT_FALSE(passes(0.6650, {0.8}));
+  // The better of the witness and of a point.
+  EXPECT_TRUE(passes(0.571, {0.1}));
 }
 
 TEST(VerifyReach, CountsAndSizesAreTheInputs) {

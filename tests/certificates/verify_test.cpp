@@ -104,6 +104,27 @@ TEST(VerifySelect, IntegersAreCheckedWithoutRounding) {
   }));
 }
 
+// No entry is 0, and 0.5 is the lowest bit of all.
+TEST(VerifySelect, IntegersKeepFractions) {
+  const std::vector<double> half = {0.5, 0.5, 4.5, 0.5, 0.5, 4.5, 2.5, 2.5};
+  Json json = exact_result();
+  json["center"] = {2.0, 2.0};
+  const auto verified = [&] {
+    return verify_select(result(json), {half.data(), 4, 2}, false, nullptr, {.threads = 1});
+  };
+  EXPECT_TRUE(verified().failed.empty());
+  json["verdicts"][3]["exact"]["denominator"] = "3";
+  EXPECT_FALSE(verified().failed.empty());
+}
+
+TEST(VerifySelect, AnExactAnswerIsOneOfThree) {
+  Json json = select_result();
+  json["verdicts"][1]["exact"] = {{"answer", "undecided"}};
+  EXPECT_TRUE(verify_keys(json).failed.empty());
+  json["verdicts"][1]["exact"] = {{"answer", "perhaps"}};
+  EXPECT_THROW((void)verify_keys(json), Error);
+}
+
 TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
   // The last key is 1e-10 off the side, in a column of extent 1.5e-9.
   const std::vector<double> thin = {0, 0, 4, 0, 0, 4e-9, 2, 2e-9 + 1e-10};
@@ -121,9 +142,9 @@ TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
   EXPECT_NE(got.failed[0].reason.find("in a column"), std::string::npos);
 }
 
-// The triangle with one column 2^-300 as large, in units of its own: (−t, ∓1) leads by 4 t, (1, 0) by 2.
+// The triangle with one column 2^-600 as large, in units of its own: (−t, ∓1) leads by 4 t, (1, 0) by 2.
 TEST(VerifySelect, ColumnsFarApartAreCheckedInUnitsOfTheirOwn) {
-  const double t = 0x1p-300;
+  const double t = 0x1p-600;
   const std::vector<double> far = {0, 0, 4, 0, 0, 4 * t, 2, 2 * t};
   const auto fails = [&](const auto& change) {
     Json json = select_result();

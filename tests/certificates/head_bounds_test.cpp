@@ -70,6 +70,9 @@ TEST(SpreadByWeights, PairsThatHardlyTurnAreBoundedAtTheirMiddle) {
   // |q'|² = |k'|² = 1 + 2 sin(0.1), and twice their product.
   EXPECT_NEAR(bound, 2.0 * (1.0 + 2.0 * std::sin(0.1)), 1e-6);
   EXPECT_GE(bound, sampled_spread(scores, 5));
+  PairWeights swapped = slow_proof();
+  swapped.factor = {0, 1, 1, 0};
+  EXPECT_NEAR(spread_by_weights(scores, swapped), bound, 1e-9);
 }
 
 // At distance 1 a quarter of a turn takes the keys onto the queries. F is a good one for distance 0 alone, so
@@ -299,6 +302,28 @@ TEST(SpreadAtZero, AQueryThatIsConstantHasOne) {
   const double bound = spread_at_zero_at_most(scores_of(head, true), 1.0);
   EXPECT_GE(bound, 2.0);
   EXPECT_LE(bound, 2.0 + 1e-6);
+}
+
+TEST(HeadSide, FillsABallOfItsSmallestSingularValue) {
+  HeadSide side;
+  side.input = Matrix(2, 2);
+  side.input.at(0, 0) = 1.0;
+  side.input.at(1, 1) = 2.0;
+  side.input_constant = Column(2);
+  EXPECT_TRUE(side.fills(0.999));
+  EXPECT_FALSE(side.fills(1.001));
+  side.input_constant[0] = 0.5;
+  EXPECT_TRUE(side.fills(0.499));
+  EXPECT_FALSE(side.fills(0.501));
+  // Without its mean, and so without a direction, which a norm that subtracts the mean does not need.
+  for (const std::size_t i : {0U, 1U}) {
+    for (const std::size_t j : {0U, 1U}) side.input.at(i, j) = i == j ? 0.5 : -0.5;
+  }
+  side.input_constant = Column(2);
+  EXPECT_FALSE(side.fills(0.999));
+  side.own_centers = true;
+  EXPECT_TRUE(side.fills(0.999));
+  EXPECT_FALSE(side.fills(1.001));
 }
 
 TEST(HeadScores, ALayerNormSubtractsTheMean) {

@@ -1,6 +1,8 @@
 #include <normscope/certificates/model_heads.hpp>
 
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -111,6 +113,133 @@ TEST_F(VerifyHeads, ForgedOnesFail) {
   // Half a unit in the last place beyond the attained value is rounding; 1e-13 relative is not.
   EXPECT_FALSE(fails([](Json& entry) { entry["sharp_bounds"][0] = entry["sharp_spread"] = 2.0; }));
   EXPECT_TRUE(fails([](Json& entry) { entry["sharp_bounds"][0] = entry["sharp_spread"] = 2.0 + 1e-13; }));
+}
+
+TEST_F(VerifyHeads, OneNumberMayStandForBoundsOfTheSharpestSpread) {
+  entry_["sharp_bounds"][0] = entry_["sharp_spread"] = 1.9;
+  EXPECT_TRUE(verified(entry_).failed.empty());
+  entry_["sharp_spread"] = 1.95;
+  EXPECT_EQ(verified(entry_).failed.size(), 1U);
+  entry_["sharp_bounds"][0] = entry_["sharp_spread"] = 2.1;
+  const std::vector<Finding> failed = verified(entry_).failed;
+  ASSERT_FALSE(failed.empty());
+  EXPECT_TRUE(failed[0].item.ends_with(": sharp_bounds")) << failed[0].item;
+}
+
+// Keys of scores 1 and -1, of which a cap of 1 leaves tanh(1) and -tanh(1). By the largest scores alone, 2,
+// it would leave no more than tanh(2) between them.
+TEST_F(VerifyHeads, BehindASoftCapTheKeysThemselvesAttainTheSpread) {
+  model_.heads[0].soft_cap = 1.0;
+  entry_["soft_cap"] = 1.0;
+  entry_["sharp_bounds"] = {1.523, 1.5232};
+  entry_["sharp_spread"] = 1.523;
+  entry_["certificates"]["sharp"]["keys"] = {{"high", {0, 1}}, {"low", {0, -1}}};
+  EXPECT_TRUE(verified(entry_).failed.empty());
+  entry_["certificates"]["sharp"]["keys"]["low"] = {1, 0};
+  EXPECT_FALSE(verified(entry_).failed.empty());
+}
+
+TEST_F(VerifyHeads, WithoutNormsOfTheirOwnRowsFillTheBall) {
+  entry_["own_norms"] = {{"query", nullptr}, {"key", nullptr}, {"queries_fill", 1}, {"keys_fill", 1}};
+  EXPECT_TRUE(verified(entry_).failed.empty());
+  entry_["own_norms"]["queries_fill"] = 0.5;
+  EXPECT_FALSE(verified(entry_).failed.empty());
+}
+
+/// The head with a rotation by 0.1 a token, in contexts of 5 tokens.
+class VerifyRotaryHeads : public VerifyHeads {
+ protected:
+  VerifyRotaryHeads() {
+    model_.heads[0].rotary = model::Rotary{.dims = 2, .frequencies = {0.1}};
+    const Json fast = {{"distances", nullptr},   {"weights", {1}},          {"turns", {1}},
+                       {"still", Json::array()}, {"factor", Json::array()}, {"query_multiplier", 2},
+                       {"key_multiplier", 0.5},  {"spread", 2.0 + 1e-9}};
+    const Json equal = {{"sharp", entry_["certificates"]["sharp"]},
+                        {"uniform", entry_["certificates"]["uniform"]}};
+    entry_["rotary"] = true;
+    entry_["rotation"] = {{"dims", 2},
+                          {"interleaved", false},
+                          {"score_factor", 1.0},
+                          {"frequencies_known", true},
+                          {"context", nullptr}};
+    entry_["uniform_spread"] = entry_["sharp_spread"] = nullptr;
+    entry_["distances"] = {
+        {"within", 5},
+        {"enumerated", false},
+        {"sharp_at_most_anywhere", 2.0 + 1e-9},
+        {"uniform_at_most_anywhere", 1e-9},
+        {"at_distance_zero",
+         {{"uniform_bounds", entry_["uniform_bounds"]}, {"sharp_bounds", entry_["sharp_bounds"]}}}};
+    Json& proof = entry_["certificates"];
+    proof["frequencies"] = {0.1};
+    proof["at_distance_zero"] = equal;
+    // Keys that stand along the query after 1 and 2 steps of 0.1.
+    proof["sharp"] = {{"everywhere", fast},
+                      {"in_context", nullptr},
+                      {"by_distance", nullptr},
+                      {"query", {1 - 1e-12, 0}},
+                      {"keys",
+                       {{"high", {std::cos(0.1) * (1 - 1e-12), std::sin(0.1) * (1 - 1e-12)}},
+                        {"high_distance", 1},
+                        {"low", {-std::cos(0.2) * (1 - 1e-12), -std::sin(0.2) * (1 - 1e-12)}},
+                        {"low_distance", 2}}}};
+    proof["uniform"]["anywhere"] = {{"query", {0, 0}}, {"proof", fast}};
+    proof["uniform"]["anywhere"]["proof"]["spread"] = 1e-9;
+  }
+  [[nodiscard]] bool holds(const std::vector<std::pair<const char*, Json>>& changes) const {
+    Json entry = entry_;
+    for (const auto& [path, value] : changes) entry[Json::json_pointer(path)] = value;
+    return verified(entry).failed.empty();
+  }
+};
+
+TEST_F(VerifyRotaryHeads, GoodResultsPass) {
+  const Verification got = verified(entry_);
+  EXPECT_TRUE(got.failed.empty()) << got.failed[0].item << ": " << got.failed[0].reason;
+}
+
+TEST_F(VerifyRotaryHeads, KeysAreBehindTheQueryInItsContext) {
+  for (const int distance : {0, 2, 5}) {
+    EXPECT_FALSE(holds({{"/certificates/sharp/keys/high_distance", distance}})) << distance;
+  }
+  EXPECT_FALSE(holds({{"/certificates/sharp/keys/low_distance", 0}}));
+  // In a context of 2 tokens a key is 1 away; without an end, any distance is in it.
+  EXPECT_FALSE(holds({{"/distances/within", 2}}));
+  EXPECT_TRUE(holds({{"/distances/within", nullptr}}));
+  EXPECT_FALSE(holds({{"/distances/within", 0}}));
+  EXPECT_FALSE(holds({{"/certificates/frequencies", {0.2}}}));
+  EXPECT_FALSE(holds({{"/distances/enumerated", true}}));
+}
+
+TEST_F(VerifyRotaryHeads, AProofOfFewerDistancesThanTheContextHasBoundsNothing) {
+  // Everywhere at most 3; at distances below 5, 2 (1 + 2 sin 0.1) by the angle in the middle.
+  Json wide = entry_["certificates"]["sharp"]["everywhere"];
+  wide["turns"] = {1.5};
+  wide["query_multiplier"] = 3.0;
+  wide["key_multiplier"] = 0.75;
+  wide["spread"] = 3.0 + 1e-9;
+  Json slow = wide;
+  slow["distances"] = 5;
+  slow["turns"] = {2 * std::sin(0.1) + 1e-9};
+  slow["still"] = {0, 1};
+  slow["factor"] = {1, 0, 0, 1};
+  slow["query_multiplier"] = 2 * (1 + 2 * std::sin(0.1)) + 1e-8;
+  slow["key_multiplier"] = 0.5 * (1 + 2 * std::sin(0.1)) + 1e-8;
+  slow["spread"] = 2.39934;
+  const std::vector<std::pair<const char*, Json>> base = {{"/certificates/sharp/everywhere", wide},
+                                                          {"/certificates/sharp/in_context", slow},
+                                                          {"/distances/sharp_at_most_anywhere", 3.0 + 1e-9},
+                                                          {"/sharp_bounds/1", 2.4}};
+  const auto with = [&](std::vector<std::pair<const char*, Json>> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return holds(more);
+  };
+  EXPECT_TRUE(with({}));
+  EXPECT_FALSE(with({{"/certificates/sharp/in_context/distances", 4}}));
+  EXPECT_TRUE(with({{"/certificates/sharp/in_context/distances", 4}, {"/sharp_bounds/1", 3.0 + 1e-9}}));
+  EXPECT_FALSE(with({{"/distances/within", nullptr}}));
+  // A proof of some distances is none of all.
+  EXPECT_FALSE(with({{"/certificates/sharp/everywhere", slow}, {"/distances/sharp_at_most_anywhere", 2.4}}));
 }
 
 TEST_F(VerifyHeads, FactsOfTheModelAreHeldAgainstIt) {

@@ -188,6 +188,12 @@ TEST(VerifyReach, ProbabilitiesBehindASoftCapAreThoseOfTheirPoints) {
   EXPECT_FALSE(passes(0.6650, {0.8}));
   // The better of the witness and of a point.
   EXPECT_TRUE(passes(0.571, {0.1}));
+  // 0.924, −0.924 and −0.490 in its own direction.
+  Json json = reach_result();
+  json["soft_cap"] = 2.0;
+  json["proofs"][0]["witness"] = "own_direction";
+  json["max_probability"]["lower"][0] = 0.713;
+  EXPECT_TRUE(verify_reach(test::result(json), head, nullptr, {.threads = 1}).failed.empty());
 }
 
 TEST(VerifyReach, CountsAndSizesAreTheInputs) {
@@ -197,6 +203,9 @@ TEST(VerifyReach, CountsAndSizesAreTheInputs) {
     return !verified(json).failed.empty();
   };
   EXPECT_TRUE(fails([](Json& json) { json["reachable"] = 3; }));
+  // Nothing is known of a lead from below that is not stated.
+  EXPECT_TRUE(fails([](Json& json) { json["max_probability"]["lower"][2] = 0.1; }));
+  EXPECT_TRUE(fails([](Json& json) { json["lead"]["lower"][0] = nullptr; }));
   EXPECT_TRUE(fails([](Json& json) { json["unreachable_without_ball"] = 0; }));
   EXPECT_TRUE(fails([](Json& json) { json["decided"] = 2; }));
   EXPECT_TRUE(fails([](Json& json) { json["nearest"][0]["lead_at_least"] = 0.5; }));

@@ -142,9 +142,9 @@ TEST(VerifySelect, AToleranceIsOneOfEachColumn) {
   EXPECT_NE(got.failed[0].reason.find("in a column"), std::string::npos);
 }
 
-// The triangle with one column 2^-600 as large, in units of its own: (−t, ∓1) leads by 4 t, (1, 0) by 2.
+// The triangle with one column 2^-1018 as large, in units of its own: (−t, ∓1) leads by 4 t, (1, 0) by 2.
 TEST(VerifySelect, ColumnsFarApartAreCheckedInUnitsOfTheirOwn) {
-  const double t = 0x1p-600;
+  const double t = 0x1p-1018;
   const std::vector<double> far = {0, 0, 4, 0, 0, 4 * t, 2, 2 * t};
   const auto fails = [&](const auto& change) {
     Json json = select_result();
@@ -225,6 +225,8 @@ TEST(VerifySeparate, ForgedOnesFail) {
   EXPECT_TRUE(fails([](Json& json) { json["ssr"] = 0.21; }));
   EXPECT_TRUE(fails([](Json& json) { json["a"] = Json::array(); }));
   EXPECT_THROW(fails([](Json& json) { json["a"][0]["row"] = 7; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["rows"] = {2, 3}; }), Error);
+  EXPECT_THROW(fails([](Json& json) { json["width"] = 2; }), Error);
 }
 
 Verification verify_tokens(const Json& json) {
@@ -305,6 +307,32 @@ TEST(Result, NamesMissingFields) {
   EXPECT_EQ(good.kind(), "select");
   EXPECT_NO_THROW(good.expect_arrays({}, "nothing"));
   EXPECT_THROW(good.expect_arrays({describe_array("keys", {4, 2}, keys)}, "x"), Error);
+}
+
+TEST(Result, MessagesNameThePathOfAField) {
+  const auto message = [](const auto& change) -> std::string {
+    Json json = select_result();
+    change(json);
+    try {
+      (void)verify_keys(json);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message([](Json& json) { json.erase("scale"); }),
+            "result: scale is missing, expected the JSON of this version");
+  EXPECT_EQ(message([](Json& json) { json["verdicts"][1].erase("answer"); }),
+            "result: verdicts[1].answer is missing, expected the JSON of this version");
+}
+
+TEST(Result, ArgumentsAreFoundByTheirRole) {
+  Json json = select_result();
+  json["inputs"]["arguments"] = {{{"role", "keys"}, {"name", "k.npy"}},
+                                 {{"role", "gain"}, {"name", "g.npy"}}};
+  const Result got = result(json);
+  EXPECT_EQ(got.argument("gain"), "g.npy");
+  EXPECT_EQ(got.argument("bias"), "");
 }
 
 // Against the definition of the hash in docs/certificates.md.

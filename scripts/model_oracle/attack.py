@@ -82,12 +82,14 @@ def attack_heads(case: Case, folder: Path, truth: Bounds, command: Path, roundin
         _, least = searches.run(80, 0.0)
     searches.free.remove()
     slack = rounding * max(searches.largest, 1.0)
-    wrong, sharp, uniform = [], [], []
+    wrong, sharp, reached, uniform = [], [], [], []
     for i, head in pairs:
         where = f"{case.name}: layer {head['layer']} head {head['head']}"
         own = searches.of_head(i, head["head"])
         attained, (proved, bound) = float(best[i, own].max()), head["sharp_bounds"]
-        sharp.append((attained / bound if bound else 1.0, attained / max(proved, 1e-30)))
+        sharp.append(attained / bound if bound else 1.0)
+        if proved > 0.0:
+            reached.append(attained / proved)
         if attained > bound + slack:
             wrong.append(f"{where}: spread {attained:.9g} is above the bound {bound:.9g}")
         if least is not None and head["uniform_bounds"][0] > 0:
@@ -96,8 +98,8 @@ def attack_heads(case: Case, folder: Path, truth: Bounds, command: Path, roundin
             if lowest < head["uniform_bounds"][0] - slack:
                 wrong.append(f"{where}: a query has no spread above {lowest:.9g}, below {head['uniform_bounds'][0]:.9g}")
     print("\n".join([*wrong, f"{case.name}: heads: {len(sharp)} of {len(result['heads'])} over {searches.length} "
-                     f"positions, attained / bound {_range(r for r, _ in sharp)}, attained / proved attainable "
-                     f"{_range(r for _, r in sharp)}"
+                     f"positions, attained / bound {_range(sharp)}"
+                     + (f", attained / proved attainable {_range(reached)}" if reached else "")
                      + (f", most uniform / bound {_range(uniform)}" if uniform else "")]))
     return not wrong
 

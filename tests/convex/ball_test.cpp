@@ -1,5 +1,7 @@
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -310,6 +312,41 @@ TEST(Ball, DoubleDoubleDeterminesTheSign) {
   const double lower = verified_lower({row.data(), 1, 2}, offsets, point);
   EXPECT_GT(lower, 0.0);
   EXPECT_LE(lower, 0x1p-61);
+}
+
+TEST(Ball, ForgedAnswersAreFound) {
+  const BallProblem yes{{1, 0, 0, 1}, {0, 0}, 2};
+  const BallProblem no{{1, 0}, {-2}, 2};
+  for (const BallProblem& problem : {yes, no}) {
+    const BallMargin good = problem.solve();
+    const auto holds = [&](const auto& change) {
+      BallMargin margin = good;
+      change(margin);
+      return verify(problem.view(), problem.offsets, margin);
+    };
+    EXPECT_TRUE(holds([](BallMargin&) {}));
+    EXPECT_TRUE(holds([](BallMargin& m) { m.answer = Answer::undecided; }));
+    EXPECT_FALSE(
+        holds([&](BallMargin& m) { m.answer = good.answer == Answer::yes ? Answer::no : Answer::yes; }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.lower += 1e-6; }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.upper -= 1e-6; }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.point = {1.0}; }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.point = {1.0, 1.0}; }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.shares[0].weight = std::numeric_limits<double>::infinity(); }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.shares[0].weight = -1.0; }));
+    EXPECT_FALSE(holds([](BallMargin& m) { m.shares.clear(); }));
+  }
+}
+
+TEST(Ball, ShapesHaveToFit) {
+  const std::vector<double> values = {1, 2, 3, 4};
+  const auto refused = [&](std::size_t rows, std::size_t width, std::size_t offsets) {
+    const MatrixView<const double> view(values.data(), rows, width);
+    EXPECT_THROW((void)largest_margin(view, std::span(values).first(offsets)), Error);
+  };
+  refused(0, 2, 0);
+  refused(2, 0, 2);
+  refused(2, 2, 1);
 }
 
 TEST(Ball, BadInputIsNamed) {

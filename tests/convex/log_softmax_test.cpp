@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -193,6 +194,45 @@ TEST(LogSoftmax, BoundsAreProvedInFloat32AndWithThreads) {
     EXPECT_EQ(one[k].lower, three[k].lower);
     EXPECT_EQ(one[k].upper, three[k].upper);
   }
+}
+
+TEST(LogSoftmax, PointsProveTheBoundsThatTheyCameWith) {
+  const Scores scores = random_scores(40, 3, 5, 2.0);
+  std::vector<std::size_t> targets(40);
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = i;
+  const std::vector<LogSoftmaxMaximum> found = largest_log_softmax(scores.view(), scores.offsets, targets);
+  std::vector<std::vector<double>> points;
+  for (const LogSoftmaxMaximum& maximum : found) {
+    points.push_back(maximum.point);
+    points.push_back(maximum.tangent.empty() ? maximum.point : maximum.tangent);
+  }
+  const auto proved = prove_log_softmax(scores.view(), scores.offsets, targets, points);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(proved[i].lower, found[i].lower, 1e-9);
+    EXPECT_NEAR(proved[i].upper, found[i].upper, 1e-9);
+    EXPECT_LE(proved[i].upper - proved[i].lower, 1.1e-3);
+    const Bounded at = log_softmax_at(scores.view(), scores.offsets, i, found[i].point);
+    EXPECT_NEAR(at.value, scores.value(i, found[i].point), at.error + 1e-12);
+    EXPECT_LT(at.error, 1e-10);
+  }
+  points.pop_back();
+  EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
+  points.push_back({1.0, 0.0});
+  EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
+  points.back() = {1.0, 0.0, std::nan("")};
+  EXPECT_THROW((void)prove_log_softmax(scores.view(), scores.offsets, targets, points), Error);
+}
+
+TEST(LogSoftmax, ShapesHaveToFit) {
+  const std::vector<double> values = {1, 2, 3, 4};
+  const std::vector<std::size_t> first = {0};
+  const auto refused = [&](std::size_t rows, std::size_t width, std::size_t offsets) {
+    const MatrixView<const double> view(values.data(), rows, width);
+    EXPECT_THROW((void)largest_log_softmax(view, std::span(values).first(offsets), first), Error);
+  };
+  refused(0, 2, 0);
+  refused(2, 0, 2);
+  refused(2, 2, 1);
 }
 
 TEST(LogSoftmax, BadInputIsNamed) {

@@ -301,6 +301,23 @@ TEST(Separate, VerifyIsIndependent) {
   EXPECT_LT(verified_margin(a.view(), b.view(), {std::nan(""), 0.0}), 0.0);
 }
 
+TEST(Separate, AnswersHaveNames) {
+  EXPECT_EQ(to_string(Answer::yes), "yes");
+  EXPECT_EQ(to_string(Answer::no), "no");
+  EXPECT_EQ(to_string(Answer::undecided), "undecided");
+}
+
+TEST(Separate, SetsHaveRowsOfOneWidth) {
+  const std::vector<double> values = {1, 2, 3, 4};
+  const auto set = [&](std::size_t rows, std::size_t width) {
+    return MatrixView<const double>(values.data(), rows, width);
+  };
+  EXPECT_THROW((void)separate(set(0, 2), set(2, 2)), Error);
+  EXPECT_THROW((void)separate(set(2, 2), set(0, 2)), Error);
+  EXPECT_THROW((void)separate(set(2, 0), set(2, 0)), Error);
+  EXPECT_THROW((void)separate(set(2, 2), set(2, 1)), Error);
+}
+
 TEST(Separate, BadInputIsNamed) {
   const Points a{{1, 2}, 2};
   const Points narrow{{1}, 1};

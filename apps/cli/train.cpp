@@ -29,6 +29,7 @@ struct TrainOptions {
   std::string state;
   std::string figures;
   std::size_t rows = 0;
+  double noise = 0.0;
   std::optional<std::size_t> width;
   std::optional<std::size_t> depth;
   std::string activation;
@@ -135,16 +136,22 @@ int run_train(const Session& session, const TrainOptions& options) {
                 fmt::format("{}: --rows applies to tasks only, but this is an array of samples",
                             printable(options.what)));
   }
+  if (known == nullptr && options.noise != 0.0) {
+    throw Error(ErrorCode::Argument,
+                fmt::format("{}: --noise applies to tasks only, but this is an array of samples",
+                            printable(options.what)));
+  }
   expect_writable({options.output, options.state});
   expect_folders({options.figures});
   Inputs inputs;
   std::optional<Samples> samples;
   if (known == nullptr) samples = open_samples_and_labels(options, inputs);
   inputs.keep_apart({options.output, options.state, session.json});
-  const std::vector<lnnet::TrainRun> runs = lnnet::train_all(
-      plan(options, known),
-      known != nullptr ? data_of(*known, options.rows) : data_of(read_data(options, *samples)),
-      session.threads, session.progress());
+  const std::vector<lnnet::TrainRun> runs =
+      lnnet::train_all(plan(options, known),
+                       known != nullptr ? with_noise(data_of(*known, options.rows), options.noise)
+                                        : data_of(read_data(options, *samples)),
+                       session.threads, session.progress());
   const lnnet::TrainRun& best = lnnet::best_of(runs);
   AtomicGroup outputs;
   if (!options.figures.empty()) write_train_figures(options.figures, runs);
@@ -216,6 +223,11 @@ void add_train(CLI::App& root, Session& session) {
       ->check(CLI::IsMember({"F64", "F32"}));
   count("--record-every", options->record_every, "Steps between records of loss and accuracy (default 10)");
   count("--rows", options->rows, "Number of samples drawn for a task (default: the task's)");
+  command
+      ->add_option("--noise", options->noise,
+                   "Standard deviation of noise added to every feature of a task's samples (default 0)")
+      ->type_name("X")
+      ->check(numbers(0.0, 1e6));
   command
       ->add_option("--seed", options->seed,
                    "Random seed of the weights, the batches and a task's samples (default 1)")

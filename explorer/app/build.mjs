@@ -1,18 +1,21 @@
-// Bundles the explorer: `node app/build.mjs DIR WASM` writes a site any web host can serve into DIR, with the core
-// from the folder WASM (normscope.mjs, normscope.wasm).
+// Bundles the explorer: `node app/build.mjs DIR WASM [MNIST]` writes a site any web host can serve into DIR, with the core
+// from the folder WASM (drawing and normscope, each .mjs and .wasm). With MNIST, the folder of its four files, the site gets a few of
+// its digits; without, the chapter on digits asks for them.
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { build } from "esbuild";
 import katex from "katex";
 import { licences } from "../shared/licences.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
-const [output, wasm] = process.argv.slice(2).map((path) => resolve(path));
+const [output, wasm, mnist] = process.argv.slice(2).filter((path) => path !== "").map((path) => resolve(path));
 if (output === undefined || wasm === undefined) {
-  console.error("usage: node app/build.mjs DIR WASM");
+  console.error("usage: node app/build.mjs DIR WASM [MNIST]");
   process.exit(2);
 }
 
@@ -65,22 +68,47 @@ const pages = await build({
   splitting: true,
   chunkNames: "parts/[name]-[hash]",
   plugins: [texts],
+  define: { HAS_DIGITS: String(mnist !== undefined) },
 });
 const worker = await build({
   ...options,
   entryPoints: { worker: join(root, "engine/worker.ts"), checkpoint: join(root, "engine/checkpoint_worker.ts") },
   outdir: output,
-  external: ["./normscope.mjs"],
+  external: ["./*.mjs"],
 });
-for (const file of ["normscope.mjs", "normscope.wasm"]) copyFileSync(join(wasm, file), join(output, file));
+for (const file of ["drawing.mjs", "drawing.wasm", "normscope.mjs", "normscope.wasm"]) copyFileSync(join(wasm, file), join(output, file));
 copyFileSync(join(here, "icon.svg"), join(output, "icon.svg"));
 const example = join(output, "example/wordlist_gpt");
 mkdirSync(example, { recursive: true });
 for (const file of ["config.json", "model.safetensors", "vocab.json"])
   copyFileSync(join(root, "../models/wordlist_gpt", file), join(example, file));
 
+/** The first of MNIST's digits as the page's own module packs them. */
+async function digits(folder) {
+  const scratch = mkdtempSync(join(tmpdir(), "normscope-digits-"));
+  const program = join(scratch, "digits.mjs");
+  await build({ ...options, entryPoints: [join(root, "engine/digits.ts")], outfile: program });
+  const { counts, pack, shrink } = await import(pathToFileURL(program).href);
+  rmSync(scratch, { recursive: true });
+  const read = (name) => {
+    const plain = join(folder, name);
+    return new Uint8Array(existsSync(plain) ? readFileSync(plain) : gunzipSync(readFileSync(`${plain}.gz`)));
+  };
+  const part = (begin, count) => shrink(read(`${begin}-images-idx3-ubyte`), read(`${begin}-labels-idx1-ubyte`), count, begin);
+  return pack({ learned: part("train", counts.learned), held: part("t10k", counts.held) });
+}
+if (mnist !== undefined) {
+  mkdirSync(join(output, "digits"));
+  writeFileSync(join(output, "digits/mnist.bin"), await digits(mnist));
+}
+const mnistLicence = `MNIST (CC BY-SA 3.0)
+
+digits/mnist.bin has the first digits of MNIST by Yann LeCun and Corinna Cortes, shrunk to 14 × 14 pixels of 16 levels. It is
+under the Creative Commons licence Attribution-ShareAlike 3.0, https://creativecommons.org/licenses/by-sa/3.0/`;
+
 const inputs = [...Object.keys(pages.metafile.inputs), ...Object.keys(worker.metafile.inputs)];
-writeFileSync(join(output, "licences.txt"), licences(root, inputs) + "\n");
+const notices = [licences(root, inputs), ...(mnist === undefined ? [] : [mnistLicence])];
+writeFileSync(join(output, "licences.txt"), notices.join("\n\n----\n\n") + "\n");
 
 export const policy = [
   "default-src 'none'",

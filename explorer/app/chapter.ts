@@ -17,7 +17,10 @@ export interface Doors {
 }
 
 export interface Page<S extends State> {
+  /** What draws: geometry, nets, selectability, counting. */
   engine: Engine;
+  /** All of the core, checkpoints too; several times as large, so it is loaded by the first chapter that asks. */
+  whole(): Engine;
   store: Store<S>;
   /** The element of the chapter's text with that `data-slot`. */
   slot(name: string): HTMLElement;

@@ -52,6 +52,18 @@ export const chapters: Entry[] = [
     load: () => import("./chapters/trace"),
   },
   {
+    id: "signature",
+    title: "Signature",
+    question: "Whose output is this?",
+    load: () => import("./chapters/signature"),
+  },
+  {
+    id: "digits",
+    title: "Digits",
+    question: "Can a net read with nothing but norms between its layers?",
+    load: () => import("./chapters/digits"),
+  },
+  {
     id: "checkpoint",
     title: "Your checkpoint",
     question: "What do the norms of your own model do?",

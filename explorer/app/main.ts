@@ -10,7 +10,8 @@ import type { State } from "./link";
 import { keepPlaces, leavePlace, returnToPlace } from "./place";
 import { Store } from "./store";
 
-const engine = new Engine(new Worker(new URL("./worker.js", document.baseURI), { type: "module" }));
+const load = (name: "drawing" | "normscope"): Engine =>
+  watched(new Engine(new Worker(new URL("./worker.js", document.baseURI), { type: "module", name })));
 const redraws = new Set<() => void>();
 const main = slot("main");
 
@@ -156,6 +157,7 @@ async function mount(entry: Entry, chapter: Chapter, query: string): Promise<voi
   article.innerHTML = chapter.text;
   const page: Page<State> = {
     engine,
+    whole: () => (whole ??= load("normscope")),
     store,
     slot: (name) => {
       const found = article.querySelector<HTMLElement>(`[data-slot="${name}"]`);
@@ -216,12 +218,19 @@ addEventListener("unhandledrejection", ({ reason }) => showFailure(reason));
 /** Milliseconds of loading that nothing is said about. */
 const soon = 400;
 const loading = el("p", { class: "loading", role: "status", hidden: true }, "Loading the library that computes the figures…");
-const late = setTimeout(() => (loading.hidden = false), soon);
-document.body.append(loading);
-engine.ready.catch(showFailure).finally(() => {
-  clearTimeout(late);
-  loading.remove();
-});
+/** Says that the engine is loaded while it is, or that it cannot be. */
+function watched(engine: Engine): Engine {
+  const late = setTimeout(() => (loading.hidden = false), soon);
+  document.body.append(loading);
+  loading.hidden = true;
+  engine.ready.catch(showFailure).finally(() => {
+    clearTimeout(late);
+    loading.remove();
+  });
+  return engine;
+}
+const engine = load("drawing");
+let whole: Engine | null = null;
 
 function nextLink(entry: Entry): HTMLElement {
   const next = chapters[chapters.indexOf(entry) + 1];

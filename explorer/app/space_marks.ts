@@ -1,4 +1,6 @@
 import {
+  BufferAttribute,
+  BufferGeometry,
   CanvasTexture,
   CatmullRomCurve3,
   Color,
@@ -7,6 +9,8 @@ import {
   DoubleSide,
   Group,
   LinearFilter,
+  LineBasicMaterial,
+  LineSegments,
   Mesh,
   MeshBasicMaterial,
   MeshLambertMaterial,
@@ -16,8 +20,9 @@ import {
   TubeGeometry,
   Vector3,
 } from "three";
-import type { BufferGeometry, Object3D } from "three";
+import type { Object3D } from "three";
 import { el } from "../shared/dom";
+import { color } from "../shared/theme";
 
 /** A texture with which points look like beads under a lamp: shades of grey, by which their colours are multiplied. */
 export function bead(): CanvasTexture {
@@ -79,6 +84,41 @@ export const ring = (places: Vector3[], radius: number, color: string): Mesh =>
 /** The material of what one looks through. */
 export const glass = (color: string, opacity: number): MeshBasicMaterial =>
   new MeshBasicMaterial({ color: new Color(color), transparent: true, opacity, side: DoubleSide, depthWrite: false });
+
+/** Circles of a reference sphere, and places around one. */
+const parallels = 5;
+const meridians = 6;
+const roundPlaces = 48;
+
+/** The sphere on which a norm puts its outputs, as thin circles one looks through. */
+export class ReferenceSphere {
+  readonly group: LineSegments;
+
+  constructor() {
+    const places: number[] = [];
+    const circle = (at: (angle: number) => [number, number, number]) => {
+      for (let i = 0; i < roundPlaces; ++i)
+        for (const end of [i, i + 1]) places.push(...at((2 * Math.PI * end) / roundPlaces));
+    };
+    for (let k = 1; k <= parallels; ++k) {
+      const polar = (Math.PI * k) / (parallels + 1);
+      circle((angle) => [Math.sin(polar) * Math.cos(angle), Math.sin(polar) * Math.sin(angle), Math.cos(polar)]);
+    }
+    for (let k = 0; k < meridians; ++k) {
+      const turn = (Math.PI * k) / meridians;
+      circle((angle) => [Math.sin(angle) * Math.cos(turn), Math.sin(angle) * Math.sin(turn), Math.cos(angle)]);
+    }
+    const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(Float32Array.from(places), 3));
+    this.group = new LineSegments(geometry, new LineBasicMaterial({ transparent: true, opacity: 0.55, depthWrite: false }));
+  }
+
+  /** At that radius, or not at all. */
+  show(radius: number | null): void {
+    this.group.visible = radius !== null;
+    this.group.scale.setScalar(radius ?? 1);
+    (this.group.material as LineBasicMaterial).color = new Color(color("--rule"));
+  }
+}
 
 /** Height of a label's letters, in pixels of the page. */
 const letters = 15;

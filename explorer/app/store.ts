@@ -38,7 +38,11 @@ export class Store<S extends State> {
     const before = this.pending ?? this.state;
     this.pending = null;
     const next = { ...this.state, ...part };
-    if (toQuery(next, before) === "") return;
+    if (toQuery(next, before) === "") {
+      // A drag that ends where it began is no step, but it has ended.
+      if (this.moving) this.move(next);
+      return;
+    }
     this.past.push(before);
     this.future = [];
     this.move(next);

@@ -21,14 +21,26 @@ export interface Judgement {
 }
 
 /** States of a network over one word; one row per letter, the first after the start symbol. */
-export async function trace(
+export const trace = async (engine: Engine, cell: Cell, language: Language, n: number): Promise<Trace> =>
+  JSON.parse(await engine.call<string>("countingTrace", cell, language, n)) as Trace;
+
+export interface TraceFigure {
+  figure: Record<string, unknown>;
+  accepted: boolean;
+  /** Units that count; null if the word is too short to tell. */
+  counters: number | null;
+}
+
+/** The same as a chart of about `points` points a line. */
+export async function traceFigure(
   engine: Engine,
   cell: Cell,
   language: Language,
   n: number,
-): Promise<{ figure: Record<string, unknown>; data: Trace }> {
-  const { figure, data } = await engine.call<{ figure: string; data: string }>("countingTrace", cell, language, n);
-  return { figure: JSON.parse(figure) as Record<string, unknown>, data: JSON.parse(data) as Trace };
+  points: number,
+): Promise<TraceFigure> {
+  const found = await engine.call<TraceFigure & { figure: string }>("countingFigure", cell, language, n, points);
+  return { ...found, figure: JSON.parse(found.figure) as Record<string, unknown> };
 }
 
 export const range = (engine: Engine, cell: Cell, language: Language, most: number): Promise<Range> =>

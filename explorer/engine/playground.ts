@@ -18,8 +18,8 @@ export interface TrainSpec {
 
 /** A task of the core, or points of the reader's own, `width` numbers each. */
 export type Data =
-  | { task: string; rows: number; seed: number }
-  | { width: number; x: number[]; labels: number[] };
+  | { task: string; rows: number; seed: number; noise?: number }
+  | { width: number; x: ArrayLike<number>; labels: ArrayLike<number>; held?: { x: ArrayLike<number>; labels: ArrayLike<number> } };
 
 /** A rectangle in cells, the lowest row first. */
 export interface Grid {
@@ -68,6 +68,14 @@ export interface Curves {
   transitions: Train["transitions"];
 }
 
+/** On the samples; `held` is the accuracy on samples that are not trained on, if there are any. */
+export interface Score {
+  step: number;
+  loss: number;
+  accuracy: number;
+  held: number | null;
+}
+
 export interface Progress {
   steps: number;
   /** Of the last record; null before the first. */
@@ -98,7 +106,7 @@ export class Training {
   advance(steps: number): Promise<Progress> {
     return this.remote.call("advance", steps);
   }
-  score(step: number): Promise<{ step: number; loss: number; accuracy: number }> {
+  score(step: number): Promise<Score> {
     return this.remote.call("score", step);
   }
   answers(points: Float64Array, step: number): Promise<Answers> {
@@ -110,6 +118,14 @@ export class Training {
   /** Of `points`, or of the samples. */
   states(points: Float64Array | null, step: number): Promise<States> {
     return this.remote.call("states", points, step);
+  }
+  /** The probabilities of all classes for each point. */
+  probabilities(points: Float64Array, step: number): Promise<Float32Array> {
+    return this.remote.call("probabilities", points, step);
+  }
+  /** As `states`, without the points themselves. */
+  layers(points: Float64Array | null, step: number): Promise<States> {
+    return this.remote.call("layers", points, step);
   }
   /** The last linear map: a row of weights an output. */
   head(step: number): Promise<{ weight: Float64Array; bias: Float64Array }> {

@@ -1,4 +1,5 @@
 import type { TokenTrace } from "../generated/token-trace";
+import type { NamedFile } from "./checkpoint";
 import type { Engine, Remote } from "./client";
 
 /** A file of a model. */
@@ -7,25 +8,99 @@ export interface ModelFile {
   bytes: Uint8Array;
 }
 
+export interface Limits {
+  architecture: string;
+  parameters: number;
+  /** Tokens of the vocabulary, and of the longest text. */
+  vocabulary: number;
+  positions: number;
+  /** Why texts cannot be turned into tokens; empty if they can. */
+  unspelled: string;
+}
+
+/** Tokens of the longest text that a page shows. */
+export const mostTokens = 128;
+/** Bytes of the largest model that is read into a page: 32 million parameters in float64. */
+const mostBytes = 256e6;
+
+/** Where the core keeps a model's files, which nobody needs to know. */
+const plain = (error: unknown): Error =>
+  new Error((error instanceof Error ? error.message : String(error)).replaceAll(/\/traced\/\d+(\/|(?=:))/g, ""));
+
 /** A model in the core through which texts are traced; `delete` frees it. */
 export class Tracer {
   private constructor(
     private readonly remote: Remote,
-    /** Tokens of the vocabulary, and of the longest text. */
-    readonly limits: { vocabulary: number; positions: number },
+    readonly limits: Limits,
   ) {}
 
   static async open(engine: Engine, files: ModelFile[]): Promise<Tracer> {
-    const remote = await engine.create("Tracer", files);
-    return new Tracer(remote, await remote.call("limits"));
+    try {
+      const remote = await engine.create("Tracer", files);
+      return new Tracer(remote, await remote.call("limits"));
+    } catch (error) {
+      throw plain(error);
+    }
   }
 
   /** The document of `normscope trace` for `text`. */
-  async trace(text: string): Promise<TokenTrace> {
-    return JSON.parse(await this.remote.call<string>("trace", text)) as TokenTrace;
+  trace(text: string): Promise<TokenTrace> {
+    return this.traced("trace", text);
+  }
+
+  /** The same for tokens. */
+  traceTokens(tokens: number[]): Promise<TokenTrace> {
+    return this.traced("traceTokens", Float64Array.from(tokens));
+  }
+
+  private async traced(method: string, input: unknown): Promise<TokenTrace> {
+    try {
+      return JSON.parse(await this.remote.call<string>(method, input, mostTokens)) as TokenTrace;
+    } catch (error) {
+      throw plain(error);
+    }
   }
 
   delete(): Promise<void> {
     return this.remote.delete();
   }
+}
+
+const weights = /\.(safetensors|gguf)$|^pytorch_model.*\.bin$/;
+const beside = /^(config\.json|tokenizer\.json|vocab\.json|vocab\.txt|merges\.txt|.*\.index\.json)$/;
+
+const megabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;
+
+/**
+ * What a model needs of files that were dropped: weights, configuration and tokenizer. Another .bin file is taken for a
+ * tokenizer of llama2.c, which has no fixed name.
+ */
+export function modelFiles(files: NamedFile[]): NamedFile[] {
+  const named = files.map(({ name, data }) => ({ name: name.split("/").at(-1) ?? name, data }));
+  const taken = named.filter(({ name }) => weights.test(name) || beside.test(name));
+  if (!taken.some(({ name }) => weights.test(name)))
+    throw new Error("none of the files has weights, expected .safetensors or .gguf, alone or in a folder with config.json");
+  const names = taken.map(({ name }) => name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw new Error(`there are several files ${twice}, expected the files of one model`);
+  const size = taken.reduce((sum, { data }) => sum + data.size, 0);
+  if (size > mostBytes)
+    throw new Error(
+      `the model's files have ${megabytes(size)}, expected at most ${megabytes(mostBytes)}: a page runs models of up to about ` +
+        "30 million parameters; `normscope trace` runs larger ones",
+    );
+  const spelled = names.some((name) => /^(tokenizer\.json|vocab\.(json|txt))$/.test(name));
+  const tokenizer = spelled ? undefined : named.find(({ name }) => name.endsWith(".bin") && !weights.test(name));
+  return tokenizer === undefined ? taken : [...taken, { name: "tokenizer.bin", data: tokenizer.data }];
+}
+
+export const readFiles = (files: NamedFile[]): Promise<ModelFile[]> =>
+  Promise.all(files.map(async ({ name, data }) => ({ name, bytes: new Uint8Array(await data.arrayBuffer()) })));
+
+/** Token ids written as numbers apart from each other. */
+export function tokensOf(text: string): number[] {
+  const words = text.split(/[\s,]+/).filter((word) => word !== "");
+  const wrong = words.find((word) => !/^\d{1,9}$/.test(word));
+  if (wrong !== undefined) throw new Error(`“${wrong.slice(0, 20)}” is not the number of a token`);
+  return words.map(Number);
 }

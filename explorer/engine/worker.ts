@@ -4,7 +4,8 @@ import type { Answer, Core, Question } from "./protocol";
 const post = (answer: Answer, buffers: ArrayBuffer[] = []) =>
   (self as unknown as { postMessage(data: Answer, transfer: ArrayBuffer[]): void }).postMessage(answer, buffers);
 
-const loaded = import(new URL("./normscope.mjs", self.location.href).href).then(
+// The worker's name is that of the module: "drawing", or "normscope" for all of the core.
+const loaded = import(new URL(`./${self.name}.mjs`, self.location.href).href).then(
   async (module: { default: () => Promise<Core> }) => new Host(await module.default()),
 );
 

@@ -12,6 +12,7 @@ const types = {
   ".svg": "image/svg+xml",
   ".wasm": "application/wasm",
   ".txt": "text/plain; charset=utf-8",
+  ".bin": "application/octet-stream",
   ".safetensors": "application/octet-stream",
 };
 

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <string>
 
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
 
+#include <normscope/automata/counting.hpp>
 #include <normscope/automata/network.hpp>
 #include <normscope/automata/saturated.hpp>
 #include <normscope/automata/trained.hpp>
@@ -25,13 +27,25 @@ val flags(const std::vector<bool>& values) {
   return result;
 }
 
-/// What happens inside on the member with n of every letter: {figure, data} as JSON text.
-val trace(const std::string& cell, const std::string& language, double n) {
+/// What happens inside on the member with n of every letter, as JSON text.
+std::string trace(const std::string& cell, const std::string& language, double n) {
+  return guarded(
+      [&] { return json_text(documents::trace(network(cell, language), static_cast<std::size_t>(n))); });
+}
+
+/// The same as a chart of about `points` points a line: {figure, accepted, counters}, the chart as JSON text,
+/// counters null for a word too short to tell.
+val figure(const std::string& cell, const std::string& language, double n, double points) {
   return guarded([&] {
     const automata::Network& net = network(cell, language);
+    const auto letters = static_cast<std::size_t>(n);
+    const std::vector<automata::UnitDrift> moves = automata::drifts_if_long(net, letters);
+    const auto counters = std::count_if(moves.begin(), moves.end(),
+                                        [](const automata::UnitDrift& move) { return move.counts; });
     val result = val::object();
-    result.set("figure", json_text(figures::counting_trace(net, static_cast<std::size_t>(n))));
-    result.set("data", json_text(documents::trace(net, static_cast<std::size_t>(n))));
+    result.set("figure", json_text(figures::counting_trace(net, letters, static_cast<std::size_t>(points))));
+    result.set("accepted", automata::accepts(net, automata::member(net.language, letters)));
+    result.set("counters", moves.empty() ? val::null() : val(static_cast<double>(counters)));
     return result;
   });
 }
@@ -69,6 +83,7 @@ std::string hierarchy() { return json_text(documents::hierarchy()); }
 
 EMSCRIPTEN_BINDINGS(counting) {
   emscripten::function("countingTrace", &trace);
+  emscripten::function("countingFigure", &figure);
   emscripten::function("countingRange", &range);
   emscripten::function("countingJudge", &judge);
   emscripten::function("countingHierarchy", &hierarchy);

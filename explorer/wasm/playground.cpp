@@ -1,3 +1,6 @@
+#include <optional>
+#include <utility>
+
 #include <emscripten/bind.h>
 #include <nlohmann/json.hpp>
 
@@ -5,6 +8,7 @@
 #include <normscope/figures/training.hpp>
 #include <normscope/lnnet/answers.hpp>
 #include <normscope/lnnet/curves.hpp>
+#include <normscope/lnnet/evaluate.hpp>
 #include <normscope/lnnet/morph.hpp>
 #include <normscope/lnnet/recording.hpp>
 #include <normscope/lnnet/tasks.hpp>
@@ -34,15 +38,38 @@ lnnet::TrainSpec train_spec(const val& spec) {
   return result;
 }
 
-/// {task, rows, seed}, or {width, x, labels} of the reader's own.
+const lnnet::Task& task_named(const std::string& name) {
+  for (const lnnet::Task& task : lnnet::tasks()) {
+    if (task.name == name) return task;
+  }
+  throw Error(ErrorCode::Argument, "training: there is no task " + name);
+}
+
+/// {task, rows, seed, noise}, or {width, x, labels} of the reader's own.
 lnnet::Dataset data_set(const val& data) {
   const std::string name = get<std::string>(data, "task", "");
   if (name.empty())
     return lnnet::dataset("points", size(data, "width"), numbers(data["x"]), numbers(data["labels"]));
-  for (const lnnet::Task& task : lnnet::tasks()) {
-    if (task.name == name) return task.make(size(data, "rows", task.rows), size(data, "seed", 1));
+  const lnnet::Task& task = task_named(name);
+  const std::size_t seed = size(data, "seed", 1);
+  return lnnet::with_noise(task.make(size(data, "rows", task.rows), seed), get<double>(data, "noise", 0.0),
+                           seed);
+}
+
+/// Samples of the same kind that are not trained on: new ones of a task, with its noise, or those given as
+/// {held: {x, labels}}.
+std::optional<lnnet::Dataset> held_out(const val& data) {
+  const std::string name = get<std::string>(data, "task", "");
+  if (name.empty()) {
+    const val held = data["held"];
+    if (held.isUndefined() || held.isNull()) return std::nullopt;
+    return lnnet::dataset("points held out", size(data, "width"), numbers(held["x"]),
+                          numbers(held["labels"]));
   }
-  throw Error(ErrorCode::Argument, "training: there is no task " + name);
+  const lnnet::Task& task = task_named(name);
+  if (!task.test) return std::nullopt;
+  const std::size_t seed = size(data, "seed", 1);
+  return lnnet::with_noise(task.test(seed), get<double>(data, "noise", 0.0), seed + 1);
 }
 
 lnnet::Grid grid(const val& value) {
@@ -77,7 +104,7 @@ val marks_of(std::span<const lnnet::Transition> transitions) {
 class Training {
  public:
   static Training* make(const val& spec, const val& data) {
-    return guarded([&] { return new Training(train_spec(spec), data_set(data)); });
+    return guarded([&] { return new Training(train_spec(spec), data_set(data), held_out(data)); });
   }
 
   /// Trains on → {steps, loss, accuracy, distance}, loss and accuracy of the last record.
@@ -93,13 +120,16 @@ class Training {
     return result;
   }
 
-  /// {step, loss, accuracy} on the samples at the step kept nearest before `step`.
+  /// {step, loss, accuracy, held} on the samples at the step kept nearest before `step`; held: accuracy on
+  /// samples that are not trained on, null where there are none.
   val score(double step) const {
     const lnnet::Score found = recording_.score(static_cast<std::size_t>(step));
     val result = val::object();
     result.set("step", recording_.kept(static_cast<std::size_t>(step)));
     result.set("loss", found.loss);
     result.set("accuracy", found.accuracy);
+    result.set("held",
+               held_ ? val(recording_.score(static_cast<std::size_t>(step), *held_).accuracy) : val::null());
     return result;
   }
 
@@ -136,6 +166,31 @@ class Training {
       for (const std::vector<double>& state : found.list) list.call<void>("push", float32_array(state));
       val result = val::object();
       result.set("width", found.width);
+      result.set("states", list);
+      return result;
+    });
+  }
+
+  /// Softmax over the classes for each row.
+  val probabilities(const val& points, double step) const {
+    return guarded([&] {
+      const std::vector<double> x = numbers(points);
+      return float32_array(
+          lnnet::class_probabilities(recording_.net(static_cast<std::size_t>(step)), rows(x), 1));
+    });
+  }
+
+  /// Outputs of every layer, without the input: {width, states: [rows × width]}; without points the samples.
+  val layers(const val& points, double step) const {
+    return guarded([&] {
+      const std::vector<double> x = points.isNull() ? recording_.trainer().data().x : numbers(points);
+      val list = val::array();
+      for (const std::vector<double>& state :
+           lnnet::trace(recording_.net(static_cast<std::size_t>(step)), rows(x), 1)) {
+        list.call<void>("push", float32_array(state));
+      }
+      val result = val::object();
+      result.set("width", recording_.trainer().spec().width);
       result.set("states", list);
       return result;
     });
@@ -180,9 +235,17 @@ class Training {
   }
 
  private:
-  Training(const lnnet::TrainSpec& spec, const lnnet::Dataset& data) : recording_(spec, data) {}
+  Training(const lnnet::TrainSpec& spec, const lnnet::Dataset& data, std::optional<lnnet::Dataset> held)
+      : recording_(spec, data), held_(std::move(held)) {}
+
+  [[nodiscard]] MatrixView<const double> rows(const std::vector<double>& x) const {
+    const std::size_t width = recording_.trainer().data().width;
+    if (x.size() % width != 0) throw Error(ErrorCode::Shape, "samples: expected whole rows");
+    return {x.data(), x.size() / width, width};
+  }
 
   lnnet::Recording recording_;
+  std::optional<lnnet::Dataset> held_;
 };
 
 /// {x, labels, width, classes, grid}: the samples, and for two features the rectangle around them.
@@ -258,6 +321,8 @@ EMSCRIPTEN_BINDINGS(playground) {
       .function("answers", &Training::answers)
       .function("field", &Training::field)
       .function("states", &Training::states)
+      .function("probabilities", &Training::probabilities)
+      .function("layers", &Training::layers)
       .function("head", &Training::head)
       .function("weights", &Training::weights)
       .function("curves", &Training::curves);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <emscripten/bind.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <normscope/checkpoint/checkpoint.hpp>
@@ -37,6 +38,8 @@ class Files {
       const auto bytes = emscripten::convertJSArrayToNumberVector<std::uint8_t>(file["bytes"]);
       std::ofstream out(folder_ / fs::path(file["name"].as<std::string>()).filename(), std::ios::binary);
       out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+      out.close();
+      if (!out) throw Error(ErrorCode::Io, "the files do not fit into the page's memory");
     }
   }
   Files(const Files&) = delete;
@@ -52,6 +55,9 @@ class Files {
   fs::path folder_;
 };
 
+/// Parameters of the largest model that a page runs: more take many seconds a text on one thread.
+constexpr double most_parameters = 32e6;
+
 /// A model through which texts are traced.
 class Tracer {
  public:
@@ -59,38 +65,86 @@ class Tracer {
     return guarded([&] { return new Tracer(files); });
   }
 
-  /// {vocabulary, positions}: number of tokens, and the most of a text.
+  /// {architecture, parameters, vocabulary, positions, unspelled}: number of tokens, the most of a text, and
+  /// why there is no tokenizer for texts, empty if there is one.
   [[nodiscard]] val limits() const {
     val result = val::object();
+    result.set("architecture", model_.title);
+    result.set("parameters", parameters(checkpoint_));
+    result.set("unspelled", unspelled_);
     result.set("vocabulary", static_cast<double>(decoder_.vocabulary()));
     result.set("positions", static_cast<double>(decoder_.positions()));
     return result;
   }
 
-  /// The document of `normscope trace` for a text.
-  [[nodiscard]] std::string trace(const std::string& text) const {
+  /// The document of `normscope trace` for a text of at most `most` tokens.
+  [[nodiscard]] std::string trace(const std::string& text, double most) const {
     return guarded([&] {
-      const std::vector<std::size_t> tokens = tokenizer_.encode(text);
-      return json_text(documents::token_trace(
-          checkpoint_, forward::trace(checkpoint_, model_, tokens, {.threads = 1}), tokenizer_.names()));
+      if (!tokenizer_) throw Error(ErrorCode::Unsupported, unspelled_);
+      return traced(tokenizer_->encode(text), most);
+    });
+  }
+
+  /// The same for tokens.
+  [[nodiscard]] std::string trace_tokens(const val& tokens, double most) const {
+    return guarded([&] {
+      std::vector<std::size_t> ids;
+      for (const double id : numbers(tokens)) ids.push_back(static_cast<std::size_t>(id));
+      return traced(ids, most);
     });
   }
 
  private:
   explicit Tracer(const val& files)
-      : files_(files), model_(model::describe(checkpoint_)), decoder_(checkpoint_, model_, 1) {}
+      : files_(files), model_(model::describe(checkpoint_)), decoder_(checkpoint_, model_, 1) {
+    const double count = parameters(checkpoint_);
+    if (count > most_parameters) {
+      throw Error(ErrorCode::Unsupported,
+                  fmt::format("the model has {:.0f} million parameters, expected at most {:.0f} million in a "
+                              "page; `normscope trace` runs larger ones",
+                              count / 1e6, most_parameters / 1e6));
+    }
+    find_tokenizer();
+  }
 
-  [[nodiscard]] fs::path names() const {
-    const std::optional<fs::path> file = model::find_token_names(files_.folder());
-    if (!file) throw Error(ErrorCode::Unsupported, "the model has no tokenizer beside it");
-    return *file;
+  void find_tokenizer() {
+    const std::optional<fs::path> names = model::find_token_names(files_.folder());
+    if (!names) return;
+    try {
+      tokenizer_.emplace(*names, decoder_.vocabulary());
+      unspelled_.clear();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unsupported) throw;
+      unspelled_ = error.what();
+    }
+  }
+
+  static double parameters(const checkpoint::Checkpoint& checkpoint) {
+    double count = 0.0;
+    for (const checkpoint::Tensor& tensor : checkpoint.tensors()) {
+      double elements = 1.0;
+      for (const std::uint64_t size : tensor.shape) elements *= static_cast<double>(size);
+      count += elements;
+    }
+    return count;
+  }
+
+  [[nodiscard]] std::string traced(const std::vector<std::size_t>& tokens, double most) const {
+    if (static_cast<double>(tokens.size()) > most) {
+      throw Error(ErrorCode::Argument,
+                  fmt::format("the text has {} tokens, expected at most {} in a page", tokens.size(), most));
+    }
+    return json_text(documents::token_trace(
+        checkpoint_, forward::trace(checkpoint_, model_, tokens, {.seconds = 10.0, .threads = 1}),
+        tokenizer_ ? tokenizer_->names() : std::vector<std::string>()));
   }
 
   Files files_;
   checkpoint::Checkpoint checkpoint_{files_.folder(), bytes::read_file};
   model::Model model_;
   forward::Decoder decoder_;
-  forward::Tokenizer tokenizer_{names(), decoder_.vocabulary()};
+  std::optional<forward::Tokenizer> tokenizer_{};
+  std::string unspelled_ = "the model has no tokenizer beside it";
 };
 
 }  // namespace
@@ -99,7 +153,8 @@ EMSCRIPTEN_BINDINGS(trace) {
   emscripten::class_<Tracer>("Tracer")
       .constructor(&Tracer::make, emscripten::allow_raw_pointers())
       .function("limits", &Tracer::limits)
-      .function("trace", &Tracer::trace);
+      .function("trace", &Tracer::trace)
+      .function("traceTokens", &Tracer::trace_tokens);
 }
 
 }  // namespace normscope::wasm

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,17 @@ std::vector<model::Norm>::const_iterator final_norm(const model::Model& model) {
 
 }  // namespace
 
+VocabularyHead vocabulary_head(NormSpec norm, MatrixView<const double> unembedding,
+                               const std::vector<double>& bias, double logit_scale, double soft_cap) {
+  VocabularyHead head{
+      .norm = std::move(norm), .has_bias = !bias.empty(), .logit_scale = logit_scale, .soft_cap = soft_cap};
+  head.logits = selectability::fold(head.norm, unembedding, bias);
+  scale(head.logits, head.logit_scale);
+  head.sizes = sizes_of(head.norm, unembedding, bias, head.logit_scale);
+  if (head.soft_cap > 0.0) find_common(unembedding, bias, head);
+  return head;
+}
+
 VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
   const auto unsupported = [&](std::string_view what) {
     return Error(ErrorCode::Unsupported, fmt::format("{}: {}", checkpoint.path().string(), what));
@@ -108,17 +120,11 @@ VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint, const m
   const model::Linear& map = *model.vocabulary->unembedding;
   const std::vector<double> weights = model::read_weight(checkpoint, map, 0, map.out);
   const std::vector<double> bias = model::read_bias(checkpoint, map);
-  VocabularyHead head{.norm_name = norm->name,
-                      .norm = model::read_norm(checkpoint, *norm),
-                      .has_bias = !bias.empty(),
-                      .tied = model.vocabulary->tied,
-                      .logit_scale = model.vocabulary->logit_scale,
-                      .soft_cap = model.vocabulary->soft_cap};
-  const MatrixView<const double> unembedding(weights.data(), map.out, map.in);
-  head.logits = selectability::fold(head.norm, unembedding, bias);
-  scale(head.logits, head.logit_scale);
-  head.sizes = sizes_of(head.norm, unembedding, bias, head.logit_scale);
-  if (head.soft_cap > 0.0) find_common(unembedding, bias, head);
+  VocabularyHead head = vocabulary_head(model::read_norm(checkpoint, *norm),
+                                        MatrixView<const double>(weights.data(), map.out, map.in), bias,
+                                        model.vocabulary->logit_scale, model.vocabulary->soft_cap);
+  head.norm_name = norm->name;
+  head.tied = model.vocabulary->tied;
   return head;
 }
 

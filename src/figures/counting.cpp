@@ -22,10 +22,8 @@ using automata::Word;
 using vega::ordinal;
 using vega::quantity;
 
-constexpr std::size_t points_per_line = 400;
-
 /// Steps to plot: every one, or every n-th and the ends of blocks.
-std::vector<std::size_t> shown_steps(std::size_t steps, std::size_t n) {
+std::vector<std::size_t> shown_steps(std::size_t steps, std::size_t n, std::size_t points_per_line) {
   const std::size_t apart = (steps + points_per_line - 1) / points_per_line;
   std::vector<std::size_t> shown;
   for (std::size_t step = 0; step < steps; ++step) {
@@ -53,13 +51,13 @@ Json panel(int height, Json rows, Json mark, Json encoding, Json ends) {
 
 }  // namespace
 
-Json counting_trace(const Network& network, std::size_t n) {
+Json counting_trace(const Network& network, std::size_t n, std::size_t points_per_line) {
   const Word word = member(network.language, n);
   const Trace seen = trace(network, word);
   const bool has_cell = network.cell.kind == CellKind::lstm;
   const std::span<const double> values = seen.of(has_cell ? "c" : "h");
   const std::vector<UnitDrift> moves = drifts_if_long(network, n);
-  const std::vector<std::size_t> shown = shown_steps(seen.steps, n);
+  const std::vector<std::size_t> shown = shown_steps(seen.steps, n, points_per_line);
 
   Json units = Json::array();
   for (std::size_t unit = 0; unit < seen.width; ++unit) {

@@ -43,6 +43,19 @@ Answers answers(const Net& net, MatrixView<const double> x, unsigned threads) {
   return result;
 }
 
+std::vector<double> class_probabilities(const Net& net, MatrixView<const double> x, unsigned threads) {
+  std::vector<double> shares = evaluate(net, x, threads);
+  for (std::size_t begin = 0; begin < shares.size(); begin += net.out()) {
+    const auto first = shares.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto end = first + static_cast<std::ptrdiff_t>(net.out());
+    const double largest = *std::max_element(first, end);
+    double total = 0.0;
+    for (auto at = first; at != end; ++at) total += * at = std::exp(*at - largest);
+    for (auto at = first; at != end; ++at) *at /= total;
+  }
+  return shares;
+}
+
 std::vector<double> Grid::centers() const {
   std::vector<double> points;
   points.reserve(2 * columns * rows);

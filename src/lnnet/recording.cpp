@@ -43,4 +43,6 @@ Net Recording::net(std::size_t step) const { return at(step).net(); }
 
 Score Recording::score(std::size_t step) const { return at(step).score(); }
 
+Score Recording::score(std::size_t step, const Dataset& data) const { return at(step).score(data); }
+
 }  // namespace normscope::lnnet

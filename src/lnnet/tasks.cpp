@@ -85,6 +85,14 @@ Dataset random_labels(std::size_t rows, std::uint64_t seed) {
   return data;
 }
 
+Dataset with_noise(Dataset data, double deviation, std::uint64_t seed) {
+  if (deviation == 0.0) return data;
+  // Not the numbers that the samples themselves were drawn with.
+  Random random(seed ^ 0x9e3779b97f4a7c15U);
+  for (double& value : data.x) value += deviation * random.normal();
+  return data;
+}
+
 const std::vector<Task>& tasks() {
   // Difference between the seeds of a task's samples and of its test.
   constexpr std::uint64_t far_away = 1'000'000;

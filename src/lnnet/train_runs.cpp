@@ -85,6 +85,20 @@ TrainData data_of(const Task& task, std::size_t rows) {
           .test = task.test};
 }
 
+TrainData with_noise(TrainData data, double deviation) {
+  if (deviation == 0.0) return data;
+  TrainData result;
+  result.samples = [samples = std::move(data.samples), deviation](std::uint64_t seed) {
+    return std::make_shared<const Dataset>(with_noise(*samples(seed), deviation, seed));
+  };
+  if (data.test) {
+    result.test = [test = std::move(data.test), deviation](std::uint64_t seed) {
+      return with_noise(test(seed), deviation, seed + 1);
+    };
+  }
+  return result;
+}
+
 TrainData data_of(Dataset samples) {
   return {.samples = [kept = std::make_shared<const Dataset>(std::move(samples))](std::uint64_t) {
     return kept;

@@ -40,6 +40,13 @@ class Train(CommandTest):
         got = self.json("train", "spiral", "--activation", "none", "--steps", 2000)
         self.assertLess(got["test"]["accuracy"], 0.7)
 
+    def test_noise_makes_a_task_harder(self):
+        options = ("train", "xor", "--steps", 400)
+        clean, noisy = self.json(*options), self.json(*options, "--noise", 0.5)
+        self.assertEqual(self.json(*options, "--noise", 0), clean)
+        self.assertGreater(clean["test"]["accuracy"], 0.99)
+        self.assertLess(noisy["test"]["accuracy"], 0.97)
+
     def test_samples_and_labels_from_files(self):
         random = np.random.default_rng(3)
         x = random.normal(size=(200, 4))
@@ -220,13 +227,14 @@ class Train(CommandTest):
                 ("has no data_batch_1.bin", ("random-labels:cifar10:nowhere",)),
                 ("is a task and has its own labels", ("xor", "y.npy")),
                 ("--rows applies to tasks only", ("x.npy", "y.npy", "--rows", 2)),
+                ("--noise applies to tasks only", ("x.npy", "y.npy", "--noise", 0.1)),
                 ("3 runs, expected one", ("random-labels", "--rows", 9, "--groups", "1,2", "--resume", "s")),
                 ("would overwrite", ("x.npy", "y.npy", "-o", "x.npy")),
                 ("would overwrite", ("xor", "-o", "a", "--json", "a"))):
             with self.subTest(message):
                 self.assertIn(message, self.fails(3, "train", *arguments))
-        for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--lr", -1), ("--norm", "batch"),
-                      ("--seeds", 2, "--resume", "s.safetensors")):
+        for wrong in (("--batch", 0), ("--width", 0), ("--groups", 0), ("--steps", -1), ("--lr", -1), ("--noise", -1),
+                      ("--norm", "batch"), ("--seeds", 2, "--resume", "s.safetensors")):
             with self.subTest(wrong):
                 self.fails(2, "train", "xor", *wrong)
 

@@ -24,6 +24,25 @@ TEST(Answers, AreTheLabelsAndTheirSoftmax) {
   }
 }
 
+TEST(Answers, ProbabilitiesOfAllClassesHaveThatOfTheAnswer) {
+  const Dataset data = random_labels(40, 3);
+  const Net net = Trainer({.width = 8}, data).net();
+  const Answers found = answers(net, data.view());
+  const std::vector<double> shares = class_probabilities(net, data.view());
+  ASSERT_EQ(shares.size(), 40 * data.classes);
+  for (std::size_t row = 0; row < data.rows(); ++row) {
+    double total = 0.0;
+    for (std::size_t label = 0; label < data.classes; ++label) {
+      const double share = shares[row * data.classes + label];
+      total += share;
+      EXPECT_LE(share, found.probabilities[row] + 1e-15);
+    }
+    EXPECT_NEAR(total, 1.0, 1e-14);
+    const auto answer = static_cast<std::size_t>(found.classes[row]);
+    EXPECT_NEAR(shares[row * data.classes + answer], found.probabilities[row], 1e-15);
+  }
+}
+
 TEST(Answers, AGridSurroundsTheSamples) {
   const Dataset data{.width = 2, .classes = 2, .x = {0, 5, 10, 5}, .labels = {0, 1}};
   const Grid grid = grid_around(data, 4);

@@ -56,6 +56,9 @@ TEST(Recording, LooksBackWithoutDisturbingTheTraining) {
   EXPECT_EQ(looked.trainer().parameters(), left.trainer().parameters());
   EXPECT_EQ(left.score(0).loss, Trainer(spec, data).score().loss);
   EXPECT_EQ(left.score(60).loss, left.trainer().score().loss);
+  const Dataset other = rings(60, 3);
+  EXPECT_EQ(left.score(0, other).loss, Trainer(spec, data).score(other).loss);
+  EXPECT_EQ(left.score(60, other).accuracy, left.trainer().score(other).accuracy);
 }
 
 TEST(Recording, HasTheLossesOfTheExplorersTests) {

@@ -33,6 +33,24 @@ TEST(Tasks, EveryTaskIsWhatItsNameSays) {
   EXPECT_FALSE(find_task("nothing"));
 }
 
+TEST(Tasks, NoiseHasItsDeviation) {
+  const Dataset clean = spiral(2000, 7);
+  const Dataset noisy = with_noise(clean, 0.3, 7);
+  double squares = 0.0;
+  double across = 0.0;
+  for (std::size_t i = 0; i < clean.x.size(); ++i) {
+    squares += (noisy.x[i] - clean.x[i]) * (noisy.x[i] - clean.x[i]);
+    across += (noisy.x[i] - clean.x[i]) * clean.x[i];
+  }
+  const auto count = static_cast<double>(clean.x.size());
+  EXPECT_NEAR(std::sqrt(squares / count), 0.3, 0.01);
+  EXPECT_NEAR(across / count, 0.0, 0.01);
+  EXPECT_EQ(noisy.labels, clean.labels);
+  EXPECT_EQ(noisy.x, with_noise(clean, 0.3, 7).x);
+  EXPECT_NE(noisy.x, with_noise(clean, 0.3, 8).x);
+  EXPECT_EQ(with_noise(clean, 0.0, 7).x, clean.x);
+}
+
 TEST(Tasks, ANetForUnscaledFeaturesGivesTheSame) {
   constexpr double shift = 33.0;
   constexpr double scale = 0.0125;

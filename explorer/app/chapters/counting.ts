@@ -1,9 +1,10 @@
 import { newest } from "../../engine/client";
-import { hierarchy, judge, range, trace } from "../../engine/counting";
+import { hierarchy, judge, range, trace, traceFigure } from "../../engine/counting";
 import type { Cell, Language, Range } from "../../engine/counting";
 import type { EncoderClass, Hierarchy } from "../../generated/hierarchy";
 import type { Trace } from "../../generated/trace";
 import { button, definitions, el, table } from "../../shared/dom";
+import { color } from "../../shared/theme";
 import { chapter } from "../chapter";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
@@ -22,6 +23,8 @@ const longestWord = 2000;
 const cells: Cell[] = ["lstm", "gru"];
 /** Number of members tested for the table of ranges; the cost grows with its square. */
 const most = 250;
+/** Points of a line, at rest and while the slider moves. */
+const points = { still: 400, moving: 60 };
 
 const languageOf = ({ language }: State): Language => (language === "anbncn" ? "anbncn" : "anbn");
 
@@ -67,23 +70,28 @@ fmt::print("{}\\n", accepts(network, member(Language::${languageOf(state)}, ${st
 
 function traceOf(page: Page<State>, cell: Cell): (state: State) => void {
   let shown: Trace | null = null;
+  let drawn = "";
   const picture = new ChartFigure(`trace-${cell}`, () => tableOf(shown));
   page.keep(picture);
   page.slot(cell).append(picture.element);
   return newest(async (state: State) => {
-    const { figure: spec, data } = await trace(page.engine, cell, languageOf(state), state.n);
-    shown = data;
-    const counters = data.drifts.filter((unit) => unit.counts).length;
+    const fine = page.store.moving ? points.moving : points.still;
+    const key = `${state.language} ${state.n} ${fine} ${color("--paper")}`;
+    if (key === drawn) return;
+    drawn = key;
+    const { figure: spec, accepted, counters } = await traceFigure(page.engine, cell, languageOf(state), state.n, fine);
+    // Every number, for the table that is saved.
+    if (!page.store.moving) shown = await trace(page.engine, cell, languageOf(state), state.n);
     const says =
-      `n = ${state.n}: ${data.accepted ? "accepts" : "refuses"} the member. ` +
-      (data.drifts.length === 0
+      `n = ${state.n}: ${accepted ? "accepts" : "refuses"} the member. ` +
+      (counters === null
         ? "Too short to tell counters by their slope."
         : counters === 0
           ? "No unit counts."
           : `${counters} of its ten units count.`);
     page.slot(`${cell}-says`).textContent = says;
     picture.element.dataset["n"] = String(state.n);
-    picture.element.dataset["counters"] = data.drifts.length === 0 ? "" : String(counters);
+    picture.element.dataset["counters"] = counters === null ? "" : String(counters);
     page.say(`${cell}: ${says}`);
     await picture.draw(spec, `States of the ${cell} letter by letter. ${says}`);
   });

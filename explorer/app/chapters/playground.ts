@@ -1,5 +1,5 @@
 import { curvesFigure, tasks, Training } from "../../engine/playground";
-import type { Answers, Curves } from "../../engine/playground";
+import type { Answers, Curves, Score } from "../../engine/playground";
 import { button, el } from "../../shared/dom";
 import { pngOf } from "../../shared/files";
 import { number, percent } from "../../shared/format";
@@ -14,7 +14,7 @@ import { cells, groundOf } from "./playground_ground";
 import type { Ground } from "./playground_ground";
 import { Morph } from "./playground_morph";
 import { NetDiagram } from "./playground_net";
-import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, rules, specOf } from "./playground_state";
+import { dataOf, defaults, doors, keyOf, ownGrid, ownPoints, packed, radiusOf, rules, specOf } from "./playground_state";
 import type { State } from "./playground_state";
 import text from "./playground.html";
 
@@ -161,6 +161,7 @@ export default chapter<State>({
       planeFigure.dataset["ones"] = String(field?.classes.reduce((sum, label) => sum + Number(label === 1), 0) ?? 0);
       planeFigure.dataset["step"] = String(score.step);
       planeFigure.dataset["accuracy"] = score.accuracy.toFixed(4);
+      planeFigure.dataset["held"] = score.held === null ? "" : score.held.toFixed(4);
       showStatus(run, score);
       showTime(run, score.step);
       await drawChart(run, score);
@@ -185,17 +186,17 @@ export default chapter<State>({
         training.head(step),
       ]);
       if (left || running !== run) return;
-      morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors }, state.layer);
+      morph.show({ samples: states, labels, sheet: ground.sheet, sheetStates, sheetAnswers, head, colors, radius: radiusOf(state) }, state.layer);
     }
 
     /** The chart is redrawn if its frame changes; otherwise it only gets new data. */
-    async function drawChart(run: Running, score: { step: number; loss: number; accuracy: number }): Promise<void> {
+    async function drawChart(run: Running, score: Score): Promise<void> {
       if (playing && performance.now() - drawnChart < chartEvery) return;
       drawnChart = performance.now();
       curves = await run.training.curves(mostRecords);
       const { step, loss, accuracy, transitions } = curves;
       const records = Array.from(step, (at, i) => ({ step: at, loss: loss[i] ?? 0, accuracy: accuracy[i] ?? 0 }));
-      if (records.length === 0) records.push(score);
+      if (records.length === 0) records.push({ step: score.step, loss: score.loss, accuracy: score.accuracy });
       const data = { records, transitions, now: [{ step: score.step }] };
       const width = chart.element.clientWidth;
       const { steps } = page.store.get();
@@ -212,9 +213,10 @@ export default chapter<State>({
 
     const status = page.slot("status");
     let speed: number | null = null;
-    const showStatus = (run: Running, score: { step: number; loss: number; accuracy: number }) => {
+    const showStatus = (run: Running, score: Score) => {
       status.textContent =
         `Step ${score.step} of ${page.store.get().steps}: loss ${number(score.loss)}, accuracy ${percent(score.accuracy)}` +
+        (score.held === null ? "" : `, on new samples ${percent(score.held)}`) +
         (speed === null ? "." : `; ${number(speed, 2)} steps a second.`);
       status.dataset["step"] = String(score.step);
       if (!playing) page.say(`Step ${score.step}, accuracy ${percent(score.accuracy)}`);

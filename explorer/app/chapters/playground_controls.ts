@@ -1,15 +1,18 @@
 import { readPoints } from "../../engine/playground";
 import type { Task } from "../../engine/playground";
 import { button, el } from "../../shared/dom";
+import { color } from "../../shared/theme";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
 import type { FieldCanvas } from "./field_canvas";
+import { drawSamples, thumbnail } from "./playground_thumbnails";
 import {
   between,
   depths,
   groupCounts,
   lengths,
   mostOwn,
+  noises,
   optimizers,
   ownPoints,
   paces,
@@ -34,15 +37,23 @@ interface Parts {
 
 /** Everything that is chosen before and during a training. */
 export function mountControls(page: Page<State>, parts: Parts): void {
-  const dataSelect = el("select", { id: "playground-data" }, ...taskNames.map(([value, label]) => el("option", { value }, label)));
+  const thumbnails = new Map(taskNames.map(([value, label]) => [value, thumbnail(label, () => void choose(value))]));
   const choose = async (wanted: string) => {
     const task = (await parts.known).find(({ name }) => name === wanted);
     if (task === undefined) return parts.makeOwn();
     const { rows, depth, rate, schedule, steps } = task;
     page.store.commit({ data: task.name, rows, depth, rate, schedule, steps, trained: Math.min(steps, task.name === "octants" ? steps : 3000), at: -1, layer: depth });
   };
-  dataSelect.addEventListener("change", () => void choose(dataSelect.value));
-  page.onChange((state) => (dataSelect.value = state.data));
+  let pictured = "";
+  page.onChange((state) => {
+    for (const [value, { element }] of thumbnails) element.setAttribute("aria-pressed", String(value === state.data));
+    const look = String([state.noise, color("--paper")]);
+    if (look === pictured) return;
+    pictured = look;
+    for (const [value, { draw }] of thumbnails) void drawSamples(page.engine, value, state.noise).then(draw);
+  });
+  const noise = slider(page, "Noise", "noise", { ...noises, step: 0.01 });
+  page.onChange(({ data }) => (noise.hidden = data === "own"));
   const file = el("input", { type: "file", id: "playground-file", accept: ".csv,.tsv,.txt,text/csv" });
   file.addEventListener("change", () => {
     void file.files?.[0]
@@ -62,9 +73,10 @@ export function mountControls(page: Page<State>, parts: Parts): void {
   page.slot("controls").append(
     controls(
       "Samples",
-      el("div", { class: "control" }, el("label", { for: "playground-data" }, "Samples"), dataSelect),
+      el("div", { class: "thumbnails" }, ...[...thumbnails.values()].map(({ element }) => element)),
       button("Edit these points", parts.makeOwn, { class: "quiet" }),
       slider(page, "Seed", "seed", { min: 1, max: 40, step: 1 }),
+      noise,
       el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
     ),
     controls(

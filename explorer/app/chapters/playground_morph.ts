@@ -17,7 +17,7 @@ import {
 import type { Answers, States } from "../../engine/playground";
 import { color } from "../../shared/theme";
 import { SpaceFigure } from "../scene";
-import { bead } from "../space_marks";
+import { bead, ReferenceSphere } from "../space_marks";
 
 /** A sheet of columns × rows points; a round one is closed behind its last column. */
 export interface Sheet {
@@ -37,6 +37,8 @@ export interface Picture {
   sheetAnswers: Answers | null;
   head: { weight: Float64Array; bias: Float64Array };
   colors: string[];
+  /** Of the sphere behind the norms; null where there is none. */
+  radius: number | null;
 }
 
 /** Samples, and the sheet they lie on, from layer to layer. */
@@ -55,6 +57,7 @@ export class Morph {
     new MeshBasicMaterial({ side: DoubleSide, transparent: true, opacity: 0.28, depthWrite: false }),
   );
   private readonly axes = new Group();
+  private readonly sphere = new ReferenceSphere();
   private picture: Picture | null = null;
   private at = 0;
 
@@ -64,7 +67,7 @@ export class Morph {
       description: "The samples in space, carried through the layers of the net.",
       caption:
         "Dots are samples, the sheet is the whole input around them, coloured by the class the net gives it. " +
-        "The grey plane is where the net's last, linear layer cuts.",
+        "The thin sphere is where the norm puts everything; the grey plane is where the last, linear layer cuts.",
       eye: [2.8, -3.0, 2.0],
       table: () => ({
         columns: ["layer", "class", ...["x", "y", "z"].slice(0, this.picture?.samples.width ?? 3)],
@@ -78,7 +81,7 @@ export class Morph {
       }),
     });
     for (const object of [this.points, this.sheet]) object.frustumCulled = false;
-    this.figure.add(this.sheet, this.points, this.plane, this.axes);
+    this.figure.add(this.sheet, this.points, this.plane, this.axes, this.sphere.group);
   }
 
   dispose(): void {
@@ -144,6 +147,9 @@ export class Morph {
     if (picture.sheetStates !== null)
       between(picture.sheetStates, moment, scale, this.sheet.geometry.getAttribute("position") as BufferAttribute);
     this.placePlane(moment === layers && layers > 0, scale);
+    // Before the first norm nothing is on it.
+    this.sphere.show(picture.radius === null || picture.samples.width < 3 || moment < 0.5 ? null : scale * picture.radius);
+    this.figure.element.dataset["sphere"] = this.sphere.group.visible ? (scale * (picture.radius ?? 0)).toFixed(3) : "none";
     this.figure.element.dataset["layer"] = moment.toFixed(2);
     this.figure.element.dataset["place"] = [...(this.points.geometry.getAttribute("position") as BufferAttribute).array.subarray(0, 3)]
       .map((value) => value.toFixed(3))

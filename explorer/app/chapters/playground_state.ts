@@ -9,6 +9,8 @@ export const defaults = {
   data: "spiral",
   rows: 500,
   seed: 3,
+  /** Standard deviation of the noise that is added to every feature of a task's samples. */
+  noise: 0,
   kind: "spherical",
   groups: 1,
   width: 3,
@@ -50,6 +52,7 @@ export const mostOwn = 1000;
 export const widths = [2, 3, 4, 6, 8, 12, 16];
 export const depths = [1, 2, 3, 4, 5, 6];
 export const groupCounts = [1, 2, 3, 4, 6, 8];
+export const noises = { min: 0, max: 0.5 };
 export const rates = { min: 1e-4, max: 1 };
 export const lengths = [1000, 2000, 4000, 8000, 10000, 20000];
 export const paces: [number, string][] = [
@@ -75,6 +78,7 @@ export const rules: Rules<State> = {
   data: values(taskNames),
   rows: whole({ min: 8, max: 5000 }),
   seed,
+  noise: within(noises),
   kind: oneOf(Object.keys(between)),
   groups: {
     allows: (groups, { width }) => groupCounts.includes(groups as number) && width % (groups as number) === 0,
@@ -131,7 +135,11 @@ export const packed = (width: number, x: ArrayLike<number>, labels: ArrayLike<nu
   ]).flat();
 
 export const dataOf = (state: State): Data =>
-  state.data === "own" ? ownPoints(state) : { task: state.data, rows: state.rows, seed: state.seed };
+  state.data === "own" ? ownPoints(state) : { task: state.data, rows: state.rows, seed: state.seed, noise: state.noise };
+
+/** The radius of the sphere on which the norms put their outputs; null where there is none. */
+export const radiusOf = ({ kind, width, groups }: Pick<State, "kind" | "width" | "groups">): number | null =>
+  groups !== 1 || !isNormalizingKind(kind) ? null : kind === "spherical" ? 1 : Math.sqrt(width);
 
 /** The inputs of a training; if they change, the training restarts. */
 export const keyOf = (state: State): string => JSON.stringify([specOf(state), dataOf(state)]);
@@ -145,6 +153,7 @@ const flags = (state: State): string[] => {
   const steps = state.schedule === "constant" ? Math.max(1, state.trained) : state.steps;
   return [
     ...(state.data === "own" ? [] : ["--rows", String(state.rows)]),
+    ...(state.data === "own" || state.noise === 0 ? [] : ["--noise", String(state.noise)]),
     ...["--seed", String(state.seed), "--seeds", "1", "--width", String(spec.width), "--depth", String(spec.depth)],
     ...(spec.activation === "norm"
       ? ["--norm", spec.norm, "--groups", String(spec.groups)]
@@ -165,7 +174,7 @@ export function doors(state: State): Doors {
   const steps = words[words.length - 1] ?? "";
   const data = own
     ? `lnnet::dataset("points", ${width}, {${x.join(", ")}}, {${labels.join(", ")}})`
-    : `lnnet::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed})`;
+    : `lnnet::with_noise(lnnet::${makers[state.data] ?? "spiral"}(${state.rows}, ${state.seed}), ${state.noise}, ${state.seed})`;
   return {
     command: `normscope ${words.map((word) => (word.includes(";") ? `'${word}'` : word)).join(" ")}`,
     cpp: cppOf(

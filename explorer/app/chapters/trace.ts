@@ -10,20 +10,12 @@ import { controls } from "../controls";
 import { cppOf } from "../doors";
 import { figure } from "../figure";
 import type { Table } from "../figure";
-import { matching, whole } from "../link";
 import { mark } from "../plane";
+import { messageOf, mountOwn, noticePlace, ownModel, traceOwn } from "./trace_own";
+import { cleaned, defaults, longest, rules } from "./trace_state";
+import type { State } from "./trace_state";
 import text from "./trace.html";
 
-const defaults = {
-  word: "understanding",
-  /** Position of the chosen letter; 0 is the end of the line before the word. */
-  at: 6,
-};
-type State = typeof defaults;
-
-/** The model has 32 positions, of which the first is the end of the line before. */
-const longest = 31;
-const letters = /^[a-z']{1,31}$/;
 const model = "wordlist_gpt";
 
 let opened: { engine: Engine; tracer: Promise<Tracer> } | null = null;
@@ -44,21 +36,19 @@ function tracerOf(engine: Engine): Promise<Tracer> {
   return tracer;
 }
 
-const letter = (name: string | null): string => (name === null ? "?" : name === "\n" ? "⏎" : name);
-const spoken = (name: string | null): string => (name === "\n" ? "end of line" : (name ?? "unknown"));
+const wordTraced = async (engine: Engine, word: string): Promise<TokenTrace> => (await tracerOf(engine)).trace(`\n${word}`);
+
+/** Byte-level BPE has Ġ for a space and Ċ for the end of a line, llama2.c's tokenizers have ▁ or a space itself. */
+const letter = (name: string | null): string =>
+  name === null ? "?" : name.replaceAll(/[\nĊ]/g, "⏎").replaceAll(/[ Ġ▁]/g, "␣");
+const spoken = (name: string | null): string => (name === "\n" ? "end of line" : name === null ? "unknown" : name.replaceAll(/[Ġ▁]/g, " "));
+const named = ({ token, name }: { token: number; name: string | null }): string => (name === null ? `#${token}` : letter(name));
 const short = (norm: string): string => norm.replace(/^transformer\./, "");
 const positionOf = (state: State, trace: TokenTrace): number => Math.min(state.at, trace.tokens.length - 1);
 
 /** The tokens of the end of a line and a word, as models/wordlist_gpt/vocab.json numbers them. */
 const tokensOf = (word: string): string =>
   [0, ...Array.from(word, (one) => (one === "'" ? 1 : one.charCodeAt(0) - 95))].join(",");
-
-/** A word that the model can spell, of what was typed. */
-const cleaned = (typed: string): string =>
-  typed
-    .toLowerCase()
-    .replace(/[^a-z']/g, "")
-    .slice(0, longest);
 
 type Norm = TokenTrace["norms"][number];
 
@@ -137,8 +127,8 @@ function keys(trace: TokenTrace, chosen: number): HTMLElement {
         "tr",
         {},
         el("th", { scope: "col" }, "head"),
-        ...trace.tokens.map(({ name }, position) =>
-          el("th", { scope: "col", "data-chosen": position === chosen, "aria-label": spoken(name) }, letter(name)),
+        ...trace.tokens.map((token, position) =>
+          el("th", { scope: "col", "data-chosen": position === chosen, "aria-label": spoken(token.name ?? named(token)) }, named(token)),
         ),
       ),
     ),
@@ -158,13 +148,13 @@ function keys(trace: TokenTrace, chosen: number): HTMLElement {
 }
 
 function bars({ predictions }: TokenTrace, chosen: number): HTMLElement[] {
-  return predictions[chosen]!.likeliest.map(({ name, probability, reach }) => {
+  return predictions[chosen]!.likeliest.map(({ token, name, probability, reach }) => {
     const bar = el("span", { class: "bar" });
     bar.style.width = `${(100 * (probability ?? 0)).toFixed(2)}%`;
     return el(
       "div",
       { role: "listitem" },
-      el("b", {}, letter(name)),
+      el("b", {}, named({ token, name })),
       bar,
       el("span", {}, percent(probability ?? 0)),
       el("span", {}, reach === "yes" ? "in reach" : reach === "no" ? "out of reach" : "not decided"),
@@ -185,11 +175,13 @@ const nextTable = ({ predictions }: TokenTrace, chosen: number): Table => ({
 function readout(trace: TokenTrace, chosen: number): string {
   const { likeliest, next } = trace.predictions[chosen]!;
   const first = likeliest[0]!;
-  const written = trace.tokens.slice(1, chosen + 1).map(({ name }) => name).join("");
-  const after = chosen === 0 ? "At the start of a word" : `After “${written}”`;
+  const word = trace.tokens[0]?.name === "\n";
+  const written = trace.tokens.slice(word ? 1 : 0, chosen + 1).map((token) => (token.name === null ? `${named(token)} ` : spoken(token.name)));
+  const after = written.length === 0 ? "At the start of a word" : `After “${written.join("").trim()}”`;
+  const quoted = (token: { token: number; name: string | null }) => `“${token.name === null ? named(token) : spoken(token.name)}”`;
   const follows =
-    next === null ? "" : ` “${spoken(next.name)}”, which follows, has ${percent(next.probability ?? 0)} and rank ${next.rank + 1}.`;
-  return `${after} the model expects “${spoken(first.name)}” with ${percent(first.probability ?? 0)}.${follows}`;
+    next === null ? "" : ` ${quoted(next)}, which follows, has ${percent(next.probability ?? 0)} and rank ${next.rank + 1}.`;
+  return `${after} the model expects ${quoted(first)} with ${percent(first.probability ?? 0)}.${follows}`;
 }
 
 /** Stands for the trace of `word` until there is one, out of sight, so that nothing moves when it comes. */
@@ -230,22 +222,21 @@ function wordControls(page: Page<State>): { element: HTMLElement; show(trace: To
     if (cleaned(input.value) !== word) input.value = word;
   });
   const row = el("div", { class: "trace-letters", role: "group", "aria-label": "Chosen letter" });
-  const element = controls(
-    "The word",
-    el("div", { class: "trace-word" }, el("div", { class: "control" }, el("label", { for: "trace-word" }, "Word, a to z"), input), row),
-  );
+  const asked = el("div", { class: "control" }, el("label", { for: "trace-word" }, "Word, a to z"), input);
+  const element = controls("The word", el("div", { class: "trace-word" }, asked, row));
   return {
     element,
     show(trace, chosen) {
+      asked.hidden = ownModel(page.whole()) !== null;
       while (row.children.length > trace.tokens.length) row.lastElementChild?.remove();
       while (row.children.length < trace.tokens.length) {
         const position = row.children.length;
         row.append(button("", () => page.store.commit({ at: position })));
       }
-      trace.tokens.forEach(({ name }, position) => {
+      trace.tokens.forEach((token, position) => {
         const one = row.children[position] as HTMLButtonElement;
-        one.textContent = letter(name);
-        one.setAttribute("aria-label", `${spoken(name)}, position ${position}`);
+        one.textContent = named(token);
+        one.setAttribute("aria-label", `${token.name === null ? named(token) : spoken(token.name)}, position ${position}`);
         one.setAttribute("aria-pressed", String(position === chosen));
       });
     },
@@ -255,10 +246,7 @@ function wordControls(page: Page<State>): { element: HTMLElement; show(trace: To
 export default chapter<State>({
   text,
   defaults,
-  rules: {
-    word: matching(letters, "1 to 31 letters from a to z, or apostrophes"),
-    at: whole({ min: 0, max: longest }),
-  },
+  rules,
   presets: [
     { name: "A word half read", claim: "After “unders” a t leads with 39 %, and h, i and e are not far behind: the model does not know the word yet. Choose the letters after it.", state: { at: 6 } },
     { name: "Only q knows", claim: "After q comes u, with 98 %: one letter decides the next.", state: { word: "quick", at: 1 } },
@@ -312,25 +300,41 @@ for norm in trace["norms"]:
       page.slot("readout").textContent = readout(trace, chosen);
     };
     const arrived = (word: string) => (cards.closest("figure")!.dataset["word"] = word);
-    let last: { word: string; trace: TokenTrace } | null = null;
+    const notice = noticePlace();
+    page.slot("word").append(notice.element);
+    let last: { key: string; trace: TokenTrace } | null = null;
     const draw = newest(async (state: State) => {
-      const tracer = await tracerOf(page.engine);
-      if (last?.word !== state.word) last = { word: state.word, trace: await tracer.trace(`\n${state.word}`) };
+      const from = ownModel(page.whole());
+      const key = from === null ? state.word : `${from.title}: ${state.text}`;
+      own.show();
+      if (last?.key !== key) {
+        if (from !== null) notice.say("The model runs…");
+        try {
+          last = { key, trace: await (from === null ? wordTraced(page.whole(), state.word) : traceOwn(from, state.text)) };
+        } catch (error) {
+          return notice.say(messageOf(error), true);
+        }
+        notice.say("");
+      }
       show(last.trace, state);
-      arrived(state.word);
+      arrived(key);
       page.say(page.slot("readout").textContent ?? "");
     });
+    const own = mountOwn(page, () => draw(page.store.get()));
+    own.show();
     let alive = true;
     page.onLeave(() => (alive = false));
     const first = page.store.get();
     const hosts = ["readout", "norms", "keys", "next"].map((name) => page.slot(name));
-    for (const host of hosts) host.style.visibility = "hidden";
-    show(placeholder(first.word), first);
-    last = { word: first.word, trace: await (await tracerOf(page.engine)).trace(`\n${first.word}`) };
-    if (!alive) return;
-    show(last.trace, first);
-    for (const host of hosts) host.style.visibility = "";
-    arrived(first.word);
+    if (ownModel(page.whole()) === null) {
+      for (const host of hosts) host.style.visibility = "hidden";
+      show(placeholder(first.word), first);
+      last = { key: first.word, trace: await wordTraced(page.whole(), first.word) };
+      if (!alive) return;
+      show(last.trace, first);
+      for (const host of hosts) host.style.visibility = "";
+      arrived(first.word);
+    }
     page.onChange(draw);
   },
 });

@@ -22,7 +22,10 @@ let failed = 0;
 // The lab is a program beside the command, which not every build has.
 const withLab = existsSync(join(dirname(normscope), "normscope-lab"));
 if (!withLab) console.log("normscope-lab is not built: what needs it is left out");
-const runs = (text) => withLab || !/normscope lab|"lab"/.test(text);
+const mnist = join(process.env.NORMSCOPE_DATA ?? "", "mnist");
+const withDigits = process.env.NORMSCOPE_DATA !== undefined && existsSync(mnist);
+if (!withDigits) console.log("there is no MNIST: what needs it is left out");
+const runs = (text) => (withLab || !/normscope lab|"lab"/.test(text)) && (withDigits || !text.includes("mnist:mnist"));
 
 function expectToRun(what, program, args) {
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd: work, env, encoding: "utf8", timeout: 120_000 });
@@ -34,6 +37,7 @@ function expectToRun(what, program, args) {
 // The models that the chapter on checkpoints names.
 const models = join(here, "../../../models");
 symlinkSync(models, join(work, "models"));
+if (withDigits) symlinkSync(mnist, join(work, "mnist"));
 symlinkSync(join(models, "wordlist_gpt/model.safetensors"), join(work, "model.safetensors"));
 
 try {

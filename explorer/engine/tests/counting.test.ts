@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../client";
-import { hierarchy, judge, range, trace } from "../counting";
+import { hierarchy, judge, range, trace, traceFigure } from "../counting";
 import { coreEngine } from "./core";
 import { departures } from "./schema";
 
@@ -13,15 +13,21 @@ describe("counting", () => {
   it("shows an lstm that counts and a gru that does not, beyond what they were trained on", async () => {
     const lstm = await trace(engine, "lstm", "anbn", 200);
     const gru = await trace(engine, "gru", "anbn", 200);
-    expect(lstm.data.signals[1]?.name).toBe("c");
-    expect(lstm.data.drifts.some((unit) => unit.counts)).toBe(true);
-    expect(gru.data.drifts.some((unit) => unit.counts)).toBe(false);
-    expect(lstm.figure["$schema"]).toContain("vega-lite");
+    expect(lstm.signals[1]?.name).toBe("c");
+    const counters = lstm.drifts.filter((unit) => unit.counts).length;
+    expect(counters).toBeGreaterThan(0);
+    expect(gru.drifts.some((unit) => unit.counts)).toBe(false);
+    const drawn = await traceFigure(engine, "lstm", "anbn", 200, 400);
+    expect(drawn.figure["$schema"]).toContain("vega-lite");
+    expect([drawn.accepted, drawn.counters]).toEqual([lstm.accepted, counters]);
+    const coarse = await traceFigure(engine, "lstm", "anbn", 200, 50);
+    expect(JSON.stringify(coarse.figure).length).toBeLessThan(0.3 * JSON.stringify(drawn.figure).length);
+    expect((await traceFigure(engine, "lstm", "anbn", 29, 50)).counters).toBeNull();
   });
 
   it("writes traces by their schema, without drifts where a word is too short to tell a slope", async () => {
     for (const [cell, n] of [["lstm", 29], ["gru", 30]] as const) {
-      const { data } = await trace(engine, cell, "anbncn", n);
+      const data = await trace(engine, cell, "anbncn", n);
       expect(departures("trace", data)).toEqual([]);
       expect(data.drifts.length).toBe(n < 30 ? 0 : 10);
     }

@@ -68,6 +68,39 @@ describe("Training", () => {
     await expect(training.answers(new Float64Array(3), 0)).rejects.toThrow("whole rows");
   });
 
+  it("has its accuracy on samples that are not trained on", async () => {
+    const known = await Training.start(engine, spec, data);
+    expect((await known.score(0)).held).toBeGreaterThan(0.2);
+    const { x, labels } = await samples(engine, data, 8);
+    const own = { width: 2, x, labels };
+    expect((await (await Training.start(engine, spec, own)).score(0)).held).toBeNull();
+    const held = await Training.start(engine, spec, { ...own, held: { x, labels } });
+    await held.advance(60);
+    const { accuracy, held: same } = await held.score(60);
+    expect(same).toBe(accuracy);
+  });
+
+  it("adds noise to the samples of a task", async () => {
+    const clean = await samples(engine, data, 8);
+    const noisy = await samples(engine, { ...data, noise: 0.1 }, 8);
+    const squares = clean.x.reduce((sum, value, i) => sum + (value - noisy.x[i]!) ** 2, 0);
+    expect(Math.sqrt(squares / clean.x.length)).toBeGreaterThan(0.07);
+    expect(Math.sqrt(squares / clean.x.length)).toBeLessThan(0.13);
+  });
+
+  it("has the outputs of its layers, and the probabilities of all classes", async () => {
+    const training = await Training.start(engine, spec, data);
+    const points = new Float64Array([0.3, 0.2, -0.4, 0.1]);
+    const { states } = await training.states(points, 0);
+    const layers = await training.layers(points, 0);
+    expect(layers.width).toBe(3);
+    expect(layers.states).toEqual(states.slice(1));
+    const shares = await training.probabilities(points, 0);
+    const found = await training.answers(points, 0);
+    found.classes.forEach((label, row) => expect(shares[2 * row + label]).toBeCloseTo(found.probabilities[row]!, 6));
+    expect(shares[0]! + shares[1]!).toBeCloseTo(1, 6);
+  });
+
   it("says what is wrong with a net or with points", async () => {
     await expect(Training.start(engine, { ...spec, groups: 2 }, data)).rejects.toThrow("2 groups do not divide width 3");
     const one = { width: 2, x: [0, 0, 1, 1], labels: [0, 0] };

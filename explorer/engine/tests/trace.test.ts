@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../client";
-import { Tracer } from "../trace";
+import { modelFiles, readFiles, tokensOf, Tracer } from "../trace";
 import { coreEngine } from "./core";
 import { departures } from "./schema";
 
@@ -22,7 +22,7 @@ describe("a text through a model", () => {
 
   it("is that of the command", async () => {
     const tracer = await Tracer.open(engine, files);
-    expect(tracer.limits).toEqual({ vocabulary: 28, positions: 32 });
+    expect(tracer.limits).toMatchObject({ vocabulary: 28, positions: 32, parameters: 205_696, unspelled: "" });
     const trace = await tracer.trace("\nunder");
     expect(departures("token-trace", trace)).toEqual([]);
     const tokens = trace.tokens.map(({ token }) => token).join(",");
@@ -53,6 +53,63 @@ describe("a text through a model", () => {
     await expect(tracer.trace("Z")).rejects.toThrow('the text has "Z", which is not in the vocabulary');
     await expect(tracer.trace("")).rejects.toThrow("the context has no tokens, expected at least one");
     await expect(tracer.trace("a".repeat(33))).rejects.toThrow("the context has 33 tokens, expected at most 32");
-    await expect(Tracer.open(engine, files.slice(0, 2))).rejects.toThrow("the model has no tokenizer beside it");
+    await expect(Tracer.open(engine, files.slice(1, 2))).rejects.toThrow(/^(?!.*traced)/);
+  });
+
+  it("takes tokens where there is no tokenizer", async () => {
+    const tracer = await Tracer.open(engine, files.slice(0, 2));
+    expect(tracer.limits.unspelled).toBe("the model has no tokenizer beside it");
+    await expect(tracer.trace("a")).rejects.toThrow("the model has no tokenizer beside it");
+    const trace = await tracer.traceTokens([0, 2]);
+    const spelled = await (await Tracer.open(engine, files)).trace("\na");
+    expect(trace.predictions.map(({ likeliest }) => likeliest[0]!.logit)).toEqual(
+      spelled.predictions.map(({ likeliest }) => likeliest[0]!.logit),
+    );
+    await expect(tracer.traceTokens([28])).rejects.toThrow("token 28 is not in the vocabulary, expected 0 to 27");
+  });
+
+  it("is of a Llama too, with llama2.c's tokenizer, where there is one", async ({ skip }) => {
+    const folder = join(process.env["NORMSCOPE_DATA"] ?? "", "checkpoints");
+    const names = ["llama2c_stories260K.safetensors", "tok512.bin"];
+    if (!names.every((name) => existsSync(join(folder, name)))) return skip();
+    const dropped = names.map((name) => ({ name, data: new Blob([readFileSync(join(folder, name))]) }));
+    const tracer = await Tracer.open(engine, await readFiles(modelFiles(dropped)));
+    const told = JSON.parse(
+      execFileSync(
+        process.env["NORMSCOPE"]!,
+        ["trace", join(folder, names[0]!), "Once upon a time", "--names", join(folder, names[1]!), "--json", "-"],
+        { encoding: "utf8" },
+      ),
+    ) as Awaited<ReturnType<typeof tracer.trace>>;
+    const trace = await tracer.trace("Once upon a time");
+    expect(trace.tokens).toEqual(told.tokens);
+    trace.predictions.forEach(({ likeliest }, t) =>
+      expect(likeliest[0]!.logit).toBeCloseTo(told.predictions[t]!.likeliest[0]!.logit!, 8),
+    );
+  });
+});
+
+describe("files of a model", () => {
+  const file = (name: string, size = 1) => ({ name, data: { size } as Blob });
+  const namesOf = (...names: string[]) => modelFiles(names.map((name) => file(name))).map(({ name }) => name);
+
+  it("are those that it needs", () => {
+    expect(namesOf("m/config.json", "m/model.safetensors", "m/README.md", "m/vocab.json", "m/extra.bin")).toEqual([
+      "config.json",
+      "model.safetensors",
+      "vocab.json",
+    ]);
+    expect(namesOf("stories.safetensors", "tok512.bin")).toEqual(["stories.safetensors", "tokenizer.bin"]);
+  });
+
+  it("are refused in words", () => {
+    expect(() => namesOf("README.md")).toThrow("none of the files has weights");
+    expect(() => namesOf("a/model.safetensors", "b/model.safetensors")).toThrow("several files model.safetensors");
+    expect(() => modelFiles([file("model.safetensors", 548e6)])).toThrow("have 548 MB, expected at most 256 MB");
+  });
+
+  it("come with tokens as numbers", () => {
+    expect(tokensOf(" 1, 2 30\n")).toEqual([1, 2, 30]);
+    expect(() => tokensOf("1 -2")).toThrow("“-2” is not the number of a token");
   });
 });

@@ -39,6 +39,13 @@ struct VocabularyHead {
 [[nodiscard]] VocabularyHead vocabulary_head(const checkpoint::Checkpoint& checkpoint,
                                              const model::Model& model);
 
+/// The same for a norm and an unembedding (tokens × width, with a bias or without) that are not in a file.
+///
+/// Errors    as `selectability::fold`
+[[nodiscard]] VocabularyHead vocabulary_head(NormSpec norm, MatrixView<const double> unembedding,
+                                             const std::vector<double>& bias, double logit_scale = 1.0,
+                                             double soft_cap = 0.0);
+
 /// Replaces the bounds of the largest probabilities, which are about logits l without a cap, by bounds for
 /// m = C tanh(l/C), C = `head.soft_cap`. Answers and leads stay, since a cap preserves the order of logits.
 /// Upper bounds, with n tokens and T the minimum over the ball of Σ_j e^(l_j − l_i) over the other tokens j:

@@ -26,6 +26,14 @@ struct Answers {
 /// Accuracy  test: Answers.AreTheLabelsAndTheirSoftmax
 [[nodiscard]] Answers answers(const Net& net, MatrixView<const double> x, unsigned threads = 0);
 
+/// The softmax of each row's logits.
+///
+/// Shapes    x (rows, net.in()) → rows × net.out()
+///
+/// Errors    as `answers`
+[[nodiscard]] std::vector<double> class_probabilities(const Net& net, MatrixView<const double> x,
+                                                      unsigned threads = 0);
+
 /// A rectangle of the plane in columns × rows cells.
 struct Grid {
   double left = 0.0;

@@ -35,6 +35,8 @@ class Recording {
 
   /// Loss and accuracy on the training data of the net at `kept(step)`.
   [[nodiscard]] Score score(std::size_t step) const;
+  /// The same on `data` of the same width.
+  [[nodiscard]] Score score(std::size_t step, const Dataset& data) const;
 
  private:
   [[nodiscard]] const Trainer& at(std::size_t step) const;

@@ -39,6 +39,11 @@ namespace normscope::lnnet {
 /// Source    [Ni et al. 2024, random labels], at a size for one machine
 [[nodiscard]] Dataset random_labels(std::size_t rows, std::uint64_t seed);
 
+/// The same with independent normal noise of that standard deviation added to every feature.
+///
+/// Requires  deviation >= 0
+[[nodiscard]] Dataset with_noise(Dataset data, double deviation, std::uint64_t seed);
+
 /// A named data set, the claim about it, and the default training of a net on it.
 struct Task {
   std::string name;

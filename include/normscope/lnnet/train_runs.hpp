@@ -40,6 +40,8 @@ struct TrainData {
 
 /// The data of a task, in `rows` samples or as many as it has by default (0).
 [[nodiscard]] TrainData data_of(const Task& task, std::size_t rows);
+/// `data` with `with_noise` in the samples and in the test.
+[[nodiscard]] TrainData with_noise(TrainData data, double deviation);
 /// The same samples for every seed.
 [[nodiscard]] TrainData data_of(Dataset samples);
 

@@ -19,6 +19,8 @@ export async function check({ page, open, expect }) {
   const transitions = await page.$eval("#figure-curves", (figure) => figure.dataset.transitions);
   expect(transitions === "1", `${transitions} transitions are marked`);
 
+  expect(Number(first.held) > 0.8 && first.held !== first.accuracy, `accuracy on new samples is ${first.held}`);
+
   // Recorded time: back before the jump, and a link that knows it.
   const time = page.getByRole("slider", { name: "Step" });
   await time.fill("600");
@@ -64,6 +66,14 @@ export async function check({ page, open, expect }) {
   expect(moved.place !== place, "the samples stay where they were");
   expect(Number(moved.frames) - Number(frames) <= 3, `${moved.frames - frames} frames for one change`);
   expect((await plane(page)).step === step, "the slider of layers trains");
+
+  // A task by its picture, and noise, which makes it harder.
+  await page.getByRole("button", { name: "XOR" }).click();
+  await page.waitForFunction(() => location.hash.includes("data=xor") && Number(document.querySelector("#figure-plane").dataset.held) > 0.98);
+  expect((await morph()).sphere !== "none", "the norm's sphere is not shown");
+  await page.getByRole("slider", { name: "Noise" }).fill("0.5");
+  await page.waitForFunction(() => { const held = Number(document.querySelector("#figure-plane").dataset.held); return held > 0 && held < 0.97; });
+  expect(page.url().includes("noise=0.5"), `the link says ${page.url()}`);
 
   // Points of one's own: by mouse and by keys.
   await open("playground?data=own&points=-0.5,0.5,0,0.5,0.5,1,-0.5,-0.5,1,0.5,-0.5,0&trained=400");

@@ -1,7 +1,37 @@
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
 const shownWord = (page, word) =>
   page.waitForFunction((wanted) => document.querySelector("#figure-trace-norms")?.dataset.word === wanted, word);
 const sigma = (page, norm) => page.$eval(`[data-norm="${norm}"]`, (card) => Number(card.dataset.sigma));
 const readout = (page) => page.textContent("[data-slot=readout]");
+/** Opens the bundled model as if it were the reader's, from the repository. */
+const models = join(dirname(fileURLToPath(import.meta.url)), "../../../../models/wordlist_gpt");
+const filesOf = (...names) => names.map((name) => join(models, name));
+
+async function ownModel({ page, open, expect }) {
+  await open("trace");
+  const choose = (...names) => page.locator('[data-slot=own] input[type="file"]').first().setInputFiles(filesOf(...names));
+  await choose("README.md");
+  await page.getByRole("alert").filter({ hasText: "none of the files has weights" }).waitFor();
+  await choose("config.json", "model.safetensors", "vocab.json");
+  // Its first text cannot be spelled, which is said, and another one can.
+  await page.getByRole("alert").filter({ hasText: "not in the vocabulary" }).waitFor();
+  await page.getByLabel("Text", { exact: true }).fill("quick");
+  await page.waitForFunction(() => document.querySelectorAll(".trace-letters button").length === 5 && document.querySelector("#figure-trace-norms").dataset.word?.endsWith("quick"));
+  expect((await page.textContent("[data-slot=word]")).includes("0.206 million parameters, 28 tokens"), "the model is not described");
+  await page.getByRole("button", { name: "Back to the words" }).click();
+  await shownWord(page, "understanding");
+
+  // Without a tokenizer, tokens are numbers.
+  await choose("config.json", "model.safetensors");
+  await page.getByLabel("Tokens, as numbers").fill("0 18 22 28");
+  await page.getByRole("alert").filter({ hasText: "token 28 is not in the vocabulary" }).waitFor();
+  await page.getByLabel("Tokens, as numbers").fill("0 18 22");
+  await page.waitForFunction(() => document.querySelectorAll(".trace-letters button").length === 3 && document.querySelector("#figure-trace-norms").dataset.word?.endsWith("22"));
+  await page.getByRole("button", { name: "Back to the words" }).click();
+}
+
 const chosen = (page) => page.$eval(".trace-letters [aria-pressed=true]", (one) => one.textContent);
 
 export async function check({ page, open, expect }) {
@@ -32,6 +62,7 @@ export async function check({ page, open, expect }) {
   await shownWord(page, "quick");
   const after = await readout(page);
   expect(/expects “u” with (9\d|100)/.test(after) && after.includes("rank 1"), `after q it says ${after}`);
+  await ownModel({ page, open, expect });
   // A link that the rules do not allow opens the default and says so.
   await open("trace?word=%C3%A9t%C3%A9");
   await shownWord(page, "understanding");

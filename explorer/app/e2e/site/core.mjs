@@ -1,5 +1,5 @@
 // While the core loads the page says so, and if it cannot be loaded it says why and offers to try again.
-const wasm = /normscope\.wasm$/;
+const wasm = /drawing\.wasm$/;
 
 export async function check({ page, expect, host }) {
   const visitor = await page.context().newPage();
@@ -17,7 +17,7 @@ export async function check({ page, expect, host }) {
   expect((await loading.count()) === 0, "it says that it loads after it has loaded");
   await visitor.context().unroute(wasm);
 
-  for (const file of [wasm, /normscope\.mjs$/, /worker\.js$/]) {
+  for (const file of [wasm, /drawing\.mjs$/, /worker\.js$/]) {
     await visitor.context().route(file, (route) => route.fulfill({ status: 404, body: "" }));
     for (const place of ["#/geometry", "#/selectability", "#/"]) {
       await visitor.goto("about:blank");

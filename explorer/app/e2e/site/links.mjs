@@ -11,6 +11,8 @@ const refused = {
   "nonlinearity?labels=0,1": "labels=0,1: expected a class for every point",
   "counting?n=100000": "n=100000: expected a whole number from 1 to 400",
   "counting?n=": "n=: expected a whole number",
+  "signature?gain=1,2&precision=int8": "precision=int8: expected one of float32, float16, bfloat16",
+  "digits?width=5": "width=5: expected one of 3, 6, 16, 32",
   "checkpoint?example=../secret": "example=../secret: expected wordlist_gpt",
 };
 const drawn = {
@@ -20,6 +22,8 @@ const drawn = {
   selectability: "[data-slot=picture][data-lost]",
   nonlinearity: "#figure-points[data-correct]",
   counting: "#figure-trace-lstm[data-drawn]",
+  signature: "#figure-signature[data-consistent]",
+  digits: "#figure-digits",
   checkpoint: ".drop",
 };
 

@@ -46,6 +46,7 @@ export async function check({ page, open, expect, host, site }) {
   const parts = [...new Set(host.requests.slice(asked))].map((path) => path || "index.html").filter((path) => !path.endsWith(".wasm"));
   const bytes = parts.reduce((sum, path) => sum + gzipSync(readFileSync(join(site, path.split("?")[0]))).length, 0);
   expect(parts.length > 5 && bytes < budget, `the first chapter loads ${bytes} bytes in ${parts}`);
+  expect(!host.requests.slice(asked).some((path) => path.includes("normscope.wasm")), "the first chapter loads all of the core");
   await page.addInitScript(watch);
   await open("");
   const session = await page.context().newCDPSession(page);

@@ -74,10 +74,10 @@ export default chapter<State>({
   defaults,
   rules,
   presets: [
-    { name: "On a sphere", claim: "Three neurons a layer and nothing between them but u(x) = x/|x|: most digits find a region of their own.", state: {} },
-    { name: "Without the norm", claim: "Three linear layers are one: what three numbers of it can tell is much less.", state: { kind: "none" } },
-    { name: "More room", claim: "With 16 neurons a layer the digits are read nearly as well as by a net with ReLU; the picture shows three of the 16.", state: { width: 16, depth: 2, layer: 2 } },
-    { name: "On a circle", claim: "LayerNorm of three neurons leaves a circle, on which every digit has only two neighbours.", state: { kind: "layer" } },
+    { name: "On a sphere", claim: "Three neurons a layer and nothing between them but u(x) = x/|x|: most digits find a region of their own: about 85 % of those it learns are read, and 72 % of new ones.", state: {} },
+    { name: "Without the norm", claim: "Three linear layers are one, and on 1,200 digits it does about as well: three numbers are the bottleneck, with a norm or without.", state: { kind: "none" } },
+    { name: "More room", claim: "With 16 neurons a layer every digit is learned, and 84 % of new ones are read; ReLU in its place gets 86 %. The picture shows three of the 16.", state: { width: 16, depth: 2, layer: 2 } },
+    { name: "On a circle", claim: "LayerNorm of three neurons leaves a circle, on which every digit has only two neighbours: about 60 % are read.", state: { kind: "layer" } },
   ],
   doors,
   async mount(page) {

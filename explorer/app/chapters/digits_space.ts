@@ -6,7 +6,7 @@ import { bead, Labels, ReferenceSphere } from "../space_marks";
 
 /** A hue for each digit; the lightness goes with the theme. */
 export const digitColor = (digit: number): string =>
-  `hsl(${(36 * digit + 15) % 360} 62% ${new Color(color("--paper")).getHSL({ h: 0, s: 0, l: 0 }).l > 0.5 ? 40 : 66}%)`;
+  `hsl(${(36 * digit + 15) % 360}, 62%, ${new Color(color("--paper")).getHSL({ h: 0, s: 0, l: 0 }).l > 0.5 ? 40 : 66}%)`;
 
 /** The farthest point is drawn at this distance. */
 const reach = 1.25;

@@ -1,6 +1,6 @@
 import { readPoints } from "../../engine/playground";
 import type { Task } from "../../engine/playground";
-import { button, el } from "../../shared/dom";
+import { el } from "../../shared/dom";
 import { color } from "../../shared/theme";
 import type { Page } from "../chapter";
 import { choice, controls, slider } from "../controls";
@@ -74,10 +74,9 @@ export function mountControls(page: Page<State>, parts: Parts): void {
     controls(
       "Samples",
       el("div", { class: "thumbnails" }, ...[...thumbnails.values()].map(({ element }) => element)),
-      button("Edit these points", parts.makeOwn, { class: "quiet" }),
+      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
       slider(page, "Seed", "seed", { min: 1, max: 40, step: 1 }),
       noise,
-      el("div", { class: "control" }, el("label", { for: "playground-file" }, "or a CSV file"), file),
     ),
     controls(
       "The net",

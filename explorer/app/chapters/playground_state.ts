@@ -35,7 +35,7 @@ export const taskNames: [value: string, label: string][] = [
   ["octants", "Sphere in eight parts"],
   ["xor", "XOR"],
   ["rings", "Ring in a ring"],
-  ["own", "Your own points"],
+  ["own", "Your own points, from these"],
 ];
 
 /** Activations that may stand between two layers. */

@@ -52,7 +52,7 @@ export const sourceOf = (state: State): SmallModel =>
 const rowsOf = (values: number[]): string =>
   [0, 3, 6].map((at) => `[${values.slice(at, at + 3).join(", ")}]`).join(", ");
 
-/** Python that writes model A as a checkpoint of no layers, and outputs. */
+/** Python that writes model A as a checkpoint, and outputs. */
 function script(state: State): string {
   const [a, from] = [modelA(state), sourceOf(state)];
   const code = { float32: "f", float16: "e", bfloat16: "f" }[state.precision as Precision];
@@ -62,7 +62,7 @@ function script(state: State): string {
       ? `bits, = struct.unpack("<I", struct.pack("<f", value))
     return struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))[0]`
       : `return struct.unpack("<${code}", struct.pack("<${code}", value))[0]`;
-  return `import json, os, random, struct
+  return `import json, math, os, random, struct
 
 def write(path, tensors):
     head, data = {}, b""
@@ -80,10 +80,15 @@ def rounded(value):
 gain, weights, bias = [${a.norm.gain!.join(", ")}], [${rowsOf(a.unembedding)}], [${a.bias!.join(", ")}]
 os.makedirs("three_tokens", exist_ok=True)
 with open("three_tokens/config.json", "w") as file:
-    json.dump({"model_type": "gpt2", "n_layer": 0, "n_head": 1, "n_embd": 3, "vocab_size": 3, "n_positions": 1,
+    json.dump({"model_type": "gpt2", "n_layer": 1, "n_head": 1, "n_embd": 3, "vocab_size": 3, "n_positions": 1,
                "layer_norm_epsilon": 0.0, "tie_word_embeddings": False}, file)
+# One block whose weights are zero; what follows it is the model.
+block = {"ln_1.weight": [3], "ln_1.bias": [3], "attn.c_attn.weight": [3, 9], "attn.c_attn.bias": [9],
+         "attn.c_proj.weight": [3, 3], "attn.c_proj.bias": [3], "ln_2.weight": [3], "ln_2.bias": [3],
+         "mlp.c_fc.weight": [3, 12], "mlp.c_fc.bias": [12], "mlp.c_proj.weight": [12, 3], "mlp.c_proj.bias": [3]}
+zeros = {f"transformer.h.0.{name}": (shape, [0.0] * math.prod(shape)) for name, shape in block.items()}
 write("three_tokens/model.safetensors", {
-    "transformer.wte.weight": ([3, 3], [0.0] * 9), "transformer.wpe.weight": ([1, 3], [0.0] * 3),
+    **zeros, "transformer.wte.weight": ([3, 3], [0.0] * 9), "transformer.wpe.weight": ([1, 3], [0.0] * 3),
     "transformer.ln_f.weight": ([3], gain), "transformer.ln_f.bias": ([3], [0.0] * 3),
     "lm_head.weight": ([3, 3], sum(weights, [])), "lm_head.bias": ([3], bias)})
 

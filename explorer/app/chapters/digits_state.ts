@@ -58,7 +58,7 @@ export function doors(state: State): Doors {
     ...["train", "mnist:mnist", "--rows", String(counts.learned), "--seed", String(state.seed), "--seeds", "1"],
     ...["--width", String(spec.width), "--depth", String(spec.depth), "--optimizer", "adam", "--lr", String(spec.rate)],
     ...["--schedule", spec.schedule, "--steps", String(spec.steps), "--batch", String(batch)],
-    ...(spec.activation === "norm" ? ["--norm", spec.norm, "--groups", "1"] : ["--activation", spec.activation]),
+    ...["--groups", "1", ...(spec.activation === "norm" ? ["--norm", spec.norm] : ["--activation", spec.activation])],
   ];
   return {
     // The folder mnist has the four files of MNIST; the command takes all of their pixels.

@@ -24,7 +24,7 @@ export const precisions: [Precision, string][] = [
   ["float16", "float16"],
   ["bfloat16", "bfloat16"],
 ];
-export const gains = { min: -3, max: 3 };
+export const gains = { min: -4, max: 4 };
 export const outputCount = 16;
 
 export const rules: Rules<State> = {

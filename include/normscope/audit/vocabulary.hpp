@@ -16,7 +16,7 @@ namespace normscope::audit {
 
 /// The map from the final norm's output to logits, the norm folded in.
 struct VocabularyHead {
-  std::string norm_name;
+  std::string norm_name{};
   NormSpec norm{};
   bool has_bias = false;
   bool tied = false;

@@ -41,7 +41,7 @@ class Train(CommandTest):
         self.assertLess(got["test"]["accuracy"], 0.7)
 
     def test_noise_makes_a_task_harder(self):
-        options = ("train", "xor", "--steps", 400)
+        options = ("train", "xor")
         clean, noisy = self.json(*options), self.json(*options, "--noise", 0.5)
         self.assertEqual(self.json(*options, "--noise", 0), clean)
         self.assertGreater(clean["test"]["accuracy"], 0.99)
